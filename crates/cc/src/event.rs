@@ -1,0 +1,155 @@
+//! The records that pass between transport and controller.
+
+use weir_units::{Bytes, Duration, Instant, Rate, Rng};
+
+/// What every call is told about the connection.
+#[derive(Debug)]
+pub struct CcContext<'a> {
+    /// Now.
+    pub now: Instant,
+    /// The largest payload of a segment.
+    pub mss: Bytes,
+    /// Round-trip times so far.
+    pub rtt: RttSnapshot,
+    /// Sent, neither acknowledged nor declared lost. In `on_ack` and `on_congestion`: after the
+    /// acknowledgement was taken in.
+    pub bytes_in_flight: Bytes,
+    /// Whether the sender has lately been held back by the application rather than the network.
+    pub app_limited: bool,
+    /// Whether the window has lately held the sender back: only then may it grow (RFC 9438 §4.2,
+    /// Linux's `tcp_is_cwnd_limited`: in slow start, in flight above half the window counts too).
+    pub cwnd_limited: bool,
+    /// Where the recovery epoch stands.
+    pub state: RecoveryState,
+    /// The controller's own random stream.
+    pub rng: &'a mut Rng,
+}
+
+/// Round-trip times as the transport has measured them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RttSnapshot {
+    /// The newest sample.
+    pub latest: Option<Duration>,
+    /// RFC 6298's smoothed time.
+    pub srtt: Option<Duration>,
+    /// RFC 6298's variation.
+    pub rttvar: Duration,
+    /// The smallest of the connection's life.
+    pub min: Option<Duration>,
+}
+
+/// The state of the recovery epoch, in Linux's terms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecoveryState {
+    /// Nothing suspicious.
+    #[default]
+    Open,
+    /// Duplicate or selective acknowledgements are coming in, nothing is declared lost.
+    Disorder,
+    /// Reducing after an ECN echo.
+    Cwr,
+    /// Repairing losses found by acknowledgements.
+    Recovery,
+    /// Repairing after a retransmission timeout.
+    Loss,
+}
+
+/// One acknowledgement, summed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AckEvent {
+    /// Bytes newly delivered: acknowledged cumulatively or selectively for the first time.
+    pub acked: Bytes,
+    /// Bytes by which the cumulative acknowledgement moved.
+    pub cum_acked: Bytes,
+    /// Bytes newly declared lost while taking it in.
+    pub lost: Bytes,
+    /// Bytes newly reported as having met a congestion mark.
+    pub ce_marked: Bytes,
+    /// The RTT sample it carried, if it carried a valid one.
+    pub rtt: Option<Duration>,
+    /// The delivery rate it implies.
+    pub rate: Option<RateSample>,
+    /// Whether it moved nothing forward.
+    pub duplicate: bool,
+    /// Bytes in flight before it was taken in.
+    pub prior_in_flight: Bytes,
+    /// How many packet-timed round trips the connection has seen.
+    pub round: u64,
+}
+
+/// A delivery rate sample (Cheng, Cardwell, Yeganeh and Jacobson,
+/// draft-cheng-iccrg-delivery-rate-estimation-02; Linux's `struct rate_sample`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// Bytes delivered over the interval.
+    pub delivered: Bytes,
+    /// The longer of the send and the acknowledgement interval.
+    pub interval: Duration,
+    /// The connection's delivered count when the newest acknowledged segment was sent.
+    pub prior_delivered: Bytes,
+    /// The connection's delivered count now.
+    pub total_delivered: Bytes,
+    /// Whether the application, not the network, bounded the sample.
+    pub app_limited: bool,
+}
+
+impl RateSample {
+    /// Delivered over interval; `None` for an empty interval.
+    pub fn rate(&self) -> Option<Rate> {
+        Rate::from_transfer(self.delivered, self.interval)
+    }
+}
+
+/// Congestion was signalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CongestionEvent {
+    /// How.
+    pub cause: Cause,
+    /// Whether this opens a recovery epoch. One epoch asks for one reduction.
+    pub first_in_epoch: bool,
+    /// Bytes declared lost with it.
+    pub lost: Bytes,
+    /// Bytes in flight just before anything was declared lost.
+    pub prior_in_flight: Bytes,
+}
+
+/// How congestion was signalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Acknowledgements showed a loss.
+    FastRetransmit,
+    /// The retransmission timer fired, for the `backoff + 1`-th time in a row.
+    Timeout {
+        /// How often the timer had been backed off before.
+        backoff: u32,
+    },
+    /// The receiver echoed a congestion mark (RFC 3168).
+    EcnEcho,
+}
+
+/// Something happened to the path or to its use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathEvent {
+    /// The sender resumes after sending nothing for `idle`, with `rto` the current timeout
+    /// (RFC 5681 §4.1; Linux's `tcp_slow_start_after_idle`).
+    IdleRestart {
+        /// How long nothing was sent.
+        idle: Duration,
+        /// The retransmission timeout, without back-off.
+        rto: Duration,
+    },
+    /// The path's segment size is now this.
+    MssChanged(Bytes),
+}
+
+/// What a controller asks of the transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Mark packets ECN-capable.
+    pub ecn: bool,
+    /// Compute delivery rate samples.
+    pub rate_samples: bool,
+    /// Apply no PRR: `cwnd` alone says what may be sent, in recovery too (BBR).
+    pub own_reduction: bool,
+}

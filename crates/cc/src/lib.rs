@@ -1,0 +1,84 @@
+//! Congestion controllers.
+//!
+//! A controller turns what the transport observed into two outputs, a window and optionally a
+//! pacing rate. Everything else belongs to the transport: loss detection, the recovery epoch (who is
+//! told of a loss once per window), proportional rate reduction, bytes in flight, RTT and delivery
+//! rate sampling, application-limited marking and the pacer.
+//!
+//! Each algorithm has one file, which opens with its source and equations. [`CcConfig`] names them
+//! all, with their parameters.
+
+mod config;
+mod event;
+mod fixed;
+mod reno;
+mod window;
+
+pub use config::{CcConfig, CcConfigError};
+pub use event::{
+    AckEvent, Cause, CcContext, CongestionEvent, Needs, PathEvent, RateSample, RecoveryState,
+    RttSnapshot,
+};
+pub use fixed::Fixed;
+pub use reno::Reno;
+use weir_units::{Bytes, Rate};
+
+/// A congestion controller: told of every ACK and every congestion signal, asked for its window
+/// and pacing rate.
+///
+/// For one incoming acknowledgement the transport keeps this order:
+///
+/// 1. the RTT estimator and the rate sampler take it in;
+/// 2. loss recovery decides what is lost;
+/// 3. [`on_spurious`](Self::on_spurious), if an earlier reduction proved unfounded;
+/// 4. [`on_congestion`](Self::on_congestion), once per cause;
+/// 5. [`on_ack`](Self::on_ack), exactly once, with totals that include what was declared lost;
+/// 6. [`on_epoch_end`](Self::on_epoch_end), if the recovery epoch closed;
+/// 7. the window and pacing rate are read back.
+///
+/// During [`RecoveryState::Recovery`] and [`RecoveryState::Cwr`] the transport meters sending by PRR
+/// towards [`cwnd`](Self::cwnd), which the controller has already lowered in `on_congestion`; unless
+/// it [`needs`](Self::needs) its own reduction, it leaves `cwnd` alone until the epoch ends.
+pub trait CongestionController: std::fmt::Debug + Send {
+    /// The name by which users choose it.
+    fn name(&self) -> &'static str;
+
+    /// What it asks of the transport.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// `bytes` of data are about to leave (`cx.bytes_in_flight` does not include them yet).
+    fn on_sent(&mut self, _cx: &mut CcContext<'_>, _bytes: Bytes) {}
+
+    /// Congestion was signalled. Reduce only when `event.first_in_epoch`, or on a timeout.
+    fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent);
+
+    /// An acknowledgement arrived.
+    fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent);
+
+    /// The recovery epoch closed: everything outstanding when it began has been acknowledged.
+    fn on_epoch_end(&mut self, _cx: &mut CcContext<'_>) {}
+
+    /// The last reduction was unfounded (F-RTO, timestamps or DSACK): restore what it took.
+    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {}
+
+    /// Something happened to the path or to the application's use of it.
+    fn on_path(&mut self, _cx: &mut CcContext<'_>, _event: &PathEvent) {}
+
+    /// The congestion window. Never below one segment.
+    fn cwnd(&self) -> Bytes;
+
+    /// The slow-start threshold; `None` while it is infinite or where the algorithm has none.
+    fn ssthresh(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// The rate to pace at; `None` leaves sending to the window alone.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Where the algorithm is in its own state machine: `"slow_start"`, `"probe_rtt"`, …
+    fn phase(&self) -> &'static str;
+}

@@ -1,0 +1,41 @@
+//! What a path piece needs to know of the packet that it carries.
+
+use weir_units::{Bytes, Duration};
+
+/// The ECN field of the IP header (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECN-capable, ECT(0).
+    Ect0,
+    /// ECN-capable, ECT(1).
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+/// A packet on its way, as links and queues see it: a simulated segment or a real datagram.
+pub trait Parcel {
+    /// The length that counts for rates and buffers: the IP packet.
+    fn len(&self) -> Bytes;
+
+    /// Which flow it belongs to, for queues that tell flows apart and for counters.
+    fn flow(&self) -> u32;
+
+    /// Whether it travels towards the flow's receiver (data) rather than back (acknowledgements).
+    fn is_forward(&self) -> bool;
+
+    /// Its ECN field.
+    fn ecn(&self) -> Ecn;
+
+    /// Sets the ECN field to [`Ecn::Ce`].
+    fn mark_ce(&mut self);
+
+    /// Damages it, so that its checksum will not match.
+    fn corrupt(&mut self);
+
+    /// Adds time spent waiting in a queue to its record.
+    fn add_queue_delay(&mut self, waited: Duration);
+}

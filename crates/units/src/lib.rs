@@ -1,0 +1,17 @@
+//! Quantities with units, and the random streams that every model draws from.
+//!
+//! Time is an integer count of nanoseconds, sizes are bytes, rates are bits per second and
+//! probabilities are exact fractions: no float decides anything, so a trace is the same on every
+//! machine. Text forms follow `tc` (`10mbit`, `40ms`, `1500b`); see [`parse`].
+
+mod buffer;
+mod parse;
+mod quantity;
+mod rng;
+mod time;
+
+pub use buffer::BufferSize;
+pub use parse::UnitError;
+pub use quantity::{Bytes, Rate, Ratio};
+pub use rng::{Rng, stream};
+pub use time::{Duration, Instant};
