@@ -1,0 +1,126 @@
+//! What a run consists of, in plain Rust: links, flows over them, and what is measured.
+
+use weir_net::LinkConfig;
+use weir_transport::Config;
+use weir_units::{Bytes, Duration, Instant, Rate};
+
+/// A run: everything but the seed.
+#[derive(Clone, Debug)]
+pub struct SimSpec {
+    /// The links; flows refer to them by index.
+    pub links: Vec<LinkSpec>,
+    /// The flows.
+    pub flows: Vec<FlowSpec>,
+    /// What is recorded, and for how long.
+    pub measure: MeasureSpec,
+}
+
+/// One direction of a link, or a server that both directions share.
+#[derive(Clone, Debug)]
+pub struct LinkSpec {
+    /// Its name; the link's random streams are derived from it, so it must be unique.
+    pub name: String,
+    /// Rate, delay, queue and impairments.
+    pub config: LinkConfig,
+    /// Whether it is a bottleneck to watch: it is sampled into `queues`, and the first such link
+    /// gives the run its `utilisation`.
+    pub monitored: bool,
+}
+
+/// One flow from a sender to a receiver.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// Its name; the flow's random streams are derived from it, so it must be unique.
+    pub name: String,
+    /// The links that data crosses, by index, in order. Not empty.
+    pub route_forward: Vec<usize>,
+    /// The links that acknowledgements (and responses) cross. Not empty, except for UDP.
+    pub route_reverse: Vec<usize>,
+    /// What carries the data.
+    pub transport: TransportSpec,
+    /// What the application asks of it.
+    pub workload: Workload,
+    /// When the flow starts.
+    pub start: Instant,
+    /// When it is told to stop, if before the end of the run: the sender is reset then.
+    pub stop: Option<Instant>,
+    /// The start is put off by a random time up to this.
+    pub start_jitter: Duration,
+}
+
+/// What carries a flow's data.
+#[derive(Clone, Debug)]
+pub enum TransportSpec {
+    /// A reliable connection; both ends use the same configuration.
+    Reliable(Box<Config>),
+    /// Bare datagrams: no handshake, no acknowledgement, no repair.
+    Udp(UdpConfig),
+}
+
+/// Datagrams without a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpConfig {
+    /// Payload bytes of each datagram.
+    pub payload: u32,
+}
+
+/// What the application does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Sends as much as it can until it is stopped. Over UDP: as fast as the first link takes it.
+    Bulk,
+    /// Sends so many bytes, closes, and is done when the last byte has arrived (over UDP: when the
+    /// last datagram has been sent).
+    File {
+        /// The size.
+        size: Bytes,
+    },
+    /// Asks, waits for the whole answer, pauses, asks again, until it is stopped. Reliable only.
+    Request {
+        /// Bytes of a request, sent forward.
+        request: Bytes,
+        /// Bytes of an answer, sent back.
+        response: Bytes,
+        /// From the end of an answer to the next request.
+        gap: Duration,
+    },
+    /// Writes messages at a constant rate (of payload), whatever the transport makes of them. Over
+    /// UDP each message is one datagram.
+    Rate {
+        /// Payload bits per second.
+        rate: Rate,
+        /// Bytes of one message. Over UDP this takes the place of [`UdpConfig::payload`].
+        size: Bytes,
+    },
+}
+
+/// What is recorded, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasureSpec {
+    /// The run ends here, or earlier when every flow has finished.
+    pub duration: Duration,
+    /// What happens before this is left out of every figure.
+    pub warmup: Duration,
+    /// How often flows and monitored links are sampled; `None` for never.
+    pub sample_interval: Option<Duration>,
+    /// The most rows of table `events`; 0 records none. The last row says so when there was more.
+    pub max_events: usize,
+}
+
+impl Default for MeasureSpec {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(60),
+            warmup: Duration::ZERO,
+            sample_interval: Some(Duration::from_millis(100)),
+            max_events: 0,
+        }
+    }
+}
+
+impl Default for UdpConfig {
+    /// Fills a 1500-byte packet.
+    fn default() -> Self {
+        Self { payload: 1_472 }
+    }
+}

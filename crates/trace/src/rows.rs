@@ -1,0 +1,296 @@
+//! One struct per result table, one field per column.
+
+use crate::histogram::Spread;
+
+/// Table `flows`: one row per flow. Counts, rates, delays and times cover the measured interval,
+/// from the later of the flow's start and the end of the warm-up to the flow's end; `start_s`,
+/// `end_s`, `fct_s`, `completed` and `failure` are about its whole life.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowRow {
+    /// The flow's index in the scenario.
+    pub flow: u32,
+    /// Its name.
+    pub name: String,
+    /// Its transport as the scenario writes it: `rack/cubic`, `udp`.
+    pub stack: String,
+    /// When it began (jitter included).
+    pub start_s: f64,
+    /// When it ended: the last byte arrived, it was told to stop, or it failed.
+    pub end_s: Option<f64>,
+    /// From its start to the arrival of its last byte at the receiving application; only for
+    /// workloads of a given size.
+    pub fct_s: Option<f64>,
+    /// Whether it did all that it was asked to: delivered its size, or ran until it was stopped.
+    pub completed: bool,
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+    /// Bytes handed to the receiving application, in order.
+    pub delivered_bytes: u64,
+    /// `delivered_bytes` over the measured interval.
+    pub goodput_mbps: f64,
+    /// IP bytes of data packets that the sender put on the wire, over the measured interval.
+    pub throughput_mbps: f64,
+    /// Goodput over the capacity of the monitored link on the flow's route; of the slowest link
+    /// where none is monitored.
+    pub share: Option<f64>,
+    /// Data segments sent, retransmissions included.
+    pub sent_segments: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub sent_bytes: u64,
+    /// Data segments sent again.
+    pub retransmits: u64,
+    /// Of these, repairs that acknowledgements asked for.
+    pub retransmits_fast: u64,
+    /// Of these, repairs after a retransmission timeout.
+    pub retransmits_rto: u64,
+    /// Of these, tail loss probes.
+    pub retransmits_tlp: u64,
+    /// Of these, those found to have been unnecessary.
+    pub retransmits_spurious: u64,
+    /// `retransmits / sent_segments`.
+    pub retransmit_ratio: f64,
+    /// Data packets that the network dropped over data packets sent.
+    pub loss_ratio: f64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Mean of the raw round-trip time samples.
+    pub rtt_ms_mean: Option<f64>,
+    /// Median RTT sample.
+    pub rtt_ms_p50: Option<f64>,
+    /// 95th percentile of the RTT samples.
+    pub rtt_ms_p95: Option<f64>,
+    /// 99th percentile of the RTT samples.
+    pub rtt_ms_p99: Option<f64>,
+    /// Smallest RTT sample.
+    pub rtt_ms_min: Option<f64>,
+    /// Largest RTT sample.
+    pub rtt_ms_max: Option<f64>,
+    /// Number of RTT samples.
+    pub rtt_samples: u64,
+    /// Mean time that an arriving data packet had waited in queues, all hops together.
+    pub queue_delay_ms_mean: Option<f64>,
+    /// Median of it.
+    pub queue_delay_ms_p50: Option<f64>,
+    /// 95th percentile of it.
+    pub queue_delay_ms_p95: Option<f64>,
+    /// 99th percentile of it.
+    pub queue_delay_ms_p99: Option<f64>,
+    /// The longest.
+    pub queue_delay_ms_max: Option<f64>,
+    /// Data packets that arrived.
+    pub queue_delay_samples: u64,
+    /// The congestion window, averaged over time.
+    pub cwnd_bytes_mean: Option<f64>,
+    /// Its largest value.
+    pub cwnd_bytes_max: Option<u64>,
+    /// Time during which the congestion window held the sender back.
+    pub time_cwnd_limited_s: f64,
+    /// Time during which the receiver's window did.
+    pub time_rwnd_limited_s: f64,
+    /// Time during which the application had nothing to send.
+    pub time_app_limited_s: f64,
+    /// Time spent waiting for a retransmission timeout.
+    pub time_rto_s: f64,
+}
+
+impl FlowRow {
+    /// Fills in the RTT columns.
+    pub fn set_rtt(&mut self, rtt: &Spread) {
+        self.rtt_ms_mean = rtt.mean_ms;
+        self.rtt_ms_p50 = rtt.p50_ms;
+        self.rtt_ms_p95 = rtt.p95_ms;
+        self.rtt_ms_p99 = rtt.p99_ms;
+        self.rtt_ms_min = rtt.min_ms;
+        self.rtt_ms_max = rtt.max_ms;
+        self.rtt_samples = rtt.samples;
+    }
+
+    /// Fills in the queueing delay columns.
+    pub fn set_queue_delay(&mut self, delay: &Spread) {
+        self.queue_delay_ms_mean = delay.mean_ms;
+        self.queue_delay_ms_p50 = delay.p50_ms;
+        self.queue_delay_ms_p95 = delay.p95_ms;
+        self.queue_delay_ms_p99 = delay.p99_ms;
+        self.queue_delay_ms_max = delay.max_ms;
+        self.queue_delay_samples = delay.samples;
+    }
+}
+
+/// Table `samples`: the state of a flow's sender at regular times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SampleRow {
+    /// The flow.
+    pub flow: u32,
+    /// When.
+    pub t_s: f64,
+    /// Congestion window.
+    pub cwnd_bytes: u64,
+    /// Slow-start threshold; null while infinite or where the controller has none.
+    pub ssthresh_bytes: Option<u64>,
+    /// Sent, neither acknowledged nor declared lost.
+    pub bytes_in_flight: u64,
+    /// Smoothed round-trip time.
+    pub srtt_ms: Option<f64>,
+    /// The newest RTT sample.
+    pub rtt_ms: Option<f64>,
+    /// Retransmission timeout, with back-off.
+    pub rto_ms: f64,
+    /// Pacing rate, where there is one.
+    pub pacing_mbps: Option<f64>,
+    /// Goodput since the previous sample.
+    pub goodput_mbps: f64,
+    /// Segments sent again since the flow began.
+    pub retransmits: u64,
+    /// State of the recovery epoch: `open`, `disorder`, `cwr`, `recovery`, `loss`.
+    pub state: &'static str,
+    /// The controller's own phase: `slow_start`, `probe_bw`, …
+    pub phase: &'static str,
+}
+
+/// Table `queues`: the state of a link's queue at regular times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueRow {
+    /// The link.
+    pub link: u32,
+    /// When.
+    pub t_s: f64,
+    /// Packets waiting.
+    pub packets: u64,
+    /// Bytes waiting.
+    pub bytes: u64,
+    /// How long the packet that left last had waited.
+    pub queue_delay_ms: f64,
+    /// Packets that the queue refused or dropped, since the beginning.
+    pub drops: u64,
+    /// Packets marked, since the beginning.
+    pub marks: u64,
+    /// Bytes sent over what the link could have sent since the previous sample; null where it has
+    /// no capacity.
+    pub utilisation: Option<f64>,
+}
+
+/// Table `links`: one row per link, over the run without its warm-up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkRow {
+    /// The link's index in the scenario.
+    pub link: u32,
+    /// Its name.
+    pub name: String,
+    /// Its mean capacity; null where it is infinite.
+    pub capacity_mbps: Option<f64>,
+    /// Bytes sent over what it could have sent; null where that is infinite.
+    pub utilisation: Option<f64>,
+    /// Packets offered to it.
+    pub offered_packets: u64,
+    /// Packets that came out of it.
+    pub delivered_packets: u64,
+    /// Bytes that came out of it.
+    pub delivered_bytes: u64,
+    /// Packets for which the queue had no room.
+    pub dropped_queue: u64,
+    /// Packets lost to impairments.
+    pub dropped_loss: u64,
+    /// Packets dropped by active queue management.
+    pub dropped_aqm: u64,
+    /// Packets damaged.
+    pub corrupted: u64,
+    /// Extra copies made.
+    pub duplicated: u64,
+    /// Packets held back so that later ones overtook them.
+    pub reordered: u64,
+    /// Packets waiting, averaged over time.
+    pub queue_packets_mean: f64,
+    /// The most packets that waited.
+    pub queue_packets_max: u64,
+    /// Mean time that a packet waited.
+    pub queue_delay_ms_mean: Option<f64>,
+    /// Median of it.
+    pub queue_delay_ms_p50: Option<f64>,
+    /// 95th percentile of it.
+    pub queue_delay_ms_p95: Option<f64>,
+    /// 99th percentile of it.
+    pub queue_delay_ms_p99: Option<f64>,
+    /// The longest.
+    pub queue_delay_ms_max: Option<f64>,
+}
+
+impl LinkRow {
+    /// Fills in the queueing delay columns.
+    pub fn set_queue_delay(&mut self, delay: &Spread) {
+        self.queue_delay_ms_mean = delay.mean_ms;
+        self.queue_delay_ms_p50 = delay.p50_ms;
+        self.queue_delay_ms_p95 = delay.p95_ms;
+        self.queue_delay_ms_p99 = delay.p99_ms;
+        self.queue_delay_ms_max = delay.max_ms;
+    }
+}
+
+/// Table `requests`: one row per answered request of a request/response flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RequestRow {
+    /// The flow.
+    pub flow: u32,
+    /// Which request of the flow, counted from 0.
+    pub request: u64,
+    /// When it was made.
+    pub t_s: f64,
+    /// From then until its answer was complete.
+    pub latency_ms: f64,
+}
+
+/// Table `events`: single happenings, as many as the scenario asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventRow {
+    /// When.
+    pub t_s: f64,
+    /// The flow it concerns.
+    pub flow: Option<u32>,
+    /// The link it happened on.
+    pub link: Option<u32>,
+    /// What happened: `start`, `connected`, `dropped`, `timeout`, `finished`, `failed`, …
+    pub kind: &'static str,
+    /// Stream offset or datagram number.
+    pub seq: Option<u64>,
+    /// Bytes.
+    pub len: Option<u32>,
+    /// In words.
+    pub detail: String,
+}
+
+/// The one row that stands for the run as a whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SummaryRow {
+    /// Jain's fairness index over the flows' goodputs; null with fewer than two flows.
+    pub jain_index: Option<f64>,
+    /// Utilisation of the monitored link over the run without its warm-up.
+    pub utilisation: Option<f64>,
+    /// Events that the world handled.
+    pub events: u64,
+    /// Data packets that arrived at their receivers.
+    pub data_packets: u64,
+    /// Hash over every delivery: time, link, flow, sequence number.
+    pub trace_hash: u64,
+    /// Simulated time.
+    pub sim_s: f64,
+}
+
+/// Jain's fairness index `(Σx)² / (n · Σx²)` (Jain, Chiu, Hawe, 1984): 1 when all are equal, `1/n`
+/// when one has everything. `None` for fewer than two values, or when all are zero.
+pub fn jain_index(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|x| x * x).sum();
+    (values.len() >= 2 && squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_is_one_for_equals_and_a_share_for_a_winner() {
+        assert_eq!(jain_index(&[3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(jain_index(&[8.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain_index(&[1.0]), None);
+        assert_eq!(jain_index(&[0.0, 0.0]), None);
+    }
+}
