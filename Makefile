@@ -1,0 +1,73 @@
+# `make` alone prints what there is. Every target sets up what it needs; a second call is quick.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+WEIR := $(BIN)/weir
+TOOLS := $(VENV)/.tools-installed
+NATIVE := $(VENV)/.native-built
+SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+
+# One interpreter for every build step: a changing one would make cargo rebuild pyo3.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup build demo test lint test-rust test-python fmt bench studies docs lock clean
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(TOOLS) ## Create .venv with the pinned Python packages
+
+build: $(NATIVE) ## Compile the Rust core (release) and install weir into .venv
+
+demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints where the reports are
+	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
+	$(WEIR) study lab-udp
+
+test: lint test-rust test-python ## Everything: lint, Rust tests, Python tests
+
+lint: $(NATIVE) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stubs against the module
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check python tests
+	$(BIN)/ruff format --check python tests
+	$(BIN)/mypy
+	$(BIN)/stubtest weir._native --mypy-config-file pyproject.toml
+
+# The native module needs an interpreter to link with; its tests are the Python ones.
+test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
+	cargo test --workspace --exclude weir-py --profile sim --locked
+
+test-python: $(NATIVE) ## Python tests
+	$(BIN)/pytest
+
+fmt: $(TOOLS) ## Format the sources
+	cargo fmt --all
+	$(BIN)/ruff check --fix-only python tests
+	$(BIN)/ruff format python tests
+
+bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
+	$(BIN)/python -m weir.bench
+
+studies: $(NATIVE) ## Every published study at full size (takes a while)
+	$(WEIR) study lab-udp
+
+docs: ## The Rust reference, with warnings denied
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+
+lock: ## Pin the newest Python packages that pyproject.toml allows into requirements.txt
+	./.ci/lock
+
+clean: ## Remove everything that was built (results stay)
+	rm -rf $(VENV) target .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
+
+$(TOOLS): requirements.txt .ci/prepare
+	./.ci/prepare $(VENV)
+	@touch $@
+
+$(NATIVE): $(TOOLS) $(SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	@touch $@
