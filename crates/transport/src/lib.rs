@@ -4,6 +4,12 @@
 //! next deadline and for events. It manages byte *ranges*: whoever drives it supplies the bytes at
 //! transmission and stores them at their offset on arrival.
 
+mod ranges;
+mod reassembly;
+mod rtt;
 mod segment;
 
+pub use ranges::RangeSet;
+pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
+pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};

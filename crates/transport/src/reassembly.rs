@@ -1,0 +1,208 @@
+//! The receiver's account of the byte stream: what is next, what arrived ahead of it, what to tell
+//! the sender about that.
+//!
+//! Only ranges are kept; whoever drives the connection stores the bytes at their offset.
+
+use std::ops::Range;
+
+use crate::ranges::RangeSet;
+
+/// What a receiver does with data that is not next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutOfOrder {
+    /// Keeps it and delivers it once the hole is filled.
+    #[default]
+    Keep,
+    /// Drops it: the receiver of go-back-N and of stop-and-wait.
+    Discard,
+}
+
+/// What an arriving segment's payload meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Bytes that became readable: those that arrived and those that they joined up with.
+    pub delivered: u64,
+    /// The part to store: offset in the stream, bytes of payload to skip, length. Where the payload
+    /// overlaps what was there before in its middle, that middle is stored again.
+    pub store: Option<Stored>,
+    /// The first part that had arrived before (RFC 2883 §4).
+    pub duplicate: Option<Range<u64>>,
+    /// Whether data is missing before it.
+    pub out_of_order: bool,
+    /// Whether it filled a hole, wholly or in part: then an acknowledgement must go out at once
+    /// (RFC 5681 §4.2).
+    pub fills_hole: bool,
+}
+
+/// A part of a segment's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Where it belongs in the stream.
+    pub offset: u64,
+    /// How many bytes of payload come before it.
+    pub skip: u32,
+    /// Its length.
+    pub len: u32,
+}
+
+/// Arrived byte ranges and the blocks that report them.
+#[derive(Clone, Debug)]
+pub struct Reassembly {
+    policy: OutOfOrder,
+    /// Everything below has been delivered in order.
+    rcv_nxt: u64,
+    ahead: RangeSet,
+    /// One position in each of the ranges reported most recently, newest first.
+    recent: Recent,
+    /// Not reported yet.
+    duplicate: Option<Range<u64>>,
+}
+
+impl Reassembly {
+    /// At most so many separate ranges are kept; data that would make one more is dropped as if the
+    /// network had lost it.
+    pub const MAX_RANGES: usize = 4096;
+
+    /// A stream of which nothing has arrived.
+    pub const fn new(policy: OutOfOrder) -> Self {
+        Self { policy, rcv_nxt: 0, ahead: RangeSet::new(), recent: Recent::new(), duplicate: None }
+    }
+
+    /// Takes in `len` bytes at `offset`. The caller has cut them to the receive window.
+    pub fn insert(&mut self, offset: u64, len: u32) -> Arrival {
+        let arrived = offset..offset.saturating_add(u64::from(len));
+        if arrived.is_empty() {
+            return Arrival::default();
+        }
+        let duplicate = self.known_part(&arrived);
+        self.duplicate.clone_from(&duplicate);
+        let mut arrival = Arrival { duplicate, ..Arrival::default() };
+        if arrived.start > self.rcv_nxt {
+            arrival.out_of_order = true;
+            arrival.store = self.keep_ahead(&arrived);
+        } else if arrived.end > self.rcv_nxt {
+            arrival.store = self.new_part(&arrived);
+            arrival.fills_hole = !self.ahead.is_empty();
+            arrival.delivered = self.advance(arrived.end);
+        }
+        arrival
+    }
+
+    /// The next offset expected: everything below was delivered.
+    pub const fn rcv_nxt(&self) -> u64 {
+        self.rcv_nxt
+    }
+
+    /// One past the highest byte that has arrived.
+    pub fn highest(&self) -> u64 {
+        self.ahead.last().map_or(self.rcv_nxt, |range| range.end)
+    }
+
+    /// Whether data waits behind a hole.
+    pub fn has_hole(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// The ranges for an acknowledgement's SACK blocks, at most `max`: a duplicate that has not been
+    /// reported, once (RFC 2883 §4), then the range of the newest arrival, then those reported
+    /// before it (RFC 2018 §4). As in Linux, the last four are remembered.
+    pub fn sack_ranges(&mut self, max: usize) -> impl Iterator<Item = Range<u64>> + '_ {
+        let duplicate = self.duplicate.take();
+        let recent = self.recent.positions().iter();
+        duplicate.into_iter().chain(recent.filter_map(|at| self.ahead.range_at(*at))).take(max)
+    }
+
+    /// The first part of `arrived` that had arrived before.
+    fn known_part(&self, arrived: &Range<u64>) -> Option<Range<u64>> {
+        if arrived.start < self.rcv_nxt {
+            return Some(arrived.start..arrived.end.min(self.rcv_nxt));
+        }
+        let missing = self.ahead.missing_in(arrived.clone()).next();
+        match missing {
+            Some(gap) if gap.start > arrived.start => Some(arrived.start..gap.start),
+            Some(gap) if gap.end < arrived.end => {
+                let known = self.ahead.range_at(gap.end)?;
+                Some(known.start..known.end.min(arrived.end))
+            }
+            Some(_) => None,
+            None => Some(arrived.clone()),
+        }
+    }
+
+    /// From the first to the last byte of `arrived` that has not arrived before.
+    fn new_part(&self, arrived: &Range<u64>) -> Option<Stored> {
+        let mut gaps = self.ahead.missing_in(arrived.start.max(self.rcv_nxt)..arrived.end);
+        let first = gaps.next()?;
+        let end = gaps.last().map_or(first.end, |last| last.end);
+        // Both fit: `arrived` is as long as a segment's payload.
+        let (skip, len) = ((first.start - arrived.start) as u32, (end - first.start) as u32);
+        Some(Stored { offset: first.start, skip, len })
+    }
+
+    fn keep_ahead(&mut self, arrived: &Range<u64>) -> Option<Stored> {
+        if self.policy == OutOfOrder::Discard {
+            return None;
+        }
+        let store = self.new_part(arrived);
+        self.ahead.insert(arrived.clone(), Self::MAX_RANGES)?;
+        let newest = self.ahead.range_at(arrived.start)?;
+        self.recent.put_first(arrived.start, |at| newest.contains(&at));
+        store
+    }
+
+    /// Everything below `end` is there; returns how far the stream moved.
+    fn advance(&mut self, end: u64) -> u64 {
+        let before = self.rcv_nxt;
+        // The byte at `end` may have come before, then the hole is closed up to its range's end.
+        self.rcv_nxt = self.ahead.range_at(end).map_or(end, |range| range.end);
+        self.ahead.remove_below(self.rcv_nxt);
+        self.recent.forget_below(self.rcv_nxt);
+        self.rcv_nxt - before
+    }
+}
+
+/// The last few positions, newest first.
+#[derive(Clone, Debug)]
+struct Recent {
+    positions: [u64; Self::MAX],
+    len: usize,
+}
+
+impl Recent {
+    /// As many as there are SACK blocks in a segment.
+    const MAX: usize = 4;
+
+    const fn new() -> Self {
+        Self { positions: [0; Self::MAX], len: 0 }
+    }
+
+    fn positions(&self) -> &[u64] {
+        &self.positions[..self.len]
+    }
+
+    /// Puts `position` first; those that `replaced` holds of go, and the oldest if there are too many.
+    fn put_first(&mut self, position: u64, replaced: impl Fn(u64) -> bool) {
+        self.retain(|at| !replaced(at));
+        self.len = (self.len + 1).min(Self::MAX);
+        self.positions[..self.len].rotate_right(1);
+        self.positions[0] = position;
+    }
+
+    fn forget_below(&mut self, bound: u64) {
+        self.retain(|at| at >= bound);
+    }
+
+    fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+        let mut kept = 0;
+        for n in 0..self.len {
+            if keep(self.positions[n]) {
+                self.positions[kept] = self.positions[n];
+                kept += 1;
+            }
+        }
+        self.len = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests;
