@@ -2,7 +2,30 @@
 //!
 //! A piece is offered parcels, says when something will come out of it, and is polled then. The
 //! simulator and the real-time relay host the same objects.
+//!
+//! A [`Link`] is a queue, a server, a wire and, if asked for, a set of impairments:
+//!
+//! ```text
+//! offer -> mtu, loss, corruption, duplication -> queue -> server -> delay, jitter, reordering -> poll
+//! ```
+//!
+//! Losses sit in front of the queue, as in Linux's netem: a lost parcel uses none of the link's
+//! capacity and a duplicate uses it twice. Jitter and reordering happen on the wire.
 
+mod config;
+mod droptail;
+mod link;
 mod parcel;
+mod queue;
+mod schedule;
+mod server;
+mod stats;
+mod wire;
 
+pub use config::{ConfigError, LinkConfig, QueueConfig, Service};
+pub use droptail::{Counting, DropTail, DropTailConfig, Limit};
+pub use link::{Delivery, Link};
 pub use parcel::{Ecn, Parcel};
+pub use queue::{Backlog, Dropped, Queue, Queued};
+pub use schedule::Schedule;
+pub use stats::{DropCause, DropRecord, Stats, Tally};

@@ -17,6 +17,7 @@ pub enum Ecn {
 }
 
 /// A packet on its way, as links and queues see it: a simulated segment or a real datagram.
+#[expect(clippy::len_without_is_empty, reason = "a packet has a header and is never empty")]
 pub trait Parcel {
     /// The length that counts for rates and buffers: the IP packet.
     fn len(&self) -> Bytes;
@@ -26,6 +27,10 @@ pub trait Parcel {
 
     /// Whether it travels towards the flow's receiver (data) rather than back (acknowledgements).
     fn is_forward(&self) -> bool;
+
+    /// Whether it carries application data, as opposed to a bare acknowledgement or a handshake:
+    /// what a drop list numbers.
+    fn carries_data(&self) -> bool;
 
     /// Its ECN field.
     fn ecn(&self) -> Ecn;

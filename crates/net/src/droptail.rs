@@ -1,0 +1,139 @@
+//! The plain FIFO: what finds no room is dropped.
+
+use std::collections::VecDeque;
+
+use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
+
+use crate::parcel::Parcel;
+use crate::queue::{Backlog, Dropped, Queue, Queued};
+use crate::stats::DropCause;
+
+/// The bound of a drop-tail queue. Time and BDP are resolved beforehand, see [`Limit::resolve`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// No bound.
+    #[default]
+    Infinite,
+    /// So many bytes.
+    Bytes(Bytes),
+    /// So many parcels, whatever their size.
+    Packets(u64),
+}
+
+/// What counts against the bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// The waiting parcels and the one being sent, as Linux's netem and most network cards do.
+    #[default]
+    WithService,
+    /// The waiting parcels only: a socket buffer, whose datagram has been read when it is served.
+    Waiting,
+}
+
+/// A drop-tail queue's parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DropTailConfig {
+    /// The bound. A link that holds no parcel at all takes one in spite of it.
+    pub limit: Limit,
+    /// What counts against it.
+    pub counting: Counting,
+    /// What each parcel is charged beyond its length, where the bound is in bytes: a kernel's
+    /// bookkeeping for a datagram in a socket buffer.
+    pub overhead: Bytes,
+}
+
+/// A FIFO that drops what finds no room.
+#[derive(Clone, Debug)]
+pub struct DropTail<P> {
+    waiting: VecDeque<Queued<P>>,
+    bytes: u64,
+    max_packets: u64,
+    max_bytes: u64,
+    overhead: u64,
+    counting: Counting,
+}
+
+impl Limit {
+    /// The bound that `size` means on a link of `rate` whose flows see `rtt` without queues.
+    pub fn resolve(size: BufferSize, rate: Rate, rtt: Duration) -> Self {
+        match (size, size.to_bytes(rate, rtt)) {
+            (_, Some(bytes)) => Self::Bytes(bytes),
+            (BufferSize::Packets(packets), None) => Self::Packets(packets),
+            _ => Self::Infinite,
+        }
+    }
+}
+
+impl From<Limit> for DropTailConfig {
+    fn from(limit: Limit) -> Self {
+        Self { limit, ..Self::default() }
+    }
+}
+
+impl<P: Parcel> DropTail<P> {
+    /// An empty queue.
+    pub fn new(config: DropTailConfig) -> Self {
+        let (max_packets, max_bytes) = match config.limit {
+            Limit::Infinite => (u64::MAX, u64::MAX),
+            Limit::Bytes(bytes) => (u64::MAX, bytes.get()),
+            Limit::Packets(packets) => (packets, u64::MAX),
+        };
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            max_packets,
+            max_bytes,
+            overhead: config.overhead.get(),
+            counting: config.counting,
+        }
+    }
+
+    fn has_room(&self, parcel: &P, in_service: Backlog) -> bool {
+        let waiting = self.waiting.len() as u64;
+        if waiting + in_service.packets == 0 {
+            return true;
+        }
+        let counted = match self.counting {
+            Counting::WithService => in_service,
+            Counting::Waiting => Backlog::default(),
+        };
+        let packets = waiting + counted.packets + 1;
+        let bytes = self.bytes + counted.bytes.get() + parcel.len().get();
+        packets <= self.max_packets && bytes + packets * self.overhead <= self.max_bytes
+    }
+}
+
+impl<P: Parcel> Queue<P> for DropTail<P> {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        parcel: P,
+        in_service: Backlog,
+        dropped: &mut Vec<Dropped<P>>,
+    ) {
+        if self.has_room(&parcel, in_service) {
+            self.bytes += parcel.len().get();
+            self.waiting.push_back(Queued { parcel, arrived: now });
+        } else {
+            dropped.push(Dropped { parcel, cause: DropCause::Queue });
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
+        let head = self.waiting.pop_front()?;
+        self.bytes -= head.parcel.len().get();
+        Some(head)
+    }
+
+    #[inline]
+    fn pass(&mut self, _now: Instant, parcel: P, _dropped: &mut Vec<Dropped<P>>) -> Option<P> {
+        Some(parcel)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        Backlog { packets: self.waiting.len() as u64, bytes: Bytes(self.bytes) }
+    }
+}

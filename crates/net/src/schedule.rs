@@ -1,0 +1,51 @@
+//! A value that changes at known times.
+
+use weir_units::Instant;
+
+/// A value with its later changes: each step holds from its instant on, until the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule<T> {
+    /// The value before the first step.
+    pub initial: T,
+    /// The changes, in the order of their times.
+    pub steps: Vec<(Instant, T)>,
+}
+
+impl<T: Copy> Schedule<T> {
+    /// A value that never changes.
+    pub const fn constant(value: T) -> Self {
+        Self { initial: value, steps: Vec::new() }
+    }
+
+    /// Whether it never changes.
+    pub fn is_constant(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The value at `time`.
+    pub fn at(&self, time: Instant) -> T {
+        self.pieces_from(time).next().map_or(self.initial, |(_, value)| value)
+    }
+
+    /// The stretches of constant value from `time` on: each with its end ([`Instant::MAX`] for the
+    /// last) and its value.
+    pub(crate) fn pieces_from(&self, time: Instant) -> impl Iterator<Item = (Instant, T)> + '_ {
+        let next = self.steps.partition_point(|(from, _)| *from <= time);
+        (next..=self.steps.len()).map(|i| {
+            let value = if i == 0 { self.initial } else { self.steps[i - 1].1 };
+            let end = self.steps.get(i).map_or(Instant::MAX, |(from, _)| *from);
+            (end, value)
+        })
+    }
+
+    /// Whether the steps are in the order of their times, no two at the same one.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.steps.windows(2).all(|pair| pair[0].0 < pair[1].0)
+    }
+}
+
+impl<T: Copy> From<T> for Schedule<T> {
+    fn from(value: T) -> Self {
+        Self::constant(value)
+    }
+}

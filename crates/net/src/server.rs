@@ -1,0 +1,130 @@
+//! How long a parcel takes to be sent.
+
+use weir_units::{Bytes, Duration, Instant, Rate};
+
+use crate::config::Service;
+use crate::parcel::Parcel;
+use crate::schedule::Schedule;
+
+/// The part of a link that sends, one parcel at a time.
+#[derive(Clone, Debug)]
+pub(crate) enum Server {
+    Infinite,
+    Rate(RateServer),
+    PerPacket { forward: Duration, reverse: Duration },
+}
+
+/// Sends at a rate that may change in steps.
+#[derive(Clone, Debug)]
+pub(crate) struct RateServer {
+    rate: Schedule<Rate>,
+    /// The end of the last service.
+    until: Instant,
+    /// The part of a nanosecond that the last service took beyond `until`, in bits per second times
+    /// nanoseconds.
+    carry: u64,
+}
+
+impl Server {
+    pub(crate) fn new(service: &Service) -> Self {
+        match service {
+            Service::Infinite => Self::Infinite,
+            Service::Rate(rate) => Self::Rate(RateServer::new(rate.clone())),
+            Service::PerPacket { forward, reverse } => {
+                Self::PerPacket { forward: *forward, reverse: *reverse }
+            }
+        }
+    }
+
+    /// The earliest time from `time` on at which the server, then free, begins with a parcel;
+    /// [`Instant::MAX`] if it never does.
+    #[inline]
+    pub(crate) fn ready_at(&mut self, time: Instant) -> Instant {
+        match self {
+            Self::Infinite | Self::PerPacket { .. } => time,
+            Self::Rate(server) if server.rate.is_constant() => time,
+            Self::Rate(server) => server.end_of_blackout(time),
+        }
+    }
+
+    /// Sends `parcel` from `start` on, a time that [`Self::ready_at`] gave; returns when it is done.
+    #[inline]
+    pub(crate) fn serve<P: Parcel>(&mut self, start: Instant, parcel: &P) -> Instant {
+        match self {
+            Self::Infinite => start,
+            Self::Rate(server) => server.serve(start, parcel.len()),
+            Self::PerPacket { forward, reverse } => {
+                start.saturating_add(if parcel.is_forward() { *forward } else { *reverse })
+            }
+        }
+    }
+
+    /// The bytes that could have been sent between two times; `None` if there is no such bound.
+    pub(crate) fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
+        match self {
+            Self::Infinite | Self::PerPacket { .. } => None,
+            Self::Rate(server) => Some(server.capacity(from, to)),
+        }
+    }
+}
+
+impl RateServer {
+    const NANO_BITS_PER_BYTE: u128 = 8 * 1_000_000_000;
+
+    fn new(rate: Schedule<Rate>) -> Self {
+        Self { rate, until: Instant::ZERO, carry: 0 }
+    }
+
+    #[inline]
+    fn serve(&mut self, start: Instant, len: Bytes) -> Instant {
+        // What rounding left behind belongs to a busy period, not to the next one.
+        if start != self.until {
+            self.carry = 0;
+        }
+        self.until = if self.rate.is_constant() {
+            start.saturating_add(self.rate.initial.transmit_time(len, &mut self.carry))
+        } else {
+            self.serve_stepped(start, len)
+        };
+        self.until
+    }
+
+    /// Adds up what each stretch of constant rate sends until the parcel is through.
+    fn serve_stepped(&mut self, start: Instant, len: Bytes) -> Instant {
+        let mut work = u128::from(len.get()) * Self::NANO_BITS_PER_BYTE + u128::from(self.carry);
+        let mut begin = start;
+        for (end, rate) in self.rate.pieces_from(start) {
+            let speed = u128::from(rate.as_bits_per_sec());
+            let possible = speed * u128::from((end - begin).as_nanos());
+            if work < possible {
+                self.carry = (work % speed) as u64;
+                return begin.saturating_add(Duration::from_nanos((work / speed) as u64));
+            }
+            work -= possible;
+            begin = end;
+        }
+        Instant::MAX
+    }
+
+    fn end_of_blackout(&self, time: Instant) -> Instant {
+        let mut begin = time;
+        for (end, rate) in self.rate.pieces_from(time) {
+            if rate > Rate::ZERO {
+                return begin;
+            }
+            begin = end;
+        }
+        Instant::MAX
+    }
+
+    fn capacity(&self, from: Instant, to: Instant) -> Bytes {
+        let mut work = 0;
+        let mut begin = from;
+        for (end, rate) in self.rate.pieces_from(from) {
+            let span = end.min(to).saturating_since(begin);
+            work += u128::from(rate.as_bits_per_sec()) * u128::from(span.as_nanos());
+            begin = end;
+        }
+        Bytes((work / Self::NANO_BITS_PER_BYTE) as u64)
+    }
+}

@@ -1,0 +1,142 @@
+//! What a link counts.
+
+use std::ops::AddAssign;
+
+use weir_units::{Bytes, Duration, Instant};
+
+/// Parcels and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Parcels.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Why a parcel did not get through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropCause {
+    /// The queue was full.
+    Queue,
+    /// A queue discipline chose to drop it.
+    Aqm,
+    /// Lost on the way: random loss or a drop list.
+    Loss,
+    /// Longer than the link's MTU.
+    Mtu,
+}
+
+/// One drop, for the events table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropRecord {
+    /// When.
+    pub time: Instant,
+    /// Why.
+    pub cause: DropCause,
+    /// Whose it was.
+    pub flow: u32,
+    /// Whether it travelled towards the flow's receiver.
+    pub is_forward: bool,
+    /// Its length.
+    pub len: Bytes,
+}
+
+/// A link's counters up to an instant. All but the peaks only grow, so two of them subtracted give
+/// an interval: see [`Stats::since`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Everything offered to the link.
+    pub offered: Tally,
+    /// Copies that the link made itself.
+    pub duplicated: Tally,
+    /// What left the server, lost or late as it may be afterwards.
+    pub served: Tally,
+    /// What came out at the far end.
+    pub delivered: Tally,
+    /// Refused by a full queue.
+    pub dropped_queue: Tally,
+    /// Dropped by a queue discipline.
+    pub dropped_aqm: Tally,
+    /// Lost at random or by a list.
+    pub dropped_loss: Tally,
+    /// Longer than the MTU.
+    pub dropped_mtu: Tally,
+    /// Damaged parcels.
+    pub corrupted: u64,
+    /// Parcels that a later one overtook on the wire.
+    pub reordered: u64,
+    /// The largest backlog (waiting and in service) in parcels.
+    pub max_packets: u64,
+    /// The largest backlog (waiting and in service) in bytes.
+    pub max_bytes: u64,
+    /// The backlog in parcels (waiting and in service) integrated over time, in nanoseconds:
+    /// divided by a span it is the time-weighted mean.
+    pub packet_nanos: u128,
+    /// How long the server has been sending.
+    pub busy: Duration,
+}
+
+impl Stats {
+    /// What happened after `earlier`; the peaks stay those of the later one.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            offered: self.offered.since(earlier.offered),
+            duplicated: self.duplicated.since(earlier.duplicated),
+            served: self.served.since(earlier.served),
+            delivered: self.delivered.since(earlier.delivered),
+            dropped_queue: self.dropped_queue.since(earlier.dropped_queue),
+            dropped_aqm: self.dropped_aqm.since(earlier.dropped_aqm),
+            dropped_loss: self.dropped_loss.since(earlier.dropped_loss),
+            dropped_mtu: self.dropped_mtu.since(earlier.dropped_mtu),
+            corrupted: self.corrupted - earlier.corrupted,
+            reordered: self.reordered - earlier.reordered,
+            max_packets: self.max_packets,
+            max_bytes: self.max_bytes,
+            packet_nanos: self.packet_nanos - earlier.packet_nanos,
+            busy: self.busy - earlier.busy,
+        }
+    }
+
+    /// Everything dropped, whatever the cause.
+    pub fn dropped(&self) -> Tally {
+        let mut all = self.dropped_queue;
+        all += self.dropped_aqm;
+        all += self.dropped_loss;
+        all += self.dropped_mtu;
+        all
+    }
+
+    /// The time-weighted mean backlog in parcels, if this covers `span`.
+    pub fn mean_packets(&self, span: Duration) -> f64 {
+        self.packet_nanos as f64 / span.as_nanos() as f64
+    }
+
+    pub(crate) fn count_drop(&mut self, cause: DropCause, len: Bytes) {
+        let tally = match cause {
+            DropCause::Queue => &mut self.dropped_queue,
+            DropCause::Aqm => &mut self.dropped_aqm,
+            DropCause::Loss => &mut self.dropped_loss,
+            DropCause::Mtu => &mut self.dropped_mtu,
+        };
+        tally.count(len);
+    }
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) fn count(&mut self, len: Bytes) {
+        self.packets += 1;
+        self.bytes += len.get();
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self { packets: self.packets - earlier.packets, bytes: self.bytes - earlier.bytes }
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}

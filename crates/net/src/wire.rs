@@ -1,0 +1,65 @@
+//! Parcels under way between a link's server and its far end.
+
+use std::collections::VecDeque;
+
+use weir_units::{Duration, Instant};
+
+/// A parcel under way.
+#[derive(Clone, Debug)]
+pub(crate) struct InFlight<P> {
+    pub(crate) arrival: Instant,
+    pub(crate) sojourn: Duration,
+    pub(crate) overtaken: bool,
+    pub(crate) parcel: P,
+}
+
+/// The parcels under way, in the order of their arrivals.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire<P> {
+    under_way: VecDeque<InFlight<P>>,
+}
+
+impl<P> Wire<P> {
+    pub(crate) fn new() -> Self {
+        Self { under_way: VecDeque::new() }
+    }
+
+    /// Adds a parcel; returns how many it overtakes that no other had overtaken before.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: InFlight<P>) -> u64 {
+        match self.under_way.back() {
+            Some(last) if last.arrival > entry.arrival => self.insert(entry),
+            _ => {
+                self.under_way.push_back(entry);
+                0
+            }
+        }
+    }
+
+    #[cold]
+    fn insert(&mut self, entry: InFlight<P>) -> u64 {
+        let place = self.under_way.partition_point(|other| other.arrival <= entry.arrival);
+        let mut overtaken = 0;
+        for other in self.under_way.range_mut(place..) {
+            overtaken += u64::from(!other.overtaken);
+            other.overtaken = true;
+        }
+        self.under_way.insert(place, entry);
+        overtaken
+    }
+
+    /// The next parcel that has arrived by `now`.
+    #[inline]
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<InFlight<P>> {
+        if self.under_way.front()?.arrival > now {
+            return None;
+        }
+        self.under_way.pop_front()
+    }
+
+    /// When the next parcel arrives.
+    #[inline]
+    pub(crate) fn next_arrival(&self) -> Option<Instant> {
+        self.under_way.front().map(|entry| entry.arrival)
+    }
+}
