@@ -8,6 +8,8 @@ mod buffer;
 mod parse;
 mod quantity;
 mod rng;
+#[cfg(feature = "serde")]
+mod serde;
 mod time;
 
 pub use buffer::BufferSize;

@@ -42,13 +42,13 @@ const SIZE_UNITS: &[(&str, u64)] = &[
     ("mib", 1 << 20),
     ("gib", 1 << 30),
 ];
-const TIME_HELP: &str = "write a number with ns, us, ms, s, min or h, as in 40ms";
-const RATE_HELP: &str = "write a number with bit, kbit, mbit, gbit or tbit, as in 10mbit (Mbps and Gbps are read as bits)";
-const SIZE_HELP: &str =
+pub(crate) const TIME_HELP: &str = "write a number with ns, us, ms, s, min or h, as in 40ms";
+pub(crate) const RATE_HELP: &str = "write a number with bit, kbit, mbit, gbit or tbit, as in 10mbit (Mbps and Gbps are read as bits)";
+pub(crate) const SIZE_HELP: &str =
     "write a number with b, kb, mb, gb (1000s) or kib, mib, gib (1024s), as in 64kb";
-const RATIO_HELP: &str =
+pub(crate) const RATIO_HELP: &str =
     "write a percentage from 0% to 100%, as in 1.5%, or a fraction from 0 to 1";
-const BUFFER_HELP: &str = "write a size with p (packets), bdp, ms, b, kb, mb or kib, as in 64p, 2bdp, 100ms, 64kb, or infinite";
+pub(crate) const BUFFER_HELP: &str = "write a size with p (packets), bdp, ms, b, kb, mb or kib, as in 64p, 2bdp, 100ms, 64kb, or infinite";
 
 impl FromStr for Duration {
     type Err = UnitError;
