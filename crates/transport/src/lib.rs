@@ -8,6 +8,7 @@ mod ranges;
 mod reassembly;
 mod rtt;
 mod segment;
+pub mod wire;
 
 pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};

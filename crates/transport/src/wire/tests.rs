@@ -1,0 +1,236 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::segment::SackBlocks;
+
+fn emitted(segment: &Segment, ports: Ports, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    emit(segment, ports, payload, &mut bytes);
+    bytes
+}
+
+/// Puts the right checksum over whatever the bytes hold.
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[CHECKSUM_AT..CHECKSUM_AT + 2].fill(0);
+    let sum = !checksum(&bytes);
+    bytes[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}
+
+/// A header of the given flags around these option bytes.
+fn with_options(flags: Flags, options: &[u8]) -> Vec<u8> {
+    assert_eq!(options.len() % 4, 0, "the caller pads");
+    let mut bytes = emitted(&Segment { flags, ..Segment::default() }, Ports::default(), &[]);
+    bytes[12] = (5 + options.len() as u8 / 4) << 4;
+    bytes.extend(options);
+    with_checksum(bytes)
+}
+
+fn parsed_options(flags: Flags, options: &[u8]) -> Result<Options, WireError> {
+    parse(&with_options(flags, options)).map(|parsed| parsed.segment.options)
+}
+
+fn block(start: u32, end: u32) -> SackBlock {
+    SackBlock { start: SeqNum(start), end: SeqNum(end) }
+}
+
+fn blocks(list: &[SackBlock]) -> SackBlocks {
+    let mut blocks = SackBlocks::default();
+    list.iter().for_each(|block| blocks.push(*block));
+    blocks
+}
+
+/// Written out by hand from RFC 9293 §3.1: header fields, MSS 1448, SACK-permitted beside
+/// timestamps, window scale 7; the checksum was computed by another program.
+#[test]
+fn a_syn_looks_as_the_standard_draws_it() {
+    let segment = Segment {
+        seq: SeqNum(0x0102_0304),
+        ack: SeqNum(0),
+        flags: Flags::SYN,
+        window: 0xfaf0,
+        payload_len: 0,
+        options: Options {
+            mss: Some(1448),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(Timestamps { value: 1, echo: 0 }),
+            sack: SackBlocks::default(),
+        },
+    };
+    let bytes = emitted(&segment, Ports { source: 0x1234, destination: 80 }, &[]);
+    #[rustfmt::skip]
+    let expected = [
+        0x12, 0x34, 0x00, 0x50, 0x01, 0x02, 0x03, 0x04, 0, 0, 0, 0,
+        0xa0, 0x02, 0xfa, 0xf0, 0x36, 0x91, 0, 0,
+        2, 4, 0x05, 0xa8, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7,
+    ];
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn options_take_the_room_that_the_segment_counts() {
+    let choices = [None, Some(())];
+    let mut combinations = 0;
+    for mss in choices.map(|c| c.map(|()| 536)) {
+        for window_scale in choices.map(|c| c.map(|()| 7)) {
+            for timestamps in choices.map(|c| c.map(|()| Timestamps { value: 3, echo: 4 })) {
+                for sack_permitted in [false, true] {
+                    for count in 0..=SackBlocks::MAX {
+                        let sack = blocks(&[block(1, 2); SackBlocks::MAX][..count]);
+                        let options =
+                            Options { mss, window_scale, sack_permitted, timestamps, sack };
+                        let mut bytes = Vec::new();
+                        emit_options(&options, &mut bytes);
+                        assert_eq!(bytes.len(), options.wire_len(), "{options:?}");
+                        assert_eq!(bytes.len() % 4, 0, "{options:?}");
+                        combinations += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(combinations, 80);
+}
+
+#[test]
+fn a_segment_is_appended_behind_what_is_there() {
+    let segment = Segment { payload_len: 3, ..Segment::default() };
+    let mut bytes = b"before".to_vec();
+    emit(&segment, Ports::default(), b"abc", &mut bytes);
+    assert!(bytes.starts_with(b"before"));
+    assert_eq!(parse(&bytes[6..]).expect("intact").payload, b"abc");
+}
+
+#[test]
+fn unknown_options_are_skipped() {
+    let options = [253, 6, 0xab, 0xcd, 1, 2, kind::MSS, 4, 0x05, 0xb4, kind::NOP, kind::NOP];
+    assert_eq!(parsed_options(Flags::SYN, &options).map(|o| o.mss), Ok(Some(1460)));
+}
+
+#[test]
+fn nothing_is_read_behind_the_end_of_options() {
+    let options = [kind::END, 77, 99, 255];
+    assert_eq!(parsed_options(Flags::ACK, &options), Ok(Options::default()));
+}
+
+#[test]
+fn options_count_only_where_they_belong() {
+    let syn_only = [2, 4, 5, 180, 4, 2, 1, 1, 1, 3, 3, 7];
+    assert_eq!(parsed_options(Flags::ACK, &syn_only), Ok(Options::default()));
+    let sack = [1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    assert_eq!(parsed_options(Flags::SYN, &sack), Ok(Options::default()));
+    assert_eq!(parsed_options(Flags::ACK, &sack).map(|o| o.sack), Ok(blocks(&[block(1, 2)])));
+}
+
+#[test]
+fn a_window_scale_beyond_the_largest_is_taken_as_the_largest() {
+    let options = parsed_options(Flags::SYN, &[kind::NOP, kind::WINDOW_SCALE, 3, 200]);
+    assert_eq!(options.map(|o| o.window_scale), Ok(Some(14)));
+}
+
+#[test]
+fn wrong_option_lengths_are_refused() {
+    for options in [
+        [kind::NOP, kind::NOP, kind::NOP, kind::MSS],
+        [kind::MSS, 3, 0, 0],
+        [kind::MSS, 0, 0, 0],
+        [kind::MSS, 1, 0, 0],
+        [kind::MSS, 5, 0, 0],
+        [kind::WINDOW_SCALE, 2, 0, 0],
+        [kind::SACK_PERMITTED, 3, 0, 0],
+        [kind::TIMESTAMPS, 4, 0, 0],
+        [kind::SACK, 2, 0, 0],
+        [kind::SACK, 4, 0, 0],
+        [253, 40, 0, 0],
+    ] {
+        let kind = if options[3] == kind::MSS { kind::MSS } else { options[0] };
+        assert_eq!(parsed_options(Flags::SYN, &options), Err(WireError::Option { kind }));
+    }
+}
+
+#[test]
+fn short_datagrams_are_refused() {
+    let bytes = with_options(Flags::SYN, &[1, 3, 3, 7]);
+    for len in 0..bytes.len() {
+        assert_eq!(parse(&bytes[..len]), Err(WireError::Truncated { len }));
+    }
+    let mut short_header = bytes;
+    short_header[12] = 4 << 4;
+    let refused = parse(&with_checksum(short_header)).map(|parsed| parsed.segment);
+    assert_eq!(refused, Err(WireError::HeaderLength { len: 16 }));
+}
+
+#[test]
+#[should_panic(expected = "68 bytes of header")]
+fn options_beyond_the_header_are_a_mistake_of_the_sender() {
+    let sack = blocks(&[block(1, 2); SackBlocks::MAX]);
+    let options = Options { timestamps: Some(Timestamps::default()), sack, ..Options::default() };
+    emitted(&Segment { options, ..Segment::default() }, Ports::default(), &[]);
+}
+
+fn timestamps() -> impl Strategy<Value = Option<Timestamps>> {
+    prop::option::of(any::<(u32, u32)>().prop_map(|(value, echo)| Timestamps { value, echo }))
+}
+
+fn syn_options() -> impl Strategy<Value = Options> {
+    let fields = (prop::option::of(any::<u16>()), prop::option::of(0..=14u8), any::<bool>());
+    (fields, timestamps()).prop_map(|((mss, window_scale, sack_permitted), timestamps)| Options {
+        mss,
+        window_scale,
+        sack_permitted,
+        timestamps,
+        sack: SackBlocks::default(),
+    })
+}
+
+fn data_options() -> impl Strategy<Value = Options> {
+    let sack = prop::collection::vec(any::<(u32, u32)>(), 0..=SackBlocks::MAX);
+    (timestamps(), sack).prop_map(|(timestamps, sack)| {
+        let room = SackBlocks::MAX - usize::from(timestamps.is_some());
+        let sack: Vec<_> = sack.into_iter().map(|(start, end)| block(start, end)).collect();
+        let sack = blocks(&sack[..sack.len().min(room)]);
+        Options { timestamps, sack, ..Options::default() }
+    })
+}
+
+/// Any segment that a connection may send, with its payload.
+fn segment() -> impl Strategy<Value = (Segment, Ports, Vec<u8>)> {
+    let options = prop_oneof![
+        syn_options().prop_map(|options| (Flags::SYN, options)),
+        data_options().prop_map(|options| (Flags::default(), options)),
+    ];
+    let payload = prop::collection::vec(any::<u8>(), 0..70);
+    let numbers = any::<(u32, u32, u16, u8, u16, u16)>();
+    (options, numbers, payload).prop_map(|((syn, options), numbers, payload)| {
+        let (seq, ack, window, flags, source, destination) = numbers;
+        let segment = Segment {
+            seq: SeqNum(seq),
+            ack: SeqNum(ack),
+            flags: Flags(flags & !Flags::SYN.0).with(syn),
+            window,
+            payload_len: payload.len() as u32,
+            options,
+        };
+        (segment, Ports { source, destination }, payload)
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_emitted_parses_to_the_same((segment, ports, payload) in segment()) {
+        let bytes = emitted(&segment, ports, &payload);
+        prop_assert_eq!(bytes.len(), segment.header_len() + payload.len());
+        prop_assert_eq!(parse(&bytes), Ok(Parsed { segment, ports, payload: &payload }));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed((segment, ports, payload) in segment()) {
+        let mut bytes = emitted(&segment, ports, &payload);
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(parse(&bytes).is_err(), "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
