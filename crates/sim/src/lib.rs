@@ -2,3 +2,7 @@
 //!
 //! [`run`] takes a plain description of links and flows and a seed, and returns the rows of the
 //! result tables. The same description and seed give the same bytes, on every machine.
+
+mod queue;
+
+pub use queue::QueueKind;

@@ -1,0 +1,111 @@
+//! The event queue: what is due next, in exact order, first come first served on ties.
+//!
+//! There are two implementations that must agree: a 4-ary heap, which is quick while there are few
+//! entries, and a hierarchical timing wheel, whose cost does not depend on their number. Nothing is
+//! ever cancelled: whoever finds an entry of its own outdated ignores it.
+
+mod heap;
+mod wheel;
+
+use weir_units::Instant;
+
+pub(crate) use heap::HeapQueue;
+pub(crate) use wheel::WheelQueue;
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Something comes out of this link.
+    Link(u32),
+    /// An endpoint asked to be woken: twice the flow's index, plus one for its receiving side.
+    Endpoint(u32),
+    /// It is time to take samples.
+    Sample,
+}
+
+/// Which implementation holds the events; results do not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueKind {
+    /// A 4-ary heap.
+    #[default]
+    Heap,
+    /// A timing wheel of 11 levels with 64 slots each, over the whole range of time.
+    Wheel,
+}
+
+/// A queue of events.
+pub(crate) trait EventQueue: Default {
+    /// Adds an entry. `at` must not lie before the entry that was popped last.
+    fn push(&mut self, at: Instant, event: Event);
+
+    /// Takes the earliest entry; of several at the same time, the one that was pushed first.
+    fn pop(&mut self) -> Option<(Instant, Event)>;
+
+    /// When the earliest entry is due.
+    #[cfg(test)]
+    fn peek(&self) -> Option<Instant>;
+
+    /// The number of entries.
+    fn len(&self) -> usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        PushAfter(u64),
+        Pop,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        // Clustered and far delays, with many ties.
+        let delay = prop_oneof![0u64..4, 0u64..200_000, 0u64..2_000_000_000, Just(1 << 62)];
+        prop_oneof![2 => delay.prop_map(Op::PushAfter), 2 => Just(Op::Pop)]
+    }
+
+    /// A queue that is too simple to be wrong.
+    #[derive(Default)]
+    struct Model(Vec<(Instant, Event)>);
+
+    impl Model {
+        fn pop(&mut self) -> Option<(Instant, Event)> {
+            let first = (0..self.0.len()).min_by_key(|&i| (self.0[i].0, i))?;
+            Some(self.0.remove(first))
+        }
+    }
+
+    fn agrees_with_model<Q: EventQueue>(ops: &[Op]) {
+        let (mut queue, mut model, mut now) = (Q::default(), Model::default(), 0u64);
+        let pops = ops.iter().cloned().chain(std::iter::repeat_n(Op::Pop, ops.len()));
+        for (id, op) in pops.enumerate() {
+            match op {
+                Op::PushAfter(delay) => {
+                    let at = Instant::from_nanos(now.saturating_add(delay));
+                    queue.push(at, Event::Link(id as u32));
+                    model.0.push((at, Event::Link(id as u32)));
+                }
+                Op::Pop => {
+                    let expected = model.pop();
+                    assert_eq!(queue.peek(), expected.map(|(at, _)| at));
+                    assert_eq!(queue.pop(), expected);
+                    now = expected.map_or(now, |(at, _)| at.as_nanos());
+                }
+            }
+            assert_eq!(queue.len(), model.0.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_queues_keep_exact_order_and_ties_first_come_first_served(
+            ops in prop::collection::vec(op(), 0..300),
+        ) {
+            agrees_with_model::<HeapQueue>(&ops);
+            agrees_with_model::<WheelQueue>(&ops);
+        }
+    }
+}

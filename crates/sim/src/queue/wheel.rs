@@ -1,0 +1,149 @@
+//! A hierarchical timing wheel: 11 levels of 64 slots cover all 64 bits of a nanosecond count.
+//!
+//! An entry lives at the level of the highest bit (in groups of six) in which its time differs from
+//! the wheel's, in the slot that those six bits name. When a slot above the lowest level comes up,
+//! its entries move down. A slot of the lowest level holds entries of one exact time. Entries of
+//! one time are always in one slot, in the order in which they came, so ties need no number.
+
+use weir_units::Instant;
+
+use super::{Event, EventQueue};
+
+const LEVELS: usize = 11;
+const SLOTS: usize = 64;
+const BITS: u32 = 6;
+const NONE: u32 = u32::MAX;
+
+/// See the module above.
+pub(crate) struct WheelQueue {
+    /// No entry is earlier than this.
+    now: u64,
+    /// Per level, a bit for each slot that holds something.
+    occupied: [u64; LEVELS],
+    slots: Box<[[List; SLOTS]; LEVELS]>,
+    nodes: Vec<Node>,
+    free: u32,
+    len: usize,
+}
+
+#[derive(Clone, Copy)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+struct Node {
+    at: u64,
+    event: Event,
+    next: u32,
+}
+
+impl Default for WheelQueue {
+    fn default() -> Self {
+        let empty = List { first: NONE, last: NONE };
+        Self {
+            now: 0,
+            occupied: [0; LEVELS],
+            slots: Box::new([[empty; SLOTS]; LEVELS]),
+            nodes: Vec::new(),
+            free: NONE,
+            len: 0,
+        }
+    }
+}
+
+impl EventQueue for WheelQueue {
+    fn push(&mut self, at: Instant, event: Event) {
+        let node = Node { at: at.as_nanos(), event, next: NONE };
+        debug_assert!(node.at >= self.now, "the past cannot be scheduled");
+        let index = self.free;
+        if let Some(slot) = self.nodes.get_mut(index as usize) {
+            self.free = slot.next;
+            *slot = node;
+            self.append(index);
+        } else {
+            self.nodes.push(node);
+            self.append(self.nodes.len() as u32 - 1);
+        }
+        self.len += 1;
+    }
+
+    fn pop(&mut self) -> Option<(Instant, Event)> {
+        loop {
+            let (level, slot) = self.first_slot()?;
+            if level == 0 {
+                return Some(self.take_first(slot));
+            }
+            self.move_down(level, slot);
+        }
+    }
+
+    #[cfg(test)]
+    fn peek(&self) -> Option<Instant> {
+        let (level, slot) = self.first_slot()?;
+        let mut index = self.slots[level][slot].first;
+        let mut earliest = u64::MAX;
+        while index != NONE {
+            let node = &self.nodes[index as usize];
+            earliest = earliest.min(node.at);
+            index = node.next;
+        }
+        Some(Instant::from_nanos(earliest))
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl WheelQueue {
+    /// The slot that comes up first: entries of a lower level are all earlier than those above.
+    fn first_slot(&self) -> Option<(usize, usize)> {
+        let level = self.occupied.iter().position(|bits| *bits != 0)?;
+        Some((level, self.occupied[level].trailing_zeros() as usize))
+    }
+
+    fn take_first(&mut self, slot: usize) -> (Instant, Event) {
+        let index = self.slots[0][slot].first;
+        let node = &mut self.nodes[index as usize];
+        let (at, event) = (node.at, node.event);
+        self.slots[0][slot].first = node.next;
+        if node.next == NONE {
+            self.occupied[0] &= !(1 << slot);
+        }
+        node.next = self.free;
+        self.free = index;
+        self.len -= 1;
+        self.now = at;
+        (Instant::from_nanos(at), event)
+    }
+
+    fn move_down(&mut self, level: usize, slot: usize) {
+        let mut index = self.slots[level][slot].first;
+        self.occupied[level] &= !(1 << slot);
+        // The time at which the slot begins: bits above stay, bits below are zero.
+        let shift = level as u32 * BITS;
+        let above = self.now.checked_shr(shift + BITS).unwrap_or(0);
+        self.now = above.checked_shl(shift + BITS).unwrap_or(0) | (slot as u64) << shift;
+        while index != NONE {
+            let next = std::mem::replace(&mut self.nodes[index as usize].next, NONE);
+            self.append(index);
+            index = next;
+        }
+    }
+
+    fn append(&mut self, index: u32) {
+        let at = self.nodes[index as usize].at;
+        let differing = (at ^ self.now).checked_ilog2().unwrap_or(0);
+        let level = (differing / BITS) as usize;
+        let slot = (at >> (level as u32 * BITS)) as usize % SLOTS;
+        let list = &mut self.slots[level][slot];
+        if self.occupied[level] >> slot & 1 == 0 {
+            self.occupied[level] |= 1 << slot;
+            *list = List { first: index, last: index };
+        } else {
+            self.nodes[list.last as usize].next = index;
+            list.last = index;
+        }
+    }
+}
