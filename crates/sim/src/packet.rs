@@ -76,6 +76,10 @@ impl Parcel for Packet {
         self.direction == Direction::Forward
     }
 
+    fn carries_data(&self) -> bool {
+        self.payload() > 0
+    }
+
     fn ecn(&self) -> Ecn {
         self.ecn
     }
