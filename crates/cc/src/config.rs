@@ -1,13 +1,21 @@
 //! The one list of controllers: names, parameters, construction.
 //!
-//! A controller is written `name` or `name(parameters)`: `cubic`, `none(30)`, `aimd(1,0.5)`.
+//! A controller is written `name` or `name(parameters)`: `cubic`, `none(30)`, `aimd(1,0.5)`,
+//! `cubic(hystart=off)`.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use weir_units::Bytes;
 
-use crate::{CongestionController, Fixed, Reno};
+use crate::{
+    CongestionController, Cubic, Decimal, Decrease, Fixed, Hystart, Increase, Parametric, Reno,
+    Vegas,
+};
 
 /// Which controller, with its parameters.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CcConfig {
     /// A fixed window of so many segments; without a number only the receiver bounds the sender.
     None {
@@ -16,6 +24,33 @@ pub enum CcConfig {
     },
     /// RFC 5681 as Linux counts it.
     Reno,
+    /// RFC 9438 as Linux computes it.
+    Cubic {
+        /// How slow start ends before it loses.
+        hystart: Hystart,
+    },
+    /// Vegas as Linux has it.
+    Vegas,
+    /// A linear control.
+    Parametric {
+        /// Growth per round trip.
+        increase: Increase,
+        /// The answer to a loss.
+        decrease: Decrease,
+    },
+}
+
+/// A line of [`CcConfig::CATALOGUE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatalogueEntry {
+    /// The name by which users choose it.
+    pub name: &'static str,
+    /// What it is.
+    pub summary: &'static str,
+    /// What may stand in parentheses, empty for nothing.
+    pub parameters: &'static str,
+    /// Ways to write it; the first is the bare name.
+    pub examples: &'static [&'static str],
 }
 
 /// A controller that does not exist, or parameters that it does not take.
@@ -29,38 +64,291 @@ pub enum CcConfigError {
         /// What there is.
         known: String,
     },
-    /// Parameters out of range or malformed.
-    #[error("controller '{name}' does not take '({given})': {allowed}")]
+    /// A parenthesis is missing or misplaced.
+    #[error(
+        "'{text}' is not a controller: write name or name(parameters), as in cubic or none(30)"
+    )]
+    Malformed {
+        /// What was given.
+        text: String,
+    },
+    /// More or fewer parameters than the controller takes.
+    #[error("controller '{controller}' does not take '({given})': {allowed}")]
     Parameters {
         /// The controller.
-        name: String,
+        controller: &'static str,
         /// What was given.
         given: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// A parameter out of range or unreadable.
+    #[error("controller '{controller}': {parameter} = '{value}', allowed is {allowed}")]
+    Value {
+        /// The controller.
+        controller: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What was given.
+        value: String,
         /// What is allowed.
         allowed: &'static str,
     },
 }
 
 impl CcConfig {
-    /// Every name with a line about it, in the order in which `weir list` prints them.
-    pub const CATALOGUE: &[(&str, &str)] = &[
-        ("none", "a fixed window, none(30) for 30 segments"),
-        ("reno", "AIMD(1, 1/2) with slow start (RFC 5681)"),
+    /// Every controller, in the order in which `weir list` prints them.
+    pub const CATALOGUE: &[CatalogueEntry] = &[
+        CatalogueEntry {
+            name: "none",
+            summary: "a fixed window in segments; unbounded without a number",
+            parameters: "window",
+            examples: &["none", "none(1)", "none(30)"],
+        },
+        CatalogueEntry {
+            name: "reno",
+            summary: "additive increase, halving on loss (RFC 5681) as Linux counts",
+            parameters: "",
+            examples: &["reno"],
+        },
+        CatalogueEntry {
+            name: "cubic",
+            summary: "CUBIC (RFC 9438) as Linux 6.1 computes it",
+            parameters: "hystart=linux|plus-plus|off",
+            examples: &["cubic", "cubic(hystart=plus-plus)", "cubic(hystart=off)"],
+        },
+        CatalogueEntry {
+            name: "vegas",
+            summary: "keeps 2 to 4 segments in the queue, by delay",
+            parameters: "",
+            examples: &["vegas"],
+        },
+        CatalogueEntry {
+            name: "aimd",
+            summary: "adds a segments per round trip, multiplies by b on loss",
+            parameters: "a,b",
+            examples: &["aimd", "aimd(1,0.5)", "aimd(0.25,0.9)"],
+        },
+        CatalogueEntry {
+            name: "aiad",
+            summary: "adds a segments per round trip, subtracts b segments on loss",
+            parameters: "a,b",
+            examples: &["aiad", "aiad(2,1)"],
+        },
+        CatalogueEntry {
+            name: "mimd",
+            summary: "multiplies by a per round trip, by b on loss",
+            parameters: "a,b",
+            examples: &["mimd", "mimd(1.01,0.875)"],
+        },
+        CatalogueEntry {
+            name: "miad",
+            summary: "multiplies by a per round trip, subtracts b segments on loss",
+            parameters: "a,b",
+            examples: &["miad", "miad(1.25,2)"],
+        },
     ];
 
     /// Reads `name` or `name(parameters)`.
     ///
     /// # Errors
     /// For an unknown name, or parameters that the controller does not take.
-    pub fn parse(_text: &str) -> Result<Self, CcConfigError> {
-        todo!("the cc helper writes this")
+    pub fn parse(text: &str) -> Result<Self, CcConfigError> {
+        let given = Given::split(text)?;
+        match given.name {
+            "none" => given.none(),
+            "reno" => given.nothing(Self::Reno),
+            "cubic" => given.cubic(),
+            "vegas" => given.nothing(Self::Vegas),
+            _ => given.parametric(),
+        }
     }
 
-    /// Builds the controller for segments of `mss` and the given initial window.
+    /// Builds the controller for segments of `mss` (at least one byte) and the given initial window
+    /// (at least one segment).
     pub fn build(&self, mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
-        match self {
-            Self::None { window } => Box::new(Fixed::new(*window, mss)),
+        match *self {
+            Self::None { window } => Box::new(Fixed::new(window, mss)),
             Self::Reno => Box::new(Reno::new(initial_window)),
+            Self::Cubic { hystart } => Box::new(Cubic::new(initial_window, hystart)),
+            Self::Vegas => Box::new(Vegas::new(initial_window)),
+            Self::Parametric { increase, decrease } => {
+                Box::new(Parametric::new(initial_window, increase, decrease))
+            }
         }
     }
 }
+
+impl FromStr for CcConfig {
+    type Err = CcConfigError;
+
+    fn from_str(text: &str) -> Result<Self, CcConfigError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for CcConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use {Decrease as D, Increase as I};
+        match *self {
+            Self::None { window: None } => f.write_str("none"),
+            Self::None { window: Some(window) } => write!(f, "none({window})"),
+            Self::Reno => f.write_str("reno"),
+            Self::Cubic { hystart: Hystart::Linux } => f.write_str("cubic"),
+            Self::Cubic { hystart: Hystart::PlusPlus } => f.write_str("cubic(hystart=plus-plus)"),
+            Self::Cubic { hystart: Hystart::Off } => f.write_str("cubic(hystart=off)"),
+            Self::Vegas => f.write_str("vegas"),
+            Self::Parametric { increase, decrease } => match (increase, decrease) {
+                (I::Add(a), D::Multiply(b)) => write!(f, "aimd({a},{b})"),
+                (I::Add(a), D::Subtract(b)) => write!(f, "aiad({a},{b})"),
+                (I::Multiply(a), D::Multiply(b)) => write!(f, "mimd({a},{b})"),
+                (I::Multiply(a), D::Subtract(b)) => write!(f, "miad({a},{b})"),
+            },
+        }
+    }
+}
+
+/// A name of the catalogue and the text of its parameters.
+struct Given<'a> {
+    name: &'static str,
+    parameters: Option<&'a str>,
+}
+
+impl<'a> Given<'a> {
+    fn split(text: &'a str) -> Result<Self, CcConfigError> {
+        let malformed = || CcConfigError::Malformed { text: text.to_string() };
+        let (name, parameters) = match text.trim().split_once('(') {
+            None => (text.trim(), None),
+            Some((name, rest)) => {
+                (name.trim(), Some(rest.strip_suffix(')').ok_or_else(malformed)?))
+            }
+        };
+        if name.contains(')') || parameters.is_some_and(|p| p.contains(['(', ')'])) {
+            return Err(malformed());
+        }
+        let entry = CcConfig::CATALOGUE.iter().find(|entry| entry.name == name);
+        let Some(entry) = entry else {
+            let known: Vec<_> = CcConfig::CATALOGUE.iter().map(|entry| entry.name).collect();
+            return Err(CcConfigError::Unknown { name: name.to_string(), known: known.join(", ") });
+        };
+        Ok(Self { name: entry.name, parameters })
+    }
+
+    fn nothing(&self, config: CcConfig) -> Result<CcConfig, CcConfigError> {
+        match self.parameters {
+            None => Ok(config),
+            Some(_) => Err(self.refuse("it has no parameters")),
+        }
+    }
+
+    fn none(&self) -> Result<CcConfig, CcConfigError> {
+        let Some(text) = self.parameters.map(str::trim) else {
+            return Ok(CcConfig::None { window: None });
+        };
+        let window = text.parse().ok().filter(|n| (1..=MAX_WINDOW).contains(n));
+        let window = window.ok_or_else(|| {
+            self.bad_value("window", text, "a whole number of segments from 1 to 1000000")
+        })?;
+        Ok(CcConfig::None { window: Some(window) })
+    }
+
+    fn cubic(&self) -> Result<CcConfig, CcConfigError> {
+        let Some(text) = self.parameters.map(str::trim) else {
+            return Ok(CcConfig::Cubic { hystart: Hystart::default() });
+        };
+        let hystart = match text.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+            Some(("hystart", "linux")) => Hystart::Linux,
+            Some(("hystart", "plus-plus")) => Hystart::PlusPlus,
+            Some(("hystart", "off")) => Hystart::Off,
+            Some(("hystart", value)) => {
+                return Err(self.bad_value("hystart", value, "linux, plus-plus or off"));
+            }
+            _ => return Err(self.refuse("write hystart=linux, hystart=plus-plus or hystart=off")),
+        };
+        Ok(CcConfig::Cubic { hystart })
+    }
+
+    fn parametric(&self) -> Result<CcConfig, CcConfigError> {
+        let adds = self.name.starts_with("ai");
+        let subtracts = self.name.ends_with("ad");
+        let default_a = if adds { "1" } else { "1.125" };
+        let default_b = if subtracts { "3" } else { "0.8" };
+        let (a, b) = match self.parameters {
+            None => (default_a, default_b),
+            Some(text) => text.split_once(',').ok_or_else(|| {
+                self.refuse(&format!(
+                    "write two numbers, as in {}({default_a},{default_b})",
+                    self.name
+                ))
+            })?,
+        };
+        let increase = if adds {
+            Increase::Add(self.number(
+                "a",
+                a,
+                "segments from 0.001 to 1000, three decimals at most",
+                1..=1_000_000,
+            )?)
+        } else {
+            Increase::Multiply(self.number(
+                "a",
+                a,
+                "a factor from 1.001 to 2, three decimals at most",
+                1_001..=2_000,
+            )?)
+        };
+        let decrease = if subtracts {
+            Decrease::Subtract(self.number(
+                "b",
+                b,
+                "segments from 0.001 to 1000, three decimals at most",
+                1..=1_000_000,
+            )?)
+        } else {
+            Decrease::Multiply(self.number(
+                "b",
+                b,
+                "a factor from 0.001 to 0.999, three decimals at most",
+                1..=999,
+            )?)
+        };
+        Ok(CcConfig::Parametric { increase, decrease })
+    }
+
+    /// The decimal parameter called `parameter`, in `range` (thousandths).
+    fn number(
+        &self,
+        parameter: &'static str,
+        value: &str,
+        allowed: &'static str,
+        range: RangeInclusive<u32>,
+    ) -> Result<Decimal, CcConfigError> {
+        let number: Option<Decimal> = value.trim().parse().ok();
+        number
+            .filter(|n| range.contains(&n.thousandths()))
+            .ok_or_else(|| self.bad_value(parameter, value.trim(), allowed))
+    }
+
+    fn refuse(&self, allowed: &str) -> CcConfigError {
+        CcConfigError::Parameters {
+            controller: self.name,
+            given: self.parameters.unwrap_or_default().to_string(),
+            allowed: allowed.to_string(),
+        }
+    }
+
+    fn bad_value(
+        &self,
+        parameter: &'static str,
+        value: &str,
+        allowed: &'static str,
+    ) -> CcConfigError {
+        CcConfigError::Value { controller: self.name, parameter, value: value.to_string(), allowed }
+    }
+}
+
+const MAX_WINDOW: u64 = 1_000_000;
+
+#[cfg(test)]
+#[path = "config/tests.rs"]
+mod tests;

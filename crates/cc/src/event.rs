@@ -12,8 +12,16 @@ pub struct CcContext<'a> {
     /// Round-trip times so far.
     pub rtt: RttSnapshot,
     /// Sent, neither acknowledged nor declared lost. In `on_ack` and `on_congestion`: after the
-    /// acknowledgement was taken in.
+    /// acknowledgement was taken in. On a timeout: what recovery keeps in flight (RACK spares what
+    /// was sent lately; the others keep nothing).
     pub bytes_in_flight: Bytes,
+    /// The stream offset below which everything is acknowledged. In `on_ack`: the new one.
+    pub snd_una: u64,
+    /// The stream offset of the next new byte to send. A round trip is over when `snd_una` passes
+    /// what `snd_nxt` was at its start.
+    pub snd_nxt: u64,
+    /// When the pacer lets the next segment leave; `now` or earlier where nothing holds it back.
+    pub next_departure: Instant,
     /// Whether the sender has lately been held back by the application rather than the network.
     pub app_limited: bool,
     /// Whether the window has lately held the sender back: only then may it grow (RFC 9438 §4.2,
@@ -65,9 +73,11 @@ pub struct AckEvent {
     pub lost: Bytes,
     /// Bytes newly reported as having met a congestion mark.
     pub ce_marked: Bytes,
-    /// The RTT sample it carried, if it carried a valid one.
+    /// The RTT of the newest segment that it acknowledges for the first time, cumulatively or
+    /// selectively; none if that segment was retransmitted and no timestamp tells which copy
+    /// arrived.
     pub rtt: Option<Duration>,
-    /// The delivery rate it implies.
+    /// The delivery rate it implies; none without a valid interval.
     pub rate: Option<RateSample>,
     /// Whether it moved nothing forward.
     pub duplicate: bool,
@@ -105,7 +115,8 @@ impl RateSample {
 pub struct CongestionEvent {
     /// How.
     pub cause: Cause,
-    /// Whether this opens a recovery epoch. One epoch asks for one reduction.
+    /// Whether this opens a recovery epoch. One epoch asks for one reduction of the threshold; a
+    /// timeout inside an epoch only restarts the window.
     pub first_in_epoch: bool,
     /// Bytes declared lost with it.
     pub lost: Bytes,

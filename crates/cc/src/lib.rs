@@ -9,18 +9,28 @@
 //! all, with their parameters.
 
 mod config;
+mod cubic;
+mod decimal;
 mod event;
 mod fixed;
+mod hystart;
+mod parametric;
 mod reno;
+mod vegas;
 mod window;
 
-pub use config::{CcConfig, CcConfigError};
+pub use config::{CatalogueEntry, CcConfig, CcConfigError};
+pub use cubic::Cubic;
+pub use decimal::{Decimal, DecimalError};
 pub use event::{
     AckEvent, Cause, CcContext, CongestionEvent, Needs, PathEvent, RateSample, RecoveryState,
     RttSnapshot,
 };
 pub use fixed::Fixed;
+pub use hystart::Hystart;
+pub use parametric::{Decrease, Increase, Parametric};
 pub use reno::Reno;
+pub use vegas::Vegas;
 use weir_units::{Bytes, Rate};
 
 /// A congestion controller: told of every ACK and every congestion signal, asked for its window
@@ -51,7 +61,8 @@ pub trait CongestionController: std::fmt::Debug + Send {
     /// `bytes` of data are about to leave (`cx.bytes_in_flight` does not include them yet).
     fn on_sent(&mut self, _cx: &mut CcContext<'_>, _bytes: Bytes) {}
 
-    /// Congestion was signalled. Reduce only when `event.first_in_epoch`, or on a timeout.
+    /// Congestion was signalled. Reduce only when `event.first_in_epoch`; a timeout restarts the
+    /// window in any case.
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent);
 
     /// An acknowledgement arrived.

@@ -4,17 +4,18 @@
 //! slow start            cwnd += acked                          while cwnd < ssthresh
 //! congestion avoidance  cwnd += mss per cwnd bytes acked
 //! loss                  ssthresh = max(cwnd / 2, 2 mss),  cwnd = ssthresh
-//! timeout               ssthresh as above,  cwnd = 1 mss
+//! timeout               ssthresh as above,  cwnd = in flight + 1 mss
 //! ```
 //!
 //! Deviations from the RFC, which are Linux's: growth counts the bytes that are delivered, with
-//! no limit per ACK in slow start (RFC 3465 with L = ∞), and `ssthresh` derives from `cwnd`, not from
-//! the flight size. The bytes that an ACK acknowledges beyond `ssthresh` count for congestion
-//! avoidance.
+//! no limit per ACK in slow start (RFC 3465 with L = ∞), but only on ACKs that move `snd_una`;
+//! `ssthresh` derives from `cwnd`, not from the flight size. The bytes that an ACK acknowledges beyond
+//! `ssthresh` count for congestion avoidance. After a timeout the window adds to what recovery
+//! still believes in flight, which is nothing unless RACK repairs.
 
 use weir_units::Bytes;
 
-use crate::window::AckClockedWindow;
+use crate::window::{AckClockedWindow, may_raise};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, PathEvent};
 
 /// Reno's window.
@@ -36,17 +37,13 @@ impl CongestionController for Reno {
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
-        if event.first_in_epoch {
-            self.window.reduce(cx.mss, event.cause, self.window.cwnd.mul_ratio(1, 2));
-        }
+        self.window.on_congestion(cx, event, |cwnd| cwnd / 2);
     }
 
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
-        if !self.window.may_grow(cx) {
-            return;
+        if may_raise(cx, ack) {
+            self.window.grow_as_reno(cx, ack.acked);
         }
-        let beyond = self.window.slow_start(ack.acked);
-        self.window.additive_increase(cx.mss, self.window.cwnd, beyond);
     }
 
     fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {

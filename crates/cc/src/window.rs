@@ -1,9 +1,12 @@
 //! The window that the loss-based controllers share: slow start, additive increase with an exact
 //! remainder, reduction with a checkpoint to undo it.
+//!
+//! It counts as Linux does, so that its windows can be compared with the kernel's ACK by ACK: what
+//! lowers the window leaves whole segments.
 
 use weir_units::Bytes;
 
-use crate::{Cause, CcContext, PathEvent, RecoveryState};
+use crate::{AckEvent, Cause, CcContext, CongestionEvent, PathEvent, RecoveryState};
 
 /// `ssthresh` before the first loss. Half of the range, so that sums with it cannot overflow.
 const INFINITE: Bytes = Bytes(u64::MAX / 2);
@@ -16,13 +19,22 @@ pub(crate) struct AckClockedWindow {
     initial: Bytes,
     /// Bytes acknowledged towards the next segment of additive increase.
     credit: Bytes,
-    /// `cwnd` and `ssthresh` before the last reduction.
+    /// `cwnd` and `ssthresh` to return to if the last reduction proves unfounded.
     checkpoint: Option<(Bytes, Bytes)>,
 }
 
 impl AckClockedWindow {
     pub(crate) fn new(initial: Bytes) -> Self {
         Self { cwnd: initial, ssthresh: INFINITE, initial, credit: Bytes::ZERO, checkpoint: None }
+    }
+
+    /// Slow start below `ssthresh`, `1 / cwnd` segments per segment above it (Linux's
+    /// `tcp_reno_cong_avoid`).
+    pub(crate) fn grow_as_reno(&mut self, cx: &CcContext<'_>, acked: Bytes) {
+        if cx.cwnd_limited {
+            let beyond = self.slow_start(acked);
+            self.additive_increase(cx.mss, self.cwnd, beyond);
+        }
     }
 
     /// Grows by what was acknowledged up to `ssthresh`; what lies beyond is returned for congestion
@@ -42,30 +54,42 @@ impl AckClockedWindow {
         if acked == Bytes::ZERO {
             return;
         }
-        let per = per.max(mss);
+        let per = per.max(Bytes(1));
         // Credit left from a larger `per` is worth one segment, no more.
         if self.credit >= per {
             self.credit = Bytes::ZERO;
             self.cwnd += mss;
         }
         self.credit += acked;
-        if self.credit >= per {
-            let segments = self.credit.get() / per.get();
-            self.credit -= per * segments;
-            self.cwnd += mss * segments;
-        }
+        let segments = self.credit.get() / per.get();
+        self.credit -= per * segments;
+        self.cwnd += mss * segments;
     }
 
-    /// Lowers the threshold to `ssthresh` (at least two segments) and the window to it, or to one
-    /// segment on a timeout.
-    pub(crate) fn reduce(&mut self, mss: Bytes, cause: Cause, ssthresh: Bytes) {
-        self.checkpoint = Some((self.cwnd, self.ssthresh));
-        self.ssthresh = ssthresh.max(mss * 2);
-        self.credit = Bytes::ZERO;
-        self.cwnd = match cause {
-            Cause::Timeout { .. } => mss,
-            Cause::FastRetransmit | Cause::EcnEcho => self.ssthresh,
-        };
+    /// What every loss-based controller does on congestion: a new epoch lowers the threshold to what
+    /// `reduced` makes of the window (two segments at least) and the window to it. A timeout, also
+    /// one inside an epoch, restarts the window with one segment above what is still in flight
+    /// (Linux's `tcp_enter_loss`).
+    pub(crate) fn on_congestion(
+        &mut self,
+        cx: &CcContext<'_>,
+        event: &CongestionEvent,
+        reduced: impl FnOnce(Bytes) -> Bytes,
+    ) {
+        let timeout = matches!(event.cause, Cause::Timeout { .. });
+        if event.first_in_epoch {
+            // A mark is never taken back: the router did see a queue.
+            let undoable = event.cause != Cause::EcnEcho;
+            self.checkpoint = undoable.then(|| (self.cwnd, self.remembered_ssthresh(cx.mss)));
+            self.ssthresh = whole_segments(reduced(self.cwnd), cx.mss).max(cx.mss * 2);
+            self.cwnd = self.ssthresh;
+        }
+        if timeout {
+            self.cwnd = cx.bytes_in_flight + cx.mss;
+        }
+        if timeout || event.first_in_epoch {
+            self.credit = Bytes::ZERO;
+        }
     }
 
     /// Takes back the last reduction (Linux's `tcp_undo_cwnd_reduction`).
@@ -78,23 +102,23 @@ impl AckClockedWindow {
 
     /// RFC 5681 §4.1 as Linux's `tcp_cwnd_restart` does it: the window halves for every timeout that
     /// passed in silence, down to the initial window, and the threshold remembers it.
-    pub(crate) fn on_path(&mut self, _mss: Bytes, event: &PathEvent) {
-        if let PathEvent::IdleRestart { idle, rto } = *event {
+    pub(crate) fn on_path(&mut self, mss: Bytes, event: &PathEvent) {
+        if let PathEvent::IdleRestart { mut idle, rto } = *event {
             let restart = self.initial.min(self.cwnd);
-            self.ssthresh = self.ssthresh.max(self.cwnd.mul_ratio(3, 4));
-            let mut idle = idle;
-            while idle > rto && self.cwnd > restart {
-                idle = idle - rto;
-                self.cwnd = self.cwnd / 2;
+            self.ssthresh = self.remembered_ssthresh(mss);
+            while idle > rto && !rto.is_zero() && self.cwnd > restart {
+                idle -= rto;
+                self.cwnd = whole_segments(self.cwnd / 2, mss);
             }
             self.cwnd = self.cwnd.max(restart);
-            self.credit = Bytes::ZERO;
         }
     }
 
-    /// Windows grow only when they were used, and not while the transport reduces them.
-    pub(crate) fn may_grow(&self, cx: &CcContext<'_>) -> bool {
-        cx.cwnd_limited && !matches!(cx.state, RecoveryState::Recovery | RecoveryState::Cwr)
+    /// Three quarters of the window prove that the path carries at least so much (Linux's
+    /// `tcp_current_ssthresh`).
+    pub(crate) fn remembered_ssthresh(&self, mss: Bytes) -> Bytes {
+        let segments = self.cwnd.get() / mss.get();
+        self.ssthresh.max(mss * (segments / 2 + segments / 4))
     }
 
     pub(crate) fn in_slow_start(&self) -> bool {
@@ -108,4 +132,15 @@ impl AckClockedWindow {
     pub(crate) fn phase(&self) -> &'static str {
         if self.in_slow_start() { "slow_start" } else { "congestion_avoidance" }
     }
+}
+
+/// Whether the window may grow at all: the acknowledgement moved `snd_una`, and the transport is
+/// not busy lowering the window (Linux's `tcp_may_raise_cwnd`, for paths that reorder little).
+pub(crate) fn may_raise(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
+    ack.cum_acked > Bytes::ZERO && !matches!(cx.state, RecoveryState::Recovery | RecoveryState::Cwr)
+}
+
+/// `bytes` less what does not fill a segment.
+pub(crate) fn whole_segments(bytes: Bytes, mss: Bytes) -> Bytes {
+    mss * (bytes.get() / mss.get())
 }

@@ -1,0 +1,100 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn round_trip(text: &str) -> String {
+    CcConfig::parse(text).expect("a valid controller").to_string()
+}
+
+fn error(text: &str) -> String {
+    CcConfig::parse(text).expect_err("an invalid controller").to_string()
+}
+
+#[test]
+fn every_example_reads_and_names_its_controller() {
+    let mss = Bytes(1_448);
+    let mut seen = 0;
+    for entry in CcConfig::CATALOGUE {
+        assert_eq!(entry.examples[0], entry.name);
+        for example in entry.examples {
+            let config = CcConfig::parse(example).expect("a valid example");
+            assert_eq!(config.build(mss, mss * 10).name(), entry.name);
+            assert_eq!(CcConfig::parse(&config.to_string()), Ok(config));
+            seen += 1;
+        }
+    }
+    assert!(seen >= CcConfig::CATALOGUE.len() && seen > 0);
+}
+
+#[test]
+fn defaults_are_left_out_or_written_out() {
+    assert_eq!(round_trip(" none "), "none");
+    assert_eq!(round_trip("none( 30 )"), "none(30)");
+    assert_eq!(round_trip("cubic(hystart=linux)"), "cubic");
+    assert_eq!(round_trip("cubic( hystart = off )"), "cubic(hystart=off)");
+    assert_eq!(round_trip("aimd"), "aimd(1,0.8)");
+    assert_eq!(round_trip("aiad"), "aiad(1,3)");
+    assert_eq!(round_trip("mimd"), "mimd(1.125,0.8)");
+    assert_eq!(round_trip("miad"), "miad(1.125,3)");
+    assert_eq!(round_trip("aimd(1.50, .5)"), "aimd(1.5,0.5)");
+}
+
+#[test]
+fn errors_name_the_parameter_the_value_and_what_is_allowed() {
+    insta::assert_snapshot!(
+        [
+            "renoo",
+            "",
+            "none(0)",
+            "none(3.5)",
+            "none()",
+            "reno(1)",
+            "cubic(beta=3)",
+            "cubic(hystart=maybe)",
+            "aimd(1)",
+            "aimd(0,0.5)",
+            "aimd(1,1)",
+            "mimd(1,0.5)",
+            "miad(1.5,x)",
+            "aimd(1,0.12345)",
+            "aimd(1,0.5,3)",
+            "reno)",
+            "none(1",
+            "none((1))",
+        ]
+        .map(|text| format!("{text:22} {}", error(text)))
+        .join("\n")
+    );
+}
+
+proptest! {
+    #[test]
+    fn what_is_printed_reads_back(
+        family in 0..5_usize,
+        a in 1_001..=2_000_u32,
+        b in 1..=999_u32,
+        window in proptest::option::of(1..=1_000_000_u64),
+    ) {
+        let decimal = |n| Decimal::from_thousandths(n).expect("in range");
+        let (a, b) = (decimal(a), decimal(b));
+        let config = match family {
+            0 => CcConfig::None { window },
+            1 => CcConfig::Parametric { increase: Increase::Add(a), decrease: Decrease::Multiply(b) },
+            2 => CcConfig::Parametric { increase: Increase::Add(a), decrease: Decrease::Subtract(b) },
+            3 => CcConfig::Parametric { increase: Increase::Multiply(a), decrease: Decrease::Multiply(b) },
+            _ => CcConfig::Parametric { increase: Increase::Multiply(a), decrease: Decrease::Subtract(b) },
+        };
+        prop_assert_eq!(CcConfig::parse(&config.to_string()), Ok(config));
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[a-z]{0,6}[(]?[0-9.,=a-z-]{0,8}[)]?") {
+        let _ = CcConfig::parse(&text);
+    }
+
+    #[test]
+    fn decimals_are_exact(n in 0..=1_000_000_000_u32) {
+        let number = Decimal::from_thousandths(n).expect("in range");
+        prop_assert_eq!(number.to_string().parse(), Ok(number));
+    }
+}

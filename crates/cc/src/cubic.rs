@@ -1,0 +1,255 @@
+//! `cubic`: RFC 9438 as Linux 6.1 computes it.
+//!
+//! ```text
+//! W(t)     = W_max + C (t - K)^3              target window, t from the start of the epoch + min RTT
+//! K        = cbrt((W_max - cwnd) / C)         cwnd at the start of the epoch
+//! growth   = 1 mss per cwnd / (W(t) - cwnd)   segments acknowledged, at least 2
+//! W_est   += 1 mss per cwnd 15/8              segments acknowledged: never slower than Reno
+//! loss       W_max = cwnd, or cwnd (1 + beta) / 2 below the last W_max (fast convergence)
+//!            cwnd  = ssthresh = beta cwnd
+//! C = 410/1024 segments/s^3, beta = 717/1024
+//! ```
+//!
+//! Units as in the kernel, so that windows can be compared ACK by ACK: windows in whole segments,
+//! the curve in 1/1024 s, time read in ticks of 1 ms (a kernel with `HZ` = 1000).
+//!
+//! Deviations from the RFC, which are Linux's: `t` includes the minimum RTT instead of a second
+//! target one RTT ahead; growth is recomputed once per tick, or after 31 ms while the window
+//! stands; before the first loss the window grows at least 5 % per RTT; slow start ends by HyStart
+//! ([`SlowStartExit`]). Deviation from Linux: `K` is the exact root rounded down, where Linux's
+//! approximation differs by up to 0.15 % (tested below).
+//!
+//! Parameter: `hystart`, how slow start ends.
+
+use weir_units::{Bytes, Duration, Instant};
+
+use crate::hystart::SlowStartExit;
+use crate::window::{AckClockedWindow, may_raise};
+use crate::{
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart, PathEvent,
+};
+
+/// CUBIC's window.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    window: AckClockedWindow,
+    curve: Curve,
+    exit: SlowStartExit,
+    last_sent: Option<Instant>,
+}
+
+impl Cubic {
+    /// Starts with `initial_window`; `hystart` says how slow start ends.
+    pub fn new(initial_window: Bytes, hystart: Hystart) -> Self {
+        Self {
+            window: AckClockedWindow::new(initial_window),
+            curve: Curve::default(),
+            exit: SlowStartExit::new(hystart),
+            last_sent: None,
+        }
+    }
+
+    /// Takes in an RTT sample; may end slow start.
+    fn sample_rtt(&mut self, cx: &CcContext<'_>, rtt: Duration) {
+        let now = ticks(cx.now);
+        // The second after a reduction still sees the queue that caused it.
+        if self.curve.epoch.is_some_and(|start| now.saturating_sub(start) < TICKS_PER_SEC) {
+            return;
+        }
+        let rtt = rtt.max(Duration::from_micros(1));
+        let min_rtt = self.curve.min_rtt.map_or(rtt, |min| min.min(rtt));
+        self.curve.min_rtt = Some(min_rtt);
+        if self.window.in_slow_start() && self.exit.on_rtt(cx, &self.window, rtt, min_rtt) {
+            self.window.ssthresh = self.window.cwnd;
+        }
+    }
+}
+
+impl CongestionController for Cubic {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    fn on_sent(&mut self, cx: &mut CcContext<'_>, _bytes: Bytes) {
+        // Time without data is no time to grow in: the epoch moves by the idle time.
+        if let (Bytes::ZERO, Some(last)) = (cx.bytes_in_flight, self.last_sent) {
+            let idle = ticks(cx.now).saturating_sub(ticks(last));
+            self.curve.epoch = self.curve.epoch.map(|start| (start + idle).min(ticks(cx.now)));
+        }
+        self.last_sent = Some(cx.now);
+    }
+
+    fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
+        let curve = &mut self.curve;
+        let mss = cx.mss;
+        self.window.on_congestion(cx, event, |cwnd| curve.reduce(cwnd, mss));
+        self.exit.on_congestion();
+        if let Cause::Timeout { .. } = event.cause {
+            self.curve = Curve::default();
+            self.exit.restart(cx);
+        }
+    }
+
+    fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
+        if let Some(rtt) = ack.rtt {
+            self.sample_rtt(cx, rtt);
+        }
+        if !may_raise(cx, ack) || !cx.cwnd_limited {
+            return;
+        }
+        let beyond = if self.window.in_slow_start() {
+            self.window.slow_start(self.exit.growth(ack.acked, cx.mss))
+        } else {
+            ack.acked
+        };
+        if beyond > Bytes::ZERO {
+            let per = self.curve.update(cx, self.window.cwnd, beyond);
+            self.window.additive_increase(cx.mss, per, beyond);
+        }
+    }
+
+    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
+        self.window.undo();
+    }
+
+    fn on_path(&mut self, cx: &mut CcContext<'_>, event: &PathEvent) {
+        self.window.on_path(cx.mss, event);
+    }
+
+    fn cwnd(&self) -> Bytes {
+        self.window.cwnd
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.window.finite_ssthresh()
+    }
+
+    fn phase(&self) -> &'static str {
+        if self.window.in_slow_start() && self.exit.is_conservative() {
+            return "conservative_slow_start";
+        }
+        self.window.phase()
+    }
+}
+
+/// The cubic curve of one epoch and what is remembered between epochs.
+#[derive(Clone, Debug, Default)]
+struct Curve {
+    /// The tick in which the epoch began; `None` from a reduction to the next growth.
+    epoch: Option<u64>,
+    /// `W_max` in segments; zero before the first loss.
+    last_max: u64,
+    /// The window in segments around which the curve lies flat, and when it gets there, in 1/1024 s
+    /// after the start of the epoch.
+    origin: u64,
+    k: u64,
+    /// Segments acknowledged per segment of growth.
+    count: u64,
+    /// For which window, in segments, and in which tick `count` was last computed.
+    last_cwnd: u64,
+    last_tick: u64,
+    /// `W_est` in segments, and the bytes acknowledged towards its next one.
+    reno_cwnd: u64,
+    reno_credit: Bytes,
+    min_rtt: Option<Duration>,
+}
+
+impl Curve {
+    /// RFC 9438 §4.6 and §4.7: the window after a reduction of `cwnd`.
+    fn reduce(&mut self, cwnd: Bytes, mss: Bytes) -> Bytes {
+        let segments = cwnd.get() / mss.get();
+        self.epoch = None;
+        self.last_max =
+            if segments < self.last_max { segments * (1024 + BETA) / 2048 } else { segments };
+        mss * (segments * BETA / 1024)
+    }
+
+    /// Takes in `acked` bytes; the bytes that must be acknowledged per segment of growth.
+    fn update(&mut self, cx: &CcContext<'_>, cwnd: Bytes, acked: Bytes) -> Bytes {
+        let now = ticks(cx.now);
+        let segments = cwnd.get() / cx.mss.get();
+        self.reno_credit += acked;
+        if self.last_cwnd != segments || now - self.last_tick > HOLD_TICKS {
+            if self.epoch.is_none() || now != self.last_tick {
+                self.recompute(now, segments, acked);
+            }
+            self.keep_up_with_reno(segments, cx.mss);
+            self.count = self.count.max(2);
+        }
+        cx.mss * self.count
+    }
+
+    /// RFC 9438 §4.2: `count` from the distance to the curve.
+    fn recompute(&mut self, now: u64, cwnd: u64, acked: Bytes) {
+        self.last_cwnd = cwnd;
+        self.last_tick = now;
+        if self.epoch.is_none() {
+            self.reno_credit = acked;
+            self.reno_cwnd = cwnd;
+            self.k = cube_root(u128::from(self.last_max.saturating_sub(cwnd)) * CUBE_PER_SEGMENT);
+            self.origin = self.last_max.max(cwnd);
+        }
+        let start = *self.epoch.get_or_insert(now);
+        let min_rtt = self.min_rtt.unwrap_or_default().as_micros().div_ceil(1_000);
+        let t = (now - start + min_rtt) * 1024 / TICKS_PER_SEC;
+        let distance = curve_distance(t.abs_diff(self.k));
+        let target = if t < self.k {
+            self.origin.saturating_sub(distance)
+        } else {
+            self.origin.saturating_add(distance)
+        };
+        self.count = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+        if self.last_max == 0 {
+            // Nothing is known of the path yet: 5 % per RTT at least.
+            self.count = self.count.min(20);
+        }
+    }
+
+    /// RFC 9438 §4.3: grows at least as Reno with the same reduction factor would.
+    fn keep_up_with_reno(&mut self, cwnd: u64, mss: Bytes) {
+        let per = (mss * (cwnd * RENO_SCALE / 8)).max(Bytes(1));
+        let steps = self.reno_credit.saturating_sub(Bytes(1)).get() / per.get();
+        self.reno_credit -= per * steps;
+        self.reno_cwnd += steps;
+        if let Some(ahead @ 1..) = self.reno_cwnd.checked_sub(cwnd) {
+            self.count = self.count.min(cwnd / ahead);
+        }
+    }
+}
+
+/// `C offset^3` in segments, `offset` in 1/1024 s.
+fn curve_distance(offset: u64) -> u64 {
+    let cubed = u128::from(offset).saturating_pow(3).saturating_mul(C_1024TH);
+    u64::try_from(cubed >> 40).unwrap_or(u64::MAX)
+}
+
+/// The largest integer whose cube is at most `n`.
+fn cube_root(n: u128) -> u64 {
+    let mut root = 0_u64;
+    for bit in (0..42).rev() {
+        let next = root | 1 << bit;
+        if u128::from(next).pow(3) <= n {
+            root = next;
+        }
+    }
+    root
+}
+
+fn ticks(now: Instant) -> u64 {
+    now.as_micros() / 1_000
+}
+
+const TICKS_PER_SEC: u64 = 1_000;
+/// While the window stands, `count` holds for a 32nd of a second.
+const HOLD_TICKS: u64 = TICKS_PER_SEC / 32;
+/// `beta` and `C` in 1/1024.
+const BETA: u64 = 717;
+const C_1024TH: u128 = 410;
+/// `K^3` per segment below `W_max`, `K` in 1/1024 s.
+const CUBE_PER_SEGMENT: u128 = (1 << 40) / C_1024TH;
+/// Eighths of a window acknowledged per segment of `W_est`: `8 (1 + beta) / (3 (1 - beta))`.
+const RENO_SCALE: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
+
+#[cfg(test)]
+#[path = "cubic/tests.rs"]
+mod tests;
