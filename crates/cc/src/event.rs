@@ -69,8 +69,7 @@ pub struct AckEvent {
     pub acked: Bytes,
     /// Bytes by which the cumulative acknowledgement moved.
     pub cum_acked: Bytes,
-    /// Bytes newly declared lost while taking it in, also where `on_congestion` was told of them
-    /// just before.
+    /// Bytes newly declared lost while taking it in.
     pub lost: Bytes,
     /// Bytes newly reported as having met a congestion mark.
     pub ce_marked: Bytes,

@@ -1,0 +1,255 @@
+//! What a connection is made of: the stack (recovery scheme and controller) and its parameters.
+
+use std::fmt;
+use std::str::FromStr;
+
+use weir_cc::{CcConfig, CcConfigError};
+use weir_units::{Bytes, Duration};
+
+/// Everything that a connection is told when it opens. The defaults are Linux's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Loss recovery and congestion control.
+    pub stack: Stack,
+    /// The largest payload of a segment in bytes.
+    pub mss: u32,
+    /// The first congestion window, in segments (RFC 6928).
+    pub initial_window: u32,
+    /// What the receiver holds for the application, and so the largest window that it offers.
+    pub recv_buffer: Bytes,
+    /// Offer selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Offer timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Offer explicit congestion notification (RFC 3168).
+    pub ecn: bool,
+    /// When the receiver acknowledges; by default as the recovery scheme's receiver does
+    /// ([`RecoveryConfig::delayed_ack`]).
+    pub delayed_ack: Option<DelayedAck>,
+    /// The timeout before the first RTT sample (RFC 6298 §2.1).
+    pub initial_rto: Duration,
+    /// The smallest timeout: 200 ms in Linux, 1 s in RFC 6298 §2.4.
+    pub min_rto: Duration,
+    /// The largest timeout.
+    pub max_rto: Duration,
+    /// A timeout that neither adapts nor backs off, as first protocols have it.
+    pub fixed_rto: Option<Duration>,
+    /// Timeouts in a row after which the connection fails.
+    pub max_retransmits: u32,
+    /// Time without progress after which the connection fails.
+    pub max_wait: Option<Duration>,
+    /// Send new data on the first two duplicate acknowledgements (RFC 3042).
+    pub limited_transmit: bool,
+    /// Restart from the initial window after an idle timeout (RFC 5681 §4.1).
+    pub slow_start_after_idle: bool,
+    /// How long the side that closed first remembers the connection.
+    pub time_wait: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            stack: Stack { recovery: RecoveryConfig::Rack, controller: CcConfig::Reno },
+            mss: 1448,
+            initial_window: 10,
+            recv_buffer: Bytes(64 << 20),
+            sack: true,
+            timestamps: true,
+            ecn: false,
+            delayed_ack: None,
+            initial_rto: Duration::from_secs(1),
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(120),
+            fixed_rto: None,
+            max_retransmits: 15,
+            max_wait: None,
+            limited_transmit: true,
+            slow_start_after_idle: true,
+            time_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+/// When the receiver acknowledges data that arrives in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelayedAck {
+    /// Every segment at once.
+    Off,
+    /// Every second full segment, or 40 ms after the first (RFC 1122 §4.2.3.2 allows 500 ms).
+    Rfc1122,
+    /// As Linux: the first sixteen at once, then every second, with an adaptive delay from 40 ms;
+    /// while data is missing, at most one per millisecond after the third duplicate.
+    Linux,
+}
+
+/// A recovery scheme and a controller, written `recovery/controller`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stack {
+    /// What is lost, what is sent again, when.
+    pub recovery: RecoveryConfig,
+    /// How much may be in flight.
+    pub controller: CcConfig,
+}
+
+/// A recovery scheme. The sliding-window schemes take their window in segments, `go-back-n(30)`,
+/// without which the controller and the receiver alone bound the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryConfig {
+    /// rdt3.0 (Kurose and Ross §3.4.1): one segment at a time.
+    StopAndWait,
+    /// Cumulative acknowledgements to a receiver without reassembly; resends the window.
+    GoBackN {
+        /// Segments that may be unacknowledged.
+        window: Option<u32>,
+    },
+    /// Each segment acknowledged and timed on its own.
+    SelectiveRepeat {
+        /// Segments between the oldest unacknowledged and the newest.
+        window: Option<u32>,
+    },
+    /// RFC 5681's fast retransmit and fast recovery.
+    Reno,
+    /// RFC 6582: partial acknowledgements repair one hole per round trip.
+    NewReno,
+    /// RFC 6675: a scoreboard of selective acknowledgements.
+    Sack,
+    /// RFC 8985: time-ordered detection with tail loss probes, PRR and undo, as in Linux.
+    Rack,
+}
+
+impl RecoveryConfig {
+    /// Every name with a line about it, in the order in which `weir list` prints them.
+    pub const CATALOGUE: &[(&str, &str)] = &[
+        ("stop-and-wait", "one segment at a time, resent on timeout (rdt3.0)"),
+        (
+            "go-back-n",
+            "cumulative ACKs, no reassembly, resends the window; go-back-n(30) for 30 segments",
+        ),
+        (
+            "selective-repeat",
+            "each segment acknowledged and timed on its own; selective-repeat(30)",
+        ),
+        ("reno", "fast retransmit and fast recovery on three duplicate ACKs (RFC 5681)"),
+        ("newreno", "stays in recovery through partial ACKs (RFC 6582)"),
+        ("sack", "selective acknowledgement scoreboard (RFC 6675)"),
+        ("rack", "RACK-TLP with PRR, F-RTO and undo, as in Linux (RFC 8985)"),
+    ];
+
+    /// The protocols of a first course acknowledge every segment; TCP delays, as Linux does.
+    pub fn delayed_ack(self) -> DelayedAck {
+        match self {
+            Self::StopAndWait | Self::GoBackN { .. } | Self::SelectiveRepeat { .. } => {
+                DelayedAck::Off
+            }
+            Self::Reno | Self::NewReno | Self::Sack | Self::Rack => DelayedAck::Linux,
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, StackError> {
+        let (name, window) = match text.split_once('(') {
+            Some((name, rest)) => (name, Some(Self::window(text, rest)?)),
+            None => (text, None),
+        };
+        let scheme = match name.trim() {
+            "stop-and-wait" => Self::StopAndWait,
+            "go-back-n" => return Ok(Self::GoBackN { window }),
+            "selective-repeat" => return Ok(Self::SelectiveRepeat { window }),
+            "reno" => Self::Reno,
+            "newreno" => Self::NewReno,
+            "sack" => Self::Sack,
+            "rack" => Self::Rack,
+            _ => return Err(StackError::UnknownRecovery(text.to_owned())),
+        };
+        match window {
+            None => Ok(scheme),
+            Some(_) => Err(StackError::NoWindow(name.to_owned())),
+        }
+    }
+
+    fn window(text: &str, rest: &str) -> Result<u32, StackError> {
+        let number = rest.strip_suffix(')').and_then(|digits| digits.trim().parse().ok());
+        number.filter(|n| *n >= 1).ok_or_else(|| StackError::BadWindow(text.to_owned()))
+    }
+}
+
+/// A stack that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StackError {
+    /// No such recovery scheme.
+    #[error(
+        "unknown recovery scheme '{0}'; there are stop-and-wait, go-back-n, selective-repeat, reno, newreno, sack and rack"
+    )]
+    UnknownRecovery(String),
+    /// A window where none is taken.
+    #[error("recovery scheme '{0}' takes no window; go-back-n(30) and selective-repeat(30) do")]
+    NoWindow(String),
+    /// A window that is no number of segments.
+    #[error("'{0}': the window is a whole number of segments, at least 1, as in go-back-n(30)")]
+    BadWindow(String),
+    /// The controller cannot be read.
+    #[error(transparent)]
+    Controller(#[from] CcConfigError),
+}
+
+impl FromStr for Stack {
+    type Err = StackError;
+
+    /// Reads `recovery/controller`; a bare controller runs over `rack`, as Linux does.
+    fn from_str(text: &str) -> Result<Self, StackError> {
+        let (recovery, controller) = text.trim().split_once('/').unwrap_or(("rack", text.trim()));
+        Ok(Self {
+            recovery: RecoveryConfig::parse(recovery.trim())?,
+            controller: CcConfig::parse(controller.trim())?,
+        })
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.recovery, self.controller)
+    }
+}
+
+impl fmt::Display for RecoveryConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, window) = match self {
+            Self::StopAndWait => ("stop-and-wait", None),
+            Self::GoBackN { window } => ("go-back-n", *window),
+            Self::SelectiveRepeat { window } => ("selective-repeat", *window),
+            Self::Reno => ("reno", None),
+            Self::NewReno => ("newreno", None),
+            Self::Sack => ("sack", None),
+            Self::Rack => ("rack", None),
+        };
+        f.write_str(name)?;
+        window.map_or(Ok(()), |window| write!(f, "({window})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_reads_back_as_it_prints() {
+        for text in ["rack/reno", "go-back-n(30)/none", "selective-repeat/none", "sack/reno"] {
+            let stack: Stack = text.parse().unwrap();
+            assert_eq!(stack.to_string(), text);
+        }
+        assert_eq!("reno".parse::<Stack>().unwrap().to_string(), "rack/reno");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, part) in [
+            ("tcp/reno", "unknown recovery scheme 'tcp'"),
+            ("rack(3)/reno", "takes no window"),
+            ("go-back-n(0)/none", "at least 1"),
+            ("go-back-n(x)/none", "whole number"),
+            ("rack/fast", "fast"),
+        ] {
+            let message = text.parse::<Stack>().unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}

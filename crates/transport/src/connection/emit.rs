@@ -1,0 +1,147 @@
+//! Segments that leave.
+
+use weir_units::Instant;
+
+use super::{Connection, State, Transmit};
+use crate::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
+use crate::sender::{Departure, Kind};
+use crate::timestamp_ms;
+
+impl Connection {
+    /// The next segment to send, if there is one. Ask until there is none.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        let transmit = self.next_segment(now)?;
+        self.stats.segments_sent += 1;
+        Some(transmit)
+    }
+
+    fn next_segment(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(segment) = self.reset_due.take() {
+            return Some(Transmit { segment, offset: 0, ect: false });
+        }
+        match self.state {
+            State::Listen | State::Closed => None,
+            State::SynSent | State::SynReceived => self.emit_handshake(now),
+            State::TimeWait => self.emit_ack_if_due(now),
+            _ => {
+                // News of a hole fits no data segment: it goes first, alone.
+                if self.receiver.has_news() && self.receiver.ack_is_due(now) {
+                    return self.emit_ack_if_due(now);
+                }
+                match self.sender.poll(now, &mut self.stats) {
+                    Some(departure) => Some(self.emit_data(now, &departure)),
+                    None => self.emit_ack_if_due(now),
+                }
+            }
+        }
+    }
+
+    fn emit_handshake(&mut self, now: Instant) -> Option<Transmit> {
+        if !std::mem::take(&mut self.handshake.due) {
+            return None;
+        }
+        self.handshake.sent_at = Some(now);
+        let answering = self.state == State::SynReceived;
+        let mut flags = Flags::SYN;
+        if answering {
+            flags = flags.with(Flags::ACK);
+            self.receiver.on_ack_sent();
+        }
+        let ecn = if answering { self.terms.ecn } else { self.config.ecn };
+        if ecn {
+            // RFC 3168 §6.1.1: the offer sets both bits, the answer only the echo.
+            flags = flags.with(if answering { Flags::ECE } else { Flags::ECE.with(Flags::CWR) });
+        }
+        let offers_timestamps =
+            if answering { self.terms.timestamps } else { self.config.timestamps };
+        let offers_scale = !answering || self.terms.our_scale > 0 || self.terms.peer_scale > 0;
+        let options = Options {
+            mss: Some(u16::try_from(self.config.mss).unwrap_or(u16::MAX)),
+            window_scale: offers_scale.then(|| super::window_scale(&self.config)),
+            sack_permitted: if answering { self.terms.sack } else { self.config.sack },
+            timestamps: offers_timestamps
+                .then(|| Timestamps { value: timestamp_ms(now), echo: self.ts_recent }),
+            sack: SackBlocks::default(),
+        };
+        let window = self.receiver.offer().min(u64::from(u16::MAX)) as u16;
+        let ack = if answering { self.irs + 1 } else { SeqNum::default() };
+        let segment = Segment { seq: self.iss, ack, flags, window, payload_len: 0, options };
+        Some(Transmit { segment, offset: 0, ect: false })
+    }
+
+    fn emit_data(&mut self, now: Instant, departure: &Departure) -> Transmit {
+        let mut flags = Flags::ACK;
+        if departure.fin {
+            flags = flags.with(Flags::FIN);
+        }
+        if departure.len > 0 && departure.start + u64::from(departure.len) == self.sender.written()
+        {
+            flags = flags.with(Flags::PSH);
+        }
+        if departure.cwr {
+            flags = flags.with(Flags::CWR);
+        }
+        let mut segment = self.header(now, self.seq_of(departure.start), flags);
+        segment.payload_len = departure.len;
+        if departure.kind == Kind::WindowProbe {
+            // One before what is expected: the answer is an acknowledgement with the window.
+            segment.seq = segment.seq - 1;
+        }
+        // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
+        let ect = self.terms.ecn && departure.kind == Kind::New && departure.len > 0;
+        Transmit { segment, offset: departure.start, ect }
+    }
+
+    fn emit_ack_if_due(&mut self, now: Instant) -> Option<Transmit> {
+        if !self.receiver.ack_is_due(now) {
+            return None;
+        }
+        let mut segment = self.header(now, self.seq_of(self.sender.nxt()), Flags::ACK);
+        if self.terms.sack {
+            let room = if self.terms.timestamps { 3 } else { SackBlocks::MAX };
+            let origin = self.irs + 1;
+            for range in self.receiver.sack_ranges(room) {
+                let block = SackBlock {
+                    start: origin + range.start as u32,
+                    end: origin + range.end as u32,
+                };
+                segment.options.sack.push(block);
+            }
+        }
+        Some(Transmit { segment, offset: 0, ect: false })
+    }
+
+    /// A header with everything that each segment carries; it acknowledges what has arrived.
+    fn header(&mut self, now: Instant, seq: SeqNum, flags: Flags) -> Segment {
+        let window = self.receiver.offer() >> self.terms.our_scale;
+        let timestamps = self
+            .terms
+            .timestamps
+            .then(|| Timestamps { value: timestamp_ms(now), echo: self.ts_recent });
+        let echo = self.terms.ecn && self.receiver.echoes_ecn();
+        self.receiver.on_ack_sent();
+        self.last_ack_sent = self.receiver.ack_offset();
+        Segment {
+            seq,
+            ack: self.irs + 1 + self.last_ack_sent as u32,
+            flags: if echo { flags.with(Flags::ECE) } else { flags },
+            window: window.min(u64::from(u16::MAX)) as u16,
+            payload_len: 0,
+            options: Options { timestamps, ..Options::default() },
+        }
+    }
+
+    pub(super) fn reset_segment(&self) -> Segment {
+        Segment {
+            seq: self.seq_of(self.sender.nxt()),
+            ack: self.irs + 1 + self.receiver.ack_offset() as u32,
+            flags: Flags::RST.with(Flags::ACK),
+            ..Segment::default()
+        }
+    }
+
+    fn seq_of(&self, offset: u64) -> SeqNum {
+        // Sequence numbers are stream offsets modulo 2^32.
+        self.iss + 1 + offset as u32
+    }
+}

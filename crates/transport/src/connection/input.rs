@@ -1,0 +1,377 @@
+//! Segments that arrive (RFC 9293 §3.10.7).
+
+use weir_units::{Duration, Instant};
+
+use super::{Arrived, Connection, ConnectionError, Event, State};
+use crate::segment::{Flags, SackBlocks, Segment, SeqNum};
+use crate::sender::{IncomingAck, Terms};
+use crate::timestamp_ms;
+
+impl Connection {
+    /// Takes in a segment whose checksum was right; `ce` says that it met a congestion mark. Returns
+    /// the part of its payload that is to be stored.
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Arrived> {
+        self.stats.segments_received += 1;
+        match self.state {
+            State::Closed => None,
+            State::Listen => {
+                self.on_segment_listening(now, segment);
+                None
+            }
+            State::SynSent => {
+                self.on_segment_syn_sent(now, segment);
+                None
+            }
+            _ => self.on_segment_synchronised(now, segment, ce),
+        }
+    }
+
+    fn on_segment_listening(&mut self, now: Instant, segment: &Segment) {
+        if !segment.flags.contains(Flags::SYN) || segment.flags.contains(Flags::ACK) {
+            return self.reject();
+        }
+        self.accept_offer(segment);
+        self.state = State::SynReceived;
+        self.handshake.started_at = Some(now);
+        self.handshake.due = true;
+    }
+
+    fn on_segment_syn_sent(&mut self, now: Instant, segment: &Segment) {
+        let acks_syn = segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1;
+        if segment.flags.contains(Flags::ACK) && !acks_syn {
+            return self.reject();
+        }
+        if segment.flags.contains(Flags::RST) {
+            if acks_syn {
+                self.fail(now, ConnectionError::Refused);
+            }
+            return;
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            return self.reject();
+        }
+        self.accept_offer(segment);
+        if acks_syn {
+            self.establish(now, segment);
+            self.receiver.demand_ack();
+        } else {
+            // Both sides opened at once (RFC 9293 §3.5, figure 7).
+            self.state = State::SynReceived;
+            self.handshake.due = true;
+        }
+    }
+
+    /// Notes what the peer's SYN offers.
+    fn accept_offer(&mut self, segment: &Segment) {
+        self.irs = segment.seq;
+        self.terms.peer_mss = segment.options.mss.map_or(DEFAULT_MSS, u32::from).max(MIN_MSS);
+        let (ours, theirs) = (&self.config, &segment.options);
+        self.terms.timestamps = ours.timestamps && theirs.timestamps.is_some();
+        self.terms.sack = ours.sack && theirs.sack_permitted;
+        let answered = segment.flags.contains(Flags::ACK);
+        let ecn_offer =
+            segment.flags.contains(Flags::ECE) && segment.flags.contains(Flags::CWR) != answered;
+        self.terms.ecn = ours.ecn && ecn_offer;
+        match theirs.window_scale {
+            // RFC 7323 §2.3: a larger shift is read as 14.
+            Some(shift) => self.terms.peer_scale = shift.min(14),
+            None => self.terms.our_scale = 0,
+        }
+        self.ts_recent = theirs.timestamps.map_or(0, |ts| ts.value);
+    }
+
+    /// The handshake is complete. A window on a SYN is never scaled (RFC 7323 §2.2).
+    fn establish(&mut self, now: Instant, segment: &Segment) {
+        let syn = segment.flags.contains(Flags::SYN);
+        let scale = if syn { 0 } else { self.terms.peer_scale };
+        let terms = Terms {
+            mss: self.terms.peer_mss,
+            sack: self.terms.sack,
+            ecn: self.terms.ecn,
+            window: u64::from(segment.window) << scale,
+        };
+        self.sender.establish(now, &terms, &mut self.stats);
+        if self.handshake.retries == 0 {
+            if let Some(sent_at) = self.handshake.sent_at {
+                self.note_rtt(now, now.saturating_since(sent_at));
+            }
+        } else {
+            self.sender.rtt_mut().on_handshake_after_syn_loss();
+        }
+        self.state = if self.sender.is_finishing() { State::FinWait1 } else { State::Established };
+        self.events.push_back(Event::Connected);
+    }
+
+    fn note_rtt(&mut self, now: Instant, sample: Duration) {
+        self.sender.on_handshake_rtt(now, sample);
+        self.rtt_sample = Some(sample);
+    }
+
+    fn on_segment_synchronised(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        ce: bool,
+    ) -> Option<Arrived> {
+        let offset = self.acceptable(now, segment)?;
+        if segment.flags.contains(Flags::RST) {
+            self.on_reset(now, segment);
+            return None;
+        }
+        if segment.flags.contains(Flags::SYN) {
+            // RFC 5961 §4: a SYN in a synchronised state is challenged. In SYN-RECEIVED it is the
+            // peer's retransmission, or its half of a simultaneous open.
+            if self.state == State::SynReceived && segment.seq == self.irs {
+                return self.on_syn_again(now, segment);
+            }
+            self.receiver.demand_ack();
+            self.reject();
+            return None;
+        }
+        if !segment.flags.contains(Flags::ACK) {
+            self.reject();
+            return None;
+        }
+        self.note_timestamp(segment, offset);
+        if self.state == State::SynReceived {
+            if segment.ack != self.iss + 1 && self.sender_offset(segment.ack).is_none() {
+                self.reject();
+                return None;
+            }
+            self.establish(now, segment);
+        }
+        if !self.on_acknowledgement(now, segment) {
+            return None;
+        }
+        self.on_payload(now, segment, offset, ce)
+    }
+
+    /// RFC 9293 §3.10.7.4's first check, and PAWS (RFC 7323 §5). Returns where the segment lies in the
+    /// peer's stream: an offset that is negative by one belongs to the SYN or to a window probe.
+    fn acceptable(&mut self, now: Instant, segment: &Segment) -> Option<i64> {
+        let distance = segment.seq.since(self.rcv_seq());
+        let offset = self.receiver.ack_offset() as i64 + i64::from(distance);
+        let end = offset + i64::from(segment.seq_len());
+        let expected = self.receiver.ack_offset() as i64;
+        let edge = (self.receiver.edge() as i64).max(expected);
+        let outside = if segment.seq_len() == 0 {
+            offset < expected || offset > edge
+        } else {
+            end <= expected
+                || offset > edge
+                || (offset == edge && edge == expected && segment.payload_len > 0)
+        };
+        let syn_again = self.state == State::SynReceived && segment.flags.contains(Flags::SYN);
+        let stale = self.terms.timestamps
+            && !segment.flags.contains(Flags::RST)
+            && segment.options.timestamps.is_some_and(|ts| is_older(ts.value, self.ts_recent));
+        if (outside || stale) && !syn_again {
+            return self.on_unacceptable(now, segment, offset);
+        }
+        Some(offset)
+    }
+
+    /// Old or misplaced: the sender learns where we stand (RFC 9293 §3.10.7.4), unless it was a reset.
+    fn on_unacceptable(&mut self, now: Instant, segment: &Segment, offset: i64) -> Option<i64> {
+        if segment.flags.contains(Flags::RST) {
+            self.reject();
+            return None;
+        }
+        if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
+            // The peer has not heard our last acknowledgement (RFC 9293 §3.10.7.4).
+            self.time_wait_until = Some(now + self.config.time_wait);
+        }
+        if segment.payload_len > 0 && offset >= 0 {
+            // Data seen before is reported as such (RFC 2883).
+            let known = self.receiver.rcv_nxt();
+            let len = u64::from(segment.payload_len).min(known.saturating_sub(offset as u64));
+            self.receiver.on_data(now, offset as u64, len as u32, false);
+        } else if segment.seq_len() == 0 {
+            self.reject();
+        }
+        self.receiver.demand_ack();
+        // What it acknowledges is still news when only its data is old (Linux drops it; a peer that
+        // retransmits with fresh acknowledgements would otherwise be ignored).
+        let fresh = segment.flags.contains(Flags::ACK) && !segment.flags.contains(Flags::SYN);
+        if fresh && segment.payload_len > 0 && offset >= 0 && self.state != State::SynReceived {
+            self.on_acknowledgement(now, segment);
+        }
+        None
+    }
+
+    /// RFC 5961 §3: a reset counts only at exactly the next sequence number.
+    fn on_reset(&mut self, now: Instant, segment: &Segment) {
+        if segment.seq != self.rcv_seq() {
+            self.receiver.demand_ack();
+            return self.reject();
+        }
+        match self.state {
+            State::TimeWait => self.end(now),
+            _ => self.fail(now, ConnectionError::Reset),
+        }
+    }
+
+    fn on_syn_again(&mut self, now: Instant, segment: &Segment) -> Option<Arrived> {
+        let acks_syn = segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1;
+        if acks_syn {
+            self.establish(now, segment);
+            self.receiver.demand_ack();
+        } else {
+            self.handshake.due = true;
+        }
+        None
+    }
+
+    /// RFC 7323 §4.3 step 2: the newest timestamp that covers what was acknowledged last.
+    fn note_timestamp(&mut self, segment: &Segment, offset: i64) {
+        if let Some(ts) = segment.options.timestamps
+            && offset <= self.last_ack_sent as i64
+            && !is_older(ts.value, self.ts_recent)
+        {
+            self.ts_recent = ts.value;
+        }
+    }
+
+    /// Returns whether the segment's payload may be looked at.
+    fn on_acknowledgement(&mut self, now: Instant, segment: &Segment) -> bool {
+        let Some(ack) = self.sender_offset(segment.ack) else {
+            // It acknowledges what was never sent, or is too old to be true (RFC 5961 §5).
+            self.receiver.demand_ack();
+            self.reject();
+            return false;
+        };
+        if ack < self.sender.una() {
+            return true;
+        }
+        let incoming = self.read_acknowledgement(now, segment, ack);
+        if let Some(sample) = self.sender.on_ack(now, &incoming, &mut self.stats) {
+            self.rtt_sample = Some(sample);
+        }
+        if self.sender.fin_acked() {
+            self.on_fin_acked(now);
+        }
+        true
+    }
+
+    fn read_acknowledgement(&self, now: Instant, segment: &Segment, ack: u64) -> IncomingAck {
+        let mut sack = [const { 0..0 }; SackBlocks::MAX];
+        let mut sack_len = 0;
+        if self.terms.sack {
+            for block in segment.options.sack.as_slice() {
+                let start = self.sender_offset(block.start);
+                let end = self.sender_offset(block.end);
+                if let (Some(start), Some(end)) = (start, end)
+                    && start < end
+                {
+                    sack[sack_len] = start..end;
+                    sack_len += 1;
+                }
+            }
+        }
+        let echo = segment.options.timestamps.filter(|_| self.terms.timestamps).map(|ts| {
+            let elapsed = timestamp_ms(now).wrapping_sub(ts.echo);
+            (ts.echo, Duration::from_millis(u64::from(elapsed)))
+        });
+        IncomingAck {
+            ack,
+            sack,
+            sack_len,
+            window: Some(u64::from(segment.window) << self.terms.peer_scale),
+            carries_data: segment.seq_len() > 0,
+            echo: echo.filter(|(_, rtt)| *rtt < Duration::from_secs(3600)),
+            ece: segment.flags.contains(Flags::ECE),
+        }
+    }
+
+    fn on_fin_acked(&mut self, now: Instant) {
+        match self.state {
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                self.events.push_back(Event::Flushed);
+            }
+            State::Closing => self.enter_time_wait(now),
+            State::LastAck => {
+                self.events.push_back(Event::Flushed);
+                self.end(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_payload(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        offset: i64,
+        ce: bool,
+    ) -> Option<Arrived> {
+        let fin = segment.flags.contains(Flags::FIN);
+        let receiving =
+            matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        if segment.seq_len() == 0 || !receiving {
+            return None;
+        }
+        if self.terms.ecn {
+            self.receiver.on_ecn(ce, segment.flags.contains(Flags::CWR));
+        }
+        // The first check let nothing through that starts before the stream.
+        let start = offset.max(0) as u64;
+        let room = self.receiver.edge().saturating_sub(start);
+        let len = u64::from(segment.payload_len).min(room) as u32;
+        let whole = len == segment.payload_len;
+        let received = self.receiver.on_data(now, start, len, fin && whole);
+        self.stats.delivered_bytes += received.delivered;
+        if received.delivered > 0 && self.events.back() != Some(&Event::Readable) {
+            self.events.push_back(Event::Readable);
+        }
+        if received.finished {
+            self.on_fin_received(now);
+        }
+        received.store
+    }
+
+    fn on_fin_received(&mut self, now: Instant) {
+        self.events.push_back(Event::Finished);
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.enter_time_wait(now),
+            _ => {}
+        }
+    }
+
+    fn enter_time_wait(&mut self, now: Instant) {
+        self.sender.stop(now, &mut self.stats);
+        self.state = State::TimeWait;
+        self.time_wait_until = Some(now + self.config.time_wait);
+    }
+
+    /// Where in our stream a sequence number from the peer lies, if it can be true: from one window
+    /// before the oldest unacknowledged byte to the newest sent.
+    fn sender_offset(&self, number: SeqNum) -> Option<u64> {
+        let una = self.sender.una();
+        let una_seq = self.iss + 1 + una as u32;
+        let offset = una as i64 + i64::from(number.since(una_seq));
+        let oldest = una as i64 - self.sender.max_window().max(1 << 16) as i64;
+        let possible = offset >= oldest.max(0) && offset <= self.sender.nxt() as i64;
+        possible.then_some(offset as u64)
+    }
+
+    /// The sequence number that is expected next.
+    fn rcv_seq(&self) -> SeqNum {
+        self.irs + 1 + self.receiver.ack_offset() as u32
+    }
+
+    fn reject(&mut self) {
+        self.stats.segments_rejected += 1;
+    }
+}
+
+/// RFC 9293 §3.7.1: what to assume where the option is missing.
+const DEFAULT_MSS: u32 = 536;
+/// No peer can make us send segments of a few bytes.
+const MIN_MSS: u32 = 48;
+
+fn is_older(value: u32, than: u32) -> bool {
+    (value.wrapping_sub(than) as i32) < 0
+}

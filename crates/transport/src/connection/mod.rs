@@ -1,0 +1,344 @@
+//! The connection: handshake, transfer, close (RFC 9293), as a machine that is told the time.
+
+mod emit;
+mod error;
+mod input;
+
+use std::collections::VecDeque;
+
+use weir_units::{Duration, Instant, Rng};
+
+pub use self::error::ConnectionError;
+use crate::receiver::Receiver;
+use crate::segment::{Segment, SeqNum};
+use crate::sender::Sender;
+use crate::stats::{Snapshot, Stats};
+use crate::{Config, RecoveryConfig};
+
+/// One end of a connection.
+///
+/// After every call that takes `now`, drain [`poll_transmit`](Self::poll_transmit) and
+/// [`poll_event`](Self::poll_event), then ask [`next_timeout`](Self::next_timeout).
+#[derive(Debug)]
+pub struct Connection {
+    config: Config,
+    state: State,
+    sender: Sender,
+    receiver: Receiver,
+    handshake: Handshake,
+    /// Initial sequence numbers: ours and the peer's.
+    iss: SeqNum,
+    irs: SeqNum,
+    /// Agreed upon in the handshake.
+    terms: Agreed,
+    /// The peer's newest timestamp (RFC 7323 §4.3), and the offset acknowledged last.
+    ts_recent: u32,
+    last_ack_sent: u64,
+    time_wait_until: Option<Instant>,
+    reset_due: Option<Segment>,
+    events: VecDeque<Event>,
+    stats: Stats,
+    rtt_sample: Option<Duration>,
+}
+
+/// RFC 9293 §3.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+    Closed,
+}
+
+/// The handshake's own retransmissions.
+#[derive(Debug, Default)]
+struct Handshake {
+    started_at: Option<Instant>,
+    sent_at: Option<Instant>,
+    retries: u32,
+    /// A SYN or SYN-ACK must go out.
+    due: bool,
+}
+
+/// What both sides offered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Agreed {
+    timestamps: bool,
+    sack: bool,
+    ecn: bool,
+    peer_mss: u32,
+    /// Shifts for the windows that we send and receive (RFC 7323 §2).
+    our_scale: u8,
+    peer_scale: u8,
+}
+
+/// A segment that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The header; its payload is for the driver to supply.
+    pub segment: Segment,
+    /// Where the payload lies in the stream.
+    pub offset: u64,
+    /// Whether to mark it ECN-capable.
+    pub ect: bool,
+}
+
+/// The part of a segment's payload that is new.
+pub use crate::reassembly::Stored as Arrived;
+
+/// Something that the application should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The handshake is done.
+    Connected,
+    /// More bytes are readable.
+    Readable,
+    /// The peer will send no more, and everything it sent is readable.
+    Finished,
+    /// Everything written, and the FIN, was acknowledged.
+    Flushed,
+    /// Both sides are done, and nothing is remembered any more.
+    Closed,
+    /// The connection broke.
+    Failed(ConnectionError),
+}
+
+impl Connection {
+    /// Opens a connection: its SYN comes out of [`poll_transmit`](Self::poll_transmit).
+    pub fn connect(config: &Config, now: Instant, rng: Rng) -> Self {
+        let mut connection = Self::new(config, rng, State::SynSent);
+        connection.handshake.started_at = Some(now);
+        connection.handshake.due = true;
+        connection
+    }
+
+    /// Waits for a peer to open a connection.
+    pub fn listen(config: &Config, rng: Rng) -> Self {
+        Self::new(config, rng, State::Listen)
+    }
+
+    fn new(config: &Config, mut rng: Rng, state: State) -> Self {
+        let mut config = config.clone();
+        config.sack &= config.stack.recovery.reads_sack();
+        Self {
+            state,
+            iss: SeqNum(rng.next_u32()),
+            irs: SeqNum::default(),
+            sender: Sender::new(&config, rng),
+            receiver: Receiver::new(&config),
+            handshake: Handshake::default(),
+            terms: Agreed { our_scale: window_scale(&config), ..Agreed::default() },
+            ts_recent: 0,
+            last_ack_sent: 0,
+            time_wait_until: None,
+            reset_due: None,
+            events: VecDeque::new(),
+            stats: Stats::default(),
+            rtt_sample: None,
+            config,
+        }
+    }
+
+    /// The application makes `bytes` more available to send.
+    pub fn write(&mut self, _now: Instant, bytes: u64) {
+        if self.may_write() {
+            self.sender.write(bytes);
+        }
+    }
+
+    /// No more will be written: a FIN follows what was.
+    pub fn close(&mut self, now: Instant) {
+        match self.state {
+            State::Listen => self.end(now),
+            State::SynSent | State::SynReceived | State::Established => {
+                self.sender.finish();
+                if self.state == State::Established {
+                    self.state = State::FinWait1;
+                }
+            }
+            State::CloseWait => {
+                self.sender.finish();
+                self.state = State::LastAck;
+            }
+            _ => {}
+        }
+    }
+
+    /// Breaks the connection off; the peer is told.
+    pub fn abort(&mut self, now: Instant) {
+        if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
+            self.reset_due = Some(self.reset_segment());
+        }
+        self.end(now);
+    }
+
+    /// Consumes up to `max` bytes that arrived in order; returns how many there were.
+    pub fn read(&mut self, _now: Instant, max: u64) -> u64 {
+        self.receiver.read(max)
+    }
+
+    /// Bytes that arrived in order and were not consumed.
+    pub fn readable(&self) -> u64 {
+        self.receiver.readable()
+    }
+
+    /// Deadlines may have passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        match self.state {
+            State::SynSent | State::SynReceived => self.handshake_timeout(now),
+            State::TimeWait => {
+                if self.time_wait_until.is_some_and(|at| at <= now) {
+                    self.end(now);
+                }
+            }
+            State::Listen | State::Closed => {}
+            _ => {
+                self.sender.on_timeout(now, &mut self.stats);
+                self.give_up_if_fruitless(now);
+            }
+        }
+    }
+
+    /// The earliest deadline; pass it to [`handle_timeout`](Self::handle_timeout).
+    pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
+        let machine = match self.state {
+            State::SynSent | State::SynReceived => self.handshake_deadline(),
+            State::TimeWait => self.time_wait_until,
+            State::Listen | State::Closed => None,
+            _ => {
+                let waits = self.sender.next_timeout(now);
+                let patience = waits.and_then(|_| self.patience_ends());
+                [waits, patience].into_iter().flatten().min()
+            }
+        };
+        let ack = if self.state == State::Closed { None } else { self.receiver.ack_deadline() };
+        [machine, ack].into_iter().flatten().min()
+    }
+
+    /// The next event, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The newest RTT sample since this was last asked.
+    pub fn poll_rtt_sample(&mut self) -> Option<Duration> {
+        self.rtt_sample.take()
+    }
+
+    /// Whether the connection is over: closed, failed or aborted.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// Whether both sides have said and heard all; only TIME-WAIT may remain.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.state, State::Closed | State::TimeWait)
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Books the time up to now in the counters of what held the sender back.
+    pub fn book_time(&mut self, now: Instant) {
+        self.sender.book(now, &mut self.stats);
+    }
+
+    /// The state of the sending side.
+    pub fn snapshot(&self) -> Snapshot {
+        self.sender.snapshot()
+    }
+
+    /// What this connection was told when it opened.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn may_write(&self) -> bool {
+        matches!(
+            self.state,
+            State::SynSent | State::SynReceived | State::Established | State::CloseWait
+        )
+    }
+
+    fn handshake_deadline(&self) -> Option<Instant> {
+        let rto = self.config.fixed_rto.unwrap_or_else(|| {
+            self.config.initial_rto.saturating_mul(1 << self.handshake.retries.min(16))
+        });
+        let retry = self.handshake.sent_at?.saturating_add(rto.min(self.config.max_rto));
+        let patience = self.handshake.started_at.zip(self.config.max_wait);
+        let end = patience.map_or(Instant::MAX, |(at, wait)| at.saturating_add(wait));
+        Some(retry.min(end))
+    }
+
+    fn handshake_timeout(&mut self, now: Instant) {
+        if self.handshake_deadline().is_none_or(|at| at > now) {
+            return;
+        }
+        let since = self.handshake.started_at.unwrap_or(now);
+        let waited = now.saturating_since(since);
+        let impatient = self.config.max_wait.is_some_and(|max| waited >= max);
+        if self.handshake.retries >= self.config.max_retransmits || impatient {
+            let retransmits = self.handshake.retries;
+            return self.fail(now, ConnectionError::NoAnswer { retransmits, waited });
+        }
+        self.handshake.retries += 1;
+        self.handshake.due = true;
+        self.stats.timeouts += 1;
+    }
+
+    fn patience_ends(&self) -> Option<Instant> {
+        let (_, since) = self.sender.fruitless();
+        self.config.max_wait.map(|wait| since.saturating_add(wait))
+    }
+
+    fn give_up_if_fruitless(&mut self, now: Instant) {
+        let (retransmits, since) = self.sender.fruitless();
+        let waiting = self.sender.una() < self.sender.nxt() || retransmits > 0;
+        let impatient = waiting && self.patience_ends().is_some_and(|at| at <= now);
+        if retransmits > self.config.max_retransmits || impatient {
+            let waited = now.saturating_since(since);
+            self.reset_due = Some(self.reset_segment());
+            let retransmits = retransmits.min(self.config.max_retransmits);
+            self.fail(now, ConnectionError::TimedOut { retransmits, waited });
+        }
+    }
+
+    fn fail(&mut self, now: Instant, error: ConnectionError) {
+        self.stop(now);
+        self.events.push_back(Event::Failed(error));
+    }
+
+    fn end(&mut self, now: Instant) {
+        self.stop(now);
+        self.events.push_back(Event::Closed);
+    }
+
+    fn stop(&mut self, now: Instant) {
+        self.state = State::Closed;
+        self.time_wait_until = None;
+        self.handshake.due = false;
+        self.sender.stop(now, &mut self.stats);
+    }
+}
+
+impl RecoveryConfig {
+    /// Whether selective acknowledgements mean anything to the scheme.
+    pub(crate) fn reads_sack(self) -> bool {
+        matches!(self, Self::SelectiveRepeat { .. } | Self::Sack | Self::Rack)
+    }
+}
+
+/// The smallest shift with which the receive buffer fits 16 bits (RFC 7323 §2.3: at most 14).
+fn window_scale(config: &Config) -> u8 {
+    let buffer = config.recv_buffer.get();
+    (0..14).find(|shift| buffer >> shift <= u64::from(u16::MAX)).unwrap_or(14)
+}

@@ -1,0 +1,156 @@
+//! When the receiver acknowledges.
+
+use weir_units::{Duration, Instant};
+
+use crate::DelayedAck;
+
+/// What is owed to the sender, and by when.
+#[derive(Debug)]
+pub(super) struct AckPolicy {
+    mode: DelayedAck,
+    mss: u64,
+    /// Bytes that arrived since the last acknowledgement.
+    unacked: u64,
+    due: bool,
+    deadline: Option<Instant>,
+    /// Linux: acknowledgements still to be sent at once.
+    quick: u64,
+    /// Linux: the delay, adapted to the time between arrivals; none before the first.
+    delay: Option<Duration>,
+    last_arrival: Instant,
+    compression: Compression,
+}
+
+/// What an arrival did to the stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    pub(super) rcv_nxt: u64,
+    /// Bytes that became readable.
+    pub(super) advanced: u64,
+    /// Whether data is missing below what arrived.
+    pub(super) missing: bool,
+    /// Half of the window in segments: bounds the quick acknowledgements.
+    pub(super) quick_limit: u64,
+}
+
+/// Linux's SACK compression: beyond the third for a hole, at most one per millisecond.
+#[derive(Debug, Default)]
+struct Compression {
+    rcv_nxt: u64,
+    sent: u32,
+    held: u32,
+    deadline: Option<Instant>,
+}
+
+/// RFC 1122 §4.2.3.2 allows up to 500 ms; this is Linux's `TCP_DELACK_MIN` and `TCP_ATO_MIN`.
+const DELAY: Duration = Duration::from_millis(40);
+/// Linux's `TCP_MAX_QUICKACKS`.
+const QUICK_ACKS: u64 = 16;
+/// Linux's `TCP_DELACK_MAX`.
+const MAX_DELAY: Duration = Duration::from_millis(200);
+/// A pause after which the sender may be in slow start again (Linux compares with its own RTO).
+const LONG_PAUSE: Duration = Duration::from_secs(1);
+/// Linux's `tcp_comp_sack_delay_ns` and `tcp_comp_sack_nr`.
+const COMPRESSION_DELAY: Duration = Duration::from_millis(1);
+const COMPRESSION_MAX: u32 = 44;
+
+impl AckPolicy {
+    pub(super) fn new(mode: DelayedAck, mss: u64) -> Self {
+        Self {
+            mode,
+            mss,
+            unacked: 0,
+            due: false,
+            deadline: None,
+            quick: 0,
+            delay: None,
+            last_arrival: Instant::ZERO,
+            compression: Compression::default(),
+        }
+    }
+
+    /// Data arrived.
+    pub(super) fn on_data(&mut self, now: Instant, progress: &Progress) {
+        self.unacked += progress.advanced;
+        match self.mode {
+            DelayedAck::Off => self.due = true,
+            DelayedAck::Rfc1122 => {
+                self.due |= progress.missing || self.unacked >= 2 * self.mss;
+                self.deadline.get_or_insert(now + DELAY);
+            }
+            DelayedAck::Linux => self.on_data_linux(now, progress),
+        }
+    }
+
+    /// Linux's `__tcp_ack_snd_check`.
+    fn on_data_linux(&mut self, now: Instant, progress: &Progress) {
+        if progress.advanced > 0 {
+            self.adapt_delay(now, progress.quick_limit.clamp(2, QUICK_ACKS));
+        }
+        if self.quick > 0 || self.unacked > self.mss {
+            self.due = true;
+        } else if progress.missing {
+            self.compress(now, progress.rcv_nxt);
+        } else {
+            self.deadline.get_or_insert(now + self.delay.unwrap_or(DELAY).max(DELAY));
+        }
+    }
+
+    /// Linux's `tcp_event_data_recv`: the delay follows the time between arrivals.
+    fn adapt_delay(&mut self, now: Instant, quick: u64) {
+        let pause = now.saturating_since(self.last_arrival);
+        self.last_arrival = now;
+        let delay = match self.delay {
+            None => {
+                self.quick = quick;
+                DELAY
+            }
+            Some(delay) if pause <= DELAY / 2 => delay / 2 + DELAY / 2,
+            Some(delay) if pause < delay => (delay / 2 + pause).min(MAX_DELAY),
+            Some(delay) => {
+                if pause > LONG_PAUSE {
+                    self.quick = self.quick.max(quick);
+                }
+                delay
+            }
+        };
+        self.delay = Some(delay);
+    }
+
+    /// Linux's SACK compression in `__tcp_ack_snd_check`: three at once, then one per millisecond.
+    fn compress(&mut self, now: Instant, rcv_nxt: u64) {
+        let compression = &mut self.compression;
+        if compression.rcv_nxt != rcv_nxt {
+            *compression = Compression { rcv_nxt, ..Compression::default() };
+        }
+        if compression.sent < 3 || compression.held >= COMPRESSION_MAX {
+            compression.sent += 1;
+            self.due = true;
+        } else {
+            compression.held += 1;
+            compression.deadline.get_or_insert(now + COMPRESSION_DELAY);
+        }
+    }
+
+    /// An acknowledgement must go out now.
+    pub(super) fn demand(&mut self) {
+        self.due = true;
+    }
+
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.due || self.deadline().is_some_and(|at| at <= now)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        [self.deadline, self.compression.deadline].into_iter().flatten().min()
+    }
+
+    pub(super) fn on_ack_sent(&mut self) {
+        self.quick = self.quick.saturating_sub(1);
+        self.unacked = 0;
+        self.due = false;
+        self.deadline = None;
+        self.compression.deadline = None;
+        self.compression.held = 0;
+    }
+}

@@ -1,0 +1,175 @@
+//! The receiving half: what arrived, how much more may come, when to say so.
+
+mod ack_policy;
+
+use weir_units::Instant;
+
+use self::ack_policy::{AckPolicy, Progress};
+use crate::reassembly::{OutOfOrder, Reassembly, Stored};
+use crate::segment::SackBlocks;
+use crate::{Config, RecoveryConfig};
+
+/// The receiving half of a connection. Positions are stream offsets.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    reassembly: Reassembly,
+    policy: AckPolicy,
+    buffer: u64,
+    mss: u64,
+    /// Bytes that the application has consumed.
+    read: u64,
+    /// Where the stream ends, once a FIN was seen.
+    fin_at: Option<u64>,
+    /// The first offset beyond the window that was offered.
+    offered_edge: u64,
+    /// Echo ECN until the sender confirms (RFC 3168 §6.1.3).
+    echo_ecn: bool,
+}
+
+/// What the arrival of data meant.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Received {
+    /// The part of the payload to store.
+    pub(crate) store: Option<Stored>,
+    /// Bytes that became readable.
+    pub(crate) delivered: u64,
+    /// The stream has just become complete.
+    pub(crate) finished: bool,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &Config) -> Self {
+        let keeps = !matches!(
+            config.stack.recovery,
+            RecoveryConfig::StopAndWait | RecoveryConfig::GoBackN { .. }
+        );
+        let out_of_order = if keeps { OutOfOrder::Keep } else { OutOfOrder::Discard };
+        Self {
+            reassembly: Reassembly::new(out_of_order),
+            policy: AckPolicy::new(
+                config.delayed_ack.unwrap_or_else(|| config.stack.recovery.delayed_ack()),
+                u64::from(config.mss),
+            ),
+            buffer: config.recv_buffer.get(),
+            mss: u64::from(config.mss),
+            read: 0,
+            fin_at: None,
+            offered_edge: 0,
+            echo_ecn: false,
+        }
+    }
+
+    /// Takes in `len` bytes at `offset`, already within the window, and the FIN after them.
+    pub(crate) fn on_data(&mut self, now: Instant, offset: u64, len: u32, fin: bool) -> Received {
+        let had_hole = self.reassembly.has_hole();
+        let was_finished = self.is_finished();
+        if fin {
+            self.fin_at = Some(offset + u64::from(len));
+        }
+        let arrival = self.reassembly.insert(offset, len);
+        // RFC 5681 §4.2, RFC 2883 §4: the sender waits for news of these.
+        if arrival.duplicate.is_some() || (had_hole && arrival.fills_hole) || fin {
+            self.policy.demand();
+        }
+        if len > 0 {
+            let progress = Progress {
+                rcv_nxt: self.rcv_nxt(),
+                advanced: arrival.delivered,
+                missing: arrival.out_of_order || self.reassembly.has_hole(),
+                quick_limit: self.window_in_segments(),
+            };
+            self.policy.on_data(now, &progress);
+        }
+        let finished = self.is_finished() && !was_finished;
+        Received { store: arrival.store, delivered: arrival.delivered, finished }
+    }
+
+    /// Something unacceptable arrived: the sender must learn where we stand.
+    pub(crate) fn demand_ack(&mut self) {
+        self.policy.demand();
+    }
+
+    /// ECN: a marked segment arrived, or one in which the sender confirms that it has reduced.
+    pub(crate) fn on_ecn(&mut self, marked: bool, cwr: bool) {
+        self.echo_ecn = marked || (self.echo_ecn && !cwr);
+    }
+
+    pub(crate) fn echoes_ecn(&self) -> bool {
+        self.echo_ecn
+    }
+
+    /// The application takes up to `max` bytes; returns how many there were. A window that this opens
+    /// is announced.
+    pub(crate) fn read(&mut self, max: u64) -> u64 {
+        let taken = self.readable().min(max);
+        self.read += taken;
+        // RFC 9293 §3.8.6.2.2: no announcement of a sliver.
+        let worth = (2 * self.mss).min(self.buffer / 2);
+        let nearly_closed = self.offered_edge < self.rcv_nxt() + worth;
+        if nearly_closed && self.read + self.buffer >= self.offered_edge + worth && taken > 0 {
+            self.policy.demand();
+        }
+        taken
+    }
+
+    pub(crate) fn readable(&self) -> u64 {
+        self.rcv_nxt() - self.read
+    }
+
+    /// Everything below this offset arrived.
+    pub(crate) fn rcv_nxt(&self) -> u64 {
+        self.reassembly.rcv_nxt()
+    }
+
+    /// What to acknowledge: the FIN counts once it is next.
+    pub(crate) fn ack_offset(&self) -> u64 {
+        self.rcv_nxt() + u64::from(self.is_finished())
+    }
+
+    /// Whether the stream is complete, FIN included.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.fin_at == Some(self.rcv_nxt())
+    }
+
+    /// The first offset beyond what may be sent to us.
+    pub(crate) fn edge(&self) -> u64 {
+        (self.read + self.buffer).max(self.offered_edge)
+    }
+
+    /// The window to offer now, in bytes. It never shrinks, and grows by no slivers.
+    pub(crate) fn offer(&mut self) -> u64 {
+        let edge = self.edge();
+        let worth = self.mss.min(self.buffer / 2);
+        if edge >= self.offered_edge + worth || self.offered_edge == 0 {
+            self.offered_edge = edge;
+        }
+        self.offered_edge.saturating_sub(self.rcv_nxt())
+    }
+
+    /// The ranges to report, in stream offsets, at most `max`.
+    pub(crate) fn sack_ranges(&mut self, max: usize) -> impl Iterator<Item = std::ops::Range<u64>> {
+        self.reassembly.sack_ranges(max.min(SackBlocks::MAX))
+    }
+
+    /// Whether there is something to report that only a SACK block says.
+    pub(crate) fn has_news(&self) -> bool {
+        self.reassembly.has_hole()
+    }
+
+    pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
+        self.policy.is_due(now)
+    }
+
+    pub(crate) fn ack_deadline(&self) -> Option<Instant> {
+        self.policy.deadline()
+    }
+
+    /// An acknowledgement left, alone or with data.
+    pub(crate) fn on_ack_sent(&mut self) {
+        self.policy.on_ack_sent();
+    }
+
+    fn window_in_segments(&self) -> u64 {
+        self.edge().saturating_sub(self.rcv_nxt()) / (2 * self.mss)
+    }
+}

@@ -1,0 +1,48 @@
+//! `go-back-n`: cumulative acknowledgements to a receiver that keeps nothing out of order. Three
+//! duplicates or the timeout resend all that is outstanding.
+//!
+//! When the sender goes back, duplicates of the old window are still on their way: one for each
+//! segment that the receiver discarded behind the gap. Only duplicates beyond those speak of what
+//! was resent, so they are waited out before three more make the sender go back again.
+
+use super::{DUP_THRESH, Digest, Found, LossRecovery, Profile, RecoveryCx};
+use crate::scoreboard::Scoreboard;
+
+/// Go-back-N's count of duplicates.
+#[derive(Debug)]
+pub(super) struct GoBackN {
+    window: Option<u32>,
+    duplicates: u32,
+    /// Duplicates still expected from before the sender went back.
+    stale: u32,
+}
+
+impl GoBackN {
+    pub(super) fn new(window: Option<u32>) -> Self {
+        Self { window, duplicates: 0, stale: 0 }
+    }
+}
+
+impl LossRecovery for GoBackN {
+    fn profile(&self) -> Profile {
+        Profile { window: self.window, ..Profile::default() }
+    }
+
+    fn on_ack(&mut self, _cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
+        if ack.covered.cum_acked > 0 {
+            self.duplicates = 0;
+            self.stale = 0;
+        } else if ack.duplicate && self.stale > 0 {
+            self.stale -= 1;
+        } else if ack.duplicate {
+            self.duplicates += 1;
+        }
+        if self.duplicates < DUP_THRESH {
+            return Found::default();
+        }
+        let outstanding = board.iter().count() as u32;
+        self.stale = outstanding.saturating_sub(1 + DUP_THRESH);
+        self.duplicates = 0;
+        Found { lost: board.lose_where(|_, _| true), ..Found::default() }
+    }
+}

@@ -1,0 +1,141 @@
+//! Loss recovery: what is lost, and when to find out.
+//!
+//! A scheme reads acknowledgements that the [`Scoreboard`] has taken in and marks segments lost; the
+//! sender sends marked segments first, then new data. [`Epoch`] keeps the Linux-like state around
+//! that (open, disorder, recovery, loss) and tells the controller of each episode once.
+
+mod epoch;
+mod go_back_n;
+mod newreno;
+mod rack;
+mod reno;
+mod sack;
+mod selective_repeat;
+mod stop_and_wait;
+
+use std::fmt;
+
+use weir_cc::{Cause, RecoveryState};
+use weir_units::{Duration, Instant};
+
+pub(crate) use self::epoch::{Epoch, Prr, Turn};
+use crate::RecoveryConfig;
+use crate::scoreboard::{Covered, Scoreboard};
+
+/// Decides what is lost.
+pub(crate) trait LossRecovery: fmt::Debug + Send {
+    /// What the rest of the sender does for it.
+    fn profile(&self) -> Profile {
+        Profile::default()
+    }
+
+    /// Reads an acknowledgement that the scoreboard has taken in; marks and reports losses.
+    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found;
+
+    /// Data was sent, for the first time or again.
+    fn on_sent(&mut self, _cx: &RecoveryCx, _board: &Scoreboard) {}
+
+    /// The next deadline: by default the retransmission timeout alone.
+    fn next_timeout(&self, cx: &RecoveryCx) -> Option<Instant> {
+        cx.rto_deadline
+    }
+
+    /// A deadline passed.
+    fn on_timeout(&mut self, cx: &RecoveryCx, _board: &mut Scoreboard) -> Expired {
+        default_timeout(cx)
+    }
+
+    /// After the retransmission timer fired: which segments, besides the oldest, to keep as not lost.
+    fn spares_on_timeout(&self, _cx: &RecoveryCx, _sent_at: Instant) -> bool {
+        false
+    }
+}
+
+/// The retransmission timer, if it is due.
+fn default_timeout(cx: &RecoveryCx) -> Expired {
+    if cx.rto_deadline.is_some_and(|at| at <= cx.now) { Expired::Timeout } else { Expired::Nothing }
+}
+
+/// What a scheme asks of the rest of the sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Profile {
+    /// Bound on `nxt - una` in segments.
+    pub(crate) window: Option<u32>,
+    /// Any new acknowledgement ends recovery (RFC 5681), not only one past the recovery point.
+    pub(crate) ends_on_partial_ack: bool,
+    /// Meter the reduction by PRR (RFC 6937).
+    pub(crate) prr: bool,
+    /// Take unfounded reductions back (F-RTO, timestamps, DSACK).
+    pub(crate) undo: bool,
+}
+
+/// What a scheme may know of the connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecoveryCx {
+    pub(crate) now: Instant,
+    pub(crate) srtt: Option<Duration>,
+    pub(crate) min_rtt: Duration,
+    /// The retransmission timeout without back-off, and its smallest value.
+    pub(crate) base_rto: Duration,
+    pub(crate) min_rto: Duration,
+    pub(crate) mss: u64,
+    pub(crate) state: RecoveryState,
+    /// The recovery point: everything below was sent before the episode began.
+    pub(crate) high: u64,
+    pub(crate) rto_deadline: Option<Instant>,
+    /// Whether data waits that was never sent and fits the peer's window.
+    pub(crate) new_data: bool,
+    /// Whether selective acknowledgements were agreed upon.
+    pub(crate) sack: bool,
+}
+
+/// One acknowledgement as the scoreboard took it in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digest {
+    pub(crate) covered: Covered,
+    /// Moves nothing although data is outstanding (RFC 5681 §2).
+    pub(crate) duplicate: bool,
+    /// Reports a duplicate arrival (RFC 2883).
+    pub(crate) dsack: bool,
+}
+
+/// What a scheme found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// Bytes newly declared lost.
+    pub(crate) lost: u64,
+    /// A loss was repaired by the probe that revealed it (RFC 8985 §7.4.2).
+    pub(crate) repaired_by_probe: bool,
+}
+
+/// What a deadline meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expired {
+    /// It was early.
+    Nothing,
+    /// So many bytes are lost.
+    Lost(u64, Cause),
+    /// A tail loss probe is due.
+    Probe,
+    /// The retransmission timer.
+    Timeout,
+}
+
+impl RecoveryConfig {
+    pub(crate) fn build(self) -> Box<dyn LossRecovery> {
+        match self {
+            Self::StopAndWait => Box::new(stop_and_wait::StopAndWait),
+            Self::GoBackN { window } => Box::new(go_back_n::GoBackN::new(window)),
+            Self::SelectiveRepeat { window } => {
+                Box::new(selective_repeat::SelectiveRepeat::new(window))
+            }
+            Self::Reno => Box::new(reno::Reno::default()),
+            Self::NewReno => Box::new(newreno::NewReno::default()),
+            Self::Sack => Box::new(sack::Sack::default()),
+            Self::Rack => Box::new(rack::Rack::default()),
+        }
+    }
+}
+
+/// Duplicate acknowledgements that reveal a loss (RFC 5681 §3.2).
+const DUP_THRESH: u32 = 3;

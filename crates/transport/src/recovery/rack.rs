@@ -1,0 +1,210 @@
+//! `rack`: time-ordered loss detection with tail loss probes (RFC 8985), as in Linux.
+//!
+//! ```text
+//! lost        sent before something that arrived, and older than rack.rtt + reo_wnd
+//! reo_wnd     0 in recovery or with three segments SACKed, while no reordering was seen;
+//!             else min(steps · min_rtt / 4, srtt), steps grown by DSACKs
+//! PTO         2 srtt, plus min_rto when one segment is out and its ACK may be delayed
+//! ```
+
+use weir_cc::{Cause, RecoveryState};
+use weir_units::{Duration, Instant};
+
+use super::{DUP_THRESH, Digest, Expired, Found, LossRecovery, Profile, RecoveryCx};
+use crate::scoreboard::{Scoreboard, Transmission};
+
+/// RACK's and the loss probe's state.
+#[derive(Debug)]
+pub(super) struct Rack {
+    /// The newest transmission known to have arrived, and how long that took.
+    newest: Option<(Transmission, Duration)>,
+    reordering_seen: bool,
+    /// Quarters of the minimum RTT to allow for reordering.
+    reo_wnd_steps: u64,
+    /// Recoveries for which the steps last.
+    reo_wnd_persist: u32,
+    reo_deadline: Option<Instant>,
+    probe_deadline: Option<Instant>,
+    probe: Option<Probe>,
+}
+
+/// A tail loss probe that is out.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    /// Where the stream ended when it was sent.
+    high: u64,
+    /// Whether it sent old data again.
+    resent: bool,
+}
+
+/// Linux's allowance for the timer's granularity (`TCP_TIMEOUT_MIN`, two jiffies of 1 ms).
+const TIMER_SLACK: Duration = Duration::from_millis(2);
+/// RFC 8985 §6.2: recoveries after which a widened window is reset.
+const REO_WND_PERSIST: u32 = 16;
+
+impl Default for Rack {
+    fn default() -> Self {
+        Self {
+            newest: None,
+            reordering_seen: false,
+            reo_wnd_steps: 1,
+            reo_wnd_persist: 0,
+            reo_deadline: None,
+            probe_deadline: None,
+            probe: None,
+        }
+    }
+}
+
+impl LossRecovery for Rack {
+    fn profile(&self) -> Profile {
+        Profile { prr: true, undo: true, ..Profile::default() }
+    }
+
+    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
+        let repaired_by_probe = self.end_probe(board, ack);
+        self.reordering_seen |= ack.covered.reordered;
+        self.adapt_reo_wnd(ack);
+        let mut lost = 0;
+        if let Some(newest) = ack.covered.newest_credible {
+            self.advance(cx.now, newest);
+            lost = self.detect(cx, board);
+        }
+        if ack.covered.cum_acked > 0 {
+            self.schedule_probe(cx, board);
+        }
+        Found { lost, repaired_by_probe }
+    }
+
+    fn on_sent(&mut self, cx: &RecoveryCx, board: &Scoreboard) {
+        self.schedule_probe(cx, board);
+    }
+
+    fn next_timeout(&self, cx: &RecoveryCx) -> Option<Instant> {
+        let probing = may_probe(cx.state);
+        let probe = self.probe_deadline.filter(|_| probing && cx.rto_deadline.is_some());
+        let reo = self.reo_deadline.filter(|_| cx.rto_deadline.is_some());
+        [reo, probe, cx.rto_deadline].into_iter().flatten().min()
+    }
+
+    fn on_timeout(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> Expired {
+        if self.reo_deadline.is_some_and(|at| at <= cx.now) {
+            self.reo_deadline = None;
+            let lost = self.detect(cx, board);
+            return if lost > 0 {
+                Expired::Lost(lost, Cause::FastRetransmit)
+            } else {
+                Expired::Nothing
+            };
+        }
+        let due = |at: Instant| at <= cx.now;
+        let probing = may_probe(cx.state);
+        if self.probe_deadline.is_some_and(due) && probing {
+            self.probe_deadline = None;
+            if self.probe.is_none() && !board.is_empty() {
+                let end = board.nxt();
+                self.probe = Some(Probe { high: end, resent: !cx.new_data });
+                return Expired::Probe;
+            }
+        }
+        if cx.rto_deadline.is_some_and(due) {
+            self.reo_deadline = None;
+            self.probe_deadline = None;
+            self.probe = None;
+            return Expired::Timeout;
+        }
+        Expired::Nothing
+    }
+
+    /// RFC 8985 §6.3: what left within the last round trip is not given up yet.
+    fn spares_on_timeout(&self, cx: &RecoveryCx, sent_at: Instant) -> bool {
+        let Some((_, rtt)) = self.newest else { return false };
+        sent_at.saturating_add(rtt + self.reo_wnd(cx, 0)) > cx.now
+    }
+}
+
+/// A probe that was scheduled while all was calm may still go out when SACKs begin to come in.
+fn may_probe(state: RecoveryState) -> bool {
+    !matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
+}
+
+impl Rack {
+    /// RFC 8985 §6.2 step 2.
+    fn advance(&mut self, now: Instant, newest: Transmission) {
+        let rtt = now.saturating_since(newest.sent_at);
+        if self.newest.is_none_or(|(known, _)| newest > known) {
+            self.newest = Some((newest, rtt));
+        }
+    }
+
+    /// RFC 8985 §6.2 step 5: marks what is overdue; the first that is not arms the timer.
+    fn detect(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> u64 {
+        let Some((newest, rtt)) = self.newest else { return 0 };
+        let patience = rtt + self.reo_wnd(cx, board.sacked());
+        let (lost, spared) = board
+            .lose_expired(|sent| sent < newest && sent.sent_at.saturating_add(patience) <= cx.now);
+        let waits = spared.filter(|sent| *sent < newest);
+        self.reo_deadline = waits.map(|sent| sent.sent_at.saturating_add(patience + TIMER_SLACK));
+        lost
+    }
+
+    /// RFC 8985 §6.2 step 4.
+    fn reo_wnd(&self, cx: &RecoveryCx, sacked: u64) -> Duration {
+        if !self.reordering_seen {
+            let recovering = matches!(cx.state, RecoveryState::Recovery | RecoveryState::Loss);
+            if recovering || sacked >= u64::from(DUP_THRESH) * cx.mss {
+                return Duration::ZERO;
+            }
+        }
+        cx.min_rtt.mul_ratio(self.reo_wnd_steps, 4).min(cx.srtt.unwrap_or_default())
+    }
+
+    /// RFC 8985 §6.2 step 4: DSACKs widen the window, sixteen recoveries without one reset it.
+    fn adapt_reo_wnd(&mut self, ack: &Digest) {
+        if ack.dsack {
+            self.reo_wnd_steps = (self.reo_wnd_steps + 1).min(0xff);
+            self.reo_wnd_persist = REO_WND_PERSIST;
+        } else if ack.covered.retransmitted_acked && self.reo_wnd_persist > 0 {
+            self.reo_wnd_persist -= 1;
+            if self.reo_wnd_persist == 0 {
+                self.reo_wnd_steps = 1;
+            }
+        }
+    }
+
+    /// RFC 8985 §7.2, timed as Linux's `tcp_schedule_loss_probe`.
+    fn schedule_probe(&mut self, cx: &RecoveryCx, board: &Scoreboard) {
+        self.probe_deadline = None;
+        let calm = matches!(cx.state, RecoveryState::Open | RecoveryState::Cwr);
+        let (Some(first), Some(srtt)) = (board.first(), cx.srtt) else { return };
+        if !calm || !cx.sack {
+            return;
+        }
+        let alone = first.end() == board.nxt();
+        let margin = if alone { cx.min_rto } else { TIMER_SLACK };
+        let due = cx.now.saturating_add(srtt * 2 + margin);
+        self.probe_deadline = Some(cx.rto_deadline.map_or(due, |rto| rto.min(due)));
+    }
+
+    /// RFC 8985 §7.4: whether an acknowledgement ends the probe, and whether the probe repaired a loss
+    /// that nothing else revealed, for which the controller must answer.
+    fn end_probe(&mut self, board: &Scoreboard, ack: &Digest) -> bool {
+        let Some(probe) = self.probe else { return false };
+        if board.una() < probe.high {
+            return false;
+        }
+        if !probe.resent || ack.dsack {
+            self.probe = None;
+            return false;
+        }
+        if board.una() > probe.high {
+            self.probe = None;
+            return true;
+        }
+        // Exactly at the end: a second acknowledgement without DSACK says that both copies arrived.
+        if ack.duplicate {
+            self.probe = None;
+        }
+        false
+    }
+}

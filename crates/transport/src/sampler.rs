@@ -1,0 +1,82 @@
+//! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation-02, as Linux's tcp_rate.c).
+//!
+//! Each transmission carries a snapshot of how much was delivered when it left. When it is
+//! acknowledged, what was delivered since over the time since (the longer of the interval over which
+//! the data was sent and the one over which it was acknowledged) is a bandwidth sample that neither
+//! compressed ACKs nor bursts inflate.
+
+use weir_cc::RateSample;
+use weir_units::{Bytes, Duration, Instant};
+
+/// What was known when a segment was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SendRecord {
+    delivered: u64,
+    delivered_at: Instant,
+    /// When the first segment of the send interval left.
+    first_sent_at: Instant,
+    app_limited: bool,
+}
+
+/// Counts deliveries and turns acknowledgements into samples.
+#[derive(Debug, Default)]
+pub(crate) struct RateSampler {
+    delivered: u64,
+    delivered_at: Instant,
+    first_sent_at: Instant,
+    /// The delivered count up to which samples are bounded by the application.
+    app_limited_until: Option<u64>,
+}
+
+impl RateSampler {
+    /// The snapshot for a segment that leaves now; `idle` says that nothing is in flight.
+    pub(crate) fn on_sent(&mut self, now: Instant, idle: bool) -> SendRecord {
+        if idle {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        SendRecord {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            app_limited: self.app_limited_until.is_some(),
+        }
+    }
+
+    /// Notes that the application leaves the path idle while `in_flight` drains.
+    pub(crate) fn on_app_limited(&mut self, in_flight: Bytes) {
+        self.app_limited_until = Some(self.delivered + in_flight.get().max(1));
+    }
+
+    /// Takes in an acknowledgement of `delivered` new bytes whose newest transmission left at
+    /// `sent_at` with `record`. No sample is made of an interval shorter than the minimum RTT: it
+    /// cannot be real.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        delivered: u64,
+        newest: Option<(Instant, SendRecord)>,
+        min_rtt: Option<Duration>,
+    ) -> Option<RateSample> {
+        self.delivered += delivered;
+        self.delivered_at = now;
+        if self.app_limited_until.is_some_and(|until| self.delivered > until) {
+            self.app_limited_until = None;
+        }
+        let (sent_at, record) = newest?;
+        self.first_sent_at = sent_at;
+        let send_interval = sent_at.saturating_since(record.first_sent_at);
+        let ack_interval = now.saturating_since(record.delivered_at);
+        let interval = send_interval.max(ack_interval);
+        if interval.is_zero() || min_rtt.is_some_and(|min| interval < min) {
+            return None;
+        }
+        Some(RateSample {
+            delivered: Bytes(self.delivered - record.delivered),
+            interval,
+            prior_delivered: Bytes(record.delivered),
+            total_delivered: Bytes(self.delivered),
+            app_limited: record.app_limited,
+        })
+    }
+}

@@ -1,0 +1,521 @@
+//! What is outstanding: every segment between `una` and `nxt`, with its fate so far.
+//!
+//! Positions are stream offsets: byte 0 is the first byte of data, and a FIN counts as one byte
+//! after the last. The recovery schemes mark segments here; who may send reads the sums.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use weir_units::{Bytes, Duration, Instant};
+
+use crate::ranges::RangeSet;
+use crate::sampler::SendRecord;
+
+/// A segment that was sent and is not yet cumulatively acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    /// How often it was sent.
+    pub(crate) transmissions: u32,
+    /// When it was last sent.
+    pub(crate) sent_at: Instant,
+    /// What the rate sampler noted then.
+    pub(crate) record: SendRecord,
+    pub(crate) fate: Fate,
+}
+
+/// What is believed of an outstanding segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// On its way.
+    InFlight,
+    /// Selectively acknowledged.
+    Sacked,
+    /// Declared lost, not sent again yet.
+    Lost,
+    /// Declared lost and sent again: on its way once more.
+    Resent,
+}
+
+impl Sent {
+    pub(crate) fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+
+    pub(crate) fn was_retransmitted(&self) -> bool {
+        self.transmissions > 1
+    }
+}
+
+/// One transmission, for time order: of two at the same instant the later in the stream is later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Transmission {
+    pub(crate) sent_at: Instant,
+    pub(crate) end: u64,
+}
+
+/// What an acknowledgement newly covered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Covered {
+    /// Bytes by which `una` moved.
+    pub(crate) cum_acked: u64,
+    /// Bytes acknowledged selectively for the first time.
+    pub(crate) sacked: u64,
+    /// Bytes delivered: acknowledged in either way for the first time.
+    pub(crate) delivered: u64,
+    /// Segments newly covered cumulatively.
+    pub(crate) segments: u32,
+    /// The newest transmission among them.
+    pub(crate) newest: Option<(Transmission, SendRecord)>,
+    /// The newest transmission among those that cannot be an answer to a spurious retransmission.
+    pub(crate) newest_credible: Option<Transmission>,
+    /// When the first and the last segment covered cumulatively were sent; `None` where one of
+    /// them was retransmitted (Karn).
+    pub(crate) cum_sent: Option<(Instant, Instant)>,
+    /// When the first segment covered selectively was sent, of those sent once.
+    pub(crate) sack_sent: Option<Instant>,
+    /// Whether a segment sent once, from before the recovery point, was among them (F-RTO).
+    pub(crate) original_acked: bool,
+    /// Whether a retransmitted segment was among the cumulatively acknowledged.
+    pub(crate) retransmitted_acked: bool,
+    /// Whether a segment sent once was covered below one already covered: the path reorders.
+    pub(crate) reordered: bool,
+}
+
+/// The sender's record of outstanding segments.
+#[derive(Debug, Default)]
+pub(crate) struct Scoreboard {
+    segments: VecDeque<Sent>,
+    una: u64,
+    nxt: u64,
+    sacked_ranges: RangeSet,
+    sacked: u64,
+    lost: u64,
+    resent: u64,
+    /// Bytes that duplicate acknowledgements say have left the path, where nothing is selective.
+    duplicates: u64,
+    /// No segment before this position is lost and unsent.
+    lost_hint: u64,
+    /// No segment before this position is [`Fate::InFlight`].
+    in_flight_hint: u64,
+    /// Retransmissions in order of time; those acknowledged or lost since are skipped when met.
+    retransmissions: VecDeque<Transmission>,
+}
+
+/// More SACK holes than this are not remembered; the rest waits for the cumulative acknowledgement.
+const MAX_SACK_RANGES: usize = 4096;
+
+impl Scoreboard {
+    /// Appends a segment that is sent for the first time.
+    pub(crate) fn push(&mut self, now: Instant, len: u32, record: SendRecord) {
+        let start = self.nxt;
+        self.segments.push_back(Sent {
+            start,
+            len,
+            transmissions: 1,
+            sent_at: now,
+            record,
+            fate: Fate::InFlight,
+        });
+        self.nxt += u64::from(len);
+    }
+
+    /// Notes that the segment at `start`, which is lost, or the last one as a probe, goes out again;
+    /// returns its length.
+    pub(crate) fn resend(&mut self, now: Instant, start: u64, record: SendRecord) -> u32 {
+        let index = self.index_of(start);
+        let segment = &mut self.segments[index];
+        segment.transmissions += 1;
+        segment.sent_at = now;
+        segment.record = record;
+        let (len, end) = (u64::from(segment.len), segment.end());
+        match std::mem::replace(&mut segment.fate, Fate::Resent) {
+            Fate::Lost => self.resent += len,
+            // A probe: the first copy counts as lost, so that one is in flight.
+            Fate::InFlight => {
+                self.lost += len;
+                self.resent += len;
+            }
+            Fate::Resent | Fate::Sacked => {}
+        }
+        self.retransmissions.push_back(Transmission { sent_at: now, end });
+        len as u32
+    }
+
+    /// Marks what a SACK block newly covers. `high` is the recovery point.
+    pub(crate) fn sack(&mut self, block: Range<u64>, high: u64, cx: &AckTime, out: &mut Covered) {
+        let block = block.start.max(self.una)..block.end.min(self.nxt);
+        if block.is_empty() {
+            return;
+        }
+        let highest = self.highest_sacked();
+        let mut gap = self.sacked_ranges.missing_in(block.clone()).next();
+        while let Some(missing) = gap {
+            let first = self.segments.partition_point(|s| s.start < missing.start);
+            let mut index = first;
+            while index < self.segments.len() && self.segments[index].end() <= missing.end {
+                self.sack_segment(index, high, highest, cx, out);
+                index += 1;
+            }
+            let rest = missing.end..block.end;
+            gap = self.sacked_ranges.missing_in(rest).next();
+        }
+        // Whole segments only: a block that ends inside one is remembered up to its start.
+        let from = self.segments.partition_point(|s| s.start < block.start);
+        let to = self.segments.partition_point(|s| s.end() <= block.end);
+        if from < to {
+            let covered = self.segments[from].start..self.segments[to - 1].end();
+            self.sacked_ranges.insert(covered, MAX_SACK_RANGES);
+        }
+    }
+
+    fn sack_segment(
+        &mut self,
+        index: usize,
+        high: u64,
+        highest: u64,
+        cx: &AckTime,
+        out: &mut Covered,
+    ) {
+        let segment = self.segments[index];
+        let len = u64::from(segment.len);
+        match segment.fate {
+            Fate::Sacked => return,
+            Fate::InFlight => {}
+            Fate::Lost => self.lost -= len,
+            Fate::Resent => {
+                self.lost -= len;
+                self.resent -= len;
+            }
+        }
+        self.segments[index].fate = Fate::Sacked;
+        self.sacked += len;
+        out.sacked += len;
+        out.delivered += len;
+        if !segment.was_retransmitted() {
+            out.sack_sent.get_or_insert(segment.sent_at);
+            out.original_acked |= segment.end() <= high;
+            out.reordered |= segment.end() <= highest;
+        }
+        out.note(&segment, cx);
+    }
+
+    /// Moves `una` to `to` and removes what lies before.
+    pub(crate) fn ack_to(&mut self, to: u64, high: u64, cx: &AckTime, out: &mut Covered) {
+        debug_assert!(to <= self.nxt);
+        if to <= self.una {
+            return;
+        }
+        let highest = self.highest_sacked();
+        out.cum_acked = to - self.una;
+        let mut karn = false;
+        while let Some(segment) = self.segments.front().copied() {
+            if segment.start >= to {
+                break;
+            }
+            let covered = u64::from(segment.len).min(to - segment.start);
+            self.forget(segment.fate, covered);
+            if segment.fate != Fate::Sacked {
+                out.delivered += covered;
+                out.note(&segment, cx);
+                if segment.was_retransmitted() {
+                    karn = true;
+                } else {
+                    let first = out.cum_sent.map_or(segment.sent_at, |(first, _)| first);
+                    out.cum_sent = Some((first, segment.sent_at));
+                    out.original_acked |= segment.end() <= high;
+                    out.reordered |= segment.end() <= highest;
+                }
+            }
+            if covered < u64::from(segment.len) {
+                self.trim_front(covered);
+                break;
+            }
+            out.segments += 1;
+            self.segments.pop_front();
+        }
+        if karn {
+            out.cum_sent = None;
+            out.retransmitted_acked = true;
+        }
+        self.una = to;
+        self.sacked_ranges.remove_below(to);
+        self.lost_hint = self.lost_hint.max(to);
+        self.in_flight_hint = self.in_flight_hint.max(to);
+        while self.retransmissions.front().is_some_and(|sent| sent.end <= to) {
+            self.retransmissions.pop_front();
+        }
+    }
+
+    fn forget(&mut self, fate: Fate, len: u64) {
+        match fate {
+            Fate::InFlight => {}
+            Fate::Sacked => self.sacked -= len,
+            Fate::Lost => self.lost -= len,
+            Fate::Resent => {
+                self.lost -= len;
+                self.resent -= len;
+            }
+        }
+    }
+
+    fn trim_front(&mut self, by: u64) {
+        if let Some(front) = self.segments.front_mut() {
+            front.start += by;
+            front.len -= by as u32;
+        }
+    }
+
+    /// Declares the segment at `index` lost, whether sent once or again. Returns the bytes newly lost.
+    fn lose(&mut self, index: usize) -> u64 {
+        let segment = &mut self.segments[index];
+        let len = u64::from(segment.len);
+        match segment.fate {
+            Fate::Sacked | Fate::Lost => return 0,
+            Fate::InFlight => self.lost += len,
+            Fate::Resent => self.resent -= len,
+        }
+        segment.fate = Fate::Lost;
+        self.lost_hint = self.lost_hint.min(segment.start);
+        len
+    }
+
+    /// Declares the oldest outstanding segment lost.
+    pub(crate) fn lose_first(&mut self) -> u64 {
+        if self.segments.is_empty() { 0 } else { self.lose(0) }
+    }
+
+    /// Declares lost, of all that is not selectively acknowledged, what `choose` picks.
+    pub(crate) fn lose_where(&mut self, mut choose: impl FnMut(usize, &Sent) -> bool) -> u64 {
+        let mut lost = 0;
+        for index in 0..self.segments.len() {
+            if choose(index, &self.segments[index]) {
+                lost += self.lose(index);
+            }
+        }
+        lost
+    }
+
+    /// Declares lost every segment in flight for the first time that ends at or before `boundary`.
+    pub(crate) fn lose_in_flight_below(&mut self, boundary: u64) -> u64 {
+        let mut lost = 0;
+        let mut index = self.index_at_or_after(self.in_flight_hint);
+        while index < self.segments.len() && self.segments[index].end() <= boundary {
+            if self.segments[index].fate == Fate::InFlight {
+                lost += self.lose(index);
+            }
+            index += 1;
+        }
+        self.in_flight_hint = self.segments.get(index).map_or(self.nxt, |s| s.start);
+        lost
+    }
+
+    /// Declares lost the first segment in flight for the first time that ends at or before `boundary`.
+    pub(crate) fn lose_first_in_flight_below(&mut self, boundary: u64) -> u64 {
+        let from = self.index_at_or_after(self.in_flight_hint);
+        let below = self.segments.iter().skip(from).take_while(|s| s.end() <= boundary);
+        match below.enumerate().find(|(_, s)| s.fate == Fate::InFlight) {
+            Some((offset, _)) => self.lose(from + offset),
+            None => 0,
+        }
+    }
+
+    /// Declares lost, in order of transmission, what `expired` says, up to the first that it spares;
+    /// that one is returned with the bytes newly lost.
+    pub(crate) fn lose_expired(
+        &mut self,
+        mut expired: impl FnMut(Transmission) -> bool,
+    ) -> (u64, Option<Transmission>) {
+        let mut lost = 0;
+        let mut spared: Option<Transmission> = None;
+        // Segments sent once are in order of time among themselves …
+        let mut index = self.index_at_or_after(self.in_flight_hint);
+        while let Some(segment) = self.segments.get(index) {
+            if segment.fate == Fate::InFlight {
+                let sent = Transmission { sent_at: segment.sent_at, end: segment.end() };
+                if !expired(sent) {
+                    spared = Some(sent);
+                    break;
+                }
+                lost += self.lose(index);
+            }
+            index += 1;
+        }
+        self.in_flight_hint = self.segments.get(index).map_or(self.nxt, |s| s.start);
+        // … and so are retransmissions.
+        while let Some(sent) = self.retransmissions.front().copied() {
+            let current = self.find_ending_at(sent.end).filter(|index| {
+                let segment = &self.segments[*index];
+                segment.fate == Fate::Resent && segment.sent_at == sent.sent_at
+            });
+            if let Some(index) = current {
+                if !expired(sent) {
+                    spared = Some(spared.map_or(sent, |other| other.min(sent)));
+                    break;
+                }
+                lost += self.lose(index);
+            }
+            self.retransmissions.pop_front();
+        }
+        (lost, spared)
+    }
+
+    /// Notes a duplicate acknowledgement: one more segment has left the path.
+    pub(crate) fn duplicate_ack(&mut self, mss: u64) {
+        // Linux's tcp_limit_reno_sacked: something must be missing for a duplicate to exist.
+        let holes = self.lost.max(mss.min(self.outstanding()));
+        self.duplicates = (self.duplicates + mss).min(self.outstanding() - holes);
+    }
+
+    /// A partial acknowledgement of `acked` bytes: one segment filled the hole, the rest were
+    /// duplicates already counted (RFC 6582 §3.2 step 3).
+    pub(crate) fn consume_duplicates(&mut self, acked: u64, mss: u64) {
+        self.duplicates = self.duplicates.saturating_sub(acked.saturating_sub(mss));
+        self.duplicates = self.duplicates.min(self.outstanding());
+    }
+
+    pub(crate) fn clear_duplicates(&mut self) {
+        self.duplicates = 0;
+    }
+
+    /// Takes every loss mark back.
+    pub(crate) fn unmark_losses(&mut self) {
+        for segment in &mut self.segments {
+            if matches!(segment.fate, Fate::Lost | Fate::Resent) {
+                segment.fate = Fate::InFlight;
+            }
+        }
+        self.lost = 0;
+        self.resent = 0;
+        self.in_flight_hint = self.una;
+        self.retransmissions.clear();
+    }
+
+    /// The first segment that is lost and has not been sent again.
+    pub(crate) fn first_lost(&mut self) -> Option<Sent> {
+        if self.lost == self.resent {
+            return None;
+        }
+        let from = self.index_at_or_after(self.lost_hint);
+        let found = self.segments.iter().skip(from).find(|s| s.fate == Fate::Lost).copied();
+        self.lost_hint = found.map_or(self.nxt, |s| s.start);
+        found
+    }
+
+    /// The newest segment.
+    pub(crate) fn last(&self) -> Option<&Sent> {
+        self.segments.back()
+    }
+
+    /// The oldest segment.
+    pub(crate) fn first(&self) -> Option<&Sent> {
+        self.segments.front()
+    }
+
+    /// All outstanding segments, oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Sent> {
+        self.segments.iter()
+    }
+
+    /// The highest range start at and above which more than `bytes` bytes are selectively
+    /// acknowledged.
+    pub(crate) fn sacked_above(&self, bytes: u64) -> Option<u64> {
+        let mut above = 0;
+        for range in self.sacked_ranges.iter().rev() {
+            above += range.end - range.start;
+            if above > bytes {
+                return Some(range.start);
+            }
+        }
+        None
+    }
+
+    /// The start of the `n`-th separate selectively acknowledged range from the top.
+    pub(crate) fn nth_sacked_range_from_top(&self, n: usize) -> Option<u64> {
+        self.sacked_ranges.iter().rev().nth(n - 1).map(|range| range.start)
+    }
+
+    /// The end of the highest segment selectively acknowledged; `una` when there is none.
+    pub(crate) fn highest_sacked(&self) -> u64 {
+        self.sacked_ranges.last().map_or(self.una, |range| range.end)
+    }
+
+    pub(crate) fn una(&self) -> u64 {
+        self.una
+    }
+
+    pub(crate) fn nxt(&self) -> u64 {
+        self.nxt
+    }
+
+    /// `nxt - una`.
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.nxt - self.una
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub(crate) fn sacked(&self) -> u64 {
+        self.sacked + self.duplicates
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Bytes that were sent again and are on their way.
+    pub(crate) fn resent(&self) -> u64 {
+        self.resent
+    }
+
+    /// Sent, neither acknowledged nor declared lost; retransmissions count again.
+    pub(crate) fn in_flight(&self) -> Bytes {
+        let left = self.sacked + self.duplicates + self.lost;
+        Bytes((self.outstanding() + self.resent).saturating_sub(left))
+    }
+
+    fn index_of(&self, start: u64) -> usize {
+        let index = self.index_at_or_after(start);
+        assert!(
+            self.segments.get(index).is_some_and(|s| s.start == start),
+            "a segment starts there"
+        );
+        index
+    }
+
+    fn index_at_or_after(&self, start: u64) -> usize {
+        match self.segments.front() {
+            Some(front) if front.start >= start => 0,
+            _ => self.segments.partition_point(|s| s.start < start),
+        }
+    }
+
+    fn find_ending_at(&self, end: u64) -> Option<usize> {
+        let index = self.segments.partition_point(|s| s.end() < end);
+        (index < self.segments.len() && self.segments[index].end() == end).then_some(index)
+    }
+}
+
+/// When an acknowledgement arrived, and the shortest round trip that is credible.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckTime {
+    pub(crate) now: Instant,
+    pub(crate) min_rtt: Duration,
+}
+
+impl Covered {
+    fn note(&mut self, segment: &Sent, cx: &AckTime) {
+        let sent = Transmission { sent_at: segment.sent_at, end: segment.end() };
+        if self.newest.is_none_or(|(newest, _)| sent > newest) {
+            self.newest = Some((sent, segment.record));
+        }
+        // RFC 8985 §6.2 step 2: an answer that came too soon answers an earlier copy.
+        let too_soon = cx.now.saturating_since(segment.sent_at) < cx.min_rtt;
+        if !(segment.was_retransmitted() && too_soon) {
+            self.newest_credible = self.newest_credible.max(Some(sent));
+        }
+    }
+}

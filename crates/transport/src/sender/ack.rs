@@ -1,0 +1,220 @@
+//! What an acknowledgement means, in the order that [`weir_cc::CongestionController`] documents.
+
+use std::ops::Range;
+
+use weir_cc::{AckEvent, Cause, CongestionEvent, RecoveryState};
+use weir_units::{Bytes, Duration, Instant};
+
+use super::Sender;
+use crate::recovery::{Digest, Found, Prr, Turn};
+use crate::scoreboard::{AckTime, Covered};
+use crate::segment::SackBlocks;
+use crate::stats::Stats;
+
+/// An acknowledgement with its numbers turned into stream offsets.
+#[derive(Clone, Debug)]
+pub(crate) struct IncomingAck {
+    /// Everything below arrived.
+    pub(crate) ack: u64,
+    /// Ranges that arrived beyond it; a range at or below `ack` is a DSACK.
+    pub(crate) sack: [Range<u64>; SackBlocks::MAX],
+    pub(crate) sack_len: usize,
+    /// The peer's window in bytes, if the segment may update it.
+    pub(crate) window: Option<u64>,
+    /// Whether the segment carried data, SYN or FIN: then it is no duplicate acknowledgement.
+    pub(crate) carries_data: bool,
+    /// The timestamp that it echoes, and the RTT that this implies.
+    pub(crate) echo: Option<(u32, Duration)>,
+    /// ECN echo.
+    pub(crate) ece: bool,
+}
+
+impl Sender {
+    /// Takes in an acknowledgement whose numbers are valid. Returns the RTT sample that it carried.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        ack: &IncomingAck,
+        stats: &mut Stats,
+    ) -> Option<Duration> {
+        let prior_in_flight = self.board.in_flight();
+        let window_moved = self.update_window(now, ack);
+        let outstanding_before = self.board.outstanding();
+        let digest = self.update_board(now, ack, outstanding_before, window_moved);
+        let covered = digest.covered;
+        stats.acked_bytes += covered.cum_acked;
+        stats.duplicate_acks += u64::from(digest.duplicate);
+        stats.retransmits_spurious += u64::from(digest.dsack);
+        let rtt = self.update_rtt(now, &covered, ack.echo);
+        let rate = self.sampler.on_ack(
+            now,
+            covered.delivered,
+            covered.newest.map(|(sent, record)| (sent.sent_at, record)),
+            self.rtt.min(),
+        );
+        if covered.cum_acked > 0 {
+            self.timers.on_progress(now, !self.board.is_empty());
+        }
+
+        let unsent = self.may_send_new();
+        let echo = ack.echo.map(|(echo, _)| echo);
+        let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
+        let found = self.find_losses(now, &digest);
+        stats.lost_bytes += found.lost;
+        self.signal(now, ack, turn, &found, prior_in_flight, stats);
+        self.epoch.settle(&self.board);
+        self.epoch.meter(&self.board, &digest, found.lost, self.mss);
+
+        self.round.count += u64::from(self.board.una() > self.round.end);
+        if self.board.una() > self.round.end {
+            self.round.end = self.board.nxt();
+        }
+        let event = AckEvent {
+            acked: Bytes(covered.delivered),
+            cum_acked: Bytes(covered.cum_acked),
+            lost: Bytes(found.lost),
+            ce_marked: if ack.ece { Bytes(covered.cum_acked) } else { Bytes::ZERO },
+            rtt,
+            rate,
+            duplicate: digest.duplicate,
+            prior_in_flight,
+            round: self.round.count,
+        };
+        self.with_controller(now, |controller, cx| {
+            controller.on_ack(cx, &event);
+            if turn.ended {
+                controller.on_epoch_end(cx);
+            }
+        });
+        rtt
+    }
+
+    fn update_window(&mut self, now: Instant, ack: &IncomingAck) -> bool {
+        let Some(window) = ack.window else { return false };
+        self.max_window = self.max_window.max(window);
+        let edge = ack.ack + window;
+        let opened = edge > self.window_edge;
+        self.window_edge = edge;
+        if opened {
+            self.timers.end_persist(now);
+        }
+        opened
+    }
+
+    fn update_board(
+        &mut self,
+        now: Instant,
+        ack: &IncomingAck,
+        outstanding_before: u64,
+        window_moved: bool,
+    ) -> Digest {
+        let high = self.epoch.high();
+        let time = AckTime { now, min_rtt: self.rtt.min().unwrap_or_default() };
+        let mut covered = Covered::default();
+        let mut dsack = false;
+        for (index, block) in ack.sack[..ack.sack_len].iter().enumerate() {
+            // RFC 2883 §4: a first block at or below the acknowledgement, or inside the second.
+            let inside = index == 0
+                && ack.sack_len > 1
+                && block.start >= ack.sack[1].start
+                && block.end <= ack.sack[1].end;
+            if index == 0 && (block.end <= ack.ack || inside) {
+                dsack = true;
+            } else {
+                self.board.sack(block.clone(), high, &time, &mut covered);
+            }
+        }
+        self.board.ack_to(ack.ack, high, &time, &mut covered);
+        let duplicate = covered.cum_acked == 0
+            && outstanding_before > 0
+            && !ack.carries_data
+            && !window_moved
+            && (ack.sack_len == 0 || covered.sacked > 0 || dsack);
+        Digest { covered, duplicate, dsack }
+    }
+
+    /// Karn's rule: a time from the segments that were sent once, else from the timestamp echoed.
+    /// Returns the sample for the controller: the newest segment's, which excludes the wait of a
+    /// delayed acknowledgement.
+    fn update_rtt(
+        &mut self,
+        now: Instant,
+        covered: &Covered,
+        echo: Option<(u32, Duration)>,
+    ) -> Option<Duration> {
+        let since = |sent_at: Instant| now.saturating_since(sent_at);
+        let measured = match (covered.cum_sent, covered.sack_sent) {
+            (Some((first, last)), _) => Some((since(first), since(last))),
+            (None, Some(sent_at)) => Some((since(sent_at), since(sent_at))),
+            (None, None) if covered.cum_acked > 0 => echo.map(|(_, rtt)| (rtt, rtt)),
+            (None, None) => None,
+        };
+        let (sample, newest) = measured?;
+        self.rtt.on_sample(now, sample, self.outstanding());
+        Some(newest)
+    }
+
+    fn find_losses(&mut self, now: Instant, digest: &Digest) -> Found {
+        let cx = self.recovery_cx(now);
+        self.recovery.on_ack(&cx, &mut self.board, digest)
+    }
+
+    /// Tells epoch and controller of what the acknowledgement revealed.
+    fn signal(
+        &mut self,
+        now: Instant,
+        ack: &IncomingAck,
+        turn: Turn,
+        found: &Found,
+        prior_in_flight: Bytes,
+        stats: &mut Stats,
+    ) {
+        if turn.spurious {
+            stats.undone += 1;
+            self.with_controller(now, |controller, cx| controller.on_spurious(cx));
+        }
+        if found.lost > 0 && self.epoch.state() != RecoveryState::Loss {
+            self.reduce(now, Cause::FastRetransmit, found.lost, prior_in_flight, stats);
+        } else if found.repaired_by_probe && self.epoch.is_closed() {
+            let event = CongestionEvent {
+                cause: Cause::FastRetransmit,
+                first_in_epoch: true,
+                lost: Bytes(self.mss),
+                prior_in_flight,
+            };
+            stats.reductions += 1;
+            self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
+        }
+        if ack.ece && self.ecn && self.epoch.is_closed() {
+            self.cwr_pending = true;
+            self.reduce(now, Cause::EcnEcho, 0, prior_in_flight, stats);
+        }
+    }
+
+    /// Opens or continues an episode other than a timeout's.
+    pub(super) fn reduce(
+        &mut self,
+        now: Instant,
+        cause: Cause,
+        lost: u64,
+        prior_in_flight: Bytes,
+        stats: &mut Stats,
+    ) {
+        let state = match cause {
+            Cause::EcnEcho => RecoveryState::Cwr,
+            Cause::FastRetransmit | Cause::Timeout { .. } => RecoveryState::Recovery,
+        };
+        let first_in_epoch = self.epoch.is_closed();
+        let event = CongestionEvent { cause, first_in_epoch, lost: Bytes(lost), prior_in_flight };
+        let prior_cwnd = self.controller.cwnd();
+        if first_in_epoch {
+            stats.reductions += 1;
+        }
+        self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
+        let metered = self.profile.prr && !self.needs.own_reduction;
+        let prr = metered.then(|| Prr::new(prior_cwnd, self.controller.cwnd()));
+        if self.epoch.state() != RecoveryState::Recovery {
+            self.epoch.enter(state, &self.board, prr);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The sending half: what may leave, what an acknowledgement means, what a timer means.
+//!
+//! It joins the four pieces of a stack: the recovery scheme marks losses in the scoreboard, the epoch
+//! turns them into episodes, the controller sets the window, the pacer spaces what leaves.
+
+mod ack;
+mod timer;
+mod transmit;
+
+use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
+use weir_units::{Bytes, Duration, Instant, Rng};
+
+pub(crate) use self::ack::IncomingAck;
+pub(crate) use self::transmit::{Departure, Kind};
+use crate::pacer::Pacer;
+use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
+use crate::rtt::{RttConfig, RttEstimator, RttVariation};
+use crate::sampler::RateSampler;
+use crate::scoreboard::Scoreboard;
+use crate::stats::{LimitClock, Snapshot, Stats};
+use crate::{Config, RecoveryConfig};
+
+/// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    mss: u64,
+    board: Scoreboard,
+    recovery: Box<dyn LossRecovery>,
+    profile: Profile,
+    epoch: Epoch,
+    controller: Box<dyn CongestionController>,
+    needs: Needs,
+    rng: Rng,
+    rtt: RttEstimator,
+    sampler: RateSampler,
+    pacer: Pacer,
+    clock: LimitClock,
+    /// Bytes that the application has made available.
+    written: u64,
+    /// The application will write no more.
+    finishing: bool,
+    /// The first offset that the peer's window does not permit.
+    window_edge: u64,
+    /// The largest window that the peer has offered.
+    max_window: u64,
+    sack: bool,
+    ecn: bool,
+    /// The next new data segment carries CWR (RFC 3168 §6.1.2).
+    cwr_pending: bool,
+    usage: CwndUsage,
+    round: Round,
+    timers: timer::Timers,
+    probe_due: bool,
+    limited_transmit: bool,
+    slow_start_after_idle: bool,
+    min_rto: Duration,
+    last_sent_at: Instant,
+}
+
+/// How far the window has been used of late (RFC 7661's question, Linux's `tcp_cwnd_validate`).
+#[derive(Debug, Default)]
+struct CwndUsage {
+    limited: bool,
+    /// The most that was outstanding in the current round.
+    max_outstanding: u64,
+    /// Where the stream ended when that was noted.
+    until: u64,
+}
+
+/// Round trips told apart by sequence: one ends when what was sent at its start is acknowledged.
+#[derive(Debug, Default)]
+struct Round {
+    count: u64,
+    end: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(config: &Config, rng: Rng) -> Self {
+        let recovery = config.stack.recovery.build();
+        let mss = Bytes(u64::from(config.mss));
+        let initial = mss * u64::from(config.initial_window);
+        let controller = config.stack.controller.build(mss, initial);
+        Self {
+            mss: mss.get(),
+            board: Scoreboard::default(),
+            profile: recovery.profile(),
+            recovery,
+            epoch: Epoch::new(),
+            needs: controller.needs(),
+            controller,
+            rng,
+            rtt: RttEstimator::new(rtt_config(config)),
+            sampler: RateSampler::default(),
+            pacer: Pacer::default(),
+            clock: LimitClock::default(),
+            written: 0,
+            finishing: false,
+            window_edge: 0,
+            max_window: 0,
+            sack: config.sack,
+            ecn: config.ecn,
+            cwr_pending: false,
+            usage: CwndUsage::default(),
+            round: Round::default(),
+            timers: timer::Timers::default(),
+            probe_due: false,
+            limited_transmit: config.limited_transmit,
+            slow_start_after_idle: config.slow_start_after_idle,
+            min_rto: config.min_rto,
+            last_sent_at: Instant::ZERO,
+        }
+    }
+
+    /// The handshake is done: what was agreed upon and the peer's first window.
+    pub(crate) fn establish(&mut self, now: Instant, terms: &Terms, stats: &mut Stats) {
+        self.sack = terms.sack;
+        self.ecn = terms.ecn;
+        if u64::from(terms.mss) < self.mss {
+            self.mss = u64::from(terms.mss);
+            let mss = weir_cc::PathEvent::MssChanged(Bytes(self.mss));
+            self.with_controller(now, |controller, cx| controller.on_path(cx, &mss));
+        }
+        self.window_edge = terms.window;
+        self.max_window = terms.window;
+        self.clock.set(now, crate::stats::Limit::Application, stats);
+    }
+
+    /// An RTT measured on the handshake.
+    pub(crate) fn on_handshake_rtt(&mut self, now: Instant, sample: Duration) {
+        self.rtt.on_sample(now, sample, self.outstanding());
+    }
+
+    pub(crate) fn rtt_mut(&mut self) -> &mut RttEstimator {
+        &mut self.rtt
+    }
+
+    /// The application has `bytes` more to send.
+    pub(crate) fn write(&mut self, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// A FIN follows everything written.
+    pub(crate) fn finish(&mut self) {
+        self.finishing = true;
+    }
+
+    /// Bytes that the application has made available so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.finishing
+    }
+
+    pub(crate) fn fin_acked(&self) -> bool {
+        self.finishing && self.board.una() > self.written
+    }
+
+    pub(crate) fn una(&self) -> u64 {
+        self.board.una()
+    }
+
+    pub(crate) fn nxt(&self) -> u64 {
+        self.board.nxt()
+    }
+
+    /// The largest window that the peer has offered.
+    pub(crate) fn max_window(&self) -> u64 {
+        self.max_window
+    }
+
+    /// The connection is over.
+    pub(crate) fn stop(&mut self, now: Instant, stats: &mut Stats) {
+        self.clock.stop(now, stats);
+    }
+
+    /// Books the time up to now.
+    pub(crate) fn book(&mut self, now: Instant, stats: &mut Stats) {
+        self.clock.book(now, stats);
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            cwnd: self.cwnd(),
+            ssthresh: self.controller.ssthresh(),
+            bytes_in_flight: self.board.in_flight(),
+            send_window: Bytes(self.window_edge.saturating_sub(self.board.una())),
+            srtt: self.rtt.srtt(),
+            latest_rtt: self.rtt.latest(),
+            min_rtt: self.rtt.min(),
+            rto: self.rtt.rto(),
+            pacing_rate: self.controller.pacing_rate(),
+            state: self.epoch.state(),
+            phase: self.controller.phase(),
+        }
+    }
+
+    /// The window in force.
+    pub(crate) fn cwnd(&self) -> Bytes {
+        self.epoch.prr_window().unwrap_or_else(|| self.controller.cwnd())
+    }
+
+    fn recovery_cx(&self, now: Instant) -> RecoveryCx {
+        RecoveryCx {
+            now,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min().unwrap_or_default(),
+            base_rto: self.rtt.base_rto(),
+            min_rto: self.min_rto,
+            mss: self.mss,
+            state: self.epoch.state(),
+            high: self.epoch.high(),
+            rto_deadline: self.timers.rto_deadline(&self.rtt),
+            new_data: self.new_data_in_window() > 0,
+            sack: self.sack,
+        }
+    }
+
+    /// Calls the controller with the connection as it stands.
+    fn with_controller<T>(
+        &mut self,
+        now: Instant,
+        call: impl FnOnce(&mut dyn CongestionController, &mut CcContext<'_>) -> T,
+    ) -> T {
+        let mut cx = CcContext {
+            now,
+            mss: Bytes(self.mss),
+            rtt: self.rtt.snapshot(),
+            bytes_in_flight: self.board.in_flight(),
+            snd_una: self.board.una(),
+            snd_nxt: self.board.nxt(),
+            next_departure: self.pacer.next_departure(),
+            app_limited: !self.usage.limited,
+            cwnd_limited: self.is_cwnd_limited(),
+            state: self.epoch.state(),
+            rng: &mut self.rng,
+        };
+        call(self.controller.as_mut(), &mut cx)
+    }
+
+    /// In slow start the window may double what was used of it; afterwards it must have been full.
+    fn is_cwnd_limited(&self) -> bool {
+        let slow_start = self.controller.ssthresh().is_none_or(|s| self.controller.cwnd() < s);
+        self.usage.limited
+            || (slow_start && self.controller.cwnd().get() < 2 * self.usage.max_outstanding)
+    }
+
+    fn outstanding(&self) -> crate::rtt::Outstanding {
+        crate::rtt::Outstanding { snd_una: self.board.una(), snd_nxt: self.board.nxt() }
+    }
+
+    fn in_loss(&self) -> bool {
+        self.epoch.state() == RecoveryState::Loss
+    }
+}
+
+/// What the handshake agreed upon.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) mss: u32,
+    pub(crate) sack: bool,
+    pub(crate) ecn: bool,
+    /// The peer's window in bytes.
+    pub(crate) window: u64,
+}
+
+fn rtt_config(config: &Config) -> RttConfig {
+    let linux = matches!(config.stack.recovery, RecoveryConfig::Rack);
+    RttConfig {
+        variation: if linux { RttVariation::Linux } else { RttVariation::Rfc6298 },
+        min_rto: config.min_rto,
+        max_rto: config.max_rto,
+        initial_rto: config.initial_rto,
+        fixed_rto: config.fixed_rto,
+    }
+}

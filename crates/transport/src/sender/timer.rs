@@ -1,0 +1,151 @@
+//! The sender's timers: retransmission, probes and a closed window.
+
+use weir_cc::{Cause, CongestionEvent, RecoveryState};
+use weir_units::{Bytes, Duration, Instant};
+
+use super::Sender;
+use crate::recovery::{Digest, Expired};
+use crate::rtt::RttEstimator;
+use crate::scoreboard::Covered;
+use crate::stats::Stats;
+
+/// What the sender waits for.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    /// When the retransmission timer was started; it runs while anything is outstanding.
+    rto_since: Option<Instant>,
+    /// When the window was found closed, and how often it was probed since.
+    persist: Option<(Instant, u32)>,
+    /// Retransmission timeouts, or window probes, without progress.
+    pub(super) fruitless: u32,
+    /// When the peer last moved anything forward.
+    pub(super) progress_at: Instant,
+    /// A zero-window probe is due.
+    pub(super) window_probe_due: bool,
+}
+
+impl Timers {
+    /// RFC 6298 §5.1: starts the retransmission timer if it is not running.
+    pub(super) fn start(&mut self, now: Instant) {
+        self.rto_since.get_or_insert(now);
+    }
+
+    /// RFC 6298 §5.2, §5.3: new data was acknowledged.
+    pub(super) fn on_progress(&mut self, now: Instant, outstanding: bool) {
+        self.rto_since = outstanding.then_some(now);
+        self.fruitless = 0;
+        self.progress_at = now;
+    }
+
+    /// The timer runs from `since`.
+    pub(super) fn restart(&mut self, since: Instant) {
+        self.rto_since = Some(since);
+    }
+
+    pub(super) fn rto_deadline(&self, rtt: &RttEstimator) -> Option<Instant> {
+        self.rto_since.map(|since| since.saturating_add(rtt.rto()))
+    }
+
+    /// The peer's window closed with data waiting and nothing outstanding.
+    pub(super) fn start_persist(&mut self, now: Instant) {
+        self.persist.get_or_insert((now, 0));
+    }
+
+    pub(super) fn end_persist(&mut self, now: Instant) {
+        if self.persist.take().is_some() {
+            self.fruitless = 0;
+            self.progress_at = now;
+        }
+    }
+
+    /// RFC 9293 §3.8.6.1: probes back off like retransmissions.
+    fn persist_deadline(&self, rtt: &RttEstimator) -> Option<Instant> {
+        let (since, probes) = self.persist?;
+        let wait = rtt.base_rto().saturating_mul(1 << probes.min(16)).min(MAX_PROBE_WAIT);
+        Some(since.saturating_add(wait))
+    }
+}
+
+/// The longest wait between window probes (RFC 1122 §4.2.2.17 leaves it open; Linux's TCP_RTO_MAX).
+const MAX_PROBE_WAIT: Duration = Duration::from_secs(120);
+
+impl Sender {
+    /// The next deadline of the sending half.
+    pub(crate) fn next_timeout(&self, now: Instant) -> Option<Instant> {
+        let recovery = if self.board.is_empty() {
+            None
+        } else {
+            self.recovery.next_timeout(&self.recovery_cx(now))
+        };
+        let persist = self.timers.persist_deadline(&self.rtt);
+        [recovery, persist, self.pacing_deadline(now)].into_iter().flatten().min()
+    }
+
+    /// How often in a row waiting was in vain, and since when.
+    pub(crate) fn fruitless(&self) -> (u32, Instant) {
+        (self.timers.fruitless, self.timers.progress_at)
+    }
+
+    /// A deadline may have passed.
+    pub(crate) fn on_timeout(&mut self, now: Instant, stats: &mut Stats) {
+        if self.timers.persist_deadline(&self.rtt).is_some_and(|at| at <= now) {
+            let probes = self.timers.persist.map_or(0, |(_, probes)| probes);
+            self.timers.persist = Some((now, probes + 1));
+            self.timers.fruitless += 1;
+            self.timers.window_probe_due = true;
+        }
+        if self.board.is_empty() {
+            return;
+        }
+        let cx = self.recovery_cx(now);
+        match self.recovery.on_timeout(&cx, &mut self.board) {
+            Expired::Nothing => {}
+            Expired::Probe => self.probe_due = true,
+            Expired::Lost(lost, cause) => self.on_timed_loss(now, lost, cause, stats),
+            Expired::Timeout => self.on_rto(now, stats),
+        }
+    }
+
+    /// A timer other than the retransmission timeout revealed a loss.
+    fn on_timed_loss(&mut self, now: Instant, lost: u64, cause: Cause, stats: &mut Stats) {
+        stats.lost_bytes += lost;
+        if self.in_loss() {
+            return;
+        }
+        let prior_in_flight = self.board.in_flight() + Bytes(lost);
+        self.reduce(now, cause, lost, prior_in_flight, stats);
+        // PRR lets one segment go, as for an acknowledgement of one (Linux's tcp_rack_reo_timeout).
+        let covered = Covered { delivered: self.mss, ..Covered::default() };
+        let digest = Digest { covered, duplicate: false, dsack: false };
+        self.epoch.meter(&self.board, &digest, lost, self.mss);
+    }
+
+    /// RFC 6298 §5.4 to 5.6 and RFC 5681 §3.1: everything out is presumed lost.
+    fn on_rto(&mut self, now: Instant, stats: &mut Stats) {
+        stats.timeouts += 1;
+        self.clock.timed_out(now, stats);
+        let prior_in_flight = self.board.in_flight();
+        let again = self.timers.fruitless > 0;
+        self.timers.fruitless += 1;
+        let cx = self.recovery_cx(now);
+        let recovery = &self.recovery;
+        self.board.clear_duplicates();
+        let lost = self
+            .board
+            .lose_where(|index, sent| index == 0 || !recovery.spares_on_timeout(&cx, sent.sent_at));
+        stats.lost_bytes += lost;
+        let first_in_epoch = self.epoch.is_closed()
+            || self.board.una() >= self.epoch.high()
+            || (self.in_loss() && !again);
+        let backoff = self.rtt.backoff();
+        self.rtt.on_timeout();
+        self.timers.restart(now);
+        // Linux tells the controller of each timeout, but only the first of an episode sets ssthresh.
+        let cause = Cause::Timeout { backoff };
+        let event = CongestionEvent { cause, first_in_epoch, lost: Bytes(lost), prior_in_flight };
+        stats.reductions += u64::from(first_in_epoch);
+        self.epoch.enter_loss(&self.board, self.profile, again);
+        self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
+        debug_assert_eq!(self.epoch.state(), RecoveryState::Loss);
+    }
+}

@@ -1,0 +1,262 @@
+//! What may leave now.
+
+use weir_cc::PathEvent;
+use weir_units::{Bytes, Instant};
+
+use super::Sender;
+use crate::stats::{Limit, Stats};
+
+/// A segment's worth of the stream that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Departure {
+    /// Where it starts in the stream.
+    pub(crate) start: u64,
+    /// Payload bytes.
+    pub(crate) len: u32,
+    /// Whether the FIN follows them.
+    pub(crate) fin: bool,
+    pub(crate) kind: Kind,
+    /// The peer is told that its ECN echo was heard.
+    pub(crate) cwr: bool,
+}
+
+/// Why something leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    New,
+    Retransmission,
+    /// A tail loss probe that sends old data again.
+    Probe,
+    /// An empty segment that asks for the peer's window.
+    WindowProbe,
+}
+
+impl Sender {
+    /// What leaves now, if anything may.
+    pub(crate) fn poll(&mut self, now: Instant, stats: &mut Stats) -> Option<Departure> {
+        if std::mem::take(&mut self.timers.window_probe_due) {
+            stats.window_probes += 1;
+            let start = self.board.una();
+            return Some(Departure {
+                start,
+                len: 0,
+                fin: false,
+                kind: Kind::WindowProbe,
+                cwr: false,
+            });
+        }
+        if std::mem::take(&mut self.probe_due) {
+            return self.poll_probe(now, stats);
+        }
+        let (limit, departure) = self.choose(now);
+        match departure {
+            Some(start) => Some(self.depart(now, start, stats)),
+            None => {
+                self.rest(now, limit, stats);
+                None
+            }
+        }
+    }
+
+    /// Lost segments first, then new data, as far as the windows and the pacer allow; otherwise what
+    /// holds the sender back.
+    fn choose(&mut self, now: Instant) -> (Limit, Option<Choice>) {
+        let lost = if self.epoch.repairs() { self.board.first_lost() } else { None };
+        let (size, choice) = match lost {
+            Some(sent) => (u64::from(sent.len), Choice::Resend(sent.start)),
+            None => {
+                let unsent = self.new_data().min(self.mss);
+                if unsent == 0 {
+                    return (Limit::Application, None);
+                }
+                let allowed = self.new_data_in_window().min(self.mss);
+                if allowed == 0 || self.is_silly(allowed, unsent) {
+                    return (Limit::Receiver, None);
+                }
+                if self.sequence_window_is_full(allowed) {
+                    return (Limit::Congestion, None);
+                }
+                (allowed, Choice::New(allowed))
+            }
+        };
+        let in_flight = self.metered_in_flight();
+        let fits = in_flight + size.min(self.mss) <= self.cwnd().get() || in_flight == 0;
+        let pacing = self.controller.pacing_rate();
+        if !fits || self.pacer.blocked_until(now, pacing).is_some() {
+            return (Limit::Congestion, None);
+        }
+        (Limit::Congestion, Some(choice))
+    }
+
+    /// Without limited transmit the first duplicates free no place in the window.
+    fn metered_in_flight(&self) -> u64 {
+        let disorder = self.epoch.state() == weir_cc::RecoveryState::Disorder;
+        let held = if disorder && !self.limited_transmit { self.board.sacked() } else { 0 };
+        self.board.in_flight().get() + held
+    }
+
+    fn depart(&mut self, now: Instant, choice: Choice, stats: &mut Stats) -> Departure {
+        let departure = match choice {
+            Choice::New(size) => self.send_new(now, size),
+            Choice::Resend(start) => {
+                if self.in_loss() {
+                    stats.retransmits_rto += 1;
+                } else {
+                    stats.retransmits_fast += 1;
+                }
+                self.resend(now, start, Kind::Retransmission, stats)
+            }
+        };
+        self.account(now, &departure, stats);
+        departure
+    }
+
+    /// RFC 8985 §7.3: new data if there is any, else the last segment again, whatever the window says.
+    fn poll_probe(&mut self, now: Instant, stats: &mut Stats) -> Option<Departure> {
+        let unsent = self.new_data_in_window().min(self.mss);
+        let departure = if unsent > 0 {
+            self.send_new(now, unsent)
+        } else {
+            let start = self.board.last()?.start;
+            stats.retransmits_tlp += 1;
+            self.resend(now, start, Kind::Probe, stats)
+        };
+        self.account(now, &departure, stats);
+        if let Some(first) = self.board.first() {
+            self.timers.restart(first.sent_at);
+        }
+        Some(departure)
+    }
+
+    fn send_new(&mut self, now: Instant, size: u64) -> Departure {
+        let start = self.board.nxt();
+        let idle = self.board.is_empty();
+        if idle {
+            self.restart_after_idle(now);
+        }
+        let record = self.sampler.on_sent(now, idle);
+        self.with_controller(now, |controller, cx| controller.on_sent(cx, Bytes(size)));
+        // Both fit: a segment is at most `mss` long.
+        self.board.push(now, size as u32, record);
+        let fin = self.finishing && start + size > self.written;
+        let len = (size - u64::from(fin)) as u32;
+        let cwr = std::mem::take(&mut self.cwr_pending);
+        Departure { start, len, fin, kind: Kind::New, cwr }
+    }
+
+    fn resend(&mut self, now: Instant, start: u64, kind: Kind, stats: &mut Stats) -> Departure {
+        let record = self.sampler.on_sent(now, self.board.in_flight() == Bytes::ZERO);
+        let size = self.board.resend(now, start, record);
+        self.epoch.on_resent(crate::timestamp_ms(now));
+        let fin = self.finishing && start + u64::from(size) > self.written;
+        let len = size - u32::from(fin);
+        stats.retransmits += 1;
+        stats.retransmitted_bytes += u64::from(len);
+        if start == self.board.una() {
+            self.timers.restart(now);
+        }
+        Departure { start, len, fin, kind, cwr: false }
+    }
+
+    fn account(&mut self, now: Instant, departure: &Departure, stats: &mut Stats) {
+        if departure.len > 0 {
+            stats.data_segments_sent += 1;
+            stats.data_bytes_sent += u64::from(departure.len);
+        }
+        self.last_sent_at = now;
+        self.timers.start(now);
+        self.timers.end_persist(now);
+        let bytes = Bytes(u64::from(departure.len));
+        self.epoch.on_sent(bytes.get());
+        if stats.data_segments_sent > UNPACED_SEGMENTS {
+            let rate = self.controller.pacing_rate();
+            self.pacer.on_sent(now, rate, bytes);
+        }
+        let cx = self.recovery_cx(now);
+        self.recovery.on_sent(&cx, &self.board);
+        self.clock.set(now, Limit::Congestion, stats);
+    }
+
+    /// Nothing more leaves now: notes why.
+    fn rest(&mut self, now: Instant, limit: Limit, stats: &mut Stats) {
+        self.clock.set(now, limit, stats);
+        let in_flight = self.board.in_flight();
+        let full = in_flight.get() + self.mss > self.cwnd().get();
+        self.validate_cwnd(full);
+        if limit == Limit::Application && !full {
+            self.sampler.on_app_limited(in_flight);
+        }
+        if limit == Limit::Receiver && self.board.is_empty() {
+            self.timers.start_persist(now);
+        }
+    }
+
+    /// Linux's `tcp_cwnd_validate`: the strongest sign of use within a round counts.
+    fn validate_cwnd(&mut self, full: bool) {
+        let outstanding = self.board.outstanding();
+        let usage = &mut self.usage;
+        let new_round = self.board.una() >= usage.until;
+        if new_round || full || (!usage.limited && outstanding > usage.max_outstanding) {
+            usage.limited = full;
+            usage.max_outstanding = outstanding;
+            usage.until = self.board.nxt();
+        }
+    }
+
+    /// RFC 5681 §4.1.
+    fn restart_after_idle(&mut self, now: Instant) {
+        let idle = now.saturating_since(self.last_sent_at);
+        let rto = self.rtt.base_rto();
+        let sent_before = self.last_sent_at > Instant::ZERO;
+        if self.slow_start_after_idle && sent_before && idle > rto {
+            let event = PathEvent::IdleRestart { idle, rto };
+            self.with_controller(now, |controller, cx| controller.on_path(cx, &event));
+        }
+    }
+
+    /// Bytes of the stream, the FIN included, that were never sent.
+    pub(super) fn new_data(&self) -> u64 {
+        self.written + u64::from(self.finishing) - self.board.nxt()
+    }
+
+    /// Of these, what the peer's window permits. The FIN needs no room.
+    pub(super) fn new_data_in_window(&self) -> u64 {
+        let data = self.window_edge.min(self.written).saturating_sub(self.board.nxt());
+        let fin = self.finishing && self.window_edge >= self.written;
+        data + u64::from(fin && self.board.nxt() <= self.written)
+    }
+
+    pub(super) fn may_send_new(&self) -> bool {
+        self.new_data_in_window() > 0
+    }
+
+    /// RFC 9293 §3.8.6.2.1: a sliver of the window is not worth a segment while more is coming.
+    fn is_silly(&self, allowed: u64, unsent: u64) -> bool {
+        let half = self.max_window / 2;
+        allowed < unsent && allowed < self.mss && allowed < half && !self.board.is_empty()
+    }
+
+    fn sequence_window_is_full(&self, size: u64) -> bool {
+        let Some(segments) = self.profile.window else { return false };
+        self.board.outstanding() + size > u64::from(segments) * self.mss
+    }
+
+    pub(super) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
+        let waiting = self.board.lost() > self.board.resent() || self.new_data_in_window() > 0;
+        let fits = self.board.in_flight().get() + self.mss <= self.cwnd().get();
+        let blocked = self.pacer.blocked_until(now, self.controller.pacing_rate());
+        blocked.filter(|_| waiting && fits)
+    }
+}
+
+/// What to send next.
+#[derive(Clone, Copy, Debug)]
+enum Choice {
+    /// So many new bytes.
+    New(u64),
+    /// The lost segment that starts here.
+    Resend(u64),
+}
+
+/// The initial window leaves unpaced (Linux: `data_segs_out >= TCP_INIT_CWND`).
+const UNPACED_SEGMENTS: u64 = 10;

@@ -1,0 +1,131 @@
+//! What a connection counts about itself.
+
+use weir_cc::RecoveryState;
+use weir_units::{Bytes, Duration, Instant, Rate};
+
+/// Counters since the connection opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Segments sent that carried data, retransmissions included.
+    pub data_segments_sent: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub data_bytes_sent: u64,
+    /// All segments sent.
+    pub segments_sent: u64,
+    /// All segments received that were valid.
+    pub segments_received: u64,
+    /// Segments that did not belong: wrong sequence or acknowledgement numbers, old timestamps.
+    pub segments_rejected: u64,
+    /// Data segments sent again, for any cause.
+    pub retransmits: u64,
+    /// Of these, after acknowledgements showed a loss.
+    pub retransmits_fast: u64,
+    /// Of these, after a timeout.
+    pub retransmits_rto: u64,
+    /// Of these, as tail loss probes.
+    pub retransmits_tlp: u64,
+    /// Retransmissions of which the receiver said that it had the data before (DSACK).
+    pub retransmits_spurious: u64,
+    /// Payload bytes sent again.
+    pub retransmitted_bytes: u64,
+    /// Retransmission timer expiries.
+    pub timeouts: u64,
+    /// Bytes declared lost.
+    pub lost_bytes: u64,
+    /// Episodes of reduction.
+    pub reductions: u64,
+    /// Reductions taken back.
+    pub undone: u64,
+    /// Duplicate acknowledgements received.
+    pub duplicate_acks: u64,
+    /// Zero-window probes sent.
+    pub window_probes: u64,
+    /// Bytes that the peer acknowledged.
+    pub acked_bytes: u64,
+    /// Bytes delivered in order to the application on this side.
+    pub delivered_bytes: u64,
+    /// Time during which the congestion window (or its pacing) held the sender back.
+    pub cwnd_limited: Duration,
+    /// Time during which the receiver's window held it back.
+    pub rwnd_limited: Duration,
+    /// Time during which the application had nothing to send.
+    pub app_limited: Duration,
+    /// Time spent waiting for a retransmission timeout.
+    pub rto_wait: Duration,
+}
+
+/// What holds a sender back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Limit {
+    #[default]
+    Application,
+    Congestion,
+    Receiver,
+}
+
+/// Books the time that passes to what held the sender back.
+#[derive(Debug, Default)]
+pub(crate) struct LimitClock {
+    since: Option<Instant>,
+    limit: Limit,
+}
+
+impl LimitClock {
+    /// From now on `limit` holds the sender back.
+    pub(crate) fn set(&mut self, now: Instant, limit: Limit, stats: &mut Stats) {
+        self.book(now, stats);
+        self.limit = limit;
+    }
+
+    /// The time since the last event was spent waiting for the timeout that fires now.
+    pub(crate) fn timed_out(&mut self, now: Instant, stats: &mut Stats) {
+        if let Some(since) = self.since.replace(now) {
+            stats.rto_wait += now.saturating_since(since);
+        }
+    }
+
+    /// Books the time up to now.
+    pub(crate) fn book(&mut self, now: Instant, stats: &mut Stats) {
+        let Some(since) = self.since.replace(now) else { return };
+        let spent = now.saturating_since(since);
+        match self.limit {
+            Limit::Application => stats.app_limited += spent,
+            Limit::Congestion => stats.cwnd_limited += spent,
+            Limit::Receiver => stats.rwnd_limited += spent,
+        }
+    }
+
+    /// The connection is over: no more time is booked.
+    pub(crate) fn stop(&mut self, now: Instant, stats: &mut Stats) {
+        self.book(now, stats);
+        self.since = None;
+    }
+}
+
+/// The state of the sending side, for tables and plots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The window in force: the controller's, or PRR's while it meters.
+    pub cwnd: Bytes,
+    /// The slow-start threshold, if the controller has a finite one.
+    pub ssthresh: Option<Bytes>,
+    /// Sent, neither acknowledged nor declared lost.
+    pub bytes_in_flight: Bytes,
+    /// The highest stream offset that the peer's window permits, less the oldest unacknowledged.
+    pub send_window: Bytes,
+    /// The smoothed RTT.
+    pub srtt: Option<Duration>,
+    /// The newest RTT sample.
+    pub latest_rtt: Option<Duration>,
+    /// The smallest recent RTT.
+    pub min_rtt: Option<Duration>,
+    /// The retransmission timeout with back-off.
+    pub rto: Duration,
+    /// The controller's pacing rate.
+    pub pacing_rate: Option<Rate>,
+    /// The recovery epoch's state.
+    pub state: RecoveryState,
+    /// The controller's phase.
+    pub phase: &'static str,
+}
