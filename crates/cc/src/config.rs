@@ -10,8 +10,8 @@ use std::str::FromStr;
 use weir_units::Bytes;
 
 use crate::{
-    CongestionController, Cubic, Decimal, Decrease, Fixed, Hystart, Increase, Parametric, Reno,
-    Vegas,
+    Bbr, CongestionController, Cubic, Decimal, Decrease, Fixed, Hystart, Increase, Parametric,
+    Reno, Vegas,
 };
 
 /// Which controller, with its parameters.
@@ -29,6 +29,8 @@ pub enum CcConfig {
         /// How slow start ends before it loses.
         hystart: Hystart,
     },
+    /// BBR version 1 as Linux has it.
+    Bbr,
     /// Vegas as Linux has it.
     Vegas,
     /// A linear control.
@@ -118,6 +120,12 @@ impl CcConfig {
             examples: &["cubic", "cubic(hystart=plus-plus)", "cubic(hystart=off)"],
         },
         CatalogueEntry {
+            name: "bbr",
+            summary: "BBR version 1 as in Linux 6.1: paced at the measured bottleneck rate",
+            parameters: "",
+            examples: &["bbr"],
+        },
+        CatalogueEntry {
             name: "vegas",
             summary: "keeps 2 to 4 segments in the queue, by delay",
             parameters: "",
@@ -159,6 +167,7 @@ impl CcConfig {
             "none" => given.none(),
             "reno" => given.nothing(Self::Reno),
             "cubic" => given.cubic(),
+            "bbr" => given.nothing(Self::Bbr),
             "vegas" => given.nothing(Self::Vegas),
             _ => given.parametric(),
         }
@@ -171,6 +180,7 @@ impl CcConfig {
             Self::None { window } => Box::new(Fixed::new(window, mss)),
             Self::Reno => Box::new(Reno::new(initial_window)),
             Self::Cubic { hystart } => Box::new(Cubic::new(initial_window, hystart)),
+            Self::Bbr => Box::new(Bbr::new(mss, initial_window)),
             Self::Vegas => Box::new(Vegas::new(initial_window)),
             Self::Parametric { increase, decrease } => {
                 Box::new(Parametric::new(initial_window, increase, decrease))
@@ -197,6 +207,7 @@ impl fmt::Display for CcConfig {
             Self::Cubic { hystart: Hystart::Linux } => f.write_str("cubic"),
             Self::Cubic { hystart: Hystart::PlusPlus } => f.write_str("cubic(hystart=plus-plus)"),
             Self::Cubic { hystart: Hystart::Off } => f.write_str("cubic(hystart=off)"),
+            Self::Bbr => f.write_str("bbr"),
             Self::Vegas => f.write_str("vegas"),
             Self::Parametric { increase, decrease } => match (increase, decrease) {
                 (I::Add(a), D::Multiply(b)) => write!(f, "aimd({a},{b})"),

@@ -69,7 +69,8 @@ pub struct AckEvent {
     pub acked: Bytes,
     /// Bytes by which the cumulative acknowledgement moved.
     pub cum_acked: Bytes,
-    /// Bytes newly declared lost while taking it in.
+    /// Bytes newly declared lost while taking it in, also where `on_congestion` was told of them
+    /// just before.
     pub lost: Bytes,
     /// Bytes newly reported as having met a congestion mark.
     pub ce_marked: Bytes,

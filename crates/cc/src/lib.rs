@@ -8,6 +8,7 @@
 //! Each algorithm has one file, which opens with its source and equations. [`CcConfig`] names them
 //! all, with their parameters.
 
+mod bbr;
 mod config;
 mod cubic;
 mod decimal;
@@ -19,6 +20,7 @@ mod reno;
 mod vegas;
 mod window;
 
+pub use bbr::Bbr;
 pub use config::{CatalogueEntry, CcConfig, CcConfigError};
 pub use cubic::Cubic;
 pub use decimal::{Decimal, DecimalError};

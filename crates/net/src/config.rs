@@ -1,8 +1,10 @@
 //! What a link is made of.
 
-use weir_units::{Bytes, Duration, Rate};
+use weir_units::{Bytes, Duration, Instant, Rate};
 
-use crate::droptail::{DropTailConfig, Limit};
+use crate::droptail::{Counting, DropTailConfig, Limit};
+use crate::impair::Impairments;
+use crate::opportunities::DeliveryTrace;
 use crate::schedule::Schedule;
 
 /// A link's parameters.
@@ -16,6 +18,8 @@ pub struct LinkConfig {
     pub mtu: Option<Bytes>,
     /// What happens to parcels that have to wait.
     pub queue: QueueConfig,
+    /// What goes wrong.
+    pub impairments: Impairments,
 }
 
 /// How a link sends.
@@ -33,6 +37,8 @@ pub enum Service {
         /// The time for a parcel that travels back.
         reverse: Duration,
     },
+    /// At recorded moments.
+    Trace(DeliveryTrace),
 }
 
 /// Which queue, with its parameters.
@@ -60,6 +66,28 @@ impl LinkConfig {
         Self { service: Service::Rate(rate.into()), delay: delay.into(), ..Self::default() }
     }
 
+    /// A relay that reads a datagram from its socket, sleeps, sends it on, and only then reads the
+    /// next: the serial server that a laboratory's "delay router" really is. `socket_buffer` bounds
+    /// what waits in the socket, each datagram charged `overhead` beyond its length; the one that
+    /// the relay sleeps on has left the socket.
+    pub fn serial_relay(
+        forward: Duration,
+        reverse: Duration,
+        socket_buffer: Bytes,
+        overhead: Bytes,
+    ) -> Self {
+        let queue = DropTailConfig {
+            limit: Limit::Bytes(socket_buffer),
+            counting: Counting::Waiting,
+            overhead,
+        };
+        Self {
+            service: Service::PerPacket { forward, reverse },
+            queue: QueueConfig::DropTail(queue),
+            ..Self::default()
+        }
+    }
+
     /// The same link with a drop-tail queue of this bound.
     pub fn with_limit(mut self, limit: Limit) -> Self {
         self.queue = QueueConfig::DropTail(limit.into());
@@ -70,33 +98,57 @@ impl LinkConfig {
     pub fn rate(&self) -> Option<Rate> {
         match &self.service {
             Service::Rate(schedule) => Some(schedule.initial),
-            Service::Infinite | Service::PerPacket { .. } => None,
+            Service::Infinite | Service::PerPacket { .. } | Service::Trace(_) => None,
         }
     }
 
     /// Says what is wrong with it, if anything.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        const ORDER: &str = "steps must be in the order of their times, no two at the same time";
-        if let Service::Rate(rate) = &self.service {
-            if !rate.is_ordered() {
-                return Err(ConfigError::new("rate_steps", &rate.steps, ORDER));
-            }
-            if rate.is_constant() && rate.initial == Rate::ZERO {
-                return Err(ConfigError::new(
-                    "rate",
-                    &rate.initial,
-                    "a rate that never changes must be above zero",
-                ));
-            }
-        }
-        if !self.delay.is_ordered() {
-            return Err(ConfigError::new("delay_steps", &self.delay.steps, ORDER));
+        self.service.validate()?;
+        check_order("delay_steps", &self.delay)?;
+        for (_, delay) in self.delay.steps.iter().chain([&(Instant::ZERO, self.delay.initial)]) {
+            check_span("delay", *delay)?;
         }
         if self.mtu == Some(Bytes::ZERO) {
-            return Err(ConfigError::new("mtu", &Bytes::ZERO, "it must be above zero"));
+            return Err(ConfigError::new("mtu", Bytes::ZERO, "it must be above zero"));
         }
-        Ok(())
+        self.impairments.validate()
     }
+}
+
+impl Service {
+    fn validate(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::Infinite | Self::Trace(_) => Ok(()),
+            Self::PerPacket { forward, reverse } => {
+                check_span("service time", *forward)?;
+                check_span("service time", *reverse)
+            }
+            Self::Rate(rate) if rate.is_constant() && rate.initial == Rate::ZERO => {
+                const HELP: &str = "a rate that never changes must be above zero";
+                Err(ConfigError::new("rate", rate.initial, HELP))
+            }
+            Self::Rate(rate) => check_order("rate_steps", rate),
+        }
+    }
+}
+
+fn check_order<T: Copy>(key: &'static str, schedule: &Schedule<T>) -> Result<(), ConfigError> {
+    const HELP: &str = "steps must be in the order of their times, no two at the same time";
+    match schedule.first_disorder() {
+        Some(time) => Err(ConfigError::new(key, format!("step at {time}"), HELP)),
+        None => Ok(()),
+    }
+}
+
+/// A day: no path takes longer, and no sum of delays overflows.
+const LONGEST_SPAN: Duration = Duration::from_secs(86_400);
+
+pub(crate) fn check_span(key: &'static str, span: Duration) -> Result<(), ConfigError> {
+    if span > LONGEST_SPAN {
+        return Err(ConfigError::new(key, span, "it may be a day (24h) at most"));
+    }
+    Ok(())
 }
 
 impl Default for LinkConfig {
@@ -107,16 +159,13 @@ impl Default for LinkConfig {
             delay: Duration::ZERO.into(),
             mtu: None,
             queue: QueueConfig::DropTail(DropTailConfig::default()),
+            impairments: Impairments::default(),
         }
     }
 }
 
 impl ConfigError {
-    pub(crate) fn new(
-        key: &'static str,
-        value: &impl std::fmt::Debug,
-        allowed: &'static str,
-    ) -> Self {
-        Self { key, value: format!("{value:?}"), allowed }
+    pub(crate) fn new(key: &'static str, value: impl ToString, allowed: &'static str) -> Self {
+        Self { key, value: value.to_string(), allowed }
     }
 }

@@ -13,8 +13,13 @@
 //! capacity and a duplicate uses it twice. Jitter and reordering happen on the wire.
 
 mod config;
+mod droplog;
 mod droptail;
+mod impair;
+mod jitter;
 mod link;
+mod loss;
+mod opportunities;
 mod parcel;
 mod queue;
 mod schedule;
@@ -23,9 +28,14 @@ mod stats;
 mod wire;
 
 pub use config::{ConfigError, LinkConfig, QueueConfig, Service};
+pub use droplog::DropRecord;
 pub use droptail::{Counting, DropTail, DropTailConfig, Limit};
-pub use link::{Delivery, Link};
+pub use impair::Impairments;
+pub use jitter::{Jitter, Order, Reorder, Spread};
+pub use link::{Delivery, Link, Violation};
+pub use loss::{DropList, GilbertElliott, Numbering};
+pub use opportunities::{DeliveryTrace, TraceError};
 pub use parcel::{Ecn, Parcel};
 pub use queue::{Backlog, Dropped, Queue, Queued};
 pub use schedule::Schedule;
-pub use stats::{DropCause, DropRecord, Stats, Tally};
+pub use stats::{DropCause, Stats, Tally};

@@ -7,22 +7,28 @@
 use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::config::{ConfigError, LinkConfig, QueueConfig};
+use crate::droplog::{DropLog, DropRecord};
 use crate::droptail::DropTail;
+use crate::impair::{Fate, Ingress};
+use crate::jitter::{Disorder, Flight};
 use crate::parcel::Parcel;
 use crate::queue::{AnyQueue, Backlog, Dropped, Queue};
 use crate::schedule::Schedule;
 use crate::server::Server;
-use crate::stats::{DropCause, Stats};
+use crate::stats::{DropCause, Stats, Tally};
 use crate::wire::{InFlight, Wire};
 
 /// A one-way link, or a relay that two directions share.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
+    ingress: Option<Box<Ingress>>,
     queue: AnyQueue<P>,
     server: Server,
-    wire: Wire<P>,
     delay: Schedule<Duration>,
+    disorder: Option<Box<Disorder>>,
+    wire: Wire<P>,
     mtu: Bytes,
+    may_overtake: bool,
     /// The end of the service in progress, or of the last one.
     busy_until: Instant,
     /// The length of the parcel whose service ends at `busy_until`.
@@ -31,9 +37,12 @@ pub struct Link<P> {
     next_start: Instant,
     /// The latest arrival on the wire among parcels that keep their order.
     last_arrival: Instant,
-    /// Sum of service ends minus sum of arrivals, over the parcels that the queue took in; wraps.
+    /// Over the parcels that the queue was given: the sum of the times at which their service ends
+    /// or they were dropped, minus the sum of their arrivals. Wraps.
     residence: u128,
     stats: Stats,
+    log: DropLog,
+    /// What the queue dropped in the step at hand; empty between steps.
     dropped: Vec<Dropped<P>>,
 }
 
@@ -47,20 +56,34 @@ pub struct Delivery<P> {
     pub sojourn: Duration,
 }
 
+/// A link whose books do not balance: a defect of the model, never of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{rule}: {found}")]
+pub struct Violation {
+    /// What should hold.
+    pub rule: &'static str,
+    /// What was found.
+    pub found: String,
+}
+
 impl<P: Parcel + Clone> Link<P> {
-    /// An empty link. `stream` gives the random stream for each purpose (`"loss"`, `"jitter"`, ...);
-    /// it is asked only for those that are used.
+    /// An empty link. `stream` gives the random stream of each purpose (`"loss"`, `"jitter"`, ...);
+    /// it is asked only for what the configuration uses.
     pub fn new(
         config: &LinkConfig,
-        _stream: impl FnMut(&'static str) -> Rng,
+        mut stream: impl FnMut(&'static str) -> Rng,
     ) -> Result<Self, ConfigError> {
         config.validate()?;
         let QueueConfig::DropTail(queue) = config.queue;
+        let disorder = config.impairments.disorder(&mut stream);
         Ok(Self {
+            ingress: config.impairments.ingress(&mut stream),
             queue: AnyQueue::DropTail(DropTail::new(queue)),
             server: Server::new(&config.service),
-            wire: Wire::new(),
             delay: config.delay.clone(),
+            may_overtake: disorder.as_ref().is_some_and(|disorder| disorder.may_overtake()),
+            disorder,
+            wire: Wire::new(),
             mtu: config.mtu.unwrap_or(Bytes::MAX),
             busy_until: Instant::ZERO,
             serving: Bytes::ZERO,
@@ -68,8 +91,15 @@ impl<P: Parcel + Clone> Link<P> {
             last_arrival: Instant::ZERO,
             residence: 0,
             stats: Stats::default(),
+            log: DropLog::new(0),
             dropped: Vec::new(),
         })
+    }
+
+    /// Keeps a record of each drop from now on, `capacity` at most between two calls of
+    /// [`Self::drain_drops`].
+    pub fn log_drops(&mut self, capacity: usize) {
+        self.log = DropLog::new(capacity);
     }
 
     /// Puts `parcel` in at `now`. Times must not decrease from call to call.
@@ -78,10 +108,12 @@ impl<P: Parcel + Clone> Link<P> {
         self.advance(now);
         self.stats.offered.count(parcel.len());
         if parcel.len() > self.mtu {
-            self.drop_parcel(&parcel, DropCause::Mtu);
-            return;
+            self.record_drop(now, &parcel, DropCause::Mtu);
+        } else if self.ingress.is_some() {
+            self.offer_impaired(now, parcel);
+        } else {
+            self.admit(now, parcel);
         }
-        self.admit(now, parcel);
     }
 
     /// The next parcel that has arrived at the far end by `now`; call until `None`.
@@ -93,12 +125,13 @@ impl<P: Parcel + Clone> Link<P> {
         Some(Delivery { parcel, sojourn })
     }
 
-    /// When the link must be polled next: the next delivery, or (where a server waits for its
-    /// opportunity, or where parcels overtake) a moment before at which nothing may come out.
+    /// When the link must be polled next: the next delivery, or a moment before it at which nothing
+    /// may come out yet (a server waits for its opportunity; parcels may overtake each other).
     #[inline]
     pub fn next_time(&self) -> Option<Instant> {
         let next = match self.wire.next_arrival() {
-            Some(arrival) => arrival,
+            Some(arrival) if !self.may_overtake || self.queue.is_empty() => arrival,
+            Some(arrival) => arrival.min(self.next_start),
             None if self.queue.is_empty() => return None,
             None => self.next_start,
         };
@@ -112,12 +145,8 @@ impl<P: Parcel + Clone> Link<P> {
             let start = self.next_start;
             let head = self.queue.dequeue(start, &mut self.dropped);
             self.settle_drops(start);
-            match head {
-                Some(head) => {
-                    let sojourn = head.sojourn(start);
-                    self.start_service(start, sojourn, head.parcel);
-                }
-                None => return,
+            if let Some(head) = head {
+                self.start_service(start, head.sojourn(start), head.parcel);
             }
         }
     }
@@ -125,8 +154,7 @@ impl<P: Parcel + Clone> Link<P> {
     /// What waits or is being sent at `now`.
     pub fn backlog(&mut self, now: Instant) -> Backlog {
         self.advance(now);
-        let (waiting, serving) = (self.queue.backlog(), self.in_service(now));
-        Backlog { packets: waiting.packets + serving.packets, bytes: waiting.bytes + serving.bytes }
+        self.queue.backlog() + self.in_service(now)
     }
 
     /// The counters up to `now`.
@@ -150,25 +178,97 @@ impl<P: Parcel + Clone> Link<P> {
         self.stats.max_bytes = backlog.bytes.get();
     }
 
-    /// The bytes that the server could have sent between two times; `None` if it has no rate.
+    /// Takes the drops out of the log. Those of the queue may be recorded late, but carry their
+    /// exact time.
+    pub fn drain_drops(&mut self) -> impl Iterator<Item = DropRecord> + '_ {
+        self.log.drain()
+    }
+
+    /// How many drops found the log full.
+    pub fn unlogged_drops(&self) -> u64 {
+        self.log.missed()
+    }
+
+    /// The bytes that the server could have sent in `from .. to`; `None` if it has no rate.
     pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
         self.server.capacity(from, to)
     }
 
+    /// Checks what must always hold: nothing appears or vanishes, no more is sent than the rate
+    /// allows, and what is on the wire is in order.
+    pub fn check(&self) -> Result<(), Violation> {
+        self.check_conservation()?;
+        let arrivals: Vec<Instant> = self.wire.iter().map(|entry| entry.arrival).collect();
+        if !arrivals.is_sorted() {
+            return Err(Violation::new("the wire is in order", &arrivals));
+        }
+        // Times are rounded down to the nanosecond, within which a last byte may fall.
+        let end = self.busy_until.saturating_add(Duration::from_nanos(1));
+        let possible = self.capacity(Instant::ZERO, end).unwrap_or(Bytes::MAX);
+        let stuck = if self.busy_until == Instant::MAX { self.serving } else { Bytes::ZERO };
+        let served = self.stats.served.bytes - stuck.get();
+        if served > possible.get().saturating_add(1) {
+            return Err(Violation::new(
+                "no more is sent than the rate allows",
+                &(served, possible),
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_conservation(&self) -> Result<(), Violation> {
+        let stats = &self.stats;
+        let waiting = self.queue.backlog();
+        let mut flying = Tally::default();
+        self.wire.iter().for_each(|entry| flying.count(entry.parcel.len()));
+
+        let taken_in = stats.offered + stats.duplicated;
+        let waiting = Tally { packets: waiting.packets, bytes: waiting.bytes.get() };
+        let accounted = stats.dropped() + waiting + stats.served;
+        if taken_in != accounted {
+            const RULE: &str = "offered + duplicated = dropped + waiting + served";
+            return Err(Violation::new(RULE, &(taken_in, accounted)));
+        }
+        if stats.served != flying + stats.delivered {
+            const RULE: &str = "served = under way + delivered";
+            return Err(Violation::new(RULE, &(stats.served, flying, stats.delivered)));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn offer_impaired(&mut self, now: Instant, mut parcel: P) {
+        let fate = self.ingress.as_mut().map(|ingress| ingress.decide(&parcel));
+        let Some(Fate::Passes { corrupted, duplicated }) = fate else {
+            self.record_drop(now, &parcel, DropCause::Loss);
+            return;
+        };
+        if corrupted {
+            parcel.corrupt();
+            self.stats.corrupted += 1;
+        }
+        let copy = duplicated.then(|| parcel.clone());
+        self.admit(now, parcel);
+        if let Some(copy) = copy {
+            self.stats.duplicated.count(copy.len());
+            self.admit(now, copy);
+        }
+    }
+
+    /// Gives a parcel to the server, if that is free, or else to the queue.
+    #[inline]
     fn admit(&mut self, now: Instant, parcel: P) {
+        self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
         let idle = self.busy_until <= now && self.queue.is_empty();
         if idle {
             self.next_start = self.server.ready_at(now);
         }
         if idle && self.next_start == now {
-            let passed = self.queue.pass(now, parcel, &mut self.dropped);
-            self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
-            if let Some(parcel) = passed {
+            if let Some(parcel) = self.queue.pass(now, parcel, &mut self.dropped) {
                 self.start_service(now, Duration::ZERO, parcel);
             }
         } else {
             let in_service = self.in_service(now);
-            self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
             self.queue.enqueue(now, parcel, in_service, &mut self.dropped);
         }
         self.settle_drops(now);
@@ -185,10 +285,25 @@ impl<P: Parcel + Clone> Link<P> {
         self.stats.served.count(parcel.len());
         self.stats.busy += done - start;
         self.residence = self.residence.wrapping_add(u128::from(done.as_nanos()));
+        let arrival = self.arrival(done);
+        let entry = InFlight { arrival, sojourn, overtaken: false, parcel };
+        self.stats.reordered += self.wire.push(entry);
+    }
+
+    /// When a parcel arrives whose service ends at `done`.
+    #[inline]
+    fn arrival(&mut self, done: Instant) -> Instant {
         let delay = if self.delay.is_constant() { self.delay.initial } else { self.delay.at(done) };
-        let arrival = done.saturating_add(delay).max(self.last_arrival);
-        self.last_arrival = arrival;
-        self.wire.push(InFlight { arrival, sojourn, overtaken: false, parcel });
+        let flight = match &mut self.disorder {
+            None => Flight { delay, keeps_order: true },
+            Some(disorder) => disorder.flight(delay),
+        };
+        let arrival = done.saturating_add(flight.delay);
+        if !flight.keeps_order {
+            return arrival;
+        }
+        self.last_arrival = self.last_arrival.max(arrival);
+        self.last_arrival
     }
 
     #[inline]
@@ -202,23 +317,38 @@ impl<P: Parcel + Clone> Link<P> {
 
     #[inline]
     fn note_peaks(&mut self, now: Instant) {
-        let (waiting, serving) = (self.queue.backlog(), self.in_service(now));
-        self.stats.max_packets = self.stats.max_packets.max(waiting.packets + serving.packets);
-        self.stats.max_bytes = self.stats.max_bytes.max(waiting.bytes.get() + serving.bytes.get());
+        let backlog = self.queue.backlog() + self.in_service(now);
+        self.stats.max_packets = self.stats.max_packets.max(backlog.packets);
+        self.stats.max_bytes = self.stats.max_bytes.max(backlog.bytes.get());
     }
 
     #[inline]
     fn settle_drops(&mut self, now: Instant) {
-        while let Some(Dropped { parcel, cause }) = self.dropped.pop() {
-            self.residence = self.residence.wrapping_add(u128::from(now.as_nanos()));
-            self.drop_parcel(&parcel, cause);
+        if self.dropped.is_empty() {
+            return;
         }
+        let mut dropped = std::mem::take(&mut self.dropped);
+        for Dropped { parcel, cause } in dropped.drain(..) {
+            self.residence = self.residence.wrapping_add(u128::from(now.as_nanos()));
+            self.record_drop(now, &parcel, cause);
+        }
+        self.dropped = dropped;
     }
 
-    fn drop_parcel(&mut self, parcel: &P, cause: DropCause) {
-        self.stats.count_drop(cause, parcel.len());
+    fn record_drop(&mut self, time: Instant, parcel: &P, cause: DropCause) {
+        let (flow, is_forward, len) = (parcel.flow(), parcel.is_forward(), parcel.len());
+        self.stats.count_drop(cause, len);
+        self.log.push(DropRecord { time, cause, flow, is_forward, len });
     }
 }
 
+impl Violation {
+    fn new(rule: &'static str, found: &impl std::fmt::Debug) -> Self {
+        Self { rule, found: format!("{found:?}") }
+    }
+}
+
+#[cfg(test)]
+mod probe;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! What a queue discipline is to a link.
 
+use std::ops::Add;
+
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::droptail::DropTail;
@@ -63,6 +65,14 @@ pub trait Queue<P: Parcel> {
     /// Whether nothing is stored.
     fn is_empty(&self) -> bool {
         self.backlog().packets == 0
+    }
+}
+
+impl Add for Backlog {
+    type Output = Self;
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
 }
 

@@ -38,9 +38,10 @@ impl<T: Copy> Schedule<T> {
         })
     }
 
-    /// Whether the steps are in the order of their times, no two at the same one.
-    pub(crate) fn is_ordered(&self) -> bool {
-        self.steps.windows(2).all(|pair| pair[0].0 < pair[1].0)
+    /// The time of the first step that does not come after the one before it.
+    pub(crate) fn first_disorder(&self) -> Option<Instant> {
+        let pair = self.steps.windows(2).find(|pair| pair[0].0 >= pair[1].0)?;
+        Some(pair[1].0)
     }
 }
 

@@ -3,6 +3,7 @@
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::config::Service;
+use crate::opportunities::TraceServer;
 use crate::parcel::Parcel;
 use crate::schedule::Schedule;
 
@@ -12,6 +13,7 @@ pub(crate) enum Server {
     Infinite,
     Rate(RateServer),
     PerPacket { forward: Duration, reverse: Duration },
+    Trace(TraceServer),
 }
 
 /// Sends at a rate that may change in steps.
@@ -33,6 +35,7 @@ impl Server {
             Service::PerPacket { forward, reverse } => {
                 Self::PerPacket { forward: *forward, reverse: *reverse }
             }
+            Service::Trace(trace) => Self::Trace(TraceServer::new(trace.clone())),
         }
     }
 
@@ -44,6 +47,7 @@ impl Server {
             Self::Infinite | Self::PerPacket { .. } => time,
             Self::Rate(server) if server.rate.is_constant() => time,
             Self::Rate(server) => server.end_of_blackout(time),
+            Self::Trace(server) => server.ready_at(time),
         }
     }
 
@@ -56,6 +60,7 @@ impl Server {
             Self::PerPacket { forward, reverse } => {
                 start.saturating_add(if parcel.is_forward() { *forward } else { *reverse })
             }
+            Self::Trace(server) => server.serve(parcel.len()),
         }
     }
 
@@ -64,6 +69,7 @@ impl Server {
         match self {
             Self::Infinite | Self::PerPacket { .. } => None,
             Self::Rate(server) => Some(server.capacity(from, to)),
+            Self::Trace(server) => Some(server.capacity(from, to)),
         }
     }
 }
@@ -96,7 +102,7 @@ impl RateServer {
         for (end, rate) in self.rate.pieces_from(start) {
             let speed = u128::from(rate.as_bits_per_sec());
             let possible = speed * u128::from((end - begin).as_nanos());
-            if work < possible {
+            if work <= possible && speed > 0 {
                 self.carry = (work % speed) as u64;
                 return begin.saturating_add(Duration::from_nanos((work / speed) as u64));
             }
@@ -125,6 +131,6 @@ impl RateServer {
             work += u128::from(rate.as_bits_per_sec()) * u128::from(span.as_nanos());
             begin = end;
         }
-        Bytes((work / Self::NANO_BITS_PER_BYTE) as u64)
+        Bytes(u64::try_from(work / Self::NANO_BITS_PER_BYTE).unwrap_or(u64::MAX))
     }
 }

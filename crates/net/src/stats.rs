@@ -1,8 +1,8 @@
 //! What a link counts.
 
-use std::ops::AddAssign;
+use std::ops::Add;
 
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration};
 
 /// Parcels and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,21 +24,6 @@ pub enum DropCause {
     Loss,
     /// Longer than the link's MTU.
     Mtu,
-}
-
-/// One drop, for the events table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DropRecord {
-    /// When.
-    pub time: Instant,
-    /// Why.
-    pub cause: DropCause,
-    /// Whose it was.
-    pub flow: u32,
-    /// Whether it travelled towards the flow's receiver.
-    pub is_forward: bool,
-    /// Its length.
-    pub len: Bytes,
 }
 
 /// A link's counters up to an instant. All but the peaks only grow, so two of them subtracted give
@@ -99,11 +84,7 @@ impl Stats {
 
     /// Everything dropped, whatever the cause.
     pub fn dropped(&self) -> Tally {
-        let mut all = self.dropped_queue;
-        all += self.dropped_aqm;
-        all += self.dropped_loss;
-        all += self.dropped_mtu;
-        all
+        self.dropped_queue + self.dropped_aqm + self.dropped_loss + self.dropped_mtu
     }
 
     /// The time-weighted mean backlog in parcels, if this covers `span`.
@@ -134,9 +115,9 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        self.packets += other.packets;
-        self.bytes += other.bytes;
+impl Add for Tally {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
 }

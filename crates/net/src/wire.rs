@@ -62,4 +62,9 @@ impl<P> Wire<P> {
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         self.under_way.front().map(|entry| entry.arrival)
     }
+
+    /// The parcels under way, the next to arrive first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &InFlight<P>> {
+        self.under_way.iter()
+    }
 }

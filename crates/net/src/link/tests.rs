@@ -1,94 +1,321 @@
 //! A link's behaviour in scripts.
 
-use weir_units::{Bytes, Duration, Instant, Rate, stream};
+use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
-use crate::config::LinkConfig;
-use crate::droptail::Limit;
-use crate::link::Link;
-use crate::parcel::{Ecn, Parcel};
+use super::probe::{Probe, at_us, drain, drain_until, link};
+use super::*;
+use crate::config::Service;
+use crate::droptail::{Counting, DropTailConfig, Limit};
+use crate::impair::Impairments;
+use crate::jitter::{Jitter, Order, Reorder, Spread};
+use crate::loss::{DropList, Numbering};
+use crate::opportunities::DeliveryTrace;
 
-/// A parcel that remembers what was done to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Probe {
-    pub(crate) id: u64,
-    pub(crate) len: u64,
-    pub(crate) forward: bool,
-    pub(crate) data: bool,
-    pub(crate) corrupt: bool,
-    pub(crate) waited: Duration,
+const MS: Duration = Duration::from_millis(1);
+
+/// 1500 bytes take a millisecond.
+fn slow() -> LinkConfig {
+    LinkConfig::new(Rate::from_mbit(12), Duration::ZERO)
 }
 
-impl Probe {
-    pub(crate) fn new(id: u64, len: u64) -> Self {
-        Self { id, len, forward: true, data: true, corrupt: false, waited: Duration::ZERO }
-    }
-}
-
-impl Parcel for Probe {
-    fn len(&self) -> Bytes {
-        Bytes(self.len)
-    }
-    fn flow(&self) -> u32 {
-        (self.id % 3) as u32
-    }
-    fn is_forward(&self) -> bool {
-        self.forward
-    }
-    fn carries_data(&self) -> bool {
-        self.data
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn mark_ce(&mut self) {}
-    fn corrupt(&mut self) {
-        self.corrupt = true;
-    }
-    fn add_queue_delay(&mut self, waited: Duration) {
-        self.waited += waited;
-    }
-}
-
-pub(crate) fn link(config: &LinkConfig) -> Link<Probe> {
-    Link::new(config, |purpose| stream(1, purpose)).unwrap()
-}
-
-pub(crate) fn at_us(micros: u64) -> Instant {
-    Instant::from_nanos(micros * 1_000)
-}
-
-/// Everything that comes out, with the time in microseconds, polled only when the link asks for it.
-pub(crate) fn drain(link: &mut Link<Probe>) -> Vec<(u64, u64)> {
-    let mut out = Vec::new();
-    while let Some(time) = link.next_time() {
-        while let Some(delivery) = link.poll(time) {
-            out.push((time.as_micros(), delivery.parcel.id));
-        }
-    }
-    out
+fn offer_at_once(link: &mut Link<Probe>, ids: std::ops::Range<u64>) {
+    ids.for_each(|id| link.offer(Instant::ZERO, Probe::data(id, 1500)));
 }
 
 #[test]
-fn parcels_queue_behind_each_other_and_take_rate_plus_delay() {
-    let config = LinkConfig::new(Rate::from_mbit(12), Duration::from_millis(20));
-    let mut link = link(&config);
-    for id in 0..3 {
-        link.offer(Instant::ZERO, Probe::new(id, 1500));
-    }
+fn parcels_wait_for_each_other_and_take_rate_plus_delay() {
+    let mut link = link(&LinkConfig::new(Rate::from_mbit(12), MS * 20));
+    offer_at_once(&mut link, 0..3);
     assert_eq!(link.backlog(at_us(500)).packets, 3);
-    assert_eq!(drain(&mut link), [(21_000, 0), (22_000, 1), (23_000, 2)]);
+    assert_eq!(link.backlog(at_us(1_000)).packets, 2);
+    let out = drain_until(&mut link, Instant::MAX);
+    let seen = out.iter().map(|(time, p)| (time.as_micros(), p.id, p.waited.as_millis()));
+    assert_eq!(seen.collect::<Vec<_>>(), [(21_000, 0, 0), (22_000, 1, 1), (23_000, 2, 2)]);
+}
+
+#[test]
+fn a_link_without_a_rate_is_a_delay() {
+    let mut link = link(&LinkConfig { delay: (MS * 5).into(), ..LinkConfig::default() });
+    link.offer(at_us(10), Probe::data(0, 1500));
+    link.offer(at_us(10), Probe::data(1, 1500));
+    assert_eq!(drain(&mut link), [(5_010, 0), (5_010, 1)]);
+    assert_eq!(link.capacity(Instant::ZERO, at_us(10)), None);
 }
 
 #[test]
 fn the_bound_counts_the_parcel_in_service() {
-    let config = LinkConfig::new(Rate::from_mbit(12), Duration::ZERO).with_limit(Limit::Packets(2));
-    let mut link = link(&config);
-    for id in 0..3 {
-        link.offer(Instant::ZERO, Probe::new(id, 1500));
-    }
+    let mut link = link(&slow().with_limit(Limit::Packets(2)));
+    offer_at_once(&mut link, 0..3);
     assert_eq!(drain(&mut link), [(1_000, 0), (2_000, 1)]);
     let stats = link.stats(at_us(10_000));
-    assert_eq!((stats.dropped_queue.packets, stats.max_packets), (1, 2));
-    assert_eq!(stats.busy, Duration::from_millis(2));
-    assert_eq!(stats.packet_nanos, 3_000_000);
+    assert_eq!((stats.dropped_queue.packets, stats.max_packets, stats.max_bytes), (1, 2, 3_000));
+    assert_eq!((stats.busy, stats.packet_nanos), (MS * 2, 3_000_000));
+}
+
+#[test]
+fn a_bound_in_bytes_is_kept_to_the_byte() {
+    let mut link = link(&slow().with_limit(Limit::Bytes(Bytes(3_100))));
+    offer_at_once(&mut link, 0..2);
+    link.offer(Instant::ZERO, Probe::data(2, 101));
+    link.offer(Instant::ZERO, Probe::data(3, 100));
+    assert_eq!(drain(&mut link), [(1_000, 0), (2_000, 1), (2_066, 3)]);
+}
+
+#[test]
+fn an_empty_link_takes_a_parcel_whatever_its_bound() {
+    let mut link = link(&slow().with_limit(Limit::Bytes(Bytes::ZERO)));
+    offer_at_once(&mut link, 0..2);
+    link.offer(at_us(1_000), Probe::data(2, 1500));
+    assert_eq!(drain(&mut link), [(1_000, 0), (2_000, 2)]);
+}
+
+/// The window that a path holds without loss is what fits on the wire plus the buffer, so that half
+/// of it just keeps a link with one BDP of buffer busy (Appenzeller et al., SIGCOMM 2004).
+#[test]
+fn one_bdp_of_buffer_holds_twice_the_bdp() {
+    let bdp = 40;
+    let config = LinkConfig::new(Rate::from_mbit(12), MS * bdp).with_limit(Limit::Packets(bdp));
+    // Each parcel is sent again as soon as it arrives; a new one joins every fourth round trip.
+    let drops_with_window = |window: u64| {
+        let mut link = link(&config);
+        for id in 0..window {
+            let joins = Instant::ZERO + MS * (4 * bdp * id);
+            while let Some(time) = link.next_time().filter(|time| *time <= joins) {
+                while let Some(delivery) = link.poll(time) {
+                    link.offer(time, delivery.parcel);
+                }
+            }
+            link.offer(joins, Probe::data(id, 1500));
+        }
+        link.stats(link.next_time().unwrap()).dropped_queue.packets
+    };
+    assert_eq!(drops_with_window(2 * bdp), 0);
+    assert_eq!(drops_with_window(2 * bdp + 1), 1);
+}
+
+#[test]
+fn what_exceeds_the_mtu_is_dropped() {
+    let mut link = link(&LinkConfig { mtu: Some(Bytes(1500)), ..slow() });
+    link.log_drops(10);
+    link.offer(at_us(3), Probe::data(0, 1501));
+    link.offer(at_us(3), Probe::data(1, 1500));
+    assert_eq!(drain(&mut link), [(1_003, 1)]);
+    let records: Vec<DropRecord> = link.drain_drops().collect();
+    let expected = DropRecord {
+        time: at_us(3),
+        cause: DropCause::Mtu,
+        flow: 7,
+        is_forward: true,
+        len: Bytes(1501),
+    };
+    assert_eq!(records, [expected]);
+}
+
+#[test]
+fn the_drop_log_is_bounded_and_says_what_it_missed() {
+    let mut link = link(&slow().with_limit(Limit::Packets(1)));
+    link.log_drops(2);
+    offer_at_once(&mut link, 0..5);
+    assert_eq!((link.drain_drops().count(), link.unlogged_drops()), (2, 2));
+    offer_at_once(&mut link, 5..6);
+    assert_eq!((link.drain_drops().count(), link.unlogged_drops()), (1, 2));
+}
+
+#[test]
+fn a_rate_may_change_in_the_middle_of_a_parcel() {
+    let steps = vec![(at_us(500), Rate::from_mbit(6)), (at_us(1_700), Rate::from_mbit(12))];
+    let rate = Schedule { initial: Rate::from_mbit(12), steps };
+    let mut link = link(&LinkConfig { service: Service::Rate(rate), ..LinkConfig::default() });
+    offer_at_once(&mut link, 0..3);
+    // Half at 12 and half at 6; then 200 us at 6 and the rest at 12.
+    assert_eq!(drain(&mut link), [(1_500, 0), (2_600, 1), (3_600, 2)]);
+    assert_eq!(link.capacity(at_us(0), at_us(1_700)), Some(Bytes(750 + 900)));
+}
+
+#[test]
+fn a_blackout_keeps_what_waits_and_what_is_half_sent() {
+    let steps = vec![(at_us(1_500), Rate::ZERO), (at_us(9_000), Rate::from_mbit(12))];
+    let rate = Schedule { initial: Rate::from_mbit(12), steps };
+    let mut link = link(&LinkConfig { service: Service::Rate(rate), ..LinkConfig::default() });
+    offer_at_once(&mut link, 0..3);
+    assert_eq!(drain(&mut link), [(1_000, 0), (9_500, 1), (10_500, 2)]);
+}
+
+#[test]
+fn a_parcel_that_ends_with_the_rate_is_through() {
+    let rate = Schedule { initial: Rate::from_mbit(12), steps: vec![(at_us(1_000), Rate::ZERO)] };
+    let mut link = link(&LinkConfig { service: Service::Rate(rate), ..LinkConfig::default() });
+    offer_at_once(&mut link, 0..2);
+    assert_eq!(drain(&mut link), [(1_000, 0)]);
+    assert_eq!(link.next_time(), None, "nothing will ever come");
+    assert_eq!(link.backlog(at_us(1_000_000)).packets, 1);
+}
+
+#[test]
+fn a_parcel_cut_by_an_endless_blackout_never_arrives() {
+    let rate = Schedule { initial: Rate::from_mbit(12), steps: vec![(at_us(999), Rate::ZERO)] };
+    let mut link = link(&LinkConfig { service: Service::Rate(rate), ..LinkConfig::default() });
+    offer_at_once(&mut link, 0..2);
+    assert_eq!(drain(&mut link), []);
+    let stats = link.stats(at_us(2_000));
+    assert_eq!((stats.packet_nanos, stats.busy), (4_000_000, MS * 2));
+}
+
+#[test]
+fn a_shortened_delay_does_not_reorder() {
+    let delay = Schedule { initial: MS * 50, steps: vec![(at_us(1_500), MS * 10)] };
+    let mut link = link(&LinkConfig { delay, ..slow() });
+    offer_at_once(&mut link, 0..2);
+    link.offer(at_us(50_000), Probe::data(2, 1500));
+    assert_eq!(drain(&mut link), [(51_000, 0), (51_000, 1), (61_000, 2)]);
+}
+
+/// The laboratory's router: 64 KiB of socket buffer hold four datagrams of 15 kB beside the one
+/// that it sleeps on.
+#[test]
+fn the_serial_relay_sleeps_per_datagram_behind_a_socket_buffer() {
+    let config = LinkConfig::serial_relay(MS * 100, Duration::ZERO, Bytes(65_536), Bytes::ZERO);
+    let mut link = link(&config);
+    (0..6).for_each(|id| link.offer(Instant::ZERO, Probe::data(id, 15_000)));
+    assert_eq!(
+        drain(&mut link),
+        [(100_000, 0), (200_000, 1), (300_000, 2), (400_000, 3), (500_000, 4)]
+    );
+    assert_eq!(link.stats(at_us(500_000)).dropped_queue.packets, 1);
+}
+
+#[test]
+fn both_directions_share_the_serial_relay() {
+    let config = LinkConfig::serial_relay(MS * 10, MS, Bytes(65_536), Bytes::ZERO);
+    let mut link = link(&config);
+    link.offer(Instant::ZERO, Probe::data(0, 1500));
+    link.offer(at_us(2_000), Probe::ack(1));
+    link.offer(at_us(3_000), Probe::data(2, 1500));
+    assert_eq!(drain(&mut link), [(10_000, 0), (11_000, 1), (21_000, 2)]);
+}
+
+#[test]
+fn a_socket_buffer_charges_overhead_per_datagram() {
+    let queue = DropTailConfig {
+        limit: Limit::Bytes(Bytes(4_000)),
+        counting: Counting::Waiting,
+        overhead: Bytes(500),
+    };
+    let mut link = link(&LinkConfig { queue: QueueConfig::DropTail(queue), ..slow() });
+    offer_at_once(&mut link, 0..4);
+    assert_eq!(drain(&mut link).len(), 3, "one is sent, two wait and are charged 2000 each");
+}
+
+#[test]
+fn a_trace_sends_at_its_opportunities_only() {
+    let trace = DeliveryTrace::parse("2\n2\n7\n").unwrap();
+    let config =
+        LinkConfig { service: Service::Trace(trace), delay: MS.into(), ..LinkConfig::default() };
+    let mut link = link(&config);
+    offer_at_once(&mut link, 0..4);
+    link.offer(at_us(9_500), Probe::data(4, 100));
+    link.offer(at_us(9_500), Probe::data(5, 1500));
+    let expected = [(3_000, 0), (3_000, 1), (8_000, 2), (10_000, 3), (15_000, 4), (17_000, 5)];
+    assert_eq!(drain(&mut link), expected, "parcel 5 needs the rest of 14 ms and some of 16 ms");
+}
+
+#[test]
+fn a_drop_list_numbers_what_it_is_told_to() {
+    let survivors = |counts| {
+        let impairments = Impairments {
+            drops: vec![DropList { counts, numbers: vec![3, 1] }],
+            ..Impairments::default()
+        };
+        let mut link = link(&LinkConfig { impairments, ..LinkConfig::default() });
+        link.offer(Instant::ZERO, Probe { carries_data: false, ..Probe::data(0, 60) });
+        for id in 0..3 {
+            link.offer(Instant::ZERO, Probe::ack(10 + id));
+            link.offer(Instant::ZERO, Probe::data(1 + id, 1500));
+        }
+        drain(&mut link).into_iter().map(|(_, id)| id).collect::<Vec<_>>()
+    };
+    assert_eq!(survivors(Numbering::Data), [0, 10, 11, 2, 12]);
+    assert_eq!(survivors(Numbering::Forward), [10, 1, 11, 12, 3]);
+    assert_eq!(survivors(Numbering::Reverse), [0, 1, 11, 2, 3]);
+    assert_eq!(survivors(Numbering::Any), [10, 11, 2, 12, 3]);
+}
+
+#[test]
+fn duplicates_follow_their_original_through_the_queue() {
+    let impairments = Impairments { duplicate: Ratio::ONE, ..Impairments::default() };
+    let mut link = link(&LinkConfig { impairments, ..slow().with_limit(Limit::Packets(3)) });
+    offer_at_once(&mut link, 0..2);
+    assert_eq!(drain(&mut link), [(1_000, 0), (2_000, 0), (3_000, 1)]);
+    let stats = link.stats(at_us(3_000));
+    assert_eq!((stats.duplicated.packets, stats.dropped_queue.packets), (2, 1));
+}
+
+#[test]
+fn corruption_is_marked_and_counted() {
+    let impairments = Impairments { corrupt: Ratio::ONE, ..Impairments::default() };
+    let mut link = link(&LinkConfig { impairments, ..slow() });
+    offer_at_once(&mut link, 0..1);
+    assert!(drain_until(&mut link, Instant::MAX)[0].1.corrupt);
+    assert_eq!(link.stats(at_us(3_000)).corrupted, 1);
+}
+
+#[test]
+fn a_parcel_held_back_is_overtaken_by_those_that_fit_in() {
+    let reorder = Reorder { probability: Ratio::from_percent(10), extra_delay: MS * 2 };
+    let impairments = Impairments { reorder: Some(reorder), ..Impairments::default() };
+    let mut link = link(&LinkConfig { impairments, ..slow() });
+    offer_at_once(&mut link, 0..1_000);
+    let order: Vec<u64> = drain(&mut link).into_iter().map(|(_, id)| id).collect();
+    let mut latest = 0;
+    let mut late = 0;
+    for id in order {
+        late += u64::from(id < latest);
+        latest = latest.max(id);
+    }
+    assert_eq!(link.stats(at_us(2_000_000)).reordered, late);
+    assert!((60..140).contains(&late), "{late} of about 100");
+}
+
+#[test]
+fn jitter_keeps_order_unless_asked() {
+    let arrivals = |order| {
+        let jitter = Jitter { spread: Spread::Normal(MS * 5), order };
+        let impairments = Impairments { jitter: Some(jitter), ..Impairments::default() };
+        let mut link = link(&LinkConfig { impairments, delay: (MS * 20).into(), ..slow() });
+        offer_at_once(&mut link, 0..500);
+        let ids = drain(&mut link).into_iter().map(|(_, id)| id).collect::<Vec<_>>();
+        (ids, link.stats(at_us(1_000_000)).reordered)
+    };
+    let (kept, reordered) = arrivals(Order::Kept);
+    assert!(kept.is_sorted() && reordered == 0);
+    let (free, reordered) = arrivals(Order::Free);
+    assert!(!free.is_sorted() && reordered > 100);
+}
+
+#[test]
+fn an_interval_is_the_difference_of_two_readings() {
+    let mut link = link(&slow());
+    offer_at_once(&mut link, 0..4);
+    let before = link.stats(at_us(1_500));
+    link.restart_peaks(at_us(1_500));
+    let after = link.stats(at_us(2_500)).since(&before);
+    assert_eq!((after.busy, after.packet_nanos), (MS, 2_500_000));
+    assert_eq!((after.served.packets, after.max_packets), (1, 3));
+}
+
+#[test]
+fn a_link_that_cannot_be_is_refused_with_key_and_value() {
+    let refusal = |config: LinkConfig| config.validate().unwrap_err().to_string();
+    let message = refusal(LinkConfig::new(Rate::ZERO, MS));
+    assert!(message.starts_with("rate = 0") && message.contains("above zero"), "{message}");
+    let steps = vec![(at_us(20), MS), (at_us(10), MS)];
+    let message = refusal(LinkConfig { delay: Schedule { initial: MS, steps }, ..slow() });
+    assert!(message.starts_with("delay_steps = step at 0.000010000s: "), "{message}");
+    let message = refusal(LinkConfig { mtu: Some(Bytes::ZERO), ..slow() });
+    assert!(message.starts_with("mtu = 0"), "{message}");
+    let message = refusal(LinkConfig { delay: Duration::MAX.into(), ..slow() });
+    assert!(message.starts_with("delay = ") && message.contains("24h"), "{message}");
+    let drops = vec![DropList { counts: Numbering::Data, numbers: vec![0] }];
+    let impairments = Impairments { drops, ..Impairments::default() };
+    assert!(refusal(LinkConfig { impairments, ..slow() }).starts_with("drop = 0"));
 }

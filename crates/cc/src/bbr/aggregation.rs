@@ -1,0 +1,83 @@
+//! How much more is acknowledged at once than the bandwidth explains: the extra window that keeps
+//! the pipe full while a receiver, Wi-Fi or a modem holds ACKs back.
+//!
+//! `extra = acknowledged in the epoch - bandwidth * length of the epoch`; an epoch begins anew
+//! whenever that falls to zero. The maximum is kept over two windows of five rounds each.
+
+use weir_units::{Bytes, Duration, Instant, Rate};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Aggregation {
+    epoch_start: Instant,
+    epoch_acked: Bytes,
+    extra: [Bytes; 2],
+    current: usize,
+    rounds: u32,
+}
+
+impl Aggregation {
+    /// The application resumes: what was held back before says nothing now.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.epoch_start = now;
+        self.epoch_acked = Bytes::ZERO;
+    }
+
+    pub(super) fn next_round(&mut self) {
+        self.rounds += 1;
+        if self.rounds >= WINDOW_ROUNDS {
+            self.rounds = 0;
+            self.current = 1 - self.current;
+            self.extra[self.current] = Bytes::ZERO;
+        }
+    }
+
+    pub(super) fn on_ack(&mut self, now: Instant, acked: Bytes, bandwidth: Rate, cwnd: Bytes) {
+        let mut expected = bandwidth.bytes_in(now.saturating_since(self.epoch_start));
+        if self.epoch_acked <= expected {
+            self.restart(now);
+            expected = Bytes::ZERO;
+        }
+        self.epoch_acked += acked;
+        let extra = self.epoch_acked.saturating_sub(expected).min(cwnd);
+        self.extra[self.current] = self.extra[self.current].max(extra);
+    }
+
+    /// The window to add at this bandwidth.
+    pub(super) fn window(&self, bandwidth: Rate) -> Bytes {
+        self.extra[0].max(self.extra[1]).min(bandwidth.bytes_in(LONGEST))
+    }
+}
+
+const WINDOW_ROUNDS: u32 = 5;
+const LONGEST: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_of_acks_counts_less_what_the_bandwidth_explains() {
+        let rate = Rate::from_mbit(8); // 1000 bytes per millisecond
+        let cwnd = Bytes(1_000_000);
+        let mut aggregation = Aggregation::default();
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        aggregation.on_ack(at(10), Bytes(1_000), rate, cwnd);
+        assert_eq!(aggregation.window(rate), Bytes(1_000));
+        aggregation.on_ack(at(10), Bytes(20_000), rate, cwnd);
+        assert_eq!(aggregation.window(rate), Bytes(21_000));
+        // 5 ms explain 5000 bytes: 22 000 acknowledged by then leave 17 000, the maximum stays.
+        aggregation.on_ack(at(15), Bytes(1_000), rate, cwnd);
+        assert_eq!(aggregation.window(rate), Bytes(21_000));
+        (0..10).for_each(|_| aggregation.next_round());
+        assert_eq!(aggregation.window(rate), Bytes::ZERO);
+    }
+
+    #[test]
+    fn the_window_is_bounded_by_cwnd_and_by_100_ms_of_bandwidth() {
+        let rate = Rate::from_mbit(8);
+        let mut aggregation = Aggregation::default();
+        aggregation.on_ack(Instant::from_nanos(1), Bytes(900_000), rate, Bytes(500_000));
+        assert_eq!(aggregation.window(rate), Bytes(100_000));
+        assert_eq!(aggregation.window(Rate::from_mbit(800)), Bytes(500_000));
+    }
+}

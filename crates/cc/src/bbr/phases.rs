@@ -1,0 +1,196 @@
+//! BBR's modes and the moves between them.
+
+use weir_units::{Bytes, Duration, Instant};
+
+use super::{Bbr, HIGH_GAIN, LEAST_SEGMENTS, UNIT};
+use crate::{AckEvent, CcContext, RateSample};
+
+/// Where BBR is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Doubling the rate per round until the pipe is full.
+    Startup,
+    /// Draining the queue that this built.
+    Drain,
+    /// Cycling the pacing gain around one.
+    ProbeBw(Phase),
+    /// Emptying the pipe to see its propagation time.
+    ProbeRtt,
+}
+
+/// A phase of the gain cycle, since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Phase {
+    index: usize,
+    start: Instant,
+}
+
+/// A PROBE_RTT episode.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProbeRtt {
+    done_at: Option<Instant>,
+    round_done: bool,
+    /// What was sent while this many bytes had been delivered was limited by the probe.
+    limited: Option<(Bytes, Bytes)>,
+}
+
+impl Mode {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Drain => "drain",
+            Self::ProbeBw(_) => "probe_bw",
+            Self::ProbeRtt => "probe_rtt",
+        }
+    }
+
+    pub(super) fn probes_up(self) -> bool {
+        matches!(self, Self::ProbeBw(Phase { index: 0, .. }))
+    }
+}
+
+impl Bbr {
+    pub(super) fn pacing_gain(&self) -> u64 {
+        match self.mode {
+            Mode::Startup => HIGH_GAIN,
+            Mode::Drain => DRAIN_GAIN,
+            Mode::ProbeBw(_) if self.policer.rate().is_some() => UNIT,
+            Mode::ProbeBw(phase) => CYCLE[phase.index],
+            Mode::ProbeRtt => UNIT,
+        }
+    }
+
+    pub(super) fn cwnd_gain(&self) -> u64 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => HIGH_GAIN,
+            Mode::ProbeBw(_) => 2 * UNIT,
+            Mode::ProbeRtt => UNIT,
+        }
+    }
+
+    /// Starts the cycle in a random phase, but never by draining, so that flows do not probe together.
+    pub(super) fn enter_probe_bw(&mut self, cx: &mut CcContext<'_>) {
+        let last = CYCLE.len() - 1;
+        let index = last - cx.rng.below(last as u64) as usize;
+        self.mode = Mode::ProbeBw(Phase { index, start: cx.now }.next(cx.now));
+    }
+
+    pub(super) fn update_cycle_phase(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
+        if let Mode::ProbeBw(phase) = self.mode
+            && self.phase_is_over(cx, ack, phase)
+        {
+            self.mode = Mode::ProbeBw(phase.next(cx.now));
+        }
+    }
+
+    fn phase_is_over(&self, cx: &CcContext<'_>, ack: &AckEvent, phase: Phase) -> bool {
+        let lasted = cx.now.saturating_since(phase.start) > self.min_rtt.unwrap_or(Duration::MAX);
+        let gain = self.pacing_gain();
+        if gain == UNIT {
+            return lasted;
+        }
+        let bandwidth = self.bandwidth.max();
+        let in_flight = self.in_flight_at_departure(cx, ack.prior_in_flight);
+        if gain > UNIT {
+            // Up: until the larger window is in flight, or does not fit.
+            let full = in_flight >= self.inflight(cx.mss, bandwidth, gain);
+            return lasted && (ack.lost > Bytes::ZERO || full);
+        }
+        lasted || in_flight <= self.inflight(cx.mss, bandwidth, UNIT)
+    }
+
+    pub(super) fn check_drain(&mut self, cx: &mut CcContext<'_>) {
+        let target = self.inflight(cx.mss, self.bandwidth.max(), UNIT);
+        if self.mode == Mode::Startup && self.full_pipe.reached {
+            self.mode = Mode::Drain;
+            self.ssthresh = Some(target);
+        }
+        if self.mode == Mode::Drain && self.in_flight_at_departure(cx, cx.bytes_in_flight) <= target
+        {
+            self.enter_probe_bw(cx);
+        }
+    }
+
+    /// What will be in the network when the next segment leaves: what is delivered until then is
+    /// gone, and a gain above one adds a burst.
+    fn in_flight_at_departure(&self, cx: &CcContext<'_>, in_flight_now: Bytes) -> Bytes {
+        let wait = cx.next_departure.saturating_since(cx.now);
+        let burst = if self.pacing_gain() > UNIT { self.burst_segments(cx.mss) } else { 0 };
+        (in_flight_now + cx.mss * burst).saturating_sub(self.bw().bytes_in(wait))
+    }
+
+    pub(super) fn update_min_rtt(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
+        let expired = self.min_rtt_at.is_some_and(|at| cx.now > at + MIN_RTT_WINDOW);
+        if let Some(rtt) = ack.rtt
+            && (self.min_rtt.is_none_or(|min| rtt < min) || expired && !maybe_delayed(cx, ack))
+        {
+            self.min_rtt = Some(rtt);
+            self.min_rtt_at = Some(cx.now);
+        }
+        if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
+            self.save_cwnd();
+            self.mode = Mode::ProbeRtt;
+            self.probe_rtt = ProbeRtt::default();
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.probe_rtt(cx);
+        }
+        if ack.rate.is_some_and(|sample| sample.delivered > Bytes::ZERO) {
+            self.idle_restart = false;
+        }
+    }
+
+    fn probe_rtt(&mut self, cx: &mut CcContext<'_>) {
+        let from = self.probe_rtt.limited.map_or(self.delivered, |(from, _)| from);
+        self.probe_rtt.limited = Some((from, self.delivered + cx.bytes_in_flight));
+        if self.probe_rtt.done_at.is_some() {
+            self.probe_rtt.round_done |= self.round.start;
+            if self.probe_rtt.round_done {
+                self.check_probe_rtt_done(cx);
+            }
+        } else if cx.bytes_in_flight <= cx.mss * LEAST_SEGMENTS {
+            self.probe_rtt.done_at = Some(cx.now + PROBE_RTT_TIME);
+            self.probe_rtt.round_done = false;
+            self.round.next_delivered = self.delivered;
+        }
+    }
+
+    pub(super) fn check_probe_rtt_done(&mut self, cx: &mut CcContext<'_>) {
+        if self.probe_rtt.done_at.is_none_or(|done| cx.now <= done) {
+            return;
+        }
+        self.min_rtt_at = Some(cx.now);
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        if self.full_pipe.reached {
+            self.enter_probe_bw(cx);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    /// Whether the application or PROBE_RTT, not the network, bounded the sample.
+    pub(super) fn is_limited(&self, sample: &RateSample) -> bool {
+        let by_probe = self
+            .probe_rtt
+            .limited
+            .is_some_and(|(from, to)| (from..=to).contains(&sample.prior_delivered));
+        sample.app_limited || by_probe
+    }
+}
+
+impl Phase {
+    fn next(self, now: Instant) -> Self {
+        Self { index: (self.index + 1) % CYCLE.len(), start: now }
+    }
+}
+
+/// A lone runt segment, whose ACK the receiver may have delayed.
+fn maybe_delayed(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
+    let alone = ack.rate.is_some_and(|sample| sample.delivered == ack.acked);
+    alone && ack.acked == ack.cum_acked && ack.acked < cx.mss
+}
+
+const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+const DRAIN_GAIN: u64 = UNIT * 1_000 / 2_885;
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+const PROBE_RTT_TIME: Duration = Duration::from_millis(200);

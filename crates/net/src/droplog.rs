@@ -1,0 +1,50 @@
+//! Which parcels were dropped, for the events table.
+
+use weir_units::{Bytes, Instant};
+
+use crate::stats::DropCause;
+
+/// One drop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropRecord {
+    /// When.
+    pub time: Instant,
+    /// Why.
+    pub cause: DropCause,
+    /// Whose it was.
+    pub flow: u32,
+    /// Whether it travelled towards the flow's receiver.
+    pub is_forward: bool,
+    /// Its length.
+    pub len: Bytes,
+}
+
+/// The drops since the log was last emptied, up to a number.
+#[derive(Clone, Debug)]
+pub(crate) struct DropLog {
+    records: Vec<DropRecord>,
+    capacity: usize,
+    missed: u64,
+}
+
+impl DropLog {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { records: Vec::new(), capacity, missed: 0 }
+    }
+
+    pub(crate) fn push(&mut self, record: DropRecord) {
+        if self.records.len() < self.capacity {
+            self.records.push(record);
+        } else {
+            self.missed += 1;
+        }
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = DropRecord> + '_ {
+        self.records.drain(..)
+    }
+
+    pub(crate) fn missed(&self) -> u64 {
+        self.missed
+    }
+}

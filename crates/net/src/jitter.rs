@@ -1,0 +1,137 @@
+//! Delays on the wire that differ from parcel to parcel.
+
+use weir_units::{Duration, Ratio, Rng};
+
+use crate::config::{ConfigError, check_span};
+use crate::impair::Impairments;
+
+/// A delay that varies around the link's own; the sum never gets below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jitter {
+    /// How it is distributed.
+    pub spread: Spread,
+    /// What happens when a parcel would overtake.
+    pub order: Order,
+}
+
+/// The distribution of a jitter, with mean zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// Uniform from minus this to plus this.
+    Uniform(Duration),
+    /// Normal with this standard deviation.
+    Normal(Duration),
+}
+
+/// Whether jitter may reorder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// A parcel that would overtake arrives together with the one before it. This makes the mean
+    /// delay larger than the link's own when parcels are closer together than the jitter.
+    #[default]
+    Kept,
+    /// Parcels arrive as their delays fall, which reorders massively once the jitter exceeds the
+    /// gap between parcels.
+    Free,
+}
+
+/// Parcels that take a longer way: those behind them overtake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reorder {
+    /// How many are held back.
+    pub probability: Ratio,
+    /// By how much.
+    pub extra_delay: Duration,
+}
+
+/// The impairments on the wire at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Disorder {
+    jitter: Option<(Jitter, Rng)>,
+    reorder: Option<(Reorder, Rng)>,
+}
+
+/// What the wire does to a parcel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flight {
+    pub(crate) delay: Duration,
+    pub(crate) keeps_order: bool,
+}
+
+impl Impairments {
+    /// Those on the wire, if there are any.
+    pub(crate) fn disorder(
+        &self,
+        stream: &mut impl FnMut(&'static str) -> Rng,
+    ) -> Option<Box<Disorder>> {
+        if self.jitter.is_none() && self.reorder.is_none() {
+            return None;
+        }
+        let jitter = self.jitter.map(|jitter| (jitter, stream("jitter")));
+        let reorder = self.reorder.map(|reorder| (reorder, stream("reorder")));
+        Some(Box::new(Disorder { jitter, reorder }))
+    }
+}
+
+impl Reorder {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        if self.extra_delay.is_zero() {
+            const HELP: &str = "it must be above zero, or nothing is reordered";
+            return Err(ConfigError::new("reorder.extra_delay", self.extra_delay, HELP));
+        }
+        check_span("reorder.extra_delay", self.extra_delay)
+    }
+}
+
+impl Jitter {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        let (Spread::Uniform(size) | Spread::Normal(size)) = self.spread;
+        check_span("jitter", size)
+    }
+}
+
+impl Disorder {
+    /// Whether a parcel may arrive before one that was sent earlier.
+    pub(crate) fn may_overtake(&self) -> bool {
+        let free = self.jitter.as_ref().is_some_and(|(jitter, _)| jitter.order == Order::Free);
+        free || self.reorder.is_some()
+    }
+
+    /// The flight of a parcel on a link of this delay.
+    pub(crate) fn flight(&mut self, delay: Duration) -> Flight {
+        let mut flight = Flight { delay, keeps_order: true };
+        if let Some((jitter, rng)) = &mut self.jitter {
+            flight.delay = jitter.spread.vary(delay, rng);
+            flight.keeps_order = jitter.order == Order::Kept;
+        }
+        if let Some((reorder, rng)) = &mut self.reorder
+            && reorder.probability.chance(rng)
+        {
+            flight.delay += reorder.extra_delay;
+            flight.keeps_order = false;
+        }
+        flight
+    }
+}
+
+impl Spread {
+    fn vary(self, delay: Duration, rng: &mut Rng) -> Duration {
+        match self {
+            Self::Uniform(most) => {
+                let added = delay + rng.duration_up_to(most * 2);
+                added.saturating_sub(most)
+            }
+            Self::Normal(deviation) => {
+                let nanos = standard_normal(rng) * deviation.as_nanos() as f64;
+                let size = Duration::from_nanos(libm::round(nanos.abs()) as u64);
+                if nanos < 0.0 { delay.saturating_sub(size) } else { delay + size }
+            }
+        }
+    }
+}
+
+/// Box and Muller (1958), one of the pair thrown away so that each draw takes two numbers.
+fn standard_normal(rng: &mut Rng) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(1.0 - rng.unit_f64()));
+    radius * libm::cos(2.0 * std::f64::consts::PI * rng.unit_f64())
+}
