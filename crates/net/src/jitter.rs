@@ -135,3 +135,47 @@ fn standard_normal(rng: &mut Rng) -> f64 {
     let radius = libm::sqrt(-2.0 * libm::log(1.0 - rng.unit_f64()));
     radius * libm::cos(2.0 * std::f64::consts::PI * rng.unit_f64())
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_units::stream;
+
+    use super::*;
+
+    const DELAY: Duration = Duration::from_millis(100);
+    const SIZE: Duration = Duration::from_millis(10);
+
+    /// Mean and standard deviation in milliseconds, least and most.
+    fn moments(spread: Spread) -> (f64, f64, Duration, Duration) {
+        const N: usize = 200_000;
+        let mut rng = stream(5, "jitter");
+        let drawn: Vec<Duration> = (0..N).map(|_| spread.vary(DELAY, &mut rng)).collect();
+        let mean = drawn.iter().map(|d| d.as_millis_f64()).sum::<f64>() / N as f64;
+        let square = |d: &Duration| (d.as_millis_f64() - mean) * (d.as_millis_f64() - mean);
+        let variance = drawn.iter().map(square).sum::<f64>() / N as f64;
+        (mean, libm::sqrt(variance), *drawn.iter().min().unwrap(), *drawn.iter().max().unwrap())
+    }
+
+    #[test]
+    fn uniform_jitter_is_centred_and_bounded() {
+        let (mean, deviation, least, most) = moments(Spread::Uniform(SIZE));
+        assert!((mean - 100.0).abs() < 0.05 && (deviation - 10.0 / libm::sqrt(3.0)).abs() < 0.05);
+        assert!(least >= DELAY - SIZE && most <= DELAY + SIZE);
+    }
+
+    #[test]
+    fn normal_jitter_has_its_moments() {
+        let (mean, deviation, least, most) = moments(Spread::Normal(SIZE));
+        assert!((mean - 100.0).abs() < 0.1 && (deviation - 10.0).abs() < 0.1);
+        assert!(least < DELAY - SIZE * 3 && most > DELAY + SIZE * 3);
+    }
+
+    #[test]
+    fn a_delay_never_gets_below_zero() {
+        let mut rng = stream(5, "jitter");
+        for spread in [Spread::Uniform(SIZE), Spread::Normal(SIZE)] {
+            let drawn = (0..1_000).map(|_| spread.vary(Duration::ZERO, &mut rng));
+            assert!(drawn.max().unwrap() <= SIZE * 6);
+        }
+    }
+}

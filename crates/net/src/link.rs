@@ -351,4 +351,8 @@ impl Violation {
 #[cfg(test)]
 mod probe;
 #[cfg(test)]
+mod property;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod theory;
