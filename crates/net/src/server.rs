@@ -20,10 +20,8 @@ pub(crate) enum Server {
 #[derive(Clone, Debug)]
 pub(crate) struct RateServer {
     rate: Schedule<Rate>,
-    /// The end of the last service.
-    until: Instant,
-    /// The part of a nanosecond that the last service took beyond `until`, in bits per second times
-    /// nanoseconds.
+    /// The part of a nanosecond that the last service took beyond its rounded end, in bits per
+    /// second times nanoseconds.
     carry: u64,
 }
 
@@ -78,21 +76,16 @@ impl RateServer {
     const NANO_BITS_PER_BYTE: u128 = 8 * 1_000_000_000;
 
     fn new(rate: Schedule<Rate>) -> Self {
-        Self { rate, until: Instant::ZERO, carry: 0 }
+        Self { rate, carry: 0 }
     }
 
     #[inline]
     fn serve(&mut self, start: Instant, len: Bytes) -> Instant {
-        // What rounding left behind belongs to a busy period, not to the next one.
-        if start != self.until {
-            self.carry = 0;
-        }
-        self.until = if self.rate.is_constant() {
+        if self.rate.is_constant() {
             start.saturating_add(self.rate.initial.transmit_time(len, &mut self.carry))
         } else {
             self.serve_stepped(start, len)
-        };
-        self.until
+        }
     }
 
     /// Adds up what each stretch of constant rate sends until the parcel is through.

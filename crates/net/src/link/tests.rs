@@ -261,7 +261,7 @@ fn corruption_is_marked_and_counted() {
 
 #[test]
 fn a_parcel_held_back_is_overtaken_by_those_that_fit_in() {
-    let reorder = Reorder { probability: Ratio::from_percent(10), extra_delay: MS * 2 };
+    let reorder = Reorder { probability: Ratio::from_percent(10), extra_delay: MS * 5 };
     let impairments = Impairments { reorder: Some(reorder), ..Impairments::default() };
     let mut link = link(&LinkConfig { impairments, ..slow() });
     offer_at_once(&mut link, 0..1_000);

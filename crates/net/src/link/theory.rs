@@ -4,6 +4,7 @@ use weir_units::{Duration, Instant, Rate, Ratio, Rng, stream};
 
 use super::probe::{Probe, drain_until, link};
 use super::*;
+use crate::config::Service;
 use crate::impair::Impairments;
 use crate::loss::GilbertElliott;
 
@@ -79,10 +80,16 @@ fn regular_arrivals_above_capacity_wait_ever_longer() {
 /// A rate that does not divide a second: 3 Mbit/s gives 1000 bytes 2 666 666.67 ns.
 #[test]
 fn rounding_never_drifts() {
-    let mut link = link(&LinkConfig::new(Rate::from_mbit(3), Duration::ZERO));
-    (0..3_000).for_each(|id| link.offer(Instant::ZERO, Probe::data(id, 1_000)));
-    let last = drain_until(&mut link, Instant::MAX).pop().map(|(time, _)| time);
-    assert_eq!(last, Some(Instant::from_nanos(8_000_000_000)));
+    let constant = Schedule::constant(Rate::from_mbit(3));
+    let same_again = (Instant::from_nanos(1_234_567_890), Rate::from_mbit(3));
+    let stepped = Schedule { initial: Rate::from_mbit(3), steps: vec![same_again] };
+    for rate in [constant, stepped] {
+        let service = Service::Rate(rate);
+        let mut link = link(&LinkConfig { service, ..LinkConfig::default() });
+        (0..3_000).for_each(|id| link.offer(Instant::ZERO, Probe::data(id, 1_000)));
+        let last = drain_until(&mut link, Instant::MAX).pop().map(|(time, _)| time);
+        assert_eq!(last, Some(Instant::from_nanos(8_000_000_000)));
+    }
 }
 
 /// Pollaczek and Khinchine: W = S rho / (2 (1 - rho)) for constant service times S.
