@@ -121,19 +121,19 @@ impl FromStr for BufferSize {
 
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(f, self.as_nanos(), &TIME_UNITS[..4])
+        print(f, self.as_nanos(), &TIME_UNITS[..4], "0s")
     }
 }
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(f, self.as_bits_per_sec(), RATE_UNITS)
+        print(f, self.as_bits_per_sec(), RATE_UNITS, "0bit")
     }
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(f, self.0, &SIZE_UNITS[..4])
+        print(f, self.0, &SIZE_UNITS[..4], "0b")
     }
 }
 
@@ -204,13 +204,12 @@ fn decimal(number: &str, scale: u64) -> Option<u64> {
 }
 
 /// Prints with the largest unit that needs at most three decimals.
-fn print(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
+fn print(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)], zero: &str) -> fmt::Result {
+    if value == 0 {
+        return f.write_str(zero);
+    }
     let fits = |scale: u64| value >= scale && u128::from(value) * 1_000 % u128::from(scale) == 0;
-    let (name, scale) = units
-        .iter()
-        .rev()
-        .find(|(_, scale)| fits(*scale))
-        .unwrap_or(&units[usize::from(value == 0) * (units.len() - 1)]);
+    let (name, scale) = units.iter().rev().find(|(_, scale)| fits(*scale)).unwrap_or(&units[0]);
     write_decimal(f, value, *scale)?;
     f.write_str(name)
 }
@@ -271,6 +270,8 @@ mod tests {
         assert_eq!(Rate::from_bits_per_sec(12_500_000).to_string(), "12.5mbit");
         assert_eq!(Duration::from_micros(40_060).to_string(), "40.06ms");
         assert_eq!(Duration::ZERO.to_string(), "0s");
+        assert_eq!(Rate::ZERO.to_string(), "0bit");
+        assert_eq!(Bytes::ZERO.to_string(), "0b");
         assert_eq!(Duration::from_nanos(1_234_567).to_string(), "1234.567us");
         assert_eq!(Ratio::from_percent(5).to_string(), "5%");
         assert_eq!(BufferSize::Bdp(2_500).to_string(), "2.5bdp");
