@@ -84,7 +84,7 @@ impl<P> Queued<P> {
 }
 
 /// The disciplines there are, chosen by match rather than by virtual call: a link asks at every
-/// parcel.
+/// parcel. A new one gets a file, a variant here and one in [`crate::QueueConfig`].
 #[derive(Clone, Debug)]
 pub(crate) enum AnyQueue<P> {
     DropTail(DropTail<P>),

@@ -307,12 +307,12 @@ fn an_interval_is_the_difference_of_two_readings() {
 fn a_link_that_cannot_be_is_refused_with_key_and_value() {
     let refusal = |config: LinkConfig| config.validate().unwrap_err().to_string();
     let message = refusal(LinkConfig::new(Rate::ZERO, MS));
-    assert!(message.starts_with("rate = 0") && message.contains("above zero"), "{message}");
+    assert!(message.starts_with("rate = 0bit") && message.contains("above zero"), "{message}");
     let steps = vec![(at_us(20), MS), (at_us(10), MS)];
     let message = refusal(LinkConfig { delay: Schedule { initial: MS, steps }, ..slow() });
     assert!(message.starts_with("delay_steps = step at 0.000010000s: "), "{message}");
     let message = refusal(LinkConfig { mtu: Some(Bytes::ZERO), ..slow() });
-    assert!(message.starts_with("mtu = 0"), "{message}");
+    assert!(message.starts_with("mtu = 0b"), "{message}");
     let message = refusal(LinkConfig { delay: Duration::MAX.into(), ..slow() });
     assert!(message.starts_with("delay = ") && message.contains("24h"), "{message}");
     let drops = vec![DropList { counts: Numbering::Data, numbers: vec![0] }];
