@@ -34,7 +34,7 @@ pub struct Stats {
     pub offered: Tally,
     /// Copies that the link made itself.
     pub duplicated: Tally,
-    /// What left the server, lost or late as it may be afterwards.
+    /// What the server sent, the parcel that it is sending included.
     pub served: Tally,
     /// What came out at the far end.
     pub delivered: Tally,
@@ -57,7 +57,8 @@ pub struct Stats {
     /// The backlog in parcels (waiting and in service) integrated over time, in nanoseconds:
     /// divided by a span it is the time-weighted mean.
     pub packet_nanos: u128,
-    /// How long the server has been sending.
+    /// How long the server has been sending. A link that replays a trace sends in no time at its
+    /// opportunities: there compare the bytes with [`crate::Link::capacity`].
     pub busy: Duration,
 }
 
