@@ -70,6 +70,13 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// When the receiver acknowledges: what was asked for, or the recovery scheme's habit.
+    pub fn delayed_ack(&self) -> DelayedAck {
+        self.delayed_ack.unwrap_or_else(|| self.stack.recovery.delayed_ack())
+    }
+}
+
 /// When the receiver acknowledges data that arrives in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayedAck {

@@ -29,6 +29,8 @@ pub(super) struct Progress {
     pub(super) advanced: u64,
     /// Whether data is missing below what arrived.
     pub(super) missing: bool,
+    /// Whether the window to offer is still growing.
+    pub(super) growing: bool,
     /// Half of the window in segments: bounds the quick acknowledgements.
     pub(super) quick_limit: u64,
 }
@@ -86,6 +88,10 @@ impl AckPolicy {
     fn on_data_linux(&mut self, now: Instant, progress: &Progress) {
         if progress.advanced > 0 {
             self.adapt_delay(now, progress.quick_limit.clamp(2, QUICK_ACKS));
+            // The sender should learn of the larger window soon (Linux's tcp_grow_window).
+            if progress.growing {
+                self.quick = self.quick.max(1);
+            }
         }
         if self.quick > 0 || self.unacked > self.mss {
             self.due = true;

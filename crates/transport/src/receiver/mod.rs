@@ -7,7 +7,7 @@ use weir_units::Instant;
 use self::ack_policy::{AckPolicy, Progress};
 use crate::reassembly::{OutOfOrder, Reassembly, Stored};
 use crate::segment::SackBlocks;
-use crate::{Config, RecoveryConfig};
+use crate::{Config, DelayedAck, RecoveryConfig};
 
 /// The receiving half of a connection. Positions are stream offsets.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct Receiver {
     reassembly: Reassembly,
     policy: AckPolicy,
     buffer: u64,
+    /// The largest window to offer: Linux's grows with what arrives (`rcv_ssthresh`).
+    window_limit: u64,
     mss: u64,
     /// Bytes that the application has consumed.
     read: u64,
@@ -46,11 +48,9 @@ impl Receiver {
         let out_of_order = if keeps { OutOfOrder::Keep } else { OutOfOrder::Discard };
         Self {
             reassembly: Reassembly::new(out_of_order),
-            policy: AckPolicy::new(
-                config.delayed_ack.unwrap_or_else(|| config.stack.recovery.delayed_ack()),
-                u64::from(config.mss),
-            ),
+            policy: AckPolicy::new(config.delayed_ack(), u64::from(config.mss)),
             buffer: config.recv_buffer.get(),
+            window_limit: first_window(config),
             mss: u64::from(config.mss),
             read: 0,
             fin_at: None,
@@ -72,7 +72,12 @@ impl Receiver {
             self.policy.demand();
         }
         if len > 0 {
+            // Linux's tcp_grow_window: two segments for each that arrives in order.
+            let grown = self.window_limit + 2 * arrival.delivered.min(u64::from(len));
+            let growing = arrival.delivered > 0 && self.window_limit < self.buffer;
+            self.window_limit = grown.min(self.buffer);
             let progress = Progress {
+                growing,
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
@@ -133,7 +138,8 @@ impl Receiver {
 
     /// The first offset beyond what may be sent to us.
     pub(crate) fn edge(&self) -> u64 {
-        (self.read + self.buffer).max(self.offered_edge)
+        let edge = (self.read + self.buffer).min(self.rcv_nxt() + self.window_limit);
+        edge.max(self.offered_edge)
     }
 
     /// The window to offer now, in bytes. It never shrinks, and grows by no slivers.
@@ -171,5 +177,14 @@ impl Receiver {
 
     fn window_in_segments(&self) -> u64 {
         self.edge().saturating_sub(self.rcv_nxt()) / (2 * self.mss)
+    }
+}
+
+/// Linux offers 64 KB at first, whatever the buffer; other receivers offer all that they have.
+fn first_window(config: &Config) -> u64 {
+    let buffer = config.recv_buffer.get();
+    match config.delayed_ack() {
+        DelayedAck::Linux => buffer.min(u64::from(u16::MAX)),
+        DelayedAck::Off | DelayedAck::Rfc1122 => buffer,
     }
 }

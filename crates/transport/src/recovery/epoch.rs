@@ -253,7 +253,9 @@ impl Prr {
         let in_flight = in_flight.get();
         let allowance = if in_flight > self.ssthresh {
             let share = u128::from(self.ssthresh) * u128::from(self.delivered);
-            let target = share.div_ceil(u128::from(self.prior_cwnd)) as u64;
+            // In whole segments, rounded up, as Linux counts.
+            let per_segment = u128::from(self.prior_cwnd) * u128::from(mss);
+            let target = share.div_ceil(per_segment) as u64 * mss;
             target.saturating_sub(self.out)
         } else {
             let mut bound = self.delivered.saturating_sub(self.out).max(newly_delivered);
