@@ -63,6 +63,17 @@ impl SlowStartExit {
         }
     }
 
+    /// Slow start takes in an acknowledgement, after its RTT sample: a round may end. Linux 6.1 tells
+    /// rounds apart below its smallest window too.
+    pub(crate) fn on_slow_start_ack(&mut self, cx: &CcContext<'_>) {
+        if let Self::Linux(train) = self
+            && cx.snd_una > train.round.end
+        {
+            train.round = Round::begin(cx);
+            train.last_ack = cx.now;
+        }
+    }
+
     /// By how much slow start may grow the window for `acked` bytes.
     pub(crate) fn growth(&self, acked: Bytes, mss: Bytes) -> Bytes {
         match self {
@@ -136,10 +147,6 @@ impl Train {
     ) -> bool {
         if self.found || cwnd < cx.mss * LOW_WINDOW {
             return false;
-        }
-        if cx.snd_una > self.round.end {
-            self.round = Round::begin(cx);
-            self.last_ack = cx.now;
         }
         let train = self.train_is_long(cx, cwnd, min_rtt);
         self.round.sample(rtt);
