@@ -192,6 +192,9 @@ pub(crate) struct Conservative {
 
 impl Conservative {
     fn on_rtt(&mut self, cx: &CcContext<'_>, rtt: Duration) -> bool {
+        if self.round.is_some_and(|round| cx.snd_una > round.end) {
+            self.end_round();
+        }
         let round = self.round.get_or_insert_with(|| Round::begin(cx));
         round.sample(rtt);
         match (self.baseline, round.min_of(MIN_SAMPLES), self.last_round_min) {
@@ -202,13 +205,15 @@ impl Conservative {
             (Some(baseline), Some(min), _) if min < baseline => self.baseline = None,
             _ => {}
         }
-        if cx.snd_una >= round.end {
-            self.last_round_min = round.min_rtt;
-            self.round = Some(Round::begin(cx));
-            self.rounds += u32::from(self.baseline.is_some());
-            self.over = self.baseline.is_some() && self.rounds >= CONSERVATIVE_ROUNDS;
-        }
         self.over
+    }
+
+    fn end_round(&mut self) {
+        self.last_round_min = self.round.take().and_then(|round| round.min_rtt);
+        if self.baseline.is_some() {
+            self.rounds += 1;
+            self.over = self.rounds >= CONSERVATIVE_ROUNDS;
+        }
     }
 }
 

@@ -1,0 +1,194 @@
+//! What theory says of each controller, on the small path of `path`.
+
+use crate::path::{Conditions, MSS, Path};
+use weir_units::Duration;
+
+const RTT_MS: u64 = 100;
+const ROUND: Duration = Duration::from_millis(RTT_MS);
+
+/// Windows at the end of each of `count` round trips, after `settle` of them.
+fn windows(path: &mut Path, settle: u64, count: usize) -> Vec<u64> {
+    path.run(ROUND * settle);
+    (0..count)
+        .map(|_| {
+            path.run(ROUND);
+            path.cwnd_packets()
+        })
+        .collect()
+}
+
+fn mean(windows: &[u64]) -> f64 {
+    windows.iter().sum::<u64>() as f64 / windows.len() as f64
+}
+
+fn assert_within(value: f64, expected: f64, tolerance: f64) {
+    let off = (value / expected - 1.0).abs();
+    assert!(off <= tolerance, "{value} is {:.1} % off {expected}", off * 100.0);
+}
+
+/// A path that holds `capacity` packets and has no queue.
+fn pipe(capacity: u64) -> Conditions {
+    Conditions { capacity, ..Conditions::open(RTT_MS) }
+}
+
+#[test]
+fn reno_fills_three_quarters_of_a_path_without_a_buffer() {
+    let mut path = Path::new("reno", pipe(100));
+    assert_within(mean(&windows(&mut path, 300, 2_000)), 75.0, 0.02);
+}
+
+#[test]
+fn aimd_moves_between_b_and_one_times_the_capacity() {
+    for (a, b) in [("1", 0.5), ("1", 0.8), ("2", 0.8), ("0.25", 0.9), ("4", 0.3)] {
+        let mut path = Path::new(&format!("aimd({a},{b})"), pipe(200));
+        let windows = windows(&mut path, 1_000, 4_000);
+        assert_within(mean(&windows), 200.0 * (1.0 + b) / 2.0, 0.02);
+        // From b W to W takes (1 - b) W / a round trips; finding the loss and recovering, two.
+        let period = (1.0 - b) * 200.0 / a.parse::<f64>().expect("a number") + 2.0;
+        let cuts = windows.windows(2).filter(|pair| pair[1] + 5 < pair[0]).count();
+        assert_within(windows.len() as f64 / cuts as f64, period, 0.05);
+    }
+}
+
+#[test]
+fn additive_decrease_stays_near_the_capacity() {
+    let mut path = Path::new("aiad(1,3)", pipe(200));
+    let windows = windows(&mut path, 300, 1_000);
+    assert!(windows.iter().all(|cwnd| (196..=202).contains(cwnd)), "{windows:?}");
+}
+
+#[test]
+fn multiplicative_increase_multiplies_per_round_trip() {
+    let mut path = Path::new("mimd(1.125,0.5)", Conditions { drops: vec![400], ..pipe(5_000) });
+    let windows = windows(&mut path, 8, 12);
+    for pair in windows.windows(2) {
+        assert_within(pair[1] as f64 / pair[0] as f64, 1.125, 0.01);
+    }
+}
+
+#[test]
+fn reno_adds_one_packet_per_round_trip() {
+    let mut path = Path::new("reno", Conditions { drops: vec![400], ..Conditions::open(RTT_MS) });
+    let windows = windows(&mut path, 10, 40);
+    let slope = (windows[39] - windows[0]) as f64 / 39.0;
+    assert_within(slope, 1.0, 0.03);
+}
+
+#[test]
+fn slow_start_doubles_per_round_trip() {
+    for controller in ["reno", "cubic(hystart=off)", "vegas", "aimd"] {
+        let mut path = Path::new(controller, Conditions::open(RTT_MS));
+        assert_eq!(windows(&mut path, 0, 5), [20, 40, 80, 160, 320], "{controller}");
+    }
+}
+
+#[test]
+fn cubic_returns_to_its_old_window_after_k_along_a_cubic() {
+    // One loss late in slow start; the window before it is W_max. 10 us per packet keep ACKs apart.
+    let drops = vec![1_500];
+    let conditions = Conditions { drops, ..Conditions::bottleneck(RTT_MS, 10_000, u64::MAX) };
+    let mut path = Path::new("cubic(hystart=off)", conditions);
+    let mut w_max = 0;
+    while path.cc.ssthresh().is_none() {
+        w_max = path.cwnd_packets();
+        path.run(Duration::from_micros(10));
+    }
+    assert_eq!(path.cwnd_packets(), w_max * 717 / 1_024);
+    // The epoch starts when the window may grow again, a round trip after the loss was found.
+    let below = (w_max - path.cwnd_packets()) as f64;
+    let k = libm::cbrt(below / 0.4);
+    path.run(ROUND);
+    let w = |t: f64| w_max as f64 + 0.4 * (t - k).powi(3);
+    let mut at = 0.0;
+    for part in [0.25, 0.5, 0.75, 1.0, 1.25] {
+        path.run(Duration::from_nanos(((part - at) * k * 1e9) as u64));
+        at = part;
+        assert_within(path.cwnd_packets() as f64, w(part * k), 0.02);
+    }
+}
+
+#[test]
+fn cubic_is_never_slower_than_reno_with_its_factor() {
+    // On a short path W_est rules: 3 (1 - beta) / (1 + beta) packets per round trip.
+    let conditions = Conditions { drops: vec![80], ..Conditions::open(10) };
+    let mut path = Path::new("cubic(hystart=off)", conditions);
+    path.run(Duration::from_millis(200));
+    let before = path.cwnd_packets();
+    path.run(Duration::from_millis(500));
+    assert_within((path.cwnd_packets() - before) as f64 / 50.0, 0.53, 0.1);
+}
+
+#[test]
+fn vegas_keeps_between_alpha_and_beta_packets_in_the_queue() {
+    let mut path = Path::new("vegas", Conditions::bottleneck(RTT_MS, 50, 1_000));
+    // 50 under way and one in service.
+    for cwnd in windows(&mut path, 400, 200) {
+        assert!((53..=55).contains(&cwnd), "window {cwnd}");
+    }
+    assert_eq!(path.lost, 0);
+}
+
+/// The phases of the first `seconds` over 200 packets per round trip, and the packets lost.
+fn first_phases(controller: &str, buffer: u64, seconds: u64) -> (Vec<&'static str>, u64) {
+    let mut path = Path::new(controller, Conditions::bottleneck(RTT_MS, 200, buffer));
+    let mut phases = vec![path.cc.phase()];
+    for _ in 0..seconds * 1_000 {
+        path.run(Duration::from_millis(1));
+        phases.push(path.cc.phase());
+    }
+    phases.dedup();
+    (phases, path.lost)
+}
+
+#[test]
+fn hystart_leaves_slow_start_before_the_queue_overflows() {
+    let phases = vec!["slow_start", "congestion_avoidance"];
+    assert_eq!(first_phases("cubic", 200, 1), (phases.clone(), 0));
+    let (without, lost) = first_phases("cubic(hystart=off)", 200, 1);
+    assert!(without == phases && lost > 100, "{lost} lost");
+}
+
+#[test]
+fn hystart_plus_plus_slows_down_before_it_leaves_slow_start() {
+    let phases = vec!["slow_start", "conservative_slow_start", "congestion_avoidance"];
+    assert_eq!(first_phases("cubic(hystart=plus-plus)", 4_000, 15), (phases.clone(), 0));
+    // Five rounds at a quarter of the pace outgrow a buffer of 2 BDP, but lose less.
+    let (with, lost) = first_phases("cubic(hystart=plus-plus)", 400, 3);
+    let (_, lost_without) = first_phases("cubic(hystart=off)", 400, 3);
+    assert!(with == phases && 2 * lost < lost_without, "{lost} lost, {lost_without} without");
+}
+
+#[test]
+fn bbr_converges_to_the_bandwidth_and_keeps_the_queue_short() {
+    for (rtt_ms, packets) in [(100, 50), (40, 400), (10, 20)] {
+        let conditions = Conditions::bottleneck(rtt_ms, packets, 10 * packets);
+        let mut path = Path::new("bbr", conditions);
+        path.run(Duration::from_secs(3));
+        let before = path.delivered;
+        let time = Duration::from_secs(5);
+        path.run(time);
+        let delivered = (path.delivered - before).get() as f64 / MSS.get() as f64;
+        let capacity = packets as f64 * time.as_secs_f64() * 1e3 / rtt_ms as f64;
+        assert_within(delivered, capacity, 0.02);
+        assert_eq!(path.lost, 0);
+        // Windows of 2 BDP would queue one; pacing keeps most of that away.
+        assert!(path.in_flight() < 2 * packets, "{} in flight", path.in_flight());
+    }
+}
+
+#[test]
+fn bbr_probes_the_rtt_every_ten_seconds_for_a_fifth_of_one() {
+    let mut path = Path::new("bbr", Conditions::bottleneck(40, 40, 400));
+    let mut probing = Vec::new();
+    for tick in 0..35_000_u64 {
+        path.run(Duration::from_millis(1));
+        if path.cc.phase() == "probe_rtt" {
+            probing.push(tick);
+        }
+    }
+    let starts: Vec<u64> =
+        probing.iter().filter(|tick| !probing.contains(&tick.wrapping_sub(1))).copied().collect();
+    assert!(starts.len() == 3 || starts.len() == 2, "{starts:?}");
+    let each = probing.len() as f64 / starts.len() as f64;
+    assert!((200.0..330.0).contains(&each), "{each} ms");
+}

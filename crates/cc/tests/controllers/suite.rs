@@ -1,0 +1,239 @@
+//! What every controller must keep, whatever happens to it: sequences of operations against a small
+//! model of the connection.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use weir_cc::{
+    AckEvent, Cause, CcConfig, CcContext, CongestionController, CongestionEvent, PathEvent,
+    RateSample, RecoveryState, RttSnapshot,
+};
+use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
+
+const MSS: Bytes = Bytes(1_448);
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Advance { micros: u64 },
+    Send { packets: u64 },
+    Ack { packets: u64, rtt_micros: Option<u64>, cumulative: bool },
+    Lose { packets: u64 },
+    Timeout,
+    EcnEcho,
+    Spurious,
+    EpochEnd,
+    Idle { micros: u64 },
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let rtt = proptest::option::weighted(0.9, 0..2_000_000_u64);
+    prop_oneof![
+        4 => (0..200_000_u64).prop_map(|micros| Operation::Advance { micros }),
+        6 => (1..200_u64).prop_map(|packets| Operation::Send { packets }),
+        8 => (0..40_u64, rtt, any::<bool>()).prop_map(|(packets, rtt_micros, cumulative)| {
+            Operation::Ack { packets, rtt_micros, cumulative }
+        }),
+        2 => (1..10_u64).prop_map(|packets| Operation::Lose { packets }),
+        1 => Just(Operation::Timeout),
+        1 => Just(Operation::EcnEcho),
+        1 => Just(Operation::Spurious),
+        1 => Just(Operation::EpochEnd),
+        1 => (0..30_000_000_u64).prop_map(|micros| Operation::Idle { micros }),
+    ]
+}
+
+/// What a controller says after an operation.
+type Output = (Bytes, Option<Bytes>, Option<Rate>, &'static str);
+
+/// A connection that keeps only the counts that a transport would.
+struct Model {
+    cc: Box<dyn CongestionController>,
+    now: Instant,
+    in_flight: Bytes,
+    sent: u64,
+    delivered: Bytes,
+    delivered_before: Bytes,
+    rtt: RttSnapshot,
+    state: RecoveryState,
+    rng: Rng,
+}
+
+impl Model {
+    fn new(config: CcConfig) -> Self {
+        Self {
+            cc: config.build(MSS, MSS * 10),
+            now: Instant::from_nanos(1),
+            in_flight: Bytes::ZERO,
+            sent: 0,
+            delivered: Bytes::ZERO,
+            delivered_before: Bytes::ZERO,
+            rtt: RttSnapshot::default(),
+            state: RecoveryState::Open,
+            rng: stream(7, "suite"),
+        }
+    }
+
+    fn apply(&mut self, operation: &Operation) -> Output {
+        match *operation {
+            Operation::Advance { micros } => self.now += Duration::from_micros(micros),
+            Operation::Send { packets } => self.send(packets),
+            Operation::Ack { packets, rtt_micros, cumulative } => {
+                self.ack(packets, rtt_micros, cumulative);
+            }
+            Operation::Lose { packets } => self.lose(packets),
+            Operation::Timeout => self.time_out(),
+            Operation::EcnEcho => self.congestion(Cause::EcnEcho, Bytes::ZERO, RecoveryState::Cwr),
+            Operation::Spurious => {
+                self.state = RecoveryState::Open;
+                self.with_cx(|cc, cx| cc.on_spurious(cx));
+            }
+            Operation::EpochEnd => {
+                self.state = RecoveryState::Open;
+                self.with_cx(|cc, cx| cc.on_epoch_end(cx));
+            }
+            Operation::Idle { micros } => self.idle(Duration::from_micros(micros)),
+        }
+        (self.cc.cwnd(), self.cc.ssthresh(), self.cc.pacing_rate(), self.cc.phase())
+    }
+
+    fn send(&mut self, packets: u64) {
+        for _ in 0..packets {
+            if self.in_flight + MSS > self.cc.cwnd() {
+                break;
+            }
+            self.with_cx(|cc, cx| cc.on_sent(cx, MSS));
+            self.in_flight += MSS;
+            self.sent += MSS.get();
+        }
+    }
+
+    fn ack(&mut self, packets: u64, rtt_micros: Option<u64>, cumulative: bool) {
+        let prior_in_flight = self.in_flight;
+        let acked = (MSS * packets).min(self.in_flight);
+        let rtt = rtt_micros.map(Duration::from_micros);
+        if let Some(rtt) = rtt {
+            self.rtt.latest = Some(rtt);
+            self.rtt.srtt = Some(rtt);
+            self.rtt.min = Some(self.rtt.min.map_or(rtt, |min| min.min(rtt)));
+        }
+        self.in_flight -= acked;
+        self.delivered += acked;
+        let rate = rtt.filter(|rtt| !rtt.is_zero()).map(|interval| RateSample {
+            delivered: self.delivered - self.delivered_before,
+            interval,
+            prior_delivered: self.delivered_before,
+            total_delivered: self.delivered,
+            app_limited: false,
+        });
+        self.delivered_before = self.delivered;
+        let cum_acked = if cumulative { acked } else { Bytes::ZERO };
+        let ack = AckEvent { acked, cum_acked, rtt, rate, prior_in_flight, ..AckEvent::default() };
+        self.with_cx(|cc, cx| cc.on_ack(cx, &ack));
+    }
+
+    fn lose(&mut self, packets: u64) {
+        let lost = (MSS * packets).min(self.in_flight);
+        self.in_flight -= lost;
+        self.congestion(Cause::FastRetransmit, lost, RecoveryState::Recovery);
+        let ack = AckEvent { lost, prior_in_flight: self.in_flight + lost, ..AckEvent::default() };
+        self.with_cx(|cc, cx| cc.on_ack(cx, &ack));
+    }
+
+    fn time_out(&mut self) {
+        let lost = std::mem::take(&mut self.in_flight);
+        self.congestion(Cause::Timeout { backoff: 0 }, lost, RecoveryState::Loss);
+    }
+
+    fn congestion(&mut self, cause: Cause, lost: Bytes, state: RecoveryState) {
+        let first_in_epoch = self.state == RecoveryState::Open;
+        if first_in_epoch || state == RecoveryState::Loss {
+            self.state = state;
+        }
+        let prior_in_flight = self.in_flight + lost;
+        let event = CongestionEvent { cause, first_in_epoch, lost, prior_in_flight };
+        self.with_cx(|cc, cx| cc.on_congestion(cx, &event));
+    }
+
+    fn idle(&mut self, idle: Duration) {
+        self.in_flight = Bytes::ZERO;
+        self.now += idle;
+        let rto = Duration::from_millis(300);
+        self.with_cx(|cc, cx| cc.on_path(cx, &PathEvent::IdleRestart { idle, rto }));
+    }
+
+    fn with_cx(&mut self, call: impl FnOnce(&mut dyn CongestionController, &mut CcContext<'_>)) {
+        let mut cx = CcContext {
+            now: self.now,
+            mss: MSS,
+            rtt: self.rtt,
+            bytes_in_flight: self.in_flight,
+            snd_una: self.sent - self.in_flight.get(),
+            snd_nxt: self.sent,
+            next_departure: self.now,
+            app_limited: false,
+            cwnd_limited: true,
+            state: self.state,
+            rng: &mut self.rng,
+        };
+        call(self.cc.as_mut(), &mut cx);
+    }
+}
+
+fn all_configs() -> Vec<CcConfig> {
+    let examples = CcConfig::CATALOGUE.iter().flat_map(|entry| entry.examples);
+    examples.map(|example| CcConfig::parse(example).expect("a valid example")).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn windows_and_rates_stay_sane_and_repeat(operations in vec(operation(), 1..300)) {
+        let mut tested = std::collections::BTreeSet::new();
+        for config in all_configs() {
+            let (mut model, mut twin) = (Model::new(config), Model::new(config));
+            for operation in &operations {
+                let (cwnd, ssthresh, rate, phase) = model.apply(operation);
+                prop_assert!(cwnd >= MSS, "{config}: cwnd {cwnd:?} after {operation:?}");
+                prop_assert!(cwnd < Bytes(u64::MAX / 2 + 1), "{config}: cwnd {cwnd:?}");
+                prop_assert!(ssthresh.is_none_or(|s| s >= MSS * 2 || config == CcConfig::Bbr));
+                prop_assert!(rate.is_none_or(|rate| rate > Rate::ZERO && rate < Rate::from_mbit(1 << 40)));
+                prop_assert!(!phase.is_empty());
+                prop_assert_eq!((cwnd, ssthresh, rate, phase), twin.apply(operation));
+            }
+            tested.insert(model.cc.name());
+        }
+        prop_assert!(tested.len() >= CcConfig::CATALOGUE.len() && tested.len() >= 9);
+    }
+
+    /// A loss never enlarges a window, and a second one in the same epoch leaves it alone.
+    #[test]
+    fn one_epoch_one_reduction(operations in vec(operation(), 1..100)) {
+        for config in all_configs() {
+            let mut model = Model::new(config);
+            operations.iter().for_each(|operation| { model.apply(operation); });
+            model.apply(&Operation::EpochEnd);
+            let before = model.cc.cwnd();
+            model.congestion(Cause::FastRetransmit, Bytes::ZERO, RecoveryState::Recovery);
+            let after = model.cc.cwnd();
+            prop_assert!(after <= before.max(MSS * 2), "{config}: {before:?} to {after:?}");
+            model.congestion(Cause::FastRetransmit, Bytes::ZERO, RecoveryState::Recovery);
+            prop_assert_eq!(model.cc.cwnd(), after, "{}", config);
+        }
+    }
+
+    /// An unfounded reduction is taken back in full.
+    #[test]
+    fn undo_restores_the_window(operations in vec(operation(), 1..100), timeout in any::<bool>()) {
+        for config in all_configs().into_iter().filter(|config| *config != CcConfig::Bbr) {
+            let mut model = Model::new(config);
+            operations.iter().for_each(|operation| { model.apply(operation); });
+            model.apply(&Operation::EpochEnd);
+            let before = model.cc.cwnd();
+            let operation = if timeout { Operation::Timeout } else { Operation::Lose { packets: 1 } };
+            model.apply(&operation);
+            model.apply(&Operation::Spurious);
+            prop_assert!(model.cc.cwnd() >= before, "{config}: {before:?} to {:?}", model.cc.cwnd());
+        }
+    }
+}
