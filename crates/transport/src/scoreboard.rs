@@ -130,7 +130,11 @@ impl Scoreboard {
         segment.sent_at = now;
         segment.record = record;
         let (len, end) = (u64::from(segment.len), segment.end());
-        match std::mem::replace(&mut segment.fate, Fate::Resent) {
+        let fate = segment.fate;
+        if fate != Fate::Sacked {
+            segment.fate = Fate::Resent;
+        }
+        match fate {
             Fate::Lost => self.resent += len,
             // A probe: the first copy counts as lost, so that one is in flight.
             Fate::InFlight => {
@@ -519,3 +523,6 @@ impl Covered {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+use proptest::prelude::*;
+use weir_units::{Duration, Instant};
+
+use super::*;
+use crate::sampler::SendRecord;
+
+const MSS: u32 = 100;
+
+/// A scoreboard with the sums recomputed from its segments after every step.
+struct Checked {
+    board: Scoreboard,
+    now: Instant,
+}
+
+impl Checked {
+    fn new() -> Self {
+        Self { board: Scoreboard::default(), now: Instant::ZERO }
+    }
+
+    fn send(&mut self, segments: u32) {
+        for _ in 0..segments {
+            self.tick();
+            self.board.push(self.now, MSS, SendRecord::default());
+        }
+        self.check();
+    }
+
+    fn sack(&mut self, range: Range<u64>) -> Covered {
+        let mut covered = Covered::default();
+        let high = self.board.nxt();
+        self.tick();
+        self.board.sack(range, high, &self.time(), &mut covered);
+        self.check();
+        covered
+    }
+
+    fn ack(&mut self, to: u64) -> Covered {
+        let mut covered = Covered::default();
+        let high = self.board.nxt();
+        self.tick();
+        self.board.ack_to(to, high, &self.time(), &mut covered);
+        self.check();
+        covered
+    }
+
+    fn resend_first_lost(&mut self) -> Option<u64> {
+        self.tick();
+        let start = self.board.first_lost()?.start;
+        self.board.resend(self.now, start, SendRecord::default());
+        self.check();
+        Some(start)
+    }
+
+    fn tick(&mut self) {
+        self.now += Duration::from_millis(1);
+    }
+
+    fn time(&self) -> AckTime {
+        AckTime { now: self.now, min_rtt: Duration::ZERO }
+    }
+
+    fn check(&self) {
+        let board = &self.board;
+        let sum = |fates: &[Fate]| -> u64 {
+            board.iter().filter(|s| fates.contains(&s.fate)).map(|s| u64::from(s.len)).sum()
+        };
+        assert_eq!(board.sacked, sum(&[Fate::Sacked]));
+        assert_eq!(board.lost, sum(&[Fate::Lost, Fate::Resent]));
+        assert_eq!(board.resent, sum(&[Fate::Resent]));
+        let in_flight = sum(&[Fate::InFlight, Fate::Resent]).saturating_sub(board.duplicates);
+        assert_eq!(board.in_flight().get(), in_flight);
+        assert_eq!(board.iter().map(|s| u64::from(s.len)).sum::<u64>(), board.outstanding());
+        let mut at = board.una();
+        for segment in board.iter() {
+            assert_eq!(segment.start, at, "segments follow one another");
+            at = segment.end();
+        }
+        let before = |hint: u64, fate: Fate| board.iter().any(|s| s.start < hint && s.fate == fate);
+        assert!(!before(board.lost_hint, Fate::Lost), "the hint skips a lost segment");
+        assert!(!before(board.in_flight_hint, Fate::InFlight), "the hint skips one in flight");
+        for range in board.sacked_ranges.iter() {
+            let mut inside =
+                board.iter().filter(|s| s.start >= range.start && s.end() <= range.end).peekable();
+            assert!(inside.peek().is_some());
+            assert!(inside.all(|s| s.fate == Fate::Sacked));
+        }
+    }
+}
+
+#[test]
+fn an_acknowledgement_may_end_inside_a_segment() {
+    let mut board = Checked::new();
+    board.send(2);
+    let covered = board.ack(130);
+    assert_eq!((covered.cum_acked, covered.delivered, covered.segments), (130, 130, 1));
+    assert_eq!(board.board.first().map(|s| (s.start, s.len)), Some((130, 70)));
+}
+
+#[test]
+fn a_sack_block_counts_whole_segments_once() {
+    let mut board = Checked::new();
+    board.send(5);
+    assert_eq!(board.sack(150..350).delivered, 100, "only 200..300 is whole");
+    assert_eq!(board.sack(100..400).delivered, 200);
+    assert_eq!(board.ack(500).delivered, 200, "what was sacked is not delivered twice");
+}
+
+#[test]
+fn karn_takes_no_time_from_a_segment_sent_twice() {
+    let mut board = Checked::new();
+    board.send(2);
+    board.board.lose_first();
+    board.resend_first_lost();
+    let covered = board.ack(200);
+    assert_eq!(covered.cum_sent, None);
+    assert!(covered.retransmitted_acked);
+}
+
+#[test]
+fn an_answer_that_comes_too_soon_is_not_credible() {
+    let mut board = Checked::new();
+    board.send(1);
+    board.board.lose_first();
+    board.resend_first_lost();
+    let mut covered = Covered::default();
+    let time = AckTime { now: board.now, min_rtt: Duration::from_secs(1) };
+    board.board.ack_to(100, 100, &time, &mut covered);
+    assert!(covered.newest.is_some() && covered.newest_credible.is_none());
+}
+
+#[test]
+fn expiry_goes_by_time_of_transmission_not_by_place() {
+    let mut board = Checked::new();
+    board.send(3);
+    board.board.lose_first();
+    board.resend_first_lost();
+    let resent_at = board.now;
+    // All originals are older than the retransmission of the first.
+    let (lost, spared) = board.board.lose_expired(|sent| sent.sent_at < resent_at);
+    board.check();
+    assert_eq!(lost, 200);
+    assert_eq!(spared.map(|s| s.end), Some(100));
+}
+
+#[test]
+fn duplicates_never_outnumber_what_can_have_arrived() {
+    let mut board = Checked::new();
+    board.send(4);
+    for _ in 0..10 {
+        board.board.duplicate_ack(u64::from(MSS));
+    }
+    assert_eq!(board.board.in_flight().get(), 100, "the missing one is still out");
+    board.board.consume_duplicates(100, 100);
+    assert_eq!(board.board.sacked(), 300);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Send(u32),
+    Sack(u64, u64),
+    Ack(u64),
+    LoseFirst,
+    LoseBelow(u64),
+    LoseOlder(u64),
+    LoseEverything,
+    Resend,
+    Probe,
+    Unmark,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => (1u32..6).prop_map(Op::Send),
+        4 => (0u64..2_000, 1u64..600).prop_map(|(from, len)| Op::Sack(from, len)),
+        3 => (0u64..500).prop_map(Op::Ack),
+        1 => Just(Op::LoseFirst),
+        1 => (0u64..2_000).prop_map(Op::LoseBelow),
+        1 => (0u64..40).prop_map(Op::LoseOlder),
+        1 => Just(Op::LoseEverything),
+        3 => Just(Op::Resend),
+        1 => Just(Op::Probe),
+        1 => Just(Op::Unmark),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn sums_and_hints_hold_under_any_sequence(ops in prop::collection::vec(op(), 1..120)) {
+        let mut checked = Checked::new();
+        let mut delivered = 0;
+        for op in ops {
+            let una = checked.board.una();
+            match op {
+                Op::Send(n) => checked.send(n),
+                Op::Sack(from, len) => delivered += checked.sack(una + from..una + from + len).delivered,
+                Op::Ack(by) => {
+                    let to = (una + by).min(checked.board.nxt());
+                    delivered += checked.ack(to).delivered;
+                }
+                Op::LoseFirst => { checked.board.lose_first(); }
+                Op::LoseBelow(by) => { checked.board.lose_in_flight_below(una + by); }
+                Op::LoseOlder(ms) => {
+                    let limit = checked.now - Duration::from_millis(ms.min(checked.now.as_nanos() / 1_000_000));
+                    checked.board.lose_expired(|sent| sent.sent_at < limit);
+                }
+                Op::LoseEverything => { checked.board.lose_where(|_, _| true); }
+                Op::Resend => { checked.resend_first_lost(); }
+                Op::Probe => {
+                    checked.tick();
+                    if let Some(last) = checked.board.last().map(|s| s.start) {
+                        checked.board.resend(checked.now, last, SendRecord::default());
+                    }
+                }
+                Op::Unmark => checked.board.unmark_losses(),
+            }
+            checked.check();
+        }
+        let end = checked.board.nxt();
+        delivered += checked.ack(end).delivered;
+        prop_assert_eq!(delivered, end, "every byte is delivered exactly once");
+    }
+}
