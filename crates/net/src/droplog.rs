@@ -15,6 +15,8 @@ pub struct DropRecord {
     pub flow: u32,
     /// Whether it travelled towards the flow's receiver.
     pub is_forward: bool,
+    /// Whether it carried application data.
+    pub carries_data: bool,
     /// Its length.
     pub len: Bytes,
 }

@@ -189,6 +189,16 @@ impl<P: Parcel + Clone> Link<P> {
         self.log.missed()
     }
 
+    /// The end of the service in progress, or of the last one.
+    pub fn busy_until(&self) -> Instant {
+        self.busy_until
+    }
+
+    /// Whether parcels come out in the order in which they went in.
+    pub fn keeps_order(&self) -> bool {
+        !self.may_overtake
+    }
+
     /// The bytes that the server could have sent in `from .. to`; `None` if it has no rate.
     pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
         self.server.capacity(from, to)
@@ -336,9 +346,15 @@ impl<P: Parcel + Clone> Link<P> {
     }
 
     fn record_drop(&mut self, time: Instant, parcel: &P, cause: DropCause) {
-        let (flow, is_forward, len) = (parcel.flow(), parcel.is_forward(), parcel.len());
-        self.stats.count_drop(cause, len);
-        self.log.push(DropRecord { time, cause, flow, is_forward, len });
+        self.stats.count_drop(cause, parcel.len());
+        self.log.push(DropRecord {
+            time,
+            cause,
+            flow: parcel.flow(),
+            is_forward: parcel.is_forward(),
+            carries_data: parcel.carries_data(),
+            len: parcel.len(),
+        });
     }
 }
 

@@ -106,6 +106,7 @@ fn what_exceeds_the_mtu_is_dropped() {
         cause: DropCause::Mtu,
         flow: 7,
         is_forward: true,
+        carries_data: true,
         len: Bytes(1501),
     };
     assert_eq!(records, [expected]);
