@@ -4,10 +4,27 @@
 //! result tables. The same description and seed give the same bytes, on every machine.
 
 mod app;
+mod check;
+mod error;
+mod events;
+mod flow;
+mod ledger;
+mod meter;
+mod network;
+mod outcome;
 mod packet;
+mod probe;
 mod queue;
+mod reliable;
+mod run;
 mod spec;
 pub mod topology;
+mod udp;
+mod validate;
+mod world;
 
+pub use error::SimError;
+pub use outcome::Outcome;
 pub use queue::QueueKind;
+pub use run::{RunOptions, run, run_with};
 pub use spec::{FlowSpec, LinkSpec, MeasureSpec, SimSpec, TransportSpec, UdpConfig, Workload};

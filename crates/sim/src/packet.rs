@@ -2,7 +2,7 @@
 
 use weir_net::{Ecn, Parcel};
 use weir_transport::Segment;
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration};
 
 /// A packet, passed by value from queue to queue: a segment or a datagram without its payload.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +15,8 @@ pub(crate) struct Packet {
     pub(crate) corrupted: bool,
     /// Length of the IP packet.
     pub(crate) ip_len: u32,
-    /// When it left its sender.
-    pub(crate) sent_at: Instant,
+    /// Its place in the order in which packets entered the link that it is on.
+    pub(crate) stamp: u32,
     /// Time that it spent waiting in queues so far.
     pub(crate) queued: Duration,
     pub(crate) body: Body,

@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Endpoint(u32),
     /// It is time to take samples.
     Sample,
+    /// The warm-up is over.
+    WarmedUp,
 }
 
 /// Which implementation holds the events; results do not depend on it.
@@ -46,6 +48,7 @@ pub(crate) trait EventQueue: Default {
     fn peek(&self) -> Option<Instant>;
 
     /// The number of entries.
+    #[cfg(test)]
     fn len(&self) -> usize;
 }
 

@@ -1,6 +1,7 @@
 //! What a run consists of, in plain Rust: links, flows over them, and what is measured.
 
 use weir_net::LinkConfig;
+use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 /// A run: everything but the seed.
@@ -50,6 +51,8 @@ pub struct FlowSpec {
 /// What carries a flow's data.
 #[derive(Clone, Debug)]
 pub enum TransportSpec {
+    /// A reliable connection; both ends use the same configuration.
+    Reliable(Box<Config>),
     /// Bare datagrams: no handshake, no acknowledgement, no repair.
     Udp(UdpConfig),
 }

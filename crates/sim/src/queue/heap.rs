@@ -54,6 +54,7 @@ impl EventQueue for HeapQueue {
         times.get(gone).copied()
     }
 
+    #[cfg(test)]
     fn len(&self) -> usize {
         self.heap.len() - usize::from(self.top_is_gone)
     }

@@ -23,7 +23,6 @@ pub(crate) struct WheelQueue {
     slots: Box<[[List; SLOTS]; LEVELS]>,
     nodes: Vec<Node>,
     free: u32,
-    len: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -47,7 +46,6 @@ impl Default for WheelQueue {
             slots: Box::new([[empty; SLOTS]; LEVELS]),
             nodes: Vec::new(),
             free: NONE,
-            len: 0,
         }
     }
 }
@@ -65,7 +63,6 @@ impl EventQueue for WheelQueue {
             self.nodes.push(node);
             self.append(self.nodes.len() as u32 - 1);
         }
-        self.len += 1;
     }
 
     fn pop(&mut self) -> Option<(Instant, Event)> {
@@ -91,8 +88,15 @@ impl EventQueue for WheelQueue {
         Some(Instant::from_nanos(earliest))
     }
 
+    #[cfg(test)]
     fn len(&self) -> usize {
-        self.len
+        let mut free = 0;
+        let mut index = self.free;
+        while let Some(node) = self.nodes.get(index as usize) {
+            free += 1;
+            index = node.next;
+        }
+        self.nodes.len() - free
     }
 }
 
@@ -113,7 +117,6 @@ impl WheelQueue {
         }
         node.next = self.free;
         self.free = index;
-        self.len -= 1;
         self.now = at;
         (Instant::from_nanos(at), event)
     }

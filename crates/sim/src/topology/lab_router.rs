@@ -20,6 +20,7 @@ pub struct LabRouter {
 
 /// What the relay does with a datagram.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one per run")]
 pub enum Relay {
     /// Reads one, sleeps, forwards it, reads the next, whichever side it came from: one server and
     /// one socket buffer for both directions (a link with per-packet service).

@@ -1,0 +1,211 @@
+//! Checkers that are always on, and the hash that stands for everything that happened.
+//!
+//! A checker that fails says what was violated; the run then ends with an error that names the seed
+//! and the time. They share no state with what they check.
+
+use weir_net::{LinkConfig, Service};
+use weir_transport::{Flags, RangeSet, Segment, SeqNum, Snapshot};
+use weir_units::{Bytes, Duration, Instant, Rate};
+
+use crate::packet::Packet;
+
+/// A hash over every delivery, in order: equal for equal runs.
+#[derive(Debug)]
+pub(crate) struct TraceHash(u64);
+
+/// What holds for a link's deliveries as its configuration promises it.
+#[derive(Debug)]
+pub(crate) struct LinkChecks {
+    /// Packets are numbered as they enter.
+    entered: u32,
+    /// The number of the packet that came out last, where order is promised.
+    last_out: Option<u32>,
+    keeps_order: bool,
+    /// The rate, where a packet never arrives sooner after another than it takes to send.
+    pace: Option<Rate>,
+    last_arrival: Option<Instant>,
+}
+
+/// What a receiver stores and reads: every byte once, in order, where it belongs.
+#[derive(Debug, Default)]
+pub(crate) struct StreamCheck {
+    stored: RangeSet,
+    read: u64,
+}
+
+/// What a sender may send: within its peer's window and its own.
+#[derive(Debug, Default)]
+pub(crate) struct WindowCheck {
+    /// The sequence number of the first payload byte.
+    origin: SeqNum,
+    /// How far the peer's window is scaled; `None` until its SYN has arrived.
+    scale: Option<u8>,
+    offers_scaling: bool,
+    acked: u64,
+    /// The stream offset up to which the peer has ever permitted to send.
+    edge: u64,
+}
+
+impl TraceHash {
+    /// Takes in one delivery.
+    #[inline]
+    pub(crate) fn add(&mut self, now: Instant, link: u32, flow: u32, seq: u64) {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let place = u64::from(link) << 32 | u64::from(flow);
+        for word in [now.as_nanos(), place, seq] {
+            self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(ODD);
+        }
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
+impl Default for TraceHash {
+    fn default() -> Self {
+        Self(0x7765_6972)
+    }
+}
+
+impl LinkChecks {
+    pub(crate) fn new(config: &LinkConfig, keeps_order: bool) -> Self {
+        let steady = config.delay.is_constant() && config.impairments.jitter.is_none();
+        let pace = match &config.service {
+            Service::Rate(rate) if rate.is_constant() => Some(rate.initial),
+            _ => None,
+        };
+        Self {
+            entered: 0,
+            last_out: None,
+            keeps_order,
+            pace: pace.filter(|_| steady && keeps_order),
+            last_arrival: None,
+        }
+    }
+
+    /// Numbers a packet that enters.
+    #[inline]
+    pub(crate) fn stamp(&mut self, packet: &mut Packet) {
+        packet.stamp = self.entered;
+        self.entered = self.entered.wrapping_add(1);
+    }
+
+    /// Checks a packet that comes out.
+    #[inline]
+    pub(crate) fn on_delivery(&mut self, now: Instant, packet: &Packet) -> Result<(), String> {
+        if self.keeps_order {
+            // A duplicate carries its original's number.
+            let ahead = self.last_out.map_or(0, |last| packet.stamp.wrapping_sub(last) as i32);
+            if ahead < 0 {
+                return Err(format!("a link that keeps order let {packet:?} be overtaken"));
+            }
+            self.last_out = Some(packet.stamp);
+        }
+        if let Some(rate) = self.pace {
+            let gap = self.last_arrival.map_or(Duration::MAX, |last| now.saturating_since(last));
+            if !fits(gap, rate, packet.ip_len) {
+                return Err(format!(
+                    "{gap} after the last packet a link of {rate} sent {packet:?}"
+                ));
+            }
+            self.last_arrival = Some(now);
+        }
+        Ok(())
+    }
+}
+
+/// Whether `len` bytes can be sent at `rate` in `gap`, which may have been rounded down.
+#[inline]
+fn fits(gap: Duration, rate: Rate, len: u32) -> bool {
+    const NANO_BITS_PER_BYTE: u64 = 8_000_000_000;
+    let possible = (gap.as_nanos().saturating_add(1)).saturating_mul(rate.as_bits_per_sec());
+    possible >= u64::from(len) * NANO_BITS_PER_BYTE
+}
+
+impl StreamCheck {
+    /// A segment's payload, which its sender took from `sent_from` on, is stored: `len` bytes after
+    /// the first `skip`, at `offset`.
+    pub(crate) fn on_stored(
+        &mut self,
+        packet: &Packet,
+        offset: u64,
+        skip: u32,
+        len: u32,
+    ) -> Result<(), String> {
+        if packet.seq() + u64::from(skip) != offset || skip + len > packet.payload() {
+            return Err(format!("{packet:?}: {len} bytes after {skip} stored at {offset}"));
+        }
+        self.stored.insert(offset..offset + u64::from(len), usize::MAX);
+        Ok(())
+    }
+
+    /// The application takes `bytes`.
+    pub(crate) fn on_read(&mut self, bytes: u64) -> Result<(), String> {
+        let end = self.read + bytes;
+        let there = self.stored.range_at(self.read).map_or(self.read, |range| range.end);
+        if there < end {
+            return Err(format!("{bytes} bytes read from {}, stored up to {there}", self.read));
+        }
+        self.read = end;
+        self.stored.remove_below(end);
+        Ok(())
+    }
+}
+
+impl WindowCheck {
+    /// A segment leaves.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, segment: &Segment, offset: u64) -> Result<(), String> {
+        if segment.flags.contains(Flags::SYN) {
+            self.origin = segment.seq + 1;
+            self.offers_scaling = segment.options.window_scale.is_some();
+        }
+        let end = offset + u64::from(segment.payload_len);
+        if segment.payload_len > 0 && end > self.edge {
+            return Err(format!("sent up to {end}, the receiver permits up to {}", self.edge));
+        }
+        Ok(())
+    }
+
+    /// A segment arrives whole.
+    #[inline]
+    pub(crate) fn on_received(&mut self, segment: &Segment) {
+        let syn = segment.flags.contains(Flags::SYN);
+        if syn {
+            self.scale = Some(segment.options.window_scale.unwrap_or(0));
+        }
+        let Some(scale) = self.scale.filter(|_| segment.flags.contains(Flags::ACK)) else {
+            // RFC 9293 §3.10.7.2: what a bare SYN offers counts from the first byte on.
+            self.edge = self.edge.max(u64::from(segment.window));
+            return;
+        };
+        // RFC 7323 §2.2: the window of a SYN is never scaled.
+        let scale = if syn || !self.offers_scaling { 0 } else { scale };
+        let next = self.origin + self.acked as u32;
+        let progress = segment.ack.since(next);
+        if progress >= 0 {
+            self.acked += progress as u64;
+        }
+        if progress >= -1 {
+            self.edge = self.edge.max(self.acked + (u64::from(segment.window) << scale));
+        }
+    }
+}
+
+/// After a sender sent `sent` bytes: more may be in flight than the window in force only where that
+/// was so before it sent, and by one probe.
+pub(crate) fn check_in_flight(
+    after: &Snapshot,
+    before: &Snapshot,
+    sent: u64,
+    mss: u32,
+) -> Result<(), String> {
+    let window = after.cwnd.max(before.cwnd);
+    let unasked = after.bytes_in_flight.saturating_sub(Bytes(sent));
+    let allowed = window.max(unasked) + Bytes(u64::from(mss));
+    if after.bytes_in_flight > allowed {
+        return Err(format!("sent {sent} bytes beyond the window: {before:?}, then {after:?}"));
+    }
+    Ok(())
+}

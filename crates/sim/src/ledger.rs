@@ -1,0 +1,174 @@
+//! A flow's books: opened when its measured interval begins, closed when it ends.
+
+use weir_trace::{FlowRow, Histogram};
+use weir_transport::Stats;
+use weir_units::{Duration, Instant};
+
+use crate::meter::WindowMeter;
+use crate::spec::{FlowSpec, TransportSpec, Workload};
+
+/// What is written down about one flow.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    /// When the flow began, jitter included.
+    pub(crate) start: Instant,
+    /// Bytes handed to the receiving application.
+    pub(crate) delivered: u64,
+    /// IP bytes of the data packets sent.
+    pub(crate) sent_ip_bytes: u64,
+    pub(crate) rtt: Histogram,
+    pub(crate) queue_delay: Histogram,
+    pub(crate) cwnd: WindowMeter,
+    opened: Option<(Instant, Totals)>,
+    closed: Option<(Instant, Totals, Ending)>,
+}
+
+/// Counters at one instant.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    /// The sender's.
+    pub(crate) stats: Stats,
+    /// Data packets that the network dropped.
+    pub(crate) dropped: u64,
+    pub(crate) delivered: u64,
+    pub(crate) sent_ip_bytes: u64,
+}
+
+/// How a flow ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It delivered all that it had.
+    Completed,
+    /// It was told to stop.
+    Stopped,
+    /// The run was over first.
+    OutOfTime,
+    /// It failed, and why.
+    Failed(String),
+}
+
+impl Ledger {
+    pub(crate) fn new(start: Instant) -> Self {
+        Self { start, ..Self::default() }
+    }
+
+    /// The measured interval begins: what came before is left out.
+    pub(crate) fn open(&mut self, now: Instant, totals: Totals) {
+        if self.is_closed() {
+            return;
+        }
+        self.opened = Some((now, totals));
+        self.rtt = Histogram::new();
+        self.queue_delay = Histogram::new();
+        self.cwnd.restart(now);
+    }
+
+    /// The flow has ended; the first ending counts.
+    pub(crate) fn close(&mut self, now: Instant, totals: Totals, ending: Ending) {
+        if !self.is_closed() {
+            self.cwnd.book(now);
+            self.closed = Some((now, totals, ending));
+        }
+    }
+
+    /// A data packet arrived whole, after waiting in queues for so long.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, queued: Duration) {
+        if !self.is_closed() {
+            self.queue_delay.record(queued);
+        }
+    }
+
+    /// The sender measured a round trip.
+    #[inline]
+    pub(crate) fn on_rtt(&mut self, rtt: Duration) {
+        if !self.is_closed() {
+            self.rtt.record(rtt);
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// The row of table `flows`; `capacity_mbps` gives the capacity that its share refers to.
+    pub(crate) fn row(
+        &self,
+        flow: u32,
+        spec: &FlowSpec,
+        capacity_mbps: impl Fn(Instant, Instant) -> Option<f64>,
+    ) -> FlowRow {
+        let mut row = FlowRow {
+            flow,
+            name: spec.name.clone(),
+            stack: stack_name(spec),
+            start_s: self.start.as_secs_f64(),
+            ..FlowRow::default()
+        };
+        let Some((to, last, ending)) = &self.closed else { return row };
+        self.fill_ending(&mut row, spec, *to, ending);
+        let Some((from, first)) = &self.opened else { return row };
+        fill_counts(&mut row, first, last);
+        let seconds = to.saturating_since(*from).as_secs_f64();
+        if seconds > 0.0 {
+            row.goodput_mbps = row.delivered_bytes as f64 * 8e-6 / seconds;
+            let sent = last.sent_ip_bytes - first.sent_ip_bytes;
+            row.throughput_mbps = sent as f64 * 8e-6 / seconds;
+            row.share = capacity_mbps(*from, *to).map(|capacity| row.goodput_mbps / capacity);
+        }
+        row.set_rtt(&self.rtt.spread());
+        row.set_queue_delay(&self.queue_delay.spread());
+        if matches!(spec.transport, TransportSpec::Reliable(_)) {
+            row.cwnd_bytes_mean = self.cwnd.mean();
+            row.cwnd_bytes_max = Some(self.cwnd.max().get());
+        }
+        row
+    }
+
+    fn fill_ending(&self, row: &mut FlowRow, spec: &FlowSpec, end: Instant, ending: &Ending) {
+        let sized = matches!(spec.workload, Workload::File { .. });
+        row.end_s = (*ending != Ending::OutOfTime || !sized).then(|| end.as_secs_f64());
+        row.completed = match ending {
+            Ending::Completed => true,
+            Ending::Stopped | Ending::OutOfTime => !sized,
+            Ending::Failed(_) => false,
+        };
+        if sized && *ending == Ending::Completed {
+            row.fct_s = Some(end.saturating_since(self.start).as_secs_f64());
+        }
+        if let Ending::Failed(why) = ending {
+            row.failure = Some(why.clone());
+        }
+    }
+}
+
+fn fill_counts(row: &mut FlowRow, first: &Totals, last: &Totals) {
+    let (a, b) = (&first.stats, &last.stats);
+    row.delivered_bytes = last.delivered - first.delivered;
+    row.sent_segments = b.data_segments_sent - a.data_segments_sent;
+    row.sent_bytes = b.data_bytes_sent - a.data_bytes_sent;
+    row.retransmits = b.retransmits - a.retransmits;
+    row.retransmits_fast = b.retransmits_fast - a.retransmits_fast;
+    row.retransmits_rto = b.retransmits_rto - a.retransmits_rto;
+    row.retransmits_tlp = b.retransmits_tlp - a.retransmits_tlp;
+    row.retransmits_spurious = b.retransmits_spurious - a.retransmits_spurious;
+    row.timeouts = b.timeouts - a.timeouts;
+    row.retransmit_ratio = ratio(row.retransmits, row.sent_segments);
+    row.loss_ratio = ratio(last.dropped - first.dropped, row.sent_segments);
+    let seconds = |earlier: Duration, later: Duration| (later - earlier).as_secs_f64();
+    row.time_cwnd_limited_s = seconds(a.cwnd_limited, b.cwnd_limited);
+    row.time_rwnd_limited_s = seconds(a.rwnd_limited, b.rwnd_limited);
+    row.time_app_limited_s = seconds(a.app_limited, b.app_limited);
+    row.time_rto_s = seconds(a.rto_wait, b.rto_wait);
+}
+
+fn stack_name(spec: &FlowSpec) -> String {
+    match &spec.transport {
+        TransportSpec::Reliable(config) => config.stack.to_string(),
+        TransportSpec::Udp(_) => "udp".to_owned(),
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

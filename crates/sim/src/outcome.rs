@@ -1,0 +1,22 @@
+//! What a run leaves behind.
+
+use weir_trace::{EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow};
+
+/// The rows of the result tables.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// One row per flow, in the order of the description.
+    pub flows: Vec<FlowRow>,
+    /// One row per link, in the order of the description.
+    pub links: Vec<LinkRow>,
+    /// Flows sampled over time.
+    pub samples: Vec<SampleRow>,
+    /// Monitored links sampled over time.
+    pub queues: Vec<QueueRow>,
+    /// Answered requests, by flow.
+    pub requests: Vec<RequestRow>,
+    /// Single happenings.
+    pub events: Vec<EventRow>,
+    /// The run as a whole.
+    pub summary: SummaryRow,
+}

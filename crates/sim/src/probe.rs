@@ -1,0 +1,121 @@
+//! Measures a link: between samples, and from the end of the warm-up to the end of the run.
+
+use weir_net::{Service, Stats};
+use weir_trace::{LinkRow, QueueRow};
+use weir_units::{Bytes, Duration, Instant};
+
+use crate::network::SimLink;
+use crate::spec::LinkSpec;
+
+/// The state of a link's counters at earlier times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinkProbe {
+    opened: Reading,
+    sampled: Reading,
+    checked: Reading,
+}
+
+/// What a link had done by some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    at: Instant,
+    stats: Stats,
+    /// Bytes that have left the server, the sent part of the packet at hand included.
+    sent: Bytes,
+}
+
+impl LinkProbe {
+    /// The warm-up is over.
+    pub(crate) fn open(&mut self, now: Instant, link: &mut SimLink) {
+        self.opened = Reading::take(now, link);
+        link.link.restart_peaks(now);
+        link.meter.restart();
+    }
+
+    /// Checks the link's books, and that it sent no more than it could since the last check.
+    pub(crate) fn check(&mut self, now: Instant, link: &mut SimLink) -> Result<(), String> {
+        // Both ends of the window may have been rounded.
+        const ROUNDING: u64 = 2;
+        link.link.check().map_err(|violation| violation.to_string())?;
+        let before = std::mem::replace(&mut self.checked, Reading::take(now, link));
+        let sent = self.checked.sent.saturating_sub(before.sent);
+        match link.link.capacity(before.at, now) {
+            Some(capacity) if sent > capacity + Bytes(ROUNDING) => {
+                Err(format!("sent {sent} since {}, but could send {capacity}", before.at))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A row of table `queues`.
+    pub(crate) fn sample(&mut self, index: u32, now: Instant, link: &mut SimLink) -> QueueRow {
+        let before = std::mem::replace(&mut self.sampled, Reading::take(now, link));
+        let backlog = link.link.backlog(now);
+        let stats = &self.sampled.stats;
+        QueueRow {
+            link: index,
+            t_s: now.as_secs_f64(),
+            packets: backlog.packets,
+            bytes: backlog.bytes.get(),
+            queue_delay_ms: link.meter.last_sojourn.as_millis_f64(),
+            drops: stats.dropped_queue.packets + stats.dropped_aqm.packets,
+            marks: 0,
+            utilisation: self.sampled.utilisation(&before, link),
+        }
+    }
+
+    /// The row of table `links`.
+    pub(crate) fn row(
+        &self,
+        index: u32,
+        spec: &LinkSpec,
+        now: Instant,
+        link: &mut SimLink,
+    ) -> LinkRow {
+        let last = Reading::take(now, link);
+        let span = now.saturating_since(self.opened.at);
+        let stats = last.stats.since(&self.opened.stats);
+        let capacity = link.link.capacity(self.opened.at, now).filter(|_| !span.is_zero());
+        let mut row = LinkRow {
+            link: index,
+            name: spec.name.clone(),
+            capacity_mbps: capacity.map(|bytes| bytes.get() as f64 * 8e-6 / span.as_secs_f64()),
+            utilisation: last.utilisation(&self.opened, link).or_else(|| busy(spec, &stats, span)),
+            offered_packets: stats.offered.packets,
+            delivered_packets: stats.delivered.packets,
+            delivered_bytes: stats.delivered.bytes,
+            dropped_queue: stats.dropped_queue.packets,
+            dropped_loss: stats.dropped_loss.packets + stats.dropped_mtu.packets,
+            dropped_aqm: stats.dropped_aqm.packets,
+            corrupted: stats.corrupted,
+            duplicated: stats.duplicated.packets,
+            reordered: stats.reordered,
+            queue_packets_mean: if span.is_zero() { 0.0 } else { stats.mean_packets(span) },
+            queue_packets_max: stats.max_packets,
+            ..LinkRow::default()
+        };
+        row.set_queue_delay(&link.meter.sojourns.spread());
+        row
+    }
+}
+
+/// A server without a rate is used for as long as it is busy.
+fn busy(spec: &LinkSpec, stats: &Stats, span: Duration) -> Option<f64> {
+    let per_packet = matches!(spec.config.service, Service::PerPacket { .. });
+    (per_packet && !span.is_zero()).then(|| stats.busy.as_secs_f64() / span.as_secs_f64())
+}
+
+impl Reading {
+    fn take(now: Instant, link: &mut SimLink) -> Self {
+        let stats = link.link.stats(now);
+        let ahead = link.link.capacity(now, link.link.busy_until()).unwrap_or_default();
+        Self { at: now, stats, sent: Bytes(stats.served.bytes).saturating_sub(ahead) }
+    }
+
+    /// Bytes sent since `before` over what the link could have sent.
+    fn utilisation(&self, before: &Self, link: &SimLink) -> Option<f64> {
+        let capacity = link.link.capacity(before.at, self.at)?;
+        let sent = self.sent.saturating_sub(before.sent);
+        (capacity > Bytes::ZERO).then(|| sent.get() as f64 / capacity.get() as f64)
+    }
+}

@@ -1,0 +1,372 @@
+//! A flow over a reliable connection.
+
+use weir_cc::RecoveryState;
+use weir_net::Ecn;
+use weir_trace::{RequestRow, SampleRow};
+use weir_transport::{Config, Connection, Event, Snapshot, Transmit};
+use weir_units::{Duration, Instant, Rng};
+
+use crate::app::{Client, Server};
+use crate::check::{StreamCheck, WindowCheck, check_in_flight};
+use crate::flow::{Side, wake_up};
+use crate::ledger::{Ending, Ledger, Totals};
+use crate::network::Network;
+use crate::packet::{Body, IP_HEADER, Packet};
+use crate::queue::EventQueue;
+use crate::spec::{FlowSpec, Workload};
+
+/// A flow over a reliable connection.
+pub(crate) struct ReliableFlow {
+    index: u32,
+    config: Config,
+    workload: Workload,
+    stop: Option<Instant>,
+    client: Client,
+    server: Server,
+    /// Made when the flow starts.
+    ends: Option<[End; 2]>,
+    rngs: Option<[Rng; 2]>,
+    /// When each end's pending wake-up is due.
+    armed: [Option<Instant>; 2],
+    /// Whether nothing more will happen to it.
+    over: bool,
+    /// The warm-up is over: whatever begins now is measured from its beginning.
+    warm: bool,
+    /// When the previous sample was taken, and what had been delivered then.
+    sampled: (Instant, u64),
+    pub(crate) ledger: Ledger,
+    pub(crate) requests: Vec<RequestRow>,
+}
+
+/// One end of the connection.
+struct End {
+    conn: Connection,
+    window: WindowCheck,
+    stream: StreamCheck,
+    last: Snapshot,
+}
+
+/// A flow keeps so many of its requests; more would grow without bound in a long run.
+const MAX_REQUESTS: usize = 1 << 18;
+
+impl ReliableFlow {
+    pub(crate) fn new(
+        index: u32,
+        spec: &FlowSpec,
+        config: &Config,
+        start: Instant,
+        rngs: [Rng; 2],
+    ) -> Self {
+        Self {
+            index,
+            config: config.clone(),
+            workload: spec.workload,
+            stop: spec.stop,
+            client: Client::new(spec.workload, start),
+            server: Server::new(spec.workload),
+            ends: None,
+            rngs: Some(rngs),
+            armed: [Some(start), None],
+            over: false,
+            warm: false,
+            sampled: (start, 0),
+            ledger: Ledger::new(start),
+            requests: Vec::new(),
+        }
+    }
+
+    pub(crate) fn on_packet<Q: EventQueue>(&mut self, packet: &Packet, net: &mut Network<Q>) {
+        let side = Side::at_end_of(packet.direction);
+        let (Some(ends), Body::Segment { segment, .. }) = (&mut self.ends, packet.body) else {
+            return net.violate(format!("flow {} cannot receive {packet:?}", self.index));
+        };
+        // What the network damaged fails the checksum.
+        if packet.corrupted {
+            return;
+        }
+        let end = &mut ends[side as usize];
+        end.window.on_received(&segment);
+        let stored = end.conn.handle_segment(net.now, &segment, packet.ecn == Ecn::Ce);
+        if let Some(at) = stored
+            && let Err(what) = end.stream.on_stored(packet, at.offset, at.skip, at.len)
+        {
+            net.violate(what);
+        }
+        if side == Side::Receiver && segment.payload_len > 0 {
+            net.data_packets += 1;
+            self.ledger.on_arrival(packet.queued);
+        }
+        self.pump(side, net);
+    }
+
+    pub(crate) fn on_wake<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+        let now = net.now;
+        if self.armed[side as usize] != Some(now) {
+            return;
+        }
+        self.armed[side as usize] = None;
+        if self.ends.is_none() {
+            self.begin(net);
+        }
+        if side == Side::Sender && self.stop.is_some_and(|stop| stop <= now) {
+            self.halt(net);
+        }
+        let Some(ends) = &mut self.ends else { return };
+        let conn = &mut ends[side as usize].conn;
+        let timeouts = conn.stats().timeouts;
+        if conn.next_timeout(now).is_some_and(|at| at <= now) {
+            conn.handle_timeout(now);
+        }
+        if conn.stats().timeouts > timeouts {
+            net.log.flow(now, self.index, "timeout", "");
+        }
+        if side == Side::Sender && !self.over {
+            let demand = self.client.on_time(now);
+            if demand.write > 0 {
+                conn.write(now, demand.write);
+            }
+            if demand.close {
+                conn.close(now);
+            }
+        }
+        self.pump(side, net);
+    }
+
+    pub(crate) fn open_books<Q: EventQueue>(&mut self, net: &Network<Q>) {
+        self.warm = true;
+        if self.ends.is_some() {
+            let totals = self.totals(net);
+            self.ledger.open(net.now, totals);
+        }
+    }
+
+    pub(crate) fn close_books<Q: EventQueue>(&mut self, net: &Network<Q>, ending: Ending) {
+        if !self.ledger.is_closed() {
+            let totals = self.totals(net);
+            self.ledger.close(net.now, totals, ending);
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
+        let ends = self.ends.as_ref().filter(|_| !self.ledger.is_closed())?;
+        let sender = &ends[Side::Sender as usize].conn;
+        let snapshot = sender.snapshot();
+        let (since, before) = std::mem::replace(&mut self.sampled, (now, self.ledger.delivered));
+        let millis = |duration: Option<Duration>| duration.map(Duration::as_millis_f64);
+        let seconds = now.saturating_since(since).as_secs_f64();
+        Some(SampleRow {
+            flow: self.index,
+            t_s: now.as_secs_f64(),
+            cwnd_bytes: snapshot.cwnd.get(),
+            ssthresh_bytes: snapshot.ssthresh.map(|bytes| bytes.get()),
+            bytes_in_flight: snapshot.bytes_in_flight.get(),
+            srtt_ms: millis(snapshot.srtt),
+            rtt_ms: millis(snapshot.latest_rtt),
+            rto_ms: snapshot.rto.as_millis_f64(),
+            pacing_mbps: snapshot.pacing_rate.map(|rate| rate.as_mbit_f64()),
+            goodput_mbps: (self.ledger.delivered - before) as f64 * 8e-6 / seconds,
+            retransmits: sender.stats().retransmits,
+            state: state_name(snapshot.state),
+            phase: snapshot.phase,
+        })
+    }
+
+    fn begin<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+        let Some([ours, theirs]) = self.rngs.take() else { return };
+        let now = net.now;
+        let end = |conn: Connection| {
+            let last = conn.snapshot();
+            End { conn, window: WindowCheck::default(), stream: StreamCheck::default(), last }
+        };
+        let sender = Connection::connect(&self.config, now, ours);
+        let receiver = Connection::listen(&self.config, theirs);
+        self.ends = Some([end(sender), end(receiver)]);
+        self.sampled = (now, 0);
+        net.log.flow(now, self.index, "start", "");
+        if self.warm {
+            self.open_books(net);
+        }
+    }
+
+    /// The flow is told to stop: it is broken off.
+    fn halt<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+        self.stop = None;
+        self.close_books(net, Ending::Stopped);
+        if let Some(ends) = &mut self.ends {
+            ends[Side::Sender as usize].conn.abort(net.now);
+        }
+        net.log.flow(net.now, self.index, "stopped", "");
+        self.over = true;
+    }
+
+    /// After anything happened to one end: reads, answers, sends, and sets its wake-up.
+    fn pump<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+        self.read(side, net);
+        self.take_events(side, net);
+        self.transmit(side, net);
+        self.arm(side, net);
+    }
+
+    fn read<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+        let Some(ends) = &mut self.ends else { return };
+        let End { conn, stream, .. } = &mut ends[side as usize];
+        let bytes = conn.readable();
+        if bytes == 0 {
+            return;
+        }
+        let now = net.now;
+        let bytes = conn.read(now, bytes);
+        if let Err(what) = stream.on_read(bytes) {
+            net.violate(format!("flow {}: {what}", self.index));
+        }
+        match side {
+            Side::Sender => {
+                if let Some(latency) = self.client.on_read(now, bytes) {
+                    self.note_request(latency);
+                }
+            }
+            Side::Receiver => {
+                self.ledger.delivered += bytes;
+                let answer = self.server.on_read(bytes);
+                if answer > 0 {
+                    conn.write(now, answer);
+                }
+                let all = matches!(self.workload, Workload::File { size }
+                    if size.get() == self.ledger.delivered);
+                if all && !self.ledger.is_closed() {
+                    self.close_books(net, Ending::Completed);
+                    net.log.flow(now, self.index, "completed", "");
+                }
+            }
+        }
+    }
+
+    fn take_events<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+        let Some(ends) = &mut self.ends else { return };
+        let conn = &mut ends[side as usize].conn;
+        let mut failure = None;
+        while let Some(event) = conn.poll_event() {
+            match event {
+                Event::Finished if side == Side::Receiver => conn.close(net.now),
+                Event::Connected if side == Side::Sender => {
+                    net.log.flow(net.now, self.index, "connected", "");
+                }
+                Event::Failed(error) => failure = Some(error.to_string()),
+                _ => {}
+            }
+        }
+        let finished = side == Side::Receiver && conn.is_finished() && self.ledger.is_closed();
+        if let Some(why) = failure.filter(|_| !self.over) {
+            net.log.flow(net.now, self.index, "failed", &why);
+            self.close_books(net, Ending::Failed(why));
+            self.over = true;
+        }
+        self.over |= finished;
+    }
+
+    fn transmit<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+        let Some(ends) = &mut self.ends else { return };
+        let End { conn, window, last, .. } = &mut ends[side as usize];
+        let now = net.now;
+        let mut sent = 0;
+        while let Some(transmit) = conn.poll_transmit(now) {
+            if let Err(what) = window.on_sent(&transmit.segment, transmit.offset) {
+                net.violate(format!("flow {}: {what}", self.index));
+            }
+            sent += u64::from(transmit.segment.payload_len);
+            let packet = packet(self.index, side, &transmit);
+            if side == Side::Sender && transmit.segment.payload_len > 0 {
+                self.ledger.sent_ip_bytes += u64::from(packet.ip_len);
+            }
+            net.send(packet);
+        }
+        let snapshot = conn.snapshot();
+        let before = std::mem::replace(last, snapshot);
+        if let Err(what) = check_in_flight(&snapshot, &before, sent, self.config.mss) {
+            net.violate(format!("flow {}: {what}", self.index));
+        }
+        if side == Side::Receiver {
+            return;
+        }
+        if let Some(rtt) = conn.poll_rtt_sample() {
+            self.ledger.on_rtt(rtt);
+        }
+        self.ledger.cwnd.set(now, snapshot.cwnd);
+        if snapshot.state != before.state {
+            net.log.flow(now, self.index, state_name(snapshot.state), "");
+        }
+    }
+
+    /// Each end has one wake-up pending at most, and it may be early: deadlines mostly move away.
+    fn arm<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+        let Some(ends) = &self.ends else { return };
+        let mut deadline = ends[side as usize].conn.next_timeout(net.now);
+        if side == Side::Sender && !self.over {
+            let others = [self.client.next_time(), self.stop];
+            deadline = others.into_iter().chain([deadline]).flatten().min();
+        }
+        let armed = &mut self.armed[side as usize];
+        if let Some(at) = deadline.filter(|at| armed.is_none_or(|armed| *at < armed)) {
+            let at = at.max(net.now);
+            *armed = Some(at);
+            net.schedule(at, wake_up(self.index, side));
+        }
+    }
+
+    fn note_request(&mut self, latency: Duration) {
+        let (asked_at, made) = self.client.request();
+        if self.warm && !self.ledger.is_closed() && self.requests.len() < MAX_REQUESTS {
+            self.requests.push(RequestRow {
+                flow: self.index,
+                request: made - 1,
+                t_s: asked_at.as_secs_f64(),
+                latency_ms: latency.as_millis_f64(),
+            });
+        }
+    }
+
+    fn totals<Q: EventQueue>(&mut self, net: &Network<Q>) -> Totals {
+        let mut totals = Totals {
+            dropped: net.dropped_data(self.index),
+            delivered: self.ledger.delivered,
+            sent_ip_bytes: self.ledger.sent_ip_bytes,
+            ..Totals::default()
+        };
+        if let Some(ends) = &mut self.ends {
+            let sender = &mut ends[Side::Sender as usize].conn;
+            sender.book_time(net.now);
+            totals.stats = *sender.stats();
+        }
+        totals
+    }
+}
+
+fn packet(flow: u32, side: Side, transmit: &Transmit) -> Packet {
+    let segment = transmit.segment;
+    Packet {
+        flow,
+        direction: side.direction(),
+        hop: 0,
+        ecn: if transmit.ect { Ecn::Ect0 } else { Ecn::NotEct },
+        corrupted: false,
+        ip_len: IP_HEADER + segment.header_len() as u32 + segment.payload_len,
+        stamp: 0,
+        queued: Duration::ZERO,
+        body: Body::Segment { segment, offset: transmit.offset },
+    }
+}
+
+/// The name of an epoch's state in the tables.
+fn state_name(state: RecoveryState) -> &'static str {
+    match state {
+        RecoveryState::Open => "open",
+        RecoveryState::Disorder => "disorder",
+        RecoveryState::Cwr => "cwr",
+        RecoveryState::Recovery => "recovery",
+        RecoveryState::Loss => "loss",
+    }
+}

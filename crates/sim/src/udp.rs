@@ -1,0 +1,237 @@
+//! A flow of bare datagrams.
+
+use weir_net::Ecn;
+use weir_trace::SampleRow;
+use weir_transport::RangeSet;
+use weir_units::{Bytes, Duration, Instant};
+
+use crate::app::nth_tick;
+use crate::flow::{Side, wake_up};
+use crate::ledger::{Ending, Ledger, Totals};
+use crate::network::Network;
+use crate::packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
+use crate::queue::EventQueue;
+use crate::spec::{FlowSpec, UdpConfig, Workload};
+
+/// A flow of bare datagrams.
+pub(crate) struct UdpFlow {
+    index: u32,
+    workload: Workload,
+    /// Payload of a datagram, but for the last of a file.
+    payload: u32,
+    stop: Option<Instant>,
+    /// When the pending wake-up is due.
+    armed: Option<Instant>,
+    /// Datagrams and payload bytes sent.
+    sent: u64,
+    sent_bytes: u64,
+    /// How long the first link took for the newest datagram.
+    service: Duration,
+    seen: Seen,
+    over: bool,
+    warm: bool,
+    sampled: (Instant, u64),
+    pub(crate) ledger: Ledger,
+}
+
+/// Which datagrams have arrived, as far back as duplicates are plausible.
+#[derive(Debug, Default)]
+struct Seen {
+    numbers: RangeSet,
+    floor: u64,
+}
+
+impl UdpFlow {
+    pub(crate) fn new(index: u32, spec: &FlowSpec, config: UdpConfig, start: Instant) -> Self {
+        let payload = match spec.workload {
+            Workload::Rate { size, .. } => size.get() as u32,
+            _ => config.payload,
+        };
+        Self {
+            index,
+            workload: spec.workload,
+            payload,
+            stop: spec.stop,
+            armed: Some(start),
+            sent: 0,
+            sent_bytes: 0,
+            service: Duration::from_micros(1),
+            seen: Seen::default(),
+            over: false,
+            warm: false,
+            sampled: (start, 0),
+            ledger: Ledger::new(start),
+        }
+    }
+
+    pub(crate) fn on_packet<Q: EventQueue>(&mut self, packet: &Packet, net: &mut Network<Q>) {
+        let Body::Datagram { number, payload } = packet.body else {
+            return net.violate(format!("flow {} cannot receive {packet:?}", self.index));
+        };
+        if packet.corrupted || !self.seen.is_new(number) {
+            return;
+        }
+        net.data_packets += 1;
+        self.ledger.on_arrival(packet.queued);
+        self.ledger.delivered += u64::from(payload);
+        if self.ledger.delivered > self.sent_bytes {
+            net.violate(format!("flow {}: more bytes arrived than were sent", self.index));
+        }
+        let all = matches!(self.workload, Workload::File { size }
+            if size.get() == self.ledger.delivered);
+        if all {
+            self.close_books(net, Ending::Completed);
+            net.log.flow(net.now, self.index, "completed", "");
+        }
+    }
+
+    pub(crate) fn on_wake<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+        if self.armed != Some(net.now) {
+            return;
+        }
+        if self.sent == 0 {
+            net.log.flow(net.now, self.index, "start", "");
+            if self.warm {
+                self.open_books(net);
+            }
+        }
+        if self.stop.is_some_and(|stop| stop <= net.now) {
+            net.log.flow(net.now, self.index, "stopped", "");
+            self.close_books(net, Ending::Stopped);
+            self.over = true;
+            return;
+        }
+        let next = match self.workload {
+            Workload::Rate { rate, size } => {
+                self.send(self.payload, net);
+                Some(self.ledger.start + nth_tick(rate, size, self.sent))
+            }
+            Workload::File { size } => self.fill_link(Some(size), net),
+            Workload::Bulk | Workload::Request { .. } => self.fill_link(None, net),
+        };
+        self.over = next.is_none();
+        let wake = [next, self.stop].into_iter().flatten().min();
+        self.armed = wake.filter(|_| !self.over);
+        if let Some(at) = self.armed {
+            net.schedule(at, wake_up(self.index, Side::Sender));
+        }
+    }
+
+    pub(crate) fn open_books<Q: EventQueue>(&mut self, net: &Network<Q>) {
+        self.warm = true;
+        if net.now >= self.ledger.start {
+            let totals = self.totals(net);
+            self.ledger.open(net.now, totals);
+        }
+    }
+
+    pub(crate) fn close_books<Q: EventQueue>(&mut self, net: &Network<Q>, ending: Ending) {
+        let totals = self.totals(net);
+        self.ledger.close(net.now, totals, ending);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
+        if now <= self.ledger.start || self.ledger.is_closed() {
+            return None;
+        }
+        let (since, before) = std::mem::replace(&mut self.sampled, (now, self.ledger.delivered));
+        let seconds = now.saturating_since(since).as_secs_f64();
+        Some(SampleRow {
+            flow: self.index,
+            t_s: now.as_secs_f64(),
+            goodput_mbps: (self.ledger.delivered - before) as f64 * 8e-6 / seconds,
+            state: "open",
+            phase: "none",
+            ..SampleRow::default()
+        })
+    }
+
+    /// Keeps one datagram waiting behind the one that the first link is sending; returns when to
+    /// come back, or `None` when everything is sent.
+    fn fill_link<Q: EventQueue>(
+        &mut self,
+        size: Option<Bytes>,
+        net: &mut Network<Q>,
+    ) -> Option<Instant> {
+        let now = net.now;
+        while net.first_link(self.index).link.backlog(now).packets < 2 {
+            let left = size.map_or(u64::MAX, |size| size.get() - self.sent_bytes);
+            if left == 0 {
+                return None;
+            }
+            self.send(left.min(u64::from(self.payload)) as u32, net);
+            if net.first_link(self.index).link.busy_until() <= now {
+                // The link lost it before it took any time. Nothing holds the sender back, so it
+                // waits as long as its last datagram took.
+                return Some(now + self.service);
+            }
+        }
+        let free = net.first_link(self.index).link.busy_until();
+        self.service = (free - now).max(Duration::from_nanos(1));
+        Some(now + self.service)
+    }
+
+    fn send<Q: EventQueue>(&mut self, payload: u32, net: &mut Network<Q>) {
+        let number = self.sent;
+        let packet = Packet {
+            flow: self.index,
+            direction: Direction::Forward,
+            hop: 0,
+            ecn: Ecn::NotEct,
+            corrupted: false,
+            ip_len: IP_HEADER + UDP_HEADER + payload,
+            stamp: 0,
+            queued: Duration::ZERO,
+            body: Body::Datagram { number, payload },
+        };
+        self.sent += 1;
+        self.sent_bytes += u64::from(payload);
+        self.ledger.sent_ip_bytes += u64::from(packet.ip_len);
+        net.send(packet);
+    }
+
+    fn totals<Q: EventQueue>(&self, net: &Network<Q>) -> Totals {
+        let mut totals = Totals {
+            dropped: net.dropped_data(self.index),
+            delivered: self.ledger.delivered,
+            sent_ip_bytes: self.ledger.sent_ip_bytes,
+            ..Totals::default()
+        };
+        totals.stats.data_segments_sent = self.sent;
+        totals.stats.data_bytes_sent = self.sent_bytes;
+        totals
+    }
+}
+
+impl Seen {
+    /// A duplicate that comes later than this many datagrams is not recognised, but counted as old.
+    const MEMORY: u64 = 1 << 16;
+
+    /// Whether this datagram arrives for the first time.
+    fn is_new(&mut self, number: u64) -> bool {
+        if number < self.floor {
+            return false;
+        }
+        let new = self.numbers.insert(number..number + 1, usize::MAX) == Some(1);
+        self.floor = self.floor.max(number.saturating_sub(Self::MEMORY));
+        self.numbers.remove_below(self.floor);
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datagram_is_new_once_in_any_order() {
+        let mut seen = Seen::default();
+        let order = [0, 2, 1, 2, 0, 5, 4, 5];
+        let new: Vec<bool> = order.iter().map(|&number| seen.is_new(number)).collect();
+        assert_eq!(new, [true, true, true, false, false, true, true, false]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Refuses descriptions that contradict themselves.
+
+use std::collections::BTreeSet;
+
+use weir_net::{LinkConfig, Service};
+use weir_units::{Bytes, Instant, Rate};
+
+use crate::error::SimError;
+use crate::spec::{FlowSpec, LinkSpec, MeasureSpec, SimSpec, TransportSpec, Workload};
+
+/// The largest payload of a UDP datagram over IPv4.
+const MAX_DATAGRAM: u64 = 65_507;
+
+pub(crate) fn validate(spec: &SimSpec) -> Result<(), SimError> {
+    check_names("link", spec.links.iter().map(|link| &link.name))?;
+    check_names("flow", spec.flows.iter().map(|flow| &flow.name))?;
+    check_measure(&spec.measure)?;
+    for flow in &spec.flows {
+        let problem = |problem: String| SimError::Flow { flow: flow.name.clone(), problem };
+        check_route(flow, &spec.links).map_err(problem)?;
+        check_times(flow).map_err(problem)?;
+        check_workload(flow, &spec.links[flow.route_forward[0]].config).map_err(problem)?;
+    }
+    Ok(())
+}
+
+fn check_names<'a>(
+    kind: &'static str,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<(), SimError> {
+    let mut taken = BTreeSet::new();
+    for name in names {
+        if !taken.insert(name) {
+            return Err(SimError::NameTaken { kind, name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn check_measure(measure: &MeasureSpec) -> Result<(), SimError> {
+    let wrong = |key, value: String, allowed| Err(SimError::Measure { key, value, allowed });
+    if measure.duration.is_zero() {
+        return wrong("duration", measure.duration.to_string(), "it must be above zero");
+    }
+    if measure.warmup >= measure.duration {
+        return wrong("warmup", measure.warmup.to_string(), "it must be shorter than the duration");
+    }
+    match measure.sample_interval {
+        Some(interval) if interval.is_zero() => {
+            wrong("sample_interval", interval.to_string(), "it must be above zero")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_route(flow: &FlowSpec, links: &[LinkSpec]) -> Result<(), String> {
+    let udp = matches!(flow.transport, TransportSpec::Udp(_));
+    if flow.route_forward.is_empty() || (flow.route_reverse.is_empty() && !udp) {
+        return Err("a route needs at least one link in each direction".into());
+    }
+    for route in [&flow.route_forward, &flow.route_reverse] {
+        if route.len() > usize::from(u8::MAX) {
+            return Err(format!("a route has {} links; at most 255 are allowed", route.len()));
+        }
+        if let Some(link) = route.iter().find(|link| **link >= links.len()) {
+            return Err(format!("it is routed over link {link}; there are {}", links.len()));
+        }
+    }
+    Ok(())
+}
+
+fn check_times(flow: &FlowSpec) -> Result<(), String> {
+    match flow.stop {
+        Some(stop) if stop <= flow.start.saturating_add(flow.start_jitter) => Err(format!(
+            "stop = {stop}: it must come after the start at {} and its jitter of {}",
+            flow.start, flow.start_jitter
+        )),
+        _ if flow.start == Instant::MAX => Err("start: it never starts".into()),
+        _ => Ok(()),
+    }
+}
+
+fn check_workload(flow: &FlowSpec, first_link: &LinkConfig) -> Result<(), String> {
+    let positive = |key: &str, size: Bytes| match size {
+        Bytes::ZERO => Err(format!("{key} = 0b: it must be above zero")),
+        _ => Ok(()),
+    };
+    let udp = match flow.transport {
+        TransportSpec::Udp(config) => Some(config),
+        TransportSpec::Reliable(_) => None,
+    };
+    match flow.workload {
+        Workload::Bulk => {}
+        Workload::File { size } => positive("size", size)?,
+        Workload::Request { request, response, .. } => {
+            positive("request", request)?;
+            positive("response", response)?;
+            if udp.is_some() {
+                return Err("requests need a reliable transport, not udp".into());
+            }
+        }
+        Workload::Rate { rate, size } => {
+            positive("size", size)?;
+            if rate == Rate::ZERO {
+                return Err("rate = 0bit: it must be above zero".into());
+            }
+            if udp.is_some() && size.get() > MAX_DATAGRAM {
+                return Err(format!("size = {size}: a datagram holds at most {MAX_DATAGRAM}b"));
+            }
+            return Ok(());
+        }
+    }
+    let Some(udp) = udp else { return Ok(()) };
+    if udp.payload == 0 || u64::from(udp.payload) > MAX_DATAGRAM {
+        return Err(format!("payload = {}b: a datagram holds 1b to {MAX_DATAGRAM}b", udp.payload));
+    }
+    if first_link.service == Service::Infinite {
+        return Err("udp as fast as the first link takes it needs a first link with a rate".into());
+    }
+    Ok(())
+}
