@@ -160,3 +160,82 @@ impl AckPolicy {
         self.compression.held = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1_000;
+
+    fn in_order(rcv_nxt: u64) -> Progress {
+        Progress { rcv_nxt, advanced: MSS, missing: false, growing: false, quick_limit: 64 }
+    }
+
+    /// How many of `segments`, `gap` apart, are acknowledged at once or by the timer.
+    fn acks(policy: &mut AckPolicy, segments: u64, gap: Duration) -> u64 {
+        let mut now = Instant::ZERO;
+        let mut acks = 0;
+        for n in 1..=segments {
+            if policy.deadline().is_some_and(|at| at <= now) {
+                policy.on_ack_sent();
+                acks += 1;
+            }
+            policy.on_data(now, &in_order(n * MSS));
+            if policy.is_due(now) {
+                policy.on_ack_sent();
+                acks += 1;
+            }
+            now += gap;
+        }
+        acks
+    }
+
+    #[test]
+    fn off_acknowledges_every_segment() {
+        let mut policy = AckPolicy::new(DelayedAck::Off, MSS);
+        assert_eq!(acks(&mut policy, 100, Duration::from_millis(1)), 100);
+    }
+
+    #[test]
+    fn rfc1122_acknowledges_every_second_segment_or_after_40_ms() {
+        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS);
+        assert_eq!(acks(&mut policy, 100, Duration::from_millis(1)), 50);
+        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS);
+        policy.on_data(Instant::ZERO, &in_order(MSS));
+        assert!(!policy.is_due(Instant::ZERO + Duration::from_millis(39)));
+        assert!(policy.is_due(Instant::ZERO + Duration::from_millis(40)));
+    }
+
+    #[test]
+    fn linux_acknowledges_sixteen_at_once_then_every_second() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        assert_eq!(acks(&mut policy, 116, Duration::from_millis(1)), 16 + 50);
+    }
+
+    #[test]
+    fn linux_acknowledges_at_once_while_its_window_grows() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        for n in 1..=100 {
+            policy.on_data(Instant::ZERO, &Progress { growing: true, ..in_order(n * MSS) });
+            assert!(policy.is_due(Instant::ZERO));
+            policy.on_ack_sent();
+        }
+    }
+
+    #[test]
+    fn linux_compresses_sacks_after_the_third() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
+        let hole = Progress { advanced: 0, missing: true, ..in_order(16 * MSS) };
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        for _ in 0..3 {
+            policy.on_data(now, &hole);
+            assert!(policy.is_due(now));
+            policy.on_ack_sent();
+        }
+        policy.on_data(now, &hole);
+        assert!(!policy.is_due(now));
+        now += COMPRESSION_DELAY;
+        assert!(policy.is_due(now));
+    }
+}

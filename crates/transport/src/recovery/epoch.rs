@@ -270,3 +270,67 @@ impl Prr {
         self.window = Bytes(in_flight + allowance.max(floor));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::scoreboard::Covered;
+
+    const MSS: u64 = 1_000;
+
+    fn delivery(bytes: u64) -> Digest {
+        let covered = Covered { delivered: bytes, ..Covered::default() };
+        Digest { covered, duplicate: false, dsack: false }
+    }
+
+    /// Acknowledges a window segment by segment, of which the first `lost` were lost, and sends what
+    /// PRR allows. Returns what was in flight at each step.
+    fn window_under_prr(cwnd: u64, ssthresh: u64, lost: u64) -> Vec<u64> {
+        let mut prr = Prr::new(Bytes(cwnd * MSS), Bytes(ssthresh * MSS));
+        let mut in_flight = (cwnd - lost) * MSS;
+        let mut seen = Vec::new();
+        for _ in lost..cwnd {
+            in_flight -= MSS;
+            prr.on_ack(Bytes(in_flight), &delivery(MSS), 0, MSS);
+            let sent = prr.window.get().saturating_sub(in_flight) / MSS * MSS;
+            prr.out += sent;
+            in_flight += sent;
+            seen.push(in_flight / MSS);
+        }
+        seen
+    }
+
+    #[test]
+    fn a_window_shrinks_to_ssthresh_over_one_round_trip() {
+        let flight = window_under_prr(100, 50, 1);
+        assert_eq!(flight.last(), Some(&50), "{flight:?}");
+        assert!(flight.windows(2).all(|w| w[1] <= w[0]), "sends on every second ACK: {flight:?}");
+    }
+
+    #[test]
+    fn cubic_sends_seven_of_ten() {
+        assert_eq!(window_under_prr(100, 70, 1).last(), Some(&70));
+    }
+
+    #[test]
+    fn heavy_loss_leaves_what_was_delivered_in_flight() {
+        // 80 of 100 lost: packets are conserved, no burst back to ssthresh (RFC 6937 §3).
+        let flight = window_under_prr(100, 50, 80);
+        assert_eq!(flight.last(), Some(&20), "{flight:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn prr_never_exceeds_ssthresh_by_its_own_sending(
+            cwnd in 4u64..500, share in 30u64..90, lost in 1u64..400,
+        ) {
+            let lost = lost.min(cwnd - 1);
+            let ssthresh = (cwnd * share / 100).max(2);
+            let flight = window_under_prr(cwnd, ssthresh, lost);
+            let start = cwnd - lost;
+            prop_assert!(flight.iter().all(|f| *f <= start.max(ssthresh) + 1), "{:?}", flight);
+        }
+    }
+}
