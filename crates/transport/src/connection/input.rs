@@ -68,6 +68,7 @@ impl Connection {
         let (ours, theirs) = (&self.config, &segment.options);
         self.terms.timestamps = ours.timestamps && theirs.timestamps.is_some();
         self.terms.sack = ours.sack && theirs.sack_permitted;
+        self.receiver.agree(self.terms.sack);
         let answered = segment.flags.contains(Flags::ACK);
         let ecn_offer =
             segment.flags.contains(Flags::ECE) && segment.flags.contains(Flags::CWR) != answered;

@@ -265,7 +265,11 @@ impl Connection {
     fn may_write(&self) -> bool {
         matches!(
             self.state,
-            State::SynSent | State::SynReceived | State::Established | State::CloseWait
+            State::Listen
+                | State::SynSent
+                | State::SynReceived
+                | State::Established
+                | State::CloseWait
         )
     }
 

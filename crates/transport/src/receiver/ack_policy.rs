@@ -29,6 +29,8 @@ pub(super) struct Progress {
     pub(super) advanced: u64,
     /// Whether data is missing below what arrived.
     pub(super) missing: bool,
+    /// Whether the sender reads SACK blocks: if it counts duplicates, each must be sent.
+    pub(super) selective: bool,
     /// Whether the window to offer is still growing.
     pub(super) growing: bool,
     /// Half of the window in segments: bounds the quick acknowledgements.
@@ -95,8 +97,10 @@ impl AckPolicy {
         }
         if self.quick > 0 || self.unacked > self.mss {
             self.due = true;
-        } else if progress.missing {
+        } else if progress.missing && progress.selective {
             self.compress(now, progress.rcv_nxt);
+        } else if progress.missing {
+            self.due = true;
         } else {
             self.deadline.get_or_insert(now + self.delay.unwrap_or(DELAY).max(DELAY));
         }
@@ -168,7 +172,14 @@ mod tests {
     const MSS: u64 = 1_000;
 
     fn in_order(rcv_nxt: u64) -> Progress {
-        Progress { rcv_nxt, advanced: MSS, missing: false, growing: false, quick_limit: 64 }
+        Progress {
+            rcv_nxt,
+            advanced: MSS,
+            missing: false,
+            selective: true,
+            growing: false,
+            quick_limit: 64,
+        }
     }
 
     /// How many of `segments`, `gap` apart, are acknowledged at once or by the timer.
@@ -237,5 +248,18 @@ mod tests {
         assert!(!policy.is_due(now));
         now += COMPRESSION_DELAY;
         assert!(policy.is_due(now));
+    }
+
+    #[test]
+    fn a_sender_that_counts_duplicates_gets_each() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
+        let hole = Progress { advanced: 0, missing: true, selective: false, ..in_order(16 * MSS) };
+        let now = Instant::ZERO + Duration::from_secs(1);
+        for _ in 0..50 {
+            policy.on_data(now, &hole);
+            assert!(policy.is_due(now));
+            policy.on_ack_sent();
+        }
     }
 }

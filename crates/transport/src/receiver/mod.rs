@@ -14,6 +14,8 @@ use crate::{Config, DelayedAck, RecoveryConfig};
 pub(crate) struct Receiver {
     reassembly: Reassembly,
     policy: AckPolicy,
+    /// SACK was agreed upon.
+    selective: bool,
     buffer: u64,
     /// The largest window to offer: Linux's grows with what arrives (`rcv_ssthresh`).
     window_limit: u64,
@@ -49,6 +51,7 @@ impl Receiver {
         Self {
             reassembly: Reassembly::new(out_of_order),
             policy: AckPolicy::new(config.delayed_ack(), u64::from(config.mss)),
+            selective: false,
             buffer: config.recv_buffer.get(),
             window_limit: first_window(config),
             mss: u64::from(config.mss),
@@ -57,6 +60,11 @@ impl Receiver {
             offered_edge: 0,
             echo_ecn: false,
         }
+    }
+
+    /// The handshake has agreed upon SACK, or not.
+    pub(crate) fn agree(&mut self, sack: bool) {
+        self.selective = sack;
     }
 
     /// Takes in `len` bytes at `offset`, already within the window, and the FIN after them.
@@ -77,6 +85,7 @@ impl Receiver {
             let growing = arrival.delivered > 0 && self.window_limit < self.buffer;
             self.window_limit = grown.min(self.buffer);
             let progress = Progress {
+                selective: self.selective,
                 growing,
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,

@@ -134,7 +134,8 @@ impl Epoch {
         let unfounded = profile.undo && self.undo.is_some_and(|undo| undo.is_unfounded(echo_ms));
         match self.state {
             RecoveryState::Open | RecoveryState::Disorder => Turn::default(),
-            RecoveryState::Cwr => self.end_if(board.una() >= self.high, false),
+            // Above the point: up to it the peer echoes the mark that began the episode.
+            RecoveryState::Cwr => self.end_if(board.una() > self.high, false),
             RecoveryState::Recovery => {
                 let moved = ack.covered.cum_acked > 0;
                 let over = board.una() >= self.high || (moved && profile.ends_on_partial_ack);

@@ -42,7 +42,8 @@ impl Sender {
         let outstanding_before = self.board.outstanding();
         let digest = self.update_board(now, ack, outstanding_before, window_moved);
         let covered = digest.covered;
-        stats.acked_bytes += covered.cum_acked;
+        // The FIN is no byte.
+        stats.acked_bytes = self.board.una().min(self.written);
         stats.duplicate_acks += u64::from(digest.duplicate);
         stats.retransmits_spurious += u64::from(digest.dsack);
         let rtt = self.update_rtt(now, &covered, ack.echo);
@@ -97,6 +98,8 @@ impl Sender {
         self.window_edge = edge;
         if opened {
             self.timers.end_persist(now);
+        } else {
+            self.timers.on_answered(now);
         }
         opened
     }

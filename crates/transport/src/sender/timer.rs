@@ -27,7 +27,10 @@ pub(super) struct Timers {
 impl Timers {
     /// RFC 6298 §5.1: starts the retransmission timer if it is not running.
     pub(super) fn start(&mut self, now: Instant) {
-        self.rto_since.get_or_insert(now);
+        if self.rto_since.is_none() {
+            self.rto_since = Some(now);
+            self.progress_at = now;
+        }
     }
 
     /// RFC 6298 §5.2, §5.3: new data was acknowledged.
@@ -48,7 +51,19 @@ impl Timers {
 
     /// The peer's window closed with data waiting and nothing outstanding.
     pub(super) fn start_persist(&mut self, now: Instant) {
-        self.persist.get_or_insert((now, 0));
+        if self.persist.is_none() {
+            self.persist = Some((now, 0));
+            self.progress_at = now;
+        }
+    }
+
+    /// The peer answers a probe: as long as it does, it may keep its window closed (RFC 9293
+    /// §3.8.6.1).
+    pub(super) fn on_answered(&mut self, now: Instant) {
+        if self.persist.is_some() {
+            self.fruitless = 0;
+            self.progress_at = now;
+        }
     }
 
     pub(super) fn end_persist(&mut self, now: Instant) {
