@@ -3,7 +3,7 @@
 use weir_transport::wire::{emit, parse};
 
 /// Checks `datagram` as it is and, so that more than the checksum is reached, with that put right.
-pub fn check(datagram: &[u8]) {
+pub(crate) fn check(datagram: &[u8]) {
     check_as_is(datagram);
     check_as_is(&with_checksum(datagram));
 }

@@ -1,0 +1,101 @@
+use weir_transport::Config;
+use weir_units::{Bytes, Duration};
+
+use super::pair::Side::{Client, Server};
+use super::pair::{Pair, RTT, Reading};
+use super::{has_data, is_pure_ack, with_stack};
+
+const BUFFER: u64 = 64 << 10;
+
+/// The server's application does not read; its buffer is full.
+fn full() -> Pair {
+    let config = Config { recv_buffer: Bytes(BUFFER), ..with_stack("sack/reno") };
+    let mut pair = Pair::connected(&config);
+    pair.server.reading = Reading::Manual;
+    pair.write(Client, 1_000_000);
+    pair.drive_for(Duration::from_secs(10));
+    pair
+}
+
+#[test]
+fn a_receiver_is_never_sent_more_than_it_can_hold() {
+    let pair = full();
+    let readable = pair.server.connection.readable();
+    assert!(readable <= BUFFER, "{readable}");
+    assert!(readable > BUFFER / 2, "and the buffer is put to use: {readable}");
+}
+
+#[test]
+fn a_closed_window_is_probed_ever_more_slowly() {
+    let mut pair = full();
+    pair.drive_for(Duration::from_secs(50));
+    let stats = pair.client.connection.stats();
+    assert!(stats.window_probes >= 5, "{stats:?}");
+    assert_eq!(stats.timeouts, 0, "probing is no loss: {stats:?}");
+    assert!(stats.rwnd_limited > Duration::from_secs(50), "{stats:?}");
+    let probes: Vec<_> = pair.log.iter().rev().filter(|p| p.from == Client).take(5).collect();
+    let gaps: Vec<u64> = probes.windows(2).map(|w| (w[0].at - w[1].at).as_millis()).collect();
+    assert!(gaps.windows(2).all(|w| w[0] == 2 * w[1]), "newest first: {gaps:?}");
+}
+
+#[test]
+fn an_unread_receiver_may_stay_closed_for_ever() {
+    let mut pair = full();
+    pair.drive_for(Duration::from_secs(20_000));
+    assert!(
+        !pair.client.connection.is_closed(),
+        "the peer answers, so it lives (RFC 9293 §3.8.6.1)"
+    );
+    pair.server.reading = Reading::Eager;
+    pair.read(Server, u64::MAX);
+    pair.drive();
+    assert_eq!(pair.server.read, 1_000_000);
+}
+
+#[test]
+fn reading_opens_the_window_at_once() {
+    let mut pair = full();
+    let before = pair.now;
+    pair.server.reading = Reading::Eager;
+    pair.drive();
+    assert_eq!(pair.server.read, 1_000_000);
+    let resumed = pair.log.iter().find(|p| p.at > before && p.from == Client && has_data(p));
+    let waited = resumed.expect("sent").at - before;
+    assert_eq!(waited, super::pair::ONE_WAY, "the update, not the next probe, resumes");
+}
+
+#[test]
+fn a_lost_window_update_is_found_by_a_probe() {
+    let mut pair = full();
+    pair.lose_first(|p| p.from == Server && is_pure_ack(p));
+    pair.server.reading = Reading::Eager;
+    pair.drive();
+    assert_eq!(pair.server.read, 1_000_000);
+}
+
+/// RFC 9293 §3.8.6.2: windows open in large steps, so that nobody sends slivers.
+#[test]
+fn a_slow_reader_does_not_cause_small_segments() {
+    let mut pair = full();
+    pair.log.clear();
+    for _ in 0..2_000 {
+        pair.read(Server, 100);
+        pair.drive_for(Duration::from_millis(50));
+    }
+    let data: Vec<u32> =
+        pair.log.iter().filter(|p| has_data(p)).map(|p| p.segment.payload_len).collect();
+    let mean = data.iter().sum::<u32>() / data.len() as u32;
+    assert!(mean > 1_448 / 2, "{mean} bytes in the mean of {}", data.len());
+}
+
+#[test]
+fn the_window_scales_beyond_sixteen_bits() {
+    let config = Config { recv_buffer: Bytes(4 << 20), ..with_stack("sack/none(2000)") };
+    let mut pair = Pair::connected(&config);
+    pair.write(Client, 20_000_000);
+    pair.drive_for(RTT * 8);
+    let in_flight = pair.client.connection.snapshot().bytes_in_flight;
+    assert!(in_flight > Bytes(1_000_000), "{in_flight:?}");
+    pair.drive();
+    assert_eq!(pair.server.read, 20_000_000);
+}

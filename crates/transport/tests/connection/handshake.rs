@@ -1,0 +1,139 @@
+use weir_transport::{Config, Connection, Event, Flags};
+use weir_units::{Duration, Instant, stream};
+
+use super::pair::Side::{Client, Server};
+use super::pair::{ONE_WAY, Pair, RTT, Verdict};
+use super::{is_pure_ack, is_syn, is_syn_ack};
+
+#[test]
+fn three_segments_open_a_connection() {
+    let mut pair = Pair::new(&Config::default());
+    let start = pair.now;
+    pair.drive();
+    let sent: Vec<_> = pair.log.iter().map(|p| (p.at - start, p.from, p.segment.flags)).collect();
+    let expected = [
+        (Duration::ZERO, Client, Flags::SYN),
+        (ONE_WAY, Server, Flags::SYN.with(Flags::ACK)),
+        (RTT, Client, Flags::ACK),
+    ];
+    assert_eq!(sent, expected);
+    assert_eq!(pair.client.events, [Event::Connected]);
+    assert_eq!(pair.server.events, [Event::Connected]);
+}
+
+#[test]
+fn options_are_used_only_if_both_sides_offer_them() {
+    let all = Config::default();
+    let none = Config { sack: false, timestamps: false, mss: 536, ..Config::default() };
+    for (client, server) in [(&all, &none), (&none, &all)] {
+        let mut pair = Pair::with_configs(client, server);
+        pair.drive();
+        pair.log.clear();
+        pair.network({
+            let mut data = 0;
+            move |p| {
+                data += usize::from(p.segment.payload_len > 0);
+                if data == 3 { Verdict::Drop } else { Verdict::Deliver }
+            }
+        });
+        pair.write(Client, 20_000);
+        pair.drive();
+        assert_eq!(pair.server.read, 20_000);
+        for passing in &pair.log {
+            assert_eq!(passing.segment.options, Default::default());
+            assert!(passing.segment.payload_len <= 536, "the smaller of the two");
+        }
+    }
+}
+
+#[test]
+fn a_lost_syn_or_answer_costs_the_initial_timeout() {
+    for lost in [is_syn, is_syn_ack] {
+        let mut pair = Pair::new(&Config::default());
+        let start = pair.now;
+        pair.lose_first(lost);
+        pair.drive();
+        assert_eq!(pair.client.events, [Event::Connected]);
+        assert_eq!(pair.server.events, [Event::Connected]);
+        let handshake_ack = pair.log.iter().find(|p| p.from == Client && is_pure_ack(p));
+        let connected_at = handshake_ack.expect("sent").at;
+        let expected = start + Duration::from_secs(1) + RTT;
+        // Where the answer was lost, the server's timer is the later one by half a round trip.
+        assert!((expected..=expected + ONE_WAY).contains(&connected_at), "{connected_at}");
+    }
+}
+
+#[test]
+fn a_lost_third_segment_is_asked_for_again() {
+    let mut pair = Pair::new(&Config::default());
+    pair.lose_first(|p| p.from == Client && is_pure_ack(p));
+    pair.drive();
+    assert_eq!(pair.server.events, [Event::Connected]);
+    let answers = pair.log.iter().filter(|p| is_syn_ack(p)).map(|p| p.at).collect::<Vec<_>>();
+    assert_eq!(answers.len(), 2);
+    assert_eq!(answers[1] - answers[0], Duration::from_secs(1));
+}
+
+#[test]
+fn data_stands_in_for_a_lost_third_segment() {
+    let mut pair = Pair::new(&Config::default());
+    pair.lose_first(|p| p.from == Client && is_pure_ack(p));
+    let start = pair.now;
+    pair.write(Client, 5_000);
+    pair.drive();
+    assert_eq!((pair.server.read, pair.client.connection.stats().retransmits), (5_000, 0));
+    let answers = pair.log.iter().filter(|p| is_syn_ack(p)).count();
+    assert_eq!(answers, 1);
+    assert!(pair.log.last().expect("sent").at - start < Duration::from_millis(200));
+}
+
+#[test]
+fn opening_gives_up_after_the_allowed_retries() {
+    let mut pair = Pair::new(&Config { max_retransmits: 3, ..Config::default() });
+    let start = pair.now;
+    pair.network(|_| Verdict::Drop);
+    pair.drive();
+    let sent: Vec<u64> = pair.log.iter().map(|p| (p.at - start).as_millis()).collect();
+    assert_eq!(sent, [0, 1_000, 3_000, 7_000]);
+    let [Event::Failed(error)] = &pair.client.events[..] else {
+        panic!("{:?}", pair.client.events);
+    };
+    assert!(error.to_string().contains('3'), "the message says how many: {error}");
+    assert_eq!(pair.now - start, Duration::from_secs(15), "the last try has its time, too");
+    assert!(pair.client.connection.is_closed());
+}
+
+#[test]
+fn initial_sequence_numbers_are_drawn() {
+    let first = |name: &str| {
+        let now = Instant::ZERO;
+        let mut connection = Connection::connect(&Config::default(), now, stream(1, name));
+        connection.poll_transmit(now).expect("a SYN").segment.seq
+    };
+    assert_eq!(first("a"), first("a"));
+    assert_ne!(first("a"), first("b"));
+}
+
+#[test]
+fn a_listener_waits_without_a_timer_and_ignores_strays() {
+    let mut pair = Pair::connected(&Config::default());
+    pair.write(Client, 1);
+    pair.drive();
+    let stray = pair.log[0].segment;
+    let mut listener = Connection::listen(&Config::default(), stream(2, "listener"));
+    assert_eq!(listener.next_timeout(Instant::ZERO), None);
+    assert_eq!(listener.handle_segment(Instant::ZERO, &stray, false), None);
+    assert_eq!(listener.poll_event(), None);
+    assert!(!listener.is_closed());
+}
+
+#[test]
+fn a_duplicated_handshake_opens_one_connection() {
+    let mut pair = Pair::new(&Config::default());
+    pair.network(|_| Verdict::Twice(Duration::from_millis(3)));
+    pair.write(Client, 3_000);
+    pair.drive();
+    assert_eq!(pair.client.events, [Event::Connected]);
+    assert_eq!(pair.server.events, [Event::Connected]);
+    assert_eq!(pair.server.read, 3_000);
+}

@@ -1,0 +1,233 @@
+use weir_transport::{Config, DelayedAck};
+use weir_units::{Bytes, Duration, Instant};
+
+use super::pair::Side::{Client, Server};
+use super::pair::{Pair, Passing, RTT, Verdict};
+use super::{has_data, with_stack};
+
+const MSS: u64 = 1_448;
+
+/// A connection with a window of 20 segments and so many segments to send, the network losing first
+/// transmissions of those listed.
+fn sending(stack: &str, segments: u64, lost: &'static [u64]) -> Pair {
+    let mut pair = Pair::connected(&with_stack(stack));
+    let mut highest = 0;
+    pair.network(move |p| {
+        let first = p.offset >= highest;
+        highest = highest.max(p.offset + u64::from(p.segment.payload_len));
+        let hit = has_data(p) && first && lost.contains(&(p.offset / MSS));
+        if hit { Verdict::Drop } else { Verdict::Deliver }
+    });
+    pair.write(Client, segments * MSS);
+    pair.drive();
+    assert_eq!(pair.server.read, segments * MSS, "{stack}");
+    pair
+}
+
+/// The transmissions of a segment.
+fn transmissions(pair: &Pair, segment: u64) -> Vec<Instant> {
+    let data = pair.log.iter().filter(|p| p.from == Client && has_data(p));
+    data.filter(|p| p.offset / MSS == segment).map(|p| p.at).collect()
+}
+
+#[test]
+fn without_loss_nothing_is_sent_twice() {
+    for stack in [
+        "stop-and-wait/none",
+        "go-back-n(20)/none",
+        "selective-repeat(20)/none",
+        "reno/none(20)",
+        "newreno/none(20)",
+        "sack/none(20)",
+        "rack/none(20)",
+    ] {
+        let pair = sending(stack, 100, &[]);
+        let stats = pair.client.connection.stats();
+        assert_eq!((stats.retransmits, stats.timeouts), (0, 0), "{stack}");
+        assert_eq!(stats.data_segments_sent, 100, "{stack}");
+    }
+}
+
+/// Three duplicates arrive one round trip after the segment left: no timer is needed.
+#[test]
+fn three_duplicates_reveal_a_loss_within_a_round_trip() {
+    for stack in [
+        "go-back-n(20)/none",
+        "reno/none(20)",
+        "newreno/none(20)",
+        "sack/none(20)",
+        "rack/none(20)",
+    ] {
+        let pair = sending(stack, 100, &[30]);
+        let sent = transmissions(&pair, 30);
+        assert_eq!(sent.len(), 2, "{stack}");
+        // Delayed acknowledgements may hold the segments before it back by a millisecond or so.
+        assert!((RTT..RTT * 2).contains(&(sent[1] - sent[0])), "{stack}: {:?}", sent[1] - sent[0]);
+        let stats = pair.client.connection.stats();
+        assert_eq!(stats.timeouts, 0, "{stack}");
+        assert!(stats.retransmits_fast >= 1, "{stack}");
+        let again = if stack.starts_with("go-back-n") { 2..=20 } else { 1..=1 };
+        assert!(again.contains(&stats.retransmits), "{stack}: {}", stats.retransmits);
+    }
+}
+
+#[test]
+fn schemes_without_duplicates_wait_for_a_timer_and_resend_one_segment() {
+    for stack in ["stop-and-wait/none", "selective-repeat(20)/none"] {
+        let pair = sending(stack, 100, &[30]);
+        let sent = transmissions(&pair, 30);
+        assert_eq!(sent.len(), 2, "{stack}");
+        assert!(sent[1] - sent[0] >= Duration::from_millis(200), "{stack}");
+        assert_eq!(pair.client.connection.stats().retransmits, 1, "{stack}");
+    }
+}
+
+/// Two holes in one window: with SACK both are known at once, NewReno learns of the second when the
+/// first is filled (RFC 6582 §1), neither needs a timer.
+#[test]
+fn two_losses_in_a_window() {
+    for (stack, round_trips) in
+        [("sack/none(20)", 1), ("rack/none(20)", 1), ("newreno/none(20)", 2)]
+    {
+        let pair = sending(stack, 200, &[60, 64]);
+        let (first, second) = (transmissions(&pair, 60), transmissions(&pair, 64));
+        assert_eq!((first.len(), second.len()), (2, 2), "{stack}");
+        let between = second[1] - first[1];
+        let expected = RTT * (round_trips - 1);
+        assert!(between >= expected && between < expected + RTT, "{stack}: {between:?}");
+        assert_eq!(pair.client.connection.stats().timeouts, 0, "{stack}");
+    }
+}
+
+#[test]
+fn a_lost_retransmission_is_noticed_by_rack_without_a_timer() {
+    let mut pair = Pair::connected(&with_stack("rack/none(20)"));
+    let mut copies = 0;
+    pair.network(move |p| {
+        let chosen = has_data(p) && p.offset / MSS == 30;
+        copies += usize::from(chosen);
+        if chosen && copies <= 2 { Verdict::Drop } else { Verdict::Deliver }
+    });
+    pair.write(Client, 200 * MSS);
+    pair.drive();
+    assert_eq!(transmissions(&pair, 30).len(), 3);
+    assert_eq!(pair.client.connection.stats().timeouts, 0);
+}
+
+#[test]
+fn a_lost_tail_is_probed_by_rack_and_timed_out_by_sack() {
+    let tail: &[u64] = &[98, 99];
+    let rack = sending("rack/none(20)", 100, tail);
+    let stats = rack.client.connection.stats();
+    assert_eq!((stats.retransmits_tlp, stats.retransmits_fast, stats.timeouts), (1, 1, 0));
+    let sack = sending("sack/none(20)", 100, tail);
+    let stats = sack.client.connection.stats();
+    assert_eq!((stats.retransmits_rto, stats.timeouts), (2, 1));
+    let [probed, timed_out] = [&rack, &sack].map(|pair| {
+        let sent = transmissions(pair, 98);
+        sent[1] - sent[0]
+    });
+    // RFC 8985 §7.2: two round trips; then one more until the probe's answer reveals the other loss.
+    assert!((RTT * 3..RTT * 5).contains(&probed), "{probed:?}");
+    assert!(timed_out >= Duration::from_millis(200), "{timed_out:?}");
+}
+
+/// Segments that arrive one place late cause fewer than three duplicates.
+#[test]
+fn slight_reordering_causes_no_retransmission() {
+    for stack in ["reno/none(20)", "newreno/none(20)", "sack/none(20)", "rack/none(20)"] {
+        let mut pair = Pair::connected(&with_stack(stack));
+        let spaced = Duration::from_micros(100);
+        let mut n = 0;
+        pair.network(move |p| {
+            n += u64::from(has_data(p));
+            match has_data(p) {
+                // Spaced out, with every tenth behind the one that follows it.
+                true if n % 10 == 0 => Verdict::Late(spaced * (n % 20) + spaced * 3 / 2),
+                true => Verdict::Late(spaced * (n % 20)),
+                false => Verdict::Deliver,
+            }
+        });
+        pair.write(Client, 20 * MSS);
+        pair.drive();
+        assert_eq!(pair.server.read, 20 * MSS);
+        assert_eq!(pair.client.connection.stats().retransmits, 0, "{stack}");
+    }
+}
+
+/// A path that pauses for longer than the timeout, then delivers everything: F-RTO or timestamps show
+/// that nothing was lost, and the reduction is taken back.
+#[test]
+fn rack_undoes_a_spurious_timeout() {
+    let mut pair = Pair::connected(&with_stack("rack/reno"));
+    pair.write(Client, 100 * MSS);
+    pair.drive();
+    let before = pair.client.connection.snapshot().cwnd;
+    let pause_ends = pair.now + Duration::from_millis(900);
+    pair.network(move |p| {
+        let wait = pause_ends.saturating_since(p.at);
+        if has_data(p) { Verdict::Late(wait) } else { Verdict::Deliver }
+    });
+    pair.write(Client, 10 * MSS);
+    pair.drive();
+    let stats = *pair.client.connection.stats();
+    assert!(stats.timeouts >= 1, "{stats:?}");
+    assert!(stats.undone >= 1, "{stats:?}");
+    let after = pair.client.connection.snapshot().cwnd;
+    assert!(after >= before, "{after:?} against {before:?}");
+}
+
+#[test]
+fn a_duplicated_segment_is_no_sign_of_loss() {
+    for stack in ["reno/none(20)", "newreno/none(20)", "sack/none(20)", "rack/none(20)"] {
+        let mut pair = Pair::connected(&with_stack(stack));
+        pair.network(|p| {
+            if has_data(p) { Verdict::Twice(Duration::from_micros(1)) } else { Verdict::Deliver }
+        });
+        pair.write(Client, MSS);
+        pair.drive();
+        pair.write(Client, 2 * MSS);
+        pair.drive();
+        assert_eq!(pair.client.connection.stats().retransmits, 0, "{stack}");
+    }
+}
+
+/// One episode, one cut: however many segments of a window are lost (RFC 6582, RFC 6675 §5).
+#[test]
+fn a_window_is_cut_once_per_episode() {
+    for stack in ["newreno/reno", "sack/reno", "rack/reno"] {
+        let pair = sending(stack, 400, &[100, 102, 105]);
+        let stats = pair.client.connection.stats();
+        assert_eq!((stats.reductions, stats.timeouts), (1, 0), "{stack}: {stats:?}");
+    }
+}
+
+#[test]
+fn a_congestion_mark_cuts_without_retransmission() {
+    let config = Config { ecn: true, ..with_stack("rack/reno") };
+    let mut pair = Pair::connected(&config);
+    let marked = |p: &Passing| p.from == Client && p.offset / MSS == 40;
+    pair.network(move |p| if marked(p) { Verdict::Mark } else { Verdict::Deliver });
+    pair.write(Client, 200 * MSS);
+    pair.drive();
+    assert_eq!(pair.server.read, 200 * MSS);
+    let stats = pair.client.connection.stats();
+    assert_eq!((stats.reductions, stats.retransmits), (1, 0), "{stats:?}");
+}
+
+#[test]
+fn slow_start_doubles_per_round_trip() {
+    let config =
+        Config { delayed_ack: Some(DelayedAck::Off), initial_window: 2, ..with_stack("sack/reno") };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.write(Client, 1_000 * MSS);
+    for round in 0..6 {
+        pair.drive_for(Duration::from_nanos(1));
+        let cwnd = pair.client.connection.snapshot().cwnd;
+        assert_eq!(cwnd, Bytes((2 * MSS) << round), "round {round}");
+        pair.drive_for(RTT - Duration::from_nanos(1));
+    }
+    assert_eq!(pair.now - start, RTT * 6);
+    assert_eq!(pair.server.events.len(), 1, "still open: {:?}", Server);
+}

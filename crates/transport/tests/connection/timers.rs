@@ -1,0 +1,175 @@
+use weir_transport::{Config, DelayedAck, Event};
+use weir_units::{Bytes, Duration, Instant};
+
+use super::pair::Side::{Client, Server};
+use super::pair::{ONE_WAY, Pair, RTT, Verdict};
+use super::{has_data, is_pure_ack, with_stack};
+
+/// When the client sent data, in milliseconds since `start`.
+fn data_times(pair: &Pair, start: Instant) -> Vec<u64> {
+    let data = pair.log.iter().filter(|p| p.from == Client && has_data(p));
+    data.map(|p| (p.at - start).as_millis()).collect()
+}
+
+/// When the server acknowledged, since `start`.
+fn ack_times(pair: &Pair, start: Instant) -> Vec<Duration> {
+    let acks = pair.log.iter().filter(|p| p.from == Server && is_pure_ack(p));
+    acks.map(|p| p.at - start).collect()
+}
+
+#[test]
+fn the_timeout_doubles_until_the_connection_fails() {
+    let config = Config { max_retransmits: 5, ..with_stack("sack/reno") };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.network(|_| Verdict::Drop);
+    pair.write(Client, 1_000);
+    pair.drive();
+    // RFC 6298 with one sample of 20 ms: the minimum of 200 ms.
+    assert_eq!(data_times(&pair, start), [0, 200, 600, 1_400, 3_000, 6_200]);
+    let Some(Event::Failed(error)) = pair.client.events.last() else {
+        panic!("{:?}", pair.client.events);
+    };
+    assert!(error.to_string().contains('5'), "the message says how many: {error}");
+    assert_eq!(pair.now - start, Duration::from_millis(12_600));
+    assert_eq!(pair.client.connection.stats().timeouts, 6);
+}
+
+#[test]
+fn linux_probes_where_the_timeout_would_be_and_then_backs_off() {
+    let mut pair = Pair::connected(&with_stack("rack/reno"));
+    let start = pair.now;
+    pair.network(|_| Verdict::Drop);
+    pair.write(Client, 1_000);
+    pair.drive_for(Duration::from_secs(2));
+    // 200 ms above srtt; the probe of a lone segment waits for a delayed acknowledgement, so the
+    // timeout, being earlier, bounds it (RFC 8985 §7.2).
+    assert_eq!(data_times(&pair, start), [0, 220, 440, 880, 1_760]);
+    let stats = pair.client.connection.stats();
+    assert_eq!((stats.retransmits_tlp, stats.timeouts), (1, 3), "{stats:?}");
+}
+
+#[test]
+fn a_fixed_timeout_neither_adapts_nor_backs_off() {
+    let config = Config {
+        fixed_rto: Some(Duration::from_millis(100)),
+        max_retransmits: 4,
+        ..with_stack("stop-and-wait/none")
+    };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.network(|_| Verdict::Drop);
+    pair.write(Client, 1_000);
+    pair.drive();
+    assert_eq!(data_times(&pair, start), [0, 100, 200, 300, 400]);
+}
+
+#[test]
+fn a_connection_without_progress_fails_after_the_longest_wait() {
+    let config = Config { max_wait: Some(Duration::from_secs(3)), ..with_stack("sack/reno") };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.network(|_| Verdict::Drop);
+    pair.write(Client, 1_000);
+    pair.drive();
+    let Some(Event::Failed(error)) = pair.client.events.last() else {
+        panic!("{:?}", pair.client.events);
+    };
+    assert!(error.to_string().contains('3'), "the message says how long: {error}");
+    assert_eq!(pair.now - start, Duration::from_secs(3));
+}
+
+/// Without timestamps an acknowledgement of a segment sent twice measures nothing, and the timeout
+/// stays backed off until one of a segment sent once comes in (RFC 6298 §3, §5.7 note).
+#[test]
+fn karn() {
+    let config = Config { timestamps: false, ..with_stack("sack/reno") };
+    let mut pair = Pair::connected(&config);
+    pair.write(Client, 1_000);
+    pair.drive();
+    let before = pair.client.connection.snapshot();
+    pair.lose_first(|p| p.from == Client && has_data(p));
+    pair.write(Client, 1_000);
+    pair.drive();
+    let after = pair.client.connection.snapshot();
+    assert_eq!((after.srtt, after.latest_rtt), (before.srtt, before.latest_rtt));
+    assert_eq!(after.rto.as_nanos(), 2 * before.rto.as_nanos());
+    pair.write(Client, 1_000);
+    pair.drive();
+    assert_eq!(pair.client.connection.snapshot().rto, before.rto);
+}
+
+#[test]
+fn timestamps_measure_a_retransmission() {
+    let mut pair = Pair::connected(&with_stack("sack/reno"));
+    pair.lose_first(|p| p.from == Client && has_data(p));
+    pair.write(Client, 1_000);
+    pair.drive();
+    let snapshot = pair.client.connection.snapshot();
+    assert_eq!(snapshot.rto, Duration::from_millis(200), "the back-off has ended: {snapshot:?}");
+    assert!(snapshot.latest_rtt < Some(RTT + Duration::from_millis(41)), "{snapshot:?}");
+}
+
+#[test]
+fn without_delay_every_segment_is_acknowledged() {
+    let config = Config { delayed_ack: Some(DelayedAck::Off), ..Config::default() };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.write(Client, 7 * 1_448);
+    pair.drive();
+    assert_eq!(ack_times(&pair, start), [ONE_WAY; 7]);
+}
+
+#[test]
+fn every_second_segment_is_acknowledged_and_a_lone_one_after_40_ms() {
+    let config = Config { delayed_ack: Some(DelayedAck::Rfc1122), ..Config::default() };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.write(Client, 7 * 1_448);
+    pair.drive();
+    let late = ONE_WAY + Duration::from_millis(40);
+    assert_eq!(ack_times(&pair, start), [ONE_WAY, ONE_WAY, ONE_WAY, late]);
+}
+
+#[test]
+fn linux_is_quick_at_first_and_delays_later() {
+    // So small a buffer that its window does not grow: news of a larger one is not delayed either.
+    let config = Config { recv_buffer: Bytes(64 << 10), ..Config::default() };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.write(Client, 10 * 1_448);
+    pair.drive();
+    assert_eq!(ack_times(&pair, start), [ONE_WAY; 10], "each of the first is acknowledged");
+    pair.write(Client, 200 * 1_448);
+    pair.drive();
+    pair.log.clear();
+    let start = pair.now;
+    pair.write(Client, 1_448);
+    pair.drive();
+    let [lone] = ack_times(&pair, start)[..] else { panic!("{:?}", pair.log) };
+    let delay = lone - ONE_WAY;
+    assert!(Duration::from_millis(4) <= delay && delay <= Duration::from_millis(200), "{delay:?}");
+}
+
+/// RFC 5681 §4.2: out of order, filling a hole, or a repetition: no delay.
+#[test]
+fn anything_irregular_is_acknowledged_at_once() {
+    let config = Config { delayed_ack: Some(DelayedAck::Rfc1122), ..with_stack("sack/none(20)") };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.lose_first(has_data);
+    pair.write(Client, 5 * 1_448);
+    pair.drive();
+    let acks = ack_times(&pair, start);
+    assert_eq!(acks[..4], [ONE_WAY; 4], "one for each segment behind the hole");
+    assert_eq!(acks[4..], [ONE_WAY + RTT], "and one when it is filled");
+}
+
+#[test]
+fn an_idle_connection_has_no_timer() {
+    let mut pair = Pair::connected(&Config::default());
+    pair.write(Client, 10_000);
+    pair.drive();
+    assert_eq!(pair.client.connection.next_timeout(pair.now), None);
+    assert_eq!(pair.server.connection.next_timeout(pair.now), None);
+}
