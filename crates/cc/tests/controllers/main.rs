@@ -1,7 +1,8 @@
 //! What every controller must pass: `suite` (invariants over any sequence of events), `rounds` (tables of
-//! windows), `closed_forms` (theory). All iterate over the catalogue or name their controller.
+//! windows), `closed_forms` (theory), `linux` (a kernel's trace).
 
 mod closed_forms;
+mod linux;
 mod path;
 mod rounds;
 mod suite;
