@@ -22,7 +22,8 @@ pub struct CcContext<'a> {
     pub snd_nxt: u64,
     /// When the pacer lets the next segment leave; `now` or earlier where nothing holds it back.
     pub next_departure: Instant,
-    /// Whether the sender has lately been held back by the application rather than the network.
+    /// Whether the application, not the network, bounds the delivery rate of what is now in flight:
+    /// segments sent now would carry [`RateSample::app_limited`].
     pub app_limited: bool,
     /// Whether the window has lately held the sender back: only then may it grow (RFC 9438 §4.2,
     /// Linux's `tcp_is_cwnd_limited`: in slow start, in flight above half the window counts too).

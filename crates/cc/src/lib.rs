@@ -60,7 +60,8 @@ pub trait CongestionController: std::fmt::Debug + Send {
         Needs::default()
     }
 
-    /// `bytes` of data are about to leave (`cx.bytes_in_flight` does not include them yet).
+    /// `bytes` of data, new or repeated, are about to leave (`cx.bytes_in_flight` does not include
+    /// them yet). With nothing in flight this is a fresh start (Linux's `CA_EVENT_TX_START`).
     fn on_sent(&mut self, _cx: &mut CcContext<'_>, _bytes: Bytes) {}
 
     /// Congestion was signalled. Reduce only when `event.first_in_epoch`; a timeout restarts the

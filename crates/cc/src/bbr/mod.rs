@@ -1,5 +1,5 @@
-//! `bbr`: BBR version 1 (Cardwell, Cheng, Gunn, Yeganeh and Jacobson, 2016; draft-cardwell-iccrg-
-//! bbr-congestion-control-00) as in Linux 6.1's `tcp_bbr.c`.
+//! `bbr`: BBR version 1 (Cardwell, Cheng, Gunn, Yeganeh and Jacobson, 2016;
+//! draft-cardwell-iccrg-bbr-congestion-control-00) as in Linux 6.1's `tcp_bbr.c`.
 //!
 //! ```text
 //! bw       = largest delivery rate of 10 rounds (not application-limited, unless larger)
