@@ -3,7 +3,9 @@
 //!
 //! When the sender goes back, duplicates of the old window are still on their way: one for each
 //! segment that the receiver discarded behind the gap. Only duplicates beyond those speak of what
-//! was resent, so they are waited out before three more make the sender go back again.
+//! was resent, so they are waited out before three more make the sender go back again. Nor does a
+//! duplicate count that comes sooner than a round trip after the oldest segment left: it answers an
+//! earlier one. Without that, segments resent in vain would, by their own duplicates, cause ever more.
 
 use super::{DUP_THRESH, Digest, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
@@ -28,13 +30,13 @@ impl LossRecovery for GoBackN {
         Profile { window: self.window, ..Profile::default() }
     }
 
-    fn on_ack(&mut self, _cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
+    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
         if ack.covered.cum_acked > 0 {
             self.duplicates = 0;
             self.stale = 0;
         } else if ack.duplicate && self.stale > 0 {
             self.stale -= 1;
-        } else if ack.duplicate {
+        } else if ack.duplicate && answers_oldest(cx, board) {
             self.duplicates += 1;
         }
         if self.duplicates < DUP_THRESH {
@@ -45,4 +47,9 @@ impl LossRecovery for GoBackN {
         self.duplicates = 0;
         Found { lost: board.lose_where(|_, _| true), ..Found::default() }
     }
+}
+
+/// Whether what arrives now can answer something that left after the oldest outstanding segment.
+fn answers_oldest(cx: &RecoveryCx, board: &Scoreboard) -> bool {
+    board.first().is_some_and(|oldest| cx.now.saturating_since(oldest.sent_at) >= cx.min_rtt)
 }

@@ -231,3 +231,23 @@ fn slow_start_doubles_per_round_trip() {
     assert_eq!(pair.now - start, RTT * 6);
     assert_eq!(pair.server.events.len(), 1, "still open: {:?}", Server);
 }
+
+/// Segments resent in vain are answered by duplicates; these must not make the sender go back again,
+/// and again.
+#[test]
+fn going_back_in_vain_does_not_feed_on_itself() {
+    for late in 1..40 {
+        let mut pair = Pair::connected(&with_stack("go-back-n(12)/none"));
+        let mut n = 0;
+        pair.network(move |p| {
+            n += u64::from(has_data(p));
+            let hit = has_data(p) && n < 200 && n % 7 == 0;
+            if hit { Verdict::Late(Duration::from_millis(late)) } else { Verdict::Deliver }
+        });
+        pair.write(Client, 400 * MSS);
+        pair.drive();
+        // 28 late segments, each of which may cost two windows of 12.
+        let retransmits = pair.client.connection.stats().retransmits;
+        assert!((100..28 * 2 * 12).contains(&retransmits), "{late} ms: {retransmits}");
+    }
+}
