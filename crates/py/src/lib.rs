@@ -2,13 +2,21 @@
 
 use pyo3::prelude::*;
 
+mod lab;
 mod quantity;
+mod table;
 
 /// The Rust core of Weir; use the package `weir` instead.
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{quantity::parse_quantity, version};
+    use super::lab::{RunResult, ScenarioError, catalogue, parse_scenario, run};
+    #[pymodule_export]
+    use super::quantity::parse_quantity;
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::version;
 }
 
 /// The version of the compiled core.

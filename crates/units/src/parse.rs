@@ -133,7 +133,16 @@ impl fmt::Display for Rate {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(f, self.0, &SIZE_UNITS[..4], "0b")
+        // 64 MiB reads better as such than as 67108.864 kB.
+        let (decimal, binary) = SIZE_UNITS.split_at(4);
+        let whole =
+            binary.iter().rev().find(|(_, scale)| self.0 > 0 && self.0.is_multiple_of(*scale));
+        match whole {
+            Some((name, scale)) if !self.0.is_multiple_of(1_000) => {
+                write!(f, "{}{name}", self.0 / scale)
+            }
+            _ => print(f, self.0, decimal, "0b"),
+        }
     }
 }
 
@@ -273,6 +282,10 @@ mod tests {
         assert_eq!(Rate::ZERO.to_string(), "0bit");
         assert_eq!(Bytes::ZERO.to_string(), "0b");
         assert_eq!(Duration::from_nanos(1_234_567).to_string(), "1234.567us");
+        assert_eq!(Bytes(64 << 20).to_string(), "64mib");
+        assert_eq!(Bytes(1_536).to_string(), "1.536kb");
+        assert_eq!(Bytes(3 << 10).to_string(), "3kib");
+        assert_eq!(Bytes(64_000).to_string(), "64kb");
         assert_eq!(Ratio::from_percent(5).to_string(), "5%");
         assert_eq!(BufferSize::Bdp(2_500).to_string(), "2.5bdp");
     }
@@ -283,6 +296,8 @@ mod tests {
             prop_assert_eq!(Duration::from_nanos(n).to_string().parse(), Ok(Duration::from_nanos(n)));
             prop_assert_eq!(Rate::from_bits_per_sec(n).to_string().parse(), Ok(Rate::from_bits_per_sec(n)));
             prop_assert_eq!(Bytes(n).to_string().parse(), Ok(Bytes(n)));
+            let blocks = Bytes(n >> 40 << 9);
+            prop_assert_eq!(blocks.to_string().parse(), Ok(blocks));
         }
 
         #[test]

@@ -33,7 +33,7 @@ impl<T: Quantity> Visitor<'_> for QuantityVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "text: {}", T::HELP)
+        f.write_str(T::HELP)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {

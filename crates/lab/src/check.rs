@@ -1,0 +1,345 @@
+//! What no single key can tell: whether a scenario as a whole makes sense.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
+
+use crate::error::Problem;
+use crate::flow::{Flow, Protocol, WorkloadKind};
+use crate::scenario::Scenario;
+use crate::topology::{Direction, GraphLink, Topology, TopologyKind};
+
+type Checked = Result<(), Problem>;
+
+/// A run longer than this is taken for a slip.
+const LONGEST_RUN: Duration = Duration::from_secs(30 * 86_400);
+/// A path longer than this is taken for a slip.
+const LONGEST_RTT: Duration = Duration::from_secs(3_600);
+const MAX_FLOWS: u64 = 100_000;
+const MAX_HOPS: u32 = 1_000;
+const MAX_REPEATS: u32 = 100_000;
+/// More rows than this would fill the memory of most machines.
+const MAX_SAMPLES: u64 = 20_000_000;
+const MAX_EVENTS: u32 = 10_000_000;
+/// An IP packet of 65535 bytes with the largest TCP header.
+const MAX_MSS: u32 = 65_535 - 20 - 60;
+/// What the largest window scale allows (RFC 7323 §2.3).
+const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
+
+/// Refuses keys that mean nothing for the chosen kind of topology or workload.
+pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Checked {
+    let kinds = |names: Vec<&str>| names.join(", ");
+    refuse_foreign(tree.get("topology"), "topology", scenario.topology.kind.keys(), |key| {
+        let having = TopologyKind::CATALOGUE.iter().filter(|(kind, ..)| kind.keys().contains(&key));
+        kinds(having.map(|(_, name, _)| *name).collect())
+    })?;
+    for (index, flow) in scenario.flow.iter().enumerate() {
+        let written = tree.get("flow").and_then(|flows| flows.get(index)?.get("workload"));
+        let section = format!("flow.{index}.workload");
+        refuse_foreign(written, &section, flow.workload.kind.keys(), |key| {
+            let having =
+                WorkloadKind::CATALOGUE.iter().filter(|(kind, ..)| kind.keys().contains(&key));
+            kinds(having.map(|(_, name, _)| *name).collect())
+        })?;
+    }
+    Ok(())
+}
+
+fn refuse_foreign(
+    written: Option<&Value>,
+    section: &str,
+    own: &[&str],
+    kinds_with: impl Fn(&str) -> String,
+) -> Checked {
+    let Some(Value::Object(table)) = written else { return Ok(()) };
+    let foreign =
+        table.iter().find(|(key, value)| !value.is_null() && !own.contains(&key.as_str()));
+    let Some((key, value)) = foreign else { return Ok(()) };
+    let message = format!("{value} is set, but this key belongs to kind {}", kinds_with(key));
+    Err(Problem::new(format!("{section}.{key}"), message))
+}
+
+/// Checks everything else.
+pub(crate) fn check(scenario: &Scenario) -> Checked {
+    check_name(&scenario.name)?;
+    check_measure(scenario)?;
+    check_topology(&scenario.topology)?;
+    if scenario.flow.is_empty() {
+        return Err(Problem::new("flow", "there is none; at least one [[flow]] is needed"));
+    }
+    for (index, flow) in scenario.flow.iter().enumerate() {
+        check_flow(flow, &format!("flow.{index}"), scenario)?;
+    }
+    check_numbers(scenario)?;
+    check_names(scenario)
+}
+
+/// Demands something of a key's value.
+fn require(holds: bool, key: String, value: impl ToString, allowed: impl ToString) -> Checked {
+    if holds {
+        return Ok(());
+    }
+    Err(Problem::new(key, format!("{} is not allowed; {}", value.to_string(), allowed.to_string())))
+}
+
+fn check_name(name: &str) -> Checked {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+    let good = !name.is_empty() && name.len() <= 100 && name.chars().all(plain);
+    let allowed = "a name has 1 to 100 letters, digits, -, _, . and + (it names a directory)";
+    require(good && !name.starts_with('.'), "name".into(), format!("'{name}'"), allowed)
+}
+
+fn check_measure(scenario: &Scenario) -> Checked {
+    let measure = &scenario.measure;
+    let key = |name: &str| format!("measure.{name}");
+    let long = !measure.duration.is_zero() && measure.duration <= LONGEST_RUN;
+    require(long, key("duration"), measure.duration, "it is above 0s and at most 720h")?;
+    let allowed = format!("it must be shorter than measure.duration = {}", measure.duration);
+    require(measure.warmup < measure.duration, key("warmup"), measure.warmup, allowed)?;
+    let repeats = (1..=MAX_REPEATS).contains(&measure.repeat);
+    require(repeats, key("repeat"), measure.repeat, format!("1 to {MAX_REPEATS}"))?;
+    let events = measure.events <= MAX_EVENTS;
+    require(events, key("events"), measure.events, format!("0 to {MAX_EVENTS}"))?;
+    let seed = measure.seed.checked_add(u64::from(measure.repeat)).is_some_and(|s| s < 1 << 63);
+    require(seed, key("seed"), measure.seed, "seeds are below 2^63")
+}
+
+fn check_topology(topology: &Topology) -> Checked {
+    let key = |name: &str| format!("topology.{name}");
+    require(topology.rate > Rate::ZERO, key("rate"), topology.rate, "a rate is above zero")?;
+    require(topology.rtt <= LONGEST_RTT, key("rtt"), topology.rtt, "it is at most 1h")?;
+    let hops = (1..=MAX_HOPS).contains(&topology.hops);
+    require(hops, key("hops"), topology.hops, format!("1 to {MAX_HOPS}"))?;
+    if let Some(rate) = topology.access_rate {
+        require(rate > Rate::ZERO, key("access_rate"), rate, "a rate is above zero")?;
+    }
+    check_direction(&topology.forward, "topology.forward")?;
+    check_direction(&topology.reverse, "topology.reverse")?;
+    if topology.kind == TopologyKind::LabRouter {
+        check_relay(topology)?;
+    }
+    if topology.kind == TopologyKind::Graph && topology.link.is_empty() {
+        let message = "there is none; a graph needs at least one [[topology.link]]";
+        return Err(Problem::new(key("link"), message));
+    }
+    for (index, link) in topology.link.iter().enumerate() {
+        check_graph_link(link, &format!("topology.link.{index}"))?;
+    }
+    Ok(())
+}
+
+/// The relay has no rate, so what it is bounded by cannot be a time or a BDP.
+fn check_relay(topology: &Topology) -> Checked {
+    let Topology { queue, forward, reverse, .. } = topology;
+    let named =
+        [("queue", *queue), ("forward.queue", forward.queue), ("reverse.queue", reverse.queue)];
+    for (name, queue) in named {
+        let Some(queue) = queue else { continue };
+        let key = format!("topology.{name}");
+        let allowed =
+            "a relay has no rate, so its buffer is in packets or bytes, as in 4p or 64kib";
+        let timed = matches!(queue, BufferSize::Time(_) | BufferSize::Bdp(_));
+        require(!timed, key, queue, allowed)?;
+    }
+    Ok(())
+}
+
+fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
+    let key = |name: &str| format!("{section}.{name}");
+    for (name, node) in [("from", &link.from), ("to", &link.to)] {
+        require(!node.0.is_empty(), key(name), "no name", "name a node")?;
+    }
+    let allowed = "a link joins two different nodes";
+    require(link.from != link.to, key("to"), format!("'{}'", link.to.0), allowed)?;
+    require(link.rate > Rate::ZERO, key("rate"), link.rate, "a rate is above zero")?;
+    require(link.delay <= LONGEST_RTT, key("delay"), link.delay, "it is at most 1h")?;
+    require(link.cost >= 1, key("cost"), link.cost, "at least 1")?;
+    check_direction(&link.impair, &key("impair"))
+}
+
+fn check_direction(direction: &Direction, section: &str) -> Checked {
+    let key = |name: &str| format!("{section}.{name}");
+    let Direction { rate, rate_trace, rate_steps, delay_steps, .. } = direction;
+    if let Some(rate) = rate {
+        require(*rate > Rate::ZERO, key("rate"), rate, "a rate is above zero")?;
+    }
+    if !rate_trace.is_empty() {
+        crate::traces::trace(rate_trace)
+            .map_err(|message| Problem::new(key("rate_trace"), message))?;
+        let allowed = "a link with a rate_trace has no rate and no rate_steps";
+        require(rate.is_none(), key("rate"), rate.unwrap_or_default(), allowed)?;
+        require(rate_steps.is_empty(), key("rate_steps"), "a list of steps", allowed)?;
+    }
+    let ordered = |times: Vec<Duration>| times.windows(2).all(|pair| pair[0] < pair[1]);
+    let order = "each step comes later than the one before";
+    let times = rate_steps.iter().map(|step| step.at).collect();
+    require(ordered(times), key("rate_steps"), "this order", order)?;
+    let times = delay_steps.iter().map(|step| step.at).collect();
+    require(ordered(times), key("delay_steps"), "this order", order)?;
+    require(!direction.drop.contains(&0), key("drop"), 0, "packets are counted from 1")?;
+    if direction.reorder > Ratio::ZERO {
+        let delay = direction.reorder_delay;
+        require(
+            !delay.is_zero(),
+            key("reorder_delay"),
+            delay,
+            "above 0s, or nothing is reordered",
+        )?;
+    }
+    if let Some(burst) = &direction.burst_loss {
+        let leaves = burst.bad_to_good > Ratio::ZERO;
+        let allowed = "above 0%, or the bad state never ends";
+        require(leaves, key("burst_loss.bad_to_good"), burst.bad_to_good, allowed)?;
+    }
+    Ok(())
+}
+
+fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
+    let key = |name: &str| format!("{section}.{name}");
+    require(flow.count >= 1, key("count"), flow.count, "at least 1")?;
+    check_times(flow, section, scenario.measure.duration)?;
+    check_path(flow, section, &scenario.topology)?;
+    let mss = flow.mss.unwrap_or_default();
+    require((1..=MAX_MSS).contains(&mss), key("mss"), mss, format!("1 to {MAX_MSS} bytes"))?;
+    require(flow.initial_window >= 1, key("initial_window"), flow.initial_window, "at least 1")?;
+    let buffer = (u64::from(mss)..=MAX_WINDOW.get()).contains(&flow.recv_buffer.get());
+    let allowed = format!("one mss ({mss} bytes) to {MAX_WINDOW}");
+    require(buffer, key("recv_buffer"), flow.recv_buffer, allowed)?;
+    let allowed = format!("it is at most max_rto = {}", flow.max_rto);
+    require(flow.min_rto <= flow.max_rto, key("min_rto"), flow.min_rto, &allowed)?;
+    require(flow.initial_rto <= flow.max_rto, key("initial_rto"), flow.initial_rto, &allowed)?;
+    require(!flow.initial_rto.is_zero(), key("initial_rto"), flow.initial_rto, "above 0s")?;
+    if let Some(rto) = flow.fixed_rto {
+        require(!rto.is_zero(), key("fixed_rto"), rto, "above 0s")?;
+    }
+    check_workload(flow, section)
+}
+
+fn check_times(flow: &Flow, section: &str, end: Duration) -> Checked {
+    let key = |name: &str| format!("{section}.{name}");
+    let last = flow.stagger.saturating_mul(u64::from(flow.count) - 1);
+    let latest = [flow.start, last, flow.start_jitter]
+        .iter()
+        .fold(0u64, |sum, time| sum.saturating_add(time.as_nanos()));
+    let allowed = format!("every start lies before the end of the run, measure.duration = {end}");
+    let late = if flow.start >= end {
+        "start"
+    } else if last >= end {
+        "stagger"
+    } else {
+        "start_jitter"
+    };
+    let value = match late {
+        "start" => flow.start,
+        "stagger" => flow.stagger,
+        _ => flow.start_jitter,
+    };
+    require(latest < end.as_nanos(), key(late), value, allowed)?;
+    if let Some(stop) = flow.stop {
+        require(flow.duration.is_none(), key("stop"), stop, "duration is set as well; keep one")?;
+        let allowed = format!("it comes after the start, {}", flow.start);
+        require(stop.as_nanos() > latest, key("stop"), stop, allowed)?;
+    }
+    if let Some(duration) = flow.duration {
+        require(
+            duration > flow.start_jitter,
+            key("duration"),
+            duration,
+            "above 0s and start_jitter",
+        )?;
+    }
+    Ok(())
+}
+
+fn check_path(flow: &Flow, section: &str, topology: &Topology) -> Checked {
+    let key = |name: &str| format!("{section}.{name}");
+    if let Some(rtt) = flow.rtt {
+        let dumbbell = topology.kind == TopologyKind::Dumbbell;
+        require(dumbbell, key("rtt"), rtt, "only flows of a dumbbell have their own")?;
+        require(rtt <= LONGEST_RTT, key("rtt"), rtt, "it is at most 1h")?;
+    }
+    for (name, node) in [("from", &flow.from), ("to", &flow.to)] {
+        let known = topology.nodes();
+        match node {
+            Some(node) if known.is_empty() => {
+                let allowed = "only flows of a chain, a parking lot or a graph have ends";
+                require(false, key(name), format!("'{}'", node.0), allowed)?;
+            }
+            Some(node) => {
+                let allowed = format!("there are {}", known.join(", "));
+                require(known.contains(&node.0), key(name), format!("'{}'", node.0), allowed)?;
+            }
+            None => {
+                let needed = topology.kind == TopologyKind::Graph;
+                require(!needed, key(name), "nothing", "a flow of a graph names a node")?;
+            }
+        }
+    }
+    let allowed = "a flow has two different ends, both named or neither";
+    let to = flow.to.as_ref().map_or("nothing".to_owned(), |node| format!("'{}'", node.0));
+    let paired = flow.from.is_some() == flow.to.is_some();
+    require(paired && (flow.from.is_none() || flow.from != flow.to), key("to"), to, allowed)
+}
+
+fn check_workload(flow: &Flow, section: &str) -> Checked {
+    let key = |name: &str| format!("{section}.workload.{name}");
+    let workload = &flow.workload;
+    let size = workload.size.unwrap_or_default();
+    require(size > Bytes::ZERO, key("size"), size, "above zero")?;
+    match workload.kind {
+        WorkloadKind::Bulk | WorkloadKind::File => Ok(()),
+        WorkloadKind::Request => {
+            let reliable = flow.stack != Protocol::Udp;
+            require(reliable, key("kind"), "'request'", "over udp no answer is sure to come")?;
+            require(
+                workload.request > Bytes::ZERO,
+                key("request"),
+                workload.request,
+                "above zero",
+            )?;
+            require(
+                workload.response > Bytes::ZERO,
+                key("response"),
+                workload.response,
+                "above zero",
+            )
+        }
+        WorkloadKind::Rate => {
+            require(workload.rate > Rate::ZERO, key("rate"), workload.rate, "above zero")?;
+            let fits = flow.stack != Protocol::Udp || size.get() <= u64::from(MAX_MSS);
+            require(fits, key("size"), size, format!("a datagram has at most {MAX_MSS} bytes"))
+        }
+    }
+}
+
+/// A number that would fill the memory is a slip.
+fn check_numbers(scenario: &Scenario) -> Checked {
+    let flows: u64 = scenario.flow.iter().map(|flow| u64::from(flow.count)).sum();
+    require(
+        flows <= MAX_FLOWS,
+        "flow".into(),
+        format!("{flows} flows"),
+        format!("at most {MAX_FLOWS}"),
+    )?;
+    let interval = scenario.measure.sample_interval;
+    let times = scenario.measure.duration.as_nanos().checked_div(interval.as_nanos()).unwrap_or(0);
+    let allowed =
+        format!("with {flows} flows that makes more than {MAX_SAMPLES} rows; 0s makes none");
+    let few = times.saturating_mul(flows) <= MAX_SAMPLES;
+    require(few, "measure.sample_interval".into(), interval, allowed)
+}
+
+/// Random streams are drawn by name, and tables are read by it.
+fn check_names(scenario: &Scenario) -> Checked {
+    let mut seen = BTreeSet::new();
+    for (index, flow) in scenario.flow.iter().enumerate() {
+        for name in flow.names() {
+            let key = format!("flow.{index}.name");
+            require(!name.is_empty(), key.clone(), "''", "a name is not empty")?;
+            let value = format!("'{name}'");
+            require(seen.insert(name), key, value, "another flow has this name")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! What is wrong with a scenario, in one line: where, which key, which value, what is allowed.
+
+use std::fmt;
+
+/// A scenario that cannot be run, with the place of the mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    pub(crate) place: Place,
+    pub(crate) problem: Problem,
+}
+
+/// Where a value was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a line of a file, counted from 1.
+    Line { source: String, line: usize },
+    /// Somewhere in a file, or nowhere in particular.
+    File { source: String },
+    /// On top of a file: `--set key=value`, a flag, a point of a sweep.
+    Override { key: String, value: String },
+}
+
+/// A mistake at a key, wherever that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The dotted key, `flow.0.stack`; empty for the scenario as a whole.
+    pub(crate) key: String,
+    /// The value, and what is allowed.
+    pub(crate) message: String,
+}
+
+impl ScenarioError {
+    /// A problem of a scenario whose text is gone.
+    pub(crate) fn nowhere(problem: Problem) -> Self {
+        Self { place: Place::File { source: "scenario".to_owned() }, problem }
+    }
+}
+
+impl Problem {
+    pub(crate) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into() }
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, problem } = self;
+        match place {
+            Place::Override { key, .. } if *key == problem.key => {
+                write!(f, "{place}: {}", problem.message)
+            }
+            _ => write!(f, "{place}: {problem}"),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { source, line } => write!(f, "{source}, line {line}"),
+            Self::File { source } => f.write_str(source),
+            Self::Override { key, value } => write!(f, "{key}={value}"),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)
+    }
+}

@@ -1,0 +1,216 @@
+//! Sections `[[flow]]`: who sends, over which transport, what.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use weir_transport::{Config, DelayedAck, Stack, StackError};
+use weir_units::{Bytes, Duration, Rate};
+
+use crate::keys::{form, section};
+use crate::topology::Node;
+
+section! {
+    /// One flow, or `count` equal ones. The keys from `initial_window` on mean nothing to `udp`.
+    pub struct Flow {
+        /// Name in the tables; by default `flow0`, `flow1`, … Random numbers are drawn by name.
+        name: Option<String> = None,
+        /// Loss recovery and congestion control, `recovery/controller`; a bare controller runs over
+        /// `rack`. `udp` has neither.
+        stack: Protocol = Protocol::default(),
+        /// How many such flows.
+        count: u32 = 1,
+        /// Node or router where they begin (chain, graph).
+        from: Option<Node> = None,
+        /// Node or router where they end (chain, graph).
+        to: Option<Node> = None,
+        /// Time of the start.
+        start: Duration = Duration::ZERO,
+        /// Time by which each of `count` flows starts after the one before.
+        stagger: Duration = Duration::ZERO,
+        /// Each start is put off by a random time up to this.
+        start_jitter: Duration = Duration::ZERO,
+        /// Time of the end, if before that of the run.
+        stop: Option<Duration> = None,
+        /// The same as a time after the start.
+        duration: Option<Duration> = None,
+        /// Round trip without queues and serialisation, if not the topology's (dumbbell).
+        rtt: Option<Duration> = None,
+        /// What the application does.
+        workload: Workload = Workload::default(),
+        /// Time that each host needs for a packet it receives, one after the other.
+        host_time: Duration = Duration::ZERO,
+        /// Socket buffer in which packets wait for `host_time`; by default without bound.
+        host_buffer: Option<Bytes> = None,
+        /// Payload bytes of a segment; by default 1448, of a `udp` datagram 1472: a 1500-byte packet.
+        mss: Option<u32> = None,
+        /// First congestion window, in segments.
+        initial_window: u32 = Config::default().initial_window,
+        /// Receive buffer, and so the largest window offered.
+        recv_buffer: Bytes = Config::default().recv_buffer,
+        /// Offer selective acknowledgements.
+        sack: bool = Config::default().sack,
+        /// Offer timestamps.
+        timestamps: bool = Config::default().timestamps,
+        /// Offer explicit congestion notification.
+        ecn: bool = Config::default().ecn,
+        /// When the receiver acknowledges; by default as the recovery scheme's receiver does: at
+        /// once for those of a first course, `linux` for those of TCP.
+        delayed_ack: Option<AckPolicy> = Config::default().delayed_ack.map(AckPolicy),
+        /// Retransmission timeout before the first RTT sample.
+        initial_rto: Duration = Config::default().initial_rto,
+        /// Smallest retransmission timeout.
+        min_rto: Duration = Config::default().min_rto,
+        /// Largest retransmission timeout.
+        max_rto: Duration = Config::default().max_rto,
+        /// Retransmission timeout that neither adapts nor backs off.
+        fixed_rto: Option<Duration> = Config::default().fixed_rto,
+        /// Timeouts in a row after which the connection fails.
+        max_retransmits: u32 = Config::default().max_retransmits,
+        /// Time without progress after which the connection fails.
+        max_wait: Option<Duration> = Config::default().max_wait,
+        /// Send new data on the first two duplicate acknowledgements.
+        limited_transmit: bool = Config::default().limited_transmit,
+        /// Return to the initial window after an idle time.
+        slow_start_after_idle: bool = Config::default().slow_start_after_idle,
+        /// Time for which the side that closed first remembers the connection.
+        time_wait: Duration = Config::default().time_wait,
+    }
+}
+
+section! {
+    /// What an application does. Which keys apply depends on `kind`, see [`WorkloadKind::keys`].
+    pub struct Workload {
+        /// What it does.
+        kind: WorkloadKind = WorkloadKind::Bulk,
+        /// Bytes of the file (by default `1mb`), or of each message at a `rate` (by default `1000b`).
+        size: Option<Bytes> = None,
+        /// Bytes of a request.
+        request: Bytes = Bytes(100),
+        /// Bytes of a response.
+        response: Bytes = Bytes(10_000),
+        /// Pause between a response and the next request.
+        gap: Duration = Duration::ZERO,
+        /// Payload rate.
+        rate: Rate = Rate::from_mbit(1),
+    }
+}
+
+/// What an application may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadKind {
+    /// Sends as much as it can.
+    Bulk,
+    /// Sends so many bytes.
+    File,
+    /// Asks, waits for the answer, pauses, asks again.
+    Request,
+    /// Sends messages at a constant rate.
+    Rate,
+}
+
+/// What carries a flow: a reliable stack, or bare datagrams.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Protocol {
+    /// Datagrams without connection, acknowledgement or repair.
+    Udp,
+    /// Loss recovery and congestion control.
+    Reliable(Stack),
+}
+
+/// [`DelayedAck`] as a scenario writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy(pub DelayedAck);
+
+impl Flow {
+    /// The names of the `count` flows that this section stands for.
+    pub fn names(&self) -> impl Iterator<Item = String> + '_ {
+        let name = self.name.as_deref().unwrap_or_default();
+        let several = self.count > 1;
+        (0..self.count).map(move |i| if several { format!("{name}.{i}") } else { name.to_owned() })
+    }
+}
+
+impl WorkloadKind {
+    /// Every kind with a line about it, in the order in which `weir list` prints them.
+    pub const CATALOGUE: &[(Self, &str, &str)] = &[
+        (Self::Bulk, "bulk", "sends as much as it can until it is stopped"),
+        (Self::File, "file", "sends so many bytes and is done when the last has arrived"),
+        (Self::Request, "request", "asks, waits for the whole answer, pauses, asks again"),
+        (Self::Rate, "rate", "sends messages at a constant rate"),
+    ];
+
+    /// The keys of a workload that mean something for this kind.
+    pub fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Bulk => &["kind"],
+            Self::File => &["kind", "size"],
+            Self::Request => &["kind", "request", "response", "gap"],
+            Self::Rate => &["kind", "rate", "size"],
+        }
+    }
+}
+
+impl Default for Protocol {
+    fn default() -> Self {
+        Self::Reliable(Config::default().stack)
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = StackError;
+    fn from_str(text: &str) -> Result<Self, StackError> {
+        if text.trim() == "udp" { Ok(Self::Udp) } else { text.parse().map(Self::Reliable) }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Udp => f.write_str("udp"),
+            Self::Reliable(stack) => stack.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Protocol {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Protocol {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The names of the policies.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DelayedAck", rename_all = "kebab-case")]
+enum AckPolicyName {
+    Off,
+    Rfc1122,
+    Linux,
+}
+
+impl Serialize for AckPolicy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        AckPolicyName::serialize(&self.0, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for AckPolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        AckPolicyName::deserialize(deserializer).map(Self)
+    }
+}
+
+form! {
+    AckPolicy => "`off`, `rfc1122` or `linux`",
+    Protocol => "`recovery/controller`, a controller, or `udp`",
+    Workload => "section",
+    WorkloadKind => "`bulk`, `file`, `request` or `rate`",
+}

@@ -1,0 +1,26 @@
+//! Experiments: a scenario and a seed go in, result tables come out.
+//!
+//! [`Scenario`] is read from TOML with every key, unit and value checked, and has a canonical form.
+//! [`run`] is a pure function of a scenario and a seed; command line, notebooks and worker
+//! processes all call it. [`catalogue`] says what there is to choose from.
+
+mod catalogue;
+mod check;
+mod document;
+mod error;
+mod flow;
+mod keys;
+mod overrides;
+mod run;
+mod scenario;
+mod table;
+mod topology;
+mod traces;
+mod world;
+
+pub use catalogue::{SECTIONS, catalogue};
+pub use error::ScenarioError;
+pub use keys::Key;
+pub use run::{Results, RunError, run};
+pub use scenario::Scenario;
+pub use table::Table;

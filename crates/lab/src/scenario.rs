@@ -1,0 +1,227 @@
+//! A scenario: the complete description of an experiment, with every default filled in.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use weir_units::{BufferSize, Bytes, Duration};
+
+use crate::check;
+use crate::document::Document;
+use crate::error::{Problem, ScenarioError};
+use crate::flow::{Flow, Protocol, WorkloadKind};
+use crate::keys::{form, section};
+use crate::overrides;
+use crate::topology::{Topology, TopologyKind};
+use crate::traces;
+use crate::world;
+
+section! {
+    /// A scenario file as a whole.
+    pub struct Scenario {
+        /// Name of results and reports; by default that of the file.
+        name: String = "scenario".to_owned(),
+        /// What it shows, in a line.
+        description: String = String::new(),
+        /// The network.
+        topology: Topology = Topology::default(),
+        /// The flows.
+        flow: Vec<Flow> = Vec::new(),
+        /// What is measured.
+        measure: Measure = Measure::default(),
+        /// Values to try, by dotted key, as in `"topology.queue" = ["1bdp", "2bdp"]`.
+        sweep: Map<String, Value> = Map::new(),
+    }
+}
+
+section! {
+    /// What is measured, how long, how often.
+    pub struct Measure {
+        /// The run ends here, or earlier when every flow has finished.
+        duration: Duration = Duration::from_secs(60),
+        /// What happens before this is left out of every figure.
+        warmup: Duration = Duration::ZERO,
+        /// Time between two rows of `samples` and `queues`; `0s` records none.
+        sample_interval: Duration = Duration::from_millis(100),
+        /// Most rows of `events`; 0 records none.
+        events: u32 = 0,
+        /// How often the experiment is repeated, each time with the next seed.
+        repeat: u32 = 1,
+        /// Seed of the first repeat.
+        seed: u64 = 1,
+    }
+}
+
+form! {
+    Topology => "section",
+    Vec<Flow> => "list of sections",
+    Measure => "section",
+    Map<String, Value> => "section",
+}
+
+impl Scenario {
+    /// Reads a scenario file with `overrides` (dotted keys with values) on top of it. `source` is
+    /// the file's path: it stands in messages, and trace files are found beside it.
+    ///
+    /// # Errors
+    /// For anything that is not allowed, with its place, key and value.
+    pub fn parse(
+        text: &str,
+        overrides: &[(String, String)],
+        source: &str,
+    ) -> Result<Self, ScenarioError> {
+        let document = Document::parse(text, overrides, source)?;
+        let mut tree = document.tree().clone();
+        name_after_file(&mut tree, source);
+        traces::load(&mut tree, source)
+            .and_then(|()| Self::from_tree(tree))
+            .map_err(|problem| document.error(problem))
+    }
+
+    /// Reads the canonical form that [`Self::to_json`] writes.
+    ///
+    /// # Errors
+    /// If the text is something else.
+    pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
+        serde_json::from_str(text)
+            .map_err(|error| Problem::new("", format!("this is not a canonical scenario: {error}")))
+            .and_then(Self::from_tree)
+            .map_err(ScenarioError::nowhere)
+    }
+
+    /// The canonical form: every key that means something, with its value, in one order and one
+    /// spelling. Two scenarios that mean the same have the same canonical form.
+    pub fn to_json(&self) -> String {
+        let mut tree = serde_json::to_value(self).expect("every key can be written");
+        keep(&mut tree["topology"], self.topology.kind.keys());
+        for (flow, written) in
+            self.flow.iter().zip(tree["flow"].as_array_mut().into_iter().flatten())
+        {
+            keep(&mut written["workload"], flow.workload.kind.keys());
+        }
+        tree.to_string()
+    }
+
+    fn from_tree(tree: Map<String, Value>) -> Result<Self, Problem> {
+        let mut scenario = Self::from_point(tree.clone())?;
+        let sweep = std::mem::take(&mut scenario.sweep);
+        for (key, values) in &sweep {
+            check_swept(&tree, key, values)?;
+        }
+        scenario.sweep = sweep;
+        Ok(scenario)
+    }
+
+    /// Reads a tree without trying the values of its sweep.
+    fn from_point(tree: Map<String, Value>) -> Result<Self, Problem> {
+        let mut scenario: Self = deserialize(Value::Object(tree.clone()))?;
+        check::foreign_keys(&tree, &scenario)?;
+        scenario.complete();
+        check::check(&scenario)?;
+        world::build(&scenario)?;
+        Ok(scenario)
+    }
+
+    /// Fills in the defaults that depend on other keys.
+    fn complete(&mut self) {
+        let queue = match self.topology.kind {
+            TopologyKind::LabRouter => BufferSize::Bytes(Bytes(64 << 10)),
+            _ => BufferSize::Bdp(1_000),
+        };
+        self.topology.queue.get_or_insert(queue);
+        for (index, flow) in self.flow.iter_mut().enumerate() {
+            flow.name.get_or_insert_with(|| format!("flow{index}"));
+            flow.mss.get_or_insert(match flow.stack {
+                Protocol::Udp => weir_sim::UdpConfig::default().payload,
+                Protocol::Reliable(_) => weir_transport::Config::default().mss,
+            });
+            flow.workload.size.get_or_insert(match flow.workload.kind {
+                WorkloadKind::Rate => Bytes(1_000),
+                _ => Bytes(1_000_000),
+            });
+        }
+    }
+}
+
+/// A scenario without a name is called as its file is.
+fn name_after_file(tree: &mut Map<String, Value>, source: &str) {
+    let path = Path::new(source);
+    if let (Some(stem), Some("toml")) =
+        (path.file_stem(), path.extension().and_then(|e| e.to_str()))
+    {
+        tree.entry("name").or_insert_with(|| stem.to_string_lossy().into());
+    }
+}
+
+/// Tries each value of a swept key on its own; combinations are checked when they are run.
+fn check_swept(tree: &Map<String, Value>, key: &str, values: &Value) -> Result<(), Problem> {
+    let at = format!("sweep.{key}");
+    let values = match values {
+        Value::Array(values) if !values.is_empty() => values,
+        other => {
+            let message = format!("{other} is not a list of values, as in [\"1bdp\", \"2bdp\"]");
+            return Err(Problem::new(at, message));
+        }
+    };
+    for (index, value) in values.iter().enumerate() {
+        if values[..index].contains(value) {
+            return Err(Problem::new(at, format!("{value} appears twice")));
+        }
+        let mut point = tree.clone();
+        point.remove("sweep");
+        let value = match value {
+            Value::String(text) => overrides::value(text),
+            other => other.clone(),
+        };
+        overrides::apply(&mut point, key, value)
+            .and_then(|()| Scenario::from_point(point))
+            .map_err(|problem| Problem::new(&at, problem.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Leaves only `keys` in a section.
+fn keep(section: &mut Value, keys: &[&str]) {
+    if let Value::Object(table) = section {
+        table.retain(|key, _| keys.contains(&key.as_str()));
+    }
+}
+
+/// Reads a value, and names the key where that fails.
+fn deserialize<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let key = match error.path().to_string() {
+            path if path == "." => String::new(),
+            path => path.replace('[', ".").replace(']', ""),
+        };
+        Problem::new(key, in_our_words(&error.inner().to_string()))
+    })
+}
+
+/// serde's wording, shorter and without the names of our types.
+fn in_our_words(message: &str) -> String {
+    let (what, expected) = message.split_once(", expected ").unwrap_or((message, ""));
+    let value = what.split_once(['`', '"']).map_or("this", |(_, rest)| &rest[..rest.len() - 1]);
+    let allowed = expected.trim_start_matches("one of ").replace('`', "");
+    if what.starts_with("unknown field") {
+        return format!("there is no such key; there are {allowed}");
+    }
+    if what.starts_with("unknown variant") {
+        return format!("'{value}' is not allowed; there are {allowed}");
+    }
+    if what.starts_with("missing field") {
+        return format!("{value} is missing");
+    }
+    if !what.starts_with("invalid") {
+        return message.to_owned();
+    }
+    let needed = match expected {
+        "u32" | "u64" => "it is a whole number, not negative",
+        "a boolean" => "it is true or false",
+        "a string" => "it is text in quotes",
+        "a sequence" => "it is a list",
+        section if section.starts_with("struct") => "it is a section with keys of its own",
+        other => other,
+    };
+    format!("{value} is not allowed; {needed}")
+}

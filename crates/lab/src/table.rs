@@ -1,0 +1,199 @@
+//! The result tables as Arrow record batches. A column has the name and type of its field in
+//! [`weir_trace`]: that is where the schema is defined, and this file fails to compile when a field
+//! has no column.
+
+use std::sync::Arc;
+
+use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use weir_trace::{EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow};
+
+/// A result table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Its rows.
+    pub batch: RecordBatch,
+}
+
+/// A type that a column may have.
+trait Cell: Sized {
+    const TYPE: DataType;
+    const NULLABLE: bool = false;
+    fn array(cells: impl Iterator<Item = Self>) -> ArrayRef;
+}
+
+macro_rules! cells {
+    ($($type:ty, $data:ident, $array:ty;)*) => {$(
+        impl Cell for $type {
+            const TYPE: DataType = DataType::$data;
+            fn array(cells: impl Iterator<Item = Self>) -> ArrayRef {
+                Arc::new(cells.map(Some).collect::<$array>())
+            }
+        }
+
+        impl Cell for Option<$type> {
+            const TYPE: DataType = DataType::$data;
+            const NULLABLE: bool = true;
+            fn array(cells: impl Iterator<Item = Self>) -> ArrayRef {
+                Arc::new(cells.collect::<$array>())
+            }
+        }
+    )*};
+}
+
+cells! {
+    bool, Boolean, BooleanArray;
+    u32, UInt32, PrimitiveArray<UInt32Type>;
+    u64, UInt64, PrimitiveArray<UInt64Type>;
+    f64, Float64, PrimitiveArray<Float64Type>;
+    String, Utf8, StringArray;
+    &'static str, Utf8, StringArray;
+}
+
+/// Makes the function that turns rows into a table, from the list of columns.
+macro_rules! table {
+    ($function:ident, $name:literal, $row:ident { $($column:ident),* $(,)? }) => {
+        pub(crate) fn $function(rows: &[$row]) -> Table {
+            // Names every field, so that one without a column does not compile.
+            let complete = |row: $row| { let $row { $($column: _),* } = row; };
+            let _ = complete;
+            let columns = vec![
+                $( column(stringify!($column), rows.iter().map(|row| row.$column.clone())), )*
+            ];
+            assemble($name, columns)
+        }
+    };
+}
+
+table!(
+    flows,
+    "flows",
+    FlowRow {
+        flow,
+        name,
+        stack,
+        start_s,
+        end_s,
+        fct_s,
+        completed,
+        failure,
+        delivered_bytes,
+        goodput_mbps,
+        throughput_mbps,
+        share,
+        sent_segments,
+        sent_bytes,
+        retransmits,
+        retransmits_fast,
+        retransmits_rto,
+        retransmits_tlp,
+        retransmits_spurious,
+        retransmit_ratio,
+        loss_ratio,
+        timeouts,
+        rtt_ms_mean,
+        rtt_ms_p50,
+        rtt_ms_p95,
+        rtt_ms_p99,
+        rtt_ms_min,
+        rtt_ms_max,
+        rtt_samples,
+        queue_delay_ms_mean,
+        queue_delay_ms_p50,
+        queue_delay_ms_p95,
+        queue_delay_ms_p99,
+        queue_delay_ms_max,
+        queue_delay_samples,
+        cwnd_bytes_mean,
+        cwnd_bytes_max,
+        time_cwnd_limited_s,
+        time_rwnd_limited_s,
+        time_app_limited_s,
+        time_rto_s,
+    }
+);
+
+table!(
+    samples,
+    "samples",
+    SampleRow {
+        flow,
+        t_s,
+        cwnd_bytes,
+        ssthresh_bytes,
+        bytes_in_flight,
+        srtt_ms,
+        rtt_ms,
+        rto_ms,
+        pacing_mbps,
+        goodput_mbps,
+        retransmits,
+        state,
+        phase,
+    }
+);
+
+table!(
+    queues,
+    "queues",
+    QueueRow { link, t_s, packets, bytes, queue_delay_ms, drops, marks, utilisation }
+);
+
+table!(
+    links,
+    "links",
+    LinkRow {
+        link,
+        name,
+        capacity_mbps,
+        utilisation,
+        offered_packets,
+        delivered_packets,
+        delivered_bytes,
+        dropped_queue,
+        dropped_loss,
+        dropped_aqm,
+        corrupted,
+        duplicated,
+        reordered,
+        queue_packets_mean,
+        queue_packets_max,
+        queue_delay_ms_mean,
+        queue_delay_ms_p50,
+        queue_delay_ms_p95,
+        queue_delay_ms_p99,
+        queue_delay_ms_max,
+    }
+);
+
+table!(requests, "requests", RequestRow { flow, request, t_s, latency_ms });
+
+table!(events, "events", EventRow { t_s, flow, link, kind, seq, len, detail });
+
+/// The one row about the run as a whole. The hash is text, since few programs keep 64 bits exactly.
+pub(crate) fn summary(row: &SummaryRow) -> Table {
+    let SummaryRow { jain_index, utilisation, events, data_packets, trace_hash, sim_s } = row;
+    let hash = format!("{trace_hash:016x}");
+    let columns = vec![
+        column("jain_index", std::iter::once(*jain_index)),
+        column("utilisation", std::iter::once(*utilisation)),
+        column("events", std::iter::once(*events)),
+        column("data_packets", std::iter::once(*data_packets)),
+        column("trace_hash", std::iter::once(hash)),
+        column("sim_s", std::iter::once(*sim_s)),
+    ];
+    assemble("summary", columns)
+}
+
+fn column<C: Cell>(name: &str, cells: impl Iterator<Item = C>) -> (Field, ArrayRef) {
+    (Field::new(name, C::TYPE, C::NULLABLE), C::array(cells))
+}
+
+fn assemble(name: &'static str, columns: Vec<(Field, ArrayRef)>) -> Table {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
+    Table { name, batch: batch.expect("every column has one cell per row") }
+}

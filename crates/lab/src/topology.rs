@@ -1,0 +1,272 @@
+//! Section `[topology]`: the network between senders and receivers.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
+
+use crate::keys::{form, section};
+
+section! {
+    /// The network. Which keys apply depends on `kind`, see [`TopologyKind::keys`].
+    pub struct Topology {
+        /// Shape of the network.
+        kind: TopologyKind = TopologyKind::Dumbbell,
+        /// Rate of the bottleneck, or of each hop, in IP bytes.
+        rate: Rate = Rate::from_mbit(10),
+        /// Round trip without queues and serialisation: of every flow (dumbbell), of the whole row
+        /// (chain, parking lot); what `bdp` refers to (graph).
+        rtt: Duration = Duration::from_millis(40),
+        /// Bound of each bottleneck queue; by default `1bdp` (the rate times `rtt`), and `64kib`
+        /// for the relay of a laboratory.
+        queue: Option<BufferSize> = None,
+        /// Longest IP packet that passes the bottleneck.
+        mtu: Option<Bytes> = None,
+        /// Rate of each host's own link; by default hosts sit at the routers.
+        access_rate: Option<Rate> = None,
+        /// Number of bottlenecks in a row.
+        hops: u32 = 3,
+        /// What the laboratory's relay does with a datagram.
+        relay: RelayKind = RelayKind::Serial,
+        /// Time for which the relay holds a datagram on its way forward (one-way).
+        delay: Duration = Duration::ZERO,
+        /// Time for which the relay holds a datagram on its way back (one-way).
+        reverse_delay: Duration = Duration::ZERO,
+        /// Links of a graph.
+        link: Vec<GraphLink> = Vec::new(),
+        /// What differs or goes wrong on the way of the data.
+        forward: Direction = Direction::default(),
+        /// What differs or goes wrong on the way of the acknowledgements.
+        reverse: Direction = Direction::default(),
+    }
+}
+
+section! {
+    /// One direction of a bottleneck: what differs from the other, and what goes wrong.
+    pub struct Direction {
+        /// Rate in this direction, if it differs.
+        rate: Option<Rate> = None,
+        /// Queue in this direction, if it differs.
+        queue: Option<BufferSize> = None,
+        /// Packets lost independently of each other, in front of the queue.
+        loss: Ratio = Ratio::ZERO,
+        /// Packets lost in bursts, in front of the queue.
+        burst_loss: Option<BurstLoss> = None,
+        /// Packets lost by number, counted from 1: data packets forward, every packet back.
+        drop: Vec<u64> = Vec::new(),
+        /// Packets damaged, which the checksum catches.
+        corrupt: Ratio = Ratio::ZERO,
+        /// Packets that arrive twice.
+        duplicate: Ratio = Ratio::ZERO,
+        /// Packets held back by `reorder_delay`, so that later ones overtake.
+        reorder: Ratio = Ratio::ZERO,
+        /// Time for which `reorder` holds a packet back.
+        reorder_delay: Duration = Duration::from_millis(10),
+        /// Random variation of the delay: at most this (uniform), or its standard deviation (normal).
+        jitter: Duration = Duration::ZERO,
+        /// Distribution of the jitter.
+        jitter_spread: JitterSpread = JitterSpread::Uniform,
+        /// Whether jitter keeps the order of packets.
+        jitter_order: JitterOrder = JitterOrder::Kept,
+        /// Delivery opportunities in place of a rate: a file in mahimahi's format, found beside the
+        /// scenario, or its times in milliseconds.
+        rate_trace: Vec<u64> = Vec::new(),
+        /// Later rates, as in `[{ at = "10s", rate = "5mbit" }]`; `0bit` is a blackout.
+        rate_steps: Vec<RateStep> = Vec::new(),
+        /// Later one-way delays of this direction, as in `[{ at = "10s", delay = "50ms" }]`.
+        delay_steps: Vec<DelayStep> = Vec::new(),
+    }
+}
+
+section! {
+    /// Losses in bursts after Gilbert and Elliott: a good and a bad state, changed once per packet.
+    pub struct BurstLoss {
+        /// Probability to go from good to bad.
+        good_to_bad: Ratio = Ratio::from_percent(1),
+        /// Probability to go from bad to good; the bad state lasts the inverse of this, in packets.
+        bad_to_good: Ratio = Ratio::from_percent(30),
+        /// Loss in the good state.
+        loss_in_good: Ratio = Ratio::ZERO,
+        /// Loss in the bad state.
+        loss_in_bad: Ratio = Ratio::ONE,
+    }
+}
+
+section! {
+    /// A link of a graph.
+    pub struct GraphLink {
+        /// Name in the tables; by default the two nodes, `a-b`.
+        name: Option<String> = None,
+        /// Node where it begins.
+        from: Node = Node::default(),
+        /// Node where it ends.
+        to: Node = Node::default(),
+        /// Rate.
+        rate: Rate = Rate::from_mbit(10),
+        /// One-way propagation delay.
+        delay: Duration = Duration::ZERO,
+        /// Bound of its queue.
+        queue: BufferSize = BufferSize::Bdp(1_000),
+        /// What it adds to the length of a route; flows take the shortest.
+        cost: u32 = 1,
+        /// Whether a link of the same rate, delay and queue leads back.
+        duplex: bool = true,
+        /// Whether to record its queue.
+        monitored: bool = true,
+        /// What goes wrong on it, from `from` to `to`.
+        impair: Direction = Direction::default(),
+    }
+}
+
+/// A later rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    /// From this time on.
+    pub at: Duration,
+    /// The rate is this.
+    pub rate: Rate,
+}
+
+/// A later delay.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelayStep {
+    /// From this time on.
+    pub at: Duration,
+    /// The one-way delay is this.
+    pub delay: Duration,
+}
+
+/// Shapes of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TopologyKind {
+    /// Flows that share one bottleneck and nothing else.
+    Dumbbell,
+    /// Bottlenecks in a row: one flow crosses all, the others one each.
+    ParkingLot,
+    /// Bottlenecks in a row, flows between any two routers.
+    Chain,
+    /// Any graph, with shortest-path routes.
+    Graph,
+    /// A relay program between two hosts, as in a laboratory course.
+    LabRouter,
+}
+
+/// What a laboratory's relay does with a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RelayKind {
+    /// Reads one, sleeps, forwards it, reads the next.
+    Serial,
+    /// Delays each on its own.
+    DelayLine,
+}
+
+/// Distributions of jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JitterSpread {
+    /// Uniform around the delay.
+    Uniform,
+    /// Normal around the delay.
+    Normal,
+}
+
+/// Whether jitter reorders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JitterOrder {
+    /// A packet that would overtake arrives with the one before it.
+    Kept,
+    /// Packets arrive as their delays fall.
+    Free,
+}
+
+/// A node of a graph by name, or a router of a chain by number, counted from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Node(pub String);
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "the name of a node or the number of a router is needed")]
+        enum NameOrNumber {
+            Name(String),
+            Number(u32),
+        }
+        Ok(Self(match NameOrNumber::deserialize(deserializer)? {
+            NameOrNumber::Name(name) => name,
+            NameOrNumber::Number(number) => number.to_string(),
+        }))
+    }
+}
+
+impl Topology {
+    /// The nodes at which a flow may begin or end, in the order of their numbers; none where flows
+    /// have no choice.
+    pub fn nodes(&self) -> Vec<String> {
+        match self.kind {
+            TopologyKind::Dumbbell | TopologyKind::LabRouter => Vec::new(),
+            TopologyKind::ParkingLot | TopologyKind::Chain => {
+                (0..=self.hops).map(|router| router.to_string()).collect()
+            }
+            TopologyKind::Graph => {
+                let mut nodes: Vec<String> = Vec::new();
+                for node in self.link.iter().flat_map(|link| [&link.from, &link.to]) {
+                    if !nodes.contains(&node.0) {
+                        nodes.push(node.0.clone());
+                    }
+                }
+                nodes
+            }
+        }
+    }
+}
+
+impl TopologyKind {
+    /// Every kind with a line about it, in the order in which `weir list` prints them.
+    pub const CATALOGUE: &[(Self, &str, &str)] = &[
+        (Self::Dumbbell, "dumbbell", "flows that share one bottleneck and nothing else"),
+        (Self::ParkingLot, "parking-lot", "one flow crosses all bottlenecks, the others one each"),
+        (Self::Chain, "chain", "bottlenecks in a row, flows between any two routers"),
+        (Self::Graph, "graph", "any graph, with shortest-path routes"),
+        (Self::LabRouter, "lab-router", "a relay program between two hosts, serial or ideal"),
+    ];
+
+    /// The keys of `[topology]` that mean something for this kind.
+    pub fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Dumbbell => {
+                &["kind", "rate", "rtt", "queue", "mtu", "access_rate", "forward", "reverse"]
+            }
+            Self::ParkingLot | Self::Chain => &[
+                "kind",
+                "rate",
+                "rtt",
+                "queue",
+                "mtu",
+                "access_rate",
+                "hops",
+                "forward",
+                "reverse",
+            ],
+            Self::Graph => &["kind", "rtt", "access_rate", "link"],
+            Self::LabRouter => {
+                &["kind", "queue", "relay", "delay", "reverse_delay", "forward", "reverse"]
+            }
+        }
+    }
+}
+
+form! {
+    TopologyKind => "`dumbbell`, `parking-lot`, `chain`, `graph` or `lab-router`",
+    RelayKind => "`serial` or `delay-line`",
+    JitterSpread => "`uniform` or `normal`",
+    JitterOrder => "`kept` or `free`",
+    Node => "name of a node or number of a router",
+    Direction => "section",
+    BurstLoss => "section",
+    Vec<GraphLink> => "list of sections",
+    Vec<RateStep> => "list of `{ at, rate }`",
+    Vec<DelayStep> => "list of `{ at, delay }`",
+}

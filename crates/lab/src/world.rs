@@ -1,0 +1,336 @@
+//! From a scenario to the links and flows of the simulated world.
+
+use weir_net::{
+    Counting, DropList, DropTailConfig, GilbertElliott, Impairments, Jitter, Limit, LinkConfig,
+    Numbering, Order, QueueConfig, Reorder, Schedule, Service, Spread,
+};
+use weir_sim::topology::{
+    Access, Chain, Dumbbell, Edge, Graph, Hop, HostConfig, LabRouter, Relay, Route, Span,
+    Topology as Built, TopologyError, parking_lot_spans,
+};
+use weir_sim::{FlowSpec, MeasureSpec, SimSpec, TransportSpec, UdpConfig, Workload as Work};
+use weir_transport::Config;
+use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
+
+use crate::error::Problem;
+use crate::flow::{Flow, Protocol, WorkloadKind};
+use crate::scenario::Scenario;
+use crate::topology::{
+    BurstLoss, Direction, GraphLink, JitterOrder, JitterSpread, RelayKind, Topology, TopologyKind,
+};
+use crate::traces;
+
+/// Builds the world that `scenario`, which has been checked, describes.
+///
+/// # Errors
+/// If a link cannot be as it is described, or no way leads from one end of a flow to the other.
+pub(crate) fn build(scenario: &Scenario) -> Result<SimSpec, Problem> {
+    let flows: Vec<&Flow> = scenario
+        .flow
+        .iter()
+        .flat_map(|flow| std::iter::repeat_n(flow, flow.count as usize))
+        .collect();
+    let mut built = topology(&scenario.topology, &flows)?;
+    for (index, flow) in flows.iter().enumerate().filter(|(_, flow)| !flow.host_time.is_zero()) {
+        built.add_hosts(index, &host(flow));
+    }
+    for link in &built.links {
+        link.config
+            .validate()
+            .map_err(|error| Problem::new("topology", format!("link '{}': {error}", link.name)))?;
+    }
+    let mut specs = Vec::with_capacity(flows.len());
+    let mut routes = built.routes.into_iter();
+    for flow in &scenario.flow {
+        for (number, (name, route)) in flow.names().zip(&mut routes).enumerate() {
+            specs.push(flow_spec(flow, name, number as u64, route));
+        }
+    }
+    Ok(SimSpec { links: built.links, flows: specs, measure: measure(scenario) })
+}
+
+fn measure(scenario: &Scenario) -> MeasureSpec {
+    let measure = &scenario.measure;
+    let interval = measure.sample_interval;
+    MeasureSpec {
+        duration: measure.duration,
+        warmup: measure.warmup,
+        sample_interval: (!interval.is_zero()).then_some(interval),
+        max_events: measure.events as usize,
+    }
+}
+
+fn topology(topology: &Topology, flows: &[&Flow]) -> Result<Built, Problem> {
+    let access = topology.access_rate.map_or(Access::None, Access::Rate);
+    match topology.kind {
+        TopologyKind::Dumbbell => dumbbell(topology, flows, access),
+        TopologyKind::ParkingLot | TopologyKind::Chain => chain(topology, flows, access),
+        TopologyKind::Graph => graph(topology, flows, access),
+        TopologyKind::LabRouter => Ok(lab_router(topology, flows.len())),
+    }
+}
+
+/// The bottleneck takes the delay that all flows have in common; what a flow has beyond that lies
+/// on its own links.
+fn dumbbell(topology: &Topology, flows: &[&Flow], access: Access) -> Result<Built, Problem> {
+    let rtts: Vec<Duration> = flows.iter().map(|flow| flow.rtt.unwrap_or(topology.rtt)).collect();
+    let shared = rtts.iter().copied().min().unwrap_or(topology.rtt);
+    let forward = bottleneck(topology, &topology.forward, shared / 2, Numbering::Data);
+    let reverse = bottleneck(topology, &topology.reverse, shared - shared / 2, Numbering::Any);
+    Dumbbell { forward, reverse, access, rtts }.build().map_err(unbuildable)
+}
+
+/// Each hop has its share of the row's round trip; a parking lot without ends named has the usual
+/// flows.
+fn chain(topology: &Topology, flows: &[&Flow], access: Access) -> Result<Built, Problem> {
+    let hops = u64::from(topology.hops);
+    let delay = topology.rtt / 2 / hops;
+    let hop = Hop {
+        forward: bottleneck(topology, &topology.forward, delay, Numbering::Data),
+        reverse: bottleneck(topology, &topology.reverse, delay, Numbering::Any),
+    };
+    let defaults = match topology.kind {
+        TopologyKind::ParkingLot => parking_lot_spans(hops as usize, flows.len()),
+        _ => vec![Span { from: 0, to: hops as usize }; flows.len()],
+    };
+    let nodes = topology.nodes();
+    let spans = flows.iter().zip(defaults).map(|(flow, span)| ends(flow, &nodes).unwrap_or(span));
+    let spans = spans.collect();
+    Chain { hops: vec![hop; hops as usize], access, spans }.build().map_err(unbuildable)
+}
+
+fn graph(topology: &Topology, flows: &[&Flow], access: Access) -> Result<Built, Problem> {
+    let nodes = topology.nodes();
+    let number = |name: &str| nodes.iter().position(|node| node == name).unwrap_or_default();
+    let mut edges = Vec::new();
+    for link in &topology.link {
+        let (from, to) = (number(&link.from.0), number(&link.to.0));
+        let there = link_name(link, &link.from.0, &link.to.0, "");
+        let back = link_name(link, &link.to.0, &link.from.0, "-reverse");
+        edges.push(edge(link, there, from, to, graph_link(topology, link, &link.impair)));
+        if link.duplex {
+            edges.push(edge(
+                link,
+                back,
+                to,
+                from,
+                graph_link(topology, link, &Direction::default()),
+            ));
+        }
+    }
+    let spans = flows.iter().filter_map(|flow| ends(flow, &nodes)).collect();
+    Graph { nodes: nodes.clone(), edges, access, spans }.build().map_err(unbuildable)
+}
+
+fn link_name(link: &GraphLink, from: &str, to: &str, suffix: &str) -> String {
+    link.name.as_ref().map_or_else(|| format!("{from}-{to}"), |name| format!("{name}{suffix}"))
+}
+
+fn edge(link: &GraphLink, name: String, from: usize, to: usize, config: LinkConfig) -> Edge {
+    Edge { name, from, to, cost: link.cost, config, monitored: link.monitored }
+}
+
+/// The serial relay is one server for both directions; what else goes wrong in a direction happens
+/// on the way to it.
+fn lab_router(topology: &Topology, flows: usize) -> Built {
+    let forward = relay_way(&topology.forward, Numbering::Data);
+    let reverse = relay_way(&topology.reverse, Numbering::Any);
+    let relay = match topology.relay {
+        RelayKind::Serial => Relay::Serial(LinkConfig {
+            service: Service::PerPacket {
+                forward: topology.delay,
+                reverse: topology.reverse_delay,
+            },
+            // The datagram on which the relay sleeps has left its socket buffer.
+            queue: QueueConfig::DropTail(DropTailConfig {
+                limit: limit(topology.queue, Rate::ZERO, Duration::ZERO),
+                counting: Counting::Waiting,
+                ..DropTailConfig::default()
+            }),
+            ..LinkConfig::default()
+        }),
+        RelayKind::DelayLine => Relay::DelayLine {
+            forward: LinkConfig { delay: topology.delay.into(), ..LinkConfig::default() },
+            reverse: LinkConfig { delay: topology.reverse_delay.into(), ..LinkConfig::default() },
+        },
+    };
+    LabRouter { relay, forward, reverse, flows }.build()
+}
+
+fn relay_way(direction: &Direction, numbering: Numbering) -> Option<LinkConfig> {
+    if *direction == Direction::default() {
+        return None;
+    }
+    let service = direction.rate.map(|rate| Service::Rate(rate.into()));
+    let mut config = LinkConfig {
+        queue: QueueConfig::DropTail(limit(direction.queue, Rate::ZERO, Duration::ZERO).into()),
+        service: service.unwrap_or(Service::Infinite),
+        ..LinkConfig::default()
+    };
+    impair(&mut config, direction, numbering);
+    Some(config)
+}
+
+fn bottleneck(
+    topology: &Topology,
+    direction: &Direction,
+    delay: Duration,
+    numbering: Numbering,
+) -> LinkConfig {
+    let rate = direction.rate.unwrap_or(topology.rate);
+    let mut config = LinkConfig { mtu: topology.mtu, ..LinkConfig::new(rate, delay) };
+    impair(&mut config, direction, numbering);
+    let queue = direction.queue.or(topology.queue);
+    config.with_limit(limit(queue, mean_rate(direction, rate), topology.rtt))
+}
+
+fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> LinkConfig {
+    let rate = direction.rate.unwrap_or(link.rate);
+    let mut config = LinkConfig::new(rate, link.delay);
+    impair(&mut config, direction, Numbering::Any);
+    let queue = Some(direction.queue.unwrap_or(link.queue));
+    config.with_limit(limit(queue, mean_rate(direction, rate), topology.rtt))
+}
+
+fn limit(queue: Option<BufferSize>, rate: Rate, rtt: Duration) -> Limit {
+    Limit::resolve(queue.unwrap_or(BufferSize::Infinite), rate, rtt)
+}
+
+/// What `bdp` refers to: the rate, or the mean of a trace.
+fn mean_rate(direction: &Direction, rate: Rate) -> Rate {
+    let Ok(trace) = traces::trace(&direction.rate_trace) else { return rate };
+    let period = trace.period();
+    let carried = trace.capacity(Instant::ZERO, Instant::ZERO + period);
+    Rate::from_transfer(carried, period).unwrap_or(rate)
+}
+
+/// Puts what changes and goes wrong in a direction on its link.
+fn impair(config: &mut LinkConfig, direction: &Direction, numbering: Numbering) {
+    if let Service::Rate(rate) = &mut config.service {
+        rate.steps = direction.rate_steps.iter().map(|step| (after(step.at), step.rate)).collect();
+    }
+    if let Ok(trace) = traces::trace(&direction.rate_trace) {
+        config.service = Service::Trace(trace);
+    }
+    config.delay = Schedule {
+        initial: config.delay.initial,
+        steps: direction.delay_steps.iter().map(|step| (after(step.at), step.delay)).collect(),
+    };
+    config.impairments = Impairments {
+        loss: direction.loss,
+        burst_loss: direction.burst_loss.as_ref().map(burst_loss),
+        drops: drops(direction, numbering),
+        corrupt: direction.corrupt,
+        duplicate: direction.duplicate,
+        reorder: (direction.reorder > Ratio::ZERO).then_some(Reorder {
+            probability: direction.reorder,
+            extra_delay: direction.reorder_delay,
+        }),
+        jitter: jitter(direction),
+    };
+}
+
+fn burst_loss(burst: &BurstLoss) -> GilbertElliott {
+    GilbertElliott {
+        good_to_bad: burst.good_to_bad,
+        bad_to_good: burst.bad_to_good,
+        loss_in_good: burst.loss_in_good,
+        loss_in_bad: burst.loss_in_bad,
+    }
+}
+
+fn drops(direction: &Direction, counts: Numbering) -> Vec<DropList> {
+    let numbers = direction.drop.clone();
+    if numbers.is_empty() { Vec::new() } else { vec![DropList { counts, numbers }] }
+}
+
+fn jitter(direction: &Direction) -> Option<Jitter> {
+    if direction.jitter.is_zero() {
+        return None;
+    }
+    let spread = match direction.jitter_spread {
+        JitterSpread::Uniform => Spread::Uniform(direction.jitter),
+        JitterSpread::Normal => Spread::Normal(direction.jitter),
+    };
+    let order = match direction.jitter_order {
+        JitterOrder::Kept => Order::Kept,
+        JitterOrder::Free => Order::Free,
+    };
+    Some(Jitter { spread, order })
+}
+
+fn flow_spec(flow: &Flow, name: String, number: u64, route: Route) -> FlowSpec {
+    let start = after(flow.start + flow.stagger.saturating_mul(number));
+    let stop = flow.stop.map(after).or(flow.duration.map(|span| start.saturating_add(span)));
+    FlowSpec {
+        name,
+        route_forward: route.forward,
+        route_reverse: route.reverse,
+        transport: transport(flow),
+        workload: workload(flow),
+        start,
+        stop,
+        start_jitter: flow.start_jitter,
+    }
+}
+
+fn transport(flow: &Flow) -> TransportSpec {
+    let defaults = Config::default();
+    let Protocol::Reliable(stack) = &flow.stack else {
+        let payload = flow.mss.unwrap_or(UdpConfig::default().payload);
+        return TransportSpec::Udp(UdpConfig { payload });
+    };
+    TransportSpec::Reliable(Box::new(Config {
+        stack: stack.clone(),
+        mss: flow.mss.unwrap_or(defaults.mss),
+        initial_window: flow.initial_window,
+        recv_buffer: flow.recv_buffer,
+        sack: flow.sack,
+        timestamps: flow.timestamps,
+        ecn: flow.ecn,
+        delayed_ack: flow.delayed_ack.map(|policy| policy.0),
+        initial_rto: flow.initial_rto,
+        min_rto: flow.min_rto,
+        max_rto: flow.max_rto,
+        fixed_rto: flow.fixed_rto,
+        max_retransmits: flow.max_retransmits,
+        max_wait: flow.max_wait,
+        limited_transmit: flow.limited_transmit,
+        slow_start_after_idle: flow.slow_start_after_idle,
+        time_wait: flow.time_wait,
+    }))
+}
+
+fn workload(flow: &Flow) -> Work {
+    let work = &flow.workload;
+    let size = work.size.unwrap_or_default();
+    match work.kind {
+        WorkloadKind::Bulk => Work::Bulk,
+        WorkloadKind::File => Work::File { size },
+        WorkloadKind::Request => {
+            Work::Request { request: work.request, response: work.response, gap: work.gap }
+        }
+        WorkloadKind::Rate => Work::Rate { rate: work.rate, size },
+    }
+}
+
+fn host(flow: &Flow) -> HostConfig {
+    let limit = flow.host_buffer.map_or(Limit::Infinite, Limit::Bytes);
+    let buffer = DropTailConfig { limit, counting: Counting::Waiting, overhead: Bytes::ZERO };
+    HostConfig { per_packet: flow.host_time, buffer }
+}
+
+/// The nodes where a flow begins and ends, if it names them.
+fn ends(flow: &Flow, nodes: &[String]) -> Option<Span> {
+    let number = |name: &str| nodes.iter().position(|node| node == name);
+    let (from, to) = (flow.from.as_ref()?, flow.to.as_ref()?);
+    Some(Span { from: number(&from.0)?, to: number(&to.0)? })
+}
+
+fn after(time: Duration) -> Instant {
+    Instant::ZERO.saturating_add(time)
+}
+
+fn unbuildable(error: TopologyError) -> Problem {
+    Problem::new("topology", error.to_string())
+}

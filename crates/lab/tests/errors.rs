@@ -1,0 +1,120 @@
+//! What a person reads who made a mistake: one line with the place, the key, the value and what is
+//! allowed.
+
+use weir_lab::Scenario;
+
+const FLOW: &str = "[[flow]]\nstack = \"reno\"\n";
+
+fn refusal(text: &str, overrides: &[(&str, &str)]) -> String {
+    let overrides: Vec<(String, String)> =
+        overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    match Scenario::parse(text, &overrides, "slow.toml") {
+        Ok(_) => panic!("accepted: {text} {overrides:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// One scenario per line of the snapshot: each text stands below a good flow.
+fn refusals(texts: &[&str]) -> String {
+    texts.iter().map(|text| refusal(&format!("{FLOW}{text}"), &[]) + "\n").collect()
+}
+
+#[test]
+fn keys_and_values() {
+    insta::assert_snapshot!(refusals(&[
+        "count = 2\ncount = 3",
+        "rat = 1",
+        "count = -1",
+        "count = \"two\"",
+        "stack2 = \"tcp/reno\"",
+        "rtt = 40",
+        "start = \"-1s\"",
+        "delayed_ack = \"never\"",
+        "workload = \"bulk\"",
+        "workload = { kind = \"ftp\" }",
+        "workload = { kind = \"bulk\", size = \"1mb\" }",
+        "[topology]\nrat = \"10mbit\"",
+        "[topology]\nrate = 10",
+        "[topology]\nrate = \"10mbps\"",
+        "[topology]\nkind = \"dumbell\"",
+        "[topology]\n\nqueue = \"3\"",
+        "[topology.forward]\nloss = \"-1%\"",
+        "[topology.forward]\nloss = 1.5",
+        "[topology.reverse]\nburst_loss = { p = \"1%\" }",
+        "[topology.forward]\nrate_steps = [{ at = \"1s\" }]",
+        "[measure]\nrepeat = 1.5",
+    ]));
+}
+
+#[test]
+fn scenarios_that_make_no_sense() {
+    insta::assert_snapshot!(refusals(&[
+        "name = \"\"",
+        "count = 0",
+        "start = \"60s\"",
+        "count = 100\nstagger = \"1s\"",
+        "start = \"10s\"\nstop = \"5s\"",
+        "stop = \"5s\"\nduration = \"5s\"",
+        "mss = 0",
+        "mss = 70000",
+        "recv_buffer = \"100b\"",
+        "recv_buffer = \"2gb\"",
+        "min_rto = \"10min\"",
+        "from = 1\nto = 2",
+        "workload = { kind = \"file\", size = \"0b\" }",
+        "workload = { kind = \"rate\", rate = \"0bit\" }",
+        "[[flow]]\nstack = \"udp\"\nworkload = { kind = \"request\" }",
+        "name = \"a\"\n[[flow]]\nname = \"a\"",
+        "[topology]\nrate = \"0bit\"",
+        "[topology]\nhops = 2",
+        "[topology]\nkind = \"chain\"\nhops = 0",
+        "[topology]\nkind = \"lab-router\"\nqueue = \"1bdp\"",
+        "[topology]\nkind = \"graph\"",
+        "[topology]\nkind = \"graph\"\nlink = [{ from = \"a\", to = \"a\" }]",
+        "[topology]\nkind = \"graph\"\nlink = [{ from = \"a\", to = \"b\" }]",
+        "[topology.forward]\nrate_trace = [5, 3]",
+        "[topology.forward]\nrate_trace = \"missing.trace\"",
+        "[topology.forward]\nrate = \"1mbit\"\nrate_trace = [5]",
+        "[topology.forward]\nrate_steps = [{ at = \"2s\", rate = \"1mbit\" }, { at = \"1s\", rate = \"2mbit\" }]",
+        "[topology.forward]\ndrop = [0]",
+        "[topology.forward]\nreorder = \"1%\"\nreorder_delay = \"0s\"",
+        "[measure]\nduration = \"0s\"",
+        "[measure]\nwarmup = \"60s\"",
+        "[measure]\nrepeat = 0",
+        "[measure]\nsample_interval = \"1us\"",
+        "[sweep]\nrate = [\"1mbit\"]",
+        "[sweep]\n\"topology.rate\" = [\"1mbit\", \"fast\"]",
+        "[sweep]\n\"topology.rate\" = \"1mbit\"",
+        "[sweep]\ntopology.rate = []",
+        "[sweep]\ntopology.rate = [\"1mbit\", \"1mbit\"]",
+    ]));
+}
+
+#[test]
+fn overrides() {
+    let told = |key, value| refusal(FLOW, &[("measure.repeat", "3"), (key, value)]) + "\n";
+    let told: String = [
+        ("topology.rat", "5mbit"),
+        ("topology.rate", "5"),
+        ("flow.0.stack", "tcp/reno"),
+        ("flow.0.stack", "rack/fast"),
+        ("flow.1.stack", "cubic"),
+        ("flow.*.count", "0"),
+        ("flow", "reno"),
+        ("measure.duration", "forever"),
+        ("measure.duration.seconds", "10"),
+        ("", "1"),
+        ("sweep.topology.rate", "[\"0bit\"]"),
+    ]
+    .map(|(key, value)| told(key, value))
+    .concat();
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn files_that_are_no_scenarios() {
+    let told: String = ["", "name = ", "= 1", "[topology", "name = \"x\"\n"]
+        .map(|text| refusal(text, &[]) + "\n")
+        .concat();
+    insta::assert_snapshot!(told);
+}

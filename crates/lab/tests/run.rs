@@ -1,0 +1,56 @@
+//! A run from the file to the tables.
+
+use weir_lab::{Results, Scenario, run};
+
+const TWO_FLOWS: &str = "
+[topology]
+rate = \"10mbit\"
+rtt = \"20ms\"
+[[flow]]
+stack = \"reno\"
+count = 2
+start_jitter = \"100ms\"
+[measure]
+duration = \"3s\"
+warmup = \"1s\"
+events = 100
+";
+
+fn results(overrides: &[(&str, &str)], seed: u64) -> Results {
+    let overrides: Vec<(String, String)> =
+        overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let scenario = Scenario::parse(TWO_FLOWS, &overrides, "two-flows.toml").unwrap();
+    run(&scenario, seed).unwrap()
+}
+
+fn rows(results: &Results, table: &str) -> usize {
+    results.tables().iter().find(|t| t.name == table).unwrap().batch.num_rows()
+}
+
+#[test]
+fn every_table_is_filled() {
+    let results = results(&[], 1);
+    assert_eq!(rows(&results, "summary"), 1);
+    assert_eq!(rows(&results, "flows"), 2);
+    assert_eq!(rows(&results, "links"), 2);
+    assert!(rows(&results, "samples") >= 2 * 20, "{}", rows(&results, "samples"));
+    assert!(rows(&results, "queues") >= 20);
+    assert!(rows(&results, "events") > 2);
+    assert_eq!(rows(&results, "requests"), 0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_tables_and_another_seed_others() {
+    let batches = |seed| -> Vec<_> {
+        results(&[], seed).tables().iter().map(|table| table.batch.clone()).collect()
+    };
+    assert_eq!(batches(7), batches(7));
+    assert_ne!(batches(7), batches(8));
+}
+
+#[test]
+fn requests_are_recorded() {
+    let request = "{ kind = 'request', request = '100b', response = '20kb', gap = '10ms' }";
+    let results = results(&[("flow.0.workload", request)], 1);
+    assert!(rows(&results, "requests") > 20, "{}", rows(&results, "requests"));
+}
