@@ -152,7 +152,8 @@ impl ReliableFlow {
     }
 
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
-        let ends = self.ends.as_ref().filter(|_| !self.ledger.is_closed())?;
+        let began_before = now > self.sampled.0 && !self.ledger.is_closed();
+        let ends = self.ends.as_ref().filter(|_| began_before)?;
         let sender = &ends[Side::Sender as usize].conn;
         let snapshot = sender.snapshot();
         let (since, before) = std::mem::replace(&mut self.sampled, (now, self.ledger.delivered));

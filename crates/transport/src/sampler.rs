@@ -48,6 +48,11 @@ impl RateSampler {
         self.app_limited_until = Some(self.delivered + in_flight.get().max(1));
     }
 
+    /// Whether the application, not the network, bounds what is delivered.
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
     /// Takes in an acknowledgement of `delivered` new bytes whose newest transmission left at
     /// `sent_at` with `record`. No sample is made of an interval shorter than the minimum RTT: it
     /// cannot be real.

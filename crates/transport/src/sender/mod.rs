@@ -231,7 +231,7 @@ impl Sender {
             snd_una: self.board.una(),
             snd_nxt: self.board.nxt(),
             next_departure: self.pacer.next_departure(),
-            app_limited: !self.usage.limited,
+            app_limited: self.sampler.is_app_limited(),
             cwnd_limited: self.is_cwnd_limited(),
             state: self.epoch.state(),
             rng: &mut self.rng,

@@ -1,0 +1,121 @@
+//! A few lines from parameters to a run, for tests that read as scripts.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use weir_net::{Limit, LinkConfig};
+use weir_sim::topology::{Access, Dumbbell, Topology};
+use weir_sim::{FlowSpec, MeasureSpec, Outcome, SimSpec, TransportSpec, UdpConfig, Workload, run};
+use weir_transport::Config;
+use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
+
+/// A path through one bottleneck: 10 Mbit/s, 40 ms, a queue of one BDP unless told otherwise.
+#[derive(Clone, Debug)]
+pub struct Path {
+    pub rate: Rate,
+    pub rtt: Duration,
+    pub queue: BufferSize,
+    pub forward: LinkConfig,
+    pub reverse: LinkConfig,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self {
+            rate: Rate::from_mbit(10),
+            rtt: Duration::from_millis(40),
+            queue: BufferSize::Bdp(1_000),
+            forward: LinkConfig::default(),
+            reverse: LinkConfig::default(),
+        }
+    }
+}
+
+impl Path {
+    pub fn topology(&self, flows: usize) -> Topology {
+        let link = LinkConfig::new(self.rate, self.rtt / 2);
+        let limit = Limit::resolve(self.queue, self.rate, self.rtt);
+        let forward = LinkConfig { impairments: self.forward.impairments.clone(), ..link.clone() };
+        let reverse = LinkConfig { impairments: self.reverse.impairments.clone(), ..link };
+        let dumbbell = Dumbbell {
+            forward: forward.with_limit(limit),
+            reverse,
+            access: Access::None,
+            rtts: vec![self.rtt; flows],
+        };
+        dumbbell.build().unwrap()
+    }
+
+    /// A run of these flows for so long, the first tenth as warm-up if `warm`.
+    pub fn spec(&self, flows: &[Flow], duration: Duration) -> SimSpec {
+        let topology = self.topology(flows.len());
+        let measure = MeasureSpec { duration, ..MeasureSpec::default() };
+        let flows =
+            flows.iter().zip(topology.routes).enumerate().map(|(index, (flow, route))| FlowSpec {
+                name: format!("flow {index}"),
+                route_forward: route.forward,
+                route_reverse: route.reverse,
+                transport: flow.transport.clone(),
+                workload: flow.workload,
+                start: flow.start,
+                stop: flow.stop,
+                start_jitter: flow.jitter,
+            });
+        SimSpec { flows: flows.collect(), links: topology.links, measure }
+    }
+
+    pub fn run(&self, flows: &[Flow], duration: Duration) -> Outcome {
+        run(&self.spec(flows, duration), 1).unwrap()
+    }
+}
+
+/// What a flow does; its route is its path's.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    pub transport: TransportSpec,
+    pub workload: Workload,
+    pub start: Instant,
+    pub stop: Option<Instant>,
+    pub jitter: Duration,
+}
+
+impl Flow {
+    pub fn new(transport: TransportSpec, workload: Workload) -> Self {
+        let (start, stop, jitter) = (Instant::ZERO, None, Duration::ZERO);
+        Self { transport, workload, start, stop, jitter }
+    }
+
+    /// An endless transfer over this stack.
+    pub fn bulk(stack: &str) -> Self {
+        Self::new(over(stack), Workload::Bulk)
+    }
+
+    /// A transfer of so many bytes.
+    pub fn file(stack: &str, size: u64) -> Self {
+        Self::new(over(stack), Workload::File { size: Bytes(size) })
+    }
+
+    pub fn udp(workload: Workload) -> Self {
+        Self::new(TransportSpec::Udp(UdpConfig::default()), workload)
+    }
+
+    pub fn starting(self, secs: u64) -> Self {
+        Self { start: Instant::ZERO + Duration::from_secs(secs), ..self }
+    }
+
+    pub fn stopping(self, secs: u64) -> Self {
+        Self { stop: Some(Instant::ZERO + Duration::from_secs(secs)), ..self }
+    }
+
+    pub fn jittered(self, millis: u64) -> Self {
+        Self { jitter: Duration::from_millis(millis), ..self }
+    }
+}
+
+pub fn over(stack: &str) -> TransportSpec {
+    let config = Config { stack: stack.parse().unwrap(), ..Config::default() };
+    TransportSpec::Reliable(Box::new(config))
+}
+
+pub fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}

@@ -1,0 +1,106 @@
+//! The same description and seed give the same outcome, whatever else differs.
+
+mod common;
+
+use common::{Flow, Path, secs};
+use weir_net::{GilbertElliott, Impairments, Jitter, LinkConfig, Order, Reorder, Spread};
+use weir_sim::{Outcome, QueueKind, RunOptions, SimSpec, Workload, run, run_with};
+use weir_units::{Bytes, Duration, Rate, Ratio};
+
+/// Every kind of luck at once.
+fn lucky() -> LinkConfig {
+    let impairments = Impairments {
+        loss: Ratio::from_percent(1),
+        burst_loss: Some(GilbertElliott {
+            good_to_bad: Ratio::from_billionths(2_000_000).unwrap(),
+            bad_to_good: Ratio::from_percent(30),
+            loss_in_good: Ratio::ZERO,
+            loss_in_bad: Ratio::from_percent(50),
+        }),
+        corrupt: Ratio::from_percent(1),
+        duplicate: Ratio::from_percent(1),
+        reorder: Some(Reorder {
+            probability: Ratio::from_percent(2),
+            extra_delay: Duration::from_millis(3),
+        }),
+        jitter: Some(Jitter {
+            spread: Spread::Normal(Duration::from_millis(1)),
+            order: Order::Free,
+        }),
+        ..Impairments::default()
+    };
+    LinkConfig { impairments, ..LinkConfig::default() }
+}
+
+fn mixed() -> SimSpec {
+    let gap = Duration::from_millis(5);
+    let (request, response) = (Bytes(10_000), Bytes(1));
+    let rate = Workload::Rate { rate: Rate::from_mbit(1), size: Bytes(700) };
+    let flows = [
+        Flow::bulk("rack/cubic").jittered(100),
+        Flow::bulk("sack/reno").starting(1).stopping(7).jittered(100),
+        Flow::file("go-back-n(8)/none", 300_000),
+        Flow::new(common::over("rack/bbr"), Workload::Request { request, response, gap }),
+        Flow::udp(rate).jittered(10),
+        Flow::new(common::over("newreno/vegas"), rate).starting(2),
+    ];
+    let path = Path { forward: lucky(), reverse: lucky(), ..Path::default() };
+    let mut spec = path.spec(&flows, secs(10));
+    spec.measure.max_events = 10_000;
+    spec
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome_and_another_gives_another() {
+    let spec = mixed();
+    let first = run(&spec, 7).unwrap();
+    assert_eq!(first, run(&spec, 7).unwrap());
+    assert_ne!(first.summary.trace_hash, run(&spec, 8).unwrap().summary.trace_hash);
+}
+
+#[test]
+fn both_event_queues_give_the_same_outcome() {
+    let spec = mixed();
+    for seed in 1..=5 {
+        let outcome = |queue: QueueKind| run_with(&spec, seed, &RunOptions { queue }).unwrap();
+        assert_eq!(outcome(QueueKind::Heap), outcome(QueueKind::Wheel), "seed {seed}");
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "it is about runs in threads")]
+fn threads_do_not_matter() {
+    let spec = mixed();
+    let alone: Vec<Outcome> = (1..=4).map(|seed| run(&spec, seed).unwrap()).collect();
+    let together: Vec<Outcome> = std::thread::scope(|scope| {
+        let spec = &spec;
+        let threads: Vec<_> =
+            (1..=4).map(|seed| scope.spawn(move || run(spec, seed).unwrap())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(alone, together);
+}
+
+#[test]
+fn another_flow_elsewhere_shifts_nobodys_luck() {
+    let path = Path { forward: lucky(), ..Path::default() };
+    let few = path.spec(&[Flow::bulk("rack/cubic").jittered(100)], secs(5));
+    let mut many = few.clone();
+    // A second bottleneck with a flow of its own, in front of the first in the description.
+    let mut other = path.spec(&[Flow::bulk("rack/reno").jittered(100)], secs(5));
+    for link in &mut other.links {
+        link.name.push_str(" elsewhere");
+    }
+    other.flows[0].name = "elsewhere".into();
+    let shift = other.links.len();
+    many.links.splice(0..0, other.links);
+    let flow = &mut many.flows[0];
+    flow.route_forward.iter_mut().chain(&mut flow.route_reverse).for_each(|link| *link += shift);
+    many.flows.insert(0, other.flows.remove(0));
+    let alone = run(&few, 3).unwrap();
+    let beside = run(&many, 3).unwrap();
+    let mut row = beside.flows[1].clone();
+    row.flow = 0;
+    assert_eq!(row, alone.flows[0]);
+    assert!(beside.flows[0].delivered_bytes > 0);
+}
