@@ -54,8 +54,8 @@ def parse_scenario(toml_text: str, overrides: Sequence[tuple[str, str]], source:
 def run(scenario: str, seed: int) -> RunResult:
     """Run a scenario in its canonical form. Other threads go on meanwhile.
 
-    Raises ``ScenarioError`` if the network cannot be built, ``RuntimeError`` if a checker finds that
-    the simulation went wrong.
+    Raises ``ScenarioError`` if the network cannot be built, ``RuntimeError`` if a checker finds
+    that the simulation went wrong.
     """
 
 def version() -> str:

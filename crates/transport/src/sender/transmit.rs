@@ -146,7 +146,7 @@ impl Sender {
 
     fn resend(&mut self, now: Instant, start: u64, kind: Kind, stats: &mut Stats) -> Departure {
         let record = self.sampler.on_sent(now, self.board.in_flight() == Bytes::ZERO);
-        self.with_controller(now, |controller, cx| controller.on_sent(cx, Bytes(cx.mss.get())));
+        self.with_controller(now, |controller, cx| controller.on_sent(cx, cx.mss));
         let size = self.board.resend(now, start, record);
         self.epoch.on_resent(crate::timestamp_ms(now));
         let fin = self.finishing && start + u64::from(size) > self.written;

@@ -1,0 +1,90 @@
+"""The application object: help, shell completion, and errors in one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+from weir._native import ScenarioError, version
+from weir.errors import InputError, WeirError
+
+_DESCRIPTION = (
+    "Which transport, which recovery scheme, which congestion control serves this network, and how "
+    "sure are we?\n\n"
+    "Results go to [bold]results/NAME/TIME-HASH[/bold] and are never overwritten; "
+    "[bold]results/NAME/latest[/bold] is the newest.\n\n"
+    "Exit codes: 0 success, 1 a run failed or the disk refused, 2 bad input, 130 interrupted (the "
+    "finished runs are kept, --resume goes on)."
+)
+
+
+class _Group(TyperGroup):
+    """Turns every expected error into one line on stderr and the exit code that belongs to it."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Runs the command line `args`."""
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except ScenarioError as error:
+            code = _fail(str(error), InputError.exit_code)
+        except WeirError as error:
+            code = _fail(str(error), error.exit_code)
+        except OSError as error:
+            what = f"{error.filename}: " if error.filename else ""
+            code = _fail(f"{what}{error.strerror or error}", 1)
+        except typer.Abort:
+            code = _fail("stopped", 1)
+        except typer.TyperException as error:
+            # Without a message it is the help that was printed for a bare `weir`.
+            message = error.format_message()
+            code = _fail(message, error.exit_code) if message else 0
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+app = typer.Typer(
+    name="weir",
+    cls=_Group,
+    help=_DESCRIPTION,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"weir {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """What all verbs share."""
+
+
+def _fail(message: str, code: int) -> int:
+    # One line whatever the message holds, so that scripts can rely on it.
+    line = " ".join(message.split())
+    Console(stderr=True, soft_wrap=True, highlight=False).print(Text(f"weir: {line}"))
+    return code

@@ -1,0 +1,126 @@
+"""`weir compare`: the main job."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Group
+
+from weir.api import Comparison, carry_out
+from weir.cli import complete, options, output, rows
+from weir.comparison import caution, contrasts
+from weir.results import Results
+from weir.scenario import parse_assignments, parse_sweep
+from weir.tables import cases_table, contrasts_grid
+
+_HELP = (
+    "Run several stacks on the same network with the same seeds, and say how they differ.\n\n"
+    "A stack is RECOVERY/CONTROLLER, as in [bold]rack/cubic[/bold], [bold]newreno/reno[/bold] or "
+    "[bold]go-back-n(30)/none[/bold]; a controller alone means rack/, as in Linux. "
+    "[bold]weir list[/bold] names them all.\n\n"
+    "The network is one bottleneck between two routers. Each stack runs alone on it (with --flows, "
+    "as so many equal flows), once per repeat; the n-th repeat has the same seed for every stack."
+)
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp
+
+  weir compare cubic bbr --loss 1% --duration 30s --repeat 20
+
+  weir compare reno cubic --sweep topology.queue=0.5bdp,1bdp,2bdp,4bdp
+
+  weir compare stop-and-wait/none go-back-n(10)/none rack/cubic --size 1mb --loss 2%
+
+  weir compare reno vegas --flows 4 --json > result.json"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(compare)
+
+
+def compare(
+    stacks: Annotated[
+        list[str],
+        typer.Argument(metavar="STACK...", help="What to compare.", autocompletion=complete.stacks),
+    ],
+    rate: Annotated[
+        str, typer.Option(help="Rate of the bottleneck, as in 10mbit.")
+    ] = Comparison.rate,
+    rtt: Annotated[
+        str, typer.Option(help="Round-trip time without queueing, as in 40ms.")
+    ] = Comparison.rtt,
+    queue: Annotated[
+        str, typer.Option(help="Room in the queue: 1bdp, 64p, 100ms, 64kb.")
+    ] = Comparison.queue,
+    loss: Annotated[
+        str, typer.Option(help="Share of data packets lost at random, as in 1%.")
+    ] = Comparison.loss,
+    duration: Annotated[
+        str, typer.Option(help="Length of a run, as in 60s; with --size, the longest it may take.")
+    ] = Comparison.duration,
+    warmup: Annotated[
+        str | None,
+        typer.Option(
+            help="Left out of the measurement.",
+            show_default="a tenth of --duration; nothing with --size",
+        ),
+    ] = None,
+    start_jitter: Annotated[
+        str, typer.Option(help="Each flow starts at a random time up to this.")
+    ] = Comparison.start_jitter,
+    flows: Annotated[int, typer.Option(min=1, help="Flows of the same stack.")] = Comparison.flows,
+    size: Annotated[
+        str | None, typer.Option(help="Send a file of this size instead of sending all the time.")
+    ] = None,
+    repeat: Annotated[
+        int, typer.Option("--repeat", "-n", min=1, help="Runs per stack, each with its own seed.")
+    ] = Comparison.repeat,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the first repeat; the next has the next.")
+    ] = Comparison.seed,
+    sets: options.Set = None,
+    sweep: options.SweepOption = None,
+    jobs: options.Jobs = None,
+    out: options.Out = options.OutDefault,
+    resume: options.Resume = False,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Runs the stacks, prints tables or JSON, draws the report."""
+    comparison = Comparison(
+        stacks=stacks,
+        rate=rate,
+        rtt=rtt,
+        queue=queue,
+        loss=loss,
+        duration=duration,
+        warmup=warmup,
+        start_jitter=start_jitter,
+        flows=flows,
+        size=size,
+        repeat=repeat,
+        seed=seed,
+        sets=parse_assignments(sets or [], "--set"),
+        sweep=parse_sweep(sweep or []),
+    )
+    plan = comparison.plan()
+    if dry_run:
+        output.list_plan("compare", plan, as_json=json)
+        return
+    results = carry_out(plan, **options.how(out, jobs, resume=resume, quiet=quiet))
+    _print(results, as_json=json)
+    output.finish(results, quiet=quiet)
+
+
+def _print(results: Results, *, as_json: bool) -> None:
+    found = contrasts(results)
+    if as_json:
+        output.print_json("compare", rows.comparison_rows(results, found))
+    elif found:
+        output.show(Group(cases_table(results), contrasts_grid(found, caution(found)).rich()))
+    else:
+        output.show(cases_table(results))

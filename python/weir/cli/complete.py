@@ -1,0 +1,30 @@
+"""What the shell offers when someone presses TAB."""
+
+from __future__ import annotations
+
+import json
+
+from weir import _native, scenario, studies
+
+
+def stacks(incomplete: str) -> list[str]:
+    """Controllers by themselves, then combined with each recovery scheme."""
+    catalogue = json.loads(_native.catalogue())
+    controllers = [item["name"] for item in catalogue["controllers"]]
+    recoveries = [item["name"] for item in catalogue["recoveries"]]
+    combined = (f"{recovery}/{name}" for recovery in recoveries for name in controllers)
+    return _matching(incomplete, [*controllers, *combined, "udp"])
+
+
+def scenarios(incomplete: str) -> list[str]:
+    """The scenarios that come with Weir; the shell adds files by itself."""
+    return _matching(incomplete, scenario.library())
+
+
+def study_names(incomplete: str) -> list[str]:
+    """Every study."""
+    return _matching(incomplete, list(studies.studies()))
+
+
+def _matching(incomplete: str, names: list[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

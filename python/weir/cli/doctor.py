@@ -1,0 +1,144 @@
+"""`weir doctor`: what this machine can do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from weir import _native
+from weir.cli import options, output
+from weir.runner import default_jobs
+from weir.tables import Grid
+
+_HELP = """Say what this machine can do, and what each missing piece would add.
+
+Exits with 1 when something that Weir cannot work without is missing."""
+
+_PATIENCE_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked for; `found` is None where it is missing."""
+
+    name: str
+    found: str | None
+    purpose: str
+    is_needed: bool = False
+
+    @property
+    def state(self) -> str:
+        """In one word."""
+        if self.found is not None:
+            return "ok"
+        return "MISSING" if self.is_needed else "absent"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP)(doctor)
+
+
+def doctor(json: options.Json = False) -> None:
+    """Looks at everything and prints what it found."""
+    checks = [look() for look in _CHECKS]
+    if json:
+        keys = ("name", "state", "found", "purpose")
+        output.print_json("doctor", [{key: getattr(c, key) for key in keys} for c in checks])
+    else:
+        rows = [(c.name, c.state, c.found or "–", c.purpose) for c in checks]
+        output.show(Grid("", ("what", "state", "found", "needed for"), rows, names=4).rich())
+    if any(check.is_needed and check.found is None for check in checks):
+        raise typer.Exit(1)
+
+
+def _python() -> Check:
+    version = platform.python_version() if sys.version_info >= (3, 11) else None
+    return Check("Python 3.11+", version, "everything", is_needed=True)
+
+
+def _core() -> Check:
+    return Check("compiled core", _native.version(), "everything", is_needed=True)
+
+
+def _simulation() -> Check:
+    """Runs the smallest scenario, so that a broken build is found here and not in an experiment."""
+    from weir.api import Comparison
+    from weir.runner import execute
+
+    run = Comparison(stacks=("reno",), duration="1s", repeat=1).plan().runs[0]
+    try:
+        packets = execute(run.case.scenario.text, run.seed)["summary"]["data_packets"][0]
+    except Exception as error:  # whatever is wrong, it belongs in the table
+        return Check("simulated world", None, f"everything; it failed: {error}", is_needed=True)
+    return Check(
+        "simulated world", f"1 s simulated, {packets} packets", "everything", is_needed=True
+    )
+
+
+def _cores() -> Check:
+    return Check("cores", str(default_jobs()), "as many runs at a time", is_needed=True)
+
+
+def _chromium() -> Check:
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome", "firefox")
+    found = next((name for name in names if shutil.which(name)), None)
+    return Check("browser", found, "looking at reports")
+
+
+def _tshark() -> Check:
+    return Check("tshark", _version("tshark"), "reading packet traces")
+
+
+def _ns3() -> Check:
+    if shutil.which("pkg-config") is None:
+        return Check("ns-3", None, "the comparison in `make bench`")
+    names = ("libns3-core", "ns3-core")
+    versions = (_first_line(["pkg-config", "--modversion", name]) for name in names)
+    return Check("ns-3", next(filter(None, versions), None), "the comparison in `make bench`")
+
+
+def _tun() -> Check:
+    device = Path("/dev/net/tun")
+    usable = device.exists() and os.access(device, os.R_OK | os.W_OK)
+    return Check("TUN device", str(device) if usable else None, "the kernel world")
+
+
+def _root() -> Check:
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    return Check("root", "yes" if is_root else None, "network namespaces of the kernel world")
+
+
+_CHECKS: tuple[Callable[[], Check], ...] = (
+    _python,
+    _core,
+    _simulation,
+    _cores,
+    _chromium,
+    _tshark,
+    _ns3,
+    _tun,
+    _root,
+)
+
+
+def _version(program: str) -> str | None:
+    return _first_line([program, "--version"]) if shutil.which(program) else None
+
+
+def _first_line(command: list[str]) -> str | None:
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PATIENCE_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return next(iter(answer.stdout.splitlines()), None)

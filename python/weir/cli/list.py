@@ -1,0 +1,102 @@
+"""`weir list`: what exists."""
+
+from __future__ import annotations
+
+import json as json_
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group
+
+from weir import _native, metrics, scenario, studies
+from weir.cli import options, output
+from weir.errors import InputError
+from weir.tables import Grid
+
+_HELP = (
+    "List what exists, all of it or one kind.\n\n"
+    "Kinds: controllers, recoveries, queues, impairments, topologies, workloads, scenarios, "
+    "studies, metrics."
+)
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir list
+
+  weir list controllers
+
+  weir list metrics --json"""
+
+Item = dict[str, Any]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command("list", help=_HELP, epilog=_EXAMPLES)(list_)
+
+
+def list_(
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="Only this kind.", show_default="all")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Prints every kind, or one."""
+    kinds = {**_from_rust(), **_FROM_PYTHON}
+    if kind is not None and kind not in kinds:
+        raise InputError(f"there is no kind {kind!r}; there are: {', '.join(kinds)}")
+    wanted = list(kinds) if kind is None else [kind]
+    if json:
+        output.print_json("list", [{"kind": k, **item} for k in wanted for item in kinds[k]()])
+    else:
+        output.show(Group(*(_grid(k, kinds[k]()).rich() for k in wanted)))
+
+
+def _from_rust() -> dict[str, Callable[[], list[Item]]]:
+    catalogue: dict[str, list[Item]] = json_.loads(_native.catalogue())
+    return {kind: lambda items=items: items for kind, items in catalogue.items()}  # type: ignore[misc]
+
+
+def _scenarios() -> list[Item]:
+    return [
+        {"name": name, "description": scenario.read(name).effective().description}
+        for name in scenario.library()
+    ]
+
+
+def _studies() -> list[Item]:
+    return [
+        {"name": study.name, "description": study.description}
+        for study in studies.studies().values()
+    ]
+
+
+def _metrics() -> list[Item]:
+    return [
+        {"name": metric.name, "unit": _unit(metric), "description": metric.meaning}
+        for metric in metrics.METRICS
+    ]
+
+
+def _unit(metric: metrics.Metric) -> str:
+    """The unit in tables and JSON; a percentage is for people only."""
+    return "ratio" if metric.unit == "%" else metric.unit
+
+
+_FROM_PYTHON: dict[str, Callable[[], list[Item]]] = {
+    "scenarios": _scenarios,
+    "studies": _studies,
+    "metrics": _metrics,
+}
+
+
+def _grid(kind: str, items: list[Item]) -> Grid:
+    detail = next(
+        (key for key in ("parameters", "unit") if any(item.get(key) for item in items)), None
+    )
+    rows = [
+        [str(item[key] or "") for key in ("name", detail, "description") if key] for item in items
+    ]
+    headers = ["name", *([detail] if detail else []), "what it is"]
+    return Grid(kind, headers, rows, names=3)

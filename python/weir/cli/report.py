@@ -1,0 +1,37 @@
+"""`weir report`: draw the report of old results again."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weir.results import load
+
+_HELP = """Draw the report of a result directory again, and its figures as files for papers."""
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir report results/compare/latest
+
+  weir report results/compare/latest --svg --pdf"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(report)
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A result directory.")],
+    png: Annotated[bool, typer.Option("--png", help="Also write each figure as PNG.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Also write each figure as SVG.")] = False,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Also write each figure as PDF.")] = False,
+) -> None:
+    """Draws the report and says where it is."""
+    results = load(directory)
+    wanted = {"png": png, "svg": svg, "pdf": pdf}
+    formats = [name for name, is_wanted in wanted.items() if is_wanted]
+    typer.echo(import_module("weir.report").write(results.path, formats))

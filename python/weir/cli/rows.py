@@ -1,0 +1,74 @@
+"""Results as the rows of `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weir import metrics
+from weir.comparison import Contrast
+from weir.results import Results
+from weir.stats import mean_interval
+
+Row = dict[str, Any]
+
+
+def case_rows(results: Results) -> list[Row]:
+    """One row per case: its swept keys and every metric that has a value."""
+    return [
+        {
+            "label": case["label"],
+            "stack": case["stack"],
+            **case["point"],
+            **_measured(results, case["label"]),
+        }
+        for case in results.cases
+    ]
+
+
+def comparison_rows(results: Results, found: Sequence[Contrast]) -> list[Row]:
+    """One row per case, its stack as it was given, with the paired difference to the first one."""
+    rows = []
+    for case in results.cases:
+        row = {
+            "stack": case["series"],
+            "effective_stack": case["stack"],
+            **case["point"],
+            **_measured(results, case["label"]),
+        }
+        own = [contrast for contrast in found if contrast.label == case["label"]]
+        if own:
+            row["difference"] = {
+                "reference": own[0].reference,
+                **{c.metric.name: _contrast_json(c) for c in own},
+            }
+        rows.append(row)
+    return rows
+
+
+def flow_rows(results: Results) -> dict[str, list[Row]]:
+    """By case: one row per flow, with the metrics of a single flow."""
+    values = metrics.per_flow(results.flows).join(results.runs.select("run", "label"), on="run")
+    rows: dict[str, list[Row]] = {}
+    for (label, flow, name, stack), group in values.group_by(
+        "label", "flow", "name", "stack", maintain_order=True
+    ):
+        measured = {
+            metric.name: mean_interval(group[metric.name], metric.bounds).as_json()
+            for metric in metrics.METRICS
+            if metric.table == "flows" and group[metric.name].is_not_null().any()
+        }
+        rows.setdefault(str(label), []).append(
+            {"flow": flow, "name": name, "stack": stack, **measured}
+        )
+    return rows
+
+
+def _measured(results: Results, label: str) -> Row:
+    return {
+        metric.name: results.estimate(label, metric.name).as_json() for metric in results.measured()
+    }
+
+
+def _contrast_json(contrast: Contrast) -> Row:
+    return {**contrast.difference.estimate.as_json(), "verdict": contrast.verdict}

@@ -1,0 +1,94 @@
+"""`weir study`: a published experiment, its numbers beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Group
+from rich.padding import Padding
+from rich.text import Text
+
+from weir import studies
+from weir.cli import complete, options, output
+from weir.tables import Grid
+
+_HELP = """Carry out a published experiment and print its numbers beside ours.
+
+[bold]weir list studies[/bold] names them."""
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir study lab-udp
+
+  weir study lab-udp --size full --repeat 10 --json > lab-udp.json"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(study)
+
+
+def study(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="The study.", autocompletion=complete.study_names),
+    ],
+    size: Annotated[
+        str, typer.Option(metavar="|".join(studies.SIZES), help="How much of it.")
+    ] = studies.Settings.size,
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            "--repeat", "-n", min=1, help="Runs per cell.", show_default="the study's own"
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the first repeat.")
+    ] = studies.Settings.seed,
+    jobs: options.Jobs = None,
+    out: options.Out = options.OutDefault,
+    resume: options.Resume = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Runs the study, prints its cells and findings, draws the report."""
+    how = options.how(out, jobs, resume=resume, quiet=quiet)
+    result = studies.study(name, size=size, repeat=repeat, seed=seed, **how)
+    if json:
+        output.print_json("study", result.rows)
+    else:
+        grids = (grid.rich() for grid in _tables(result.rows))
+        findings = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in result.findings)
+        output.show(Group(*grids, *findings))
+    output.finish(result.results, quiet=quiet)
+
+
+def _tables(cells: Sequence[studies.Cell]) -> Iterator[Grid]:
+    """One grid per published table: under each of its rows, first its numbers and then ours."""
+    for table in dict.fromkeys(cell["table"] for cell in cells):
+        own = [cell for cell in cells if cell["table"] == table]
+        columns = list(dict.fromkeys(cell["column"] for cell in own))
+        rows = []
+        for row in dict.fromkeys(cell["row"] for cell in own):
+            by_column = {cell["column"]: cell for cell in own if cell["row"] == row}
+            for number, series in enumerate(_series(own)):
+                texts = (_text(by_column.get(column, {}).get(series)) for column in columns)
+                rows.append((row if number == 0 else "", series, *texts))
+        title = f"{table} ({own[0]['unit']}, mean ± 95 % interval)"
+        yield Grid(title, ("row", "column", *columns), rows, names=2)
+
+
+def _series(cells: Sequence[studies.Cell]) -> list[str]:
+    ours = (key for cell in cells for key, value in cell.items() if isinstance(value, dict))
+    return ["published", *dict.fromkeys(ours)]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, dict):
+        return "–" if value is None else f"{value}"
+    mean, high = value.get("mean"), value.get("hi")
+    if mean is None:
+        return "–"
+    return f"{mean:.3f}" if high is None else f"{mean:.3f} ± {high - mean:.3f}"

@@ -1,0 +1,124 @@
+"""Each stack against the first one, repeat by repeat, with a verdict in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from weir import metrics
+from weir.results import Results
+from weir.stats import LEVEL, Difference, holm, paired_difference
+
+Verdict = Literal["differs", "differs before correction", "no difference shown", "too few repeats"]
+
+Case = Mapping[str, Any]
+
+_ALSO_COMPARED = ("jain_index", "fct_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """One metric of one case against the same metric of the reference case."""
+
+    label: str
+    series: str
+    point: dict[str, str]
+    reference: str
+    """The series compared with, at the same point."""
+    metric: metrics.Metric
+    difference: Difference
+    verdict: Verdict
+    relative: float | None
+    """The mean difference over the reference's mean."""
+
+    @property
+    def words(self) -> str:
+        """The verdict for people."""
+        mean = self.difference.estimate.mean
+        if self.verdict == "too few repeats" or not mean:
+            return self.verdict
+        size = "" if self.relative is None else f"{abs(self.relative):.1%} "
+        direction = f"{size}{'higher' if mean > 0 else 'lower'}"
+        if self.verdict == "differs":
+            return f"differs: {direction}"
+        if self.verdict == "differs before correction":
+            return f"{direction} on its own, not shown after correction"
+        return self.verdict
+
+
+def compared(results: Results) -> list[metrics.Metric]:
+    """The metrics that a comparison is about, as far as these results have them."""
+    names = (*metrics.HEADLINE, *_ALSO_COMPARED)
+    return [metric for metric in results.measured() if metric.name in names]
+
+
+def contrasts(results: Results) -> list[Contrast]:
+    """Every case against the first case at the same point of the sweep.
+
+    A contrast counts as shown when its Holm-adjusted p-value, over all contrasts here, is below
+    0.05: with many comparisons, some of the unadjusted ones are bound to look like differences.
+    """
+    pairs = [
+        (case, reference, metric)
+        for case, reference in _against_first(results.cases)
+        for metric in compared(results)
+    ]
+    differences = [
+        paired_difference(results.values(a["label"], m.name), results.values(b["label"], m.name))
+        for a, b, m in pairs
+    ]
+    adjusted = iter(holm([d.p_value for d in differences if d.p_value is not None]))
+    found = []
+    for (case, reference, metric), difference in zip(pairs, differences, strict=True):
+        p_value = None if difference.p_value is None else next(adjusted)
+        base = results.estimate(reference["label"], metric.name).mean
+        found.append(
+            Contrast(
+                label=case["label"],
+                series=case["series"],
+                point=case["point"],
+                reference=reference["series"],
+                metric=metric,
+                difference=difference,
+                verdict=_verdict(difference, p_value),
+                relative=_relative(difference, base),
+            )
+        )
+    return found
+
+
+def caution(found: Sequence[Contrast]) -> str:
+    """How many comparisons were made, and what that means."""
+    tested = sum(contrast.difference.p_value is not None for contrast in found)
+    if tested < 2:
+        return ""
+    chance = tested * (1 - LEVEL)
+    return (
+        f"{tested} comparisons were made. Were all stacks alike, about {chance:.1f} of them would "
+        "still look different at the 95 % level; a verdict says that two differ only after "
+        "correction for that (Holm)."
+    )
+
+
+def _against_first(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
+    first: dict[tuple[tuple[str, str], ...], Case] = {}
+    pairs = []
+    for case in cases:
+        reference = first.setdefault(tuple(case["point"].items()), case)
+        if reference is not case:
+            pairs.append((case, reference))
+    return pairs
+
+
+def _verdict(difference: Difference, adjusted_p: float | None) -> Verdict:
+    if adjusted_p is None:
+        return "too few repeats"
+    if adjusted_p < 1 - LEVEL:
+        return "differs"
+    return "differs before correction" if difference.is_shown else "no difference shown"
+
+
+def _relative(difference: Difference, reference: float | None) -> float | None:
+    mean = difference.estimate.mean
+    return mean / reference if mean is not None and reference else None

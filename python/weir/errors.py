@@ -1,0 +1,42 @@
+"""What can go wrong, and the exit code that says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class WeirError(Exception):
+    """Any failure that is told in one line and without a traceback."""
+
+    exit_code = 1
+
+
+class InputError(WeirError):
+    """What was asked for cannot be done as written; nothing has been run."""
+
+    exit_code = 2
+
+
+class RunError(WeirError):
+    """At least one run failed; the others are on disk."""
+
+
+class StoreError(WeirError):
+    """Results cannot be written or read."""
+
+
+class RunInterruptedError(WeirError):
+    """Someone pressed Ctrl-C. The finished runs have been kept in `path`."""
+
+    exit_code = 130
+
+    def __init__(self, path: Path | None, done: int, total: int) -> None:
+        self.path, self.done, self.total = path, done, total
+        if path is None:
+            text = "interrupted before the first run ended; nothing was written"
+        else:
+            text = (
+                f"interrupted after {done} of {total} runs, which are kept in {path}; "
+                "give the same command with --resume to go on"
+            )
+        super().__init__(text)

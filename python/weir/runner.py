@@ -1,0 +1,181 @@
+"""Carrying out a plan: on all cores of this machine, or on any executor that is handed in."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from weir import _native
+from weir.errors import RunError, RunInterruptedError, StoreError
+from weir.store import SCHEMA, RunDirectory
+from weir.sweep import Plan, Run
+
+Watcher = Callable[[int], None]
+"""Told how many more runs have been dealt with."""
+
+_QUEUED_PER_WORKER = 2
+
+
+class Submitter(Protocol):
+    """The part of `concurrent.futures.Executor` that a plan needs; Dask's client has it too."""
+
+    def submit(
+        self, fn: Callable[..., dict[str, pl.DataFrame]], /, *args: Any
+    ) -> Future[dict[str, pl.DataFrame]]:
+        """Start `fn(*args)` somewhere."""
+        ...
+
+
+def execute(scenario: str, seed: int) -> dict[str, pl.DataFrame]:
+    """One run: a pure function of its arguments, so it may happen anywhere.
+
+    The native call holds no lock of the interpreter, so threads are enough to use every core.
+    """
+    result = _native.run(scenario, seed)
+    return {name: pl.DataFrame(result.table(name)) for name in result.tables}
+
+
+def carry_out(
+    plan: Plan,
+    root: Path,
+    *,
+    jobs: int | None = None,
+    resume: bool = False,
+    executor: Executor | None = None,
+    watch: Watcher | None = None,
+) -> Path:
+    """Runs everything in `plan` that is not on disk yet and returns the result directory.
+
+    Raises:
+        RunError: every run failed. When only some did, they are in the table `runs`.
+        RunInterruptedError: Ctrl-C; the finished runs are kept.
+        StoreError: the directory cannot be written.
+    """
+    directory = RunDirectory.reopen(root, plan) if resume else RunDirectory.create(root, plan)
+    started = time.monotonic()
+    try:
+        _run_all(plan, directory, jobs or default_jobs(), executor, watch)
+        path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
+    except KeyboardInterrupt:
+        raise _interrupted(plan, directory, started) from None
+    except StoreError as error:
+        raise _unwritable(plan, directory, error) from None
+    if directory.done == 0:
+        raise RunError(failure_text(directory.failures, len(plan.runs)))
+    return path
+
+
+def default_jobs() -> int:
+    """As many as this process may use cores."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _run_all(
+    plan: Plan, directory: RunDirectory, jobs: int, executor: Executor | None, watch: Watcher | None
+) -> None:
+    pending = directory.pending
+    if watch:
+        watch(len(plan.runs) - len(pending))
+    pool = executor or ThreadPoolExecutor(jobs, thread_name_prefix="weir")
+    try:
+        for run, future in _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER):
+            error = future.exception()
+            if error is None:
+                directory.keep(run, future.result())
+            else:
+                directory.keep_failure(run, str(error) or type(error).__name__)
+            if watch:
+                watch(1)
+    finally:
+        if pool is not executor:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _as_completed(
+    pool: Submitter, runs: Iterator[Run], in_flight: int
+) -> Iterator[tuple[Run, Future[dict[str, pl.DataFrame]]]]:
+    """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
+    waiting: dict[Future[dict[str, pl.DataFrame]], Run] = {}
+    while True:
+        for run in islice(runs, in_flight - len(waiting)):
+            waiting[pool.submit(execute, run.case.scenario.text, run.seed)] = run
+        if not waiting:
+            return
+        ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
+        for future in ended:
+            yield waiting.pop(future), future
+
+
+def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, Any]:
+    failures = directory.failures
+    return {
+        "schema": SCHEMA,
+        "name": plan.name,
+        "command": plan.command,
+        "created": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "version": _native.version(),
+        "complete": directory.done == len(plan.runs),
+        "runs": {"planned": len(plan.runs), "ok": directory.done, "failed": failures},
+        "repeat": plan.repeat,
+        "seeds": list(plan.seeds),
+        "sweep": list(plan.swept),
+        "cases": [
+            {
+                "label": case.label,
+                "series": case.series,
+                "stack": case.stack,
+                "point": dict(case.point),
+                "scenario": case.scenario.fields,
+            }
+            for case in plan.cases
+        ],
+        "health": {"verdict": "bad" if failures else "good", "wall_s": round(wall_s, 3)},
+        "host": host(),
+    }
+
+
+def host() -> dict[str, Any]:
+    """What about this machine a reader of the results may ask."""
+    return {
+        "system": platform.system(),
+        "release": platform.release(),
+        "machine": platform.machine(),
+        "cores": default_jobs(),
+        "python": platform.python_version(),
+        "implementation": sys.implementation.name,
+    }
+
+
+def _interrupted(plan: Plan, directory: RunDirectory, started: float) -> RunInterruptedError:
+    done = directory.done
+    if done == 0:
+        directory.discard()
+        return RunInterruptedError(None, 0, len(plan.runs))
+    path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
+    return RunInterruptedError(path, done, len(plan.runs))
+
+
+def _unwritable(plan: Plan, directory: RunDirectory, error: StoreError) -> StoreError:
+    if directory.done == 0:
+        directory.discard()
+        return error
+    hint = f"{directory.done} of {len(plan.runs)} runs are kept; free some space and add --resume"
+    return StoreError(f"{error} ({hint})")
+
+
+def failure_text(failures: Mapping[str, str], total: int) -> str:
+    """One line about the runs that failed."""
+    label, reason = next(iter(failures.items()))
+    return f"{len(failures)} of {total} runs failed, the first ({label}): {reason}"

@@ -1,0 +1,176 @@
+"""From what a person wrote to a scenario that Rust has checked.
+
+Every scenario, also one made from flags, goes through the file format and the native parser, which
+is the only validator: this file checks nothing that Rust checks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from weir import _native
+from weir.errors import InputError
+
+Overrides = tuple[tuple[str, str], ...]
+Sweep = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a scenario, where it came from, and the keys that were set on top of it."""
+
+    text: str
+    origin: str
+    overrides: Overrides = ()
+
+    def with_override(self, key: str, value: str) -> Source:
+        """The same with one more key set."""
+        return replace(self, overrides=(*self.overrides, (key, value)))
+
+    def effective(self) -> Effective:
+        """The complete scenario with all defaults.
+
+        Raises:
+            ScenarioError: it is not valid; the message says where and what is allowed.
+        """
+        canonical = _native.parse_scenario(self.text, list(self.overrides), self.origin)
+        return Effective(canonical, json.loads(canonical))
+
+    def at(self, point: Mapping[str, str]) -> Effective:
+        """The scenario at one point of its sweep, as if it had never been swept.
+
+        Raises:
+            ScenarioError: it is not valid there.
+        """
+        fields = replace(self, overrides=(*self.overrides, *point.items())).effective().fields
+        fields.pop("sweep", None)
+        return Effective(json.dumps(fields, ensure_ascii=False), fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """A checked scenario: the canonical text that Rust runs, and the same as a dictionary."""
+
+    text: str
+    fields: dict[str, Any] = field(hash=False)
+
+    @property
+    def name(self) -> str:
+        """What the scenario calls itself."""
+        return str(self.fields["name"])
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """The stacks of the flows, each once, in order."""
+        return tuple(dict.fromkeys(str(flow["stack"]) for flow in self.fields["flow"]))
+
+    @property
+    def repeat(self) -> int:
+        """How many times it is to run."""
+        return int(self.fields["measure"]["repeat"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of the first repeat."""
+        return int(self.fields["measure"]["seed"])
+
+    @property
+    def description(self) -> str:
+        """What the scenario says about itself."""
+        return str(self.fields.get("description", ""))
+
+    @property
+    def sweep(self) -> Sweep:
+        """The keys to vary, and their values."""
+        swept = self.fields.get("sweep") or {}
+        return {key: tuple(_plain(v) for v in values) for key, values in swept.items()}
+
+
+LIBRARY = Path(__file__).parent / "library"
+"""The scenarios that come with Weir."""
+
+
+def read(path: str | Path, overrides: Overrides = ()) -> Source:
+    """The scenario file at `path`, or the one of that name in the library.
+
+    Raises:
+        InputError: there is no such file, or it cannot be read as text.
+    """
+    named = LIBRARY / f"{path}.toml"
+    file = named if named.is_file() and not Path(path).exists() else Path(path)
+    try:
+        return Source(file.read_text(encoding="utf-8"), str(path), overrides)
+    except FileNotFoundError:
+        known = ", ".join(library())
+        hint = f"; scenarios that come with Weir: {known}" if known else ""
+        raise InputError(f"{path}: no such file{hint}") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: this is a directory, not a scenario file") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file in UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def library() -> list[str]:
+    """The names of the scenarios that come with Weir."""
+    files = LIBRARY.glob("**/*.toml")
+    return sorted(file.relative_to(LIBRARY).with_suffix("").as_posix() for file in files)
+
+
+def parse_assignments(items: Sequence[str], option: str) -> Overrides:
+    """`key=value` of `--set`, in order.
+
+    Raises:
+        InputError: an item has no `=` or no key.
+    """
+    return tuple(_split_assignment(item, option) for item in items)
+
+
+def parse_sweep(items: Sequence[str], option: str = "--sweep") -> Sweep:
+    """`key=a,b,c` of `--sweep`; commas inside brackets or quotes belong to a value.
+
+    Raises:
+        InputError: an item has no `=`, no key or an empty value, or a key is swept twice.
+    """
+    sweep: Sweep = {}
+    for item in items:
+        key, text = _split_assignment(item, option)
+        values = tuple(_split_list(text))
+        if not all(values):
+            raise InputError(f"{option} {item}: a value is empty; write it as {key}=a,b,c")
+        if key in sweep:
+            raise InputError(f"{option} {item}: {key} is swept twice")
+        sweep[key] = values
+    return sweep
+
+
+def _split_assignment(item: str, option: str) -> tuple[str, str]:
+    key, equals, value = item.partition("=")
+    if not equals or not key.strip():
+        raise InputError(f"{option} {item}: write it as key=value, as in topology.rate=20mbit")
+    return key.strip(), value.strip()
+
+
+def _split_list(text: str) -> list[str]:
+    parts, depth, quoted, start = [], 0, False, 0
+    for position, letter in enumerate(text):
+        if letter == '"':
+            quoted = not quoted
+        elif not quoted and letter in "([{":
+            depth += 1
+        elif not quoted and letter in ")]}":
+            depth -= 1
+        elif not quoted and letter == "," and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    return [*parts, text[start:].strip()]
+
+
+def _plain(value: Any) -> str:
+    """A swept value as an override spells it."""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,180 @@
+"""How sure we are: intervals over repeats, paired differences and honest percentiles.
+
+The functions take plain numbers, ignore missing ones and always say how many were left. They are
+about repeats only; what happens inside one run is measured in Rust.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scipy.special import stdtr, stdtrit
+
+LEVEL = 0.95
+"""The confidence level of every interval."""
+
+SIGNIFICANT_DIGITS = 6
+"""Floats in JSON carry so many significant digits: more than any interval here supports."""
+
+_TAIL_SAMPLES = 5
+"""A percentile needs this many samples beyond it; the histograms in Rust have the same rule."""
+
+_SKEWED = 2.0
+_ENOUGH_FOR_BOOTSTRAP = 20
+_RESAMPLES = 9_999
+
+Bounds = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over `n` repeats with its 95 % interval, which needs at least two."""
+
+    mean: float | None
+    lo: float | None
+    hi: float | None
+    n: int
+
+    def as_json(self) -> dict[str, float | int | None]:
+        """The form that every `--json` output uses for a measured value."""
+        return {
+            "mean": rounded(self.mean),
+            "lo": rounded(self.lo),
+            "hi": rounded(self.hi),
+            "n": self.n,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The mean of pairwise differences, with its interval and two-sided t-test."""
+
+    estimate: Estimate
+    p_value: float | None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the interval excludes zero."""
+        low, high = self.estimate.lo, self.estimate.hi
+        return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def mean_interval(values: Iterable[float | None], bounds: Bounds = (None, None)) -> Estimate:
+    """The mean with a 95 % interval, cut off at `bounds` where the quantity has any.
+
+    It is Student's t interval, except for strongly skewed samples (|skewness| above 2) of 20 and
+    more, whose interval comes from a bias-corrected bootstrap with a fixed seed: below that size
+    the bootstrap is the worse of the two.
+    """
+    sample = _present(values)
+    n = len(sample)
+    if n == 0:
+        return Estimate(None, None, None, 0)
+    mean = math.fsum(sample) / n
+    if n == 1:
+        return Estimate(mean, None, None, 1)
+    if n >= _ENOUGH_FOR_BOOTSTRAP and abs(_skewness(sample)) > _SKEWED:
+        low, high = bootstrap_interval(sample)
+    else:
+        half = float(stdtrit(n - 1, 0.5 + LEVEL / 2)) * _standard_error(sample)
+        low, high = mean - half, mean + half
+    floor, ceiling = bounds
+    if floor is not None:
+        low = max(low, floor)
+    if ceiling is not None:
+        high = min(high, ceiling)
+    return Estimate(mean, low, high, n)
+
+
+def bootstrap_interval(sample: Sequence[float]) -> tuple[float, float]:
+    """The BCa bootstrap interval of the mean; the same sample always gives the same interval."""
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    result = bootstrap(
+        (np.asarray(sample),),
+        np.mean,
+        confidence_level=LEVEL,
+        n_resamples=_RESAMPLES,
+        method="BCa",
+        rng=np.random.Generator(np.random.PCG64(0)),
+    )
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def paired_difference(
+    values: Mapping[int, float | None], reference: Mapping[int, float | None]
+) -> Difference:
+    """`values - reference` over the repeats that both have, matched by their seed.
+
+    Pairing takes out what the shared seed explains (start times, the fate of the n-th packet), so
+    it sees smaller differences than two separate intervals would.
+    """
+    differences = []
+    for seed in sorted(values.keys() & reference.keys()):
+        value, other = values[seed], reference[seed]
+        if value is not None and other is not None:
+            differences.append(value - other)
+    estimate = mean_interval(differences)
+    return Difference(estimate, _p_value(differences))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values adjusted for their number (Holm 1979), in the order given."""
+    ranked = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted = [1.0] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(ranked):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def percentile(samples: Iterable[float | None], percent: float) -> float | None:
+    """The nearest-rank percentile of pooled samples; None when fewer than 5 lie beyond it."""
+    if not 0 < percent < 100:
+        raise ValueError(f"percent must lie between 0 and 100, not {percent}")
+    ordered = sorted(_present(samples))
+    n = len(ordered)
+    if n * (100 - percent) / 100 < _TAIL_SAMPLES:
+        return None
+    rank = math.ceil(n * percent / 100)
+    return ordered[rank - 1]
+
+
+def rounded(value: float | None) -> float | None:
+    """`value` at the number of significant digits that JSON output carries."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}") + 0.0  # adding 0.0 turns -0.0 into 0.0
+
+
+def _present(values: Iterable[float | None]) -> list[float]:
+    return [float(v) for v in values if v is not None and not math.isnan(v)]
+
+
+def _standard_error(sample: Sequence[float]) -> float:
+    n = len(sample)
+    mean = math.fsum(sample) / n
+    return math.sqrt(math.fsum((v - mean) ** 2 for v in sample) / (n - 1) / n)
+
+
+def _skewness(sample: Sequence[float]) -> float:
+    n = len(sample)
+    mean = math.fsum(sample) / n
+    second = math.fsum((v - mean) ** 2 for v in sample) / n
+    if second == 0:
+        return 0.0
+    return math.fsum((v - mean) ** 3 for v in sample) / n / (second * math.sqrt(second))
+
+
+def _p_value(differences: Sequence[float]) -> float | None:
+    n = len(differences)
+    if n < 2:
+        return None
+    mean, error = math.fsum(differences) / n, _standard_error(differences)
+    if error == 0:
+        return 1.0 if mean == 0 else 0.0
+    return float(2 * stdtr(n - 1, -abs(mean / error)))

@@ -1,0 +1,251 @@
+"""A result directory while it is being written.
+
+Runs arrive one by one and are kept as parts; at the end the parts become one Parquet file per table
+and the directory gets its final name. Nothing ever appears half-written: a part, a table and the
+whole directory are each written under a temporary name and renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import polars as pl
+
+from weir.errors import InputError, StoreError
+from weir.sweep import Plan, Run
+
+SCHEMA = 1
+"""Version of the layout and columns of a result directory."""
+
+Tables = Mapping[str, pl.DataFrame]
+
+_PARTS = "parts"
+_RECORD = "run.json"
+_MANIFEST = "manifest.json"
+_TEMPORARY = ".partial"
+_SUMMARY = "summary"
+_PROBE_BYTES = 1 << 20
+
+
+class RunDirectory:
+    """The directory that the runs of one plan are written to."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.path = path
+        self._plan = plan
+        self._records = {run.index: record for run in plan.runs if (record := self._read(run))}
+
+    @classmethod
+    def create(cls, root: Path, plan: Plan) -> RunDirectory:
+        """A new directory `root/<name>/<UTC time>-<hash>`, under its temporary name."""
+        home = root / _slug(plan.name)
+        stamp = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{plan.digest[:8]}"
+        with _told(home):
+            home.mkdir(parents=True, exist_ok=True)
+            path = home / f".{stamp}{_TEMPORARY}"
+            number = 1
+            while path.exists() or (home / final_name(path)).exists():
+                number += 1
+                path = home / f".{stamp}-{number}{_TEMPORARY}"
+            (path / _PARTS).mkdir(parents=True)
+        return cls(path, plan)
+
+    @classmethod
+    def reopen(cls, root: Path, plan: Plan) -> RunDirectory:
+        """The newest unfinished directory of the same plan.
+
+        Raises:
+            InputError: there is none.
+        """
+        home = root / _slug(plan.name)
+        names = re.compile(rf"\.?([0-9TZ-]+-{plan.digest[:8]}(-\d+)?)({re.escape(_TEMPORARY)})?")
+        found = []
+        for entry in home.iterdir() if home.is_dir() else []:
+            match = names.fullmatch(entry.name)
+            if match and (entry / _PARTS).is_dir():
+                found.append((match[1], entry))
+        if not found:
+            raise InputError(
+                f"nothing to resume: {home} holds no unfinished results of exactly this plan"
+            )
+        name, path = max(found)
+        temporary = home / f".{name}{_TEMPORARY}"
+        with _told(home):
+            path.rename(temporary)
+        return cls(temporary, plan)
+
+    @property
+    def pending(self) -> tuple[Run, ...]:
+        """The runs that have not succeeded yet."""
+        return tuple(run for run in self._plan.runs if not self._is_ok(run))
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The error of each failed run, by `label, seed`."""
+        return {
+            f"{run.case.label}, seed {run.seed}": record["error"]
+            for run in self._plan.runs
+            if (record := self._records.get(run.index)) and record["status"] == "failed"
+        }
+
+    @property
+    def done(self) -> int:
+        """How many runs have succeeded."""
+        return sum(self._is_ok(run) for run in self._plan.runs)
+
+    def keep(self, run: Run, tables: Tables) -> None:
+        """Writes the tables of a successful run."""
+        summary = tables[_SUMMARY].row(0, named=True)
+        others = {name: table for name, table in tables.items() if name != _SUMMARY}
+        self._write(run, {"status": "ok", "error": None, "summary": summary}, others)
+
+    def keep_failure(self, run: Run, error: str) -> None:
+        """Writes down why a run failed."""
+        self._write(run, {"status": "failed", "error": error, "summary": {}}, {})
+
+    def publish(self, manifest: Mapping[str, Any]) -> Path:
+        """Joins the parts, adds the manifest and gives the directory its final name."""
+        with _told(self.path):
+            for name in self._table_names():
+                self._join(name)
+            self._runs_table().write_parquet(self.path / "runs.parquet")
+            text = json.dumps(manifest, indent=2, ensure_ascii=False)
+            write_text(self.path / _MANIFEST, text)
+            if manifest["complete"]:
+                shutil.rmtree(self.path / _PARTS)
+            final = self.path.parent / final_name(self.path)
+            self.path.rename(final)
+            _link_latest(final)
+        self.path = final
+        return final
+
+    def discard(self) -> None:
+        """Removes the directory; for a plan of which nothing has been kept."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # other results are in there
+            self.path.parent.rmdir()
+
+    def _is_ok(self, run: Run) -> bool:
+        record = self._records.get(run.index)
+        return record is not None and record["status"] == "ok"
+
+    def _part(self, run: Run) -> Path:
+        return self.path / _PARTS / f"{run.index}-{run.key}"
+
+    def _read(self, run: Run) -> dict[str, Any] | None:
+        try:
+            record: dict[str, Any] = json.loads((self._part(run) / _RECORD).read_text())
+        except FileNotFoundError:
+            return None
+        return record
+
+    def _write(self, run: Run, record: dict[str, Any], tables: Tables) -> None:
+        part = self._part(run)
+        temporary = part.with_suffix(_TEMPORARY)
+        shutil.rmtree(part, ignore_errors=True)
+        try:
+            with _told(self.path):
+                temporary.mkdir(exist_ok=True)
+                for name, table in tables.items():
+                    numbered = table.select(pl.lit(run.index, pl.UInt32).alias("run"), pl.all())
+                    numbered.write_parquet(temporary / f"{name}.parquet")
+                (temporary / _RECORD).write_text(json.dumps(record))
+                temporary.rename(part)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        self._records[run.index] = record
+
+    def _table_names(self) -> list[str]:
+        files = self.path.glob(f"{_PARTS}/*/*.parquet")
+        return sorted({file.stem for file in files if not file.parent.suffix})
+
+    def _join(self, name: str) -> None:
+        files = [self._part(run) / f"{name}.parquet" for run in self._plan.runs if self._is_ok(run)]
+        temporary = self.path / f"{name}{_TEMPORARY}"
+        pl.scan_parquet([file for file in files if file.exists()]).sink_parquet(temporary)
+        temporary.rename(self.path / f"{name}.parquet")
+
+    def _runs_table(self) -> pl.DataFrame:
+        rows = []
+        for run in self._plan.runs:
+            if record := self._records.get(run.index):
+                rows.append(
+                    {
+                        "run": run.index,
+                        "label": run.case.label,
+                        "stack": run.case.stack,
+                        "repeat": run.repeat,
+                        "seed": run.seed,
+                        "status": record["status"],
+                        "error": record["error"],
+                        **{key: run.case.point.get(key) for key in self._plan.swept},
+                        **record["summary"],
+                    }
+                )
+        types = {"run": pl.UInt32, "error": pl.String, "jain_index": pl.Float64}
+        return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)
+
+
+def final_name(temporary: Path) -> str:
+    """The name that a directory gets when it is complete."""
+    return temporary.name.removeprefix(".").removesuffix(_TEMPORARY)
+
+
+def is_results(path: Path) -> bool:
+    """Whether `path` holds published results."""
+    return (path / _MANIFEST).is_file()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file whole or not at all.
+
+    Raises:
+        StoreError: the disk refused.
+    """
+    temporary = path.with_suffix(_TEMPORARY)
+    with _told(path.parent):
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
+
+
+def _link_latest(final: Path) -> None:
+    # A convenience only: some file systems have no symbolic links.
+    link = final.parent / "latest"
+    temporary = final.parent / f".latest{_TEMPORARY}"
+    with contextlib.suppress(OSError):
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(final.name, target_is_directory=True)
+        temporary.replace(link)
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turns whatever the disk objects to into one line."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        # Polars wraps what the system said in words of its own; the system says it again if asked.
+        said = error if isinstance(error, OSError) and error.strerror else _refusal(path)
+        reason = said.strerror if said else error
+        raise StoreError(f"cannot write results in {path}: {reason}") from error
+
+
+def _refusal(path: Path) -> OSError | None:
+    try:
+        with TemporaryFile(dir=path) as file:
+            file.write(bytes(_PROBE_BYTES))
+    except OSError as error:
+        return error
+    return None

@@ -1,0 +1,99 @@
+"""Named studies: published experiments, carried out again, their numbers beside ours.
+
+A study is a module of this package with a constant `STUDY`. Adding the file is all it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Protocol, Unpack, runtime_checkable
+
+from weir.api import How
+from weir.errors import InputError
+from weir.results import Results
+from weir.store import write_text
+
+Cell = dict[str, Any]
+"""`table`, `row`, `column`, `published`, `unit`, then our columns as estimates, and `note`."""
+
+SIZES = ("small", "full")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a caller may choose about a study."""
+
+    size: str = "small"
+    repeat: int | None = None
+    """How many seeds per cell; the study's own number for its size when None."""
+    seed: int = 1
+    how: How = field(default_factory=How)
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """The cells of a study, what they mean in words, and the runs behind them."""
+
+    rows: Sequence[Cell]
+    findings: Sequence[str]
+    results: Results
+
+
+@runtime_checkable
+class Study(Protocol):
+    """A published experiment that can be repeated."""
+
+    name: str
+    description: str
+
+    def run(self, settings: Settings) -> StudyResult:
+        """Carries it out."""
+        ...
+
+
+def studies() -> dict[str, Study]:
+    """Every study by name."""
+    found: dict[str, Study] = {}
+    for module in pkgutil.iter_modules(__path__):
+        study = getattr(import_module(f"{__name__}.{module.name}"), "STUDY", None)
+        if isinstance(study, Study):
+            found[study.name] = study
+    return dict(sorted(found.items()))
+
+
+def find(name: str) -> Study:
+    """The study called `name`.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    known = studies()
+    if name not in known:
+        raise InputError(f"there is no study {name!r}; there are: {', '.join(known) or 'none yet'}")
+    return known[name]
+
+
+def study(
+    name: str,
+    *,
+    size: str = Settings.size,
+    repeat: int | None = Settings.repeat,
+    seed: int = Settings.seed,
+    **how: Unpack[How],
+) -> StudyResult:
+    """Carries out a study and keeps its cells beside the results, in `study.json`.
+
+    Raises:
+        WeirError: there is no such study or size, or nothing could be run.
+    """
+    chosen = find(name)
+    if size not in SIZES:
+        raise InputError(f"size {size!r}: a study has the sizes {' and '.join(SIZES)}")
+    result = chosen.run(Settings(size, repeat, seed, how))
+    cells = {"study": name, "rows": list(result.rows), "findings": list(result.findings)}
+    write_text(result.results.path / "study.json", json.dumps(cells, indent=2, ensure_ascii=False))
+    return result

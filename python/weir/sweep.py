@@ -1,0 +1,116 @@
+"""From scenarios to a plan: the complete list of runs, before any of them starts."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from weir import _native
+from weir.errors import InputError
+from weir.scenario import Effective, Source, Sweep
+
+MAX_RUNS = 100_000
+"""More runs than this are taken for a slip in a sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One scenario at one point of the sweep: what is repeated over seeds."""
+
+    series: str
+    """What all points of a sweep have in common: the name of a curve."""
+    stack: str
+    point: Mapping[str, str]
+    scenario: Effective
+
+    @property
+    def label(self) -> str:
+        """A name that no other case of the plan has."""
+        return ", ".join([self.series, *(f"{key}={value}" for key, value in self.point.items())])
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution. `key` depends on everything that decides its result, and on nothing else."""
+
+    index: int
+    case: Case
+    repeat: int
+    seed: int
+    key: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of one command. The seeds of a repeat are the same in every case."""
+
+    name: str
+    command: str
+    cases: tuple[Case, ...]
+    repeat: int
+    seed: int
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The keys that differ between cases."""
+        return tuple(dict.fromkeys(key for case in self.cases for key in case.point))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seed of each repeat."""
+        return tuple(self.seed + repeat for repeat in range(self.repeat))
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """Repeat by repeat, so that an interrupted plan has some of every case."""
+        pairs = itertools.product(enumerate(self.seeds), self.cases)
+        return tuple(
+            Run(index, case, repeat, seed, _key(case.scenario.text, seed))
+            for index, ((repeat, seed), case) in enumerate(pairs)
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for two plans exactly when they consist of the same runs."""
+        return _hash(run.key for run in self.runs)
+
+
+def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -> Plan:
+    """Every source at every point of `sweep` and of its own `[sweep]` section.
+
+    A key in `sweep` replaces the same key of the file. Repeats and first seed are the first
+    source's.
+
+    Raises:
+        ScenarioError: a scenario, or one of its points, is not valid.
+        InputError: there is nothing to run, or far too much.
+    """
+    cases: list[Case] = []
+    for series, source in sources.items():
+        for point in points({**source.effective().sweep, **sweep}):
+            scenario = source.at(point)
+            cases.append(Case(series, " + ".join(scenario.stacks), point, scenario))
+            if len(cases) * scenario.repeat > MAX_RUNS:
+                raise InputError(f"this would make more than {MAX_RUNS} runs")
+    first = cases[0].scenario
+    return Plan(name, command, tuple(cases), first.repeat, first.seed)
+
+
+def points(sweep: Sweep) -> Iterator[dict[str, str]]:
+    """The cross product of a sweep; a single empty point where nothing is swept."""
+    for values in itertools.product(*sweep.values()):
+        yield dict(zip(sweep, values, strict=True))
+
+
+def _key(scenario: str, seed: int) -> str:
+    return _hash([_native.version(), scenario, str(seed)])
+
+
+def _hash(parts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,192 @@
+"""Results as tables for people: on a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from weir import metrics
+from weir.stats import Estimate, mean_interval
+
+if TYPE_CHECKING:
+    from weir.comparison import Contrast
+    from weir.results import Results
+
+_MAX_FLOWS = 16
+_FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", "fct_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of text, whose columns are names first, then numbers, then remarks."""
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    names: int = 1
+    remarks: int = 0
+    note: str = ""
+
+    def rich(self) -> RenderableType:
+        """For a terminal."""
+        table = Table(title=self.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+        numbers = range(self.names, len(self.headers) - self.remarks)
+        for position, header in enumerate(self.headers):
+            justify: JustifyMethod = "right" if position in numbers else "left"
+            table.add_column(Text(header), justify=justify, overflow="fold")
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return Group(table, Text(self.note, style="dim")) if self.note else table
+
+    def html(self) -> str:
+        """For a notebook."""
+        head = "".join(f"<th>{escape(header)}</th>" for header in self.headers)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self.rows
+        )
+        return (
+            f"<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table><p>{escape(self.note)}</p>"
+        )
+
+
+def cases_table(results: Results) -> RenderableType:
+    """The cases of `results`, and their flows where there are several."""
+    return Group(*(grid.rich() for grid in _grids(results)))
+
+
+def cases_html(results: Results) -> str:
+    """The same for a notebook."""
+    return "".join(grid.html() for grid in _grids(results))
+
+
+def contrasts_grid(found: Sequence[Contrast], note: str) -> Grid:
+    """Paired differences with their intervals and verdicts."""
+    swept = list(dict.fromkeys(key for c in found for key in c.point))
+    rows = [
+        (
+            f"{c.series} against {c.reference}",
+            *(c.point[key] for key in swept),
+            _heading(c.metric),
+            _signed(c.difference.estimate, c.metric),
+            c.words,
+        )
+        for c in found
+    ]
+    headers = ("paired difference", *swept, "metric", "mean ± 95 % interval", "verdict")
+    return Grid("", headers, rows, names=len(headers) - 2, remarks=1, note=note)
+
+
+def estimate_text(estimate: Estimate, metric: metrics.Metric) -> str:
+    """`9.52 ± 0.03`, or `9.52 −0.30 +0.02` where the interval is lopsided."""
+    mean, low, high = estimate.mean, estimate.lo, estimate.hi
+    if mean is None or low is None or high is None:
+        return metric.text(mean)
+    below, above = _width(mean - low, metric), _width(high - mean, metric)
+    spread = f"± {above}" if below == above else f"−{below} +{above}"
+    return f"{metric.text(mean)} {spread}"
+
+
+def _grids(results: Results) -> Iterable[Grid]:
+    yield _cases_grid(results)
+    if results.flows["flow"].n_unique() in range(2, _MAX_FLOWS + 1):
+        yield _flows_grid(results)
+
+
+def _cases_grid(results: Results) -> Grid:
+    from weir.comparison import compared
+
+    shown = compared(results)
+    naming = _Naming(results)
+    rows = [
+        [
+            *naming.of(case),
+            *(estimate_text(results.estimate(case["label"], m.name), m) for m in shown),
+        ]
+        for case in results.cases
+    ]
+    headers = [*naming.headers, *map(_heading, shown)]
+    return Grid(_title(results), headers, rows, len(naming.headers), note=_remarks(results))
+
+
+def _flows_grid(results: Results) -> Grid:
+    values = metrics.per_flow(results.flows).join(results.runs.select("run", "label"), on="run")
+    shown = [
+        metric
+        for name in _FLOW_METRICS
+        if values[(metric := metrics.BY_NAME[name]).name].is_not_null().any()
+    ]
+    naming = _Naming(results)
+    rows = []
+    for case in results.cases:
+        of_case = values.filter(pl.col("label") == case["label"])
+        for (_, name, stack), group in of_case.group_by(
+            "flow", "name", "stack", maintain_order=True
+        ):
+            cells = (estimate_text(mean_interval(group[m.name], m.bounds), m) for m in shown)
+            rows.append([*naming.of(case), str(name), str(stack), *cells])
+    names = [*naming.headers, "flow", "stack"]
+    return Grid("By flow", [*names, *map(_heading, shown)], rows, len(names))
+
+
+class _Naming:
+    """How cases are told apart: by their series where there are several, and by swept keys."""
+
+    def __init__(self, results: Results) -> None:
+        series = {case["series"] for case in results.cases}
+        self._with_series = len(series) > 1 or not results.swept
+        self._swept = results.swept
+        self.headers = [*(["case"] if self._with_series else []), *self._swept]
+
+    def of(self, case: Mapping[str, Any]) -> list[str]:
+        """The cells that name a case."""
+        series = [case["series"]] if self._with_series else []
+        return [*series, *(case["point"].get(key, "") for key in self._swept)]
+
+
+def _title(results: Results) -> str:
+    seeds = results.manifest["seeds"]
+    if len(seeds) == 1:
+        return f"{results.manifest['name']}: one run per case, seed {seeds[0]}"
+    return (
+        f"{results.manifest['name']}: mean ± 95 % interval over {len(seeds)} repeats, "
+        f"seeds {seeds[0]} to {seeds[-1]}"
+    )
+
+
+def _remarks(results: Results) -> str:
+    remarks = []
+    seeds, ok = results.manifest["seeds"], results.runs.filter(pl.col("status") == "ok")
+    hashes = ok.group_by("label").agg(pl.col("trace_hash").n_unique())
+    if len(seeds) > 1 and (hashes["trace_hash"] == 1).all():
+        remarks.append("Nothing in this scenario is random: all repeats are the same run.")
+    if results.failures:
+        remarks.append(f"{len(results.failures)} runs failed and are left out.")
+    elif not results.manifest["complete"]:
+        remarks.append("Not all planned runs are here: the command was interrupted.")
+    return " ".join(remarks)
+
+
+def _heading(metric: metrics.Metric) -> str:
+    return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
+
+
+def _width(value: float, metric: metrics.Metric) -> str:
+    """Half an interval; one that is smaller than a digit is not nothing."""
+    smallest = 10.0**-metric.digits
+    is_hidden = 0 < value * metric.scale < smallest / 2
+    return f"<{smallest:.{metric.digits}f}" if is_hidden else metric.text(value)
+
+
+def _signed(estimate: Estimate, metric: metrics.Metric) -> str:
+    text = estimate_text(estimate, metric)
+    return f"+{text}" if estimate.mean is not None and estimate.mean > 0 else text

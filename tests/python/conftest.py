@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from weir.cli import app
+
+SHORT = ("--duration", "1s", "--repeat", "3", "--quiet")
+"""Options for a comparison that takes no time."""
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """Runs `weir ARGS` in this process, in an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *args: CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@contextmanager
+def started(*args: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """`weir ARGS` as a process of its own, gone when the test is over."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    command = [sys.executable, "-m", "weir.cli", *map(str, args)]
+    with subprocess.Popen(command, text=True, **streams) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -1,0 +1,111 @@
+"""Intervals and percentiles against scipy and numpy, on any sample."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from weir.stats import (
+    bootstrap_interval,
+    holm,
+    mean_interval,
+    paired_difference,
+    percentile,
+    rounded,
+)
+
+numbers = st.integers(-1_000_000, 1_000_000).map(lambda n: n / 1000)
+samples = st.lists(numbers, min_size=2, max_size=19)
+
+
+@given(samples.filter(lambda sample: len(set(sample)) > 1))
+def test_the_interval_of_a_small_sample_is_student_s(sample: list[float]) -> None:
+    expected = scipy_stats.ttest_1samp(sample, 0).confidence_interval(0.95)
+    found = mean_interval(sample)
+    assert found.n == len(sample)
+    assert found.mean == pytest.approx(np.mean(sample), abs=1e-9)
+    assert (found.lo, found.hi) == pytest.approx((expected.low, expected.high), abs=1e-6)
+
+
+@given(samples, st.integers(0, 5))
+def test_missing_values_are_left_out_and_not_counted(sample: list[float], missing: int) -> None:
+    assert mean_interval([*sample, *[None] * missing, math.nan]) == mean_interval(sample)
+
+
+def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
+    assert mean_interval([3.0]).as_json() == {"mean": 3.0, "lo": None, "hi": None, "n": 1}
+    assert mean_interval([]).as_json() == {"mean": None, "lo": None, "hi": None, "n": 0}
+
+
+def test_an_interval_stops_at_the_bounds_of_its_quantity() -> None:
+    found = mean_interval([0.9, 1.0, 1.0], bounds=(0.0, 1.0))
+    assert found.hi == 1.0
+    assert found.lo is not None
+    assert found.lo < 0.9
+
+
+def test_a_large_skewed_sample_is_bootstrapped() -> None:
+    sample = [1.0] * 29 + [100.0]
+    found = mean_interval(sample)
+    assert (found.lo, found.hi) == bootstrap_interval(sample) == bootstrap_interval(sample)
+    assert found.lo is not None
+    assert found.lo >= 1.0  # Student's interval would reach below every single sample
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=2, max_size=30))
+def test_a_paired_difference_is_the_paired_t_test(pairs: list[tuple[float, float]]) -> None:
+    a, b = zip(*pairs, strict=True)
+    found = paired_difference(dict(enumerate(a)), dict(enumerate(b)))
+    differences = [x - y for x, y in pairs]
+    if len({round(d, 9) for d in differences}) == 1:
+        return
+    expected = scipy_stats.ttest_rel(a, b)
+    assert found.estimate.mean == pytest.approx(np.mean(differences), abs=1e-9)
+    assert found.p_value == pytest.approx(expected.pvalue, abs=1e-6)
+
+
+def test_pairs_are_matched_by_seed() -> None:
+    found = paired_difference({1: 10.0, 2: 20.0, 3: None, 9: 1.0}, {2: 19.0, 1: 8.0, 3: 4.0})
+    assert (found.estimate.mean, found.estimate.n) == (1.5, 2)
+
+
+def test_a_constant_difference_is_certain_and_no_difference_is_not() -> None:
+    assert paired_difference({1: 2.0, 2: 2.0}, {1: 1.0, 2: 1.0}).p_value == 0.0
+    assert paired_difference({1: 2.0, 2: 2.0}, {1: 2.0, 2: 2.0}).p_value == 1.0
+    assert paired_difference({1: 2.0}, {1: 1.0}).p_value is None
+
+
+@given(st.lists(st.floats(0, 1), max_size=20))
+def test_holm_lies_between_no_correction_and_bonferroni(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    for before, after in zip(p_values, adjusted, strict=True):
+        assert before <= after <= min(1.0, before * len(p_values)) or after == max(adjusted)
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    assert [adjusted[i] for i in order] == sorted(adjusted)
+
+
+def test_holm_of_a_worked_example() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(numbers, min_size=1, max_size=400), st.sampled_from([50, 90, 95, 99]))
+def test_a_percentile_is_the_nearest_rank_or_refused(sample: list[float], percent: int) -> None:
+    found = percentile(sample, percent)
+    if len(sample) * (100 - percent) < 500:
+        assert found is None
+    else:
+        assert found == np.percentile(sample, percent, method="inverted_cdf")
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_rounding_keeps_six_digits_and_is_stable(value: float) -> None:
+    once = rounded(value)
+    assert once is not None
+    assert once == pytest.approx(value, rel=5e-6)
+    assert rounded(once) == once
+    assert repr(once) != "-0.0"

@@ -1,0 +1,164 @@
+"""Result directories: what is kept, when, and under which name."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import started
+
+import weir
+from weir import runner
+from weir.api import Comparison
+from weir.errors import InputError
+from weir.results import TABLES
+from weir.store import RunDirectory
+from weir.sweep import Plan
+
+LONG = (
+    "compare",
+    "reno",
+    "--duration",
+    "300s",
+    "--rate",
+    "20mbit",
+    "--repeat",
+    "60",
+    "--jobs",
+    "2",
+)
+"""A comparison that takes long enough to be interrupted."""
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return Comparison(stacks=("reno", "cubic"), duration="1s", loss="1%", repeat=2).plan()
+
+
+def test_results_can_be_loaded(plan: Plan, tmp_path: Path) -> None:
+    path = runner.carry_out(plan, tmp_path)
+    results = weir.load(tmp_path / "compare" / "latest")
+    assert results.path == path
+    assert results.runs["label"].to_list() == ["reno", "cubic"] * 2
+    assert results.runs["seed"].to_list() == [1, 1, 2, 2]
+    for name in TABLES:
+        table = results.scan(name).collect()
+        assert table.columns[0] == "run", name
+        assert isinstance(getattr(results, name), pl.DataFrame)
+    assert results.flows["run"].to_list() == [0, 1, 2, 3]
+    assert results.flows["stack"].to_list() == ["rack/reno", "rack/cubic"] * 2
+    assert results.samples["run"].is_sorted()
+    assert not (path / "parts").exists()
+
+
+def test_the_manifest_says_how_to_do_it_again(plan: Plan, tmp_path: Path) -> None:
+    results = weir.load(runner.carry_out(plan, tmp_path))
+    manifest = results.manifest
+    assert manifest["complete"]
+    assert manifest["seeds"] == [1, 2]
+    assert manifest["command"].startswith("weir compare reno cubic --rate 10mbit")
+    assert manifest["cases"][1]["scenario"]["flow"][0]["stack"] == "rack/cubic"
+    assert manifest["health"]["verdict"] == "good"
+    assert manifest["host"]["cores"] >= 1
+
+
+def test_any_executor_gives_the_same_results(plan: Plan, tmp_path: Path) -> None:
+    threads = weir.load(runner.carry_out(plan, tmp_path / "threads"))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        processes = weir.load(runner.carry_out(plan, tmp_path / "processes", executor=pool))
+    for name in TABLES:
+        assert threads.scan(name).collect().equals(processes.scan(name).collect()), name
+
+
+def test_an_unfinished_directory_is_found_again_and_only_the_rest_is_run(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = RunDirectory.create(tmp_path, plan)
+    first = plan.runs[0]
+    directory.keep(first, runner.execute(first.case.scenario.text, first.seed))
+    assert not list((tmp_path / "compare").glob("2*")), "no final name before it is complete"
+
+    executed = []
+    sound = runner.execute
+
+    def watched(scenario: str, seed: int) -> dict[str, pl.DataFrame]:
+        executed.append((scenario, seed))
+        return sound(scenario, seed)
+
+    monkeypatch.setattr(runner, "execute", watched)
+    resumed = weir.load(runner.carry_out(plan, tmp_path, resume=True))
+    assert len(executed) == 3
+    monkeypatch.undo()
+    whole = weir.load(runner.carry_out(plan, tmp_path / "whole"))
+    for name in TABLES:
+        assert resumed.scan(name).collect().equals(whole.scan(name).collect()), name
+
+
+def test_resuming_another_plan_is_refused(plan: Plan, tmp_path: Path) -> None:
+    RunDirectory.create(tmp_path, plan)
+    other = Comparison(stacks=("reno",), duration="1s", repeat=2).plan()
+    with pytest.raises(InputError, match="nothing to resume"):
+        RunDirectory.reopen(tmp_path, other)
+
+
+def test_results_of_the_future_are_refused(plan: Plan, tmp_path: Path) -> None:
+    path = runner.carry_out(plan, tmp_path)
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps({**manifest, "schema": 99}))
+    with pytest.raises(InputError, match="schema 99"):
+        weir.load(path)
+
+
+def test_pandas_gets_the_same_table(plan: Plan, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    results = weir.load(runner.carry_out(plan, tmp_path))
+    assert list(results.to_pandas("flows")["stack"]) == results.flows["stack"].to_list()
+
+
+def test_ctrl_c_keeps_the_finished_runs(tmp_path: Path) -> None:
+    with started(*LONG, "--out", tmp_path) as process:
+        finished = _wait_for_parts(tmp_path)
+        process.send_signal(signal.SIGINT)
+        asked = time.monotonic()
+        _, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - asked < 20, "it does not wait for the runs that are under way"
+    assert process.returncode == 130
+    assert "--resume" in stderr
+    assert stderr.count("\n") == 1
+    results = weir.load(tmp_path / "compare" / "latest")
+    assert not results.manifest["complete"]
+    assert results.runs.height >= finished
+    assert results.flows["run"].n_unique() == results.runs.height < 60
+
+    directory = RunDirectory.reopen(tmp_path, _long_plan())
+    assert directory.done == results.runs.height
+
+
+def test_a_killed_command_can_be_resumed(tmp_path: Path) -> None:
+    with started(*LONG, "--out", tmp_path) as process:
+        finished = _wait_for_parts(tmp_path)
+        process.kill()
+    assert not (tmp_path / "compare" / "latest").exists()
+    directory = RunDirectory.reopen(tmp_path, _long_plan())
+    assert finished <= directory.done < 60
+    assert len(directory.pending) == 60 - directory.done
+
+
+def _long_plan() -> Plan:
+    return Comparison(stacks=("reno",), duration="300s", rate="20mbit", repeat=60).plan()
+
+
+def _wait_for_parts(root: Path, patience_s: float = 60) -> int:
+    """Waits until runs have finished and says how many."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        if found := len(list(root.glob("compare/.*/parts/*/run.json"))):
+            return found
+        time.sleep(0.05)
+    raise TimeoutError("no run has finished")

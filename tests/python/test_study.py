@@ -1,0 +1,71 @@
+"""The registry of studies and its verb, with a study that takes no time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Invoke
+
+from weir import studies
+from weir.api import Comparison, carry_out
+from weir.studies import Cell, Settings, StudyResult
+
+
+class Tiny:
+    """Two cells that nobody has published."""
+
+    name = "tiny"
+    description = "two cells"
+
+    def run(self, settings: Settings) -> StudyResult:
+        repeat = settings.repeat or {"small": 2, "full": 3}[settings.size]
+        comparison = Comparison(
+            stacks=("reno",), duration="1s", loss="1%", repeat=repeat, seed=settings.seed
+        )
+        results = carry_out(comparison.plan(), **settings.how)
+        cell: Cell = {
+            "table": "a",
+            "row": "reno",
+            "unit": "Mbit/s",
+            "ours": results.estimate("reno", "goodput_mbps").as_json(),
+            "note": "",
+        }
+        rows = [{**cell, "column": "1 s", "published": 9.5}, {**cell, "column": "2 s"}]
+        return StudyResult(rows, ["It ran."], results)
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studies, "studies", lambda: {"tiny": Tiny()})
+
+
+def test_json_has_the_cells(invoke: Invoke) -> None:
+    result = invoke("study", "tiny", "--json", "--quiet", "--seed", 4)
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["command"] == "study"
+    assert [row["column"] for row in document["rows"]] == ["1 s", "2 s"]
+    assert document["rows"][0]["ours"]["n"] == 2
+    assert result.stdout == invoke("study", "tiny", "--json", "--quiet", "--seed", 4).stdout
+
+
+def test_the_cells_are_printed_and_kept(invoke: Invoke) -> None:
+    result = invoke("study", "tiny", "--size", "full", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert "9.5" in result.stdout
+    assert "It ran." in result.stdout
+    kept = json.loads(Path("results/compare/latest/study.json").read_text())
+    assert (kept["study"], len(kept["rows"])) == ("tiny", 2)
+
+
+def test_a_size_must_exist(invoke: Invoke) -> None:
+    result = invoke("study", "tiny", "--size", "huge")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "small and full" in result.stderr
+
+
+def test_the_real_registry_holds_studies_by_their_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert all(name == study.name for name, study in studies.studies().items())
