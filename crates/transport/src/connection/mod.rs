@@ -176,7 +176,9 @@ impl Connection {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
             self.reset_due = Some(self.reset_segment());
         }
-        self.end(now);
+        if !self.is_closed() {
+            self.end(now);
+        }
     }
 
     /// Consumes up to `max` bytes that arrived in order; returns how many there were.
@@ -213,9 +215,8 @@ impl Connection {
             State::TimeWait => self.time_wait_until,
             State::Listen | State::Closed => None,
             _ => {
-                let waits = self.sender.next_timeout(now);
-                let patience = waits.and_then(|_| self.patience_ends());
-                [waits, patience].into_iter().flatten().min()
+                let sender = self.sender.next_timeout(now);
+                [sender, self.patience_ends()].into_iter().flatten().min()
             }
         };
         let ack = if self.state == State::Closed { None } else { self.receiver.ack_deadline() };
@@ -299,15 +300,16 @@ impl Connection {
         self.stats.timeouts += 1;
     }
 
+    /// When `max_wait` is over, if anything waits for an answer.
     fn patience_ends(&self) -> Option<Instant> {
-        let (_, since) = self.sender.fruitless();
-        self.config.max_wait.map(|wait| since.saturating_add(wait))
+        let (retransmits, since) = self.sender.fruitless();
+        let waiting = self.sender.una() < self.sender.nxt() || retransmits > 0;
+        self.config.max_wait.filter(|_| waiting).map(|wait| since.saturating_add(wait))
     }
 
     fn give_up_if_fruitless(&mut self, now: Instant) {
         let (retransmits, since) = self.sender.fruitless();
-        let waiting = self.sender.una() < self.sender.nxt() || retransmits > 0;
-        let impatient = waiting && self.patience_ends().is_some_and(|at| at <= now);
+        let impatient = self.patience_ends().is_some_and(|at| at <= now);
         if retransmits > self.config.max_retransmits || impatient {
             let waited = now.saturating_since(since);
             self.reset_due = Some(self.reset_segment());

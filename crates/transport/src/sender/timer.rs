@@ -106,6 +106,9 @@ impl Sender {
         if self.timers.persist_deadline(&self.rtt).is_some_and(|at| at <= now) {
             let probes = self.timers.persist.map_or(0, |(_, probes)| probes);
             self.timers.persist = Some((now, probes + 1));
+            if self.timers.fruitless == 0 {
+                self.timers.progress_at = now;
+            }
             self.timers.fruitless += 1;
             self.timers.window_probe_due = true;
         }

@@ -2,7 +2,7 @@ use weir_transport::Config;
 use weir_units::{Bytes, Duration};
 
 use super::pair::Side::{Client, Server};
-use super::pair::{Pair, RTT, Reading};
+use super::pair::{Pair, RTT, Reading, Verdict};
 use super::{has_data, is_pure_ack, with_stack};
 
 const BUFFER: u64 = 64 << 10;
@@ -98,4 +98,23 @@ fn the_window_scales_beyond_sixteen_bits() {
     assert!(in_flight > Bytes(1_000_000), "{in_flight:?}");
     pair.drive();
     assert_eq!(pair.server.read, 20_000_000);
+}
+
+#[test]
+fn the_longest_wait_begins_with_a_probe_that_nobody_answers() {
+    let max_wait = Duration::from_secs(3);
+    let config =
+        Config { recv_buffer: Bytes(BUFFER), max_wait: Some(max_wait), ..with_stack("sack/reno") };
+    let mut pair = Pair::connected(&config);
+    pair.server.reading = Reading::Manual;
+    pair.write(Client, 1_000_000);
+    pair.drive_for(Duration::from_secs(100));
+    assert!(!pair.client.connection.is_closed(), "probes were answered");
+    pair.network(|p| if p.from == Server { Verdict::Drop } else { Verdict::Deliver });
+    pair.log.clear();
+    pair.drive();
+    assert!(pair.client.connection.is_closed());
+    let probe = pair.log.iter().find(|p| p.from == Client).expect("a probe");
+    let reset = pair.log.last().expect("a reset");
+    assert_eq!((reset.from, reset.at), (Client, probe.at + max_wait));
 }
