@@ -8,6 +8,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+mod connection;
 mod wire_parse;
 
 /// Hands every kept input to `check`; returns how many there were.
@@ -21,6 +22,11 @@ fn replay(target: &str, check: impl Fn(&[u8])) -> usize {
 #[test]
 fn kept_datagrams_hold() {
     assert!(replay("wire_parse", wire_parse::check) >= 10);
+}
+
+#[test]
+fn kept_operations_hold() {
+    assert!(replay("connection", connection::check) >= 10);
 }
 
 /// A header that is right so far, so that options and payload are reached.
@@ -65,5 +71,10 @@ proptest! {
     #[test]
     fn plausible_datagrams_hold(bytes in plausible_datagram()) {
         wire_parse::check(&bytes);
+    }
+
+    #[test]
+    fn any_operations_hold(bytes in prop::collection::vec(any::<u8>(), 0..3_000)) {
+        connection::check(&bytes);
     }
 }
