@@ -133,7 +133,7 @@ impl Harness {
         let options = Options {
             mss: input.pick(&[None, Some(0), Some(536), Some(1_448), Some(u16::MAX)]),
             window_scale: input.pick(&[None, Some(0), Some(7), Some(14)]),
-            sack_permitted: input.u8() % 4 > 0,
+            sack_permitted: input.u8() < 192,
             timestamps: self.timestamps(input),
             ..Options::default()
         };
@@ -196,7 +196,8 @@ impl Harness {
     }
 
     fn handle(&mut self, segment: &Segment) {
-        let arrived = self.connection.handle_segment(self.now, segment, segment.ack.0 % 8 == 0);
+        let marked = segment.ack.0.is_multiple_of(8);
+        let arrived = self.connection.handle_segment(self.now, segment, marked);
         if let Some(arrived) = arrived {
             assert!(arrived.len > 0, "{arrived:?}");
             let end = u64::from(arrived.skip) + u64::from(arrived.len);
