@@ -264,5 +264,5 @@ def per_flow(flows: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.Dat
 
 
 def _bottlenecks(links: pl.DataFrame) -> pl.DataFrame:
-    """The busiest link of each run, first."""
-    return links.sort("run", "utilisation", descending=[False, True], nulls_last=True)
+    """The link that a run's utilisation is about: the first that is monitored, or the first."""
+    return links.sort("run", "monitored", "link", descending=[False, True, False])

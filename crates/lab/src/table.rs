@@ -148,6 +148,7 @@ table!(
     LinkRow {
         link,
         name,
+        monitored,
         capacity_mbps,
         utilisation,
         offered_packets,

@@ -79,6 +79,7 @@ impl LinkProbe {
         let mut row = LinkRow {
             link: index,
             name: spec.name.clone(),
+            monitored: spec.monitored,
             capacity_mbps: capacity.map(|bytes| bytes.get() as f64 * 8e-6 / span.as_secs_f64()),
             utilisation: last.utilisation(&self.opened, link).or_else(|| busy(spec, &stats, span)),
             offered_packets: stats.offered.packets,

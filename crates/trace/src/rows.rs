@@ -176,6 +176,9 @@ pub struct LinkRow {
     pub link: u32,
     /// Its name.
     pub name: String,
+    /// Whether it is a bottleneck that the scenario watches: the first such link is what the
+    /// summary's utilisation is about.
+    pub monitored: bool,
     /// Its mean capacity; null where it is infinite.
     pub capacity_mbps: Option<f64>,
     /// Bytes sent over what it could have sent; null where that is infinite.
