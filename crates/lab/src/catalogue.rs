@@ -1,5 +1,6 @@
 //! What there is to choose from.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use weir_cc::CcConfig;
 use weir_transport::RecoveryConfig;
@@ -9,17 +10,36 @@ use crate::keys::Key;
 use crate::scenario::{Measure, Scenario};
 use crate::topology::{BurstLoss, Direction, GraphLink, Topology, TopologyKind};
 
-/// Every section of a scenario file with its keys, in the order of the reference.
-pub const SECTIONS: &[(&str, &[Key])] = &[
-    ("", Scenario::KEYS),
-    ("topology", Topology::KEYS),
-    ("topology.forward, topology.reverse, topology.link.impair", Direction::KEYS),
-    ("burst_loss", BurstLoss::KEYS),
-    ("topology.link", GraphLink::KEYS),
-    ("flow", Flow::KEYS),
-    ("flow.workload", Workload::KEYS),
-    ("measure", Measure::KEYS),
+/// A section of a scenario file.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    /// How it is written.
+    pub title: &'static str,
+    /// Its keys, in the order of the reference.
+    pub keys: &'static [Key],
+    /// The value that each key has when it is not written, as a JSON object.
+    pub defaults: fn() -> Value,
+}
+
+/// Every section of a scenario file, in the order of the reference.
+pub const SECTIONS: &[Section] = &[
+    section::<Scenario>("The file", Scenario::KEYS),
+    section::<Topology>("`[topology]`", Topology::KEYS),
+    section::<Direction>("`[topology.forward]` and `[topology.reverse]`", Direction::KEYS),
+    section::<BurstLoss>("`burst_loss` of a direction", BurstLoss::KEYS),
+    section::<GraphLink>("`[[topology.link]]`", GraphLink::KEYS),
+    section::<Flow>("`[[flow]]`", Flow::KEYS),
+    section::<Workload>("`workload` of a flow", Workload::KEYS),
+    section::<Measure>("`[measure]`", Measure::KEYS),
 ];
+
+const fn section<T: Default + Serialize>(title: &'static str, keys: &'static [Key]) -> Section {
+    Section { title, keys, defaults: defaults::<T> }
+}
+
+fn defaults<T: Default + Serialize>() -> Value {
+    serde_json::to_value(T::default()).expect("every key can be written")
+}
 
 /// The keys of a direction that make something go wrong or change.
 const IMPAIRMENTS: &[&str] = &[

@@ -18,7 +18,7 @@ mod topology;
 mod traces;
 mod world;
 
-pub use catalogue::{SECTIONS, catalogue};
+pub use catalogue::{SECTIONS, Section, catalogue};
 pub use error::ScenarioError;
 pub use keys::Key;
 pub use run::{Results, RunError, run};

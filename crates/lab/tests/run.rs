@@ -19,12 +19,13 @@ events = 100
 fn results(overrides: &[(&str, &str)], seed: u64) -> Results {
     let overrides: Vec<(String, String)> =
         overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let scenario = Scenario::parse(TWO_FLOWS, &overrides, "two-flows.toml").unwrap();
-    run(&scenario, seed).unwrap()
+    let scenario = Scenario::parse(TWO_FLOWS, &overrides, "two-flows.toml");
+    run(&scenario.expect("it is valid"), seed).expect("it runs")
 }
 
 fn rows(results: &Results, table: &str) -> usize {
-    results.tables().iter().find(|t| t.name == table).unwrap().batch.num_rows()
+    let found = results.tables().iter().find(|t| t.name == table);
+    found.expect("there is such a table").batch.num_rows()
 }
 
 #[test]

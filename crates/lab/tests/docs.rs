@@ -1,0 +1,122 @@
+//! The documents cannot drift from the code: the key reference in docs/scenario.md and the columns
+//! in docs/results.md are compared with it. `WEIR_BLESS=1 cargo test -p weir-lab --test docs`
+//! rewrites the key reference.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use weir_lab::{SECTIONS, Scenario, run};
+
+const BEGIN: &str = "<!-- keys: written by a test from the code -->\n";
+const END: &str = "<!-- end of keys -->\n";
+
+fn document(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+/// A default as the reference shows it.
+fn default(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) if text.is_empty() => "empty".to_owned(),
+        Value::Array(items) if items.is_empty() => "empty".to_owned(),
+        Value::Object(_) => "as listed".to_owned(),
+        other => format!("`{other}`"),
+    }
+}
+
+fn reference() -> String {
+    let mut text = String::new();
+    for section in SECTIONS {
+        let defaults = (section.defaults)();
+        text += &format!("\n### {}\n\n| key | value | default | meaning |\n", section.title);
+        text += "|---|---|---|---|\n";
+        for key in section.keys {
+            let default = default(&defaults[key.name]);
+            let about = key.about.trim();
+            text += &format!("| `{}` | {} | {default} | {about} |\n", key.name, key.form);
+        }
+    }
+    text
+}
+
+#[test]
+fn the_key_reference_is_that_of_the_code() {
+    let path = document("scenario.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (listed, after) = rest.split_once(END).unwrap();
+    let reference = reference();
+    assert!(reference.lines().count() > 80, "the reference lists every section");
+    if std::env::var_os("WEIR_BLESS").is_some() {
+        fs::write(&path, [before, BEGIN, &reference, "\n", END, after].concat()).unwrap();
+    } else {
+        assert_eq!(listed.trim(), reference.trim(), "run again with WEIR_BLESS=1 to rewrite it");
+    }
+}
+
+#[test]
+fn every_example_in_the_scenario_guide_is_valid() {
+    let text = fs::read_to_string(document("scenario.md")).unwrap();
+    let examples: Vec<&str> = text
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap_or_default())
+        .collect();
+    assert!(examples.len() >= 5, "{} examples", examples.len());
+    for example in examples {
+        let complete =
+            if example.contains("[[flow]]") { example.into() } else { format!("{example}\n[[flow]]\n") };
+        if let Err(error) = Scenario::parse(&complete, &[], "docs/scenario.md") {
+            panic!("{error}\n{complete}");
+        }
+    }
+}
+
+/// `name`, type and whether it may be null, as docs/results.md lists them below `## name`.
+fn listed_columns(text: &str, table: &str) -> Vec<(String, String)> {
+    let heading = format!("## `{table}`\n");
+    let (_, rest) = text.split_once(&heading).unwrap();
+    let section = rest.split("\n## ").next().unwrap_or_default();
+    section
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| {
+            let mut cells = line.split('|').skip(1).map(|cell| cell.trim().replace('`', ""));
+            (cells.next().unwrap_or_default(), cells.next().unwrap_or_default())
+        })
+        .collect()
+}
+
+#[test]
+fn the_documented_columns_are_those_of_the_tables() {
+    let text = fs::read_to_string(document("results.md")).unwrap();
+    let scenario = Scenario::parse("[[flow]]\n", &[("measure.duration".into(), "1s".into())], "");
+    let results = run(&scenario.unwrap(), 1).unwrap();
+    assert_eq!(results.tables().len(), 7);
+    for table in results.tables() {
+        let columns: Vec<(String, String)> = table
+            .batch
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| {
+                let null = if field.is_nullable() { "?" } else { "" };
+                (field.name().clone(), format!("{}{null}", short(&field.data_type().to_string())))
+            })
+            .collect();
+        assert_eq!(listed_columns(&text, table.name), columns, "table {}", table.name);
+    }
+}
+
+fn short(arrow: &str) -> &str {
+    match arrow {
+        "UInt32" => "u32",
+        "UInt64" => "u64",
+        "Float64" => "f64",
+        "Utf8" => "text",
+        "Boolean" => "bool",
+        other => other,
+    }
+}
