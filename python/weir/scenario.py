@@ -91,7 +91,7 @@ class Effective:
 
 
 LIBRARY = Path(__file__).parent / "library"
-"""The scenarios that come with Weir."""
+"""The scenarios that come with Weir; `scenarios` at the top of the sources leads here."""
 
 
 def read(path: str | Path, overrides: Overrides = ()) -> Source:
