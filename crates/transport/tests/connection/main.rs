@@ -7,6 +7,7 @@ mod handshake;
 mod pair;
 mod recovery;
 mod timers;
+mod wrap;
 
 use weir_transport::{Config, Flags};
 

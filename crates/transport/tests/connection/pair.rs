@@ -104,10 +104,15 @@ impl Pair {
 
     /// Each end with its own configuration.
     pub(crate) fn with_configs(client: &Config, server: &Config) -> Self {
+        Self::drawing(client, server, "client")
+    }
+
+    /// The same, with the client's random stream named.
+    pub(crate) fn drawing(client: &Config, server: &Config, client_stream: &str) -> Self {
         let now = Instant::from_nanos(5_000_000_000);
         Self {
             now,
-            client: End::new(Connection::connect(client, now, stream(1, "client"))),
+            client: End::new(Connection::connect(client, now, stream(1, client_stream))),
             server: End::new(Connection::listen(server, stream(1, "server"))),
             log: Vec::new(),
             latency: ONE_WAY,
