@@ -31,6 +31,7 @@ pub(crate) struct SimLink {
     pub(crate) link: Link<Packet>,
     pub(crate) meter: LinkMeter,
     checks: LinkChecks,
+    one_at_a_time: bool,
     /// When its pending event is due; an event at any other time is outdated.
     armed: Option<Instant>,
 }
@@ -144,6 +145,15 @@ impl<Q: EventQueue> Network<Q> {
         &mut self.links[index as usize]
     }
 
+    /// Until when the sender of `flow` waits before it hands over another packet; `None` if it need
+    /// not wait.
+    #[inline]
+    pub(crate) fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
+        let index = self.routes[flow as usize].forward[0];
+        let first = &self.links[index as usize];
+        if first.one_at_a_time { first.link.next_time() } else { None }
+    }
+
     /// After a link was touched: takes note of drops, and sees to it that its next delivery has an
     /// event. Most touches change nothing, because only the head of a link is scheduled.
     #[inline]
@@ -175,7 +185,8 @@ impl SimLink {
             .map_err(|problem| SimError::Link { link: spec.name.clone(), problem })?;
         link.log_drops(DROP_LOG);
         let checks = LinkChecks::new(&spec.config, link.keeps_order());
-        Ok(Self { link, meter: LinkMeter::default(), checks, armed: None })
+        let one_at_a_time = spec.one_at_a_time;
+        Ok(Self { link, meter: LinkMeter::default(), checks, one_at_a_time, armed: None })
     }
 
     fn offer(&mut self, now: Instant, mut packet: Packet) {

@@ -274,7 +274,12 @@ impl ReliableFlow {
         let End { conn, window, last, .. } = &mut ends[side as usize];
         let now = net.now;
         let mut sent = 0;
-        while let Some(transmit) = conn.poll_transmit(now) {
+        let may_send = |net: &Network<Q>| {
+            side == Side::Receiver || net.sender_waits_until(self.index).is_none()
+        };
+        while may_send(net)
+            && let Some(transmit) = conn.poll_transmit(now)
+        {
             if let Err(what) = window.on_sent(&transmit.segment, transmit.offset) {
                 net.violate(format!("flow {}: {what}", self.index));
             }
@@ -307,7 +312,8 @@ impl ReliableFlow {
         let Some(ends) = &self.ends else { return };
         let mut deadline = ends[side as usize].conn.next_timeout(net.now);
         if side == Side::Sender && !self.over {
-            let others = [self.client.next_time(), self.stop];
+            let waits_until = net.sender_waits_until(self.index);
+            let others = [self.client.next_time(), self.stop, waits_until];
             deadline = others.into_iter().chain([deadline]).flatten().min();
         }
         let armed = &mut self.armed[side as usize];

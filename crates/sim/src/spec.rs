@@ -25,6 +25,9 @@ pub struct LinkSpec {
     /// Whether it is a bottleneck to watch: it is sampled into `queues`, and the first such link
     /// gives the run its `utilisation`.
     pub monitored: bool,
+    /// Whether a sender whose first link this is hands over one packet, waits until that has left
+    /// the link, and only then decides on the next: a program that prepares its datagrams itself.
+    pub one_at_a_time: bool,
 }
 
 /// One flow from a sender to a receiver.

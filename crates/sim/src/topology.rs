@@ -8,7 +8,9 @@ mod dumbbell;
 mod graph;
 mod lab_router;
 
-use weir_net::{DropTailConfig, LinkConfig, QueueConfig, Service};
+use weir_net::{
+    DropTailConfig, Impairments, Jitter, LinkConfig, Order, QueueConfig, Service, Spread,
+};
 use weir_units::{Duration, Rate};
 
 use crate::spec::LinkSpec;
@@ -123,8 +125,27 @@ impl Topology {
         self.routes[flow].reverse.push(sender);
     }
 
+    /// Gives `flow` a sender that needs time to prepare each packet, and prepares one after the
+    /// other; that time varies uniformly by up to `spread`.
+    ///
+    /// # Panics
+    /// If there is no such flow, or the spread exceeds the time.
+    pub fn add_preparation(&mut self, flow: usize, per_packet: Duration, spread: Duration) {
+        let service = Service::PerPacket { forward: per_packet - spread, reverse: Duration::ZERO };
+        let spread = (!spread.is_zero()).then_some(spread);
+        let impairments = Impairments {
+            jitter: spread.map(|s| Jitter { spread: Spread::Uniform(s), order: Order::Kept }),
+            ..Impairments::default()
+        };
+        let delay = spread.unwrap_or_default().into();
+        let config = LinkConfig { service, delay, impairments, ..LinkConfig::default() };
+        let index = self.add_link(format!("f{flow}.preparation"), config);
+        self.links[index].one_at_a_time = true;
+        self.routes[flow].forward.insert(0, index);
+    }
+
     fn add_link(&mut self, name: String, config: LinkConfig) -> usize {
-        self.links.push(LinkSpec { name, config, monitored: false });
+        self.links.push(LinkSpec { name, config, monitored: false, one_at_a_time: false });
         self.links.len() - 1
     }
 

@@ -144,3 +144,19 @@ fn hosts_are_servers_in_front_of_the_ends() {
     assert_eq!(names(&topology, &topology.routes[0].forward), ["relay", "f0.receiver"]);
     assert_eq!(names(&topology, &topology.routes[0].reverse), ["relay", "f0.sender"]);
 }
+
+#[test]
+fn preparation_is_the_first_link_of_a_flow() {
+    let dumbbell = Dumbbell {
+        forward: link(10, 20),
+        reverse: link(10, 20),
+        access: Access::None,
+        rtts: vec![Duration::from_millis(40); 2],
+    };
+    let mut topology = dumbbell.build().unwrap();
+    topology.add_preparation(1, Duration::from_millis(5), Duration::from_millis(2));
+    let forward = &topology.routes[1].forward;
+    assert_eq!(names(&topology, forward), ["f1.preparation", "bottleneck"]);
+    assert!(topology.links[forward[0]].one_at_a_time);
+    assert_eq!(names(&topology, &topology.routes[0].forward), ["bottleneck"]);
+}
