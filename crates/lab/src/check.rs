@@ -213,6 +213,8 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
     if let Some(rto) = flow.fixed_rto {
         require(!rto.is_zero(), key("fixed_rto"), rto, "above 0s")?;
     }
+    let allowed = format!("it is at most send_time = {}", flow.send_time);
+    require(flow.send_jitter <= flow.send_time, key("send_jitter"), flow.send_jitter, allowed)?;
     check_workload(flow, section)
 }
 

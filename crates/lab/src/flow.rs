@@ -39,6 +39,11 @@ section! {
         rtt: Option<Duration> = None,
         /// What the application does.
         workload: Workload = Workload::default(),
+        /// Time that the sender needs to prepare each packet, one after the other: it decides on the
+        /// next when the last has left.
+        send_time: Duration = Duration::ZERO,
+        /// Random variation of `send_time`, uniform, at most this more or less.
+        send_jitter: Duration = Duration::ZERO,
         /// Time that each host needs for a packet it receives, one after the other.
         host_time: Duration = Duration::ZERO,
         /// Socket buffer in which packets wait for `host_time`; by default without bound.
@@ -72,6 +77,8 @@ section! {
         max_wait: Option<Duration> = Config::default().max_wait,
         /// Send new data on the first two duplicate acknowledgements.
         limited_transmit: bool = Config::default().limited_transmit,
+        /// Let the congestion window grow only while the sender uses it.
+        cwnd_validation: bool = Config::default().cwnd_validation,
         /// Return to the initial window after an idle time.
         slow_start_after_idle: bool = Config::default().slow_start_after_idle,
         /// Time for which the side that closed first remembers the connection.

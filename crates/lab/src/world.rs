@@ -31,8 +31,13 @@ pub(crate) fn build(scenario: &Scenario) -> Result<SimSpec, Problem> {
         .flat_map(|flow| std::iter::repeat_n(flow, flow.count as usize))
         .collect();
     let mut built = topology(&scenario.topology, &flows)?;
-    for (index, flow) in flows.iter().enumerate().filter(|(_, flow)| !flow.host_time.is_zero()) {
-        built.add_hosts(index, &host(flow));
+    for (index, flow) in flows.iter().enumerate() {
+        if !flow.host_time.is_zero() {
+            built.add_hosts(index, &host(flow));
+        }
+        if !flow.send_time.is_zero() {
+            built.add_preparation(index, flow.send_time, flow.send_jitter);
+        }
     }
     for link in &built.links {
         link.config
@@ -296,6 +301,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         max_retransmits: flow.max_retransmits,
         max_wait: flow.max_wait,
         limited_transmit: flow.limited_transmit,
+        cwnd_validation: flow.cwnd_validation,
         slow_start_after_idle: flow.slow_start_after_idle,
         time_wait: flow.time_wait,
     }))

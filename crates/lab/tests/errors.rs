@@ -55,6 +55,7 @@ fn scenarios_that_make_no_sense() {
         "count = 100\nstagger = \"1s\"",
         "start = \"10s\"\nstop = \"5s\"",
         "stop = \"5s\"\nduration = \"5s\"",
+        "send_time = \"5ms\"\nsend_jitter = \"6ms\"",
         "mss = 0",
         "mss = 70000",
         "recv_buffer = \"100b\"",

@@ -13,6 +13,11 @@ const DELAY: Duration = Duration::from_millis(4);
 
 /// A file of `segments` over a path of pure delay, sent by a host that needs 5 ms per packet.
 fn transfer(stack: &str, segments: u64, spread: Duration, drops: Vec<u64>) -> FlowRow {
+    let stack = stack.parse().unwrap();
+    send(Config { stack, mss: MSS, ..Config::default() }, segments, spread, drops)
+}
+
+fn send(config: Config, segments: u64, spread: Duration, drops: Vec<u64>) -> FlowRow {
     let line = LinkConfig {
         service: Service::Infinite,
         delay: DELAY.into(),
@@ -26,7 +31,6 @@ fn transfer(stack: &str, segments: u64, spread: Duration, drops: Vec<u64>) -> Fl
     let mut topology = LabRouter { relay, forward: None, reverse: None, flows: 1 }.build();
     topology.add_preparation(0, PREPARATION, spread);
     let route = topology.routes.remove(0);
-    let config = Config { stack: stack.parse().unwrap(), mss: MSS, ..Config::default() };
     let flow = FlowSpec {
         name: "f".into(),
         route_forward: route.forward,
@@ -80,4 +84,15 @@ fn a_spread_keeps_the_mean() {
     let (took, expected) = (row.fct_s.unwrap(), expected.as_secs_f64());
     assert!((took / expected - 1.0).abs() < 0.03, "took {took} s, not about {expected} s");
     assert!(took != expected);
+}
+
+#[test]
+fn a_window_that_preparation_keeps_empty_grows_only_without_validation() {
+    let [validated, free] = [true, false].map(|cwnd_validation| {
+        let stack = "go-back-n/reno".parse().unwrap();
+        let config = Config { stack, mss: MSS, cwnd_validation, ..Config::default() };
+        send(config, 200, Duration::ZERO, vec![]).cwnd_bytes_max.unwrap() / u64::from(MSS)
+    });
+    // Ten at first, of which two are ever out; RFC 5681 adds one for each acknowledgement.
+    assert_eq!((validated, free), (10, 210));
 }

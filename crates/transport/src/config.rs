@@ -40,6 +40,9 @@ pub struct Config {
     pub max_wait: Option<Duration>,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
+    /// Let the window grow only while the sender uses it (RFC 7661's question, Linux's answer).
+    /// RFC 5681 alone grows it with every acknowledgement.
+    pub cwnd_validation: bool,
     /// Restart from the initial window after an idle timeout (RFC 5681 §4.1).
     pub slow_start_after_idle: bool,
     /// How long the side that closed first remembers the connection.
@@ -64,6 +67,7 @@ impl Default for Config {
             max_retransmits: 15,
             max_wait: None,
             limited_transmit: true,
+            cwnd_validation: true,
             slow_start_after_idle: true,
             time_wait: Duration::from_secs(60),
         }

@@ -52,6 +52,7 @@ pub(crate) struct Sender {
     timers: timer::Timers,
     probe_due: bool,
     limited_transmit: bool,
+    cwnd_validation: bool,
     slow_start_after_idle: bool,
     min_rto: Duration,
     last_sent_at: Instant,
@@ -105,6 +106,7 @@ impl Sender {
             timers: timer::Timers::default(),
             probe_due: false,
             limited_transmit: config.limited_transmit,
+            cwnd_validation: config.cwnd_validation,
             slow_start_after_idle: config.slow_start_after_idle,
             min_rto: config.min_rto,
             last_sent_at: Instant::ZERO,
@@ -242,7 +244,8 @@ impl Sender {
     /// In slow start the window may double what was used of it; afterwards it must have been full.
     fn is_cwnd_limited(&self) -> bool {
         let slow_start = self.controller.ssthresh().is_none_or(|s| self.controller.cwnd() < s);
-        self.usage.limited
+        !self.cwnd_validation
+            || self.usage.limited
             || (slow_start && self.controller.cwnd().get() < 2 * self.usage.max_outstanding)
     }
 
