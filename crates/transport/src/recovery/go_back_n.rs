@@ -49,7 +49,9 @@ impl LossRecovery for GoBackN {
     }
 }
 
-/// Whether what arrives now can answer something that left after the oldest outstanding segment.
+/// Whether what arrives now can answer something that left after the oldest outstanding segment; as
+/// long as no round trip was measured, only the timer tells.
 fn answers_oldest(cx: &RecoveryCx, board: &Scoreboard) -> bool {
-    board.first().is_some_and(|oldest| cx.now.saturating_since(oldest.sent_at) >= cx.min_rtt)
+    let waited = board.first().map(|oldest| cx.now.saturating_since(oldest.sent_at));
+    cx.srtt.is_some() && waited >= Some(cx.min_rtt)
 }

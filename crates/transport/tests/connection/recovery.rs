@@ -3,7 +3,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use super::pair::Side::{Client, Server};
 use super::pair::{Pair, Passing, RTT, Verdict};
-use super::{has_data, with_stack};
+use super::{has_data, is_syn, with_stack};
 
 const MSS: u64 = 1_448;
 
@@ -250,4 +250,25 @@ fn going_back_in_vain_does_not_feed_on_itself() {
         let retransmits = pair.client.connection.stats().retransmits;
         assert!((100..28 * 2 * 12).contains(&retransmits), "{late} ms: {retransmits}");
     }
+}
+
+/// The same before a round trip could be measured: no timestamps, and the SYN was sent twice.
+#[test]
+fn going_back_before_a_round_trip_is_known_does_not_feed_on_itself_either() {
+    let config = Config { timestamps: false, ..with_stack("go-back-n(12)/none") };
+    let mut pair = Pair::new(&config);
+    let mut n = 0;
+    pair.network(move |p| {
+        n += u32::from(has_data(p) || is_syn(p));
+        match n {
+            // The SYN and the first segment.
+            1 | 3 => Verdict::Drop,
+            4..200 if has_data(p) => Verdict::Twice(Duration::from_millis(2)),
+            _ => Verdict::Deliver,
+        }
+    });
+    pair.write(Client, 100 * MSS);
+    pair.drive();
+    let retransmits = pair.client.connection.stats().retransmits;
+    assert!((1..300).contains(&retransmits), "{retransmits}");
 }
