@@ -26,6 +26,7 @@ class Source:
     text: str
     origin: str
     overrides: Overrides = ()
+    file: str | None = None
 
     def with_override(self, key: str, value: str) -> Source:
         """The same with one more key set."""
@@ -37,7 +38,9 @@ class Source:
         Raises:
             ScenarioError: it is not valid; the message says where and what is allowed.
         """
-        canonical = _native.parse_scenario(self.text, list(self.overrides), self.origin)
+        canonical = _native.parse_scenario(
+            self.text, list(self.overrides), self.file or self.origin
+        )
         return Effective(canonical, json.loads(canonical))
 
     def at(self, point: Mapping[str, str]) -> Effective:
@@ -103,7 +106,7 @@ def read(path: str | Path, overrides: Overrides = ()) -> Source:
     named = LIBRARY / f"{path}.toml"
     file = named if named.is_file() and not Path(path).exists() else Path(path)
     try:
-        return Source(file.read_text(encoding="utf-8"), str(path), overrides)
+        return Source(file.read_text(encoding="utf-8"), str(path), overrides, str(file))
     except FileNotFoundError:
         known = ", ".join(library())
         hint = f"; scenarios that come with Weir: {known}" if known else ""

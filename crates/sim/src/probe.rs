@@ -39,7 +39,8 @@ impl LinkProbe {
         link.link.check().map_err(|violation| violation.to_string())?;
         let before = std::mem::replace(&mut self.checked, Reading::take(now, link));
         let sent = self.checked.sent.saturating_sub(before.sent);
-        match link.link.capacity(before.at, now) {
+        // A trace's opportunity at this very moment may have been used already.
+        match link.link.capacity(before.at, now.saturating_add(Duration::from_nanos(1))) {
             Some(capacity) if sent > capacity + Bytes(ROUNDING) => {
                 Err(format!("sent {sent} since {}, but could send {capacity}", before.at))
             }
