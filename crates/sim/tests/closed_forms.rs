@@ -55,7 +55,13 @@ impl Path {
         // What is lost has used the bottleneck: the formulas count it.
         let mut lossy = LinkConfig::default();
         lossy.impairments.loss = self.loss;
-        topology.links.push(LinkSpec { name: "lossy".into(), config: lossy, monitored: false });
+        let name = "lossy".into();
+        topology.links.push(LinkSpec {
+            name,
+            config: lossy,
+            monitored: false,
+            one_at_a_time: false,
+        });
         topology.routes[0].forward.push(topology.links.len() - 1);
         let flow = FlowSpec {
             name: "flow".into(),
