@@ -42,7 +42,7 @@ impl Path {
             access: Access::None,
             rtts: vec![self.rtt; flows],
         };
-        dumbbell.build().unwrap()
+        dumbbell.build().expect("the topology is sound")
     }
 
     /// A run of these flows for so long, the first tenth as warm-up if `warm`.
@@ -64,7 +64,7 @@ impl Path {
     }
 
     pub fn run(&self, flows: &[Flow], duration: Duration) -> Outcome {
-        run(&self.spec(flows, duration), 1).unwrap()
+        run(&self.spec(flows, duration), 1).expect("the run is sound")
     }
 }
 
@@ -112,7 +112,7 @@ impl Flow {
 }
 
 pub fn over(stack: &str) -> TransportSpec {
-    let config = Config { stack: stack.parse().unwrap(), ..Config::default() };
+    let config = Config { stack: stack.parse().expect("a stack"), ..Config::default() };
     TransportSpec::Reliable(Box::new(config))
 }
 
