@@ -21,42 +21,22 @@ struct Case {
     duration: Duration,
 }
 
+const fn case(name: &'static str, flows: usize, mbit: u64, rtt_ms: u64, secs: u64) -> Case {
+    let (rtt, duration) = (Duration::from_millis(rtt_ms), Duration::from_secs(secs));
+    Case { name, flows, mbit, rtt, duration }
+}
+
+/// The three cases that simulators are compared on, and flows of 10 Mbit/s each in growing numbers,
+/// for what a packet costs.
 const CASES: &[Case] = &[
-    Case {
-        name: "1x100m",
-        flows: 1,
-        mbit: 100,
-        rtt: Duration::from_millis(40),
-        duration: Duration::from_secs(60),
-    },
-    Case {
-        name: "16x1g",
-        flows: 16,
-        mbit: 1_000,
-        rtt: Duration::from_millis(10),
-        duration: Duration::from_secs(20),
-    },
-    Case {
-        name: "2x10g",
-        flows: 2,
-        mbit: 10_000,
-        rtt: Duration::from_millis(10),
-        duration: Duration::from_secs(5),
-    },
-    Case {
-        name: "1000x1g",
-        flows: 1_000,
-        mbit: 1_000,
-        rtt: Duration::from_millis(10),
-        duration: Duration::from_secs(10),
-    },
-    Case {
-        name: "10000x1g",
-        flows: 10_000,
-        mbit: 1_000,
-        rtt: Duration::from_millis(10),
-        duration: Duration::from_secs(10),
-    },
+    case("1x100m", 1, 100, 40, 60),
+    case("16x1g", 16, 1_000, 10, 20),
+    case("2x10g", 2, 10_000, 10, 5),
+    case("1x10m", 1, 10, 40, 600),
+    case("10x10m", 10, 100, 40, 200),
+    case("100x10m", 100, 1_000, 40, 20),
+    case("1000x10m", 1_000, 10_000, 40, 5),
+    case("10000x10m", 10_000, 100_000, 40, 2),
 ];
 
 fn main() {

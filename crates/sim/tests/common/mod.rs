@@ -10,12 +10,12 @@ use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
 
 /// A path through one bottleneck: 10 Mbit/s, 40 ms, a queue of one BDP unless told otherwise.
 #[derive(Clone, Debug)]
-pub struct Path {
-    pub rate: Rate,
-    pub rtt: Duration,
-    pub queue: BufferSize,
-    pub forward: LinkConfig,
-    pub reverse: LinkConfig,
+pub(crate) struct Path {
+    pub(crate) rate: Rate,
+    pub(crate) rtt: Duration,
+    pub(crate) queue: BufferSize,
+    pub(crate) forward: LinkConfig,
+    pub(crate) reverse: LinkConfig,
 }
 
 impl Default for Path {
@@ -31,7 +31,7 @@ impl Default for Path {
 }
 
 impl Path {
-    pub fn topology(&self, flows: usize) -> Topology {
+    pub(crate) fn topology(&self, flows: usize) -> Topology {
         let link = LinkConfig::new(self.rate, self.rtt / 2);
         let limit = Limit::resolve(self.queue, self.rate, self.rtt);
         let forward = LinkConfig { impairments: self.forward.impairments.clone(), ..link.clone() };
@@ -46,7 +46,7 @@ impl Path {
     }
 
     /// A run of these flows for so long, the first tenth as warm-up if `warm`.
-    pub fn spec(&self, flows: &[Flow], duration: Duration) -> SimSpec {
+    pub(crate) fn spec(&self, flows: &[Flow], duration: Duration) -> SimSpec {
         let topology = self.topology(flows.len());
         let measure = MeasureSpec { duration, ..MeasureSpec::default() };
         let flows =
@@ -63,59 +63,59 @@ impl Path {
         SimSpec { flows: flows.collect(), links: topology.links, measure }
     }
 
-    pub fn run(&self, flows: &[Flow], duration: Duration) -> Outcome {
+    pub(crate) fn run(&self, flows: &[Flow], duration: Duration) -> Outcome {
         run(&self.spec(flows, duration), 1).expect("the run is sound")
     }
 }
 
 /// What a flow does; its route is its path's.
 #[derive(Clone, Debug)]
-pub struct Flow {
-    pub transport: TransportSpec,
-    pub workload: Workload,
-    pub start: Instant,
-    pub stop: Option<Instant>,
-    pub jitter: Duration,
+pub(crate) struct Flow {
+    pub(crate) transport: TransportSpec,
+    pub(crate) workload: Workload,
+    pub(crate) start: Instant,
+    pub(crate) stop: Option<Instant>,
+    pub(crate) jitter: Duration,
 }
 
 impl Flow {
-    pub fn new(transport: TransportSpec, workload: Workload) -> Self {
+    pub(crate) fn new(transport: TransportSpec, workload: Workload) -> Self {
         let (start, stop, jitter) = (Instant::ZERO, None, Duration::ZERO);
         Self { transport, workload, start, stop, jitter }
     }
 
     /// An endless transfer over this stack.
-    pub fn bulk(stack: &str) -> Self {
+    pub(crate) fn bulk(stack: &str) -> Self {
         Self::new(over(stack), Workload::Bulk)
     }
 
     /// A transfer of so many bytes.
-    pub fn file(stack: &str, size: u64) -> Self {
+    pub(crate) fn file(stack: &str, size: u64) -> Self {
         Self::new(over(stack), Workload::File { size: Bytes(size) })
     }
 
-    pub fn udp(workload: Workload) -> Self {
+    pub(crate) fn udp(workload: Workload) -> Self {
         Self::new(TransportSpec::Udp(UdpConfig::default()), workload)
     }
 
-    pub fn starting(self, secs: u64) -> Self {
+    pub(crate) fn starting(self, secs: u64) -> Self {
         Self { start: Instant::ZERO + Duration::from_secs(secs), ..self }
     }
 
-    pub fn stopping(self, secs: u64) -> Self {
+    pub(crate) fn stopping(self, secs: u64) -> Self {
         Self { stop: Some(Instant::ZERO + Duration::from_secs(secs)), ..self }
     }
 
-    pub fn jittered(self, millis: u64) -> Self {
+    pub(crate) fn jittered(self, millis: u64) -> Self {
         Self { jitter: Duration::from_millis(millis), ..self }
     }
 }
 
-pub fn over(stack: &str) -> TransportSpec {
+pub(crate) fn over(stack: &str) -> TransportSpec {
     let config = Config { stack: stack.parse().expect("a stack"), ..Config::default() };
     TransportSpec::Reliable(Box::new(config))
 }
 
-pub fn secs(secs: u64) -> Duration {
+pub(crate) fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
