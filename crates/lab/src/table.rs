@@ -176,11 +176,22 @@ table!(events, "events", EventRow { t_s, flow, link, kind, seq, len, detail });
 
 /// The one row about the run as a whole. The hash is text, since few programs keep 64 bits exactly.
 pub(crate) fn summary(row: &SummaryRow) -> Table {
-    let SummaryRow { jain_index, utilisation, events, data_packets, trace_hash, sim_s } = row;
+    let SummaryRow {
+        jain_index,
+        utilisation,
+        goodput_mbps,
+        throughput_mbps,
+        events,
+        data_packets,
+        trace_hash,
+        sim_s,
+    } = row;
     let hash = format!("{trace_hash:016x}");
     let columns = vec![
         column("jain_index", std::iter::once(*jain_index)),
         column("utilisation", std::iter::once(*utilisation)),
+        column("goodput_mbps", std::iter::once(*goodput_mbps)),
+        column("throughput_mbps", std::iter::once(*throughput_mbps)),
         column("events", std::iter::once(*events)),
         column("data_packets", std::iter::once(*data_packets)),
         column("trace_hash", std::iter::once(hash)),

@@ -4,6 +4,7 @@ use weir_trace::{FlowRow, Histogram};
 use weir_transport::Stats;
 use weir_units::{Duration, Instant};
 
+use crate::aggregate::Measured;
 use crate::meter::WindowMeter;
 use crate::spec::{FlowSpec, TransportSpec, Workload};
 
@@ -89,6 +90,17 @@ impl Ledger {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some()
+    }
+
+    /// What crossed the network in the measured interval, if there was one.
+    pub(crate) fn measured(&self) -> Option<Measured> {
+        let ((from, first), (to, last, _)) = (self.opened.as_ref()?, self.closed.as_ref()?);
+        Some(Measured {
+            from: *from,
+            to: *to,
+            delivered: last.delivered - first.delivered,
+            sent_ip_bytes: last.sent_ip_bytes - first.sent_ip_bytes,
+        })
     }
 
     /// The row of table `flows`; `capacity_mbps` gives the capacity that its share refers to.

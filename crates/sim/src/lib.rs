@@ -3,6 +3,7 @@
 //! [`run`] takes a plain description of links and flows and a seed, and returns the rows of the
 //! result tables. The same description and seed give the same bytes, on every machine.
 
+mod aggregate;
 mod app;
 mod check;
 mod error;

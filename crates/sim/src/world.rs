@@ -3,6 +3,7 @@
 use weir_trace::{QueueRow, SampleRow, SummaryRow, jain_index};
 use weir_units::Instant;
 
+use crate::aggregate;
 use crate::error::SimError;
 use crate::flow::{Flow, Side};
 use crate::ledger::Ending;
@@ -157,9 +158,13 @@ impl<'a, Q: EventQueue> World<'a, Q> {
             .collect();
         let monitored = self.spec.links.iter().position(|link| link.monitored);
         let goodputs: Vec<f64> = flows.iter().map(|row| row.goodput_mbps).collect();
+        let measured = self.flows.iter().filter_map(|flow| flow.ledger().measured()).collect();
+        let (goodput_mbps, throughput_mbps) = aggregate::rates(measured).unzip();
         let summary = SummaryRow {
             jain_index: jain_index(&goodputs),
             utilisation: monitored.and_then(|index| links[index].utilisation),
+            goodput_mbps,
+            throughput_mbps,
             events: self.events,
             data_packets: self.net.data_packets,
             trace_hash: self.net.trace_hash(),

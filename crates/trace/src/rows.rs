@@ -267,6 +267,10 @@ pub struct SummaryRow {
     pub jain_index: Option<f64>,
     /// Utilisation of the monitored link over the run without its warm-up.
     pub utilisation: Option<f64>,
+    /// Goodput of all flows together, over the time in which at least one was measured.
+    pub goodput_mbps: Option<f64>,
+    /// Throughput of all flows together, over the same time.
+    pub throughput_mbps: Option<f64>,
     /// Events that the world handled.
     pub events: u64,
     /// Data packets that arrived at their receivers.
