@@ -1,0 +1,194 @@
+"""The cases side by side: each measure with its interval, and goodput against delay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import altair as alt
+import polars as pl
+
+from weir import metrics
+from weir.comparison import compared
+from weir.metrics import Metric
+from weir.plots import encode, theme
+from weir.plots.figure import Figure, inline, layered
+from weir.plots.select import Case
+from weir.results import Results
+
+_COLUMNS = 2
+_MARGIN = 80
+_LOG_FROM = 20.0
+_HEIGHT = 320
+_ROOM = 0.15
+_LETTER, _LINE, _GAP = 7, 14, 10
+"""Rough size of a letter, height of a line and distance from its dot, in pixels."""
+_BETTER = {"more": "   (better →)", "less": "   (← better)", "neither": ""}
+
+
+def intervals(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """Every compared metric of every case, with its interval and each run as a point."""
+    shown = compared(results)
+    if not shown or not cases:
+        return None
+    frames = [encode.means(results, cases, metric) for metric in shown]
+    panels = [
+        _dots(encode.run_values(results, cases, metric), frame, cases, metric)
+        for metric, frame in zip(shown, frames, strict=True)
+    ]
+    data = pl.concat(
+        frame.with_columns(metric=pl.lit(metric.name))
+        for metric, frame in zip(shown, frames, strict=True)
+    )
+    columns = min(_COLUMNS, len(panels))
+    chart = alt.concat(*panels, columns=columns, spacing={"row": 18, "column": 30})
+    caption = (
+        "Dot and bar are the mean and its 95 % interval over the repeats, small points the single "
+        "runs; bars that lie apart belong to stacks that differ, and where they overlap the "
+        "paired differences decide. The axes do not begin at zero."
+    )
+    return Figure("metrics", "Each measure, by stack", caption, chart, data, encode.all_runs(cases))
+
+
+def goodput_against_delay(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """The scatter that Pantheon made known: good is up and to the right."""
+    names = [metric.name for metric in results.measured()]
+    delay = next((n for n in ("queue_delay_ms_p95", "queue_delay_ms_mean") if n in names), None)
+    if delay is None or "goodput_mbps" not in names or not cases:
+        return None
+    x, y = metrics.BY_NAME[delay], metrics.BY_NAME["goodput_mbps"]
+    keys = ["case", "series"]
+    points = encode.run_values(results, cases, x).join(
+        encode.run_values(results, cases, y), on=[*keys, "run"], suffix="_y"
+    )
+    centres = encode.means(results, cases, x).join(
+        encode.means(results, cases, y), on=keys, suffix="_y"
+    )
+    plane = _Plane(points)
+    chart = layered(
+        _cloud(points, cases, plane, x, y),
+        *_crosses(centres, cases, x, y),
+        *_names(centres, cases, plane),
+    ).properties(width=theme.WIDTH, height=_HEIGHT)
+    caption = (
+        "Up is more goodput and right is less delay, so the upper right corner is best; large dots "
+        "with crosses are means with their 95 % intervals, small dots single runs."
+    )
+    runs = tuple(points["run"].to_list())
+    return Figure("goodput-delay", "Goodput against delay", caption, chart, centres, runs)
+
+
+class _Plane:
+    """The scales of the scatter, known here so that labels can be kept apart."""
+
+    def __init__(self, points: pl.DataFrame) -> None:
+        self.is_log = False
+        self.x = _domain(points["value"])
+        self.y = _domain(points["value_y"])
+        low, high = points["value"].min(), points["value"].max()
+        if isinstance(low, float) and isinstance(high, float) and 0 < low < high / _LOG_FROM:
+            self.is_log = True
+            self.x = (low / 1.5, high * 1.5)
+
+    def scale_x(self) -> alt.Scale:
+        """Delay, reversed so that better is to the right; logarithmic over a wide range."""
+        kind: Literal["log", "linear"] = "log" if self.is_log else "linear"
+        return alt.Scale(type=kind, domain=list(self.x), reverse=True, nice=False)
+
+    def scale_y(self) -> alt.Scale:
+        """Goodput."""
+        return alt.Scale(domain=list(self.y), nice=False)
+
+    def pixel(self, x: float, y: float) -> tuple[float, float]:
+        """Where a point is, in pixels from the upper left corner."""
+        low, high = self.x
+        share = (
+            math.log(high / x) / math.log(high / low) if self.is_log else (high - x) / (high - low)
+        )
+        return share * theme.WIDTH, (self.y[1] - y) / (self.y[1] - self.y[0]) * _HEIGHT
+
+
+def _domain(values: pl.Series) -> tuple[float, float]:
+    low, high = float(values.min() or 0.0), float(values.max() or 0.0)  # type: ignore[arg-type]
+    room = _ROOM * (high - low) or abs(high) * _ROOM or 1.0
+    return max(low - room, 0.0), high + room
+
+
+def _cloud(
+    points: pl.DataFrame, cases: Sequence[Case], plane: _Plane, x: Metric, y: Metric
+) -> alt.Chart:
+    delay = alt.X("value:Q", title=f"{encode.heading(x)}   (better →)", scale=plane.scale_x())
+    goodput = alt.Y("value_y:Q", title=f"{encode.heading(y)}   (better ↑)", scale=plane.scale_y())
+    dots = alt.Chart(inline(points)).mark_circle(size=24, opacity=0.4)
+    tips = ["case:N", "run:Q", _tip("value", x), _tip("value_y", y)]
+    cloud: alt.Chart = dots.encode(x=delay, y=goodput, color=encode.colour(cases), tooltip=tips)
+    return cloud
+
+
+def _crosses(centres: pl.DataFrame, cases: Sequence[Case], x: Metric, y: Metric) -> list[alt.Chart]:
+    base = alt.Chart(inline(centres))
+    at_x, at_y, colour = alt.X("value:Q"), alt.Y("value_y:Q"), encode.colour(cases)
+    bar = base.mark_rule(strokeWidth=2)
+    dot = base.mark_point(filled=True, size=90, opacity=1)
+    tips = ["case:N", _tip("value", x), _tip("value_y", y)]
+    return [
+        bar.encode(x=alt.X("lo:Q"), x2="hi:Q", y=at_y, color=colour),
+        bar.encode(x=at_x, y=alt.Y("lo_y:Q"), y2="hi_y:Q", color=colour),
+        dot.encode(x=at_x, y=at_y, color=colour, tooltip=tips),
+    ]
+
+
+def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[alt.Chart]:
+    """A name beside each mean, moved down past the names that are there already."""
+    colours = {case.name: case.colour for case in cases}
+    taken: list[tuple[float, float, float]] = []
+    layers = []
+    for row in centres.sort("value_y", descending=True).iter_rows(named=True):
+        left, top = plane.pixel(row["value"], row["value_y"])
+        width = _LETTER * len(row["case"])
+        is_right = left + width + _GAP < theme.WIDTH
+        start = left + _GAP if is_right else left - _GAP - width
+        shift = -_GAP
+        while any(
+            start < end and begin < start + width and abs(top + shift - at) < _LINE
+            for begin, end, at in taken
+        ):
+            shift += 2
+        taken.append((start, start + width, top + shift))
+        mark = alt.Chart(inline(pl.DataFrame([row]))).mark_text(
+            align="left" if is_right else "right",
+            baseline="middle",
+            dx=_GAP if is_right else -_GAP,
+            dy=shift,
+            fontWeight=600,
+            color=theme.darker(colours[row["case"]]),
+        )
+        layers.append(mark.encode(x=alt.X("value:Q"), y=alt.Y("value_y:Q"), text="case:N"))
+    return layers
+
+
+def _dots(
+    points: pl.DataFrame, means: pl.DataFrame, cases: Sequence[Case], metric: Metric
+) -> alt.LayerChart:
+    title = f"{encode.heading(metric)}{_BETTER[metric.better]}"
+    x = alt.X(
+        "value:Q", title=title, scale=alt.Scale(zero=False, padding=8), axis=alt.Axis(tickCount=5)
+    )
+    y, colour = encode.rows(cases), encode.colour(cases)
+    mean = alt.Chart(inline(means))
+    single = alt.Chart(inline(points)).mark_circle(size=18, opacity=0.4)
+    value = _tip("value", metric)
+    layers = [
+        single.encode(x=x, y=y, color=colour, tooltip=["case:N", "run:Q", value]),
+        mean.mark_rule(strokeWidth=3).encode(x=alt.X("lo:Q"), x2="hi:Q", y=y, color=colour),
+        mean.mark_point(filled=True, size=70, opacity=1).encode(
+            x=x, y=y, color=colour, tooltip=["case:N", value, "lo:Q", "hi:Q", "n:Q"]
+        ),
+    ]
+    width = theme.WIDTH // _COLUMNS - _MARGIN
+    return layered(*layers).properties(width=width, height=encode.ROW_HEIGHT * len(cases))
+
+
+def _tip(field: str, metric: Metric) -> alt.Tooltip:
+    return alt.Tooltip(f"{field}:Q", title=encode.heading(metric), format=".4~g")

@@ -1,0 +1,70 @@
+"""The channels that several figures share: rows of cases, colours, headings, measured values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from weir.metrics import Metric
+from weir.plots import theme
+from weir.plots.select import Case
+from weir.results import Results
+
+ROW_HEIGHT = 24
+
+
+def heading(metric: Metric) -> str:
+    """A metric as the title of an axis, with its unit."""
+    return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
+
+
+def rows(cases: Sequence[Case]) -> alt.Y:
+    """One row per case, in the order they were asked for."""
+    axis = alt.Axis(title=None, ticks=False, domain=False, labelColor=theme.INK, labelLimit=240)
+    return alt.Y("case:N", sort=[case.name for case in cases], axis=axis)
+
+
+def colour(cases: Sequence[Case], legend: alt.Legend | None = None) -> alt.Color:
+    """Each series in its own colour, the same in every figure."""
+    colours = {case.series: case.colour for case in cases}
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    return alt.Color("series:N", scale=scale, legend=legend)
+
+
+def all_runs(cases: Sequence[Case]) -> tuple[int, ...]:
+    """The runs of all cases."""
+    return tuple(run for case in cases for run in case.runs)
+
+
+def run_values(results: Results, cases: Sequence[Case], metric: Metric) -> pl.DataFrame:
+    """One row per run: `case`, `series`, `run`, `value` as it is printed."""
+    text = dict.fromkeys(("label", "case", "series"), pl.String)
+    names = pl.DataFrame([(c.label, c.name, c.series) for c in cases], text, orient="row")
+    values = results.per_run.select(
+        "run",
+        "label",
+        (pl.col(metric.name).cast(pl.Float64) * metric.scale).alias("value"),
+    )
+    named = values.join(names, on="label").filter(pl.col("value").is_finite())
+    return named.select("case", "series", "run", "value")
+
+
+def means(results: Results, cases: Sequence[Case], metric: Metric) -> pl.DataFrame:
+    """One row per case: `case`, `series`, `value`, `lo`, `hi`, `n`, as they are printed."""
+    found = []
+    for case in cases:
+        e = results.estimate(case.label, metric.name)
+        scaled = [None if v is None else v * metric.scale for v in (e.mean, e.lo, e.hi)]
+        if e.mean is not None:
+            found.append((case.name, case.series, *scaled, e.n))
+    schema = {
+        "case": pl.String,
+        "series": pl.String,
+        "value": pl.Float64,
+        "lo": pl.Float64,
+        "hi": pl.Float64,
+        "n": pl.Int64,
+    }
+    return pl.DataFrame(found, schema, orient="row")

@@ -1,0 +1,111 @@
+"""A figure: its picture, what to look for in it, and the numbers and runs that it is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import altair as alt
+import polars as pl
+import vl_convert
+
+from weir.plots import theme
+
+Format = Literal["png", "svg", "pdf"]
+FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
+
+_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+_PNG_SCALE = 2
+_DIGITS = 5
+"""Significant digits of a number inside a figure: finer than a pixel."""
+
+Chart = alt.Chart | alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.ConcatChart
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One picture. `runs` are the ids of the runs whose numbers it shows."""
+
+    name: str
+    title: str
+    caption: str
+    chart: Chart
+    data: pl.DataFrame
+    runs: tuple[int, ...] = ()
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The complete Vega-Lite specification, data included, checked against its schema."""
+        spec: dict[str, Any] = self.chart.configure(**theme.config()).to_dict()
+        spec["description"] = self.alt
+        return spec
+
+    @property
+    def alt(self) -> str:
+        """What stands in for the picture where it cannot be seen."""
+        return f"{self.title}. {self.caption}"
+
+    def svg(self) -> str:
+        """The picture as SVG."""
+        return str(vl_convert.vegalite_to_svg(self._json, vl_version=_VEGA_LITE))
+
+    def png(self) -> bytes:
+        """The picture as PNG, at twice its nominal size."""
+        return bytes(
+            vl_convert.vegalite_to_png(self._json, vl_version=_VEGA_LITE, scale=_PNG_SCALE)
+        )
+
+    def pdf(self) -> bytes:
+        """The picture as PDF, for papers."""
+        return bytes(vl_convert.vegalite_to_pdf(self._json, vl_version=_VEGA_LITE))
+
+    def save(self, directory: Path, formats: Sequence[str]) -> list[Path]:
+        """Writes `name.format` for each of `formats` into an existing directory."""
+        paths = []
+        for kind in formats:
+            path = directory / f"{self.name}.{kind}"
+            path.write_bytes(self._rendered(kind))
+            paths.append(path)
+        return paths
+
+    def _rendered(self, kind: str) -> bytes:
+        if kind == "svg":
+            return self.svg().encode()
+        if kind == "png":
+            return self.png()
+        if kind == "pdf":
+            return self.pdf()
+        raise ValueError(f"format {kind!r}: a figure can be written as {', '.join(FORMATS)}")
+
+    @cached_property
+    def _json(self) -> str:
+        return json.dumps(self.spec)
+
+    def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
+        """Notebooks draw the figure itself."""
+        return {"image/svg+xml": self.svg()}
+
+
+def layered(*layers: alt.Chart) -> alt.LayerChart:
+    """Charts on top of each other, the last one uppermost."""
+    return alt.LayerChart(layer=list(layers))
+
+
+def inline(frame: pl.DataFrame) -> alt.InlineData:
+    """`frame` as the data of a chart: CSV, which is half the size of JSON.
+
+    Floats are shortened; NaN and infinity are missing, as null is.
+    """
+    floats = [name for name, kind in frame.schema.items() if kind.is_float()]
+    shortened = frame.with_columns(
+        pl.when(pl.col(name).is_finite()).then(pl.col(name).round_sig_figs(_DIGITS)).alias(name)
+        for name in floats
+    )
+    numbers = {name: "number" for name, kind in frame.schema.items() if kind.is_numeric()}
+    texts = {name: "string" for name in frame.columns if name not in numbers}
+    kind = alt.CsvDataFormat(type="csv", parse={**numbers, **texts})
+    return alt.InlineData(values=shortened.write_csv(), format=kind)

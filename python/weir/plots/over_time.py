@@ -1,0 +1,251 @@
+"""What happened over time: goodput, windows, round-trip times and queues, one panel per case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+from altair import ColorValue
+
+from weir.plots import theme
+from weir.plots.figure import Figure, inline, layered
+from weir.plots.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
+from weir.results import Results
+
+_PANEL_HEIGHT = 110
+_TICKS = 4
+_MAX_IN_LEGEND = 10
+
+Panel = tuple[alt.LayerChart, pl.DataFrame]
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """A column of the samples as a line. A rate is averaged over slices of time."""
+
+    column: str
+    title: str
+    is_rate: bool = False
+
+    def prepared(self, samples: pl.DataFrame) -> pl.DataFrame:
+        """The samples that have a value."""
+        present = samples.filter(pl.col(self.column).is_not_null())
+        keys = ("run", "flow", "name", "stack")
+        return averaged(present, self.column, keys) if self.is_rate else present
+
+
+_GOODPUT = _Quantity("goodput_mbps", "goodput, Mbit/s", is_rate=True)
+_CWND = _Quantity("cwnd_kb", "cwnd, kB")
+_RTT = _Quantity("rtt_ms", "RTT and queue, ms")
+
+
+def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """Goodput of each flow against the capacity of the bottleneck."""
+    if not has_rows(results, "samples", ("run", "flow", "t_s", "goodput_mbps")):
+        return None
+    capacities = dict(bottlenecks(results).select("run", "capacity_mbps").iter_rows())
+    shown = shown_over_time(cases)
+
+    def panel(case: Case, time: alt.X) -> Panel:
+        layers, data = _flow_lines(results, case, time, _GOODPUT)
+        capacity = capacities.get(case.typical)
+        if capacity is not None:
+            layers += _level(capacity, f"capacity {theme.significant(capacity)} Mbit/s")
+        return layered(*layers), data
+
+    caption = (
+        "Look for how fast each flow reaches the dashed capacity, whether it stays there, and, "
+        "where flows share the link, whether their lines meet; a dip and a peak together are a "
+        "loss, after which the data that had to wait for the repair arrives at once. "
+        f"{_reading(results, shown)}"
+    )
+    return _figure("goodput", "Goodput over time", caption, results, shown, panel)
+
+
+def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """Congestion window and slow-start threshold."""
+    if not has_rows(results, "samples", ("run", "flow", "t_s", "cwnd_bytes", "ssthresh_bytes")):
+        return None
+    shown = shown_over_time(cases)
+
+    def panel(case: Case, time: alt.X) -> Panel:
+        layers, data = _flow_lines(results, case, time, _CWND)
+        thresholds = _samples(results, (case.typical,)).filter(pl.col("ssthresh_kb").is_not_null())
+        if data["flow"].n_unique() == 1 and not thresholds.is_empty():
+            steps = line(thresholds.select("t_s", "ssthresh_kb"), "ssthresh_kb")
+            layers.append(
+                alt.Chart(inline(steps))
+                .mark_line(
+                    color=theme.INK, strokeWidth=1, strokeDash=[3, 2], interpolate="step-after"
+                )
+                .encode(x=time, y=alt.Y("ssthresh_kb:Q"))
+            )
+        return layered(*layers), data
+
+    caption = (
+        "The shape is the algorithm's signature: a sawtooth for additive increase, a curve that "
+        "flattens for CUBIC, a near-constant level for BBR; the dashed line is ssthresh, which "
+        f"follows each loss. {_reading(results, shown)}"
+    )
+    return _figure("cwnd", "Congestion window over time", caption, results, shown, panel)
+
+
+def delays(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """Round-trip time, and the part of it that is waiting in the queue."""
+    if not has_rows(results, "samples", ("run", "flow", "t_s", "rtt_ms")):
+        return None
+    shown = shown_over_time(cases)
+    links = dict(bottlenecks(results).select("run", "link").iter_rows())
+
+    def panel(case: Case, time: alt.X) -> Panel:
+        layers, data = _flow_lines(results, case, time, _RTT)
+        waiting = _queue(results, case.typical, links.get(case.typical))
+        if not waiting.is_empty():
+            base = alt.Chart(inline(line(waiting, "queue_delay_ms"))).encode(x=time)
+            area = base.mark_area(color="#8c959f", opacity=0.55, interpolate="linear")
+            layers.insert(0, area.encode(y=alt.Y("queue_delay_ms:Q")))
+        return layered(*layers), data
+
+    caption = (
+        "The grey area is the time spent waiting in the bottleneck queue, the line the round-trip "
+        "time that the sender measured: what lies between them is the path itself. "
+        f"{_reading(results, shown)}"
+    )
+    return _figure("rtt", "Round-trip time and queueing delay", caption, results, shown, panel)
+
+
+def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """Packets in the bottleneck queue, and when it overflowed."""
+    if not has_rows(results, "queues", ("run", "link", "t_s", "packets", "drops")):
+        return None
+    shown = shown_over_time(cases)
+    links = dict(bottlenecks(results).select("run", "link").iter_rows())
+
+    def panel(case: Case, time: alt.X) -> Panel:
+        waiting = _queue(results, case.typical, links.get(case.typical))
+        data = line(waiting, "packets")
+        lost = waiting.filter(pl.col("drops").diff().fill_null(pl.col("drops")) > 0)
+        base = alt.Chart(inline(data)).encode(x=time)
+        area = base.mark_area(
+            color=case.colour,
+            opacity=0.35,
+            line={"color": case.colour, "strokeWidth": 1, "strokeJoin": "round"},
+        )
+        layers = [
+            area.encode(
+                y=alt.Y("packets:Q", title="queue, packets", axis=alt.Axis(tickCount=_TICKS))
+            )
+        ]
+        if not lost.is_empty():
+            ticks = alt.Chart(inline(lost.select("t_s"))).mark_tick(
+                color=theme.WARN, thickness=1.5, size=9, orient="vertical"
+            )
+            layers.append(ticks.encode(x=time, y=alt.value(_PANEL_HEIGHT + 1)))
+        return layered(*layers), data
+
+    caption = (
+        "A queue that never empties costs delay without adding goodput, one that is often empty "
+        "costs goodput; each red tick marks a sample in which packets were dropped. Shown is the "
+        "run with the median goodput."
+    )
+    return _figure("queue", "Queue at the bottleneck over time", caption, results, shown, panel)
+
+
+def _figure(
+    name: str,
+    title: str,
+    caption: str,
+    results: Results,
+    shown: Sequence[Case],
+    panel: Callable[[Case, alt.X], Panel],
+) -> Figure:
+    # Stacked panels share one axis of time, whose numbers stand under the last of them.
+    labelled = alt.Axis(grid=False, title="time, s", tickCount=12)
+    unlabelled = alt.Axis(grid=False, title=None, labels=False, ticks=False)
+    span = alt.Scale(nice=False, domain=[0, _end(results, shown)])
+    panels, frames = [], []
+    for case in shown:
+        time = alt.X("t_s:Q", axis=labelled if case is shown[-1] else unlabelled, scale=span)
+        chart, data = panel(case, time)
+        panels.append(chart.properties(width=theme.WIDTH, height=_PANEL_HEIGHT, title=case.name))
+        frames.append(data.with_columns(case=pl.lit(case.name)))
+    stacked = alt.vconcat(*panels, spacing=12).resolve_scale(
+        x="shared", y="shared", color="independent"
+    )
+    runs = tuple(run for case in shown for run in case.runs)
+    return Figure(name, title, caption, stacked, pl.concat(frames, how="diagonal"), runs)
+
+
+def _end(results: Results, shown: Sequence[Case]) -> float:
+    runs = [run for case in shown for run in case.runs]
+    ends = results.runs.filter(pl.col("run").is_in(runs))["sim_s"]
+    return max((float(end) for end in ends if end is not None), default=1.0)
+
+
+def _flow_lines(
+    results: Results, case: Case, time: alt.X, quantity: _Quantity
+) -> tuple[list[alt.Chart], pl.DataFrame]:
+    """The lines of the typical run's flows, over the range of all runs if there is one flow."""
+    value, title = quantity.column, quantity.title
+    rows = quantity.prepared(_samples(results, (case.typical,)))
+    data = line(rows.select("flow", "name", "t_s", value), value, ("flow", "name"))
+    ticks = alt.Axis(tickCount=_TICKS)
+    axis = alt.Y(f"{value}:Q", title=title, axis=ticks)
+    layers = []
+    flows = rows.select("flow", "name", "stack").unique().sort("flow")
+    if flows.height == 1 and len(case.runs) > 1:
+        spread = band(quantity.prepared(_samples(results, case.runs)), value)
+        area = alt.Chart(inline(spread)).mark_area(color=case.colour, opacity=0.18)
+        layers.append(area.encode(x=time, y=alt.Y("lo:Q", title=title, axis=ticks), y2="hi:Q"))
+    mark = alt.Chart(inline(data)).mark_line(strokeWidth=1.3, strokeJoin="round", clip=True)
+    layers.append(mark.encode(x=time, y=axis, color=_flow_colour(flows, case), detail="flow:N"))
+    return layers, data
+
+
+def _flow_colour(flows: pl.DataFrame, case: Case) -> alt.Color | ColorValue:
+    """One colour for one flow; a colour per stack, or a tint per flow of one stack, for several."""
+    if flows.height <= 1:
+        return ColorValue(case.colour)
+    colours = theme.flow_colours(flows["name"].to_list(), flows["stack"].to_list(), case.colour)
+    legend = alt.Legend(title="flow") if flows.height <= _MAX_IN_LEGEND else None
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    return alt.Color("name:N", scale=scale, legend=legend)
+
+
+def _samples(results: Results, runs: Sequence[int]) -> pl.DataFrame:
+    names = results.flows.select("run", "flow", "name", "stack")
+    rows = results.scan("samples").filter(pl.col("run").is_in(list(runs))).collect()
+    kilobytes = [
+        (pl.col(f"{name}_bytes") / 1000).alias(f"{name}_kb")
+        for name in ("cwnd", "ssthresh")
+        if f"{name}_bytes" in rows.columns
+    ]
+    return rows.with_columns(kilobytes).join(names, on=["run", "flow"], how="left")
+
+
+def _queue(results: Results, run: int, link: int | None) -> pl.DataFrame:
+    columns = ("run", "link", "t_s", "packets", "drops", "queue_delay_ms")
+    if not has_rows(results, "queues", columns):
+        return pl.DataFrame()
+    rows = results.scan("queues").filter(pl.col("run") == run).select(columns).collect()
+    return rows if link is None else rows.filter(pl.col("link") == link)
+
+
+def _level(value: float, text: str) -> list[alt.Chart]:
+    base = alt.Chart(inline(pl.DataFrame({"level": [value], "text": [text]})))
+    rule = base.mark_rule(color=theme.INK, strokeDash=[5, 3], strokeWidth=1)
+    name = base.encode(y=alt.Y("level:Q"), x=alt.value(theme.WIDTH), text="text:N")
+    halo = name.mark_text(
+        align="right", baseline="bottom", dy=-3, fontSize=10, stroke="white", strokeWidth=3
+    )
+    label = name.mark_text(align="right", baseline="bottom", dy=-3, fontSize=10, color=theme.SOFT)
+    return [rule.encode(y=alt.Y("level:Q")), halo, label]
+
+
+def _reading(results: Results, shown: Sequence[Case]) -> str:
+    has_band = any(len(case.runs) > 1 for case in shown)
+    if results.flows["flow"].n_unique() == 1 and has_band:
+        return "Line: the run with the median goodput; shade: the range over all repeats."
+    return "Shown is the run with the median goodput." if has_band else ""

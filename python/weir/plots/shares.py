@@ -1,0 +1,168 @@
+"""How delay, time and the link were divided: distributions and shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from weir import metrics
+from weir.plots import encode, theme
+from weir.plots.figure import Figure, inline, layered
+from weir.plots.select import Case, bottlenecks, has_rows
+from weir.results import Results
+from weir.stats import mean_interval
+
+_QUANTILES = 200
+_LABEL_WIDTH = 150
+_MAX_FLOWS = 16
+
+_LIMITS = {
+    "time_cwnd_limited_s": ("congestion window", "#0072b2"),
+    "time_rwnd_limited_s": ("receiver's window", "#cc79a7"),
+    "time_app_limited_s": ("application", "#b8c0c8"),
+    "time_rto_s": ("waiting for a timeout", "#d55e00"),
+}
+
+
+def delay_distribution(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """The share of time that the queueing delay stayed below x."""
+    if not has_rows(results, "queues", ("run", "link", "t_s", "queue_delay_ms")):
+        return None
+    frames = [frame for case in cases if (frame := _quantiles(results, case)) is not None]
+    if not frames:
+        return None
+    data = pl.concat(frames)
+    line = alt.Chart(inline(data)).mark_line(strokeWidth=2)
+    chart = line.encode(
+        x=alt.X("delay_ms:Q", title="queueing delay at the bottleneck, ms"),
+        y=alt.Y("share:Q", title="share of time below it", axis=alt.Axis(format="%")),
+        color=encode.colour(cases, alt.Legend(title=None, orient="right")),
+        detail="case:N",
+    ).properties(width=theme.WIDTH - _LABEL_WIDTH // 2, height=220)
+    caption = (
+        "Curves further left keep the queue shorter, and a curve ends at the longest delay seen. "
+        "Sampled at regular times, all repeats together, start-up included."
+    )
+    return Figure(
+        "delay-distribution",
+        "How long packets waited",
+        caption,
+        chart,
+        data,
+        encode.all_runs(cases),
+    )
+
+
+def limits(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """What held the senders back, as shares of the time they were measured."""
+    data = limited_shares(results, cases)
+    if data.is_empty():
+        return None
+    colours = dict(_LIMITS.values())
+    held_back_by = alt.Color(
+        "limit:N",
+        title="held back by",
+        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+        legend=alt.Legend(orient="top", direction="horizontal"),
+    )
+    bars = alt.Chart(inline(data)).mark_bar(height=16)
+    chart = bars.encode(
+        x=alt.X("share:Q", title="share of time", axis=alt.Axis(format="%")),
+        y=encode.rows(cases),
+        color=held_back_by,
+        order="position:Q",
+        tooltip=["case:N", "limit:N", alt.Tooltip("share:Q", format=".1%")],
+    ).properties(width=theme.WIDTH - _LABEL_WIDTH, height=encode.ROW_HEIGHT * len(cases))
+    caption = (
+        "Blue is time in which the congestion window decided, which is what a comparison of "
+        "controllers should consist of; the rest is time in which something else did."
+    )
+    return Figure("limits", "Where the time went", caption, chart, data, encode.all_runs(cases))
+
+
+def limited_shares(results: Results, cases: Sequence[Case]) -> pl.DataFrame:
+    """`case`, `limit`, `share`, `position`; empty where no time was measured."""
+    rows = []
+    for case in cases if set(_LIMITS) <= set(results.flows.columns) else ():
+        own = results.flows.filter(pl.col("run").is_in(list(case.runs)))
+        seconds = [float(own[column].fill_nan(None).sum()) for column in _LIMITS]
+        total = sum(seconds)
+        for position, ((name, _), part) in enumerate(zip(_LIMITS.values(), seconds, strict=True)):
+            if total > 0:
+                rows.append((case.name, name, part / total, position))
+    schema = {"case": pl.String, "limit": pl.String, "share": pl.Float64, "position": pl.Int64}
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def flows(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """The goodput of each flow, where several share the link."""
+    if not 2 <= results.flows["flow"].n_unique() <= _MAX_FLOWS:
+        return None
+    panels, frames = [], []
+    for case in cases:
+        data = _flow_means(results, case)
+        chart = _flow_panel(data, case)
+        height = encode.ROW_HEIGHT * data.height
+        panels.append(
+            chart.properties(title=case.name, width=theme.WIDTH - _LABEL_WIDTH, height=height)
+        )
+        frames.append(data.with_columns(case=pl.lit(case.name)))
+    chart = alt.vconcat(*panels, spacing=12).resolve_scale(x="shared", color="independent")
+    caption = (
+        "Flows that share the link fairly stand one below the other; bars are 95 % intervals over "
+        "the repeats."
+    )
+    runs = encode.all_runs(cases)
+    return Figure("flows", "Goodput of each flow", caption, chart, pl.concat(frames), runs)
+
+
+def _flow_panel(data: pl.DataFrame, case: Case) -> alt.LayerChart:
+    base = alt.Chart(inline(data))
+    title = "goodput, Mbit/s"
+    axis = alt.Axis(title=None, ticks=False, domain=False, labelColor=theme.INK)
+    y = alt.Y("flow:N", sort=None, axis=axis)
+    colour = theme.flow_colours(data["flow"].to_list(), data["stack"].to_list(), case.colour)
+    scale = alt.Scale(domain=list(colour), range=list(colour.values()))
+    channel = alt.Color("flow:N", scale=scale, legend=None)
+    tips = ["flow:N", "stack:N", alt.Tooltip("value:Q", title=title, format=".4~g")]
+    return layered(
+        base.mark_rule(strokeWidth=3).encode(
+            x=alt.X("lo:Q", title=title), x2="hi:Q", y=y, color=channel
+        ),
+        base.mark_point(filled=True, size=70, opacity=1).encode(
+            x=alt.X("value:Q", title=title), y=y, color=channel, tooltip=tips
+        ),
+    )
+
+
+def _flow_means(results: Results, case: Case) -> pl.DataFrame:
+    own = metrics.per_flow(results.flows).filter(pl.col("run").is_in(list(case.runs)))
+    rows = []
+    by_flow = own.sort("flow").group_by("flow", "name", "stack", maintain_order=True)
+    for (_, name, stack), group in by_flow:
+        e = mean_interval(group["goodput_mbps"], bounds=(0.0, None))
+        rows.append((str(name), str(stack), e.mean, e.lo, e.hi))
+    text = dict.fromkeys(("flow", "stack"), pl.String)
+    schema = {**text, **dict.fromkeys(("value", "lo", "hi"), pl.Float64)}
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def _quantiles(results: Results, case: Case) -> pl.DataFrame | None:
+    monitored = bottlenecks(results).lazy().select("run", "link")
+    own = (
+        results.scan("queues")
+        .filter(pl.col("run").is_in(list(case.runs)))
+        .join(monitored, on=["run", "link"])
+        .select(pl.col("queue_delay_ms").drop_nulls())
+        .collect()
+    )
+    values = own["queue_delay_ms"].sort()
+    if values.is_empty():
+        return None
+    shares = [rank / _QUANTILES for rank in range(_QUANTILES + 1)]
+    levels = [values[round(share * (values.len() - 1))] for share in shares]
+    return pl.DataFrame(
+        {"case": case.name, "series": case.series, "delay_ms": levels, "share": shares}
+    )

@@ -1,0 +1,121 @@
+"""Published numbers beside ours: one panel per source, the same axes in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from weir.plots import theme
+from weir.plots.figure import Figure, inline, layered
+
+PUBLISHED = "published"
+
+_HEIGHT = 220
+_LOG_FROM = 20.0
+_NEITHER = frozenset({"table", "row", "column", "unit", "note", PUBLISHED})
+
+
+def sources(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns that hold values: the published one, then ours in their order."""
+    ours = (
+        key
+        for cell in cells
+        for key, value in cell.items()
+        if key not in _NEITHER and isinstance(value, Mapping)
+    )
+    return [PUBLISHED, *dict.fromkeys(ours)]
+
+
+def comparison(name: str, cells: Sequence[Mapping[str, Any]]) -> Figure:
+    """One table of a study as curves: published, and each of our columns."""
+    data = _values(cells)
+    rows = list(dict.fromkeys(data["row"]))
+    unit = str(cells[0].get("unit", ""))
+    axis = _column_axis([str(cell["column"]) for cell in cells])
+    shown = [source for source in sources(cells) if data.filter(source=source).height]
+    panels = [
+        _panel(data.filter(source=source), source, rows, axis, unit, is_log=_is_wide(data))
+        for source in shown
+    ]
+    width = (theme.WIDTH - 60) // max(len(panels), 1) - 50
+    sized = [panel.properties(width=width, height=_HEIGHT) for panel in panels]
+    chart = alt.hconcat(*sized, spacing=20).resolve_scale(y="shared", color="shared")
+    caption = (
+        "The same lines in the same order, with the same slopes, mean that ours repeats what was "
+        "published; bars are 95 % intervals over our seeds."
+    )
+    return Figure(f"study-{name}", f"{name}: published and ours", caption, chart, data)
+
+
+def _panel(
+    data: pl.DataFrame, source: str, rows: Sequence[str], axis: alt.X, unit: str, *, is_log: bool
+) -> alt.LayerChart:
+    colours = theme.stack_colours(rows)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    legend = alt.Legend(title=None, orient="top", columns=6, symbolType="stroke")
+    colour = alt.Color("row:N", scale=scale, legend=legend)
+    y_scale = alt.Scale(type="log") if is_log else alt.Scale(zero=True)
+    y = alt.Y("value:Q", title=unit, scale=y_scale)
+    tips = ["row:N", "column:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
+    base = alt.Chart(inline(data))
+    layers = [
+        base.mark_line(strokeWidth=1.6).encode(x=axis, y=y, color=colour),
+        base.mark_point(filled=True, size=28, opacity=1).encode(
+            x=axis, y=y, color=colour, tooltip=tips
+        ),
+    ]
+    bars = data.drop_nulls("lo")
+    if not bars.is_empty():
+        bar = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.2)
+        layers.append(bar.encode(x=axis, y=alt.Y("lo:Q", title=unit), y2="hi:Q", color=colour))
+    return layered(*layers).properties(title=source)
+
+
+def _values(cells: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    places = _places([str(cell["column"]) for cell in cells])
+    found = []
+    for cell in cells:
+        column = str(cell["column"])
+        for source in sources(cells):
+            value = cell.get(source)
+            measured = value if isinstance(value, Mapping) else {"mean": value}
+            mean, low, high = (_number(measured.get(key)) for key in ("mean", "lo", "hi"))
+            if mean is not None:
+                row = (source, str(cell["row"]), column, places[column], mean, low, high)
+                found.append((*row, measured.get("n")))
+    at = pl.Float64 if all(isinstance(place, float) for place in places.values()) else pl.String
+    schema = {
+        **dict.fromkeys(("source", "row", "column"), pl.String),
+        "at": at,
+        **dict.fromkeys(("value", "lo", "hi"), pl.Float64),
+        "n": pl.Int64,
+    }
+    return pl.DataFrame(found, schema, orient="row")
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _places(columns: Sequence[str]) -> dict[str, float | str]:
+    names = list(dict.fromkeys(columns))
+    numbers = theme.numeric_axis(names)
+    places: Sequence[float | str] = names if numbers is None else numbers[0]
+    return dict(zip(names, places, strict=True))
+
+
+def _column_axis(columns: Sequence[str]) -> alt.X:
+    names = list(dict.fromkeys(columns))
+    numbers = theme.numeric_axis(names)
+    if numbers is None:
+        return alt.X("at:O", title=None, sort=None, axis=alt.Axis(labelAngle=0))
+    axis = alt.Axis(values=sorted(numbers[0]), grid=False, format="~g")
+    return alt.X("at:Q", title=numbers[1] or None, axis=axis, scale=alt.Scale(padding=8))
+
+
+def _is_wide(data: pl.DataFrame) -> bool:
+    low, high = data["value"].min(), data["value"].max()
+    return isinstance(low, float) and isinstance(high, float) and 0 < low < high / _LOG_FROM

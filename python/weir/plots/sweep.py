@@ -1,0 +1,136 @@
+"""Curves over a swept key, one panel per measure, with the 95 % interval as a band."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from weir.comparison import compared
+from weir.metrics import Metric
+from weir.plots import encode, theme
+from weir.plots.figure import Figure, inline, layered
+from weir.plots.select import Case
+from weir.results import Results
+
+_COLUMNS = 2
+_MARGIN = 60
+_HEIGHT = 170
+_LOG_FROM = 8.0
+_MAX_FIGURES = 6
+
+
+def curves(results: Results, cases: Sequence[Case]) -> list[Figure]:
+    """One figure over the key with the most values, for each setting of the other keys."""
+    key = _main_key(results, cases)
+    if key is None:
+        return []
+    groups: dict[tuple[tuple[str, str], ...], list[Case]] = {}
+    for case in cases:
+        others = tuple((k, v) for k, v in case.point.items() if k != key)
+        groups.setdefault(others, []).append(case)
+    return [
+        _figure(results, key, others, members, number)
+        for number, (others, members) in enumerate(list(groups.items())[:_MAX_FIGURES], start=1)
+    ]
+
+
+def _figure(
+    results: Results,
+    key: str,
+    others: tuple[tuple[str, str], ...],
+    cases: Sequence[Case],
+    number: int,
+) -> Figure:
+    axis = _Axis(key, cases)
+    panels, frames = [], []
+    for metric in compared(results):
+        data = encode.means(results, cases, metric).join(axis.positions(cases), on="case")
+        panels.append(_panel(data, metric, axis, cases))
+        frames.append(data.with_columns(metric=pl.lit(metric.name)))
+    chart = alt.concat(*panels, columns=_COLUMNS, spacing={"row": 20, "column": 30})
+    chart = chart.resolve_scale(color="independent")
+    where = ", ".join(f"{theme.short_key(k)} {v}" for k, v in others)
+    title = f"Over {theme.short_key(key)}" + (f", at {where}" if where else "")
+    caption = (
+        f"Each line is a stack over {theme.short_key(key)}, the band around it the 95 % interval; "
+        "where lines cross, the better stack changes, and where bands overlap, the paired "
+        "differences decide. The vertical axes need not begin at zero."
+    )
+    name = "sweep" if number == 1 else f"sweep-{number}"
+    return Figure(name, title, caption, chart, pl.concat(frames), encode.all_runs(cases))
+
+
+class _Axis:
+    """The swept key as an axis: numbers where all values are quantities, else names in order."""
+
+    def __init__(self, key: str, cases: Sequence[Case]) -> None:
+        self.key = key
+        self.values = list(dict.fromkeys(case.point[key] for case in cases))
+        self.numbers = theme.numeric_axis(self.values)
+
+    def positions(self, cases: Sequence[Case]) -> pl.DataFrame:
+        """`case` and `at`, its place on the axis."""
+        places: Sequence[float | str] = self.values if self.numbers is None else self.numbers[0]
+        at = dict(zip(self.values, places, strict=True))
+        rows = [(case.name, at[case.point[self.key]]) for case in cases]
+        return pl.DataFrame(rows, ["case", "at"], orient="row")
+
+    def channel(self) -> alt.X:
+        """The x channel, logarithmic where values span more than an order of magnitude."""
+        name = theme.short_key(self.key)
+        if self.numbers is None:
+            return alt.X("at:O", title=name, sort=None, axis=alt.Axis(labelAngle=0))
+        numbers, unit = self.numbers
+        title = f"{name}, {unit}" if unit else name
+        axis = alt.Axis(values=sorted(numbers), grid=False, format="~g")
+        if _are_geometric(numbers):
+            scale = alt.Scale(type="log", nice=False, padding=8)
+        else:
+            scale = alt.Scale(zero=False, nice=False, padding=8)
+        return alt.X("at:Q", title=title, axis=axis, scale=scale)
+
+
+def _panel(
+    data: pl.DataFrame, metric: Metric, axis: _Axis, cases: Sequence[Case]
+) -> alt.LayerChart:
+    base = alt.Chart(inline(data))
+    x = axis.channel()
+    is_first = metric.name == "goodput_mbps"
+    legend = (
+        alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1)
+        if is_first
+        else None
+    )
+    colour = encode.colour(cases, legend)
+    y = alt.Y("value:Q", title=encode.heading(metric), scale=alt.Scale(zero=False))
+    tips = ["case:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
+    layers = [
+        base.mark_area(opacity=0.2).encode(
+            x=x, y=alt.Y("lo:Q", title=encode.heading(metric)), y2="hi:Q", color=colour
+        ),
+        base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
+        base.mark_point(filled=True, size=40, opacity=1).encode(
+            x=x, y=y, color=colour, tooltip=tips
+        ),
+    ]
+    return layered(*layers).properties(width=theme.WIDTH // _COLUMNS - _MARGIN, height=_HEIGHT)
+
+
+def _main_key(results: Results, cases: Sequence[Case]) -> str | None:
+    counts = {
+        key: len({case.point[key] for case in cases if key in case.point}) for key in results.swept
+    }
+    shared = [key for key in counts if all(key in case.point for case in cases)]
+    key = max(shared, key=counts.__getitem__, default=None)
+    return key if key is not None and counts[key] > 1 else None
+
+
+def _are_geometric(numbers: Sequence[float]) -> bool:
+    """Whether the values cover a wide range in steps that are not equal."""
+    ordered = sorted(set(numbers))
+    steps = [high - low for low, high in itertools.pairwise(ordered)]
+    is_wide = ordered[0] > 0 and ordered[-1] / ordered[0] >= _LOG_FROM
+    return is_wide and max(steps) > 1.01 * min(steps)

@@ -1,0 +1,155 @@
+"""One look for every figure: type, colours, sizes, and the words on an axis."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from weir import _native
+
+WIDTH = 760
+"""Width of a figure's plotting area in pixels; it fits an A4 page and a laptop's window."""
+
+INK = "#1f2328"
+SOFT = "#59636e"
+FAINT = "#d0d7de"
+WARN = "#a40e26"
+
+_FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+
+# Okabe and Ito's palette (Color Universal Design, 2008), whose colours stay apart for the common
+# kinds of colour blindness; its yellow, too faint on white, is left out, and grey and brown added.
+_PALETTE = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#6e4b2a",
+    "#7f7f7f",
+)
+
+_LIGHTEST = 0.6
+"""How far towards white the shades of one colour go."""
+
+# A well-known controller has the same colour in every report, whatever it is compared with.
+_USUAL = {"reno": 0, "cubic": 1, "bbr": 2, "vegas": 3, "none": 7}
+
+
+def stack_colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each stack (or other series), all different for up to eight of them."""
+    wanted = list(dict.fromkeys(names))
+    colours: dict[str, str] = {}
+    free = list(range(len(_PALETTE)))
+    for name in wanted:
+        usual = _USUAL.get(_controller(name))
+        if usual in free:
+            colours[name] = _PALETTE[usual]
+            free.remove(usual)
+    for position, name in enumerate(wanted):
+        if name not in colours:
+            colours[name] = _PALETTE[free.pop(0) if free else position % len(_PALETTE)]
+    return {name: colours[name] for name in wanted}
+
+
+def flow_colours(flows: Sequence[str], stacks: Sequence[str], colour: str) -> dict[str, str]:
+    """A colour for each flow: its stack's where stacks differ, else a shade of `colour`."""
+    if len(set(stacks)) > 1:
+        by_stack = stack_colours(stacks)
+        shades = [by_stack[stack] for stack in stacks]
+    else:
+        step = _LIGHTEST / max(len(flows) - 1, 1)
+        shades = [_mixed_with_white(colour, step * position) for position in range(len(flows))]
+    return dict(zip(flows, shades, strict=True))
+
+
+def darker(colour: str) -> str:
+    """A shade of `colour` that can be read as text on white."""
+    return "#" + "".join(f"{round(channel * 0.72):02x}" for channel in _channels(colour))
+
+
+def config() -> dict[str, Any]:
+    """The Vega-Lite configuration that carries the theme."""
+    axis = {
+        "labelColor": SOFT,
+        "titleColor": INK,
+        "titleFontWeight": "normal",
+        "titleFontSize": 12,
+        "labelFontSize": 11,
+        "gridColor": "#eaeef2",
+        "domainColor": FAINT,
+        "tickColor": FAINT,
+        "labelOverlap": "greedy",
+        "tickCount": 6,
+    }
+    return {
+        "background": "white",
+        "font": _FONT,
+        "view": {"stroke": None},
+        "axis": axis,
+        "title": {"anchor": "start", "color": INK, "fontSize": 12, "fontWeight": 600, "offset": 6},
+        "legend": {
+            "labelColor": INK,
+            "titleColor": SOFT,
+            "titleFontWeight": "normal",
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "labelLimit": 260,
+            "symbolStrokeWidth": 2,
+        },
+        "text": {"color": INK, "fontSize": 11},
+        "header": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 12},
+    }
+
+
+def short_key(key: str) -> str:
+    """A dotted key of a scenario without the sections that go without saying."""
+    return re.sub(r"^(topology|measure)\.|^flow\.\d+\.", "", key).removeprefix("forward.")
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """`value` at three significant digits, without an exponent where it can be avoided."""
+    if value is None or value != value:  # NaN is the only number that differs from itself
+        return "–"
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < 1e9 else text
+
+
+def numeric_axis(values: Sequence[str]) -> tuple[list[float], str] | None:
+    """Swept values as numbers and their unit: `("1bdp", "2bdp")` gives `([1, 2], "bdp")`.
+
+    None when one is not a number, or when their units are not of one kind.
+    """
+    matches = [re.fullmatch(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z%/]*)", value) for value in values]
+    pairs = [(float(match[1]), match[2]) for match in matches if match]
+    if len(pairs) != len(values) or not pairs:
+        return None
+    units = {unit for number, unit in pairs if number != 0 or unit}
+    if len(units) <= 1:
+        return [number for number, _ in pairs], units.pop() if units else ""
+    for kind, (unit, scale) in _KINDS.items():
+        with contextlib.suppress(ValueError):
+            return [_native.parse_quantity(kind, value) * scale for value in values], unit
+    return None
+
+
+_KINDS: dict[Literal["time", "rate", "size"], tuple[str, float]] = {
+    "time": ("ms", 1e3),
+    "rate": ("Mbit/s", 1e-6),
+    "size": ("kB", 1e-3),
+}
+
+
+def _controller(name: str) -> str:
+    return re.split(r"[(\s]", name.rpartition("/")[2], maxsplit=1)[0]
+
+
+def _mixed_with_white(colour: str, share: float) -> str:
+    return "#" + "".join(f"{round(c + (255 - c) * share):02x}" for c in _channels(colour))
+
+
+def _channels(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[start : start + 2], 16) for start in (1, 3, 5))

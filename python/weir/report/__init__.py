@@ -1,0 +1,65 @@
+"""Reports: results as one HTML file that opens anywhere, with its figures as files for papers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from weir.plots import Figure
+from weir.report.compose import compose
+from weir.report.html import render
+from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable
+from weir.report.study import FILE, compose_study, study_report
+from weir.results import load
+from weir.store import write_text
+
+__all__ = [
+    "Cell",
+    "Figure",
+    "Provenance",
+    "Report",
+    "ReportSection",
+    "ReportTable",
+    "write",
+    "write_report",
+    "write_study",
+]
+
+
+def write(directory: str | Path, formats: Sequence[str] = ()) -> Path:
+    """Draws the report of a result directory into it; returns the path of `report.html`.
+
+    `formats` may name `png`, `svg` and `pdf`: each figure is then also written to `figures/`.
+
+    Raises:
+        WeirError: there are no results, or the disk refuses.
+    """
+    results = load(directory)
+    is_study = (results.path / FILE).is_file()
+    report = compose_study(results) if is_study else compose(results)
+    return write_report(report, results.path, formats)
+
+
+def write_study(
+    directory: str | Path,
+    title: str,
+    question: str,
+    sections: Sequence[ReportSection],
+    formats: Sequence[str] = (),
+) -> Path:
+    """Writes a report of one's own sections about a result directory, and where it came from."""
+    results = load(directory)
+    return write_report(study_report(results, title, question, sections), results.path, formats)
+
+
+def write_report(report: Report, directory: Path, formats: Sequence[str] = ()) -> Path:
+    """Writes any report, and its figures in `formats`, into an existing directory."""
+    path = directory / "report.html"
+    write_text(path, render(report))
+    if formats:
+        folder = directory / "figures"
+        folder.mkdir(exist_ok=True)
+        for section in report.sections:
+            for figure in section.figures:
+                figure.save(folder, formats)
+    return path

@@ -1,0 +1,220 @@
+"""From results to a report: which tables, which figures, in which order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from weir import metrics
+from weir.comparison import Contrast, caution, compared, contrasts
+from weir.metrics import Metric
+from weir.plots import figures
+from weir.plots.encode import heading
+from weir.plots.select import Case, cases
+from weir.plots.theme import short_key
+from weir.report import words
+from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, ranges
+from weir.results import Results
+from weir.stats import mean_interval
+from weir.tables import estimate_text
+
+_MAX_FLOWS = 16
+_MAX_RUNS = 2_000
+_FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", "fct_s")
+_HASH_LENGTH = 12
+
+
+def compose(results: Results) -> Report:
+    """The report of a comparison, a scenario or a sweep."""
+    found = cases(results)
+    differences = contrasts(results) if found else []
+    drawn = figures(results)
+    curves = [figure for figure in drawn if figure.name.startswith("sweep")]
+    others = [figure for figure in drawn if figure not in curves]
+    sections = [
+        ReportSection(
+            "Summary",
+            points=words.findings(results, found, differences),
+            warnings=words.cautions(results),
+        ),
+        ReportSection("Over the sweep", figures=curves),
+        ReportSection("Results", tables=list(_tables(results, found, differences))),
+        ReportSection("Figures", figures=others),
+        provenance_section(results),
+    ]
+    full = [section for section in sections if not section.is_empty]
+    return Report(
+        words.title(results, found), words.question(results, found), full, provenance(results)
+    )
+
+
+def provenance(results: Results) -> Provenance:
+    """The command, the version and the seed of every run."""
+    manifest = results.manifest
+    seeds = dict(results.runs.select("run", "seed").iter_rows())
+    return Provenance(manifest["command"], manifest["version"], manifest["created"], seeds)
+
+
+def provenance_section(results: Results) -> ReportSection:
+    """Every case with the hash of its configuration, every run with its seed."""
+    text = (
+        "Every number above comes from the runs listed here. The same version with the same "
+        "configuration and the same seed gives the same trace hash on every machine. The complete "
+        "configuration is in manifest.json, and each run's rows are in the Parquet tables, both "
+        "beside this file: weir.load(directory) reads them."
+    )
+    scenario = results.cases[0]["scenario"] if results.cases else {}
+    return ReportSection(
+        "Provenance",
+        paragraphs=[text],
+        tables=[_cases_table(results), _runs_table(results)],
+        code=json.dumps(scenario, indent=2, ensure_ascii=False),
+    )
+
+
+def anchor(results: Results, label: str) -> str:
+    """Where the provenance of a case stands."""
+    labels = [case["label"] for case in results.cases]
+    return f"case-{labels.index(label)}"
+
+
+def _tables(
+    results: Results, found: Sequence[Case], differences: Sequence[Contrast]
+) -> Iterator[ReportTable]:
+    shown = compared(results)
+    if found and shown:
+        yield _estimates(results, found, shown)
+    if results.flows.height and results.flows["flow"].n_unique() in range(2, _MAX_FLOWS + 1):
+        yield _flows(results, found)
+    if differences:
+        yield _differences(results, differences)
+
+
+def _estimates(results: Results, found: Sequence[Case], shown: Sequence[Metric]) -> ReportTable:
+    rows: list[list[Cell | str]] = []
+    for case in found:
+        link = anchor(results, case.label)
+        cells = [
+            Cell(estimate_text(results.estimate(case.label, m.name), m), link=link) for m in shown
+        ]
+        repeats = Cell(str(len(case.runs)), link=link)
+        rows.append([*_names(results, case.series, case.point), *cells, repeats])
+    note = (
+        "Mean ± half of the 95 % interval over the repeats; where the interval is lopsided, how "
+        "far it reaches below and above. Each number leads to the runs it was made from. "
+        f"{' '.join(f'{m.title[:1].upper()}{m.title[1:]}: {m.meaning}.' for m in shown)}"
+    )
+    headers = ["stack", *map(short_key, results.swept), *map(heading, shown), "repeats"]
+    return ReportTable("Measures", headers, rows, note=note, anchor="measures")
+
+
+def _names(results: Results, series: str, point: Mapping[str, str]) -> list[Cell | str]:
+    values: list[Cell | str] = [Cell(point.get(key, "")) for key in results.swept]
+    return [Cell(series, "name"), *values]
+
+
+def _flows(results: Results, found: Sequence[Case]) -> ReportTable:
+    values = metrics.per_flow(results.flows)
+    shown = [metrics.BY_NAME[name] for name in _FLOW_METRICS if values[name].is_not_null().any()]
+    rows: list[list[Cell | str]] = []
+    for case in found:
+        own = values.filter(pl.col("run").is_in(list(case.runs)))
+        link = anchor(results, case.label)
+        by_flow = own.sort("flow").group_by("flow", "name", "stack", maintain_order=True)
+        for (_, name, stack), group in by_flow:
+            cells = [
+                Cell(estimate_text(mean_interval(group[m.name], m.bounds), m), link=link)
+                for m in shown
+            ]
+            rows.append([Cell(case.name, "name"), str(name), str(stack), *cells])
+    headers = ["case", "flow", "stack", *map(heading, shown)]
+    return ReportTable("By flow", headers, rows, note="Mean ± half of the 95 % interval.")
+
+
+def _differences(results: Results, found: Sequence[Contrast]) -> ReportTable:
+    """One row per pair, one column per metric; bold where a difference is shown."""
+    shown = compared(results)
+    by_pair: dict[tuple[str, str], dict[str, Contrast]] = {}
+    for contrast in found:
+        pair = by_pair.setdefault((contrast.label, contrast.reference), {})
+        pair[contrast.metric.name] = contrast
+    rows = []
+    for (label, reference), pair in by_pair.items():
+        first = next(iter(pair.values()))
+        names = _names(results, f"{first.series} against {reference}", first.point)
+        link = anchor(results, label)
+        cells = [_difference(pair.get(metric.name), link) for metric in shown]
+        rows.append([*names, *cells])
+    note = (
+        "The first stack minus the second, mean ± half of the 95 % interval. Repeats with the same "
+        "seed are compared with each other, which takes out what the seed alone explains. Bold: a "
+        "difference is shown. In brackets: it is shown on its own, but not after correction for "
+        f"the number of comparisons. Grey: no difference is shown. {caution(found)}"
+    )
+    headers = ["pair", *map(short_key, results.swept), *map(heading, shown)]
+    return ReportTable("Paired differences", headers, rows, note=note.strip(), anchor="differences")
+
+
+def _difference(contrast: Contrast | None, link: str) -> Cell:
+    if contrast is None:
+        return Cell("–")
+    text = words.signed(contrast.difference.estimate, contrast.metric)
+    if contrast.verdict == "differs":
+        return Cell(text, link=link, tone="strong")
+    if contrast.verdict == "differs before correction":
+        return Cell(f"({text})", link=link, tone="faint")
+    return Cell(text, link=link, tone="faint")
+
+
+def _cases_table(results: Results) -> ReportTable:
+    rows = []
+    for case in results.cases:
+        own = results.runs.filter((pl.col("label") == case["label"]) & (pl.col("status") == "ok"))
+        rows.append(
+            [
+                Cell(case["label"], "name", anchor=anchor(results, case["label"])),
+                case["stack"],
+                config_hash(case["scenario"]),
+                ranges(sorted(own["run"].to_list())) or "none",
+                ranges(sorted(own["seed"].to_list())) or "none",
+            ]
+        )
+    headers = ["case", "stack", "configuration hash", "runs", "seeds"]
+    return ReportTable("Cases", headers, rows)
+
+
+def config_hash(scenario: Any) -> str:
+    """A short name for a complete configuration: equal exactly when the configuration is."""
+    text = json.dumps(scenario, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
+
+
+def _runs_table(results: Results) -> ReportTable:
+    shown = compared(results)
+    names = [metric.name for metric in shown]
+    values = results.per_run.select("run", pl.col(names).fill_nan(None))
+    runs = results.runs.join(values, on="run", how="left", suffix="_of_run").head(_MAX_RUNS)
+    rows = []
+    for row in runs.sort("run").iter_rows(named=True):
+        if row["status"] == "ok":
+            cells = [Cell(m.text(row.get(f"{m.name}_of_run", row[m.name]))) for m in shown]
+        else:
+            cells = [Cell("–") for _ in shown]
+        rows.append(
+            [
+                Cell(str(row["run"]), anchor=f"run-{row['run']}"),
+                row["label"],
+                Cell(str(row["seed"])),
+                row["status"] if row["error"] is None else f"{row['status']}: {row['error']}",
+                *cells,
+                row.get("trace_hash") or "–",
+            ]
+        )
+    headers = ["run", "case", "seed", "status", *map(heading, shown), "trace hash"]
+    left_out = results.runs.height - len(rows)
+    note = f"{left_out} more runs are in runs.parquet." if left_out else ""
+    return ReportTable("Runs", headers, rows, note=note, anchor="runs")

@@ -1,0 +1,76 @@
+"""The report of a study: what was published, what we found, and why they differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weir.plots import study as pictures
+from weir.plots.theme import significant
+from weir.report import words
+from weir.report.compose import provenance, provenance_section
+from weir.report.html import slug
+from weir.report.model import Cell, Report, ReportSection, ReportTable
+from weir.results import Results
+
+FILE = "study.json"
+
+Cells = Sequence[Mapping[str, Any]]
+
+
+def compose_study(results: Results) -> Report:
+    """The report of the study whose cells are kept beside its results."""
+    kept = json.loads((Path(results.path) / FILE).read_text(encoding="utf-8"))
+    sections = [
+        ReportSection("Findings", points=kept["findings"], warnings=words.cautions(results)),
+        *table_sections(kept["rows"]),
+    ]
+    full = [section for section in sections if not section.is_empty]
+    return study_report(results, f"Study {kept['study']}", kept.get("description", ""), full)
+
+
+def study_report(
+    results: Results, title: str, question: str, sections: Sequence[ReportSection]
+) -> Report:
+    """A report of given sections, with the provenance of all runs added."""
+    return Report(title, question, [*sections, provenance_section(results)], provenance(results))
+
+
+def table_sections(cells: Cells) -> Iterator[ReportSection]:
+    """One section per published table: the table with ours below each row, and its picture."""
+    for name in dict.fromkeys(cell["table"] for cell in cells):
+        own = [cell for cell in cells if cell["table"] == name]
+        figure = pictures.comparison(slug(name), own)
+        figures = [] if figure.data.is_empty() else [figure]
+        yield ReportSection(str(name), tables=[study_table(str(name), own)], figures=figures)
+
+
+def study_table(name: str, cells: Cells) -> ReportTable:
+    """A published table; under each of its rows our values for the same cells."""
+    columns = list(dict.fromkeys(str(cell["column"]) for cell in cells))
+    sources = pictures.sources(cells)
+    rows: list[list[Cell | str]] = []
+    for row in dict.fromkeys(str(cell["row"]) for cell in cells):
+        by_column = {str(cell["column"]): cell for cell in cells if str(cell["row"]) == row}
+        for source in sources:
+            values = (_value(by_column.get(column, {}), source) for column in columns)
+            heading = Cell(row, "name") if source == sources[0] else Cell("", "text")
+            rows.append([heading, source, *values])
+    unit = cells[0].get("unit", "")
+    note = f"In {unit}. Ours: mean ± half of the 95 % interval over the seeds." if unit else ""
+    return ReportTable(name, ["", "source", *columns], rows, note=note)
+
+
+def _value(cell: Mapping[str, Any], source: str) -> Cell:
+    value = cell.get(source)
+    if not isinstance(value, Mapping):
+        text = "–" if value is None else str(value)
+        return Cell(text, note=str(cell.get("note") or ""), tone="strong")
+    mean, low, high = value.get("mean"), value.get("lo"), value.get("hi")
+    if mean is None:
+        return Cell("–")
+    if low is None or high is None:
+        return Cell(significant(mean))
+    return Cell(f"{significant(mean)} ± {significant((high - low) / 2, 2)}")

@@ -1,0 +1,307 @@
+"""What the numbers say, in sentences: the question, the findings and the cautions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from weir import _native, metrics
+from weir.comparison import Contrast
+from weir.metrics import Metric
+from weir.plots.select import Case
+from weir.plots.shares import limited_shares
+from weir.plots.theme import short_key, significant
+from weir.results import Results
+from weir.stats import Estimate, paired_difference
+from weir.tables import estimate_text
+
+MINUS = "\N{MINUS SIGN}"
+FEW_REPEATS = 5
+SHORT_IN_RTTS = 200
+_FEW = 3
+_MANY_PAIRS = 5
+_TOO_LARGE_FOR_PERCENT = 10.0
+_WORTH_A_WORD = 0.01
+_LEADERS = (("goodput_mbps", "Highest goodput"), ("queue_delay_ms_mean", "Lowest queueing delay"))
+
+
+def title(results: Results, cases: Sequence[Case]) -> str:
+    """The heading of the report."""
+    names = list(dict.fromkeys(case.series for case in cases))
+    if results.manifest["name"] == "compare" and len(names) > 1:
+        return f"{listed(names)} compared"
+    return str(results.manifest["name"])
+
+
+def question(results: Results, cases: Sequence[Case]) -> str:
+    """What the runs were made to find out."""
+    names = list(dict.fromkeys(case.series for case in cases))
+    scenario = results.cases[0]["scenario"] if results.cases else {}
+    network = _network(scenario, results.swept)
+    over = [f"{short_key(key)} ({_values(cases, key)})" for key in results.swept]
+    rest = f"{network}, over {listed(over)}" if over else network
+    if len(names) > 1:
+        return f"How do {listed(names)} compare{rest}?"
+    what = names[0] if names else results.manifest["name"]
+    described = f" {scenario['description']}" if scenario.get("description") else ""
+    return f"What does {what} achieve{rest}?{described}"
+
+
+def _values(cases: Sequence[Case], key: str) -> str:
+    return ", ".join(dict.fromkeys(case.point[key] for case in cases if key in case.point))
+
+
+def findings(results: Results, cases: Sequence[Case], contrasts: Sequence[Contrast]) -> list[str]:
+    """The results in words, the main ones first."""
+    by_point: dict[tuple[tuple[str, str], ...], list[Case]] = {}
+    for case in cases:
+        by_point.setdefault(tuple(case.point.items()), []).append(case)
+    if len(by_point) > 1:
+        leaders = list(_leaders_over_sweep(results, by_point))
+    else:
+        leaders = list(_leaders(results, cases))
+    return [*leaders, *_differences(contrasts), *_limits(results, cases)]
+
+
+def cautions(results: Results) -> list[str]:
+    """What a reader must know before believing the numbers."""
+    return [*_about_runs(results), *_about_length(results), *_about_flows(results)]
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def signed(estimate: Estimate, metric: Metric) -> str:
+    """A difference with its sign, as `+0.12 ± 0.03`."""
+    text = estimate_text(estimate, metric)
+    if text.startswith("-"):
+        text = text.replace("-", "" if float(metric.text(estimate.mean)) == 0 else MINUS, 1)
+    elif estimate.mean is not None and float(metric.text(estimate.mean)) > 0:
+        text = f"+{text}"
+    return text
+
+
+def measured(results: Results, case: Case, metric: Metric) -> str:
+    """A case's mean with its interval and unit."""
+    text = estimate_text(results.estimate(case.label, metric.name), metric)
+    return f"{text} {metric.unit}".strip()
+
+
+def _network(scenario: Mapping[str, Any], swept: Sequence[str]) -> str:
+    topology = scenario.get("topology", {})
+    fixed = {key: value for key, value in topology.items() if f"topology.{key}" not in swept}
+    rate, rtt, queue = (fixed.get(key) for key in ("rate", "rtt", "queue"))
+    parts = []
+    if isinstance(rate, str):
+        parts.append(f"a {rate} bottleneck")
+    if isinstance(rtt, str):
+        parts.append(f"a round-trip time of {rtt}")
+    if isinstance(queue, str):
+        parts.append(f"a queue of {queue}")
+    loss = topology.get("forward", {}).get("loss")
+    is_swept = "topology.forward.loss" in swept
+    if isinstance(loss, str) and loss.strip("0.% ") and not is_swept:
+        parts.append(f"{loss} random loss")
+    return f" on a path with {listed(parts)}" if parts else ""
+
+
+def _ranking(results: Results, cases: Sequence[Case], metric: Metric) -> list[tuple[float, Case]]:
+    means = [(results.estimate(case.label, metric.name).mean, case) for case in cases]
+    known = [(mean, case) for mean, case in means if mean is not None]
+    return sorted(known, key=lambda pair: pair[0], reverse=metric.better == "more")
+
+
+def _leaders(results: Results, cases: Sequence[Case]) -> Iterator[str]:
+    for name, title in _LEADERS:
+        metric = metrics.BY_NAME[name]
+        ranked = [case for _, case in _ranking(results, cases, metric)]
+        if not ranked:
+            continue
+        if len(ranked) == 1:
+            yield f"{ranked[0].name}: {metric.title} {measured(results, ranked[0], metric)}."
+            continue
+        first, second = ranked[:2]
+        rest = listed([f"{case.name} ({measured(results, case, metric)})" for case in ranked[1:]])
+        best = f"{first.name} with {measured(results, first, metric)}"
+        yield f"{title}: {best}, before {rest}. {_lead(results, first, second, metric)}"
+
+
+def _lead(results: Results, first: Case, second: Case, metric: Metric) -> str:
+    difference = paired_difference(
+        results.values(first.label, metric.name), results.values(second.label, metric.name)
+    )
+    low, high = difference.estimate.lo, difference.estimate.hi
+    if low is None or high is None:
+        return "With one repeat nobody can say whether the order is chance."
+    if low == high == 0:
+        return f"It is no different from {second.name} in any repeat."
+    if difference.is_shown:
+        ends = sorted(significant(abs(end) * metric.scale) for end in (low, high))
+        return (
+            f"It is ahead of {second.name} by {ends[0]} to {ends[1]} {metric.unit} "
+            "(95 % interval of the paired difference)."
+        )
+    between = f"{significant(low * metric.scale)} to {significant(high * metric.scale)}"
+    return (
+        f"Its lead over {second.name} is not shown: the 95 % interval of the paired difference, "
+        f"{between} {metric.unit}, includes zero."
+    )
+
+
+def _leaders_over_sweep(
+    results: Results, by_point: Mapping[tuple[tuple[str, str], ...], Sequence[Case]]
+) -> Iterator[str]:
+    contested = {point: own for point, own in by_point.items() if len(own) > 1}
+    for name, title in _LEADERS:
+        metric = metrics.BY_NAME[name]
+        winners: dict[str, list[str]] = {}
+        for point, members in contested.items():
+            ranked = _ranking(results, members, metric)
+            if ranked:
+                where = " with ".join(f"{short_key(key)} {value}" for key, value in point)
+                winners.setdefault(ranked[0][1].series, []).append(where)
+        parts = [f"{who} {_where(points, len(contested))}" for who, points in winners.items()]
+        if parts:
+            yield f"{title}, going by the means: {'; '.join(parts)}."
+
+
+def _where(points: Sequence[str], count: int) -> str:
+    if len(points) == count:
+        return "at every point of the sweep"
+    if len(points) <= _FEW:
+        return f"at {listed(points)}"
+    return f"at {len(points)} of {count} points"
+
+
+def _differences(contrasts: Sequence[Contrast]) -> Iterator[str]:
+    shown = [c for c in contrasts if c.verdict == "differs"]
+    alike = [c for c in contrasts if c.verdict not in ("differs", "too few repeats")]
+    pairs = list(dict.fromkeys((c.label, c.reference) for c in contrasts))
+    if len(pairs) > _MANY_PAIRS:
+        if shown or alike:
+            yield (
+                f"{len(shown)} of {len(shown) + len(alike)} paired comparisons show a difference "
+                "after correction for their number; the table below has them all."
+            )
+        return
+    for label, reference in pairs:
+        own = [c for c in shown if (c.label, c.reference) == (label, reference)]
+        if own:
+            which = listed([_difference(contrast) for contrast in own])
+            yield f"{own[0].series} differs from {reference}: {which}."
+        same = [c for c in alike if (c.label, c.reference) == (label, reference)]
+        if same:
+            names = listed([c.metric.title for c in same])
+            yield f"No difference shown between {same[0].series} and {reference} in {names}."
+
+
+def _difference(contrast: Contrast) -> str:
+    mean = contrast.difference.estimate.mean or 0.0
+    direction = "higher" if mean > 0 else "lower"
+    if contrast.relative is None or abs(contrast.relative) >= _TOO_LARGE_FOR_PERCENT:
+        amount = f"{significant(abs(mean) * contrast.metric.scale)} {contrast.metric.unit}".strip()
+    else:
+        amount = f"{significant(abs(contrast.relative) * 100)} %"
+    return f"{contrast.metric.title} {amount} {direction}"
+
+
+def _limits(results: Results, cases: Sequence[Case]) -> Iterator[str]:
+    """What held each stack back, unless it was the congestion window all the time."""
+    shares = limited_shares(results, cases)
+    if shares.is_empty():
+        return
+    others = shares.filter((pl.col("position") > 0) & (pl.col("share") >= _WORTH_A_WORD))
+    if others.is_empty():
+        yield "What limited the senders was their congestion window, practically all the time."
+        return
+    if len(cases) > _MANY_PAIRS:
+        return
+    for case in cases:
+        own = shares.filter((pl.col("case") == case.name) & (pl.col("share") >= _WORTH_A_WORD))
+        parts = [
+            f"{limit} {share:.0%}"
+            for limit, share in own.sort("share", descending=True)
+            .select("limit", "share")
+            .iter_rows()
+        ]
+        if parts:
+            yield f"What held {case.name} back, by time: {', '.join(parts)}."
+
+
+def _about_runs(results: Results) -> Iterator[str]:
+    repeats, failed = len(results.manifest["seeds"]), results.failures
+    if repeats == 1:
+        yield (
+            "There is one repeat only, so no interval and no verdict: give --repeat 10 to see how "
+            "much is chance."
+        )
+    elif repeats < FEW_REPEATS:
+        yield f"With {repeats} repeats the intervals are wide and may be far off; 10 are usual."
+    if failed:
+        text = "; ".join(f"{run}: {error}" for run, error in list(failed.items())[:_FEW])
+        more = f"; and {len(failed) - _FEW} more" if len(failed) > _FEW else ""
+        yield f"Left out because they failed: {text}{more}."
+    elif not results.manifest["complete"]:
+        yield "Not all planned runs are here: the command was interrupted."
+    ok = results.runs.filter(pl.col("status") == "ok")
+    if repeats > 1 and "trace_hash" in ok.columns and ok.height:
+        hashes = ok.group_by("label").agg(pl.col("trace_hash").n_unique())
+        same = hashes.filter(pl.col("trace_hash") == 1)["label"].sort().to_list()
+        if same:
+            yield (
+                f"In {listed(same[:_FEW])}{' and others' if len(same) > _FEW else ''} nothing is "
+                "random: all repeats are the same run, and their intervals have no width."
+            )
+    verdict = results.manifest.get("health", {}).get("verdict", "good")
+    if verdict != "good":
+        yield f"The machine's own verdict on these runs is: {verdict}."
+
+
+def _about_length(results: Results) -> Iterator[str]:
+    for case in results.cases[:1]:
+        measure = case["scenario"].get("measure", {})
+        rtt = case["scenario"].get("topology", {}).get("rtt")
+        seconds = _seconds(measure.get("duration"))
+        warmup = _seconds(measure.get("warmup")) or 0.0
+        path = _seconds(rtt)
+        is_sized = any(
+            isinstance(flow.get("workload"), Mapping) and "size" in flow["workload"]
+            for flow in case["scenario"].get("flow", [])
+        )
+        if seconds and path and not is_sized and (seconds - warmup) / path < SHORT_IN_RTTS:
+            yield (
+                f"Only {significant(seconds - warmup)} s are measured, "
+                f"{significant((seconds - warmup) / path)} round-trip times: what is seen is "
+                "mostly start-up."
+            )
+
+
+def _about_flows(results: Results) -> Iterator[str]:
+    flows = results.flows
+    if "completed" in flows.columns:
+        unfinished = flows.filter(~pl.col("completed").fill_null(value=True)).height
+        if unfinished:
+            yield f"{unfinished} of {flows.height} flows did not finish what they were asked to do."
+    if "failure" in flows.columns:
+        reasons = flows.filter(pl.col("failure").is_not_null())["failure"].unique().sort()
+        for reason in reasons.to_list()[:_FEW]:
+            yield f"A connection failed: {reason}."
+    if "kind" in results.events.columns:
+        cut = results.events.filter(pl.col("kind") == "truncated")["run"].n_unique()
+        if cut:
+            yield f"In {cut} runs there were more events than are kept: the table ends early."
+
+
+def _seconds(text: object) -> float | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        return float(_native.parse_quantity("time", text))
+    except ValueError:
+        return None

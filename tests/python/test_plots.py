@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from synthetic import RATE_MBPS, Spec, write_results
+
+import weir
+from weir.plots import Figure, figures, select, theme
+from weir.plots.figure import inline
+from weir.plots.select import band, cases, line
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Figure]:
+    results = weir.load(write_results(tmp_path_factory.mktemp("plain"), Spec(repeat=4)))
+    return {figure.name: figure for figure in figures(results)}
+
+
+def test_a_comparison_has_every_figure_the_issue_asks_for(drawn: dict[str, Figure]) -> None:
+    wanted = ["goodput-delay", "metrics", "goodput", "cwnd", "rtt", "queue"]
+    assert list(drawn) == [*wanted, "delay-distribution", "limits"]
+
+
+def test_every_figure_is_a_valid_specification_and_a_picture(drawn: dict[str, Figure]) -> None:
+    for figure in drawn.values():
+        assert figure.spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/v6")
+        assert figure.svg().startswith("<svg")
+        assert figure.caption.endswith(".")
+        assert figure.title in figure.alt
+        assert not figure.data.is_empty()
+        assert figure.runs
+
+
+def test_figures_stay_small(drawn: dict[str, Figure]) -> None:
+    assert max(len(json.dumps(figure.spec)) for figure in drawn.values()) < 300_000
+
+
+def test_formats_for_papers(drawn: dict[str, Figure], tmp_path: Path) -> None:
+    paths = drawn["limits"].save(tmp_path, ["png", "svg", "pdf"])
+    assert [path.read_bytes()[:4] for path in paths] == [b"\x89PNG", b"<svg", b"%PDF"]
+    with pytest.raises(ValueError, match=r"'gif'.*png, svg, pdf"):
+        drawn["limits"].save(tmp_path, ["gif"])
+
+
+def test_goodput_carries_the_capacity(drawn: dict[str, Figure]) -> None:
+    assert f"capacity {RATE_MBPS:g} Mbit/s" in json.dumps(drawn["goodput"].spec)
+
+
+def test_each_stack_has_the_same_colour_in_every_figure(drawn: dict[str, Figure]) -> None:
+    colours = theme.stack_colours(["reno", "cubic", "bbr"])
+    for name in ("goodput-delay", "metrics", "goodput", "cwnd", "rtt", "queue"):
+        text = json.dumps(drawn[name].spec)
+        assert all(colour in text for colour in colours.values()), name
+
+
+def test_colours_are_different_and_do_not_depend_on_company() -> None:
+    alone = theme.stack_colours(["rack/cubic"])["rack/cubic"]
+    names = ["sack/vegas", "aimd(1,0.5)", "go-back-n(10)/none", "rack/cubic", "newreno/reno"]
+    together = theme.stack_colours(names)
+    assert together["rack/cubic"] == alone
+    assert len(set(together.values())) == len(names)
+    assert len(theme.stack_colours([f"stack-{n}" for n in range(20)])) == 20
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["0.5bdp", "1bdp"], ([0.5, 1.0], "bdp")),
+        (["0%", "1%"], ([0.0, 1.0], "%")),
+        (["0", "10ms"], ([0.0, 10.0], "ms")),
+        (["10ms", "1s"], ([10.0, 1000.0], "ms")),
+        (["500kbit", "2mbit"], ([0.5, 2.0], "Mbit/s")),
+        (["1bdp", "64p"], None),
+        (["droptail", "codel"], None),
+        ([], None),
+    ],
+)
+def test_swept_values_become_numbers_where_they_can(
+    values: list[str], expected: tuple[list[float], str] | None
+) -> None:
+    assert theme.numeric_axis(values) == expected
+
+
+def test_a_sweep_is_drawn_as_curves_and_one_point_over_time(tmp_path: Path) -> None:
+    sweep = {"topology.queue": ("0.5bdp", "1bdp", "2bdp"), "topology.forward.loss": ("0%", "1%")}
+    spec = Spec(stacks=("reno", "cubic"), repeat=2, duration_s=10, sweep=sweep)
+    results = weir.load(write_results(tmp_path, spec))
+    drawn = {figure.name: figure for figure in figures(results)}
+    assert {"sweep", "sweep-2", "cwnd"} <= drawn.keys()
+    assert drawn["sweep"].title == "Over queue, at loss 0%"
+    assert set(drawn["sweep"].data["at"]) == {0.5, 1.0, 2.0}
+    assert set(drawn["cwnd"].data["case"]) == {
+        "reno, queue 1bdp, loss 0%",
+        "cubic, queue 1bdp, loss 0%",
+    }
+
+
+def test_flows_of_one_run_are_told_apart(tmp_path: Path) -> None:
+    spec = Spec(stacks=("reno",), flows=3, repeat=2, duration_s=10)
+    drawn = {f.name: f for f in figures(weir.load(write_results(tmp_path, spec)))}
+    assert drawn["flows"].data.height == 3
+    assert set(drawn["goodput"].data["name"]) == {"reno-0", "reno-1", "reno-2"}
+
+
+def test_the_typical_run_has_the_median_goodput(tmp_path: Path) -> None:
+    results = weir.load(write_results(tmp_path, Spec(stacks=("reno",), repeat=5, duration_s=5)))
+    (case,) = cases(results)
+    goodput = results.per_run["goodput_mbps"]
+    typical = results.per_run.filter(run=case.typical)["goodput_mbps"].item()
+    assert typical == goodput.median()
+
+
+def test_thinning_keeps_the_peaks() -> None:
+    rows = pl.DataFrame(
+        {"t_s": [n / 10 for n in range(10_000)], "v": [float(n % 997 == 3) for n in range(10_000)]}
+    )
+    thin = line(rows, "v")
+    assert thin.height <= select._LINE_POINTS + 2
+    peaks = rows.filter(v=1.0)
+    assert thin.filter(v=1.0)["t_s"].to_list() == peaks["t_s"].to_list()
+    spread = band(rows, "v")
+    assert spread["hi"].sum() >= peaks.height
+    assert (spread["lo"] <= spread["hi"]).all()
+
+
+def test_missing_numbers_are_missing_in_the_chart() -> None:
+    frame = pl.DataFrame(
+        {"a": [1.0, None, float("nan"), float("inf")], "b": ["x", "y,z", None, '"']}
+    )
+    values = inline(frame).to_dict()["values"]
+    assert values.splitlines() == ["a,b", "1.0,x", ',"y,z"', ",", ',""""']

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from synthetic import Spec, write_results
+
+import weir
+from weir import report
+from weir.comparison import compared, contrasts
+from weir.report.model import ranges
+from weir.tables import estimate_text
+
+LOADS = {"src", "href", "action", "data", "poster", "srcset"}
+VOID = {"meta", "link", "img", "br"}
+
+
+class Page(HTMLParser):
+    """Checks that elements nest, and collects what a browser would load, show and jump to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.anchors: list[str] = []
+        self.targets: set[str] = set()
+        self.words: list[str] = []
+        self.images_without_alt = 0
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        given = dict(attrs)
+        self.loads += [value or "" for name, value in attrs if name in LOADS]
+        if tag == "a":
+            self.anchors.append((given["href"] or "").removeprefix("#"))
+        if identity := given.get("id"):
+            assert identity not in self.targets, f"two elements are called {identity}"
+            self.targets.add(identity)
+        self.images_without_alt += tag == "img" and not given.get("alt")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("script", "style"):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def written(directory: Path, spec: Spec) -> Page:
+    return Page(report.write(write_results(directory, spec)).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[weir.Results, Page]:
+    directory = tmp_path_factory.mktemp("plain")
+    page = written(directory, Spec(repeat=4, duration_s=30))
+    return weir.load(directory), page
+
+
+def test_the_page_loads_nothing(plain: tuple[weir.Results, Page]) -> None:
+    _, page = plain
+    assert page.loads
+    assert all(load.startswith(("#", "data:")) for load in page.loads)
+
+
+def test_every_link_has_a_target_and_every_image_a_text(plain: tuple[weir.Results, Page]) -> None:
+    _, page = plain
+    assert page.anchors
+    assert set(page.anchors) <= page.targets
+    assert page.images_without_alt == 0
+
+
+def test_the_page_shows_every_estimate_seed_and_hash(plain: tuple[weir.Results, Page]) -> None:
+    results, page = plain
+    for metric in compared(results):
+        for case in results.cases:
+            assert estimate_text(results.estimate(case["label"], metric.name), metric) in page.text
+    for trace_hash in results.runs["trace_hash"]:
+        assert trace_hash in page.text
+    assert results.manifest["command"] in page.text
+    assert "seeds 1–4" in page.text
+
+
+def test_the_summary_names_the_best_and_what_is_shown(plain: tuple[weir.Results, Page]) -> None:
+    results, page = plain
+    best = max(results.cases, key=lambda c: results.estimate(c["label"], "goodput_mbps").mean or 0)
+    assert f"Highest goodput: {best['label']} with" in page.text
+    assert "Lowest queueing delay: bbr with" in page.text
+    shown = [c for c in contrasts(results) if c.verdict == "differs"]
+    assert shown
+    assert all(f"{c.series} differs from {c.reference}:" in page.text for c in shown)
+
+
+def test_figures_are_static_pictures_that_scripts_enliven(tmp_path: Path) -> None:
+    path = report.write(write_results(tmp_path, Spec(stacks=("reno",), repeat=2, duration_s=5)))
+    text = path.read_text(encoding="utf-8")
+    plots = re.findall(r'data-spec="(spec-[a-z-]+)"', text)
+    specs = dict(
+        re.findall(r'<script type="application/json" id="(spec-[a-z-]+)">(.*?)</script>', text)
+    )
+    assert plots == list(specs)
+    assert all("vconcat" in json.loads(specs[name]) for name in ("spec-cwnd", "spec-goodput"))
+    assert text.count('<img src="data:image/svg+xml;base64,') == len(plots)
+    assert "default-src 'none'" in text
+    assert len(text) < 5_000_000
+
+
+def test_figures_as_files(tmp_path: Path) -> None:
+    write_results(tmp_path, Spec(stacks=("reno",), repeat=2, duration_s=5, samples=False))
+    report.write(tmp_path, ["svg", "pdf"])
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert {"metrics.svg", "metrics.pdf", "limits.svg"} <= names
+
+
+def test_without_samples_the_rest_is_still_told(tmp_path: Path) -> None:
+    page = written(tmp_path, Spec(repeat=2, samples=False))
+    assert "Congestion window over time" not in page.text
+    assert "Each measure, by stack" in page.text
+
+
+def test_one_repeat_is_told_apart_from_many(tmp_path: Path) -> None:
+    page = written(tmp_path, Spec(repeat=1, duration_s=5))
+    assert "There is one repeat only" in page.text
+    assert "mostly start-up" in page.text
+    assert "differs from" not in page.text
+
+
+def test_failed_runs_are_named(tmp_path: Path) -> None:
+    failed = {"cubic, seed 2": "a checker objected <here>"}
+    page = written(tmp_path, Spec(repeat=2, samples=False, failed=failed))
+    assert "cubic, seed 2: a checker objected <here>" in page.text
+    assert "failed: a checker objected <here>" in page.text
+
+
+def test_a_sweep_is_summarised_point_by_point(tmp_path: Path) -> None:
+    sweep = {"topology.queue": ("0.5bdp", "1bdp", "2bdp")}
+    page = written(tmp_path, Spec(repeat=3, duration_s=10, sweep=sweep))
+    assert "over queue (0.5bdp, 1bdp, 2bdp)" in page.text
+    assert (
+        "Lowest queueing delay, going by the means: bbr at every point of the sweep." in page.text
+    )
+
+
+def test_a_study_shows_what_was_published_beside_ours(tmp_path: Path) -> None:
+    write_results(tmp_path, Spec(stacks=("reno",), repeat=2, duration_s=5, samples=False))
+    cell = {
+        "table": "002-delay",
+        "row": "W=5",
+        "column": "20ms",
+        "published": 3.431,
+        "unit": "s",
+        "serial relay": {"mean": 2.54321, "lo": 2.5, "hi": 2.6, "n": 5},
+        "delay line": {"mean": None, "lo": None, "hi": None, "n": 0},
+        "note": "the source rounds",
+    }
+    cells = [cell, {**cell, "row": "W=10", "published": None, "note": ""}]
+    kept = {"study": "lab-udp", "rows": cells, "findings": ["Windows matter."]}
+    (tmp_path / "study.json").write_text(json.dumps(kept))
+    page = Page(report.write(tmp_path).read_text(encoding="utf-8"))
+    for text in ("Study lab-udp", "Windows matter.", "3.431", "2.54 ± 0.05", "the source rounds"):
+        assert text in page.text
+
+
+def test_own_sections_become_a_report_with_provenance(tmp_path: Path) -> None:
+    write_results(tmp_path, Spec(stacks=("reno",), repeat=2, duration_s=5, samples=False))
+    table = report.ReportTable("T", ["a", "b"], [["x & y", report.Cell("1", note="why")]])
+    section = report.ReportSection("Mine", paragraphs=["<b>"], tables=[table])
+    path = report.write_study(tmp_path, "Title", "Question?", [section])
+    page = Page(path.read_text(encoding="utf-8"))
+    assert "x & y" in page.text
+    assert "<b>" in page.text
+    assert "configuration hash" in page.text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([], ""), ([3], "3"), ([1, 2, 3, 7, 9, 10], "1–3, 7, 9–10")]
+)
+def test_ranges(numbers: list[int], text: str) -> None:
+    assert ranges(numbers) == text
+
+
+SPECS = st.builds(
+    Spec,
+    stacks=st.lists(
+        st.sampled_from(["reno", "rack/cubic", "bbr", "a, b=c", "<i>"]),
+        min_size=1,
+        max_size=3,
+        unique=True,
+    ),
+    repeat=st.integers(1, 3),
+    flows=st.integers(1, 3),
+    duration_s=st.sampled_from([0.1, 2.0]),
+    samples=st.booleans(),
+)
+
+
+@settings(
+    max_examples=8,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],  # a report takes too long for shrinking
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    spec=SPECS,
+    holes=st.sets(st.sampled_from(["flows", "links", "samples", "queues"])),
+    nan=st.booleans(),
+)
+def test_no_result_is_too_poor_for_a_report(
+    tmp_path_factory: pytest.TempPathFactory, spec: Spec, holes: set[str], nan: bool
+) -> None:
+    directory = write_results(tmp_path_factory.mktemp("poor"), spec)
+    for name in holes:
+        _punch(directory / f"{name}.parquet", float("nan") if nan else None)
+    page = Page(report.write(directory).read_text(encoding="utf-8"))
+    assert "Provenance" in page.text
+    assert not re.search(r"\bnan\b|\bNone\b|\binf\b", page.text)
+
+
+def _punch(path: Path, value: float | None) -> None:
+    """Empties every measured column."""
+    table = pl.read_parquet(path)
+    floats = [n for n, kind in table.schema.items() if kind.is_float() and n != "t_s"]
+    table.with_columns(pl.lit(value, pl.Float64).alias(n) for n in floats).write_parquet(path)
