@@ -191,6 +191,8 @@ def _add_run(
         **{key: case["point"].get(key) for key in spec.sweep},
         "jain_index": None,
         "utilisation": None,
+        "goodput_mbps": None,
+        "throughput_mbps": None,
         "events": 100_000,
         "data_packets": 50_000,
         "trace_hash": _luck(case["label"], seed).randbytes(8).hex(),
@@ -202,6 +204,8 @@ def _add_run(
     world = _World(spec, case, _luck(case["label"], seed))
     world.run(number, tables)
     row["utilisation"] = world.utilisation
+    row["goodput_mbps"] = sum(map(_mean, world.good))
+    row["throughput_mbps"] = sum(map(_mean, world.good)) * 1500 / MSS
     row["jain_index"] = world.jain if spec.flows > 1 else None
 
 
