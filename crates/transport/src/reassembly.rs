@@ -29,6 +29,9 @@ pub struct Arrival {
     pub duplicate: Option<Range<u64>>,
     /// Whether data is missing before it.
     pub out_of_order: bool,
+    /// Out of order, how many ranges were reported more recently than the one that it extends; one
+    /// that extends none comes after all of them.
+    pub rank: usize,
     /// Whether it filled a hole, wholly or in part: then an acknowledgement must go out at once
     /// (RFC 5681 §4.2).
     pub fills_hole: bool,
@@ -79,6 +82,7 @@ impl Reassembly {
         let mut arrival = Arrival { duplicate, ..Arrival::default() };
         if arrived.start > self.rcv_nxt {
             arrival.out_of_order = true;
+            arrival.rank = self.rank(&arrived);
             arrival.store = self.keep_ahead(&arrived);
         } else if arrived.end > self.rcv_nxt {
             arrival.store = self.new_part(&arrived);
@@ -148,6 +152,16 @@ impl Reassembly {
         let newest = self.ahead.range_at(arrived.start)?;
         self.recent.put_first(arrived.start, |at| newest.contains(&at));
         store
+    }
+
+    /// How many ranges were reported more recently than the one that `arrived` touches.
+    fn rank(&self, arrived: &Range<u64>) -> usize {
+        let positions = self.recent.positions();
+        let touches = |at: &u64| {
+            let range = self.ahead.range_at(*at);
+            range.is_some_and(|range| arrived.start <= range.end && range.start <= arrived.end)
+        };
+        positions.iter().position(touches).unwrap_or(positions.len())
     }
 
     /// Everything below `end` is there; returns how far the stream moved.

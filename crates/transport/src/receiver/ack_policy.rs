@@ -31,6 +31,8 @@ pub(super) struct Progress {
     pub(super) missing: bool,
     /// Whether the sender reads SACK blocks: if it counts duplicates, each must be sent.
     pub(super) selective: bool,
+    /// Out of order, how many ranges were reported more recently than the one extended.
+    pub(super) rank: usize,
     /// Whether the window to offer is still growing.
     pub(super) growing: bool,
     /// Half of the window in segments: bounds the quick acknowledgements.
@@ -57,6 +59,8 @@ const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// Linux's `tcp_comp_sack_delay_ns` and `tcp_comp_sack_nr`.
 const COMPRESSION_DELAY: Duration = Duration::from_millis(1);
 const COMPRESSION_MAX: u32 = 44;
+/// Linux's `TCP_SACK_BLOCKS_EXPECTED`.
+const BLOCKS_EXPECTED: usize = 2;
 
 impl AckPolicy {
     pub(super) fn new(mode: DelayedAck, mss: u64) -> Self {
@@ -98,7 +102,7 @@ impl AckPolicy {
         if self.quick > 0 || self.unacked > self.mss {
             self.due = true;
         } else if progress.missing && progress.selective {
-            self.compress(now, progress.rcv_nxt);
+            self.compress(now, progress);
         } else if progress.missing {
             self.due = true;
         } else {
@@ -128,12 +132,16 @@ impl AckPolicy {
     }
 
     /// Linux's SACK compression in `__tcp_ack_snd_check`: three at once, then one per millisecond.
-    fn compress(&mut self, now: Instant, rcv_nxt: u64) {
+    /// What would push the news held back out of the segment's few blocks releases it
+    /// (`tcp_sack_new_ofo_skb`).
+    fn compress(&mut self, now: Instant, progress: &Progress) {
         let compression = &mut self.compression;
-        if compression.rcv_nxt != rcv_nxt {
-            *compression = Compression { rcv_nxt, ..Compression::default() };
+        if compression.rcv_nxt != progress.rcv_nxt {
+            *compression = Compression { rcv_nxt: progress.rcv_nxt, ..Compression::default() };
         }
-        if compression.sent < 3 || compression.held >= COMPRESSION_MAX {
+        let full = compression.held >= COMPRESSION_MAX;
+        let crowded = compression.held > 0 && progress.rank >= BLOCKS_EXPECTED;
+        if compression.sent < 3 || full || crowded {
             compression.sent += 1;
             self.due = true;
         } else {
@@ -177,6 +185,7 @@ mod tests {
             advanced: MSS,
             missing: false,
             selective: true,
+            rank: 0,
             growing: false,
             quick_limit: 64,
         }

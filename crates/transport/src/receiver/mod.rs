@@ -72,7 +72,8 @@ impl Receiver {
         let had_hole = self.reassembly.has_hole();
         let was_finished = self.is_finished();
         if fin {
-            self.fin_at = Some(offset + u64::from(len));
+            // The first FIN stands: the stream has one end.
+            self.fin_at.get_or_insert(offset + u64::from(len));
         }
         let arrival = self.reassembly.insert(offset, len);
         // RFC 5681 §4.2, RFC 2883 §4: the sender waits for news of these.
@@ -86,6 +87,7 @@ impl Receiver {
             self.window_limit = grown.min(self.buffer);
             let progress = Progress {
                 selective: self.selective,
+                rank: arrival.rank,
                 growing,
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
