@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from weir import metrics
-from weir.results import Results
 from weir.stats import LEVEL, Difference, holm, paired_difference
+
+if TYPE_CHECKING:
+    from weir.results import Results
 
 Verdict = Literal["differs", "differs before correction", "no difference shown", "too few repeats"]
 
@@ -38,13 +40,19 @@ class Contrast:
         mean = self.difference.estimate.mean
         if self.verdict == "too few repeats" or not mean:
             return self.verdict
-        size = "" if self.relative is None else f"{abs(self.relative):.1%} "
-        direction = f"{size}{'higher' if mean > 0 else 'lower'}"
         if self.verdict == "differs":
-            return f"differs: {direction}"
+            return f"differs: {self._size(mean)}"
         if self.verdict == "differs before correction":
-            return f"{direction} on its own, not shown after correction"
+            return f"perhaps {self._size(mean)}"
         return self.verdict
+
+    def _size(self, mean: float) -> str:
+        direction = "higher" if mean > 0 else "lower"
+        if self.relative is None:
+            return direction
+        if self.relative >= 1:
+            return f"{1 + self.relative:.1f} times as high"
+        return f"{abs(self.relative):.1%} {direction}"
 
 
 def compared(results: Results) -> list[metrics.Metric]:
@@ -95,9 +103,9 @@ def caution(found: Sequence[Contrast]) -> str:
         return ""
     chance = tested * (1 - LEVEL)
     return (
-        f"{tested} comparisons were made. Were all stacks alike, about {chance:.1f} of them would "
-        "still look different at the 95 % level; a verdict says that two differ only after "
-        "correction for that (Holm)."
+        f"{tested} comparisons were made; were all stacks alike, about {chance:.1f} of them would "
+        "still look different at the 95 % level. «Differs» allows for that (Holm's correction), "
+        "«perhaps» does not: its interval excludes zero only when taken by itself."
     )
 
 

@@ -14,13 +14,15 @@ from rich.table import Table
 from rich.text import Text
 
 from weir import metrics
+from weir.comparison import Contrast, compared
 from weir.stats import Estimate, mean_interval
 
 if TYPE_CHECKING:
-    from weir.comparison import Contrast
     from weir.results import Results
 
-_MAX_FLOWS = 16
+_MAX_FLOW_ROWS = 24
+_SIDE_BY_SIDE = 5
+_NO_BREAK = "\u00a0"
 _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", "fct_s")
 
 
@@ -72,18 +74,17 @@ def cases_html(results: Results) -> str:
 def contrasts_grid(found: Sequence[Contrast], note: str) -> Grid:
     """Paired differences with their intervals and verdicts."""
     swept = list(dict.fromkeys(key for c in found for key in c.point))
-    rows = [
-        (
-            f"{c.series} against {c.reference}",
-            *(c.point[key] for key in swept),
-            _heading(c.metric),
-            _signed(c.difference.estimate, c.metric),
-            c.words,
-        )
-        for c in found
-    ]
-    headers = ("paired difference", *swept, "metric", "mean ± 95 % interval", "verdict")
-    return Grid("", headers, rows, names=len(headers) - 2, remarks=1, note=note)
+    rows = []
+    named: list[str] = []
+    for c in found:
+        names = [c.series, *(c.point[key] for key in swept)]
+        shown = [""] * len(names) if names == named else names
+        difference = _signed(c.difference.estimate, c.metric)
+        rows.append([*shown, _heading(c.metric), difference, c.words])
+        named = names
+    title = f"Paired differences to {found[0].reference}, with 95 % intervals" if found else ""
+    headers = ("case", *swept, "", "difference", "verdict")
+    return Grid(title, headers, rows, names=len(headers) - 2, remarks=1, note=note)
 
 
 def estimate_text(estimate: Estimate, metric: metrics.Metric) -> str:
@@ -92,30 +93,40 @@ def estimate_text(estimate: Estimate, metric: metrics.Metric) -> str:
     if mean is None or low is None or high is None:
         return metric.text(mean)
     below, above = _width(mean - low, metric), _width(high - mean, metric)
-    spread = f"± {above}" if below == above else f"−{below} +{above}"
-    return f"{metric.text(mean)} {spread}"
+    spread = f"±{_NO_BREAK}{above}" if below == above else f"−{below}{_NO_BREAK}+{above}"
+    return f"{metric.text(mean)}{_NO_BREAK}{spread}"
 
 
 def _grids(results: Results) -> Iterable[Grid]:
-    yield _cases_grid(results)
-    if results.flows["flow"].n_unique() in range(2, _MAX_FLOWS + 1):
+    many_cases = results.swept or len(results.cases) > _SIDE_BY_SIDE
+    yield _one_line_per_case(results) if many_cases else _side_by_side(results)
+    flows = results.flows["flow"].n_unique()
+    if flows > 1 and flows * len(results.cases) <= _MAX_FLOW_ROWS:
         yield _flows_grid(results)
 
 
-def _cases_grid(results: Results) -> Grid:
-    from weir.comparison import compared
+def _side_by_side(results: Results) -> Grid:
+    rows = [
+        [_heading(metric), *(_estimated(results, case, metric) for case in results.cases)]
+        for metric in compared(results)
+    ]
+    headers = ["", *(case["series"] for case in results.cases)]
+    return Grid(_title(results), headers, rows, note=_remarks(results))
 
+
+def _one_line_per_case(results: Results) -> Grid:
     shown = compared(results)
     naming = _Naming(results)
     rows = [
-        [
-            *naming.of(case),
-            *(estimate_text(results.estimate(case["label"], m.name), m) for m in shown),
-        ]
+        [*naming.of(case), *(_estimated(results, case, metric) for metric in shown)]
         for case in results.cases
     ]
     headers = [*naming.headers, *map(_heading, shown)]
     return Grid(_title(results), headers, rows, len(naming.headers), note=_remarks(results))
+
+
+def _estimated(results: Results, case: Mapping[str, Any], metric: metrics.Metric) -> str:
+    return estimate_text(results.estimate(case["label"], metric.name), metric)
 
 
 def _flows_grid(results: Results) -> Grid:
@@ -126,6 +137,7 @@ def _flows_grid(results: Results) -> Grid:
         if values[(metric := metrics.BY_NAME[name]).name].is_not_null().any()
     ]
     naming = _Naming(results)
+    mixed = values.group_by("label").agg(pl.col("stack").n_unique())["stack"].max() != 1
     rows = []
     for case in results.cases:
         of_case = values.filter(pl.col("label") == case["label"])
@@ -133,8 +145,9 @@ def _flows_grid(results: Results) -> Grid:
             "flow", "name", "stack", maintain_order=True
         ):
             cells = (estimate_text(mean_interval(group[m.name], m.bounds), m) for m in shown)
-            rows.append([*naming.of(case), str(name), str(stack), *cells])
-    names = [*naming.headers, "flow", "stack"]
+            names = [*naming.of(case), str(name), *([str(stack)] if mixed else [])]
+            rows.append([*names, *cells])
+    names = [*naming.headers, "flow", *(["stack"] if mixed else [])]
     return Grid("By flow", [*names, *map(_heading, shown)], rows, len(names))
 
 
@@ -143,7 +156,7 @@ class _Naming:
 
     def __init__(self, results: Results) -> None:
         series = {case["series"] for case in results.cases}
-        self._with_series = len(series) > 1 or not results.swept
+        self._with_series = len(series) > 1
         self._swept = results.swept
         self.headers = [*(["case"] if self._with_series else []), *self._swept]
 

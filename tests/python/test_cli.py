@@ -39,7 +39,7 @@ def test_compare_prints_tables_and_writes_results(invoke: Invoke) -> None:
     result = invoke("compare", "reno", "cubic", *SHORT)
     assert result.exit_code == 0, result.stderr
     assert "goodput, Mbit/s" in result.stdout
-    assert "cubic against reno" in result.stdout
+    assert "Paired differences to reno" in result.stdout
     assert Path("results/compare/latest/flows.parquet").is_file()
     assert [path.name for path in Path("results/compare").glob(".*")] == []
 
