@@ -82,7 +82,7 @@ fn every_example_in_the_scenario_guide_is_valid() {
 /// `name`, type and whether it may be null, as docs/results.md lists them below `## name`.
 fn listed_columns(text: &str, table: &str) -> Vec<(String, String)> {
     let heading = format!("## `{table}`\n");
-    let (_, rest) = text.split_once(&heading).unwrap();
+    let (_, rest) = text.split_once(&heading).expect("every table has a section");
     let section = rest.split("\n## ").next().unwrap_or_default();
     section
         .lines()
