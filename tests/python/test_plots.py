@@ -5,9 +5,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from synthetic import RATE_MBPS, Spec, write_results
+from made import compared
 
-import weir
 from weir.plots import Figure, figures, select, theme
 from weir.plots.figure import inline
 from weir.plots.select import band, cases, line
@@ -15,7 +14,7 @@ from weir.plots.select import band, cases, line
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Figure]:
-    results = weir.load(write_results(tmp_path_factory.mktemp("plain"), Spec(repeat=4)))
+    results = compared(tmp_path_factory.mktemp("plain"), duration="20s", repeat=3)
     return {figure.name: figure for figure in figures(results)}
 
 
@@ -46,7 +45,7 @@ def test_formats_for_papers(drawn: dict[str, Figure], tmp_path: Path) -> None:
 
 
 def test_goodput_carries_the_capacity(drawn: dict[str, Figure]) -> None:
-    assert f"capacity {RATE_MBPS:g} Mbit/s" in json.dumps(drawn["goodput"].spec)
+    assert "capacity 10 Mbit/s" in json.dumps(drawn["goodput"].spec)
 
 
 def test_each_stack_has_the_same_colour_in_every_figure(drawn: dict[str, Figure]) -> None:
@@ -86,8 +85,7 @@ def test_swept_values_become_numbers_where_they_can(
 
 def test_a_sweep_is_drawn_as_curves_and_one_point_over_time(tmp_path: Path) -> None:
     sweep = {"topology.queue": ("0.5bdp", "1bdp", "2bdp"), "topology.forward.loss": ("0%", "1%")}
-    spec = Spec(stacks=("reno", "cubic"), repeat=2, duration_s=10, sweep=sweep)
-    results = weir.load(write_results(tmp_path, spec))
+    results = compared(tmp_path, "reno", "cubic", sweep=sweep)
     drawn = {figure.name: figure for figure in figures(results)}
     assert {"sweep", "sweep-2", "cwnd"} <= drawn.keys()
     assert drawn["sweep"].title == "Over queue, at loss 0%"
@@ -99,14 +97,13 @@ def test_a_sweep_is_drawn_as_curves_and_one_point_over_time(tmp_path: Path) -> N
 
 
 def test_flows_of_one_run_are_told_apart(tmp_path: Path) -> None:
-    spec = Spec(stacks=("reno",), flows=3, repeat=2, duration_s=10)
-    drawn = {f.name: f for f in figures(weir.load(write_results(tmp_path, spec)))}
+    drawn = {f.name: f for f in figures(compared(tmp_path, "reno", flows=3))}
     assert drawn["flows"].data.height == 3
-    assert set(drawn["goodput"].data["name"]) == {"reno-0", "reno-1", "reno-2"}
+    assert drawn["goodput"].data["name"].n_unique() == 3
 
 
 def test_the_typical_run_has_the_median_goodput(tmp_path: Path) -> None:
-    results = weir.load(write_results(tmp_path, Spec(stacks=("reno",), repeat=5, duration_s=5)))
+    results = compared(tmp_path, "reno", loss="1%", repeat=5)
     (case,) = cases(results)
     goodput = results.per_run["goodput_mbps"]
     typical = results.per_run.filter(run=case.typical)["goodput_mbps"].item()

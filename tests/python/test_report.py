@@ -9,11 +9,10 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from synthetic import Spec, write_results
+from made import change, compared, drop_rows, fail
 
 import weir
-from weir import report
-from weir.comparison import compared, contrasts
+from weir import comparison, report
 from weir.report.model import ranges
 from weir.tables import estimate_text
 
@@ -60,15 +59,14 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
-def written(directory: Path, spec: Spec) -> Page:
-    return Page(report.write(write_results(directory, spec)).read_text(encoding="utf-8"))
+def written(results: weir.Results) -> Page:
+    return Page(report.write(results.path).read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[weir.Results, Page]:
-    directory = tmp_path_factory.mktemp("plain")
-    page = written(directory, Spec(repeat=4, duration_s=30))
-    return weir.load(directory), page
+    results = compared(tmp_path_factory.mktemp("plain"), duration="20s", repeat=4)
+    return results, written(results)
 
 
 def test_the_page_loads_nothing(plain: tuple[weir.Results, Page]) -> None:
@@ -86,7 +84,7 @@ def test_every_link_has_a_target_and_every_image_a_text(plain: tuple[weir.Result
 
 def test_the_page_shows_every_estimate_seed_and_hash(plain: tuple[weir.Results, Page]) -> None:
     results, page = plain
-    for metric in compared(results):
+    for metric in comparison.compared(results):
         for case in results.cases:
             assert estimate_text(results.estimate(case["label"], metric.name), metric) in page.text
     for trace_hash in results.runs["trace_hash"]:
@@ -100,13 +98,13 @@ def test_the_summary_names_the_best_and_what_is_shown(plain: tuple[weir.Results,
     best = max(results.cases, key=lambda c: results.estimate(c["label"], "goodput_mbps").mean or 0)
     assert f"Highest goodput: {best['label']} with" in page.text
     assert "Lowest queueing delay: bbr with" in page.text
-    shown = [c for c in contrasts(results) if c.verdict == "differs"]
+    shown = [c for c in comparison.contrasts(results) if c.verdict == "differs"]
     assert shown
     assert all(f"{c.series} differs from {c.reference}:" in page.text for c in shown)
 
 
 def test_figures_are_static_pictures_that_scripts_enliven(tmp_path: Path) -> None:
-    path = report.write(write_results(tmp_path, Spec(stacks=("reno",), repeat=2, duration_s=5)))
+    path = report.write(compared(tmp_path, "reno").path)
     text = path.read_text(encoding="utf-8")
     plots = re.findall(r'data-spec="(spec-[a-z-]+)"', text)
     specs = dict(
@@ -120,35 +118,33 @@ def test_figures_are_static_pictures_that_scripts_enliven(tmp_path: Path) -> Non
 
 
 def test_figures_as_files(tmp_path: Path) -> None:
-    write_results(tmp_path, Spec(stacks=("reno",), repeat=2, duration_s=5, samples=False))
-    report.write(tmp_path, ["svg", "pdf"])
-    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    directory = report.write(compared(tmp_path, "reno").path, ["svg", "pdf"]).parent
+    names = {path.name for path in (directory / "figures").iterdir()}
     assert {"metrics.svg", "metrics.pdf", "limits.svg"} <= names
 
 
 def test_without_samples_the_rest_is_still_told(tmp_path: Path) -> None:
-    page = written(tmp_path, Spec(repeat=2, samples=False))
+    page = written(drop_rows(drop_rows(compared(tmp_path), "samples"), "queues"))
     assert "Congestion window over time" not in page.text
     assert "Each measure, by stack" in page.text
 
 
 def test_one_repeat_is_told_apart_from_many(tmp_path: Path) -> None:
-    page = written(tmp_path, Spec(repeat=1, duration_s=5))
+    page = written(compared(tmp_path, repeat=1))
     assert "There is one repeat only" in page.text
     assert "mostly start-up" in page.text
     assert "differs from" not in page.text
 
 
 def test_failed_runs_are_named(tmp_path: Path) -> None:
-    failed = {"cubic, seed 2": "a checker objected <here>"}
-    page = written(tmp_path, Spec(repeat=2, samples=False, failed=failed))
+    page = written(fail(compared(tmp_path), "cubic", 2, "a checker objected <here>"))
     assert "cubic, seed 2: a checker objected <here>" in page.text
     assert "failed: a checker objected <here>" in page.text
 
 
 def test_a_sweep_is_summarised_point_by_point(tmp_path: Path) -> None:
     sweep = {"topology.queue": ("0.5bdp", "1bdp", "2bdp")}
-    page = written(tmp_path, Spec(repeat=3, duration_s=10, sweep=sweep))
+    page = written(compared(tmp_path, duration="10s", sweep=sweep))
     assert "over queue (0.5bdp, 1bdp, 2bdp)" in page.text
     assert (
         "Lowest queueing delay, going by the means: bbr at every point of the sweep." in page.text
@@ -156,7 +152,7 @@ def test_a_sweep_is_summarised_point_by_point(tmp_path: Path) -> None:
 
 
 def test_a_study_shows_what_was_published_beside_ours(tmp_path: Path) -> None:
-    write_results(tmp_path, Spec(stacks=("reno",), repeat=2, duration_s=5, samples=False))
+    directory = compared(tmp_path, "reno").path
     cell = {
         "table": "002-delay",
         "row": "W=5",
@@ -169,17 +165,17 @@ def test_a_study_shows_what_was_published_beside_ours(tmp_path: Path) -> None:
     }
     cells = [cell, {**cell, "row": "W=10", "published": None, "note": ""}]
     kept = {"study": "lab-udp", "rows": cells, "findings": ["Windows matter."]}
-    (tmp_path / "study.json").write_text(json.dumps(kept))
-    page = Page(report.write(tmp_path).read_text(encoding="utf-8"))
+    (directory / "study.json").write_text(json.dumps(kept))
+    page = Page(report.write(directory).read_text(encoding="utf-8"))
     for text in ("Study lab-udp", "Windows matter.", "3.431", "2.54 ± 0.05", "the source rounds"):
         assert text in page.text
 
 
 def test_own_sections_become_a_report_with_provenance(tmp_path: Path) -> None:
-    write_results(tmp_path, Spec(stacks=("reno",), repeat=2, duration_s=5, samples=False))
+    directory = compared(tmp_path, "reno").path
     table = report.ReportTable("T", ["a", "b"], [["x & y", report.Cell("1", note="why")]])
     section = report.ReportSection("Mine", paragraphs=["<b>"], tables=[table])
-    path = report.write_study(tmp_path, "Title", "Question?", [section])
+    path = report.write_study(directory, "Title", "Question?", [section])
     page = Page(path.read_text(encoding="utf-8"))
     assert "x & y" in page.text
     assert "<b>" in page.text
@@ -193,21 +189,6 @@ def test_ranges(numbers: list[int], text: str) -> None:
     assert ranges(numbers) == text
 
 
-SPECS = st.builds(
-    Spec,
-    stacks=st.lists(
-        st.sampled_from(["reno", "rack/cubic", "bbr", "a, b=c", "<i>"]),
-        min_size=1,
-        max_size=3,
-        unique=True,
-    ),
-    repeat=st.integers(1, 3),
-    flows=st.integers(1, 3),
-    duration_s=st.sampled_from([0.1, 2.0]),
-    samples=st.booleans(),
-)
-
-
 @settings(
     max_examples=8,
     deadline=None,
@@ -215,23 +196,33 @@ SPECS = st.builds(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    spec=SPECS,
-    holes=st.sets(st.sampled_from(["flows", "links", "samples", "queues"])),
-    nan=st.booleans(),
+    stacks=st.lists(
+        st.sampled_from(["reno", "rack/cubic", "udp", "stop-and-wait/none"]),
+        min_size=1,
+        max_size=3,
+        unique=True,
+    ),
+    repeat=st.integers(1, 2),
+    flows=st.integers(1, 3),
+    duration=st.sampled_from(["101ms", "2s"]),
+    emptied=st.sets(st.sampled_from(["flows", "links", "samples", "queues"])),
+    value=st.sampled_from([None, float("nan")]),
 )
 def test_no_result_is_too_poor_for_a_report(
-    tmp_path_factory: pytest.TempPathFactory, spec: Spec, holes: set[str], nan: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    stacks: list[str],
+    repeat: int,
+    flows: int,
+    duration: str,
+    emptied: set[str],
+    value: float | None,
 ) -> None:
-    directory = write_results(tmp_path_factory.mktemp("poor"), spec)
-    for name in holes:
-        _punch(directory / f"{name}.parquet", float("nan") if nan else None)
-    page = Page(report.write(directory).read_text(encoding="utf-8"))
+    out = tmp_path_factory.mktemp("poor")
+    results = compared(out, *stacks, repeat=repeat, flows=flows, duration=duration)
+    for table in emptied:
+        schema = results.scan(table).collect_schema()
+        floats = [name for name, kind in schema.items() if kind.is_float() and name != "t_s"]
+        results = change(results, table, *(pl.lit(value, pl.Float64).alias(n) for n in floats))
+    page = written(results)
     assert "Provenance" in page.text
     assert not re.search(r"\bnan\b|\bNone\b|\binf\b", page.text)
-
-
-def _punch(path: Path, value: float | None) -> None:
-    """Empties every measured column."""
-    table = pl.read_parquet(path)
-    floats = [n for n, kind in table.schema.items() if kind.is_float() and n != "t_s"]
-    table.with_columns(pl.lit(value, pl.Float64).alias(n) for n in floats).write_parquet(path)

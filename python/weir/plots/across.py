@@ -65,10 +65,11 @@ def goodput_against_delay(results: Results, cases: Sequence[Case]) -> Figure | N
     centres = encode.means(results, cases, x).join(
         encode.means(results, cases, y), on=keys, suffix="_y"
     )
-    plane = _Plane(points)
+    plane = _Plane(points, centres)
+    inside = centres.with_columns(pl.col("lo", "hi").clip(*plane.x))
     chart = layered(
         _cloud(points, cases, plane, x, y),
-        *_crosses(centres, cases, x, y),
+        *_crosses(inside, cases, x, y),
         *_names(centres, cases, plane),
     ).properties(width=theme.WIDTH, height=_HEIGHT)
     caption = (
@@ -82,10 +83,10 @@ def goodput_against_delay(results: Results, cases: Sequence[Case]) -> Figure | N
 class _Plane:
     """The scales of the scatter, known here so that labels can be kept apart."""
 
-    def __init__(self, points: pl.DataFrame) -> None:
+    def __init__(self, points: pl.DataFrame, centres: pl.DataFrame) -> None:
         self.is_log = False
-        self.x = _domain(points["value"])
-        self.y = _domain(points["value_y"])
+        self.x = _domain(points["value"], centres["lo"], centres["hi"])
+        self.y = _domain(points["value_y"], centres["lo_y"], centres["hi_y"])
         low, high = points["value"].min(), points["value"].max()
         if isinstance(low, float) and isinstance(high, float) and 0 < low < high / _LOG_FROM:
             self.is_log = True
@@ -109,8 +110,9 @@ class _Plane:
         return share * theme.WIDTH, (self.y[1] - y) / (self.y[1] - self.y[0]) * _HEIGHT
 
 
-def _domain(values: pl.Series) -> tuple[float, float]:
-    low, high = float(values.min() or 0.0), float(values.max() or 0.0)  # type: ignore[arg-type]
+def _domain(*columns: pl.Series) -> tuple[float, float]:
+    values = [float(value) for column in columns for value in column.drop_nulls()]
+    low, high = min(values, default=0.0), max(values, default=0.0)
     room = _ROOM * (high - low) or abs(high) * _ROOM or 1.0
     return max(low - room, 0.0), high + room
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -26,10 +27,14 @@ _ASSETS = files("weir.report") / "assets"
 def render(report: Report) -> str:
     """The whole page."""
     figures = [figure for section in report.sections for figure in section.figures]
+    with ThreadPoolExecutor() as pool:  # the converter works outside Python's lock
+        script = pool.submit(_script, figures)
+        pictures = dict(zip((f.name for f in figures), pool.map(_picture, figures), strict=True))
     page: str = _template().render(
         report=report,
         style=Markup(_asset("style.css")),  # noqa: S704 - our own file
-        script=_script(figures),
+        script=script.result(),
+        pictures=pictures,
         specs=[(figure.name, _json(figure.spec)) for figure in figures],
     )
     return page
@@ -46,7 +51,6 @@ def _template() -> Any:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["picture"] = _picture
     environment.filters["slug"] = slug
     environment.filters["unbroken"] = unbroken
     return environment.from_string(_asset("report.html.j2"))

@@ -24,7 +24,12 @@ _FEW = 3
 _MANY_PAIRS = 5
 _TOO_LARGE_FOR_PERCENT = 10.0
 _WORTH_A_WORD = 0.01
-_LEADERS = (("goodput_mbps", "Highest goodput"), ("queue_delay_ms_mean", "Lowest queueing delay"))
+_LEADERS = (
+    ("goodput_mbps", "Highest goodput"),
+    ("fct_s", "Shortest completion time"),
+    ("queue_delay_ms_mean", "Lowest queueing delay"),
+    ("jain_index", "Fairest by Jain's index"),
+)
 
 
 def title(results: Results, cases: Sequence[Case]) -> str:

@@ -1,0 +1,48 @@
+"""Short real runs for the tests of figures and reports, and ways to spoil them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import weir
+
+COMPARED = ("reno", "cubic", "bbr")
+
+
+def compared(out: Path, *stacks: str, **options: Any) -> weir.Results:
+    """A comparison of a few simulated seconds, written below `out`."""
+    asked = {"duration": "4s", "repeat": 2, "jobs": 1, **options}
+    return weir.compare(*(stacks or COMPARED), out=out, show_progress=False, **asked)
+
+
+def change(results: weir.Results, table: str, *columns: pl.Expr) -> weir.Results:
+    """The results after some columns of a table have been replaced on disk."""
+    path = results.path / f"{table}.parquet"
+    pl.read_parquet(path).with_columns(columns).write_parquet(path)
+    return weir.load(results.path)
+
+
+def drop_rows(results: weir.Results, table: str) -> weir.Results:
+    """The results without the rows of a table."""
+    path = results.path / f"{table}.parquet"
+    pl.read_parquet(path).clear().write_parquet(path)
+    return weir.load(results.path)
+
+
+def fail(results: weir.Results, label: str, seed: int, error: str) -> weir.Results:
+    """The results as if one run had failed."""
+    is_it = (pl.col("label") == label) & (pl.col("seed") == seed)
+    (run,) = results.runs.filter(is_it)["run"]
+    for table in ("flows", "links", "samples", "queues"):
+        path = results.path / f"{table}.parquet"
+        pl.read_parquet(path).filter(pl.col("run") != run).write_parquet(path)
+    manifest = {**results.manifest, "complete": False}
+    manifest["runs"] = {**manifest["runs"], "failed": {f"{label}, seed {seed}": error}}
+    (results.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    status = pl.when(is_it).then(pl.lit("failed")).otherwise(pl.col("status"))
+    text = pl.when(is_it).then(pl.lit(error)).otherwise(pl.col("error"))
+    return change(results, "runs", status.alias("status"), text.alias("error"))
