@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _MAX_FLOW_ROWS = 24
 _SIDE_BY_SIDE = 5
-_NO_BREAK = "\u00a0"
 _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", "fct_s")
 
 
@@ -93,8 +92,8 @@ def estimate_text(estimate: Estimate, metric: metrics.Metric) -> str:
     if mean is None or low is None or high is None:
         return metric.text(mean)
     below, above = _width(mean - low, metric), _width(high - mean, metric)
-    spread = f"±{_NO_BREAK}{above}" if below == above else f"−{below}{_NO_BREAK}+{above}"
-    return f"{metric.text(mean)}{_NO_BREAK}{spread}"
+    spread = f"± {above}" if below == above else f"−{below} +{above}"
+    return f"{metric.text(mean)} {spread}"
 
 
 def _grids(results: Results) -> Iterable[Grid]:

@@ -238,12 +238,17 @@ def test_doctor_finds_what_is_needed(invoke: Invoke) -> None:
     assert found["compiled core"]["found"]
 
 
-def test_report_draws_again(invoke: Invoke) -> None:
-    pytest.importorskip("weir.report")
-    invoke("compare", "reno", *SHORT)
-    result = invoke("report", "results/compare/latest")
+def test_the_report_is_named_and_can_be_drawn_again(invoke: Invoke, tmp_path: Path) -> None:
+    with started("compare", "reno", "--duration", "1s", "-n", 2, cwd=tmp_path) as process:
+        _, stderr = process.communicate()
+    path = Path(stderr.removeprefix("Report: ").strip())
+    assert path.is_file(), stderr
+    drawn = path.stat().st_mtime_ns
+    result = invoke("report", "results/compare/latest", "--svg")
     assert result.exit_code == 0, result.stderr
-    assert Path(result.stdout.strip()).is_file()
+    assert Path(result.stdout.strip()) == path
+    assert path.stat().st_mtime_ns > drawn
+    assert list((path.parent / "figures").glob("*.svg"))
 
 
 @pytest.mark.parametrize(

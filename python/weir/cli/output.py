@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -70,9 +69,14 @@ def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
 
 def finish(results: Results, *, quiet: bool) -> None:
     """Draws the report, says where everything is, and fails if any run did."""
-    if find_spec("weir.report"):
-        path = import_module("weir.report").write(results.path)
-        remark(f"Report: {path}", quiet=quiet)
+    remark(f"Report: {draw(results.path)}", quiet=quiet)
     if results.failures:
         text = failure_text(results.failures, results.manifest["runs"]["planned"])
         raise RunError(f"{text}; the others are in {results.path}")
+
+
+def draw(directory: Path, formats: Sequence[str] = ()) -> Path:
+    """Draws the report of a result directory and returns where it is."""
+    from weir.report import write  # the drawing libraries take longer to load than `--help` may
+
+    return write(directory, formats)

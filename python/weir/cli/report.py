@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from weir.cli.output import draw
 from weir.results import load
 
 _HELP = """Draw the report of a result directory again, and its figures as files for papers."""
@@ -34,4 +34,4 @@ def report(
     results = load(directory)
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
-    typer.echo(import_module("weir.report").write(results.path, formats))
+    typer.echo(draw(results.path, formats))
