@@ -197,15 +197,92 @@ impl WindowCheck {
 /// was so before it sent, and by one probe.
 pub(crate) fn check_in_flight(
     after: &Snapshot,
-    before: &Snapshot,
+    cwnd_before: Bytes,
     sent: u64,
     mss: u32,
 ) -> Result<(), String> {
-    let window = after.cwnd.max(before.cwnd);
+    let window = after.cwnd.max(cwnd_before);
     let unasked = after.bytes_in_flight.saturating_sub(Bytes(sent));
     let allowed = window.max(unasked) + Bytes(u64::from(mss));
     if after.bytes_in_flight > allowed {
-        return Err(format!("sent {sent} bytes beyond the window: {before:?}, then {after:?}"));
+        return Err(format!("sent {sent} bytes beyond a window of {cwnd_before}: {after:?}"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_net::Ecn;
+
+    use super::*;
+    use crate::packet::{Body, Direction};
+
+    fn packet(stamp: u32, offset: u64) -> Packet {
+        let segment = Segment { payload_len: 1_448, ..Segment::default() };
+        Packet {
+            flow: 0,
+            direction: Direction::Forward,
+            hop: 0,
+            ecn: Ecn::NotEct,
+            corrupted: false,
+            ip_len: 1_500,
+            stamp,
+            queued: Duration::ZERO,
+            body: Body::Segment { segment, offset },
+        }
+    }
+
+    fn at_us(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn an_overtaken_packet_is_noticed_where_order_is_promised() {
+        let config = LinkConfig::default();
+        let deliver = |checks: &mut LinkChecks, stamps: [u32; 3]| {
+            stamps.iter().try_for_each(|stamp| checks.on_delivery(at_us(1), &packet(*stamp, 0)))
+        };
+        assert!(deliver(&mut LinkChecks::new(&config, true), [4, 5, 5]).is_ok());
+        assert!(deliver(&mut LinkChecks::new(&config, true), [4, 6, 5]).is_err());
+        assert!(deliver(&mut LinkChecks::new(&config, false), [4, 6, 5]).is_ok());
+    }
+
+    #[test]
+    fn a_packet_that_comes_too_soon_is_noticed() {
+        // 1500 bytes take 1200 microseconds.
+        let config = LinkConfig::new(Rate::from_mbit(10), Duration::ZERO);
+        let second_at = |micros: u64| {
+            let mut checks = LinkChecks::new(&config, true);
+            checks.on_delivery(at_us(7), &packet(0, 0))?;
+            checks.on_delivery(at_us(7 + micros), &packet(1, 0))
+        };
+        assert!(second_at(1_200).is_ok());
+        assert!(second_at(1_199).is_err());
+    }
+
+    #[test]
+    fn a_byte_is_read_once_in_order_and_where_it_belongs() {
+        let mut check = StreamCheck::default();
+        assert!(check.on_stored(&packet(0, 0), 0, 0, 1_448).is_ok());
+        assert!(check.on_stored(&packet(0, 2_896), 2_896, 0, 1_448).is_ok());
+        assert!(check.on_read(1_448).is_ok());
+        assert!(check.on_read(1).is_err(), "there is a hole");
+        assert!(check.on_stored(&packet(0, 1_448), 1_450, 0, 100).is_err(), "misplaced");
+        assert!(check.on_stored(&packet(0, 1_448), 1_450, 2, 1_447).is_err(), "too long");
+    }
+
+    #[test]
+    fn a_sender_keeps_to_what_its_peer_permits() {
+        let mut check = WindowCheck::default();
+        let syn = Segment { seq: SeqNum(99), flags: Flags::SYN, ..Segment::default() };
+        assert!(check.on_sent(&syn, 0).is_ok());
+        let flags = Flags::SYN.with(Flags::ACK);
+        check.on_received(&Segment { ack: SeqNum(100), flags, window: 2_000, ..syn });
+        let data = Segment { payload_len: 1_448, ..Segment::default() };
+        assert!(check.on_sent(&data, 0).is_ok());
+        assert!(check.on_sent(&data, 1_448).is_err());
+        let ack = SeqNum(100) + 1_448;
+        check.on_received(&Segment { ack, flags: Flags::ACK, window: 2_000, ..syn });
+        assert!(check.on_sent(&data, 1_448).is_ok());
+    }
 }

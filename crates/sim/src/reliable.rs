@@ -3,8 +3,8 @@
 use weir_cc::RecoveryState;
 use weir_net::Ecn;
 use weir_trace::{RequestRow, SampleRow};
-use weir_transport::{Config, Connection, Event, Snapshot, Transmit};
-use weir_units::{Duration, Instant, Rng};
+use weir_transport::{Config, Connection, Event, Transmit};
+use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::app::{Client, Server};
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
@@ -43,7 +43,8 @@ struct End {
     conn: Connection,
     window: WindowCheck,
     stream: StreamCheck,
-    last: Snapshot,
+    /// The window and the state of the recovery epoch after the previous event.
+    last: (Bytes, RecoveryState),
 }
 
 /// A flow keeps so many of its requests; more would grow without bound in a long run.
@@ -180,7 +181,7 @@ impl ReliableFlow {
         let Some([ours, theirs]) = self.rngs.take() else { return };
         let now = net.now;
         let end = |conn: Connection| {
-            let last = conn.snapshot();
+            let last = (conn.snapshot().cwnd, RecoveryState::Open);
             End { conn, window: WindowCheck::default(), stream: StreamCheck::default(), last }
         };
         let sender = Connection::connect(&self.config, now, ours);
@@ -290,9 +291,12 @@ impl ReliableFlow {
             }
             net.send(packet);
         }
+        if side == Side::Receiver && sent == 0 {
+            return;
+        }
         let snapshot = conn.snapshot();
-        let before = std::mem::replace(last, snapshot);
-        if let Err(what) = check_in_flight(&snapshot, &before, sent, self.config.mss) {
+        let (cwnd_before, state_before) = std::mem::replace(last, (snapshot.cwnd, snapshot.state));
+        if let Err(what) = check_in_flight(&snapshot, cwnd_before, sent, self.config.mss) {
             net.violate(format!("flow {}: {what}", self.index));
         }
         if side == Side::Receiver {
@@ -302,7 +306,7 @@ impl ReliableFlow {
             self.ledger.on_rtt(rtt);
         }
         self.ledger.cwnd.set(now, snapshot.cwnd);
-        if snapshot.state != before.state {
+        if snapshot.state != state_before {
             net.log.flow(now, self.index, state_name(snapshot.state), "");
         }
     }

@@ -1,5 +1,7 @@
 //! A sender that prepares one packet after the other, by closed forms.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
 use weir_net::{DropList, Impairments, LinkConfig, Numbering, Service};
 use weir_sim::topology::{LabRouter, Relay};
 use weir_sim::{FlowSpec, MeasureSpec, SimSpec, TransportSpec, Workload, run};

@@ -149,12 +149,13 @@ fn a_warm_up_leaves_out_slow_start() {
 
 #[test]
 fn mistakes_are_named() {
-    let mistake = |change: fn(&mut SimSpec)| -> SimError {
+    type Change = fn(&mut SimSpec);
+    let mistake = |change: Change| -> SimError {
         let mut spec = Path::default().spec(&[Flow::bulk("reno"), Flow::bulk("reno")], secs(10));
         change(&mut spec);
         run(&spec, 1).unwrap_err()
     };
-    let cases: [(fn(&mut SimSpec), &str); 6] = [
+    let cases: [(Change, &str); 6] = [
         (|spec| spec.flows[1].name = "flow 0".into(), "two flows are called 'flow 0'"),
         (|spec| spec.flows[1].route_forward = vec![7], "flow 'flow 1': it is routed over link 7"),
         (|spec| spec.flows[1].route_reverse.clear(), "at least one link in each direction"),
