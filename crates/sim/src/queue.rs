@@ -1,8 +1,8 @@
 //! The event queue: what is due next, in exact order, first come first served on ties.
 //!
-//! There are two implementations that must agree: a 4-ary heap, which is quick while there are few
-//! entries, and a hierarchical timing wheel, whose cost does not depend on their number. Nothing is
-//! ever cancelled: whoever finds an entry of its own outdated ignores it.
+//! There are two implementations that must agree: a hierarchical timing wheel, whose cost does not
+//! depend on the number of entries, and a 4-ary heap. Nothing is ever cancelled: whoever finds an
+//! entry of its own outdated ignores it.
 
 mod heap;
 mod wheel;
@@ -28,11 +28,13 @@ pub(crate) enum Event {
 /// Which implementation holds the events; results do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
-    /// A 4-ary heap.
+    /// A timing wheel of 11 levels with 64 slots each, over the whole range of time. Measured on whole
+    /// runs it is up to a tenth faster than the heap from a few flows on, and a twentieth slower for
+    /// a single one.
     #[default]
-    Heap,
-    /// A timing wheel of 11 levels with 64 slots each, over the whole range of time.
     Wheel,
+    /// A 4-ary heap.
+    Heap,
 }
 
 /// A queue of events.
