@@ -199,6 +199,15 @@ impl<P: Parcel + Clone> Link<P> {
         !self.may_overtake
     }
 
+    /// The bytes of the parcel in service that are still to be sent at `now`: all of them if an endless
+    /// blackout cuts the parcel short.
+    pub fn unsent(&self, now: Instant) -> Bytes {
+        if self.busy_until == Instant::MAX {
+            return self.serving;
+        }
+        self.capacity(now, self.busy_until).unwrap_or_default()
+    }
+
     /// The bytes that the server could have sent in `from .. to`; `None` if it has no rate.
     pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
         self.server.capacity(from, to)

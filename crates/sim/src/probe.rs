@@ -110,8 +110,8 @@ fn busy(spec: &LinkSpec, stats: &Stats, span: Duration) -> Option<f64> {
 impl Reading {
     fn take(now: Instant, link: &mut SimLink) -> Self {
         let stats = link.link.stats(now);
-        let ahead = link.link.capacity(now, link.link.busy_until()).unwrap_or_default();
-        Self { at: now, stats, sent: Bytes(stats.served.bytes).saturating_sub(ahead) }
+        let sent = Bytes(stats.served.bytes).saturating_sub(link.link.unsent(now));
+        Self { at: now, stats, sent }
     }
 
     /// Bytes sent since `before` over what the link could have sent.

@@ -8,9 +8,10 @@ mod common;
 use std::fmt::Write as _;
 
 use common::{Flow, Path, over, secs};
-use weir_net::{Impairments, LinkConfig};
-use weir_sim::{SimError, SimSpec, Workload, run};
-use weir_units::{Bytes, Duration, Rate, Ratio};
+use weir_net::{Impairments, LinkConfig, Service};
+use weir_sim::{SimError, SimSpec, TransportSpec, Workload, run};
+use weir_transport::{Config, RecoveryConfig};
+use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 #[test]
 fn single_flows_fill_the_link_as_the_buffer_allows() {
@@ -169,5 +170,25 @@ fn mistakes_are_named() {
     for (change, expected) in cases {
         let message = mistake(change).to_string();
         assert!(message.contains(expected), "{message}");
+    }
+}
+
+/// A link that dies in the middle of a packet: no checker mistakes that for a violation, and every
+/// scheme gives up instead of waiting for ever.
+#[test]
+fn every_scheme_gives_up_on_a_link_that_dies() {
+    for (recovery, _) in RecoveryConfig::CATALOGUE {
+        let config = Config {
+            stack: format!("{recovery}/reno").parse().unwrap(),
+            max_retransmits: 3,
+            ..Config::default()
+        };
+        let transport = TransportSpec::Reliable(Box::new(config));
+        let mut spec = Path::default().spec(&[Flow::new(transport, Workload::Bulk)], secs(600));
+        let Service::Rate(rate) = &mut spec.links[0].config.service else { panic!("a rate") };
+        rate.steps = vec![(Instant::ZERO + Duration::from_millis(1_000), Rate::ZERO)];
+        let flow = run(&spec, 1).unwrap().flows.remove(0);
+        assert!(flow.failure.is_some(), "{recovery}: {flow:?}");
+        assert!(flow.delivered_bytes > 0, "{recovery}");
     }
 }

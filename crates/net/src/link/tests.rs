@@ -160,6 +160,15 @@ fn a_parcel_cut_by_an_endless_blackout_never_arrives() {
     assert_eq!(drain(&mut link), []);
     let stats = link.stats(at_us(2_000));
     assert_eq!((stats.packet_nanos, stats.busy), (4_000_000, MS * 2));
+    assert_eq!(link.unsent(at_us(500)), Bytes(1_500), "it will never be through");
+}
+
+#[test]
+fn a_parcel_in_service_is_sent_bit_by_bit() {
+    let mut link = link(&slow());
+    offer_at_once(&mut link, 0..1);
+    let unsent = [0, 250, 1_000].map(|us| link.unsent(at_us(us)).get());
+    assert_eq!(unsent, [1_500, 1_125, 0]);
 }
 
 #[test]

@@ -115,6 +115,8 @@ pub(crate) enum Expired {
     Nothing,
     /// So many bytes are lost.
     Lost(u64, Cause),
+    /// Segments' own timers: so many bytes are lost, and whether the oldest segment is among them.
+    SegmentTimeout { lost: u64, oldest: bool },
     /// A tail loss probe is due.
     Probe,
     /// The retransmission timer.

@@ -4,7 +4,6 @@
 //! A timer reveals a single loss while others are acknowledged, so the controller, if there is one,
 //! hears of it as of a fast retransmission.
 
-use weir_cc::Cause;
 use weir_units::Instant;
 
 use super::{Digest, Expired, Found, LossRecovery, Profile, RecoveryCx};
@@ -44,8 +43,10 @@ impl LossRecovery for SelectiveRepeat {
 
     fn on_timeout(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> Expired {
         let rto = cx.base_rto;
+        let overdue =
+            board.first().is_some_and(|first| first.sent_at.saturating_add(rto) <= cx.now);
         let (lost, oldest) = board.lose_expired(|sent| sent.sent_at.saturating_add(rto) <= cx.now);
         self.oldest = oldest.map(|oldest| oldest.sent_at);
-        if lost > 0 { Expired::Lost(lost, Cause::FastRetransmit) } else { Expired::Nothing }
+        if lost > 0 { Expired::SegmentTimeout { lost, oldest: overdue } } else { Expired::Nothing }
     }
 }

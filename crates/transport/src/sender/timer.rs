@@ -120,6 +120,10 @@ impl Sender {
             Expired::Nothing => {}
             Expired::Probe => self.probe_due = true,
             Expired::Lost(lost, cause) => self.on_timed_loss(now, lost, cause, stats),
+            Expired::SegmentTimeout { lost, oldest } => {
+                self.timers.fruitless += u32::from(oldest);
+                self.on_timed_loss(now, lost, Cause::FastRetransmit, stats);
+            }
             Expired::Timeout => self.on_rto(now, stats),
         }
     }

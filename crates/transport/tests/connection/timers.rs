@@ -64,6 +64,28 @@ fn a_fixed_timeout_neither_adapts_nor_backs_off() {
     assert_eq!(data_times(&pair, start), [0, 100, 200, 300, 400]);
 }
 
+/// Four segments share their timers' patience: what counts is the oldest.
+#[test]
+fn selective_repeat_gives_up_on_its_oldest_segment() {
+    let config = Config {
+        fixed_rto: Some(Duration::from_millis(100)),
+        max_retransmits: 4,
+        ..with_stack("selective-repeat(4)/none")
+    };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.network(|_| Verdict::Drop);
+    pair.write(Client, 4 * 1_448);
+    pair.drive();
+    assert!(
+        matches!(pair.client.events.last(), Some(Event::Failed(_))),
+        "{:?}",
+        pair.client.events
+    );
+    let expected = [0, 100, 200, 300, 400].map(|at| [at; 4]).concat();
+    assert_eq!(data_times(&pair, start), expected);
+}
+
 #[test]
 fn a_connection_without_progress_fails_after_the_longest_wait() {
     let config = Config { max_wait: Some(Duration::from_secs(3)), ..with_stack("sack/reno") };
