@@ -1,0 +1,181 @@
+"""What the documents tell readers to type works, and what they link to exists.
+
+A fenced block marked `console` holds commands after `$ ` and, below them, what they print. Commands
+of Weir are run here at the smallest size. `WEIR_BLESS=1 pytest tests/python/test_docs.py` runs those
+of README.md as they stand, in about a minute, and rewrites the output shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import Invoke
+from typer.testing import CliRunner
+
+import weir
+from weir import _native
+from weir.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("fuzz/*.md")])
+
+_FENCE = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
+_BEGIN = "<!-- catalogue: written by a test from `weir list` -->\n"
+_END = "<!-- end of catalogue -->\n"
+_TINY = {
+    "compare": ("--duration", "1s", "--repeat", "2", "--quiet"),
+    "run": ("--repeat", "1", "--quiet"),
+}
+"""What makes a verb's experiment small, as further options."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One line after `$ ` in a document."""
+
+    document: Path
+    line: str
+
+    @property
+    def words(self) -> list[str]:
+        """The command's words, without a redirection at its end."""
+        return shlex.split(self.line.split(" > ")[0], comments=True)
+
+    def __str__(self) -> str:
+        return f"{self.document.name}: {self.line}"
+
+
+def _commands() -> list[Command]:
+    return [
+        Command(document, line.removeprefix("$ "))
+        for document in DOCUMENTS
+        for fence in _FENCE.finditer(document.read_text(encoding="utf-8"))
+        for line in fence["body"].splitlines()
+        if line.startswith("$ ")
+    ]
+
+
+COMMANDS = _commands()
+OURS = [command for command in COMMANDS if command.words[0] == "weir"]
+OTHERS = [command for command in COMMANDS if command.words[0] != "weir"]
+
+
+def test_the_documents_have_commands_and_links() -> None:
+    assert len(DOCUMENTS) >= 8
+    assert len([command for command in OURS if command.document.name == "README.md"]) >= 5
+    assert any(command.words[0] == "make" for command in OTHERS)
+    assert sum(len(_links(document)) for document in DOCUMENTS) >= 20
+
+
+@pytest.mark.parametrize("command", OURS, ids=str)
+def test_a_command_works(command: Command, invoke: Invoke) -> None:
+    _, *words = command.words
+    if words[0] == "report":
+        assert invoke("compare", "reno", "cubic", *_TINY["compare"]).exit_code == 0
+    if words[0] == "study":
+        pytest.skip("a study has its own tests")
+    result = invoke(*words, *_TINY.get(words[0], ()))
+    assert result.exit_code == 0, result.output
+    assert result.output
+
+
+@pytest.mark.parametrize("command", OTHERS, ids=str)
+def test_other_commands_name_what_exists(command: Command) -> None:
+    words = [word for word in command.words if not re.match(r"[A-Z_]+=", word)]
+    if words[0] == "make":
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+        assert words[1:], "a bare make only prints the list"
+        assert set(words[1:]) <= targets
+    elif words[0] == "cargo":
+        package = words[words.index("-p") + 1]
+        assert (ROOT / "crates" / package.removeprefix("weir-") / "Cargo.toml").is_file()
+    else:
+        assert words[0] in {"git", "cd", "source", ".venv/bin/weir"}, f"what is {words[0]}?"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in _links(document):
+        path, _, anchor = target.partition("#")
+        other = (document.parent / path).resolve() if path else document
+        assert other.exists(), f"{document.name} links to {target}"
+        if anchor and other.suffix == ".md":
+            assert anchor in _anchors(other), f"{document.name} links to {target}"
+
+
+def test_the_python_of_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        small = re.sub(r'duration="\d+s", repeat=\d+', 'duration="1s", repeat=2', block)
+        assert small != block, "an example states its duration and repeats"
+        exec(compile(small, "README.md", "exec"), {"weir": weir})  # noqa: S102
+
+
+def test_the_readme_lists_what_there_is() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    _, rest = text.split(_BEGIN)
+    listed, _ = rest.split(_END)
+    assert listed == _catalogue(), "WEIR_BLESS=1 pytest tests/python/test_docs.py rewrites it"
+
+
+@pytest.mark.skipif("WEIR_BLESS" not in os.environ, reason="only when asked for")
+@pytest.mark.timeout(1800)
+def test_bless_the_output_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ROOT / "README.md"
+    text = path.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    before, rest = _FENCE.sub(_with_output, text).split(_BEGIN)
+    after = rest.split(_END)[1]
+    path.write_text("".join((before, _BEGIN, _catalogue(), _END, after)), encoding="utf-8")
+
+
+def _catalogue() -> str:
+    """The table of everything that a scenario may name."""
+    kinds: dict[str, list[dict[str, str]]] = json.loads(_native.catalogue())
+    names = {
+        kind: ", ".join(f"`{item['name']}`" for item in items) for kind, items in kinds.items()
+    }
+    rows = "".join(f"| {kind} | {of_kind} |\n" for kind, of_kind in names.items())
+    return f"\n| kind | names |\n|---|---|\n{rows}\n"
+
+
+def _with_output(fence: re.Match[str]) -> str:
+    """The block with what its commands print, cut to the number of lines that it allows."""
+    lines: list[str] = []
+    limit = re.search(r"lines=(\d+)", fence["options"])
+    commands = [line for line in fence["body"].splitlines() if line.startswith("$ ")]
+    for line in commands:
+        words = Command(ROOT / "README.md", line.removeprefix("$ ")).words
+        lines.append(line)
+        if words[0] != "weir" or limit is None:
+            continue
+        output = CliRunner().invoke(app, [*words[1:], *(["-q"] if words[1] in _TINY else [])])
+        shown = [shown.rstrip() for shown in output.output.splitlines() if shown.strip()]
+        most = int(limit[1])
+        lines += shown[:most] + (["…"] if len(shown) > most else [])
+    return "```console" + fence["options"] + "\n" + "\n".join(lines) + "\n```"
+
+
+def _links(document: Path) -> list[str]:
+    text = re.sub(r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.M | re.S)
+    targets = [match["target"] for match in _LINK.finditer(text)]
+    return [target for target in targets if not re.match(r"[a-z]+:", target)]
+
+
+def _anchors(document: Path) -> set[str]:
+    """The anchors of the headings, as the usual renderers make them."""
+    headings = _HEADING.findall(document.read_text(encoding="utf-8"))
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in plain}
