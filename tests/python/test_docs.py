@@ -1,8 +1,8 @@
 """What the documents tell readers to type works, and what they link to exists.
 
 A fenced block marked `console` holds commands after `$ ` and, below them, what they print. Commands
-of Weir are run here at the smallest size. `WEIR_BLESS=1 pytest tests/python/test_docs.py` runs those
-of README.md as they stand, in about a minute, and rewrites the output shown.
+of Weir are run here at the smallest size. `WEIR_BLESS=1 pytest tests/python/test_docs.py` runs
+those of README.md as they stand, in about a minute, and rewrites the output shown.
 """
 
 from __future__ import annotations
