@@ -82,7 +82,8 @@ def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -
     """Every source at every point of `sweep` and of its own `[sweep]` section.
 
     A key in `sweep` replaces the same key of the file. Repeats and first seed are the first
-    source's.
+    source's. Where a single source sweeps stacks, these are what is compared: they name the
+    series, and the rest of the point is where on the sweep they are compared.
 
     Raises:
         ScenarioError: a scenario, or one of its points, is not valid.
@@ -92,7 +93,8 @@ def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -
     for series, source in sources.items():
         for point in points({**source.effective().sweep, **sweep}):
             scenario = source.at(point)
-            cases.append(Case(series, " + ".join(scenario.stacks), point, scenario))
+            swept, place = _split(point) if len(sources) == 1 else ("", point)
+            cases.append(Case(swept or series, " + ".join(scenario.stacks), place, scenario))
             if len(cases) * scenario.repeat > MAX_RUNS:
                 raise InputError(f"this would make more than {MAX_RUNS} runs")
     first = cases[0].scenario
@@ -103,6 +105,13 @@ def points(sweep: Sweep) -> Iterator[dict[str, str]]:
     """The cross product of a sweep; a single empty point where nothing is swept."""
     for values in itertools.product(*sweep.values()):
         yield dict(zip(sweep, values, strict=True))
+
+
+def _split(point: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The stacks that a point of a sweep names, and the rest of it."""
+    stacks = [value for key, value in point.items() if key.endswith(".stack")]
+    rest = {key: value for key, value in point.items() if not key.endswith(".stack")}
+    return " + ".join(stacks), rest
 
 
 def _key(scenario: str, seed: int) -> str:

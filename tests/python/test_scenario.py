@@ -77,6 +77,16 @@ def test_a_plan_has_every_point_of_the_file_and_every_repeat() -> None:
     assert plan.cases[0].stack == "rack/reno + rack/cubic"
 
 
+def test_swept_stacks_are_what_is_compared() -> None:
+    plan = scenario_plan(Source(TWO_FLOWS, "test"), {"flow.0.stack": ("reno", "bbr")}, repeat=1)
+    assert plan.swept == ("topology.queue", "flow.*.initial_window")
+    assert {case.series for case in plan.cases} == {"reno", "bbr"}
+    assert {case.stack for case in plan.cases} == {
+        "rack/reno + rack/cubic",
+        "rack/bbr + rack/cubic",
+    }
+
+
 def test_a_sweep_on_the_command_line_replaces_that_of_the_file() -> None:
     plan = scenario_plan(Source(TWO_FLOWS, "test"), {"topology.queue": ("4bdp",)}, repeat=1)
     assert [case.point["topology.queue"] for case in plan.cases] == ["4bdp", "4bdp"]
