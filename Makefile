@@ -31,7 +31,7 @@ test: lint test-rust test-python ## Everything: lint, Rust tests, Python tests
 
 lint: $(NATIVE) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stubs against the module
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --profile sim --locked -- -D warnings
 	$(BIN)/ruff check python tests
 	$(BIN)/ruff format --check python tests
 	$(BIN)/mypy
