@@ -27,7 +27,8 @@ impl GoBackN {
 
 impl LossRecovery for GoBackN {
     fn profile(&self) -> Profile {
-        Profile { window: self.window, ..Profile::default() }
+        // Everything out was resent, so whatever an acknowledgement moves, the loss is repaired.
+        Profile { window: self.window, ends_on_partial_ack: true, ..Profile::default() }
     }
 
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
