@@ -28,6 +28,8 @@ SCHEMA = 1
 Tables = Mapping[str, pl.DataFrame]
 
 _PARTS = "parts"
+_PART = ".arrow"
+"""What single runs are kept in until they are joined: quicker to write than Parquet."""
 _RECORD = "run.json"
 _MANIFEST = "manifest.json"
 _TEMPORARY = ".partial"
@@ -42,6 +44,7 @@ class RunDirectory:
         self.path = path
         self._plan = plan
         self._records = {run.index: record for run in plan.runs if (record := self._read(run))}
+        self._tables = self._table_names()
 
     @classmethod
     def create(cls, root: Path, plan: Plan) -> RunDirectory:
@@ -114,7 +117,7 @@ class RunDirectory:
     def publish(self, manifest: Mapping[str, Any]) -> Path:
         """Joins the parts, adds the manifest and gives the directory its final name."""
         with _told(self.path):
-            for name in self._table_names():
+            for name in sorted(self._table_names()):
                 self._join(name)
             self._runs_table().write_parquet(self.path / "runs.parquet")
             text = json.dumps(manifest, indent=2, ensure_ascii=False)
@@ -155,22 +158,25 @@ class RunDirectory:
             with _told(self.path):
                 temporary.mkdir(exist_ok=True)
                 for name, table in tables.items():
-                    numbered = table.select(pl.lit(run.index, pl.UInt32).alias("run"), pl.all())
-                    numbered.write_parquet(temporary / f"{name}.parquet")
+                    # An empty table says which columns there are: once is enough.
+                    if not table.is_empty() or name not in self._tables:
+                        numbered = table.select(pl.lit(run.index, pl.UInt32).alias("run"), pl.all())
+                        numbered.write_ipc(temporary / f"{name}{_PART}")
                 (temporary / _RECORD).write_text(json.dumps(record))
                 temporary.rename(part)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         self._records[run.index] = record
+        self._tables.update(tables)
 
-    def _table_names(self) -> list[str]:
-        files = self.path.glob(f"{_PARTS}/*/*.parquet")
-        return sorted({file.stem for file in files if not file.parent.suffix})
+    def _table_names(self) -> set[str]:
+        files = self.path.glob(f"{_PARTS}/*/*{_PART}")
+        return {file.stem for file in files if not file.parent.suffix}
 
     def _join(self, name: str) -> None:
-        files = [self._part(run) / f"{name}.parquet" for run in self._plan.runs if self._is_ok(run)]
+        files = [self._part(run) / f"{name}{_PART}" for run in self._plan.runs if self._is_ok(run)]
         temporary = self.path / f"{name}{_TEMPORARY}"
-        pl.scan_parquet([file for file in files if file.exists()]).sink_parquet(temporary)
+        pl.scan_ipc([file for file in files if file.exists()]).sink_parquet(temporary)
         temporary.rename(self.path / f"{name}.parquet")
 
     def _runs_table(self) -> pl.DataFrame:
