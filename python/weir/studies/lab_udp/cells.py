@@ -1,0 +1,137 @@
+"""The cells of the study: a published time, and what our runs make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from weir.results import Results
+from weir.stats import Estimate, mean_interval
+from weir.studies.lab_udp.experiment import RELAYS, Experiment
+from weir.studies.lab_udp.published import Conditions, Row, Source, Table
+
+_WORTH_A_WORD = 0.1
+_RELAY_LINK = "relay"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Our runs of one experiment over one relay; counts are means per run."""
+
+    time: Estimate
+    sent: float
+    timeouts: float
+    overflows: float
+    unfinished: int
+
+    @property
+    def seconds(self) -> float:
+        """The mean time; NaN where no run came to an end."""
+        return float("nan") if self.time.mean is None else self.time.mean
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCell:
+    """One published time beside ours."""
+
+    source: str
+    table: Table
+    row: Row
+    column: int
+    ours: Mapping[str, Measured]
+
+    @property
+    def published(self) -> float:
+        """Seconds, as printed."""
+        return self.row.times[self.column]
+
+    @property
+    def place(self) -> float:
+        """The value of what the table varies."""
+        return self.table.columns[self.column]
+
+    @property
+    def conditions(self) -> Conditions:
+        """What it was measured under."""
+        return self.table.conditions(self.column)
+
+    @property
+    def serial(self) -> Measured:
+        """Through the relay as it was."""
+        return self.ours["serial"]
+
+    @property
+    def line(self) -> Measured:
+        """Through a true delay line."""
+        return self.ours["delay_line"]
+
+    @property
+    def error(self) -> float:
+        """How far the serial relay is from what was published, relative to it."""
+        return self.serial.seconds / self.published - 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The cell as `--json` prints it."""
+        return {
+            "table": self.table.id,
+            "row": self.row.name,
+            "column": self.table.heading(self.column),
+            "published": self.published,
+            "unit": "s",
+            **{relay: self.ours[relay].time.as_json() for relay in RELAYS},
+            "note": " ".join(self._notes()),
+        }
+
+    def _notes(self) -> Iterator[str]:
+        if self.row.note:
+            yield self.row.note
+        serial = self.serial
+        if serial.unfinished:
+            yield f"{serial.unfinished} runs did not come to an end."
+        if abs(self.error) < _WORTH_A_WORD:
+            return
+        yield (
+            f"Serial relay {self.error:+.0%}: on average {serial.timeouts:.1f} timeouts, "
+            f"{serial.overflows:.0f} overflows, {serial.sent:.0f} datagrams sent."
+        )
+
+
+def study_cells(sources: Sequence[Source], results: Results) -> list[StudyCell]:
+    """Every cell, in the order of the published tables."""
+    measured = _measured(results)
+    cells = []
+    for source in sources:
+        for table in source.tables:
+            for row in table.rows:
+                for column in range(len(table.columns)):
+                    experiment = Experiment(source.id, row.experiment, table.conditions(column))
+                    ours = {relay: measured[experiment.label(relay)] for relay in RELAYS}
+                    cells.append(StudyCell(source.id, table, row, column, ours))
+    return cells
+
+
+def _measured(results: Results) -> dict[str, Measured]:
+    """By label of the case."""
+    runs = results.runs.filter(status="ok").select("run", "label")
+    relays = results.links.filter(pl.col("name") == _RELAY_LINK)
+    lost = relays.select("run", "dropped_queue")
+    flows = results.flows.select("run", "fct_s", "sent_segments", "timeouts")
+    rows = runs.join(flows, on="run").join(lost, on="run").sort("run")
+    return {
+        str(label): Measured(
+            mean_interval(own["fct_s"], bounds=(0.0, None)),
+            _mean(own["sent_segments"]),
+            _mean(own["timeouts"]),
+            _mean(own["dropped_queue"]),
+            own["fct_s"].null_count(),
+        )
+        for (label,), own in rows.group_by("label", maintain_order=True)
+    }
+
+
+def _mean(values: pl.Series) -> float:
+    mean = values.cast(pl.Float64).mean()
+    return float(mean) if isinstance(mean, float) else float("nan")

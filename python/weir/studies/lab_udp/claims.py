@@ -1,0 +1,100 @@
+"""The statements of the reports, each counted over the cells that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from weir.studies.lab_udp.cells import StudyCell
+from weir.studies.lab_udp.experiment import RELAYS
+
+_HOLDS = 0.75
+"""A statement holds when so many of its cells agree: means of few runs may cross here and there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Of two rows of a table, one is said to be slower in every column from `start` on."""
+
+    text: str
+    table: str
+    slower: str
+    faster: str
+    start: int = 1
+
+
+CLAIMS = (
+    Claim("stop-and-wait is far behind the sliding window under loss", "002-loss",
+          "stop-and-wait", "W=30"),
+    Claim("the sliding window is clearly slower than stop-and-wait under delay", "002-delay",
+          "W=30", "stop-and-wait"),
+    Claim("a window of 10 is slower than one of 5 under delay", "002-delay", "W=10", "W=5"),
+    Claim("a window of 20 is slower than one of 10 under delay", "002-delay", "W=20", "W=10"),
+    Claim("a window of 30 is slower than one of 20 under delay", "002-delay", "W=30", "W=20"),
+    Claim("Reno is slower than a fixed window under loss", "002-loss", "Reno", "W=30"),
+    Claim("Reno is faster than a fixed window of 30 under delay", "002-delay", "W=30", "Reno"),
+    Claim("the sliding window is faster than stop-and-wait under delay", "000-delay",
+          "stop-and-wait", "W=8"),
+    Claim("a window of 16 is slower than one of 8 under loss", "000-loss", "W=16", "W=8", 0),
+    Claim("a window of 16 is slower than one of 8 under delay", "000-delay", "W=16", "W=8"),
+    Claim("Reno is slower than a fixed window under loss", "000-loss", "Reno", "W=8", 0),
+    Claim("Reno is slower than a fixed window under delay", "000-delay", "Reno", "W=8"),
+)  # fmt: skip
+"""What the two reports conclude, as far as it compares rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """In how many cells of how many a claim is true."""
+
+    agreeing: int
+    cells: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is true on the whole."""
+        return self.agreeing >= _HOLDS * self.cells
+
+    def __str__(self) -> str:
+        return f"{self.agreeing} of {self.cells}"
+
+
+def counted(claim: Claim, cells: Sequence[StudyCell]) -> dict[str, Count]:
+    """The claim held against the published times and against ours."""
+    slower, faster = (
+        [cell for cell in cells if cell.table.id == claim.table and cell.row.name == row]
+        for row in (claim.slower, claim.faster)
+    )
+    pairs = [pair for pair in zip(slower, faster, strict=True) if pair[0].column >= claim.start]
+    counts = {"published": _count([(a.published, b.published) for a, b in pairs])}
+    for relay in RELAYS:
+        times = [(a.ours[relay].seconds, b.ours[relay].seconds) for a, b in pairs]
+        counts[relay] = _count(times)
+    return counts
+
+
+def verdicts(cells: Sequence[StudyCell]) -> Iterator[str]:
+    """A sentence for each claim."""
+    for claim in CLAIMS:
+        counts = counted(claim, cells)
+        source = claim.table.partition("-")[0]
+        yield (
+            f"“{claim.text}” (source {source}): true in {counts['published']} published cells, "
+            f"{counts['serial']} of ours through the serial relay and {counts['delay_line']} over "
+            f"a delay line. {_verdict(counts)}"
+        )
+
+
+def _verdict(counts: dict[str, Count]) -> str:
+    serial, line = counts["serial"].holds, counts["delay_line"].holds
+    if serial and line:
+        return "It holds."
+    if serial:
+        return "It is true of this relay, not of a network with that delay."
+    if line:
+        return "It is true of such a network; our model of this relay does not show it."
+    return "We do not find it."
+
+
+def _count(pairs: Sequence[tuple[float, float]]) -> Count:
+    return Count(sum(slower > faster for slower, faster in pairs), len(pairs))

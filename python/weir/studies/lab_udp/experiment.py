@@ -1,0 +1,150 @@
+"""From published cells to scenarios: each over the relay as it was and over a delay line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from weir.scenario import Source as ScenarioSource
+from weir.studies.lab_udp.calibration import SOCKET_BUFFER, Model
+from weir.studies.lab_udp.published import Conditions, Source
+from weir.sweep import Plan, plan
+
+RELAYS = {"serial": "serial", "delay_line": "delay-line"}
+"""Our columns, and the relay of each as a scenario names it."""
+
+STACKS: Mapping[str, Mapping[str, str]] = {
+    "000": {
+        "stop-and-wait": "stop-and-wait/none",
+        "window-8": "selective-repeat(8)/none",
+        "window-16": "selective-repeat(16)/none",
+        "reno": "reno/reno",
+    },
+    "002": {
+        "stop-and-wait": "stop-and-wait/none",
+        "window-5": "go-back-n(5)/none",
+        "window-10": "go-back-n(10)/none",
+        "window-20": "go-back-n(20)/none",
+        "window-30": "go-back-n(30)/none",
+        "reno": "go-back-n(30)/reno",
+    },
+}
+"""The stack of ours that is each published protocol."""
+
+RENO_WINDOW = {"000": 8, "002": 30}
+"""Segments that bound the window under Reno, as under the fixed window that it is held against."""
+
+_LONGEST = "1000s"
+
+_SCENARIO = """
+name = "lab-udp"
+
+[topology]
+kind = "lab-router"
+relay = "{relay}"
+queue = "{buffer}"
+delay = "{delay_ms:.4f}ms"
+reverse_delay = "{relay_ms:.4f}ms"
+
+[topology.forward]
+loss = "{loss_percent}%"
+
+[[flow]]
+stack = "{stack}"
+mss = {payload}
+fixed_rto = "{timeout_ms:.3f}ms"
+send_time = "{send_ms:.4f}ms"
+send_jitter = "{send_jitter_ms:.4f}ms"
+recv_buffer = "{window_bytes}b"
+workload = {{ kind = "file", size = "{file_bytes}b" }}
+# Neither protocol has what TCP added later.
+timestamps = false
+sack = {sack}
+delayed_ack = "off"
+initial_window = 1
+limited_transmit = false
+cwnd_validation = false
+slow_start_after_idle = false
+max_retransmits = 1000
+
+[measure]
+duration = "{longest}"
+sample_interval = "0s"
+repeat = {repeat}
+seed = {seed}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One protocol of one source under one set of conditions."""
+
+    source: str
+    protocol: str
+    conditions: Conditions
+
+    def label(self, relay: str) -> str:
+        """The name of its case over one of `RELAYS`."""
+        conditions = self.conditions
+        return (
+            f"{self.source} {self.protocol}, loss {conditions.loss_percent:g} %, delay "
+            f"{conditions.delay_ms:g} ms, {conditions.file_bytes} B, {relay.replace('_', ' ')}"
+        )
+
+    @property
+    def stack(self) -> str:
+        """The stack that stands for the protocol."""
+        return STACKS[self.source][self.protocol]
+
+    def scenario(self, relay: str, model: Model, *, repeat: int, seed: int) -> str:
+        """The scenario of its case over one of `RELAYS`."""
+        conditions = self.conditions
+        segments = RENO_WINDOW[self.source] if self.protocol == "reno" else 64
+        return _SCENARIO.format(
+            relay=RELAYS[relay],
+            buffer=SOCKET_BUFFER,
+            delay_ms=conditions.delay_ms + model.relay_ms,
+            relay_ms=model.relay_ms,
+            loss_percent=conditions.loss_percent,
+            stack=self.stack,
+            payload=model.payload_bytes,
+            timeout_ms=model.timeout_ms,
+            send_ms=model.send_ms,
+            send_jitter_ms=model.send_jitter_ms,
+            window_bytes=segments * model.payload_bytes,
+            file_bytes=conditions.file_bytes,
+            sack="true" if self.stack.startswith("selective-repeat") else "false",
+            longest=_LONGEST,
+            repeat=repeat,
+            seed=seed,
+        )
+
+
+def experiments(sources: Sequence[Source]) -> Iterator[Experiment]:
+    """What the published tables consist of; a cell that stands in several tables comes once."""
+    seen = set()
+    for source in sources:
+        for table in source.tables:
+            for row in table.rows:
+                for column in range(len(table.columns)):
+                    found = Experiment(source.id, row.experiment, table.conditions(column))
+                    if found not in seen:
+                        seen.add(found)
+                        yield found
+
+
+def study_plan(
+    sources: Sequence[Source], models: Mapping[str, Model], size: str, repeat: int, seed: int
+) -> Plan:
+    """Every run of the study."""
+    words = ["weir", "study", "lab-udp", "--size", size, "--repeat", str(repeat)]
+    scenarios = {
+        experiment.label(relay): ScenarioSource(
+            experiment.scenario(relay, models[experiment.source], repeat=repeat, seed=seed),
+            "study lab-udp",
+        )
+        for experiment in experiments(sources)
+        for relay in RELAYS
+    }
+    return plan("lab-udp", shlex.join([*words, "--seed", str(seed)]), scenarios, {})

@@ -1,0 +1,144 @@
+"""The published tables, as they are printed, with their sources and known errors."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import Any
+
+SOURCES = ("000", "002")
+
+_SUFFIX = {"loss_percent": "%", "delay_ms": "ms", "file_bytes": "b"}
+_RELATIVE_ROUNDING = 5e-4
+"""Throughputs are printed with four digits or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What one time was measured under."""
+
+    file_bytes: int
+    loss_percent: float
+    delay_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table. `experiment` names what was run, `printed` where it stands."""
+
+    name: str
+    experiment: str
+    printed: str
+    times: tuple[float, ...]
+    throughputs: tuple[float, ...] = ()
+    note: str = ""
+    repeats_row: tuple[str, str] | None = None
+    """The table and row whose numbers the source prints here by mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Times of several protocols while one condition varies."""
+
+    id: str
+    title: str
+    varies: str
+    columns: tuple[float, ...]
+    rows: tuple[Row, ...]
+    fixed: Conditions
+
+    def conditions(self, column: int) -> Conditions:
+        """What the cells of a column were measured under."""
+        values = {**asdict(self.fixed), self.varies: self.columns[column]}
+        return Conditions(int(values["file_bytes"]), values["loss_percent"], values["delay_ms"])
+
+    def heading(self, column: int) -> str:
+        """The column with its unit, as `20ms`."""
+        return f"{self.columns[column]}{_SUFFIX[self.varies]}"
+
+    def row(self, name: str) -> Row:
+        """The row of that name."""
+        return next(row for row in self.rows if row.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One report: where it comes from, how it was measured, and its tables."""
+
+    id: str
+    title: str
+    published: str
+    repeats: str
+    relay: str
+    recovery: str
+    timeout_s: float | None
+    throughput_scale: float
+    tables: tuple[Table, ...]
+
+    def table(self, varied: str) -> Table:
+        """The table `id-varied`, as in `002-delay`."""
+        return next(table for table in self.tables if table.id == f"{self.id}-{varied}")
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A printed throughput that is not the file's size over the printed time."""
+
+    table: str
+    row: str
+    column: str
+    printed: float
+    computed: float
+
+
+def load(source: str) -> Source:
+    """The tables of one source, which are part of the package."""
+    text = (files("weir.studies") / "data" / f"lab-udp-{source}.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    about, conditions = data["source"], data["conditions"]
+    fixed = Conditions(conditions["file_bytes"], conditions["loss_percent"], conditions["delay_ms"])
+    return Source(
+        about["id"],
+        about["title"],
+        about["published"],
+        about["repeats"],
+        about["relay"].strip(),
+        about["recovery"].strip(),
+        conditions.get("timeout_s"),
+        about["throughput_scale"],
+        tuple(_table(table, fixed) for table in data["table"]),
+    )
+
+
+def mismatches(source: Source) -> Iterator[Mismatch]:
+    """Every printed throughput that does not follow from its time."""
+    for table in source.tables:
+        for row in table.rows:
+            pairs = zip(row.times, row.throughputs, strict=False)
+            for column, (time, printed) in enumerate(pairs):
+                size = table.conditions(column).file_bytes
+                computed = size / time / source.throughput_scale
+                if abs(computed - printed) > _RELATIVE_ROUNDING * computed:
+                    heading = table.heading(column)
+                    yield Mismatch(table.id, row.name, heading, printed, computed)
+
+
+def _table(data: Mapping[str, Any], fixed: Conditions) -> Table:
+    rows = tuple(_row(row) for row in data["row"])
+    columns = tuple(data["columns"])
+    return Table(data["id"], data["title"], data["varies"], columns, rows, fixed)
+
+
+def _row(data: Mapping[str, Any]) -> Row:
+    repeated = data.get("repeats_row")
+    return Row(
+        data["name"],
+        data["experiment"],
+        data["printed"],
+        tuple(data["times"]),
+        tuple(data.get("throughputs", ())),
+        data.get("note", ""),
+        (repeated["table"], repeated["row"]) if repeated else None,
+    )

@@ -1,0 +1,215 @@
+"""The study `lab-udp`: its data, its constants, and what it finds."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weir.stats import Estimate
+from weir.studies import Settings, StudyResult, studies
+from weir.studies.lab_udp import STUDY, calibrated
+from weir.studies.lab_udp.cells import Measured, StudyCell
+from weir.studies.lab_udp.claims import CLAIMS, counted
+from weir.studies.lab_udp.experiment import STACKS, Experiment, experiments
+from weir.studies.lab_udp.findings import WINDOWED, Cells, findings, mean_error
+from weir.studies.lab_udp.published import SOURCES, Mismatch, Source, load, mismatches
+
+Rows = dict[tuple[str, str, str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[Source]:
+    return [load(name) for name in SOURCES]
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
+    out = tmp_path_factory.mktemp("lab-udp")
+    return STUDY.run(Settings("small", None, 1, {"out": out, "show_progress": False}))
+
+
+@pytest.fixture(scope="module")
+def rows(result: StudyResult) -> Rows:
+    return {(cell["table"], cell["row"], cell["column"]): cell for cell in result.rows}
+
+
+def serial(cell: dict[str, Any]) -> float:
+    return float(cell["serial"]["mean"])
+
+
+def line(cell: dict[str, Any]) -> float:
+    return float(cell["delay_line"]["mean"])
+
+
+def test_the_study_is_listed() -> None:
+    assert studies()["lab-udp"] is STUDY
+
+
+def test_every_table_is_complete(sources: list[Source]) -> None:
+    cells = {
+        table.id: sum(len(row.times) for row in table.rows)
+        for source in sources
+        for table in source.tables
+    }
+    assert cells == {
+        "000-loss": 25,
+        "000-delay": 20,
+        "000-size": 6,
+        "002-loss": 36,
+        "002-delay": 36,
+    }
+    for source in sources:
+        for table in source.tables:
+            for row in table.rows:
+                assert len(row.times) == len(table.columns), (table.id, row.name)
+                assert len(row.throughputs) in (0, len(row.times)), (table.id, row.name)
+                assert row.experiment in STACKS[source.id]
+
+
+def test_cells_of_the_same_experiment_agree_except_for_the_known_error(
+    sources: list[Source],
+) -> None:
+    times: dict[Experiment, set[float]] = {}
+    for source in sources:
+        for table in source.tables:
+            for row in table.rows:
+                if not row.repeats_row:
+                    for column, time in enumerate(row.times):
+                        key = Experiment(source.id, row.experiment, table.conditions(column))
+                        times.setdefault(key, set()).add(time)
+    assert all(len(values) == 1 for values in times.values())
+    assert set(times) == set(experiments(sources))
+
+
+def test_the_row_without_congestion_control_of_source_000_repeats_the_delay_row(
+    sources: list[Source],
+) -> None:
+    source = sources[0]
+    wrong = source.table("loss").row("no CC, as printed")
+    assert wrong.times == source.table("delay").row("W=8").times
+    assert wrong.times != source.table("loss").row("W=8").times
+    assert wrong.repeats_row == ("000-delay", "W=8")
+
+
+def test_every_printed_throughput_but_one_is_the_file_over_the_time(
+    sources: list[Source],
+) -> None:
+    found = [wrong for source in sources for wrong in mismatches(source)]
+    assert found == [Mismatch("002-delay", "Reno", "40ms", 103.5, 1857353 / 17.931 / 1000)]
+
+
+def test_the_constants_follow_from_the_cells_named(sources: list[Source]) -> None:
+    models = calibrated(sources)
+    model = models["002"]
+    assert (model.payload_bytes, model.datagrams, model.timeout_ms) == (15_000, 124, 2_000)
+    idle = (0.620 + 0.610 + 0.620 + 0.641) / 4
+    assert model.send_ms == pytest.approx(idle * 1e3 / 124)
+    assert model.send_ms + 2 * model.relay_ms == pytest.approx(1.121 * 1e3 / 124)
+    other = models["000"]
+    assert (other.payload_bytes, other.datagrams) == (8_000, 233)
+    assert other.timeout_ms == pytest.approx(293, abs=1)
+
+
+def test_every_published_cell_has_one_of_ours_with_an_interval(result: StudyResult) -> None:
+    assert len(result.rows) == 123
+    for cell in result.rows:
+        for ours in (cell["serial"], cell["delay_line"]):
+            assert ours["n"] == 5, cell
+            assert ours["lo"] <= ours["mean"] <= ours["hi"], cell
+    assert not result.results.failures
+
+
+def test_the_serial_relay_repeats_the_windowed_delay_cells(rows: Rows) -> None:
+    errors = [
+        abs(serial(cell) / cell["published"] - 1)
+        for (table, row, column), cell in rows.items()
+        if table == "002-delay" and row in WINDOWED and column != "0ms"
+    ]
+    assert len(errors) == 20
+    assert sum(errors) / len(errors) <= 0.12
+
+
+def test_a_true_delay_favours_larger_windows(rows: Rows) -> None:
+    for delay in ("20ms", "40ms", "60ms", "80ms", "100ms"):
+        times = [line(rows["002-delay", row, delay]) for row in WINDOWED]
+        assert times[-1] < times[0]
+        assert all(later < 1.01 * earlier for earlier, later in pairwise(times))
+    strict = [line(rows["002-delay", row, "100ms"]) for row in WINDOWED]
+    assert strict == sorted(strict, reverse=True)
+
+
+def test_under_loss_stop_and_wait_is_far_behind_and_reno_falls_back(rows: Rows) -> None:
+    for loss in ("4%", "6%", "8%", "10%"):
+        waiting = serial(rows["002-loss", "stop-and-wait", loss])
+        for row in WINDOWED:
+            assert waiting >= 5 * serial(rows["002-loss", row, loss]), (row, loss)
+    for loss in ("8%", "10%"):
+        reno = serial(rows["002-loss", "Reno", loss])
+        for row in WINDOWED:
+            assert reno > serial(rows["002-loss", row, loss]), (row, loss)
+
+
+def test_without_loss_and_delay_the_hosts_set_the_pace(rows: Rows) -> None:
+    for row in ("stop-and-wait", *WINDOWED):
+        cell = rows["002-delay", row, "0ms"]
+        assert serial(cell) == pytest.approx(cell["published"], rel=0.05)
+
+
+def test_the_same_seeds_give_the_same_cells(tmp_path: Path) -> None:
+    one, other = (
+        STUDY.run(Settings("small", 1, 7, {"out": tmp_path, "jobs": jobs, "show_progress": False}))
+        for jobs in (1, 3)
+    )
+    assert json.dumps(one.rows) == json.dumps(other.rows)
+    assert list(one.findings) == list(other.findings)
+
+
+def made(sources: list[Source], serial_of: float, line_of: float) -> list[StudyCell]:
+    """Cells whose times are the published ones times a factor."""
+
+    def measured(seconds: float) -> Measured:
+        return Measured(Estimate(seconds, seconds, seconds, 5), 124.0, 0.0, 0.0, 0)
+
+    return [
+        StudyCell(
+            source.id,
+            table,
+            row,
+            column,
+            {
+                "serial": measured(row.times[column] * serial_of),
+                "delay_line": measured(row.times[column] * line_of),
+            },
+        )
+        for source in sources
+        for table in source.tables
+        for row in table.rows
+        for column in range(len(table.columns))
+    ]
+
+
+def test_the_words_follow_the_numbers(sources: list[Source]) -> None:
+    models = calibrated(sources)
+    exact = made(sources, 1.0, 1.0)
+    assert mean_error(Cells(exact).windowed_delay()) == 0
+    words = " ".join(findings(exact, sources, models))
+    assert "is off by 0.0% on average" in words
+    assert "misses on average" not in words
+    assert "Where ours is faster" not in words
+    slow = " ".join(findings(made(sources, 1.5, 1.0), sources, models))
+    assert "is off by 50.0% on average" in slow
+    assert "Rows of 002-delay that the serial relay misses on average: stop-and-wait +50%" in slow
+
+
+def test_claims_are_counted_cell_by_cell(sources: list[Source]) -> None:
+    cells = made(sources, 1.0, math.nan)
+    for claim in CLAIMS:
+        counts = counted(claim, cells)
+        assert counts["serial"] == counts["published"]
+        assert counts["delay_line"].agreeing == 0
+        assert counts["published"].cells >= 4
