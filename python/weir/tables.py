@@ -38,14 +38,16 @@ class Grid:
 
     def rich(self) -> RenderableType:
         """For a terminal."""
-        table = Table(title=self.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+        table = Table(box=SIMPLE_HEAD)
         numbers = range(self.names, len(self.headers) - self.remarks)
         for position, header in enumerate(self.headers):
             justify: JustifyMethod = "right" if position in numbers else "left"
             table.add_column(Text(header), justify=justify, overflow="fold")
         for row in self.rows:
             table.add_row(*map(Text, row))
-        return Group(table, Text(self.note, style="dim")) if self.note else table
+        # A title of the table's own would be wrapped at the width of the table.
+        title = Text(self.title, style="bold")
+        return Group(title, table, *([Text(self.note, style="dim")] if self.note else []))
 
     def html(self) -> str:
         """For a notebook."""

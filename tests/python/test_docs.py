@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +101,16 @@ def test_other_commands_name_what_exists(command: Command) -> None:
         assert (ROOT / "crates" / package.removeprefix("weir-") / "Cargo.toml").is_file()
     else:
         assert words[0] in {"git", "cd", "source", ".venv/bin/weir"}, f"what is {words[0]}?"
+
+
+def test_a_shell_can_read_every_command(invoke: Invoke) -> None:
+    verbs = ("compare", "run", "study", "list", "report")
+    helps = "\n".join(invoke(verb, "--help").output for verb in verbs)
+    examples = re.findall(r"^ (weir .+?) *$", helps, re.MULTILINE)
+    assert len(examples) >= 10
+    for line in [*examples, *(command.line for command in COMMANDS)]:
+        shell = subprocess.run(["sh", "-n", "-c", line], capture_output=True, check=False)  # noqa: S607
+        assert shell.returncode == 0, line
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

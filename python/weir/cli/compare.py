@@ -31,7 +31,7 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir compare reno cubic --sweep topology.queue=0.5bdp,1bdp,2bdp,4bdp
 
-  weir compare stop-and-wait/none go-back-n(10)/none rack/cubic --size 1mb --loss 2%
+  weir compare stop-and-wait/none 'go-back-n(10)/none' rack/cubic --size 1mb --loss 2%
 
   weir compare reno vegas --flows 4 --json > result.json"""
 

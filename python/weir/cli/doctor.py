@@ -95,7 +95,7 @@ def _chromium() -> Check:
 
 
 def _tshark() -> Check:
-    return Check("tshark", _version("tshark"), "reading packet traces")
+    return Check("tshark", _version("tshark"), "packet traces, in a later version")
 
 
 def _ns3() -> Check:
@@ -109,12 +109,14 @@ def _ns3() -> Check:
 def _tun() -> Check:
     device = Path("/dev/net/tun")
     usable = device.exists() and os.access(device, os.R_OK | os.W_OK)
-    return Check("TUN device", str(device) if usable else None, "the kernel world")
+    return Check(
+        "TUN device", str(device) if usable else None, "the kernel world, in a later version"
+    )
 
 
 def _root() -> Check:
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return Check("root", "yes" if is_root else None, "network namespaces of the kernel world")
+    return Check("root", "yes" if is_root else None, "network namespaces, in a later version")
 
 
 _CHECKS: tuple[Callable[[], Check], ...] = (
