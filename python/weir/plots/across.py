@@ -17,8 +17,9 @@ from weir.plots.figure import Figure, inline, layered
 from weir.plots.select import Case
 from weir.results import Results
 
+_FEWEST = 2
 _COLUMNS = 2
-_MARGIN = 80
+_GUTTER = 45
 _LOG_FROM = 20.0
 _HEIGHT = 320
 _ROOM = 0.15
@@ -30,7 +31,7 @@ _BETTER = {"more": "   (better →)", "less": "   (← better)", "neither": ""}
 def intervals(results: Results, cases: Sequence[Case]) -> Figure | None:
     """Every compared metric of every case, with its interval and each run as a point."""
     shown = compared(results)
-    if not shown or not cases:
+    if not shown or len(cases) < _FEWEST:
         return None
     frames = [encode.means(results, cases, metric) for metric in shown]
     panels = [
@@ -55,7 +56,7 @@ def goodput_against_delay(results: Results, cases: Sequence[Case]) -> Figure | N
     """The scatter that Pantheon made known: good is up and to the right."""
     names = [metric.name for metric in results.measured()]
     delay = next((n for n in ("queue_delay_ms_p95", "queue_delay_ms_mean") if n in names), None)
-    if delay is None or "goodput_mbps" not in names or not cases:
+    if delay is None or "goodput_mbps" not in names or len(cases) < _FEWEST:
         return None
     x, y = metrics.BY_NAME[delay], metrics.BY_NAME["goodput_mbps"]
     keys = ["case", "series"]
@@ -188,7 +189,8 @@ def _dots(
             x=x, y=y, color=colour, tooltip=["case:N", value, "lo:Q", "hi:Q", "n:Q"]
         ),
     ]
-    width = theme.WIDTH // _COLUMNS - _MARGIN
+    names = min(_LETTER * max(len(case.name) for case in cases), encode.LABEL_WIDTH)
+    width = theme.WIDTH // _COLUMNS + _GUTTER - names
     return layered(*layers).properties(width=width, height=encode.ROW_HEIGHT * len(cases))
 
 

@@ -13,6 +13,7 @@ from weir.plots.select import Case
 from weir.results import Results
 
 ROW_HEIGHT = 24
+LABEL_WIDTH = 190
 
 
 def heading(metric: Metric) -> str:
@@ -22,7 +23,9 @@ def heading(metric: Metric) -> str:
 
 def rows(cases: Sequence[Case]) -> alt.Y:
     """One row per case, in the order they were asked for."""
-    axis = alt.Axis(title=None, ticks=False, domain=False, labelColor=theme.INK, labelLimit=240)
+    axis = alt.Axis(
+        title=None, ticks=False, domain=False, labelColor=theme.INK, labelLimit=LABEL_WIDTH
+    )
     return alt.Y("case:N", sort=[case.name for case in cases], axis=axis)
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from altair import ColorValue
 
 from weir.plots import theme
+from weir.plots.capacity import capacity_line
 from weir.plots.figure import Figure, inline, layered
 from weir.plots.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
 from weir.results import Results
@@ -47,13 +48,12 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
         return None
     capacities = dict(bottlenecks(results).select("run", "capacity_mbps").iter_rows())
     shown = shown_over_time(cases)
+    end_s = _end(results, shown)
 
     def panel(case: Case, time: alt.X) -> Panel:
         layers, data = _flow_lines(results, case, time, _GOODPUT)
-        capacity = capacities.get(case.typical)
-        if capacity is not None:
-            layers += _level(capacity, f"capacity {theme.significant(capacity)} Mbit/s")
-        return layered(*layers), data
+        capacity = capacity_line(case.scenario, capacities.get(case.typical), time, end_s)
+        return layered(*layers, *capacity), data
 
     caption = (
         "Look for how fast each flow reaches the dashed capacity, whether it stays there, and, "
@@ -231,17 +231,6 @@ def _queue(results: Results, run: int, link: int | None) -> pl.DataFrame:
         return pl.DataFrame()
     rows = results.scan("queues").filter(pl.col("run") == run).select(columns).collect()
     return rows if link is None else rows.filter(pl.col("link") == link)
-
-
-def _level(value: float, text: str) -> list[alt.Chart]:
-    base = alt.Chart(inline(pl.DataFrame({"level": [value], "text": [text]})))
-    rule = base.mark_rule(color=theme.INK, strokeDash=[5, 3], strokeWidth=1)
-    name = base.encode(y=alt.Y("level:Q"), x=alt.value(theme.WIDTH), text="text:N")
-    halo = name.mark_text(
-        align="right", baseline="bottom", dy=-3, fontSize=10, stroke="white", strokeWidth=3
-    )
-    label = name.mark_text(align="right", baseline="bottom", dy=-3, fontSize=10, color=theme.SOFT)
-    return [rule.encode(y=alt.Y("level:Q")), halo, label]
 
 
 def _reading(results: Results, shown: Sequence[Case]) -> str:

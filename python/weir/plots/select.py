@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -32,6 +33,7 @@ class Case:
     runs: tuple[int, ...]
     typical: int
     """The run whose goodput is the median."""
+    scenario: Mapping[str, Any]
 
 
 def cases(results: Results) -> list[Case]:
@@ -50,7 +52,18 @@ def cases(results: Results) -> list[Case]:
         own_series, point = names[label], dict(case["point"])
         name = ", ".join([own_series, *(f"{short_key(k)} {v}" for k, v in point.items())])
         colour = colours[own_series]
-        found.append(Case(label, name, own_series, colour, point, tuple(sorted(runs)), typical))
+        found.append(
+            Case(
+                label,
+                name,
+                own_series,
+                colour,
+                point,
+                tuple(sorted(runs)),
+                typical,
+                case["scenario"],
+            )
+        )
     return found
 
 

@@ -54,11 +54,7 @@ def _figure(
     chart = chart.resolve_scale(color="independent")
     where = ", ".join(f"{theme.short_key(k)} {v}" for k, v in others)
     title = f"Over {theme.short_key(key)}" + (f", at {where}" if where else "")
-    caption = (
-        f"Each line is a stack over {theme.short_key(key)}, the band around it the 95 % interval; "
-        "where lines cross, the better stack changes, and where bands overlap, the paired "
-        "differences decide. The vertical axes need not begin at zero."
-    )
+    caption = _caption(theme.short_key(key), len({case.series for case in cases}))
     name = "sweep" if number == 1 else f"sweep-{number}"
     return Figure(name, title, caption, chart, pl.concat(frames), encode.all_runs(cases))
 
@@ -98,34 +94,47 @@ def _panel(
 ) -> alt.LayerChart:
     base = alt.Chart(inline(data))
     x = axis.channel()
-    is_first = metric.name == "goodput_mbps"
+    is_alone = len({case.series for case in cases}) == 1
+    has_legend = metric.name == "goodput_mbps" and not is_alone
     legend = (
         alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1)
-        if is_first
+        if has_legend
         else None
     )
     colour = encode.colour(cases, legend)
     y = alt.Y("value:Q", title=encode.heading(metric), scale=alt.Scale(zero=False))
     tips = ["case:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
-    layers = [
-        base.mark_area(opacity=0.2).encode(
-            x=x, y=alt.Y("lo:Q", title=encode.heading(metric)), y2="hi:Q", color=colour
-        ),
-        base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
-        base.mark_point(filled=True, size=40, opacity=1).encode(
-            x=x, y=y, color=colour, tooltip=tips
-        ),
-    ]
+    low = alt.Y("lo:Q", title=encode.heading(metric))
+    dots = base.mark_point(filled=True, size=40, opacity=1)
+    if axis.numbers is None:  # between names there is nothing that a line could stand for
+        spread = base.mark_rule(strokeWidth=2).encode(x=x, y=low, y2="hi:Q", color=colour)
+        layers = [spread]
+    else:
+        spread = base.mark_area(opacity=0.2).encode(x=x, y=low, y2="hi:Q", color=colour)
+        layers = [spread, base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)]
+    layers.append(dots.encode(x=x, y=y, color=colour, tooltip=tips))
     return layered(*layers).properties(width=theme.WIDTH // _COLUMNS - _MARGIN, height=_HEIGHT)
 
 
 def _main_key(results: Results, cases: Sequence[Case]) -> str | None:
-    counts = {
-        key: len({case.point[key] for case in cases if key in case.point}) for key in results.swept
-    }
-    shared = [key for key in counts if all(key in case.point for case in cases)]
-    key = max(shared, key=counts.__getitem__, default=None)
-    return key if key is not None and counts[key] > 1 else None
+    """The key along the axis: rather one of numbers, then the one with the most values."""
+    ranks = {}
+    for key in results.swept:
+        values = list(dict.fromkeys(case.point[key] for case in cases if key in case.point))
+        if len(values) > 1 and all(key in case.point for case in cases):
+            ranks[key] = (theme.numeric_axis(values) is not None, len(values))
+    return max(ranks, key=ranks.__getitem__, default=None)
+
+
+def _caption(key: str, series: int) -> str:
+    if series == 1:
+        text = f"The mean over {key} with its 95 % interval"
+    else:
+        text = (
+            f"Each stack over {key} with its 95 % interval: where lines cross, the better stack "
+            "changes, and where intervals overlap, the paired differences decide"
+        )
+    return f"{text}. The vertical axes need not begin at zero."
 
 
 def _are_geometric(numbers: Sequence[float]) -> bool:

@@ -10,16 +10,16 @@ from typing import Any
 import polars as pl
 
 from weir import metrics
-from weir.comparison import Contrast, caution, compared, contrasts
+from weir.comparison import Contrast, compared, contrasts
 from weir.metrics import Metric
 from weir.plots import figures
 from weir.plots.encode import heading
 from weir.plots.select import Case, cases
-from weir.plots.theme import short_key
+from weir.plots.theme import short_key, significant
 from weir.report import words
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, ranges
 from weir.results import Results
-from weir.stats import mean_interval
+from weir.stats import LEVEL, mean_interval
 from weir.tables import estimate_text
 
 _MAX_FLOWS = 16
@@ -108,12 +108,13 @@ def _estimates(results: Results, found: Sequence[Case], shown: Sequence[Metric])
         "far it reaches below and above. Each number leads to the runs it was made from. "
         f"{' '.join(f'{m.title[:1].upper()}{m.title[1:]}: {m.meaning}.' for m in shown)}"
     )
-    headers = ["stack", *map(short_key, results.swept), *map(heading, shown), "repeats"]
+    what = "stack" if len({case.series for case in found}) > 1 else "case"
+    headers = [what, *map(short_key, results.swept), *map(heading, shown), "repeats"]
     return ReportTable("Measures", headers, rows, note=note, anchor="measures")
 
 
 def _names(results: Results, series: str, point: Mapping[str, str]) -> list[Cell | str]:
-    values: list[Cell | str] = [Cell(point.get(key, "")) for key in results.swept]
+    values: list[Cell | str] = [Cell(point.get(key, ""), "text") for key in results.swept]
     return [Cell(series, "name"), *values]
 
 
@@ -153,10 +154,20 @@ def _differences(results: Results, found: Sequence[Contrast]) -> ReportTable:
         "The first stack minus the second, mean ± half of the 95 % interval. Repeats with the same "
         "seed are compared with each other, which takes out what the seed alone explains. Bold: a "
         "difference is shown. In brackets: it is shown on its own, but not after correction for "
-        f"the number of comparisons. Grey: no difference is shown. {caution(found)}"
+        f"the number of comparisons (Holm). Grey: no difference is shown. {_by_chance(found)}"
     )
     headers = ["pair", *map(short_key, results.swept), *map(heading, shown)]
     return ReportTable("Paired differences", headers, rows, note=note.strip(), anchor="differences")
+
+
+def _by_chance(found: Sequence[Contrast]) -> str:
+    tested = sum(contrast.difference.p_value is not None for contrast in found)
+    if tested < 2:
+        return ""
+    return (
+        f"There are {tested} comparisons: were all stacks alike, about "
+        f"{significant(tested * (1 - LEVEL), 2)} of them would still look different on their own."
+    )
 
 
 def _difference(contrast: Contrast | None, link: str) -> Cell:

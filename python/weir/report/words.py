@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from weir.plots.select import Case
 from weir.plots.shares import limited_shares
 from weir.plots.theme import short_key, significant
 from weir.results import Results
-from weir.stats import Estimate, paired_difference
+from weir.stats import Estimate, mean_interval, paired_difference
 from weir.tables import estimate_text
 
 MINUS = "\N{MINUS SIGN}"
@@ -46,12 +47,13 @@ def question(results: Results, cases: Sequence[Case]) -> str:
     scenario = results.cases[0]["scenario"] if results.cases else {}
     network = _network(scenario, results.swept)
     over = [f"{short_key(key)} ({_values(cases, key)})" for key in results.swept]
-    rest = f"{network}, over {listed(over)}" if over else network
+    where = f"{network}, over {listed(over)}" if over else network
+    if scenario.get("description"):
+        compared = f" {listed(names)}{where}." if len(names) > 1 else f" Seen{where}."
+        return f"{scenario['description'].rstrip('.')}.{compared if names and where else ''}"
     if len(names) > 1:
-        return f"How do {listed(names)} compare{rest}?"
-    what = names[0] if names else results.manifest["name"]
-    described = f" {scenario['description']}" if scenario.get("description") else ""
-    return f"What does {what} achieve{rest}?{described}"
+        return f"How do {listed(names)} compare{where}?"
+    return f"What does {names[0] if names else results.manifest['name']} achieve{where}?"
 
 
 def _values(cases: Sequence[Case], key: str) -> str:
@@ -65,9 +67,12 @@ def findings(results: Results, cases: Sequence[Case], contrasts: Sequence[Contra
         by_point.setdefault(tuple(case.point.items()), []).append(case)
     if len(by_point) > 1:
         leaders = list(_leaders_over_sweep(results, by_point))
+    elif len(cases) == 1:
+        leaders = [_alone(results, cases[0])]
     else:
         leaders = list(_leaders(results, cases))
-    return [*leaders, *_differences(contrasts), *_limits(results, cases)]
+    told = (_flow_goodputs(results, cases), _differences(contrasts), _limits(results, cases))
+    return [*leaders, *itertools.chain(*told)]
 
 
 def cautions(results: Results) -> list[str]:
@@ -122,19 +127,41 @@ def _ranking(results: Results, cases: Sequence[Case], metric: Metric) -> list[tu
     return sorted(known, key=lambda pair: pair[0], reverse=metric.better == "more")
 
 
+def _alone(results: Results, case: Case) -> str:
+    """The main measures of the only case."""
+    known = [metrics.BY_NAME[name] for name, _ in _LEADERS]
+    parts = [
+        f"{metric.title} {measured(results, case, metric)}"
+        for metric in known
+        if results.estimate(case.label, metric.name).mean is not None
+    ]
+    return f"{case.name}: {listed(parts)}."
+
+
 def _leaders(results: Results, cases: Sequence[Case]) -> Iterator[str]:
     for name, title in _LEADERS:
         metric = metrics.BY_NAME[name]
         ranked = [case for _, case in _ranking(results, cases, metric)]
-        if not ranked:
+        if len(ranked) > 1:
+            first, second = ranked[:2]
+            rest = listed([f"{c.name} ({measured(results, c, metric)})" for c in ranked[1:]])
+            best = f"{first.name} with {measured(results, first, metric)}"
+            yield f"{title}: {best}, before {rest}. {_lead(results, first, second, metric)}"
+
+
+def _flow_goodputs(results: Results, cases: Sequence[Case]) -> Iterator[str]:
+    """What each of a few flows got of a shared link."""
+    metric = metrics.BY_NAME["goodput_mbps"]
+    values = metrics.per_flow(results.flows)
+    for case in cases if len(cases) <= _FEW else ():
+        own = values.filter(pl.col("run").is_in(list(case.runs))).sort("flow")
+        if own["flow"].n_unique() not in range(2, _MANY_PAIRS):
             continue
-        if len(ranked) == 1:
-            yield f"{ranked[0].name}: {metric.title} {measured(results, ranked[0], metric)}."
-            continue
-        first, second = ranked[:2]
-        rest = listed([f"{case.name} ({measured(results, case, metric)})" for case in ranked[1:]])
-        best = f"{first.name} with {measured(results, first, metric)}"
-        yield f"{title}: {best}, before {rest}. {_lead(results, first, second, metric)}"
+        parts = []
+        for (_, name), group in own.group_by("flow", "name", maintain_order=True):
+            estimate = mean_interval(group[metric.name], metric.bounds)
+            parts.append(f"{name} {estimate_text(estimate, metric)}")
+        yield f"Goodput by flow in {case.name}, {metric.unit}: {', '.join(parts)}."
 
 
 def _lead(results: Results, first: Case, second: Case, metric: Metric) -> str:
@@ -165,6 +192,8 @@ def _leaders_over_sweep(
     contested = {point: own for point, own in by_point.items() if len(own) > 1}
     for name, title in _LEADERS:
         metric = metrics.BY_NAME[name]
+        if not contested:
+            yield from _range(results, [case for own in by_point.values() for case in own], metric)
         winners: dict[str, list[str]] = {}
         for point, members in contested.items():
             ranked = _ranking(results, members, metric)
@@ -174,6 +203,21 @@ def _leaders_over_sweep(
         parts = [f"{who} {_where(points, len(contested))}" for who, points in winners.items()]
         if parts:
             yield f"{title}, going by the means: {'; '.join(parts)}."
+
+
+def _range(results: Results, cases: Sequence[Case], metric: Metric) -> Iterator[str]:
+    """From where to where a measure goes over a sweep of a single stack."""
+    ranked = [case for _, case in _ranking(results, cases, metric)]
+    if len(ranked) > 1:
+        best, worst = ranked[0], ranked[-1]
+        yield (
+            f"The best {metric.title} is {measured(results, best, metric)} at {_at(best)}, "
+            f"the worst {measured(results, worst, metric)} at {_at(worst)}."
+        )
+
+
+def _at(case: Case) -> str:
+    return " with ".join(f"{short_key(key)} {value}" for key, value in case.point.items())
 
 
 def _where(points: Sequence[str], count: int) -> str:
@@ -249,9 +293,8 @@ def _about_runs(results: Results) -> Iterator[str]:
     elif repeats < FEW_REPEATS:
         yield f"With {repeats} repeats the intervals are wide and may be far off; 10 are usual."
     if failed:
-        text = "; ".join(f"{run}: {error}" for run, error in list(failed.items())[:_FEW])
-        more = f"; and {len(failed) - _FEW} more" if len(failed) > _FEW else ""
-        yield f"Left out because they failed: {text}{more}."
+        told = [f"{run}: {error}" for run, error in failed.items()]
+        yield f"Left out because they failed: {_shortened(told)}."
     elif not results.manifest["complete"]:
         yield "Not all planned runs are here: the command was interrupted."
     ok = results.runs.filter(pl.col("status") == "ok")
@@ -259,13 +302,20 @@ def _about_runs(results: Results) -> Iterator[str]:
         hashes = ok.group_by("label").agg(pl.col("trace_hash").n_unique())
         same = hashes.filter(pl.col("trace_hash") == 1)["label"].sort().to_list()
         if same:
+            where = "here" if len(same) == hashes.height else f"in {_shortened(same)}"
             yield (
-                f"In {listed(same[:_FEW])}{' and others' if len(same) > _FEW else ''} nothing is "
-                "random: all repeats are the same run, and their intervals have no width."
+                f"Nothing is random {where}: all repeats are the same run, and their intervals "
+                "have no width."
             )
     verdict = results.manifest.get("health", {}).get("verdict", "good")
     if verdict != "good":
         yield f"The machine's own verdict on these runs is: {verdict}."
+
+
+def _shortened(texts: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = f"; and {len(texts) - _FEW} more" if len(texts) > _FEW else ""
+    return "; ".join(texts[:_FEW]) + more
 
 
 def _about_length(results: Results) -> Iterator[str]:
