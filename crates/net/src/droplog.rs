@@ -42,6 +42,11 @@ impl DropLog {
         }
     }
 
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = DropRecord> + '_ {
         self.records.drain(..)
     }

@@ -178,6 +178,12 @@ impl<P: Parcel + Clone> Link<P> {
         self.stats.max_bytes = backlog.bytes.get();
     }
 
+    /// Whether there are drops in the log.
+    #[inline]
+    pub fn has_drops(&self) -> bool {
+        !self.log.is_empty()
+    }
+
     /// Takes the drops out of the log. Those of the queue may be recorded late, but carry their
     /// exact time.
     pub fn drain_drops(&mut self) -> impl Iterator<Item = DropRecord> + '_ {

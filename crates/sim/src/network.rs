@@ -159,8 +159,10 @@ impl<Q: EventQueue> Network<Q> {
     #[inline]
     fn settle(&mut self, index: u32) {
         let link = &mut self.links[index as usize];
-        for record in link.link.drain_drops() {
-            note_drop(&mut self.routes, &mut self.log, index, &record);
+        if link.link.has_drops() {
+            for record in link.link.drain_drops() {
+                note_drop(&mut self.routes, &mut self.log, index, &record);
+            }
         }
         let Some(next) = link.link.next_time() else { return };
         if link.armed.is_none_or(|armed| next < armed) {

@@ -20,6 +20,8 @@ pub(crate) struct WheelQueue {
     now: u64,
     /// Per level, a bit for each slot that holds something.
     occupied: [u64; LEVELS],
+    /// A bit for each level that holds something.
+    levels: u16,
     slots: Box<[[List; SLOTS]; LEVELS]>,
     nodes: Vec<Node>,
     free: u32,
@@ -43,6 +45,7 @@ impl Default for WheelQueue {
         Self {
             now: 0,
             occupied: [0; LEVELS],
+            levels: 0,
             slots: Box::new([[empty; SLOTS]; LEVELS]),
             nodes: Vec::new(),
             free: NONE,
@@ -103,7 +106,10 @@ impl EventQueue for WheelQueue {
 impl WheelQueue {
     /// The slot that comes up first: entries of a lower level are all earlier than those above.
     fn first_slot(&self) -> Option<(usize, usize)> {
-        let level = self.occupied.iter().position(|bits| *bits != 0)?;
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros() as usize;
         Some((level, self.occupied[level].trailing_zeros() as usize))
     }
 
@@ -112,18 +118,19 @@ impl WheelQueue {
         let node = &mut self.nodes[index as usize];
         let (at, event) = (node.at, node.event);
         self.slots[0][slot].first = node.next;
-        if node.next == NONE {
-            self.occupied[0] &= !(1 << slot);
-        }
+        let emptied = node.next == NONE;
         node.next = self.free;
         self.free = index;
         self.now = at;
+        if emptied {
+            self.clear(0, slot);
+        }
         (Instant::from_nanos(at), event)
     }
 
     fn move_down(&mut self, level: usize, slot: usize) {
         let mut index = self.slots[level][slot].first;
-        self.occupied[level] &= !(1 << slot);
+        self.clear(level, slot);
         // The time at which the slot begins: bits above stay, bits below are zero.
         let shift = level as u32 * BITS;
         let above = self.now.checked_shr(shift + BITS).unwrap_or(0);
@@ -135,6 +142,11 @@ impl WheelQueue {
         }
     }
 
+    fn clear(&mut self, level: usize, slot: usize) {
+        self.occupied[level] &= !(1 << slot);
+        self.levels &= !(u16::from(self.occupied[level] == 0) << level);
+    }
+
     fn append(&mut self, index: u32) {
         let at = self.nodes[index as usize].at;
         let differing = (at ^ self.now).checked_ilog2().unwrap_or(0);
@@ -143,6 +155,7 @@ impl WheelQueue {
         let list = &mut self.slots[level][slot];
         if self.occupied[level] >> slot & 1 == 0 {
             self.occupied[level] |= 1 << slot;
+            self.levels |= 1 << level;
             *list = List { first: index, last: index };
         } else {
             self.nodes[list.last as usize].next = index;
