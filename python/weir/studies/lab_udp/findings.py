@@ -166,13 +166,7 @@ def _differences(cells: Cells, models: Mapping[str, Model]) -> Iterator[str]:
     yield from _reno_under_delay(cells, models["002"])
     yield from _other_router(cells, models["000"])
     yield from _short_timeout(cells, models["000"])
-    for table in dict.fromkeys(cell.table.id for cell in cells.all):
-        rows = dict.fromkeys(cell.row.name for cell in cells.all if cell.table.id == table)
-        errors = {row: _signed_error(cells.row(table, row)) for row in rows}
-        far = {row: error for row, error in errors.items() if abs(error) >= _FAR_OFF}
-        if far:
-            listed = ", ".join(f"{row} {error:+.0%}" for row, error in far.items())
-            yield f"Rows of {table} that the serial relay misses on average: {listed}."
+    yield from _far_rows(cells)
 
 
 def _late_timer(cells: Cells, model: Model) -> Iterator[str]:
@@ -247,17 +241,31 @@ def _other_router(cells: Cells, model: Model) -> Iterator[str]:
 
 
 def _short_timeout(cells: Cells, model: Model) -> Iterator[str]:
+    parts = []
     for row, window in (("W=8", 8), ("W=16", 16)):
         for cell in cells.row("000-delay", row):
             held = window * (cell.place + model.relay_ms)
             if held > model.timeout_ms:
-                yield (
-                    f"Source 000, {row} at {cell.table.heading(cell.column)}: a full window takes "
-                    f"the relay {held:.0f} ms, longer than the timeout of "
-                    f"{model.timeout_ms:.0f} ms that stop-and-wait implies, so ours "
-                    "resends what is still waiting: "
-                    f"{cell.serial.sent / model.datagrams:.1f} times each datagram."
-                )
+                sent = cell.serial.sent / model.datagrams
+                parts.append(f"{_where(cell)} {held:.0f} ms ({sent:.1f} times each datagram)")
+    if parts:
+        yield (
+            f"Source 000, timeouts: the {model.timeout_ms:.0f} ms that stop-and-wait implies are "
+            "shorter than the relay needs for a full window, so ours resends what is still "
+            f"waiting: {', '.join(parts)}."
+        )
+
+
+def _far_rows(cells: Cells) -> Iterator[str]:
+    parts = []
+    for table in dict.fromkeys(cell.table.id for cell in cells.all):
+        rows = dict.fromkeys(cell.row.name for cell in cells.all if cell.table.id == table)
+        errors = {row: fmean(cell.error for cell in cells.row(table, row)) for row in rows}
+        far = [f"{row} {error:+.0%}" for row, error in errors.items() if abs(error) >= _FAR_OFF]
+        if far:
+            parts.append(f"{table}: {', '.join(far)}")
+    if parts:
+        yield f"Rows that the serial relay misses on average: {'; '.join(parts)}."
 
 
 def _known_errors(sources: Sequence[Source]) -> Iterator[str]:
@@ -283,10 +291,6 @@ def _about(source: Source) -> str:
         f"Source {source.id}: {source.title}; {source.published}; {source.repeats}. Relay: "
         f"{source.relay} Protocol: {source.recovery}"
     )
-
-
-def _signed_error(row: Sequence[StudyCell]) -> float:
-    return fmean(cell.error for cell in row)
 
 
 def _where(cell: StudyCell) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
-SOURCES = ("000", "002")
+SOURCES = ("002", "000")
 
 _SUFFIX = {"loss_percent": "%", "delay_ms": "ms", "file_bytes": "b"}
 _RELATIVE_ROUNDING = 5e-4
