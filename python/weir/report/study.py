@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def compose_study(results: Results) -> Report:
     kept = json.loads((Path(results.path) / FILE).read_text(encoding="utf-8"))
     sections = [
         ReportSection("Findings", points=kept["findings"], warnings=words.cautions(results)),
-        *table_sections(kept["rows"]),
+        *table_sections(kept["rows"], tuple(results.runs.filter(status="ok")["run"])),
     ]
     full = [section for section in sections if not section.is_empty]
     return study_report(results, f"Study {kept['study']}", kept.get("description", ""), full)
@@ -38,11 +39,14 @@ def study_report(
     return Report(title, question, [*sections, provenance_section(results)], provenance(results))
 
 
-def table_sections(cells: Cells) -> Iterator[ReportSection]:
-    """One section per published table: the table with ours below each row, and its picture."""
+def table_sections(cells: Cells, runs: tuple[int, ...]) -> Iterator[ReportSection]:
+    """One section per published table: the table with ours below each row, and its picture.
+
+    A study is one plan, so `runs`, all of it, is what each picture was made from.
+    """
     for name in dict.fromkeys(cell["table"] for cell in cells):
         own = [cell for cell in cells if cell["table"] == name]
-        figure = pictures.comparison(slug(name), own)
+        figure = replace(pictures.comparison(slug(name), own), runs=runs)
         figures = [] if figure.data.is_empty() else [figure]
         yield ReportSection(str(name), tables=[study_table(str(name), own)], figures=figures)
 
