@@ -1,0 +1,69 @@
+"""The command `python -m weir.bench`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from weir.bench import measure, ns3, show
+from weir.bench.cases import Case, cases
+from weir.cli import output
+from weir.errors import WeirError
+
+
+def bench(
+    repeat: Annotated[int, typer.Option(min=1, help="Runs per case; the median counts.")] = 3,
+    scale: Annotated[
+        float, typer.Option(min=1e-4, max=1, help="Simulate this share of each case's time.")
+    ] = 1.0,
+    only: Annotated[str, typer.Option(help="Cases whose group or name has this in it.")] = "",
+    with_ns3: Annotated[
+        bool, typer.Option("--ns3/--no-ns3", help="Compare with ns-3 if it is installed.")
+    ] = True,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measures how fast the simulator is, beside ns-3 where that is installed."""
+    chosen = [c.scaled(scale) for c in cases() if only in c.group or only in c.name]
+    if not chosen:
+        groups = ", ".join(dict.fromkeys(c.group for c in cases()))
+        raise typer.BadParameter(f"no case has '{only}' in its name; groups: {groups}")
+    obstacle = ns3.missing() if with_ns3 else "left out by --no-ns3."
+    rows = list(_measure(chosen, repeat, with_ns3=obstacle is None))
+    if json:
+        output.print_json("bench", rows)
+    else:
+        for grid in show.grids(rows):
+            output.show(grid.rich())
+        output.show(Text(show.SETTINGS))
+    if obstacle:
+        output.remark(f"No comparison with ns-3: {obstacle}", quiet=False)
+
+
+def _measure(chosen: list[Case], repeat: int, *, with_ns3: bool) -> Iterator[measure.Row]:
+    with TemporaryDirectory(prefix="weir-bench-") as directory:
+        compared = with_ns3 and any(case.ns3_sim_s for case in chosen)
+        program = ns3.build(Path(directory)) if compared else None
+        for case in chosen:
+            output.remark(f"{case.group}: {case.name}", quiet=not sys.stderr.isatty())
+            yield measure.weir(case, repeat)
+            if program and case.ns3_sim_s:
+                yield ns3.run(program, case)
+
+
+def main() -> None:
+    """Runs the command; what can be expected to go wrong is told in a line."""
+    try:
+        typer.run(bench)
+    except WeirError as error:
+        output.remark(f"weir.bench: {error}", quiet=False)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

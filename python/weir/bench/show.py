@@ -1,0 +1,99 @@
+"""The measurements as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weir.bench.measure import Row
+from weir.tables import Grid
+
+_HEADERS = (
+    "case",
+    "simulator",
+    "sim s",
+    "packets",
+    "Mbit/s",
+    "CPU s",
+    "events/s",
+    "packets/s",
+    "sim s/s",
+    "peak MiB",
+    "run MiB",
+    "remark",
+)
+
+_TITLES = {
+    "dumbbell": "Dumbbells over three hops",
+    "flow count": "What a packet costs with more flows (10 Mbit/s each)",
+    "duration": "Memory over simulated time",
+}
+
+SETTINGS = (
+    "sack/reno, buffer 1 BDP, access links ten times the bottleneck, delayed ACKs after RFC 1122; "
+    "samples every 100 ms unless said otherwise and all checkers on, as in weir compare. Rates are "
+    "per second of CPU time; packets are data packets that reached their receiver; every run is a "
+    "fresh process, and the median CPU time counts. Peak MiB is the whole process, with Python's "
+    "libraries; run MiB is what the run added."
+)
+
+
+def grids(rows: Sequence[Row]) -> list[Grid]:
+    """One table per group of cases."""
+    groups = dict.fromkeys(str(row["group"]) for row in rows)
+    return [_grid(group, [row for row in rows if row["group"] == group]) for group in groups]
+
+
+def _grid(group: str, rows: Sequence[Row]) -> Grid:
+    remarks = {"dumbbell": _against_ns3, "flow count": _cost_ratio, "duration": _growth}[group]
+    cells = [
+        (
+            row["case"],
+            row["simulator"],
+            f"{row['sim_s']:.3g}",
+            _short(row["data_packets"]),
+            f"{row['goodput_mbps']:.0f}",
+            f"{row['cpu_s']:.2f}",
+            _short(row["events_per_cpu_s"]),
+            _short(row["packets_per_cpu_s"]),
+            f"{row['sim_s_per_cpu_s']:.3g}",
+            f"{row['peak_mib']:.0f}",
+            "" if row["run_mib"] is None else f"{row['run_mib']:.1f}",
+            remarks(row, rows),
+        )
+        for row in rows
+    ]
+    return Grid(_TITLES[group], _HEADERS, cells, names=2, remarks=1)
+
+
+def _against_ns3(row: Row, rows: Sequence[Row]) -> str:
+    if row["simulator"] != "weir":
+        return str(row["note"])
+    other = [r for r in rows if r["case"] == row["case"] and r["simulator"] != "weir"]
+    if not other:
+        return ""
+    return f"{row['packets_per_cpu_s'] / other[0]['packets_per_cpu_s']:.0f} × ns-3"
+
+
+def _cost_ratio(row: Row, rows: Sequence[Row]) -> str:
+    first = rows[0]["packets_per_cpu_s"]
+    return f"cost × {first / row['packets_per_cpu_s']:.2f}" if row is not rows[0] else ""
+
+
+def _growth(row: Row, rows: Sequence[Row]) -> str:
+    shorter = [
+        r
+        for r in rows
+        if r["sample_interval_ms"] == row["sample_interval_ms"] and r["sim_s"] < row["sim_s"]
+    ]
+    if not shorter:
+        return ""
+    times = row["sim_s"] / shorter[0]["sim_s"]
+    return f"{row['run_mib'] - shorter[0]['run_mib']:+.1f} MiB for {times:.0f} × the time"
+
+
+def _short(count: float) -> str:
+    """Three digits and a unit."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= unit:
+            return f"{count / unit:.3g} {letter}"
+    return f"{count:.3g}"

@@ -1,0 +1,100 @@
+"""`make bench` on tiny cases: that it measures what it says, never how fast it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weir.bench import measure, ns3, show
+from weir.bench.cases import Case, cases
+
+ROOT = Path(__file__).parents[2]
+
+
+def bench(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "weir.bench", "--repeat", "1", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_json_has_a_row_per_case_with_every_figure() -> None:
+    ended = bench("--json", "--no-ns3", "--scale", "0.005", "--only", "dumbbell")
+    assert ended.returncode == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    assert (document["schema"], document["command"]) == (1, "bench")
+    rows = document["rows"]
+    assert [row["flows"] for row in rows] == [1, 16, 2]
+    for row in rows:
+        assert row["data_packets"] > 0
+        assert row["events"] > row["data_packets"]
+        assert row["packets_per_cpu_s"] == pytest.approx(row["data_packets"] / row["cpu_s"])
+        assert row["sim_s_per_cpu_s"] == pytest.approx(row["sim_s"] / row["cpu_s"])
+        assert row["peak_mib"] > row["run_mib"] >= 0
+
+
+def test_the_table_has_its_columns_and_says_how_it_was_measured() -> None:
+    ended = bench("--no-ns3", "--scale", "0.005", "--only", "1 flow,")
+    assert ended.returncode == 0, ended.stderr
+    words = ended.stdout.split()
+    for header in ("events/s", "packets/s", "peak"):
+        assert header in words
+    assert "samples every 100 ms" in " ".join(words)
+    assert "No comparison with ns-3" in ended.stderr
+
+
+def test_a_case_that_does_not_exist_is_refused() -> None:
+    ended = bench("--only", "token ring")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "token ring" in ended.stderr
+
+
+def test_the_case_is_a_scenario_of_three_hops() -> None:
+    case = cases()[0].scaled(0.005)
+    row = measure.weir(case, 1)
+    packets = case.rate_mbps * 1e6 * case.sim_s / (8 * 1500)
+    assert 0.2 * packets < row["data_packets"] <= packets
+    assert 'access_rate = "1000mbit"' in case.scenario
+
+
+def test_remarks_compare_with_the_right_row() -> None:
+    def row(name: str, simulator: str, packets: int, **more: object) -> measure.Row:
+        case = Case(name, "dumbbell", 1, 10, 40, 1.0)
+        run = {"sim_s": 1.0, "events": 9, "data_packets": packets, "goodput_mbps": 9.0}
+        return {**measure.row(case, simulator, [{**run, "cpu_s": 2.0, "peak_mib": 5.0}]), **more}
+
+    rows = [row("a", "weir", 800), row("a", "ns-3 3.37", 20), row("b", "weir", 100)]
+    (grid,) = show.grids(rows)
+    assert [cells[-1] for cells in grid.rows] == ["40 × ns-3", "", ""]
+
+    counts = [row(name, "weir", n, group="flow count") for name, n in (("a", 400), ("b", 200))]
+    assert [cells[-1] for cells in show.grids(counts)[0].rows] == ["", "cost × 2.00"]
+
+    spans = [
+        row("a", "weir", 1, group="duration", run_mib=1.0),
+        row("b", "weir", 4, group="duration", run_mib=1.5, sim_s=4.0),
+    ]
+    assert show.grids(spans)[0].rows[1][-1] == "+0.5 MiB for 4 × the time"
+
+
+def test_what_ns3_lacks_is_said_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "top of Weir's sources" in str(ns3.missing())
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "c++" in str(ns3.missing())
+
+
+def test_ns3_does_the_same_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    if (obstacle := ns3.missing()) is not None:
+        pytest.skip(obstacle)
+    case = Case("tiny", "dumbbell", 2, 10, 20, 2.0, ns3_sim_s=2.0)
+    theirs = ns3.run(ns3.build(tmp_path), case)
+    ours = measure.weir(case, 1)
+    assert theirs["goodput_mbps"] == pytest.approx(ours["goodput_mbps"], rel=0.1)
+    assert theirs["data_packets"] == pytest.approx(ours["data_packets"], rel=0.1)
