@@ -49,11 +49,11 @@ fmt: $(TOOLS) ## Format the sources
 	$(BIN)/ruff check --fix-only python tests
 	$(BIN)/ruff format python tests
 
-bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
-	$(BIN)/python -m weir.bench
+bench: ## Speed of the simulator, beside ns-3 where that is installed
+	./bench/run
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
-	$(WEIR) study lab-udp --size full
+	$(WEIR) study lab-udp --size full --size full
 
 docs: ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
