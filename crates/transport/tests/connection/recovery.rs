@@ -272,3 +272,24 @@ fn going_back_before_a_round_trip_is_known_does_not_feed_on_itself_either() {
     let retransmits = pair.client.connection.stats().retransmits;
     assert!((1..300).contains(&retransmits), "{retransmits}");
 }
+
+/// RFC 5681 §3.2: fast recovery ends with the first new acknowledgement, so a loss after that is the
+/// next one, though it hits what was outstanding at the first.
+#[test]
+fn go_back_n_ends_its_recovery_with_the_first_progress() {
+    let mut pair = Pair::connected(&with_stack("go-back-n(20)/reno"));
+    let mut sent = [0; 100];
+    pair.network(move |p| {
+        if !has_data(p) {
+            return Verdict::Deliver;
+        }
+        let segment = (p.offset / MSS) as usize;
+        sent[segment] += 1;
+        let hit = (segment, sent[segment]) == (30, 1) || (segment, sent[segment]) == (34, 2);
+        if hit { Verdict::Drop } else { Verdict::Deliver }
+    });
+    pair.write(Client, 100 * MSS);
+    pair.drive();
+    let stats = pair.client.connection.stats();
+    assert_eq!((pair.server.read, stats.reductions, stats.timeouts), (100 * MSS, 2, 0));
+}
