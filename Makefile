@@ -49,8 +49,8 @@ fmt: $(TOOLS) ## Format the sources
 	$(BIN)/ruff check --fix-only python tests
 	$(BIN)/ruff format python tests
 
-bench: ## Speed of the simulator, beside ns-3 where that is installed
-	./bench/run
+bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
+	$(BIN)/python -m weir.bench
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full --size full
