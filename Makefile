@@ -53,7 +53,7 @@ bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
 	$(BIN)/python -m weir.bench
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
-	$(WEIR) study lab-udp --size full --size full
+	$(WEIR) study lab-udp --size full
 
 docs: ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
