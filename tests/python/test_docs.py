@@ -172,8 +172,8 @@ def _with_output(fence: re.Match[str]) -> str:
         lines.append(line)
         if words[0] != "weir" or limit is None:
             continue
-        output = CliRunner().invoke(app, [*words[1:], *(["-q"] if words[1] in _TINY else [])])
-        shown = [shown.rstrip() for shown in output.output.splitlines() if shown.strip()]
+        output = CliRunner().invoke(app, [*words[1:], "--quiet"]).stdout
+        shown = [line.rstrip() for line in output.splitlines() if line.strip()]
         most = int(limit[1])
         lines += shown[:most] + (["…"] if len(shown) > most else [])
     return "```console" + fence["options"] + "\n" + "\n".join(lines) + "\n```"
