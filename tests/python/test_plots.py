@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from made import compared
 
-from weir.plots import Figure, figures, select, theme
+from weir.plots import Figure, figures, select, study, theme
 from weir.plots.figure import inline
 from weir.plots.select import band, cases, line
 
@@ -129,3 +129,33 @@ def test_missing_numbers_are_missing_in_the_chart() -> None:
     )
     values = inline(frame).to_dict()["values"]
     assert values.splitlines() == ["a,b", "1.0,x", ',"y,z"', ",", ',""""']
+
+
+def test_steps_of_the_capacity_are_drawn(tmp_path: Path) -> None:
+    sets = {"topology.forward.rate_steps": '[{ at = "2s", rate = "5mbit" }]'}
+    drawn = {f.name: f for f in figures(compared(tmp_path, "reno", sets=sets))}
+    assert "t_s,level\\n0.0,10.0\\n2.0,5.0\\n4.0,5.0" in json.dumps(drawn["goodput"].spec)
+
+
+def test_a_single_case_is_not_compared_with_itself(tmp_path: Path) -> None:
+    names = [figure.name for figure in figures(compared(tmp_path, "reno"))]
+    assert "goodput" in names
+    assert not {"metrics", "goodput-delay"} & set(names)
+
+
+def test_intervals_that_reach_zero_fit_a_logarithmic_axis() -> None:
+    ours = [
+        {"mean": 1.0, "lo": -0.5, "hi": 2.5, "n": 3},
+        {"mean": 90.0, "lo": 80, "hi": 100, "n": 3},
+    ]
+    cell = {"table": "t", "row": "r", "unit": "s", "note": ""}
+    cells = [
+        {**cell, "column": column, "published": 1.5, "our_relay": value}
+        for column, value in zip(("0%", "5%"), ours, strict=True)
+    ]
+    figure = study.comparison("t", cells)
+    text = json.dumps(figure.spec)
+    assert '"type": "log"' in text
+    assert "r,0%,0.0,1.0,0.1,2.5,3" in text
+    assert "our relay" in text
+    assert figure.data.height == 4

@@ -120,7 +120,7 @@ def test_figures_are_static_pictures_that_scripts_enliven(tmp_path: Path) -> Non
 def test_figures_as_files(tmp_path: Path) -> None:
     directory = report.write(compared(tmp_path, "reno").path, ["svg", "pdf"]).parent
     names = {path.name for path in (directory / "figures").iterdir()}
-    assert {"metrics.svg", "metrics.pdf", "limits.svg"} <= names
+    assert {"cwnd.svg", "cwnd.pdf", "limits.svg"} <= names
 
 
 def test_without_samples_the_rest_is_still_told(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ PUBLISHED = "published"
 
 _HEIGHT = 220
 _LOG_FROM = 20.0
+_LOWEST = 10.0
 _NEITHER = frozenset({"table", "row", "column", "unit", "note", PUBLISHED})
 
 
@@ -44,8 +45,8 @@ def comparison(name: str, cells: Sequence[Mapping[str, Any]]) -> Figure:
     sized = [panel.properties(width=width, height=_HEIGHT) for panel in panels]
     chart = alt.hconcat(*sized, spacing=20).resolve_scale(y="shared", color="shared")
     caption = (
-        "The same lines in the same order, with the same slopes, mean that ours repeats what was "
-        "published; bars are 95 % intervals over our seeds."
+        "Where the lines of two panels have the same order, heights and slopes, ours repeats what "
+        "was published; bars are 95 % intervals over our seeds."
     )
     return Figure(f"study-{name}", f"{name}: published and ours", caption, chart, data)
 
@@ -58,7 +59,7 @@ def _panel(
     legend = alt.Legend(title=None, orient="top", columns=6, symbolType="stroke")
     colour = alt.Color("row:N", scale=scale, legend=legend)
     y_scale = alt.Scale(type="log") if is_log else alt.Scale(zero=True)
-    y = alt.Y("value:Q", title=unit, scale=y_scale)
+    y = alt.Y("value:Q", title=_title(unit), scale=y_scale)
     tips = ["row:N", "column:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
     base = alt.Chart(inline(data))
     layers = [
@@ -68,10 +69,14 @@ def _panel(
         ),
     ]
     bars = data.drop_nulls("lo")
+    if is_log:  # an interval that reaches zero has no end on such an axis
+        bars = bars.with_columns(pl.col("lo").clip(pl.col("value") / _LOWEST))
     if not bars.is_empty():
         bar = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.2)
-        layers.append(bar.encode(x=axis, y=alt.Y("lo:Q", title=unit), y2="hi:Q", color=colour))
-    return layered(*layers).properties(title=source)
+        layers.append(
+            bar.encode(x=axis, y=alt.Y("lo:Q", title=_title(unit)), y2="hi:Q", color=colour)
+        )
+    return layered(*layers).properties(title=heading(source))
 
 
 def _values(cells: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -96,6 +101,15 @@ def _values(cells: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(found, schema, orient="row")
 
 
+def heading(source: str) -> str:
+    """The name of a column of values, for people."""
+    return source.replace("_", " ")
+
+
+def _title(unit: str) -> str | None:
+    return f"in {unit}" if unit else None
+
+
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
@@ -112,7 +126,7 @@ def _column_axis(columns: Sequence[str]) -> alt.X:
     numbers = theme.numeric_axis(names)
     if numbers is None:
         return alt.X("at:O", title=None, sort=None, axis=alt.Axis(labelAngle=0))
-    axis = alt.Axis(values=sorted(numbers[0]), grid=False, format="~g")
+    axis = theme.number_axis(numbers[0])
     return alt.X("at:Q", title=numbers[1] or None, axis=axis, scale=alt.Scale(padding=8))
 
 

@@ -81,7 +81,7 @@ class _Axis:
             return alt.X("at:O", title=name, sort=None, axis=alt.Axis(labelAngle=0))
         numbers, unit = self.numbers
         title = f"{name}, {unit}" if unit else name
-        axis = alt.Axis(values=sorted(numbers), grid=False, format="~g")
+        axis = theme.number_axis(numbers)
         if _are_geometric(numbers):
             scale = alt.Scale(type="log", nice=False, padding=8)
         else:

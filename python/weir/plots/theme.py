@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
+import altair as alt
+
 from weir import _native
 
 WIDTH = 760
@@ -116,6 +118,11 @@ def significant(value: float | None, digits: int = 3) -> str:
         return "–"
     text = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e+" in text and abs(value) < 1e9 else text
+
+
+def number_axis(numbers: Sequence[float]) -> alt.Axis:
+    """An axis with a tick at each of `numbers` and nowhere else, labelled without rounding."""
+    return alt.Axis(values=sorted(set(numbers)), grid=False, labelExpr="'' + datum.value")
 
 
 def numeric_axis(values: Sequence[str]) -> tuple[list[float], str] | None:

@@ -24,6 +24,7 @@ from weir.tables import estimate_text
 
 _MAX_FLOWS = 16
 _MAX_RUNS = 2_000
+_SHOWN_RUNS = 60
 _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", "fct_s")
 _HASH_LENGTH = 12
 
@@ -228,4 +229,5 @@ def _runs_table(results: Results) -> ReportTable:
     headers = ["run", "case", "seed", "status", *map(heading, shown), "trace hash"]
     left_out = results.runs.height - len(rows)
     note = f"{left_out} more runs are in runs.parquet." if left_out else ""
-    return ReportTable("Runs", headers, rows, note=note, anchor="runs")
+    is_long = len(rows) > _SHOWN_RUNS
+    return ReportTable("Runs", headers, rows, note=note, anchor="runs", is_folded=is_long)

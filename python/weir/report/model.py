@@ -35,6 +35,8 @@ class ReportTable:
     rows: Sequence[Sequence[Cell | str]]
     note: str = ""
     anchor: str = ""
+    is_folded: bool = False
+    """Whether it is shown only when asked for, as long lists are."""
 
     @property
     def cells(self) -> list[list[Cell]]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from weir.plots import study as pictures
-from weir.plots.theme import significant
 from weir.report import words
 from weir.report.compose import provenance, provenance_section
 from weir.report.html import slug
 from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.results import Results
+from weir.studies import studies
 
 FILE = "study.json"
+
+_MAIN = 7
+"""So many findings come first; a study puts them in the order of their weight."""
 
 Cells = Sequence[Mapping[str, Any]]
 
@@ -24,12 +28,20 @@ Cells = Sequence[Mapping[str, Any]]
 def compose_study(results: Results) -> Report:
     """The report of the study whose cells are kept beside its results."""
     kept = json.loads((Path(results.path) / FILE).read_text(encoding="utf-8"))
+    main, rest = kept["findings"][:_MAIN], kept["findings"][_MAIN:]
     sections = [
-        ReportSection("Findings", points=kept["findings"], warnings=words.cautions(results)),
+        ReportSection("Findings", points=main, warnings=words.cautions(results)),
         *table_sections(kept["rows"], tuple(results.runs.filter(status="ok")["run"])),
+        ReportSection("Further findings, sources and assumptions", points=rest),
     ]
     full = [section for section in sections if not section.is_empty]
-    return study_report(results, f"Study {kept['study']}", kept.get("description", ""), full)
+    return study_report(results, f"Study {kept['study']}", _description(kept["study"]), full)
+
+
+def _description(name: str) -> str:
+    known = studies()
+    text = known[name].description if name in known else ""
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def study_report(
@@ -61,10 +73,11 @@ def study_table(name: str, cells: Cells) -> ReportTable:
         for source in sources:
             values = (_value(by_column.get(column, {}), source) for column in columns)
             heading = Cell(row, "name") if source == sources[0] else Cell("", "text")
-            rows.append([heading, source, *values])
+            rows.append([heading, pictures.heading(source), *values])
     unit = cells[0].get("unit", "")
-    note = f"In {unit}. Ours: mean ± half of the 95 % interval over the seeds." if unit else ""
-    return ReportTable(name, ["", "source", *columns], rows, note=note)
+    title = f"{name}, in {unit}" if unit else name
+    note = "Ours: mean ± half of the 95 % interval over the seeds."
+    return ReportTable(title, ["row", "source", *columns], rows, note=note)
 
 
 def _value(cell: Mapping[str, Any], source: str) -> Cell:
@@ -75,6 +88,13 @@ def _value(cell: Mapping[str, Any], source: str) -> Cell:
     mean, low, high = value.get("mean"), value.get("lo"), value.get("hi")
     if mean is None:
         return Cell("–")
+    digits = _decimals(mean)
     if low is None or high is None:
-        return Cell(significant(mean))
-    return Cell(f"{significant(mean)} ± {significant((high - low) / 2, 2)}")
+        return Cell(f"{mean:.{digits}f}")
+    return Cell(f"{mean:.{digits}f} ± {(high - low) / 2:.{digits}f}")
+
+
+def _decimals(value: float) -> int:
+    """How many digits after the point make three significant ones, at most three."""
+    size = math.floor(math.log10(abs(value))) if value else 0
+    return min(max(2 - size, 0), 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ _LEADERS = (
     ("goodput_mbps", "Highest goodput"),
     ("fct_s", "Shortest completion time"),
     ("queue_delay_ms_mean", "Lowest queueing delay"),
-    ("jain_index", "Fairest by Jain's index"),
+    ("jain_index", "Fairest, by Jain's index"),
 )
 
 
@@ -127,20 +128,30 @@ def _ranking(results: Results, cases: Sequence[Case], metric: Metric) -> list[tu
     return sorted(known, key=lambda pair: pair[0], reverse=metric.better == "more")
 
 
+def _leading(results: Results) -> Iterator[tuple[Metric, str]]:
+    """The measures by which one can be ahead; fairness only where all flows want the same."""
+    wishes = {
+        json.dumps(flow.get("workload"), sort_keys=True)
+        for case in results.cases
+        for flow in case["scenario"].get("flow", [])
+    }
+    for name, title in _LEADERS:
+        if name != "jain_index" or len(wishes) == 1:
+            yield metrics.BY_NAME[name], title
+
+
 def _alone(results: Results, case: Case) -> str:
     """The main measures of the only case."""
-    known = [metrics.BY_NAME[name] for name, _ in _LEADERS]
     parts = [
         f"{metric.title} {measured(results, case, metric)}"
-        for metric in known
+        for metric, _ in _leading(results)
         if results.estimate(case.label, metric.name).mean is not None
     ]
     return f"{case.name}: {listed(parts)}."
 
 
 def _leaders(results: Results, cases: Sequence[Case]) -> Iterator[str]:
-    for name, title in _LEADERS:
-        metric = metrics.BY_NAME[name]
+    for metric, title in _leading(results):
         ranked = [case for _, case in _ranking(results, cases, metric)]
         if len(ranked) > 1:
             first, second = ranked[:2]
@@ -190,8 +201,7 @@ def _leaders_over_sweep(
     results: Results, by_point: Mapping[tuple[tuple[str, str], ...], Sequence[Case]]
 ) -> Iterator[str]:
     contested = {point: own for point, own in by_point.items() if len(own) > 1}
-    for name, title in _LEADERS:
-        metric = metrics.BY_NAME[name]
+    for metric, title in _leading(results):
         if not contested:
             yield from _range(results, [case for own in by_point.values() for case in own], metric)
         winners: dict[str, list[str]] = {}
