@@ -8,9 +8,12 @@ whole directory are each written under a temporary name and renamed.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
+import os
 import re
 import shutil
+import weakref
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +37,7 @@ _RECORD = "run.json"
 _MANIFEST = "manifest.json"
 _TEMPORARY = ".partial"
 _SUMMARY = "summary"
+_LOCK = ".lock"
 _PROBE_BYTES = 1 << 20
 
 
@@ -42,6 +46,7 @@ class RunDirectory:
 
     def __init__(self, path: Path, plan: Plan) -> None:
         self.path = path
+        self._unlock = weakref.finalize(self, os.close, _lock(path))
         self._plan = plan
         self._records = {run.index: record for run in plan.runs if (record := self._read(run))}
         self._tables = self._table_names()
@@ -66,7 +71,7 @@ class RunDirectory:
         """The newest unfinished directory of the same plan.
 
         Raises:
-            InputError: there is none.
+            InputError: there is none, or another process is writing it.
         """
         home = root / _slug(plan.name)
         names = re.compile(rf"\.?([0-9TZ-]+-{plan.digest[:8]}(-\d+)?)({re.escape(_TEMPORARY)})?")
@@ -124,6 +129,8 @@ class RunDirectory:
             write_text(self.path / _MANIFEST, text)
             if manifest["complete"]:
                 shutil.rmtree(self.path / _PARTS)
+            (self.path / _LOCK).unlink(missing_ok=True)
+            self._unlock()
             final = self.path.parent / final_name(self.path)
             self.path.rename(final)
             _link_latest(final)
@@ -220,6 +227,26 @@ def write_text(path: Path, text: str) -> None:
     with _told(path.parent):
         temporary.write_text(text + "\n", encoding="utf-8")
         temporary.replace(path)
+
+
+def _lock(path: Path) -> int:
+    """Holds `path` for this process alone, until the descriptor returned is closed.
+
+    Raises:
+        InputError: another process holds it.
+    """
+    with _told(path):
+        descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT)
+    try:
+        # Windows has no such module, and no such lock.
+        fcntl = importlib.import_module("fcntl")
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        pass
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InputError(f"{path} is still being written by another process") from None
+    return descriptor
 
 
 def _slug(name: str) -> str:

@@ -83,6 +83,7 @@ def test_an_unfinished_directory_is_found_again_and_only_the_rest_is_run(
     first = plan.runs[0]
     directory.keep(first, runner.execute(first.case.scenario.text, first.seed))
     assert not list((tmp_path / "compare").glob("2*")), "no final name before it is complete"
+    del directory  # another process may go on
 
     executed = []
     sound = runner.execute
@@ -105,6 +106,14 @@ def test_resuming_another_plan_is_refused(plan: Plan, tmp_path: Path) -> None:
     other = Comparison(stacks=("reno",), duration="1s", repeat=2).plan()
     with pytest.raises(InputError, match="nothing to resume"):
         RunDirectory.reopen(tmp_path, other)
+
+
+def test_a_directory_that_is_being_written_is_not_resumed(plan: Plan, tmp_path: Path) -> None:
+    writing = RunDirectory.create(tmp_path, plan)
+    with pytest.raises(InputError, match="still being written"):
+        RunDirectory.reopen(tmp_path, plan)
+    del writing
+    assert RunDirectory.reopen(tmp_path, plan).done == 0
 
 
 def test_results_of_the_future_are_refused(plan: Plan, tmp_path: Path) -> None:
