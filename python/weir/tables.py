@@ -187,7 +187,18 @@ def _remarks(results: Results) -> str:
         remarks.append(f"{len(results.failures)} runs failed and are left out.")
     elif not results.manifest["complete"]:
         remarks.append("Not all planned runs are here: the command was interrupted.")
+    remarks += _unfinished(results.flows)
     return " ".join(remarks)
+
+
+def _unfinished(flows: pl.DataFrame) -> list[str]:
+    """What to say of flows that broke, or did not deliver all that they had in time."""
+    unfinished = flows.filter(~pl.col("completed"))
+    if unfinished.is_empty():
+        return []
+    reasons = unfinished.filter(pl.col("failure").is_not_null()).select("name", "failure").rows()
+    why = f"; the first that failed, {reasons[0][0]}: {reasons[0][1]}" if reasons else " in time"
+    return [f"{unfinished.height} of {flows.height} flows did not complete{why}."]
 
 
 def _heading(metric: metrics.Metric) -> str:

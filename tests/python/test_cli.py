@@ -79,6 +79,15 @@ def test_run_prints_cases_and_flows(invoke: Invoke, scenario: Path) -> None:
     assert "rack/cubic" in table.stdout
 
 
+def test_flows_that_did_not_complete_are_pointed_out(invoke: Invoke) -> None:
+    slow = invoke("compare", "reno", "--size", "1gb", *SHORT)
+    assert "3 of 3 flows did not complete in time." in slow.stdout
+    dead = ("--loss", "100%", "--set", "flow.0.max_retransmits=1")
+    broken = invoke("compare", "reno", *dead, "--duration", "9s", "--repeat", "2", "--quiet")
+    assert "2 of 2 flows did not complete; the first that failed, flow0: no answer" in broken.stdout
+    assert "did not complete" not in invoke("compare", "reno", *SHORT).stdout
+
+
 def test_a_dry_run_lists_every_run_and_starts_none(invoke: Invoke, scenario: Path) -> None:
     result = invoke("run", scenario, "--sweep", "topology.queue=1bdp,2bdp", "--dry-run", "--json")
     rows = json.loads(result.stdout)["rows"]
