@@ -159,3 +159,15 @@ def test_intervals_that_reach_zero_fit_a_logarithmic_axis() -> None:
     assert "r,0%,0.0,1.0,0.1,2.5,3" in text
     assert "our relay" in text
     assert figure.data.height == 4
+
+
+def test_requests_have_a_latency_distribution(tmp_path: Path) -> None:
+    sets = {
+        "flow.0.workload.kind": "request",
+        "flow.0.workload.request": "1kb",
+        "flow.0.workload.response": "10kb",
+    }
+    drawn = {f.name: f for f in figures(compared(tmp_path, "reno", sets=sets))}
+    share = drawn["latency"].data["share"]
+    assert (share.min(), share.max()) == (0.0, 1.0)
+    assert drawn["latency"].data["delay_ms"].is_sorted()

@@ -6,19 +6,24 @@
 
 from __future__ import annotations
 
-from weir.plots import across, over_time, select, shares, sweep
+from weir.plots import across, distribution, over_time, select, shares, sweep
 from weir.plots.figure import FORMATS, Figure
 from weir.results import Results
 
 __all__ = ["FORMATS", "Figure", "figures"]
 
-_OVERVIEW = (across.goodput_against_delay, across.intervals, shares.flows)
+_OVERVIEW = (
+    across.goodput_against_delay,
+    across.intervals,
+    distribution.answers,
+    shares.flows,
+)
 _DETAIL = (
     over_time.goodput,
     over_time.windows,
     over_time.delays,
     over_time.queues,
-    shares.delay_distribution,
+    distribution.waiting,
     shares.limits,
 )
 _MANY_CASES = 12

@@ -1,4 +1,4 @@
-"""How delay, time and the link were divided: distributions and shares."""
+"""How the time and the link were divided."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import polars as pl
 from weir import metrics
 from weir.plots import encode, theme
 from weir.plots.figure import Figure, inline, layered
-from weir.plots.select import Case, bottlenecks, has_rows
+from weir.plots.select import Case
 from weir.results import Results
 from weir.stats import mean_interval
 
-_QUANTILES = 200
 _LABEL_WIDTH = 150
 _MAX_FLOWS = 16
 
@@ -24,35 +23,6 @@ _LIMITS = {
     "time_app_limited_s": ("application", "#b8c0c8"),
     "time_rto_s": ("waiting for a timeout", "#d55e00"),
 }
-
-
-def delay_distribution(results: Results, cases: Sequence[Case]) -> Figure | None:
-    """The share of time that the queueing delay stayed below x."""
-    if not has_rows(results, "queues", ("run", "link", "t_s", "queue_delay_ms")):
-        return None
-    frames = [frame for case in cases if (frame := _quantiles(results, case)) is not None]
-    if not frames:
-        return None
-    data = pl.concat(frames)
-    line = alt.Chart(inline(data)).mark_line(strokeWidth=2)
-    chart = line.encode(
-        x=alt.X("delay_ms:Q", title="queueing delay at the bottleneck, ms"),
-        y=alt.Y("share:Q", title="share of time below it", axis=alt.Axis(format="%")),
-        color=encode.colour(cases, alt.Legend(title=None, orient="right")),
-        detail="case:N",
-    ).properties(width=theme.WIDTH - _LABEL_WIDTH // 2, height=220)
-    caption = (
-        "Curves further left keep the queue shorter, and a curve ends at the longest delay seen. "
-        "Sampled at regular times, all repeats together, start-up included."
-    )
-    return Figure(
-        "delay-distribution",
-        "How long packets waited",
-        caption,
-        chart,
-        data,
-        encode.all_runs(cases),
-    )
 
 
 def limits(results: Results, cases: Sequence[Case]) -> Figure | None:
@@ -147,22 +117,3 @@ def _flow_means(results: Results, case: Case) -> pl.DataFrame:
     text = dict.fromkeys(("flow", "stack"), pl.String)
     schema = {**text, **dict.fromkeys(("value", "lo", "hi"), pl.Float64)}
     return pl.DataFrame(rows, schema, orient="row")
-
-
-def _quantiles(results: Results, case: Case) -> pl.DataFrame | None:
-    monitored = bottlenecks(results).lazy().select("run", "link")
-    own = (
-        results.scan("queues")
-        .filter(pl.col("run").is_in(list(case.runs)))
-        .join(monitored, on=["run", "link"])
-        .select(pl.col("queue_delay_ms").drop_nulls())
-        .collect()
-    )
-    values = own["queue_delay_ms"].sort()
-    if values.is_empty():
-        return None
-    shares = [rank / _QUANTILES for rank in range(_QUANTILES + 1)]
-    levels = [values[round(share * (values.len() - 1))] for share in shares]
-    return pl.DataFrame(
-        {"case": case.name, "series": case.series, "delay_ms": levels, "share": shares}
-    )
