@@ -26,7 +26,7 @@ _DETAIL = (
     distribution.waiting,
     shares.limits,
 )
-_MANY_CASES = 12
+_MANY_CASES = 24
 
 
 def figures(results: Results) -> list[Figure]:
@@ -36,7 +36,7 @@ def figures(results: Results) -> list[Figure]:
         return []
     curves = sweep.curves(results, cases)
     # Over a sweep the curves say the same as one row or one dot per case, only readably.
-    compared = select.shown_over_time(cases) if curves else cases[: _MANY_CASES * 2]
+    compared = select.shown_over_time(cases) if curves else cases[:_MANY_CASES]
     drawn = [draw(results, compared) for draw in _OVERVIEW]
     drawn += [draw(results, compared) for draw in _DETAIL]
     return [*curves, *(figure for figure in drawn if figure is not None)]

@@ -26,7 +26,7 @@ _DIGITS = 5
 Chart = alt.Chart | alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.ConcatChart
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figure:
     """One picture. `runs` are the ids of the runs whose numbers it shows."""
 

@@ -44,7 +44,7 @@ def compose(results: Results) -> Report:
         ),
         ReportSection("Over the sweep", figures=curves),
         ReportSection("Results", tables=list(_tables(results, found, differences))),
-        ReportSection("Figures", figures=others),
+        ReportSection("Figures", words.scope(found) if others else (), figures=others),
         provenance_section(results),
     ]
     full = [section for section in sections if not section.is_empty]

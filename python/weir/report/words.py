@@ -12,7 +12,7 @@ import polars as pl
 from weir import _native, metrics
 from weir.comparison import Contrast
 from weir.metrics import Metric
-from weir.plots.select import Case
+from weir.plots.select import Case, shown_over_time
 from weir.plots.shares import limited_shares
 from weir.plots.theme import short_key, significant
 from weir.results import Results
@@ -74,6 +74,16 @@ def findings(results: Results, cases: Sequence[Case], contrasts: Sequence[Contra
         leaders = list(_leaders(results, cases))
     told = (_flow_goodputs(results, cases), _differences(contrasts), _limits(results, cases))
     return [*leaders, *itertools.chain(*told)]
+
+
+def scope(cases: Sequence[Case]) -> list[str]:
+    """Which of many cases the figures show."""
+    shown = shown_over_time(cases)
+    if len(shown) == len(cases):
+        return []
+    if shown[0].point:
+        return [f"Of the {len(cases)} cases, these are the ones at {_at(shown[0])}."]
+    return [f"Over time, the first {len(shown)} of {len(cases)} cases are shown."]
 
 
 def cautions(results: Results) -> list[str]:
