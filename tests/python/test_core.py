@@ -1,7 +1,28 @@
+"""The compiled module by itself: quantities, scenarios, errors, tables."""
+
+import json
+import threading
+import time
+
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import weir
 from weir import _native
+
+SCENARIO = """
+[topology]
+rate = "10mbit"
+[[flow]]
+stack = "reno"
+[measure]
+duration = "2s"
+"""
+
+
+def canonical(*overrides: tuple[str, str]) -> str:
+    return _native.parse_scenario(SCENARIO, overrides, "short.toml")
 
 
 def test_the_package_and_its_core_agree_on_the_version() -> None:
@@ -24,3 +45,50 @@ def test_quantities_come_in_their_base_unit(kind: str, text: str, value: float) 
 def test_a_quantity_without_unit_is_refused_with_what_is_allowed() -> None:
     with pytest.raises(ValueError, match=r"'10' is not a rate: write a number with bit, kbit"):
         _native.parse_quantity("rate", "10")
+
+
+def test_a_scenario_comes_back_complete() -> None:
+    fields = json.loads(canonical(("flow.0.stack", "cubic"), ("topology.queue", "2bdp")))
+    assert fields["name"] == "short"
+    assert fields["flow"][0]["stack"] == "rack/cubic"
+    assert fields["topology"]["queue"] == "2bdp"
+    assert fields["measure"]["warmup"] == "0s"
+
+
+def test_a_mistake_in_a_scenario_is_a_value_error_that_names_it() -> None:
+    with pytest.raises(weir.ScenarioError, match=r"topology\.rate=10: 10 is not allowed; write"):
+        canonical(("topology.rate", "10"))
+    assert issubclass(weir.ScenarioError, ValueError)
+    with pytest.raises(weir.ScenarioError, match="not a canonical scenario"):
+        _native.run("[[flow]]", 1)
+
+
+def test_tables_are_read_by_anything_that_knows_arrow() -> None:
+    result = _native.run(canonical(), 1)
+    names = ["summary", "flows", "samples", "queues", "links", "requests", "events"]
+    assert result.tables == names
+    frame = pl.DataFrame(result.table("flows"))
+    table = pa.table(result.table("flows"))
+    assert frame["goodput_mbps"].to_list() == table["goodput_mbps"].to_pylist()
+    assert 0 < frame["goodput_mbps"][0] < 10
+    with pytest.raises(KeyError, match="there is no table 'flow'; there are summary, flows"):
+        result.table("flow")
+
+
+def test_the_same_seed_gives_the_same_tables() -> None:
+    noisy = canonical(("topology.forward.loss", "1%"))
+    frames = [pl.DataFrame(_native.run(noisy, seed).table("samples")) for seed in (1, 1, 2)]
+    assert frames[0].equals(frames[1])
+    assert not frames[0].equals(frames[2])
+
+
+def test_other_threads_go_on_during_a_run() -> None:
+    long = canonical(("topology.rate", "100mbit"), ("measure.duration", "60s"))
+    run = threading.Thread(target=_native.run, args=(long, 1))
+    run.start()
+    turns = 0
+    while run.is_alive():
+        turns += 1
+        time.sleep(0.001)
+    # Were the interpreter held, the loop would get one turn when the run is over.
+    assert turns > 5

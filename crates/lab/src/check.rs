@@ -17,7 +17,8 @@ const LONGEST_RUN: Duration = Duration::from_secs(30 * 86_400);
 /// A path longer than this is taken for a slip.
 const LONGEST_RTT: Duration = Duration::from_secs(3_600);
 const MAX_FLOWS: u64 = 100_000;
-const MAX_HOPS: u32 = 1_000;
+/// A route has at most 255 links, those of the hosts included.
+const MAX_HOPS: u32 = 250;
 const MAX_REPEATS: u32 = 100_000;
 /// More rows than this would fill the memory of most machines.
 const MAX_SAMPLES: u64 = 20_000_000;

@@ -51,7 +51,9 @@ pub(crate) fn build(scenario: &Scenario) -> Result<SimSpec, Problem> {
             specs.push(flow_spec(flow, name, number as u64, route));
         }
     }
-    Ok(SimSpec { links: built.links, flows: specs, measure: measure(scenario) })
+    let spec = SimSpec { links: built.links, flows: specs, measure: measure(scenario) };
+    weir_sim::validate(&spec).map_err(|error| Problem::new("", error.to_string()))?;
+    Ok(spec)
 }
 
 fn measure(scenario: &Scenario) -> MeasureSpec {

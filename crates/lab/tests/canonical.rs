@@ -72,8 +72,11 @@ fn any_scenario() -> impl Strategy<Value = String> {
         let graph = topology.contains("graph");
         let ends = if graph { "from = \"a\"\nto = \"b\"\n" } else { "" };
         let loss = format!("0.{loss:06}");
-        let forward =
-            if graph { String::new() } else { format!("[topology.forward]\nloss = {loss}\n") };
+        let forward = if graph {
+            String::new()
+        } else {
+            format!("[topology.forward]\nrate = \"2mbit\"\nloss = {loss}\n")
+        };
         format!(
             "{topology}{forward}[[flow]]\nstack = \"{stack}\"\nworkload = {workload}\n\
              start = \"{start}ms\"\ncount = {count}\n{ends}"

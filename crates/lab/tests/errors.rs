@@ -3,7 +3,7 @@
 
 use weir_lab::Scenario;
 
-const FLOW: &str = "[[flow]]\nstack = \"reno\"\n";
+const FLOW: &str = "[[flow]]\n";
 
 fn refusal(text: &str, overrides: &[(&str, &str)]) -> String {
     let overrides: Vec<(String, String)> =
@@ -70,9 +70,11 @@ fn scenarios_that_make_no_sense() {
         "[topology]\nhops = 2",
         "[topology]\nkind = \"chain\"\nhops = 0",
         "[topology]\nkind = \"lab-router\"\nqueue = \"1bdp\"",
+        "stack = \"udp\"\n[topology]\nkind = \"lab-router\"\nrelay = \"delay-line\"",
         "[topology]\nkind = \"graph\"",
         "[topology]\nkind = \"graph\"\nlink = [{ from = \"a\", to = \"a\" }]",
         "[topology]\nkind = \"graph\"\nlink = [{ from = \"a\", to = \"b\" }]",
+        "from = \"a\"\nto = \"b\"\n[topology]\nkind = \"graph\"\nlink = [{ from = \"a\", to = \"b\" }, { from = \"b\", to = \"a\" }]",
         "[topology.forward]\nrate_trace = [5, 3]",
         "[topology.forward]\nrate_trace = \"missing.trace\"",
         "[topology.forward]\nrate = \"1mbit\"\nrate_trace = [5]",

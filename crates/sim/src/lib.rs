@@ -29,3 +29,4 @@ pub use outcome::Outcome;
 pub use queue::QueueKind;
 pub use run::{RunOptions, run, run_with};
 pub use spec::{FlowSpec, LinkSpec, MeasureSpec, SimSpec, TransportSpec, UdpConfig, Workload};
+pub use validate::validate;

@@ -11,7 +11,11 @@ use crate::spec::{FlowSpec, LinkSpec, MeasureSpec, SimSpec, TransportSpec, Workl
 /// The largest payload of a UDP datagram over IPv4.
 const MAX_DATAGRAM: u64 = 65_507;
 
-pub(crate) fn validate(spec: &SimSpec) -> Result<(), SimError> {
+/// Says what is wrong with a description, if anything; [`run`](crate::run) asks first as well.
+///
+/// # Errors
+/// For the first thing that cannot be.
+pub fn validate(spec: &SimSpec) -> Result<(), SimError> {
     check_names("link", spec.links.iter().map(|link| &link.name))?;
     check_names("flow", spec.flows.iter().map(|flow| &flow.name))?;
     check_measure(&spec.measure)?;
