@@ -171,3 +171,16 @@ def test_requests_have_a_latency_distribution(tmp_path: Path) -> None:
     share = drawn["latency"].data["share"]
     assert (share.min(), share.max()) == (0.0, 1.0)
     assert drawn["latency"].data["delay_ms"].is_sorted()
+
+
+def test_stacks_without_a_window_or_an_rtt_have_no_empty_panel(tmp_path: Path) -> None:
+    results = compared(tmp_path, "udp", "stop-and-wait/none", "reno")
+    drawn = {figure.name: figure for figure in figures(results)}
+    assert set(drawn["cwnd"].data["case"]) == {"reno"}
+    assert set(drawn["rtt"].data["case"]) == {"stop-and-wait/none", "reno"}
+    assert set(drawn["goodput"].data["case"]) == {"udp", "stop-and-wait/none", "reno"}
+
+
+def test_three_digits_tell_enough() -> None:
+    texts = [theme.significant(v) for v in (None, 0.0, 12.3456, 1234.5, -0.00123, 1e12)]
+    assert texts == ["–", "0", "12.3", "1234", "−0.00123", "1e+12"]

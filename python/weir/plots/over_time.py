@@ -16,6 +16,8 @@ from weir.plots.select import Case, averaged, band, bottlenecks, has_rows, line,
 from weir.results import Results
 
 _PANEL_HEIGHT = 110
+_UNLIMITED = 2**40
+"""A window above this many bytes stands for none: the recovery scheme has its own."""
 _TICKS = 4
 _MAX_IN_LEGEND = 10
 
@@ -47,7 +49,7 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
     if not has_rows(results, "samples", ("run", "flow", "t_s", "goodput_mbps")):
         return None
     capacities = dict(bottlenecks(results).select("run", "capacity_mbps").iter_rows())
-    shown = shown_over_time(cases)
+    shown = _with_values(results, cases, pl.col("goodput_mbps").is_finite())
     end_s = _end(results, shown)
 
     def panel(case: Case, time: alt.X) -> Panel:
@@ -68,7 +70,7 @@ def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
     """Congestion window and slow-start threshold."""
     if not has_rows(results, "samples", ("run", "flow", "t_s", "cwnd_bytes", "ssthresh_bytes")):
         return None
-    shown = shown_over_time(cases)
+    shown = _with_values(results, cases, pl.col("cwnd_bytes").is_between(1, _UNLIMITED))
 
     def panel(case: Case, time: alt.X) -> Panel:
         layers, data = _flow_lines(results, case, time, _CWND)
@@ -96,7 +98,7 @@ def delays(results: Results, cases: Sequence[Case]) -> Figure | None:
     """Round-trip time, and the part of it that is waiting in the queue."""
     if not has_rows(results, "samples", ("run", "flow", "t_s", "rtt_ms")):
         return None
-    shown = shown_over_time(cases)
+    shown = _with_values(results, cases, pl.col("rtt_ms").is_finite())
     links = dict(bottlenecks(results).select("run", "link").iter_rows())
 
     def panel(case: Case, time: alt.X) -> Panel:
@@ -160,7 +162,9 @@ def _figure(
     results: Results,
     shown: Sequence[Case],
     panel: Callable[[Case, alt.X], Panel],
-) -> Figure:
+) -> Figure | None:
+    if not shown:
+        return None
     # Stacked panels share one axis of time, whose numbers stand under the last of them.
     labelled = alt.Axis(grid=False, title="time, s", tickCount=12)
     unlabelled = alt.Axis(grid=False, title=None, labels=False, ticks=False)
@@ -176,6 +180,15 @@ def _figure(
     )
     runs = tuple(run for case in shown for run in case.runs)
     return Figure(name, title, caption, stacked, pl.concat(frames, how="diagonal"), runs)
+
+
+def _with_values(results: Results, cases: Sequence[Case], is_value: pl.Expr) -> list[Case]:
+    """The cases to show whose typical run has any value: `udp` has no RTT, `none` no window."""
+    shown = shown_over_time(cases)
+    runs = [case.typical for case in shown]
+    rows = results.scan("samples").filter(pl.col("run").is_in(runs) & is_value)
+    present = set(rows.select(pl.col("run").unique()).collect()["run"])
+    return [case for case in shown if case.typical in present]
 
 
 def _end(results: Results, shown: Sequence[Case]) -> float:

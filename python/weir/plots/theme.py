@@ -14,6 +14,8 @@ from weir import _native
 WIDTH = 760
 """Width of a figure's plotting area in pixels; it fits an A4 page and a laptop's window."""
 
+MINUS = "\N{MINUS SIGN}"
+
 INK = "#1f2328"
 SOFT = "#59636e"
 FAINT = "#d0d7de"
@@ -117,7 +119,8 @@ def significant(value: float | None, digits: int = 3) -> str:
     if value is None or value != value:  # NaN is the only number that differs from itself
         return "–"
     text = f"{value:.{digits}g}"
-    return f"{value:.0f}" if "e+" in text and abs(value) < 1e9 else text
+    plain = f"{value:.0f}" if "e+" in text and abs(value) < 1e9 else text
+    return plain.replace("-", MINUS, 1) if plain.startswith("-") else plain
 
 
 def number_axis(numbers: Sequence[float]) -> alt.Axis:

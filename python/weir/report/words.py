@@ -14,17 +14,15 @@ from weir.comparison import Contrast
 from weir.metrics import Metric
 from weir.plots.select import Case, shown_over_time
 from weir.plots.shares import limited_shares
-from weir.plots.theme import short_key, significant
+from weir.plots.theme import MINUS, short_key, significant
 from weir.results import Results
 from weir.stats import Estimate, mean_interval, paired_difference
 from weir.tables import estimate_text
 
-MINUS = "\N{MINUS SIGN}"
 FEW_REPEATS = 5
 SHORT_IN_RTTS = 200
 _FEW = 3
 _MANY_PAIRS = 5
-_TOO_LARGE_FOR_PERCENT = 10.0
 _WORTH_A_WORD = 0.01
 _LEADERS = (
     ("goodput_mbps", "Highest goodput"),
@@ -273,7 +271,9 @@ def _differences(contrasts: Sequence[Contrast]) -> Iterator[str]:
 def _difference(contrast: Contrast) -> str:
     mean = contrast.difference.estimate.mean or 0.0
     direction = "higher" if mean > 0 else "lower"
-    if contrast.relative is None or abs(contrast.relative) >= _TOO_LARGE_FOR_PERCENT:
+    if contrast.relative is not None and contrast.relative >= 1:
+        return f"{contrast.metric.title} {significant(1 + contrast.relative)} times as high"
+    if contrast.relative is None:
         amount = f"{significant(abs(mean) * contrast.metric.scale)} {contrast.metric.unit}".strip()
     else:
         amount = f"{significant(abs(contrast.relative) * 100)} %"
