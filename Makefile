@@ -69,5 +69,7 @@ $(TOOLS): requirements.txt .ci/prepare
 	@touch $@
 
 $(NATIVE): $(TOOLS) $(SOURCES)
+# The stamp bears the time at which the build began: what changes meanwhile is built next time.
+	@touch $@.begun
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
-	@touch $@
+	@mv $@.begun $@

@@ -154,9 +154,9 @@ pub struct QueueRow {
     pub link: u32,
     /// When.
     pub t_s: f64,
-    /// Packets waiting.
+    /// Packets in the queue, the one being sent included.
     pub packets: u64,
-    /// Bytes waiting.
+    /// Bytes in the queue, the packet being sent included.
     pub bytes: u64,
     /// How long the packet that left last had waited.
     pub queue_delay_ms: f64,
@@ -201,7 +201,7 @@ pub struct LinkRow {
     pub duplicated: u64,
     /// Packets held back so that later ones overtook them.
     pub reordered: u64,
-    /// Packets waiting, averaged over time.
+    /// Packets in the queue, the one being sent included, averaged over time.
     pub queue_packets_mean: f64,
     /// The most packets that waited.
     pub queue_packets_max: u64,

@@ -187,9 +187,7 @@ impl RecoveryConfig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StackError {
     /// No such recovery scheme.
-    #[error(
-        "unknown recovery scheme '{0}'; there are stop-and-wait, go-back-n, selective-repeat, reno, newreno, sack and rack"
-    )]
+    #[error("unknown recovery scheme '{0}'; there are {known}", known = known_schemes())]
     UnknownRecovery(String),
     /// A window where none is taken.
     #[error("recovery scheme '{0}' takes no window; go-back-n(30) and selective-repeat(30) do")]
@@ -200,6 +198,11 @@ pub enum StackError {
     /// The controller cannot be read.
     #[error(transparent)]
     Controller(#[from] CcConfigError),
+}
+
+fn known_schemes() -> String {
+    let names: Vec<&str> = RecoveryConfig::CATALOGUE.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
 }
 
 impl FromStr for Stack {
