@@ -142,6 +142,11 @@ def test_failed_runs_are_named(tmp_path: Path) -> None:
     assert "failed: a checker objected <here>" in page.text
 
 
+def test_unfinished_flows_are_named(tmp_path: Path) -> None:
+    page = written(compared(tmp_path, "reno", "udp", loss="5%", size="200kb"))
+    assert "2 of 4 flows did not finish what they were asked to do (udp)" in page.text
+
+
 def test_a_sweep_is_summarised_point_by_point(tmp_path: Path) -> None:
     sweep = {"topology.queue": ("0.5bdp", "1bdp", "2bdp")}
     page = written(compared(tmp_path, duration="10s", sweep=sweep))

@@ -360,9 +360,13 @@ def _about_length(results: Results) -> Iterator[str]:
 def _about_flows(results: Results) -> Iterator[str]:
     flows = results.flows
     if "completed" in flows.columns:
-        unfinished = flows.filter(~pl.col("completed").fill_null(value=True)).height
-        if unfinished:
-            yield f"{unfinished} of {flows.height} flows did not finish what they were asked to do."
+        unfinished = flows.filter(~pl.col("completed").fill_null(value=True))
+        if unfinished.height:
+            stacks = _shortened(unfinished["stack"].unique(maintain_order=True).to_list())
+            yield (
+                f"{unfinished.height} of {flows.height} flows did not finish what they were asked "
+                f"to do ({stacks}): their other numbers are about the part that they did."
+            )
     if "failure" in flows.columns:
         reasons = flows.filter(pl.col("failure").is_not_null())["failure"].unique().sort()
         for reason in reasons.to_list()[:_FEW]:
