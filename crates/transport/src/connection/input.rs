@@ -158,7 +158,9 @@ impl Connection {
         let outside = if segment.seq_len() == 0 {
             offset < expected || offset > edge
         } else {
-            end <= expected
+            // Payload from before the stream has no place in it.
+            offset < 0
+                || end <= expected
                 || offset > edge
                 || (offset == edge && edge == expected && segment.payload_len > 0)
         };
@@ -316,7 +318,7 @@ impl Connection {
             self.receiver.on_ecn(ce, segment.flags.contains(Flags::CWR));
         }
         // The first check let nothing through that starts before the stream.
-        let start = offset.max(0) as u64;
+        let start = offset as u64;
         let room = self.receiver.edge().saturating_sub(start);
         let len = u64::from(segment.payload_len).min(room) as u32;
         let whole = len == segment.payload_len;

@@ -3,7 +3,7 @@ use weir_units::{Duration, Instant, stream};
 
 use super::pair::Side::{Client, Server};
 use super::pair::{ONE_WAY, Pair, RTT, Verdict};
-use super::{is_pure_ack, is_syn, is_syn_ack};
+use super::{has_data, is_pure_ack, is_syn, is_syn_ack};
 
 #[test]
 fn three_segments_open_a_connection() {
@@ -125,6 +125,18 @@ fn a_listener_waits_without_a_timer_and_ignores_strays() {
     assert_eq!(listener.handle_segment(Instant::ZERO, &stray, false), None);
     assert_eq!(listener.poll_event(), None);
     assert!(!listener.is_closed());
+}
+
+#[test]
+fn payload_from_before_the_stream_is_refused() {
+    let mut pair = Pair::connected(&Config::default());
+    pair.lose_first(has_data);
+    pair.write(Client, 100);
+    pair.drive_for(Duration::from_nanos(1));
+    let mut early = pair.log.iter().find(|p| has_data(p)).expect("sent").segment;
+    early.seq = early.seq - 1;
+    assert_eq!(pair.server.connection.handle_segment(pair.now, &early, false), None);
+    assert_eq!(pair.server.connection.readable(), 0);
 }
 
 #[test]
