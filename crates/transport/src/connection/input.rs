@@ -292,7 +292,10 @@ impl Connection {
                 self.state = State::FinWait2;
                 self.events.push_back(Event::Flushed);
             }
-            State::Closing => self.enter_time_wait(now),
+            State::Closing => {
+                self.events.push_back(Event::Flushed);
+                self.enter_time_wait(now);
+            }
             State::LastAck => {
                 self.events.push_back(Event::Flushed);
                 self.end(now);

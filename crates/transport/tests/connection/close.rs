@@ -70,6 +70,10 @@ fn both_sides_may_close_at_once() {
     pair.drive();
     assert_both_closed(&pair);
     assert_eq!(pair.log.iter().filter(|p| is_fin(p)).count(), 2);
+    use Event::{Closed, Connected, Finished, Flushed};
+    for end in [&pair.client, &pair.server] {
+        assert_eq!(end.events, [Connected, Finished, Flushed, Closed]);
+    }
     assert_eq!(pair.now - start, RTT + Config::default().time_wait, "both wait (RFC 9293 §3.6)");
 }
 
