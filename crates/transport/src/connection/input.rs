@@ -87,6 +87,7 @@ impl Connection {
         let scale = if syn { 0 } else { self.terms.peer_scale };
         let terms = Terms {
             mss: self.terms.peer_mss,
+            recovery: self.config.stack.recovery,
             sack: self.terms.sack,
             ecn: self.terms.ecn,
             window: u64::from(segment.window) << scale,

@@ -124,6 +124,15 @@ pub(crate) enum Expired {
 }
 
 impl RecoveryConfig {
+    /// The scheme for a peer that does not acknowledge selectively: NewReno where the scheme is one
+    /// of TCP's that reads SACK (RFC 6582 §1), as in Linux.
+    pub(crate) fn without_sack(self) -> Self {
+        match self {
+            Self::Sack | Self::Rack => Self::NewReno,
+            other => other,
+        }
+    }
+
     pub(crate) fn build(self) -> Box<dyn LossRecovery> {
         match self {
             Self::StopAndWait => Box::new(stop_and_wait::StopAndWait),

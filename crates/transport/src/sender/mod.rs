@@ -117,6 +117,10 @@ impl Sender {
     pub(crate) fn establish(&mut self, now: Instant, terms: &Terms, stats: &mut Stats) {
         self.sack = terms.sack;
         self.ecn = terms.ecn;
+        if !terms.sack {
+            self.recovery = terms.recovery.without_sack().build();
+            self.profile = self.recovery.profile();
+        }
         if u64::from(terms.mss) < self.mss {
             self.mss = u64::from(terms.mss);
             let mss = weir_cc::PathEvent::MssChanged(Bytes(self.mss));
@@ -262,6 +266,8 @@ impl Sender {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) mss: u32,
+    /// The scheme that was asked for.
+    pub(crate) recovery: RecoveryConfig,
     pub(crate) sack: bool,
     pub(crate) ecn: bool,
     /// The peer's window in bytes.
