@@ -39,13 +39,8 @@ impl Sender {
     ) -> Option<Duration> {
         let prior_in_flight = self.board.in_flight();
         let window_moved = self.update_window(now, ack);
-        let outstanding_before = self.board.outstanding();
-        let digest = self.update_board(now, ack, outstanding_before, window_moved);
+        let digest = self.update_board(now, ack, window_moved, stats);
         let covered = digest.covered;
-        // The FIN is no byte.
-        stats.acked_bytes = self.board.una().min(self.written);
-        stats.duplicate_acks += u64::from(digest.duplicate);
-        stats.retransmits_spurious += u64::from(digest.dsack);
         let rtt = self.update_rtt(now, &covered, ack.echo);
         let rate = self.sampler.on_ack(
             now,
@@ -108,9 +103,10 @@ impl Sender {
         &mut self,
         now: Instant,
         ack: &IncomingAck,
-        outstanding_before: u64,
         window_moved: bool,
+        stats: &mut Stats,
     ) -> Digest {
+        let outstanding_before = self.board.outstanding();
         let high = self.epoch.high();
         let time = AckTime { now, min_rtt: self.rtt.min().unwrap_or_default() };
         let mut covered = Covered::default();
@@ -133,6 +129,12 @@ impl Sender {
             && !ack.carries_data
             && !window_moved
             && (ack.sack_len == 0 || covered.sacked > 0 || dsack);
+        // More duplicates than retransmissions: the network makes them (Linux's tcp_dsack_seen).
+        dsack &= stats.retransmits_spurious < stats.retransmits;
+        // The FIN is no byte.
+        stats.acked_bytes = self.board.una().min(self.written);
+        stats.duplicate_acks += u64::from(duplicate);
+        stats.retransmits_spurious += u64::from(dsack);
         Digest { covered, duplicate, dsack }
     }
 
