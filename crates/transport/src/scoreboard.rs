@@ -77,8 +77,6 @@ pub(crate) struct Covered {
     pub(crate) sack_sent: Option<Instant>,
     /// Whether a segment sent once, from before the recovery point, was among them (F-RTO).
     pub(crate) original_acked: bool,
-    /// Whether a retransmitted segment was among the cumulatively acknowledged.
-    pub(crate) retransmitted_acked: bool,
     /// Whether a segment sent once was covered below one already covered: the path reorders.
     pub(crate) reordered: bool,
 }
@@ -241,7 +239,6 @@ impl Scoreboard {
         }
         if karn {
             out.cum_sent = None;
-            out.retransmitted_acked = true;
         }
         self.una = to;
         self.sacked_ranges.remove_below(to);

@@ -89,6 +89,13 @@ pub(crate) struct RecoveryCx {
     pub(crate) sack: bool,
 }
 
+impl RecoveryCx {
+    /// Whether losses are being repaired.
+    fn is_recovering(&self) -> bool {
+        matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss)
+    }
+}
+
 /// One acknowledgement as the scoreboard took it in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digest {

@@ -23,6 +23,10 @@ pub(super) struct Rack {
     reo_wnd_steps: u64,
     /// Recoveries for which the steps last.
     reo_wnd_persist: u32,
+    /// Where the round of the last DSACK ends: one round widens the window once.
+    dsack_round_end: Option<u64>,
+    /// Losses are being repaired.
+    recovering: bool,
     reo_deadline: Option<Instant>,
     probe_deadline: Option<Instant>,
     probe: Option<Probe>,
@@ -49,6 +53,8 @@ impl Default for Rack {
             reordering_seen: false,
             reo_wnd_steps: 1,
             reo_wnd_persist: 0,
+            dsack_round_end: None,
+            recovering: false,
             reo_deadline: None,
             probe_deadline: None,
             probe: None,
@@ -64,7 +70,7 @@ impl LossRecovery for Rack {
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
         let repaired_by_probe = self.end_probe(board, ack);
         self.reordering_seen |= ack.covered.reordered;
-        self.adapt_reo_wnd(ack);
+        self.adapt_reo_wnd(cx, board, ack);
         let mut lost = 0;
         if let Some(newest) = ack.covered.newest_credible {
             self.advance(cx.now, newest);
@@ -73,6 +79,7 @@ impl LossRecovery for Rack {
         if ack.covered.cum_acked > 0 {
             self.schedule_probe(cx, board);
         }
+        self.recovering |= lost > 0;
         Found { lost, repaired_by_probe }
     }
 
@@ -81,7 +88,8 @@ impl LossRecovery for Rack {
     }
 
     fn next_timeout(&self, cx: &RecoveryCx) -> Option<Instant> {
-        let probing = may_probe(cx.state);
+        // One that was scheduled while all was calm may still go out when SACKs begin to come in.
+        let probing = !cx.is_recovering();
         let probe = self.probe_deadline.filter(|_| probing && cx.rto_deadline.is_some());
         let reo = self.reo_deadline.filter(|_| cx.rto_deadline.is_some());
         [reo, probe, cx.rto_deadline].into_iter().flatten().min()
@@ -91,6 +99,7 @@ impl LossRecovery for Rack {
         if self.reo_deadline.is_some_and(|at| at <= cx.now) {
             self.reo_deadline = None;
             let lost = self.detect(cx, board);
+            self.recovering |= lost > 0;
             return if lost > 0 {
                 Expired::Lost(lost, Cause::FastRetransmit)
             } else {
@@ -98,8 +107,7 @@ impl LossRecovery for Rack {
             };
         }
         let due = |at: Instant| at <= cx.now;
-        let probing = may_probe(cx.state);
-        if self.probe_deadline.is_some_and(due) && probing {
+        if self.probe_deadline.is_some_and(due) && !cx.is_recovering() {
             self.probe_deadline = None;
             if self.probe.is_none() && !board.is_empty() {
                 let end = board.nxt();
@@ -111,6 +119,7 @@ impl LossRecovery for Rack {
             self.reo_deadline = None;
             self.probe_deadline = None;
             self.probe = None;
+            self.recovering = true;
             return Expired::Timeout;
         }
         Expired::Nothing
@@ -121,11 +130,6 @@ impl LossRecovery for Rack {
         let Some((_, rtt)) = self.newest else { return false };
         sent_at.saturating_add(rtt + self.reo_wnd(cx, 0)) > cx.now
     }
-}
-
-/// A probe that was scheduled while all was calm may still go out when SACKs begin to come in.
-fn may_probe(state: RecoveryState) -> bool {
-    !matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
 }
 
 impl Rack {
@@ -151,21 +155,25 @@ impl Rack {
     /// RFC 8985 §6.2 step 4.
     fn reo_wnd(&self, cx: &RecoveryCx, sacked: u64) -> Duration {
         if !self.reordering_seen {
-            let recovering = matches!(cx.state, RecoveryState::Recovery | RecoveryState::Loss);
-            if recovering || sacked >= u64::from(DUP_THRESH) * cx.mss {
+            if cx.is_recovering() || sacked >= u64::from(DUP_THRESH) * cx.mss {
                 return Duration::ZERO;
             }
         }
         cx.min_rtt.mul_ratio(self.reo_wnd_steps, 4).min(cx.srtt.unwrap_or_default())
     }
 
-    /// RFC 8985 §6.2 step 4: DSACKs widen the window, sixteen recoveries without one reset it.
-    fn adapt_reo_wnd(&mut self, ack: &Digest) {
-        if ack.dsack {
+    /// RFC 8985 §6.2 step 4: a round with DSACKs widens the window, sixteen recoveries without one
+    /// reset it.
+    fn adapt_reo_wnd(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &Digest) {
+        self.dsack_round_end = self.dsack_round_end.filter(|end| board.una() < *end);
+        let recovered = self.recovering && !cx.is_recovering();
+        self.recovering = cx.is_recovering();
+        if ack.dsack && self.dsack_round_end.is_none() {
+            self.dsack_round_end = Some(board.nxt());
             self.reo_wnd_steps = (self.reo_wnd_steps + 1).min(0xff);
             self.reo_wnd_persist = REO_WND_PERSIST;
-        } else if ack.covered.retransmitted_acked && self.reo_wnd_persist > 0 {
-            self.reo_wnd_persist -= 1;
+        } else if recovered {
+            self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
             if self.reo_wnd_persist == 0 {
                 self.reo_wnd_steps = 1;
             }
@@ -206,5 +214,47 @@ impl Rack {
             self.probe = None;
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::SendRecord;
+    use crate::scoreboard::Covered;
+
+    fn cx(state: RecoveryState) -> RecoveryCx {
+        RecoveryCx {
+            now: Instant::ZERO,
+            srtt: None,
+            min_rtt: Duration::ZERO,
+            base_rto: Duration::from_secs(1),
+            min_rto: Duration::from_secs(1),
+            mss: 100,
+            state,
+            high: 0,
+            rto_deadline: None,
+            new_data: false,
+            sack: true,
+        }
+    }
+
+    #[test]
+    fn a_round_with_dsacks_widens_the_window_once_and_sixteen_recoveries_reset_it() {
+        let (mut rack, mut board) = (Rack::default(), Scoreboard::default());
+        board.push(Instant::ZERO, 100, SendRecord::default());
+        let mut ack = |state, dsack| {
+            let digest = Digest { covered: Covered::default(), duplicate: false, dsack };
+            rack.on_ack(&cx(state), &mut board, &digest);
+            rack.reo_wnd_steps
+        };
+        assert_eq!(ack(RecoveryState::Open, true), 2);
+        assert_eq!(ack(RecoveryState::Open, true), 2, "the same round");
+        for _ in 0..15 {
+            ack(RecoveryState::Recovery, false);
+            assert_eq!(ack(RecoveryState::Open, false), 2);
+        }
+        ack(RecoveryState::Recovery, false);
+        assert_eq!(ack(RecoveryState::Open, false), 1);
     }
 }

@@ -10,8 +10,6 @@
 //! below the highest SACK though not yet shown to be lost) marks such a segment lost. Rule 4, the rescue
 //! retransmission, is left out: the retransmission timer covers a lost tail.
 
-use weir_cc::RecoveryState;
-
 use super::{DUP_THRESH, Digest, Found, LossRecovery, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
@@ -35,7 +33,7 @@ impl LossRecovery for Sack {
             Some(boundary) => board.lose_in_flight_below(boundary),
             None => 0,
         };
-        let recovering = matches!(cx.state, RecoveryState::Recovery | RecoveryState::Loss);
+        let recovering = cx.is_recovering();
         if board.lost() == 0 && self.duplicates >= DUP_THRESH && !recovering {
             lost += board.lose_first();
         }
