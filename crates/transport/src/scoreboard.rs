@@ -393,6 +393,22 @@ impl Scoreboard {
         self.retransmissions.clear();
     }
 
+    /// Whether the oldest segment was acknowledged selectively, but not cumulatively by the time of a
+    /// timeout: the receiver no longer has what it reported.
+    pub(crate) fn is_reneged(&self) -> bool {
+        self.first().is_some_and(|first| first.fate == Fate::Sacked)
+    }
+
+    /// Takes every selective acknowledgement back (RFC 2018 §8).
+    pub(crate) fn forget_sacks(&mut self) {
+        for segment in self.segments.iter_mut().filter(|s| s.fate == Fate::Sacked) {
+            segment.fate = Fate::InFlight;
+        }
+        self.sacked = 0;
+        self.sacked_ranges.clear();
+        self.in_flight_hint = self.una;
+    }
+
     /// The first segment that is lost and has not been sent again.
     pub(crate) fn first_lost(&mut self) -> Option<Sent> {
         if self.lost == self.resent {

@@ -152,6 +152,9 @@ impl Sender {
         let cx = self.recovery_cx(now);
         let recovery = &self.recovery;
         self.board.clear_duplicates();
+        if self.board.is_reneged() {
+            self.board.forget_sacks();
+        }
         let lost = self
             .board
             .lose_where(|index, sent| index == 0 || !recovery.spares_on_timeout(&cx, sent.sent_at));

@@ -1,4 +1,4 @@
-use weir_transport::{Config, DelayedAck};
+use weir_transport::{Config, DelayedAck, Flags, SackBlock, Segment, Timestamps};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::pair::Side::{Client, Server};
@@ -190,6 +190,58 @@ fn a_duplicated_segment_is_no_sign_of_loss() {
         pair.drive();
         assert_eq!(pair.client.connection.stats().retransmits, 0, "{stack}");
     }
+}
+
+/// What the network doubles was not sent twice: such reports neither count as needless
+/// retransmissions nor undo a reduction that real losses caused.
+#[test]
+fn duplicates_of_the_network_are_not_taken_for_spurious_retransmissions() {
+    let mut pair = Pair::connected(&with_stack("rack/none(20)"));
+    let mut n = 0;
+    pair.network(move |p| {
+        n += u64::from(has_data(p));
+        match n {
+            50 if has_data(p) => Verdict::Drop,
+            _ if has_data(p) => Verdict::Twice(Duration::from_micros(1)),
+            _ => Verdict::Deliver,
+        }
+    });
+    pair.write(Client, 100 * MSS);
+    pair.drive();
+    let stats = pair.client.connection.stats();
+    assert_eq!(stats.retransmits, 1);
+    assert!(stats.retransmits_spurious <= stats.retransmits, "{stats:?}");
+}
+
+/// A peer without SACK is served by NewReno: no timeout for a single loss.
+#[test]
+fn without_selective_acknowledgements_duplicates_reveal_a_loss() {
+    for stack in ["sack/none(20)", "rack/none(20)"] {
+        let mut pair = Pair::connected(&Config { sack: false, ..with_stack(stack) });
+        pair.lose_nth(30, has_data);
+        pair.write(Client, 100 * MSS);
+        pair.drive();
+        let stats = pair.client.connection.stats();
+        assert_eq!((stats.retransmits_fast, stats.timeouts), (1, 0), "{stack}: {stats:?}");
+    }
+}
+
+/// RFC 2018 §8: a receiver may discard what it acknowledged selectively; a timeout sends it again.
+#[test]
+fn what_a_receiver_takes_back_is_sent_again() {
+    let mut pair = Pair::connected(&with_stack("sack/none(20)"));
+    pair.lose_first(has_data);
+    pair.write(Client, MSS);
+    pair.drive_for(Duration::from_nanos(1));
+    let sent = pair.log.iter().find(|p| has_data(p)).expect("sent").segment;
+    let seen = sent.options.timestamps.expect("agreed");
+    let mut lie = Segment { seq: sent.ack, ack: sent.seq, flags: Flags::ACK, ..sent };
+    lie.payload_len = 0;
+    lie.options.timestamps = Some(Timestamps { value: seen.echo, echo: seen.value });
+    lie.options.sack.push(SackBlock { start: sent.seq, end: sent.seq + sent.payload_len });
+    pair.client.connection.handle_segment(pair.now, &lie, false);
+    pair.drive();
+    assert_eq!(pair.server.read, MSS);
 }
 
 /// One episode, one cut: however many segments of a window are lost (RFC 6582, RFC 6675 §5).
