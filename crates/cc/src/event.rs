@@ -25,7 +25,7 @@ pub struct CcContext<'a> {
     /// Whether the application, not the network, bounds the delivery rate of what is now in flight:
     /// segments sent now would carry [`RateSample::app_limited`].
     pub app_limited: bool,
-    /// Whether the window has lately held the sender back: only then may it grow (RFC 9438 §4.2,
+    /// Whether the window has lately held the sender back: only then may it grow (RFC 9438 §5.8,
     /// Linux's `tcp_is_cwnd_limited`: in slow start, in flight above half the window counts too).
     pub cwnd_limited: bool,
     /// Where the recovery epoch stands.

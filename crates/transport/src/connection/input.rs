@@ -183,7 +183,7 @@ impl Connection {
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
             // The peer has not heard our last acknowledgement (RFC 9293 §3.10.7.4).
-            self.time_wait_until = Some(now + self.config.time_wait);
+            self.time_wait_until = Some(now.saturating_add(self.config.time_wait));
         }
         if segment.payload_len > 0 && offset >= 0 {
             // Data seen before is reported as such (RFC 2883).
@@ -273,7 +273,8 @@ impl Connection {
             }
         }
         let echo = segment.options.timestamps.filter(|_| self.terms.timestamps).map(|ts| {
-            let elapsed = timestamp_ms(now).wrapping_sub(ts.echo);
+            // Less than a tick counts as one (Linux's tcp_rtt_tsopt_us): no path takes no time.
+            let elapsed = timestamp_ms(now).wrapping_sub(ts.echo).max(1);
             (ts.echo, Duration::from_millis(u64::from(elapsed)))
         });
         IncomingAck {
@@ -350,7 +351,7 @@ impl Connection {
     fn enter_time_wait(&mut self, now: Instant) {
         self.sender.stop(now, &mut self.stats);
         self.state = State::TimeWait;
-        self.time_wait_until = Some(now + self.config.time_wait);
+        self.time_wait_until = Some(now.saturating_add(self.config.time_wait));
     }
 
     /// Where in our stream a sequence number from the peer lies, if it can be true: from one window

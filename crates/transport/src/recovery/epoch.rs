@@ -38,7 +38,7 @@ pub(crate) struct Turn {
 struct Undo {
     /// Retransmissions since it began for which no DSACK came; `None` before the first.
     unexplained: Option<u32>,
-    /// The timestamp clock when the first retransmission left (RFC 4015).
+    /// The timestamp clock when the first retransmission left (Eifel detection, RFC 3522 §3.2).
     first_resent_ms: Option<u32>,
 }
 
@@ -201,7 +201,7 @@ impl Epoch {
         }
     }
 
-    /// Meters by PRR after an acknowledgement that delivered `delivered` bytes and revealed `lost`.
+    /// Meters by PRR after an acknowledgement that revealed the loss of `lost` bytes.
     pub(crate) fn meter(&mut self, board: &Scoreboard, ack: &Digest, lost: u64, mss: u64) {
         if let Some(prr) = &mut self.prr {
             prr.on_ack(board.in_flight(), ack, lost, mss);

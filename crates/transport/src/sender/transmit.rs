@@ -244,7 +244,8 @@ impl Sender {
 
     pub(super) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
         let waiting = self.board.lost() > self.board.resent() || self.new_data_in_window() > 0;
-        let fits = self.board.in_flight().get() + self.mss <= self.cwnd().get();
+        let in_flight = self.board.in_flight().get();
+        let fits = in_flight == 0 || in_flight + self.mss <= self.cwnd().get();
         let blocked = self.pacer.blocked_until(now, self.controller.pacing_rate());
         blocked.filter(|_| waiting && fits)
     }
