@@ -69,7 +69,7 @@ impl Client {
         if self.awaited > 0 {
             return None;
         }
-        self.next = Some(now + gap);
+        self.next = Some(now.saturating_add(gap));
         Some(now - self.asked_at)
     }
 
@@ -86,7 +86,7 @@ impl Client {
             Workload::Bulk => Demand { write: ENDLESS, close: false },
             Workload::File { size } => Demand { write: size.get(), close: true },
             Workload::Rate { rate, size } => {
-                self.next = Some(self.began + nth_tick(rate, size, number + 1));
+                self.next = Some(self.began.saturating_add(nth_tick(rate, size, number + 1)));
                 Demand { write: size.get(), close: false }
             }
             Workload::Request { request, response, .. } => {
@@ -117,7 +117,7 @@ impl Server {
 pub(crate) fn nth_tick(rate: Rate, size: Bytes, n: u64) -> Duration {
     let bits = u128::from(size.get()) * 8 * u128::from(n);
     let nanos = bits * 1_000_000_000 / u128::from(rate.as_bits_per_sec());
-    Duration::from_nanos(nanos as u64)
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

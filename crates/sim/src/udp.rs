@@ -104,7 +104,7 @@ impl UdpFlow {
         let next = match self.workload {
             Workload::Rate { rate, size } => {
                 self.send(self.payload, net);
-                Some(self.ledger.start + nth_tick(rate, size, self.sent))
+                Some(self.ledger.start.saturating_add(nth_tick(rate, size, self.sent)))
             }
             Workload::File { size } => self.fill_link(Some(size), net),
             Workload::Bulk | Workload::Request { .. } => self.fill_link(None, net),
