@@ -154,10 +154,9 @@ impl Rack {
 
     /// RFC 8985 §6.2 step 4.
     fn reo_wnd(&self, cx: &RecoveryCx, sacked: u64) -> Duration {
-        if !self.reordering_seen {
-            if cx.is_recovering() || sacked >= u64::from(DUP_THRESH) * cx.mss {
-                return Duration::ZERO;
-            }
+        let hurried = cx.is_recovering() || sacked >= u64::from(DUP_THRESH) * cx.mss;
+        if hurried && !self.reordering_seen {
+            return Duration::ZERO;
         }
         cx.min_rtt.mul_ratio(self.reo_wnd_steps, 4).min(cx.srtt.unwrap_or_default())
     }
