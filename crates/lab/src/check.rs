@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 use crate::error::Problem;
-use crate::flow::{Flow, Protocol, WorkloadKind};
+use crate::flow::{Flow, Protocol, Workload, WorkloadKind};
 use crate::scenario::Scenario;
 use crate::topology::{Direction, GraphLink, Topology, TopologyKind};
 
@@ -27,6 +27,9 @@ const MAX_EVENTS: u32 = 10_000_000;
 const MAX_MSS: u32 = 65_535 - 20 - 60;
 /// What the largest window scale allows (RFC 7323 §2.3).
 const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
+
+/// A message longer than this is taken for a slip: no simulated link carries it.
+const MAX_MESSAGE: Bytes = Bytes(1 << 50);
 
 /// Refuses keys that mean nothing for the chosen kind of topology or workload.
 pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Checked {
@@ -142,6 +145,12 @@ fn check_relay(topology: &Topology) -> Checked {
             "a relay has no rate, so its buffer is in packets or bytes, as in 4p or 64kib";
         let timed = matches!(queue, BufferSize::Time(_) | BufferSize::Bdp(_));
         require(!timed, key, queue, allowed)?;
+    }
+    for (name, direction) in [("forward", forward), ("reverse", reverse)] {
+        let applied = direction.rate_steps.is_empty() || direction.rate.is_some();
+        let key = format!("topology.{name}.rate_steps");
+        let allowed = "a relay has no rate that they could change; set `rate` beside them";
+        require(applied, key, "a list of steps", allowed)?;
     }
     Ok(())
 }
@@ -289,24 +298,17 @@ fn check_workload(flow: &Flow, section: &str) -> Checked {
     let key = |name: &str| format!("{section}.workload.{name}");
     let workload = &flow.workload;
     let size = workload.size.unwrap_or_default();
-    require(size > Bytes::ZERO, key("size"), size, "above zero")?;
+    let allowed = format!("above zero, at most {MAX_MESSAGE}");
+    let possible = |bytes: Bytes| bytes > Bytes::ZERO && bytes <= MAX_MESSAGE;
+    require(possible(size), key("size"), size, &allowed)?;
     match workload.kind {
         WorkloadKind::Bulk | WorkloadKind::File => Ok(()),
         WorkloadKind::Request => {
             let reliable = flow.stack != Protocol::Udp;
             require(reliable, key("kind"), "'request'", "over udp no answer is sure to come")?;
-            require(
-                workload.request > Bytes::ZERO,
-                key("request"),
-                workload.request,
-                "above zero",
-            )?;
-            require(
-                workload.response > Bytes::ZERO,
-                key("response"),
-                workload.response,
-                "above zero",
-            )
+            let Workload { request, response, .. } = *workload;
+            require(possible(request), key("request"), request, &allowed)?;
+            require(possible(response), key("response"), response, &allowed)
         }
         WorkloadKind::Rate => {
             require(workload.rate > Rate::ZERO, key("rate"), workload.rate, "above zero")?;

@@ -50,7 +50,8 @@ section! {
         loss: Ratio = Ratio::ZERO,
         /// Packets lost in bursts, in front of the queue.
         burst_loss: Option<BurstLoss> = None,
-        /// Packets lost by number, counted from 1: data packets forward, every packet back.
+        /// Packets lost by number, counted from 1: data packets forward, every packet back, every packet
+        /// on a link of a graph.
         drop: Vec<u64> = Vec::new(),
         /// Packets damaged, which the checksum catches.
         corrupt: Ratio = Ratio::ZERO,

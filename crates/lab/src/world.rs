@@ -23,7 +23,8 @@ use crate::traces;
 /// Builds the world that `scenario`, which has been checked, describes.
 ///
 /// # Errors
-/// If a link cannot be as it is described, or no way leads from one end of a flow to the other.
+/// If a link cannot be as it is described, no way leads from one end of a flow to the other, or the
+/// world as a whole contradicts itself.
 pub(crate) fn build(scenario: &Scenario) -> Result<SimSpec, Problem> {
     let flows: Vec<&Flow> = scenario
         .flow
