@@ -54,7 +54,7 @@ section! {
         initial_window: u32 = Config::default().initial_window,
         /// Receive buffer, and so the largest window offered.
         recv_buffer: Bytes = Config::default().recv_buffer,
-        /// Offer selective acknowledgements.
+        /// Offer selective acknowledgements; without them `sack` and `rack` recover as `newreno`.
         sack: bool = Config::default().sack,
         /// Offer timestamps.
         timestamps: bool = Config::default().timestamps,

@@ -17,7 +17,8 @@ pub struct Config {
     pub initial_window: u32,
     /// What the receiver holds for the application, and so the largest window that it offers.
     pub recv_buffer: Bytes,
-    /// Offer selective acknowledgements (RFC 2018).
+    /// Offer selective acknowledgements (RFC 2018). Unless both sides do, `sack` and `rack` give way
+    /// to `newreno`.
     pub sack: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,

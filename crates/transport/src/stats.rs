@@ -25,7 +25,8 @@ pub struct Stats {
     pub retransmits_rto: u64,
     /// Of these, as tail loss probes.
     pub retransmits_tlp: u64,
-    /// Retransmissions of which the receiver said that it had the data before (DSACK).
+    /// Retransmissions of which the receiver said that it had the data before (DSACK). Such reports
+    /// beyond the number of retransmissions stem from a network that duplicates, and do not count.
     pub retransmits_spurious: u64,
     /// Payload bytes sent again.
     pub retransmitted_bytes: u64,
