@@ -176,7 +176,7 @@ def test_requests_have_a_latency_distribution(tmp_path: Path) -> None:
 def test_stacks_without_a_window_or_an_rtt_have_no_empty_panel(tmp_path: Path) -> None:
     results = compared(tmp_path, "udp", "stop-and-wait/none", "reno")
     drawn = {figure.name: figure for figure in figures(results)}
-    assert set(drawn["cwnd"].data["case"]) == {"reno"}
+    assert set(drawn["cwnd"].data["case"]) == {"stop-and-wait/none", "reno"}
     assert set(drawn["rtt"].data["case"]) == {"stop-and-wait/none", "reno"}
     assert set(drawn["goodput"].data["case"]) == {"udp", "stop-and-wait/none", "reno"}
 

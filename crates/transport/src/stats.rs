@@ -107,7 +107,8 @@ impl LimitClock {
 /// The state of the sending side, for tables and plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The window in force: the controller's, or PRR's while it meters.
+    /// The window in force: the controller's, or PRR's while it meters; the recovery scheme's or the
+    /// peer's where that is smaller.
     pub cwnd: Bytes,
     /// The slow-start threshold, if the controller has a finite one.
     pub ssthresh: Option<Bytes>,

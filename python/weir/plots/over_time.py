@@ -16,8 +16,6 @@ from weir.plots.select import Case, averaged, band, bottlenecks, has_rows, line,
 from weir.results import Results
 
 _PANEL_HEIGHT = 110
-_UNLIMITED = 2**40
-"""A window above this many bytes stands for none: the recovery scheme has its own."""
 _TICKS = 4
 _MAX_IN_LEGEND = 10
 
@@ -70,7 +68,7 @@ def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
     """Congestion window and slow-start threshold."""
     if not has_rows(results, "samples", ("run", "flow", "t_s", "cwnd_bytes", "ssthresh_bytes")):
         return None
-    shown = _with_values(results, cases, pl.col("cwnd_bytes").is_between(1, _UNLIMITED))
+    shown = _with_values(results, cases, pl.col("cwnd_bytes") > 0)
 
     def panel(case: Case, time: alt.X) -> Panel:
         layers, data = _flow_lines(results, case, time, _CWND)

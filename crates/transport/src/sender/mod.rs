@@ -188,7 +188,7 @@ impl Sender {
 
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
-            cwnd: self.cwnd(),
+            cwnd: self.reported_window(),
             ssthresh: self.controller.ssthresh(),
             bytes_in_flight: self.board.in_flight(),
             send_window: Bytes(self.window_edge.saturating_sub(self.board.una())),
@@ -200,6 +200,15 @@ impl Sender {
             state: self.epoch.state(),
             phase: self.controller.phase(),
         }
+    }
+
+    /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest. Where
+    /// the controller sets none, these alone bound the sender.
+    fn reported_window(&self) -> Bytes {
+        let scheme = self.profile.window.map(|segments| u64::from(segments) * self.mss);
+        let peer = Some(self.max_window).filter(|window| *window > 0);
+        let bounds = [scheme, peer].into_iter().flatten();
+        Bytes(bounds.fold(self.cwnd().get(), u64::min))
     }
 
     /// The window in force.
