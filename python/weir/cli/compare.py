@@ -47,33 +47,40 @@ def compare(
         typer.Argument(metavar="STACK...", help="What to compare.", autocompletion=complete.stacks),
     ],
     rate: Annotated[
-        str, typer.Option(help="Rate of the bottleneck, as in 10mbit.")
+        str, typer.Option(metavar="RATE", help="Rate of the bottleneck, as in 10mbit.")
     ] = Comparison.rate,
     rtt: Annotated[
-        str, typer.Option(help="Round-trip time without queueing, as in 40ms.")
+        str, typer.Option(metavar="TIME", help="Round-trip time without queueing, as in 40ms.")
     ] = Comparison.rtt,
     queue: Annotated[
-        str, typer.Option(help="Room in the queue: 1bdp, 64p, 100ms, 64kb.")
+        str, typer.Option(metavar="SIZE", help="Room in the queue: 1bdp, 64p, 100ms, 64kb.")
     ] = Comparison.queue,
     loss: Annotated[
-        str, typer.Option(help="Share of data packets lost at random, as in 1%.")
+        str, typer.Option(metavar="SHARE", help="Share of data packets lost at random, as in 1%.")
     ] = Comparison.loss,
     duration: Annotated[
-        str, typer.Option(help="Length of a run, as in 60s; with --size, the longest it may take.")
+        str,
+        typer.Option(
+            metavar="TIME", help="Length of a run, as in 60s; with --size, the longest it may take."
+        ),
     ] = Comparison.duration,
     warmup: Annotated[
         str | None,
         typer.Option(
+            metavar="TIME",
             help="Left out of the measurement.",
             show_default="a tenth of --duration; nothing with --size",
         ),
     ] = None,
     start_jitter: Annotated[
-        str, typer.Option(help="Each flow starts at a random time up to this.")
+        str, typer.Option(metavar="TIME", help="Each flow starts at a random time up to this.")
     ] = Comparison.start_jitter,
     flows: Annotated[int, typer.Option(min=1, help="Flows of the same stack.")] = Comparison.flows,
     size: Annotated[
-        str | None, typer.Option(help="Send a file of this size instead of sending all the time.")
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Send a file of this size instead of sending all the time."
+        ),
     ] = None,
     repeat: Annotated[
         int, typer.Option("--repeat", "-n", min=1, help="Runs per stack, each with its own seed.")
