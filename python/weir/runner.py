@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExec
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
@@ -24,16 +24,6 @@ Watcher = Callable[[int], None]
 """Told how many more runs have been dealt with."""
 
 _QUEUED_PER_WORKER = 2
-
-
-class Submitter(Protocol):
-    """The part of `concurrent.futures.Executor` that a plan needs; Dask's client has it too."""
-
-    def submit(
-        self, fn: Callable[..., dict[str, pl.DataFrame]], /, *args: Any
-    ) -> Future[dict[str, pl.DataFrame]]:
-        """Start `fn(*args)` somewhere."""
-        ...
 
 
 def execute(scenario: str, seed: int) -> dict[str, pl.DataFrame]:
@@ -104,7 +94,7 @@ def _run_all(
 
 
 def _as_completed(
-    pool: Submitter, runs: Iterator[Run], in_flight: int
+    pool: Executor, runs: Iterator[Run], in_flight: int
 ) -> Iterator[tuple[Run, Future[dict[str, pl.DataFrame]]]]:
     """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
     waiting: dict[Future[dict[str, pl.DataFrame]], Run] = {}
