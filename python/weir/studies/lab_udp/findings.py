@@ -71,7 +71,8 @@ def _fit(cells: Cells) -> str:
     return (
         f"Over the {len(held)} cells of source 002 that have a window and a delay, our serial "
         f"relay is off by {mean_error(held):.1%} on average (absolute), at worst by "
-        f"{worst.error:+.0%} ({_where(worst)}). No constant of the model was fitted to them."
+        f"{worst.error:+.0%} ({_where(worst)}). No constant of the model was fitted to them; "
+        "how much the sender's time varies is not published but assumed, and it matters."
     )
 
 
