@@ -45,7 +45,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """All runs of one command. The seeds of a repeat are the same in every case."""
+    """All runs of one command. The seeds of a repeat are the same in every case.
+
+    A case is repeated as often as its scenario says, `repeat` times at most.
+    """
 
     name: str
     command: str
@@ -67,9 +70,10 @@ class Plan:
     def runs(self) -> tuple[Run, ...]:
         """Repeat by repeat, so that an interrupted plan has some of every case."""
         pairs = itertools.product(enumerate(self.seeds), self.cases)
+        wanted = (pair for pair in pairs if pair[0][0] < pair[1].scenario.repeat)
         return tuple(
             Run(index, case, repeat, seed, _key(case.scenario.text, seed))
-            for index, ((repeat, seed), case) in enumerate(pairs)
+            for index, ((repeat, seed), case) in enumerate(wanted)
         )
 
     @cached_property
@@ -81,9 +85,9 @@ class Plan:
 def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -> Plan:
     """Every source at every point of `sweep` and of its own `[sweep]` section.
 
-    A key in `sweep` replaces the same key of the file. Repeats and first seed are the first
-    source's. Where a single source sweeps stacks, these are what is compared: they name the
-    series, and the rest of the point is where on the sweep they are compared.
+    A key in `sweep` replaces the same key of the file. The first seed is the first source's. Where
+    a single source sweeps stacks, these are what is compared: they name the series, and the rest
+    of the point is where on the sweep they are compared.
 
     Raises:
         ScenarioError: a scenario, or one of its points, is not valid.
@@ -97,8 +101,8 @@ def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -
             cases.append(Case(swept or series, " + ".join(scenario.stacks), place, scenario))
             if len(cases) * scenario.repeat > MAX_RUNS:
                 raise InputError(f"this would make more than {MAX_RUNS} runs")
-    first = cases[0].scenario
-    return Plan(name, command, tuple(cases), first.repeat, first.seed)
+    repeat = max(case.scenario.repeat for case in cases)
+    return Plan(name, command, tuple(cases), repeat, cases[0].scenario.seed)
 
 
 def points(sweep: Sweep) -> Iterator[dict[str, str]]:

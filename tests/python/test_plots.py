@@ -9,7 +9,10 @@ from made import compared
 
 from weir.plots import Figure, figures, select, study, theme
 from weir.plots.figure import inline
+from weir.plots.heat import HeatAxes, heat_map
+from weir.plots.lines import LineAxes, lines
 from weir.plots.select import band, cases, line
+from weir.plots.timeline import TimePanel, timeline
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +187,39 @@ def test_stacks_without_a_window_or_an_rtt_have_no_empty_panel(tmp_path: Path) -
 def test_three_digits_tell_enough() -> None:
     texts = [theme.significant(v) for v in (None, 0.0, 12.3456, 1234.5, -0.00123, 1e12)]
     assert texts == ["–", "0", "12.3", "1234", "−0.00123", "1e+12"]
+
+
+def test_a_heat_map_prints_each_number_in_an_ink_that_can_be_read() -> None:
+    rows = [("1 BDP", "reno", "cubic", 0.97), ("1 BDP", "cubic", "reno", 0.5)]
+    data = pl.DataFrame(rows, ["panel", "row", "column", "value"], orient="row")
+    axes = HeatAxes("flow", "rival", "share", low=0.0, middle=0.5, high=1.0)
+    figure = heat_map("heat", "Shares", "Look.", data, axes, runs=[3])
+    assert "reno,cubic,0.97,#ffffff" in json.dumps(figure.spec)
+    assert f"cubic,reno,0.5,{theme.INK}" in json.dumps(figure.spec)
+    assert figure.svg().startswith("<svg")
+    assert ">0.97<" in figure.svg()
+    assert figure.runs == (3,)
+
+
+@pytest.mark.parametrize("places", [(1.0, 16.0), ("LAN", "WAN")])
+def test_lines_carry_their_intervals(places: tuple[float | str, ...]) -> None:
+    rows = [("P", "reno", at, 2.0, -1.0, 5.0, 3) for at in places]
+    columns = ["panel", "series", "at", "value", "lo", "hi", "n"]
+    data = pl.DataFrame(rows, columns, orient="row")
+    axes = LineAxes("streams", "ms", is_x_log=isinstance(places[0], float), is_y_log=True)
+    figure = lines("lines", "Latency", "Look.", data, axes)
+    assert ",2.0,0.2,5.0,3" in json.dumps(figure.spec)
+    assert figure.svg().startswith("<svg")
+
+
+def test_a_timeline_names_moments_and_levels() -> None:
+    points = [("flow 1", 0.0, 1.0), ("flow 1", 60.0, 2.0)]
+    data = pl.DataFrame(points, ["series", "t_s", "value"], orient="row")
+    panels = [
+        TimePanel("goodput", "Mbit/s", data, (10.0, "capacity")),
+        TimePanel("cwnd", "kB", data),
+    ]
+    figure = timeline("time", "Two flows", "Look.", panels, [(22.0, "flow 2 starts")])
+    assert "flow 2 starts" in figure.svg()
+    assert "capacity" in figure.svg()
+    assert figure.data["panel"].unique().sort().to_list() == ["cwnd", "goodput"]

@@ -10,7 +10,7 @@ import weir
 from weir.api import Comparison, scenario_plan
 from weir.errors import InputError
 from weir.scenario import Source, parse_assignments, parse_sweep, read
-from weir.sweep import points
+from weir.sweep import plan, points
 
 TWO_FLOWS = """
 name = "two"
@@ -105,6 +105,19 @@ def test_stacks_share_the_seeds_of_their_repeats() -> None:
     plan = Comparison(stacks=("reno", "cubic"), repeat=3, seed=5).plan()
     seeds = {case.label: [r.seed for r in plan.runs if r.case is case] for case in plan.cases}
     assert seeds == {"reno": [5, 6, 7], "cubic": [5, 6, 7]}
+
+
+def test_each_case_is_repeated_as_often_as_its_scenario_says() -> None:
+    often = Source(TWO_FLOWS, "test", (("measure.repeat", "3"),))
+    sources = {"once": often.with_override("measure.repeat", "1"), "often": often}
+    made = plan("two", "", sources, {})
+    assert made.repeat == 3
+    assert sorted({(run.case.series, run.seed) for run in made.runs}) == [
+        ("often", 7),
+        ("often", 8),
+        ("often", 9),
+        ("once", 7),
+    ]
 
 
 def test_too_many_runs_are_taken_for_a_slip() -> None:

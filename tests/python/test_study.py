@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from conftest import Invoke
 
-from weir import studies
+from weir import report, studies
 from weir.api import Comparison, carry_out
+from weir.report import ReportSection
+from weir.report import study as report_study
+from weir.results import Results
 from weir.studies import Cell, Settings, StudyResult
 
 
@@ -36,9 +40,26 @@ class Tiny:
         return StudyResult(rows, ["It ran."], results)
 
 
+class Drawn(Tiny):
+    """The same with a report of its own and a table too wide for a terminal."""
+
+    name = "drawn"
+
+    def run(self, settings: Settings) -> StudyResult:
+        result = super().run(settings)
+        cell = {**result.rows[0], "table": "wide"}
+        wide = [{**cell, "column": f"{second} s"} for second in range(60)]
+        return StudyResult([*result.rows, *wide], result.findings, result.results)
+
+    def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
+        told = f"{len(rows)} cells of {results.manifest['name']}"
+        return [ReportSection("In its own words", paragraphs=[told])]
+
+
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(studies, "studies", lambda: {"tiny": Tiny()})
+    monkeypatch.setattr(studies, "studies", lambda: {"tiny": Tiny(), "drawn": Drawn()})
+    monkeypatch.setattr(report_study, "studies", studies.studies)
 
 
 def test_json_has_the_cells(invoke: Invoke) -> None:
@@ -58,6 +79,21 @@ def test_the_cells_are_printed_and_kept(invoke: Invoke) -> None:
     assert "It ran." in result.stdout
     kept = json.loads(Path("results/compare/latest/study.json").read_text())
     assert (kept["study"], len(kept["rows"])) == ("tiny", 2)
+
+
+def test_a_study_draws_its_own_report_and_draws_it_again_from_disk(invoke: Invoke) -> None:
+    result = invoke("study", "drawn", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    page = report.write("results/compare/latest").read_text(encoding="utf-8")
+    assert "62 cells of compare" in page
+    assert page.rindex("It ran.") < page.rindex("In its own words") < page.rindex("Provenance")
+    assert "published and ours" not in page
+
+
+def test_tables_too_wide_for_a_terminal_are_only_named(invoke: Invoke) -> None:
+    printed = invoke("study", "drawn", "--quiet").stdout
+    assert "In the report and in --json only" in printed
+    assert "59 s" not in printed
 
 
 def test_a_size_must_exist(invoke: Invoke) -> None:

@@ -12,7 +12,11 @@ from rich.text import Text
 
 from weir import studies
 from weir.cli import complete, options, output
+from weir.plots.study import sources
 from weir.tables import Grid
+
+_WIDEST = 12
+"""A table of more columns, as a figure over time is, is left to the report and to `--json`."""
 
 _HELP = """Carry out a published experiment and print its numbers beside ours.
 
@@ -66,23 +70,29 @@ def study(
 
 
 def _tables(cells: Sequence[studies.Cell]) -> Iterator[Grid]:
-    """One grid per published table: under each of its rows, first its numbers and then ours."""
+    """One grid per table: under each of its rows, first the published numbers and then ours."""
+    wide = []
     for table in dict.fromkeys(cell["table"] for cell in cells):
         own = [cell for cell in cells if cell["table"] == table]
         columns = list(dict.fromkeys(cell["column"] for cell in own))
-        rows = []
-        for row in dict.fromkeys(cell["row"] for cell in own):
-            by_column = {cell["column"]: cell for cell in own if cell["row"] == row}
-            for number, series in enumerate(_series(own)):
-                texts = (_text(by_column.get(column, {}).get(series)) for column in columns)
-                rows.append((row if number == 0 else "", series, *texts))
-        title = f"{table} ({own[0]['unit']}, mean ± 95 % interval)"
-        yield Grid(title, ("row", "column", *columns), rows, names=2)
+        if len(columns) > _WIDEST:
+            wide.append((table, str(len(columns))))
+        else:
+            yield _grid(table, columns, own)
+    if wide:
+        yield Grid("In the report and in --json only", ("table", "columns"), wide)
 
 
-def _series(cells: Sequence[studies.Cell]) -> list[str]:
-    ours = (key for cell in cells for key, value in cell.items() if isinstance(value, dict))
-    return ["published", *dict.fromkeys(ours)]
+def _grid(table: str, columns: Sequence[str], cells: Sequence[studies.Cell]) -> Grid:
+    rows = []
+    for row in dict.fromkeys(cell["row"] for cell in cells):
+        by_column = {cell["column"]: cell for cell in cells if cell["row"] == row}
+        for number, series in enumerate(sources(cells)):
+            texts = (_text(by_column.get(column, {}).get(series)) for column in columns)
+            rows.append((row if number == 0 else "", series, *texts))
+    unit = cells[0]["unit"]
+    title = f"{table} ({unit}, mean ± 95 % interval)" if unit else table
+    return Grid(title, ("row", "column", *columns), rows, names=2)
 
 
 def _text(value: object) -> str:

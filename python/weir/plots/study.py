@@ -20,14 +20,15 @@ _NEITHER = frozenset({"table", "row", "column", "unit", "note", PUBLISHED})
 
 
 def sources(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns that hold values: the published one, then ours in their order."""
+    """The columns that hold values: the published one, if there is any, then ours in order."""
+    has_published = any(cell.get(PUBLISHED) is not None for cell in cells)
     ours = (
         key
         for cell in cells
         for key, value in cell.items()
         if key not in _NEITHER and isinstance(value, Mapping)
     )
-    return [PUBLISHED, *dict.fromkeys(ours)]
+    return [*([PUBLISHED] if has_published else []), *dict.fromkeys(ours)]
 
 
 def comparison(name: str, cells: Sequence[Mapping[str, Any]]) -> Figure:

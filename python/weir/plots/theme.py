@@ -20,6 +20,8 @@ INK = "#1f2328"
 SOFT = "#59636e"
 FAINT = "#d0d7de"
 WARN = "#a40e26"
+COLD = "#0072b2"
+WARM = "#d55e00"
 
 _FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 
@@ -40,7 +42,16 @@ _LIGHTEST = 0.6
 """How far towards white the shades of one colour go."""
 
 # A well-known controller has the same colour in every report, whatever it is compared with.
-_USUAL = {"reno": 0, "cubic": 1, "bbr": 2, "vegas": 3, "none": 7}
+_USUAL = {
+    "reno": 0,
+    "cubic": 1,
+    "bbr": 2,
+    "vegas": 3,
+    "westwood": 4,
+    "veno": 5,
+    "dctcp": 6,
+    "none": 7,
+}
 
 
 def stack_colours(names: Iterable[str]) -> dict[str, str]:

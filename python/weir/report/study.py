@@ -15,7 +15,7 @@ from weir.report.compose import provenance, provenance_section
 from weir.report.html import slug
 from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.results import Results
-from weir.studies import studies
+from weir.studies import DrawnStudy, studies
 
 FILE = "study.json"
 
@@ -31,11 +31,19 @@ def compose_study(results: Results) -> Report:
     main, rest = kept["findings"][:_MAIN], kept["findings"][_MAIN:]
     sections = [
         ReportSection("Findings", points=main, warnings=words.cautions(results)),
-        *table_sections(kept["rows"], tuple(results.runs.filter(status="ok")["run"])),
+        *_own_sections(results, kept["study"], kept["rows"]),
         ReportSection("Further findings, sources and assumptions", points=rest),
     ]
     full = [section for section in sections if not section.is_empty]
     return study_report(results, f"Study {kept['study']}", _description(kept["study"]), full)
+
+
+def _own_sections(results: Results, name: str, cells: Cells) -> Sequence[ReportSection]:
+    """What the study draws itself, or else each of its tables."""
+    study = studies().get(name)
+    if isinstance(study, DrawnStudy):
+        return study.sections(results, [dict(cell) for cell in cells])
+    return list(table_sections(cells, tuple(results.runs.filter(status="ok")["run"])))
 
 
 def _description(name: str) -> str:

@@ -10,12 +10,15 @@ import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 
 from weir.api import How
 from weir.errors import InputError
 from weir.results import Results
 from weir.store import write_text
+
+if TYPE_CHECKING:
+    from weir.report.model import ReportSection
 
 Cell = dict[str, Any]
 """`table`, `row`, `column`, `published`, `unit`, then our columns as estimates, and `note`."""
@@ -52,6 +55,15 @@ class Study(Protocol):
 
     def run(self, settings: Settings) -> StudyResult:
         """Carries it out."""
+        ...
+
+
+@runtime_checkable
+class DrawnStudy(Study, Protocol):
+    """A study that draws its own report instead of one table and one curve per published table."""
+
+    def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
+        """What stands between its findings and the further ones, from what is on disk."""
         ...
 
 

@@ -1,0 +1,118 @@
+"""Heat maps with the numbers in their cells, for a quantity over two lists of names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from weir.plots import theme
+from weir.plots.figure import Figure, inline, layered
+
+_CELL_HEIGHT = 34
+_NARROWEST_CELL, _WIDEST_CELL = 58, 92
+_LABELS = 110
+_GAP = 26
+_STRONG = 0.62
+"""Beyond this share of the way to either end of the scale a cell is dark: its text is white."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeatAxes:
+    """What the rows, the columns and the colour of a heat map mean.
+
+    `low`, `middle` and `high` are the values of the two strongest colours and of white.
+    """
+
+    rows: str
+    columns: str
+    value: str
+    low: float
+    middle: float
+    high: float
+    number_format: str = ".2f"
+
+
+def heat_map(
+    name: str,
+    title: str,
+    caption: str,
+    data: pl.DataFrame,
+    axes: HeatAxes,
+    runs: Sequence[int] = (),
+) -> Figure:
+    """One panel per value of `panel`; `data` has `panel`, `row`, `column` and `value`.
+
+    Rows, columns and panels keep the order in which they first appear. A missing value is an empty
+    cell. A column `text`, if there is one, is printed instead of the value.
+    """
+    panels = list(dict.fromkeys(data["panel"]))
+    columns = data["column"].n_unique()
+    narrowest = columns * _NARROWEST_CELL + _LABELS
+    side_by_side = min(len(panels), max(1, int((theme.WIDTH + _GAP) // (narrowest + _GAP))))
+    room = (theme.WIDTH - _GAP * (side_by_side - 1)) / side_by_side - _LABELS
+    width = min(room, columns * _WIDEST_CELL)
+    charts = [
+        _panel(data.filter(panel=panel), axes, has_legend=panel == panels[0]).properties(
+            title=panel, width=width, height=_CELL_HEIGHT * data["row"].n_unique()
+        )
+        for panel in panels
+    ]
+    chart = alt.concat(*charts, columns=side_by_side, spacing=_GAP)
+    return Figure(name, title, caption, chart, data, tuple(runs))
+
+
+def _panel(data: pl.DataFrame, axes: HeatAxes, *, has_legend: bool) -> alt.LayerChart:
+    base = alt.Chart(inline(_with_ink(data, axes)))
+    plain: dict[str, Any] = {
+        "ticks": False,
+        "domain": False,
+        "labelColor": theme.INK,
+        "labelOverlap": False,
+    }
+    x = alt.X(
+        "column:N",
+        sort=None,
+        title=axes.columns,
+        axis=alt.Axis(orient="top", labelAngle=0, **plain),
+    )
+    y = alt.Y("row:N", sort=None, title=axes.rows, axis=alt.Axis(**plain))
+    scale = alt.Scale(
+        domain=[axes.low, axes.middle, axes.high],
+        range=[theme.COLD, "#ffffff", theme.WARM],
+        interpolate="rgb",
+        clamp=True,
+    )
+    legend = None
+    if has_legend:
+        legend = alt.Legend(
+            title=axes.value,
+            orient="top",
+            gradientLength=260,
+            titleLimit=500,
+            format=axes.number_format,
+        )
+    cells = base.mark_rect(stroke=theme.FAINT, strokeWidth=1).encode(
+        x=x, y=y, color=alt.Color("value:Q", scale=scale, legend=legend)
+    )
+    number = alt.Text("text:N")
+    if "text" not in data.columns:
+        number = alt.Text("value:Q", format=axes.number_format)
+    ink = alt.Color("ink:N", scale=None)
+    numbers = base.transform_filter("isValid(datum.value)").mark_text(fontSize=12)
+    chart: alt.LayerChart = layered(
+        cells, numbers.encode(x=x, y=y, text=number, color=ink)
+    ).resolve_scale(color="independent")
+    return chart
+
+
+def _with_ink(data: pl.DataFrame, axes: HeatAxes) -> pl.DataFrame:
+    """The colour of each cell's text: what can be read on it."""
+    above = (pl.col("value") - axes.middle) / (axes.high - axes.middle)
+    below = (axes.middle - pl.col("value")) / (axes.middle - axes.low)
+    is_strong = pl.max_horizontal(above, below) > _STRONG
+    ink = pl.when(is_strong).then(pl.lit("#ffffff")).otherwise(pl.lit(theme.INK))
+    return data.with_columns(ink=ink)

@@ -1,0 +1,97 @@
+"""Lines over numbers or names, one per series, each point with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from weir.plots import theme
+from weir.plots.figure import Figure, inline, layered
+
+_HEIGHT = 230
+_GAP = 30
+_MARGIN = 55
+_DECADE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LineAxes:
+    """What the axes of a line plot mean, and which of them are logarithmic."""
+
+    x: str
+    y: str
+    is_x_log: bool = False
+    is_y_log: bool = False
+    columns: int = 2
+    """So many panels stand side by side."""
+
+
+def lines(
+    name: str,
+    title: str,
+    caption: str,
+    data: pl.DataFrame,
+    axes: LineAxes,
+    runs: Sequence[int] = (),
+) -> Figure:
+    """One panel per value of `panel`; `data` has `panel`, `series`, `at`, `value`, `lo`, `hi`, `n`.
+
+    `at` holds numbers or, for an axis of names, text. All panels share their scales. Colours are
+    those of `theme.stack_colours`, and each series has a shape of its own besides.
+    """
+    panels = list(dict.fromkeys(data["panel"]))
+    columns = min(len(panels), axes.columns)
+    width = (theme.WIDTH - _GAP * (columns - 1)) // columns - _MARGIN
+    series = list(dict.fromkeys(data["series"]))
+    charts = [
+        _panel(data.filter(panel=panel), series, axes, data["at"]).properties(
+            title=panel, width=width, height=_HEIGHT
+        )
+        for panel in panels
+    ]
+    chart = alt.concat(*charts, columns=columns, spacing=_GAP).resolve_scale(
+        x="shared", y="shared", color="shared", shape="shared"
+    )
+    return Figure(name, title, caption, chart, data, tuple(runs))
+
+
+def _panel(
+    data: pl.DataFrame, series: Sequence[str], axes: LineAxes, places: pl.Series
+) -> alt.LayerChart:
+    colours = theme.stack_colours(series)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    legend = alt.Legend(title=None, orient="top", columns=7, symbolSize=70)
+    colour = alt.Color("series:N", scale=scale, legend=legend)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=list(colours)), legend=legend)
+    x = _places(axes, places)
+    y_scale = alt.Scale(type="log") if axes.is_y_log else alt.Scale(zero=True)
+    y = alt.Y("value:Q", title=axes.y, scale=y_scale)
+    tips = ["series:N", "at:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
+    base = alt.Chart(inline(data))
+    bars = data.drop_nulls("lo")
+    if axes.is_y_log:  # an interval that reaches zero has no end on such an axis
+        bars = bars.with_columns(pl.col("lo").clip(pl.col("value") / _DECADE))
+    layers = [
+        base.mark_line(strokeWidth=1.8).encode(x=x, y=y, color=colour),
+        base.mark_point(filled=True, size=55, opacity=1).encode(
+            x=x, y=y, color=colour, shape=shape, tooltip=tips
+        ),
+    ]
+    if not bars.is_empty():
+        ends = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.4)
+        layers.insert(0, ends.encode(x=x, y=alt.Y("lo:Q", title=axes.y), y2="hi:Q", color=colour))
+    return layered(*layers)
+
+
+def _places(axes: LineAxes, places: pl.Series) -> alt.X:
+    if not places.dtype.is_numeric():
+        return alt.X("at:O", title=axes.x, sort=None, axis=alt.Axis(labelAngle=0))
+    axis = theme.number_axis([float(place) for place in places])
+    if axes.is_x_log:
+        scale = alt.Scale(type="log", nice=False, padding=12)
+    else:
+        scale = alt.Scale(zero=False, nice=False, padding=12)
+    return alt.X("at:Q", title=axes.x, axis=axis, scale=scale)

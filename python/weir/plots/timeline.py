@@ -1,0 +1,108 @@
+"""Quantities of several flows over one axis of time, panel below panel, with marked moments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from weir.plots import theme
+from weir.plots.figure import Figure, inline, layered
+
+_HEIGHT = 130
+_TICKS = 4
+_FLOWS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+"""Flows of one algorithm, in the order of their starts; the book draws the first two alike."""
+
+
+@dataclass(frozen=True)
+class TimePanel:
+    """One quantity: `data` has `series`, `t_s`, `value`, and `lo` and `hi` where repeats differ."""
+
+    title: str
+    y: str
+    data: pl.DataFrame
+    level: tuple[float, str] | None = None
+    """A horizontal line and its name, as the capacity of the link."""
+
+
+def timeline(
+    name: str,
+    title: str,
+    caption: str,
+    panels: Sequence[TimePanel],
+    moments: Sequence[tuple[float, str]] = (),
+    runs: Sequence[int] = (),
+) -> Figure:
+    """The panels below each other; each of `moments` is a vertical line, named in the first."""
+    series = list(dict.fromkeys(s for panel in panels for s in panel.data["series"]))
+    colours = dict(zip(series, _FLOWS, strict=False)) if len(series) <= len(_FLOWS) else {}
+    colours = colours or theme.stack_colours(series)
+    end = max(float(panel.data["t_s"].max() or 0.0) for panel in panels)  # type: ignore[arg-type]
+    charts = [
+        _panel(
+            panel, colours, moments, end, is_first=panel is panels[0], is_last=panel is panels[-1]
+        )
+        for panel in panels
+    ]
+    chart = alt.vconcat(*charts, spacing=14).resolve_scale(x="shared", color="shared")
+    frames = [panel.data.with_columns(panel=pl.lit(panel.title)) for panel in panels]
+    data = pl.concat(frames, how="diagonal")
+    return Figure(name, title, caption, chart, data, tuple(runs))
+
+
+def _panel(
+    panel: TimePanel,
+    colours: Mapping[str, str],
+    moments: Sequence[tuple[float, str]],
+    end: float,
+    *,
+    is_first: bool,
+    is_last: bool,
+) -> alt.LayerChart:
+    axis = (
+        alt.Axis(grid=False, title="time, s", tickCount=12)
+        if is_last
+        else alt.Axis(grid=False, title=None, labels=False, ticks=False)
+    )
+    time = alt.X("t_s:Q", axis=axis, scale=alt.Scale(nice=False, domain=[0, end]))
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    legend = alt.Legend(title=None, orient="right", symbolType="stroke", symbolOpacity=1)
+    colour = alt.Color("series:N", scale=scale, legend=legend)
+    ticks = alt.Axis(tickCount=_TICKS)
+    y = alt.Y("value:Q", title=panel.y, axis=ticks, scale=alt.Scale(zero=True))
+    base = alt.Chart(inline(panel.data))
+    layers = [base.mark_line(strokeWidth=1.4, strokeJoin="round").encode(x=time, y=y, color=colour)]
+    if {"lo", "hi"} <= set(panel.data.columns):
+        spread = base.mark_area(opacity=0.2)
+        layers.insert(
+            0, spread.encode(x=time, y=alt.Y("lo:Q", title=panel.y), y2="hi:Q", color=colour)
+        )
+    layers += _marks(moments, time, has_names=is_first)
+    if panel.level is not None:
+        layers += _level(*panel.level)
+    return layered(*layers).properties(title=panel.title, width=theme.WIDTH - 90, height=_HEIGHT)
+
+
+def _marks(
+    moments: Sequence[tuple[float, str]], time: alt.X, *, has_names: bool
+) -> list[alt.Chart]:
+    if not moments:
+        return []
+    frame = pl.DataFrame(moments, ["t_s", "text"], orient="row")
+    base = alt.Chart(inline(frame)).encode(x=time)
+    rules = base.mark_rule(color=theme.SOFT, strokeDash=[2, 3], strokeWidth=1)
+    if not has_names:
+        return [rules]
+    names = base.mark_text(align="left", baseline="top", dx=3, dy=-_HEIGHT // 2 - 1, fontSize=10)
+    return [rules, names.encode(y=alt.value(_HEIGHT // 2 + 2), text="text:N")]
+
+
+def _level(height: float, name: str) -> list[alt.Chart]:
+    base = alt.Chart(inline(pl.DataFrame({"level": [height], "text": [name]})))
+    y = alt.Y("level:Q")
+    rule = base.mark_rule(color=theme.INK, strokeDash=[5, 3], strokeWidth=1).encode(y=y)
+    text = base.mark_text(align="right", baseline="bottom", dy=-2, fontSize=10)
+    return [rule, text.encode(x=alt.value(theme.WIDTH - 92), y=y, text="text:N")]
