@@ -23,6 +23,7 @@ const MAX_REPEATS: u32 = 100_000;
 /// More rows than this would fill the memory of most machines.
 const MAX_SAMPLES: u64 = 20_000_000;
 const MAX_EVENTS: u32 = 10_000_000;
+const MAX_REQUESTS: u32 = 10_000_000;
 /// An IP packet of 65535 bytes with the largest TCP header.
 const MAX_MSS: u32 = 65_535 - 20 - 60;
 /// What the largest window scale allows (RFC 7323 §2.3).
@@ -105,6 +106,8 @@ fn check_measure(scenario: &Scenario) -> Checked {
     require(repeats, key("repeat"), measure.repeat, format!("1 to {MAX_REPEATS}"))?;
     let events = measure.events <= MAX_EVENTS;
     require(events, key("events"), measure.events, format!("0 to {MAX_EVENTS}"))?;
+    let requests = measure.requests <= MAX_REQUESTS;
+    require(requests, key("requests"), measure.requests, format!("0 to {MAX_REQUESTS}"))?;
     let seed = measure.seed.checked_add(u64::from(measure.repeat)).is_some_and(|s| s < 1 << 63);
     require(seed, key("seed"), measure.seed, "seeds are below 2^63")
 }

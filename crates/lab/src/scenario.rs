@@ -45,6 +45,8 @@ section! {
         sample_interval: Duration = Duration::from_millis(100),
         /// Most rows of `events`; 0 records none.
         events: u32 = 0,
+        /// Most rows of `requests` for each flow, the first that are answered; 0 records none.
+        requests: u32 = weir_sim::MeasureSpec::default().max_requests as u32,
         /// How often the experiment is repeated, each time with the next seed.
         repeat: u32 = 1,
         /// Seed of the first repeat.

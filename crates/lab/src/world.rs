@@ -65,6 +65,7 @@ fn measure(scenario: &Scenario) -> MeasureSpec {
         warmup: measure.warmup,
         sample_interval: (!interval.is_zero()).then_some(interval),
         max_events: measure.events as usize,
+        max_requests: measure.requests as usize,
     }
 }
 

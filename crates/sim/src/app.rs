@@ -2,6 +2,7 @@
 
 use weir_units::{Bytes, Duration, Instant, Rate};
 
+use crate::requests::Answer;
 use crate::spec::Workload;
 
 /// What an application wants done now.
@@ -59,8 +60,8 @@ impl Client {
         demand
     }
 
-    /// `bytes` of an answer arrived; the latency if that completed it.
-    pub(crate) fn on_read(&mut self, now: Instant, bytes: u64) -> Option<Duration> {
+    /// `bytes` of an answer arrived; the request if that completed it.
+    pub(crate) fn on_read(&mut self, now: Instant, bytes: u64) -> Option<Answer> {
         let Workload::Request { gap, .. } = self.workload else { return None };
         if self.awaited == 0 || bytes == 0 {
             return None;
@@ -70,12 +71,13 @@ impl Client {
             return None;
         }
         self.next = Some(now.saturating_add(gap));
-        Some(now - self.asked_at)
+        let (number, asked_at) = (self.written - 1, self.asked_at);
+        Some(Answer { number, asked_at, latency: now - asked_at })
     }
 
-    /// When the newest request was made, and how many there have been.
-    pub(crate) fn request(&self) -> (Instant, u64) {
-        (self.asked_at, self.written)
+    /// Requests that wait for an answer.
+    pub(crate) fn unanswered(&self) -> u64 {
+        u64::from(self.awaited > 0)
     }
 
     fn act(&mut self, now: Instant) -> Demand {
@@ -157,7 +159,11 @@ mod tests {
         assert_eq!(server.on_read(60), 0);
         assert_eq!(server.on_read(40), 1_000);
         assert_eq!(client.on_read(at(20), 400), None);
-        assert_eq!(client.on_read(at(25), 600), Some(Duration::from_millis(25)));
+        let latency = Duration::from_millis(25);
+        let answer = Answer { number: 0, asked_at: at(0), latency };
+        assert_eq!(client.unanswered(), 1);
+        assert_eq!(client.on_read(at(25), 600), Some(answer));
+        assert_eq!(client.unanswered(), 0);
         assert_eq!(client.next_time(), Some(at(32)));
         assert_eq!(client.on_time(at(32)).write, 100);
     }

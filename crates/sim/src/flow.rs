@@ -8,6 +8,7 @@ use crate::network::Network;
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
 use crate::reliable::ReliableFlow;
+use crate::requests::RequestBook;
 use crate::spec::{FlowSpec, TransportSpec};
 use crate::udp::UdpFlow;
 
@@ -54,6 +55,7 @@ impl Flow {
     pub(crate) fn new<Q: EventQueue>(
         index: u32,
         spec: &FlowSpec,
+        max_requests: usize,
         seed: u64,
         net: &mut Network<Q>,
     ) -> Self {
@@ -63,7 +65,11 @@ impl Flow {
         match &spec.transport {
             TransportSpec::Reliable(config) => {
                 let rngs = [named("sender"), named("receiver")];
-                Self::Reliable(Box::new(ReliableFlow::new(index, spec, config, start, rngs)))
+                let mut flow = ReliableFlow::new(index, spec, config, start, rngs);
+                if spec.workload.asks() {
+                    flow.ledger.requests = Some(Box::new(RequestBook::new(index, max_requests)));
+                }
+                Self::Reliable(Box::new(flow))
             }
             TransportSpec::Udp(config) => {
                 Self::Udp(Box::new(UdpFlow::new(index, spec, *config, start)))
@@ -127,10 +133,10 @@ impl Flow {
         }
     }
 
-    /// The requests that were answered.
+    /// The rows of the requests that were answered.
     pub(crate) fn take_requests(&mut self) -> Vec<RequestRow> {
         match self {
-            Self::Reliable(flow) => std::mem::take(&mut flow.requests),
+            Self::Reliable(flow) => flow.ledger.take_requests(),
             Self::Udp(_) => Vec::new(),
         }
     }

@@ -1,11 +1,12 @@
 //! A flow's books: opened when its measured interval begins, closed when it ends.
 
-use weir_trace::{FlowRow, Histogram};
+use weir_trace::{FlowRow, Histogram, RequestRow};
 use weir_transport::Stats;
 use weir_units::{Duration, Instant};
 
 use crate::aggregate::Measured;
 use crate::meter::WindowMeter;
+use crate::requests::{Answer, RequestBook};
 use crate::spec::{FlowSpec, TransportSpec, Workload};
 
 /// What is written down about one flow.
@@ -20,6 +21,8 @@ pub(crate) struct Ledger {
     pub(crate) rtt: Histogram,
     pub(crate) queue_delay: Histogram,
     pub(crate) cwnd: WindowMeter,
+    /// Only of flows that make requests.
+    pub(crate) requests: Option<Box<RequestBook>>,
     opened: Option<(Instant, Totals)>,
     closed: Option<(Instant, Totals, Ending)>,
 }
@@ -33,6 +36,8 @@ pub(crate) struct Totals {
     pub(crate) dropped: u64,
     pub(crate) delivered: u64,
     pub(crate) sent_ip_bytes: u64,
+    /// Requests that wait for an answer.
+    pub(crate) unanswered: u64,
 }
 
 /// How a flow ended.
@@ -62,6 +67,9 @@ impl Ledger {
         self.rtt = Histogram::new();
         self.queue_delay = Histogram::new();
         self.cwnd.restart(now);
+        if let Some(requests) = &mut self.requests {
+            requests.restart();
+        }
     }
 
     /// The flow has ended; the first ending counts.
@@ -86,6 +94,17 @@ impl Ledger {
         if !self.is_closed() {
             self.rtt.record(rtt);
         }
+    }
+
+    /// A request was answered.
+    pub(crate) fn on_answer(&mut self, answer: &Answer) {
+        if let Some(requests) = self.requests.as_mut().filter(|_| self.closed.is_none()) {
+            requests.record(answer);
+        }
+    }
+
+    pub(crate) fn take_requests(&mut self) -> Vec<RequestRow> {
+        self.requests.as_mut().map_or_else(Vec::new, |requests| requests.take_rows())
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -133,6 +152,9 @@ impl Ledger {
         if matches!(spec.transport, TransportSpec::Reliable(_)) {
             row.cwnd_bytes_mean = self.cwnd.mean();
             row.cwnd_bytes_max = Some(self.cwnd.max().get());
+        }
+        if let Some(requests) = &self.requests {
+            requests.fill(&mut row, last.unanswered);
         }
         row
     }

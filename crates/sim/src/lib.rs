@@ -17,6 +17,7 @@ mod packet;
 mod probe;
 mod queue;
 mod reliable;
+mod requests;
 mod run;
 mod spec;
 pub mod topology;

@@ -2,7 +2,7 @@
 
 use weir_cc::RecoveryState;
 use weir_net::Ecn;
-use weir_trace::{RequestRow, SampleRow};
+use weir_trace::SampleRow;
 use weir_transport::{Config, Connection, Event, Transmit};
 use weir_units::{Bytes, Duration, Instant, Rng};
 
@@ -35,7 +35,6 @@ pub(crate) struct ReliableFlow {
     /// When the previous sample was taken, and what had been delivered then.
     sampled: (Instant, u64),
     pub(crate) ledger: Ledger,
-    pub(crate) requests: Vec<RequestRow>,
 }
 
 /// One end of the connection.
@@ -46,9 +45,6 @@ struct End {
     /// The window and the state of the recovery epoch after the previous event.
     last: (Bytes, RecoveryState),
 }
-
-/// A flow keeps so many of its requests; more would grow without bound in a long run.
-const MAX_REQUESTS: usize = 1 << 18;
 
 impl ReliableFlow {
     pub(crate) fn new(
@@ -72,7 +68,6 @@ impl ReliableFlow {
             warm: false,
             sampled: (start, 0),
             ledger: Ledger::new(start),
-            requests: Vec::new(),
         }
     }
 
@@ -227,8 +222,8 @@ impl ReliableFlow {
         }
         match side {
             Side::Sender => {
-                if let Some(latency) = self.client.on_read(now, bytes) {
-                    self.note_request(latency);
+                if let Some(answer) = self.client.on_read(now, bytes) {
+                    self.ledger.on_answer(&answer);
                 }
             }
             Side::Receiver => {
@@ -328,23 +323,12 @@ impl ReliableFlow {
         }
     }
 
-    fn note_request(&mut self, latency: Duration) {
-        let (asked_at, made) = self.client.request();
-        if self.warm && !self.ledger.is_closed() && self.requests.len() < MAX_REQUESTS {
-            self.requests.push(RequestRow {
-                flow: self.index,
-                request: made - 1,
-                t_s: asked_at.as_secs_f64(),
-                latency_ms: latency.as_millis_f64(),
-            });
-        }
-    }
-
     fn totals<Q: EventQueue>(&mut self, net: &Network<Q>) -> Totals {
         let mut totals = Totals {
             dropped: net.dropped_data(self.index),
             delivered: self.ledger.delivered,
             sent_ip_bytes: self.ledger.sent_ip_bytes,
+            unanswered: self.client.unanswered(),
             ..Totals::default()
         };
         if let Some(ends) = &mut self.ends {

@@ -97,6 +97,13 @@ pub enum Workload {
     },
 }
 
+impl Workload {
+    /// Whether the receiver answers.
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self, Self::Request { .. })
+    }
+}
+
 /// What is recorded, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasureSpec {
@@ -108,6 +115,9 @@ pub struct MeasureSpec {
     pub sample_interval: Option<Duration>,
     /// The most rows of table `events`; 0 records none. The last row says so when there was more.
     pub max_events: usize,
+    /// The most rows of table `requests` for each flow: the first that are answered. Counts and
+    /// percentiles in `flows` are about all.
+    pub max_requests: usize,
 }
 
 impl Default for MeasureSpec {
@@ -117,6 +127,7 @@ impl Default for MeasureSpec {
             warmup: Duration::ZERO,
             sample_interval: Some(Duration::from_millis(100)),
             max_events: 0,
+            max_requests: 100_000,
         }
     }
 }

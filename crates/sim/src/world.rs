@@ -42,8 +42,9 @@ impl<'a, Q: EventQueue> World<'a, Q> {
             net.schedule(Instant::ZERO + interval, Event::Sample);
         }
         let numbered = (0u32..).zip(&spec.flows);
-        let flows: Vec<Flow> =
-            numbered.map(|(index, flow)| Flow::new(index, flow, seed, &mut net)).collect();
+        let flows: Vec<Flow> = numbered
+            .map(|(index, flow)| Flow::new(index, flow, measure.max_requests, seed, &mut net))
+            .collect();
         Ok(Self {
             spec,
             seed,

@@ -78,6 +78,7 @@ impl Path {
             warmup: self.warmup,
             sample_interval: Some(self.rtt),
             max_events: 0,
+            ..MeasureSpec::default()
         };
         run(&SimSpec { links: topology.links, flows: vec![flow], measure }, seed).expect("a run")
     }

@@ -113,6 +113,7 @@ fn network(seed: u64) -> SimSpec {
             warmup: Duration::from_millis(rng.below(3_000)),
             sample_interval: Some(Duration::from_millis(500 + rng.below(5_000))),
             max_events: 100,
+            max_requests: 1_000,
         },
     }
 }

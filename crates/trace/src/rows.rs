@@ -1,6 +1,8 @@
 //! One struct per result table, one field per column.
 
-use crate::histogram::Spread;
+use weir_units::Duration;
+
+use crate::histogram::{Histogram, Spread};
 
 /// Table `flows`: one row per flow. Counts, rates, delays and times cover the measured interval,
 /// from the later of the flow's start and the end of the warm-up to the flow's end; `start_s`,
@@ -79,6 +81,24 @@ pub struct FlowRow {
     pub queue_delay_ms_max: Option<f64>,
     /// Data packets that arrived.
     pub queue_delay_samples: u64,
+    /// Requests answered; null where the flow makes none.
+    pub requests: Option<u64>,
+    /// Of these, the first so many have a row in table `requests`; the columns below are about all.
+    pub requests_kept: Option<u64>,
+    /// Requests made but not answered by the flow's end, whenever they were made.
+    pub requests_unanswered: Option<u64>,
+    /// Mean time from a request to its complete answer.
+    pub request_latency_ms_mean: Option<f64>,
+    /// Median of it.
+    pub request_latency_ms_p50: Option<f64>,
+    /// 90th percentile of it.
+    pub request_latency_ms_p90: Option<f64>,
+    /// 99th percentile of it.
+    pub request_latency_ms_p99: Option<f64>,
+    /// 99.9th percentile of it.
+    pub request_latency_ms_p999: Option<f64>,
+    /// The longest.
+    pub request_latency_ms_max: Option<f64>,
     /// The congestion window, averaged over time.
     pub cwnd_bytes_mean: Option<f64>,
     /// Its largest value.
@@ -113,6 +133,21 @@ impl FlowRow {
         self.queue_delay_ms_p99 = delay.p99_ms;
         self.queue_delay_ms_max = delay.max_ms;
         self.queue_delay_samples = delay.samples;
+    }
+
+    /// Fills in the columns about requests: the latencies of those that were answered, and how many
+    /// were not.
+    pub fn set_requests(&mut self, latencies: &Histogram, unanswered: u64) {
+        let millis = |latency: Option<Duration>| latency.map(Duration::as_millis_f64);
+        let at = |permille| millis(latencies.percentile(permille));
+        self.requests = Some(latencies.count());
+        self.requests_unanswered = Some(unanswered);
+        self.request_latency_ms_mean = latencies.spread().mean_ms;
+        self.request_latency_ms_p50 = at(500);
+        self.request_latency_ms_p90 = at(900);
+        self.request_latency_ms_p99 = at(990);
+        self.request_latency_ms_p999 = at(999);
+        self.request_latency_ms_max = millis(latencies.max());
     }
 }
 
@@ -228,7 +263,7 @@ impl LinkRow {
     }
 }
 
-/// Table `requests`: one row per answered request of a request/response flow.
+/// Table `requests`: one row per answered request, as many of each flow as the scenario asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestRow {
     /// The flow.
