@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from weir import metrics
+from weir import dynamics, metrics
+from weir.censoring import Wait
+from weir.curves import Curve, curves
+from weir.dynamics import Epoch
 from weir.errors import InputError
+from weir.requests import PERCENTS, Percentile, percentiles
 from weir.stats import Estimate, mean_interval
 from weir.store import SCHEMA, is_results
 
@@ -89,6 +94,12 @@ class Results:
             values, on="run", how="left"
         )
 
+    @cached_property
+    def curves(self) -> dict[int, list[Curve]]:
+        """What each flow of each run had delivered at any time, by the number of the run."""
+        columns = ("run", "flow", "t_s", "goodput_mbps")
+        return curves(self.scan("samples").select(columns).collect(), self.flows)
+
     @property
     def cases(self) -> list[dict[str, Any]]:
         """The cases in the order they were asked for: label, series, stack, point, scenario."""
@@ -126,6 +137,112 @@ class Results:
         """The mean of a metric over the repeats of a case, with its 95 % interval."""
         return mean_interval(self.values(label, metric).values(), metrics.BY_NAME[metric].bounds)
 
+    def bin_s(self, label: str) -> float:
+        """The usual bin of a case: a mean round trip of its slowest flow, at least 100 ms.
+
+        Never shorter than the time between two samples.
+        """
+        of_case = self.flows.filter(pl.col("run").is_in(list(self._runs(label).values())))
+        rtt_ms = of_case["rtt_ms_mean"].max() or 0.0
+        sampled_s = [c.interval_s for run in self._runs(label).values() for c in self.curves[run]]
+        return max(math.ceil(rtt_ms) / 1e3, dynamics.SHORTEST_BIN_S, *sampled_s)  # type: ignore[arg-type]
+
+    def convergence(
+        self,
+        label: str,
+        flow: str | None = None,
+        *,
+        bin_s: float | None = None,
+        epsilon: float = dynamics.EPSILON,
+        hold_s: float = dynamics.HOLD_S,
+        rule: dynamics.Rule = "ratio",
+        fair_mbps: float | None = None,
+    ) -> dict[int, Wait | None]:
+        """By seed: how long after `flow` began all shared fairly, until the next came or went.
+
+        `flow` is a name, that of the flow which starts last if left out; see
+        `dynamics.convergence` for the rest and `censoring.summarised` to put repeats together.
+        None where the flow was never seen beside another.
+
+        Raises:
+            InputError: there is no such case or flow, or the bins are too narrow.
+        """
+        width = bin_s or self.bin_s(label)
+        found: dict[int, Wait | None] = {}
+        for seed, epoch in self._epochs(label, flow, "joined"):
+            found[seed] = None
+            if epoch is not None and len(epoch.active) > 1:
+                found[seed] = dynamics.convergence(
+                    epoch.active,
+                    epoch.start_s,
+                    epoch.end_s,
+                    bin_s=width,
+                    epsilon=epsilon,
+                    hold_s=hold_s,
+                    rule=rule,
+                    fair_mbps=fair_mbps,
+                )
+        return found
+
+    def reclaim(
+        self,
+        label: str,
+        flow: str | None = None,
+        *,
+        bin_s: float | None = None,
+        share: float = dynamics.RECLAIMED,
+        hold_s: float = dynamics.HOLD_S,
+    ) -> dict[int, Wait | None]:
+        """By seed: how long after `flow` ended the others held what it had.
+
+        `flow` is a name, that of the first flow to leave others behind if left out; see
+        `dynamics.reclaim`. None where the flow did not end, or left nothing or nobody.
+
+        Raises:
+            InputError: there is no such case or flow, or the bins are too narrow.
+        """
+        width = bin_s or self.bin_s(label)
+        found: dict[int, Wait | None] = {}
+        for seed, epoch in self._epochs(label, flow, "left"):
+            found[seed] = None
+            if epoch is not None:
+                found[seed] = dynamics.reclaim(
+                    epoch.active,
+                    epoch.left,
+                    epoch.start_s,
+                    epoch.end_s,
+                    bin_s=width,
+                    share=share,
+                    hold_s=hold_s,
+                )
+        return found
+
+    def jain_over_time(self, label: str, bin_s: float | None = None) -> pl.DataFrame:
+        """Jain's index per bin of every repeat: `seed`, `t_s`, `flows`, `jain_index`.
+
+        Raises:
+            InputError: there is no such case, or the bins are too narrow.
+        """
+        width = bin_s or self.bin_s(label)
+        return pl.concat(
+            dynamics.jain_over_time(self.curves[run], width).select(
+                pl.lit(seed).alias("seed"), pl.all()
+            )
+            for seed, run in self._runs(label).items()
+        )
+
+    def request_percentiles(
+        self, label: str, percents: Sequence[float] = PERCENTS
+    ) -> list[Percentile]:
+        """Percentiles of the request latencies of a case, all flows and repeats pooled, in ms.
+
+        Raises:
+            InputError: there is no such case.
+        """
+        runs = list(self._runs(label).values())
+        own = self.scan("requests").filter(pl.col("run").is_in(runs))
+        return percentiles(own.select("latency_ms").collect()["latency_ms"], percents)
+
     def measured(self) -> list[metrics.Metric]:
         """The metrics that have a value in at least one run."""
         return [m for m in metrics.METRICS if self.per_run[m.name].is_not_null().any()]
@@ -146,6 +263,31 @@ class Results:
             "n": pl.Int64,
         }
         return pl.DataFrame(rows, schema, orient="row")
+
+    def _runs(self, label: str) -> dict[int, int]:
+        """The successful runs of a case by their seed."""
+        labels = [case["label"] for case in self.cases]
+        if label not in labels:
+            raise InputError(f"there is no case {label!r}; there are: {', '.join(labels)}")
+        own = self.runs.filter((pl.col("label") == label) & (pl.col("status") == "ok"))
+        return dict(own.select("seed", "run").iter_rows())
+
+    def _epochs(
+        self, label: str, flow: str | None, change: Literal["joined", "left"]
+    ) -> Iterator[tuple[int, Epoch | None]]:
+        """By seed, the epoch that begins when a flow joins or leaves."""
+        for seed, run in self._runs(label).items():
+            names = [curve.name for curve in self.curves[run]]
+            if flow is not None and flow not in names:
+                raise InputError(f"there is no flow {flow!r}; there are: {', '.join(names)}")
+            changes = {
+                curve.name: epoch
+                for epoch in dynamics.epochs(self.curves[run])
+                for curve in (epoch.joined if change == "joined" else epoch.left)
+            }
+            in_order = list(changes.values())
+            default = in_order[-1 if change == "joined" else 0] if in_order else None
+            yield seed, default if flow is None else changes.get(flow)
 
     def __repr__(self) -> str:
         done, planned = self.manifest["runs"]["ok"], self.manifest["runs"]["planned"]

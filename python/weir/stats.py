@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from scipy.special import stdtr, stdtrit
+from scipy.special import bdtr, bdtrik, stdtr, stdtrit
 
 LEVEL = 0.95
 """The confidence level of every interval."""
@@ -18,7 +19,7 @@ LEVEL = 0.95
 SIGNIFICANT_DIGITS = 6
 """Floats in JSON carry so many significant digits: more than any interval here supports."""
 
-_TAIL_SAMPLES = 5
+TAIL_SAMPLES = 5
 """A percentile needs this many samples beyond it; the histograms in Rust have the same rule."""
 
 _SKEWED = 2.0
@@ -134,14 +135,28 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def percentile(samples: Iterable[float | None], percent: float) -> float | None:
     """The nearest-rank percentile of pooled samples; None when fewer than 5 lie beyond it."""
+    ordered = sorted(_present(samples))
+    rank = nearest_rank(len(ordered), percent)
+    return None if rank is None else ordered[rank - 1]
+
+
+def nearest_rank(n: int, percent: float) -> int | None:
+    """The rank ⌈p n⌉ of a percentile among `n` samples; None when fewer than 5 lie beyond it."""
     if not 0 < percent < 100:
         raise ValueError(f"percent must lie between 0 and 100, not {percent}")
-    ordered = sorted(_present(samples))
-    n = len(ordered)
-    if n * (100 - percent) / 100 < _TAIL_SAMPLES:
-        return None
-    rank = math.ceil(n * percent / 100)
-    return ordered[rank - 1]
+    share = Fraction(str(percent)) / 100  # 99.9 as written: 5000 samples have five beyond it
+    return None if n * (1 - share) < TAIL_SAMPLES else math.ceil(n * share)
+
+
+def rank_interval(n: int, share: float) -> tuple[int | None, int | None]:
+    """The ranks between which the quantile of `share` lies with 95 %, whatever the distribution.
+
+    Of `n` independent samples Binomial(n, share) many lie below it. None at an end where there are
+    too few samples to exclude 2.5 %.
+    """
+    tail = (1 - LEVEL) / 2
+    low, high = _binomial_quantile(tail, n, share), _binomial_quantile(1 - tail, n, share) + 1
+    return low or None, high if high <= n else None
 
 
 def rounded(value: float | None) -> float | None:
@@ -168,6 +183,14 @@ def _skewness(sample: Sequence[float]) -> float:
     if second == 0:
         return 0.0
     return math.fsum((v - mean) ** 3 for v in sample) / n / (second * math.sqrt(second))
+
+
+def _binomial_quantile(probability: float, n: int, share: float) -> int:
+    """The smallest k with P(Binomial(n, share) ≤ k) ≥ probability."""
+    if n == 0:
+        return 0
+    k = math.ceil(float(bdtrik(probability, n, share)))
+    return k - 1 if k > 0 and float(bdtr(k - 1, n, share)) >= probability else k
 
 
 def _p_value(differences: Sequence[float]) -> float | None:
