@@ -10,8 +10,8 @@ use std::str::FromStr;
 use weir_units::Bytes;
 
 use crate::{
-    Bbr, CongestionController, Cubic, Decimal, Decrease, Fixed, Hystart, Increase, Parametric,
-    Reno, Vegas,
+    Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, Gain, Hystart, Increase,
+    Parametric, Reno, Vegas, Veno, Westwood,
 };
 
 /// Which controller, with its parameters.
@@ -33,6 +33,17 @@ pub enum CcConfig {
     Bbr,
     /// Vegas as Linux has it.
     Vegas,
+    /// Veno as Linux has it.
+    Veno,
+    /// Westwood+ as Linux has it.
+    Westwood,
+    /// RFC 8257 as Linux computes it.
+    Dctcp {
+        /// The gain of its filter.
+        gain: Gain,
+        /// The share of marks that it believes in at first, at most 1.
+        alpha: Decimal,
+    },
     /// A linear control.
     Parametric {
         /// Growth per round trip.
@@ -132,6 +143,24 @@ impl CcConfig {
             examples: &["vegas"],
         },
         CatalogueEntry {
+            name: "veno",
+            summary: "Reno that gives way less to losses without a queue",
+            parameters: "",
+            examples: &["veno"],
+        },
+        CatalogueEntry {
+            name: "westwood",
+            summary: "Westwood+: Reno that falls back to the measured bandwidth times the smallest RTT",
+            parameters: "",
+            examples: &["westwood"],
+        },
+        CatalogueEntry {
+            name: "dctcp",
+            summary: "Data Center TCP (RFC 8257): gives way by the share of ECN marks",
+            parameters: "g=1/16,alpha0=1",
+            examples: &["dctcp", "dctcp(g=1/4,alpha0=0)"],
+        },
+        CatalogueEntry {
             name: "aimd",
             summary: "adds a segments per round trip, multiplies by b on loss",
             parameters: "a,b",
@@ -169,6 +198,9 @@ impl CcConfig {
             "cubic" => given.cubic(),
             "bbr" => given.nothing(Self::Bbr),
             "vegas" => given.nothing(Self::Vegas),
+            "veno" => given.nothing(Self::Veno),
+            "westwood" => given.nothing(Self::Westwood),
+            "dctcp" => given.dctcp(),
             _ => given.parametric(),
         }
     }
@@ -182,6 +214,9 @@ impl CcConfig {
             Self::Cubic { hystart } => Box::new(Cubic::new(initial_window, hystart)),
             Self::Bbr => Box::new(Bbr::new(mss, initial_window)),
             Self::Vegas => Box::new(Vegas::new(initial_window)),
+            Self::Veno => Box::new(Veno::new(initial_window)),
+            Self::Westwood => Box::new(Westwood::new(initial_window)),
+            Self::Dctcp { gain, alpha } => Box::new(Dctcp::new(initial_window, gain, alpha)),
             Self::Parametric { increase, decrease } => {
                 Box::new(Parametric::new(initial_window, increase, decrease))
             }
@@ -209,6 +244,12 @@ impl fmt::Display for CcConfig {
             Self::Cubic { hystart: Hystart::Off } => f.write_str("cubic(hystart=off)"),
             Self::Bbr => f.write_str("bbr"),
             Self::Vegas => f.write_str("vegas"),
+            Self::Veno => f.write_str("veno"),
+            Self::Westwood => f.write_str("westwood"),
+            Self::Dctcp { gain, alpha } if (gain, alpha) == (Gain::default(), Decimal::ONE) => {
+                f.write_str("dctcp")
+            }
+            Self::Dctcp { gain, alpha } => write!(f, "dctcp(g={gain},alpha0={alpha})"),
             Self::Parametric { increase, decrease } => match (increase, decrease) {
                 (I::Add(a), D::Multiply(b)) => write!(f, "aimd({a},{b})"),
                 (I::Add(a), D::Subtract(b)) => write!(f, "aiad({a},{b})"),
@@ -277,6 +318,29 @@ impl<'a> Given<'a> {
             _ => return Err(self.refuse("write hystart=linux, hystart=plus-plus or hystart=off")),
         };
         Ok(CcConfig::Cubic { hystart })
+    }
+
+    fn dctcp(&self) -> Result<CcConfig, CcConfigError> {
+        let (mut gain, mut alpha) = (Gain::default(), Decimal::ONE);
+        for part in self.parameters.into_iter().flat_map(|text| text.split(',')) {
+            match part.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+                Some(("g", value)) => {
+                    gain = value.parse().map_err(|_| {
+                        self.bad_value("g", value, "1, 1/2, 1/4 and so on down to 1/1024")
+                    })?;
+                }
+                Some(("alpha0", value)) => {
+                    alpha = self.number(
+                        "alpha0",
+                        value,
+                        "a share from 0 to 1, three decimals at most",
+                        0..=1_000,
+                    )?;
+                }
+                _ => return Err(self.refuse("write g=1/16, alpha0=1 or both")),
+            }
+        }
+        Ok(CcConfig::Dctcp { gain, alpha })
     }
 
     fn parametric(&self) -> Result<CcConfig, CcConfigError> {

@@ -23,6 +23,7 @@
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::hystart::SlowStartExit;
+use crate::ticks::{TICKS_PER_SEC, ticks};
 use crate::window::{AckClockedWindow, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart, PathEvent,
@@ -244,13 +245,6 @@ const ESTIMATES: [u64; 64] = [
     246, 248, 250, 251, 252, 254,
 ];
 
-/// Linux's clock of ticks. Where they fall between two instants is luck of the boot; here they
-/// fall as in the trace that the tests replay.
-fn ticks(now: Instant) -> u64 {
-    (now.as_micros() + 250) / 1_000
-}
-
-const TICKS_PER_SEC: u64 = 1_000;
 /// While the window stands, `count` holds for a 32nd of a second.
 const HOLD_TICKS: u64 = TICKS_PER_SEC / 32;
 /// `beta` and `C` in 1/1024.

@@ -15,6 +15,8 @@ pub struct Decimal(u32);
 pub struct DecimalError;
 
 impl Decimal {
+    /// 1.
+    pub const ONE: Self = Self(1_000);
     const MAX: u32 = 1_000_000_000;
 
     /// `thousandths / 1000`; `None` above 1 000 000.

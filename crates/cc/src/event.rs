@@ -20,6 +20,10 @@ pub struct CcContext<'a> {
     /// The stream offset of the next new byte to send. A round trip is over when `snd_una` passes
     /// what `snd_nxt` was at its start.
     pub snd_nxt: u64,
+    /// Bytes delivered so far: acknowledged cumulatively or selectively for the first time.
+    pub delivered: Bytes,
+    /// Of these, the bytes whose acknowledgement echoed a congestion mark (Linux's `delivered_ce`).
+    pub delivered_marked: Bytes,
     /// When the pacer lets the next segment leave; `now` or earlier where nothing holds it back.
     pub next_departure: Instant,
     /// Whether the application, not the network, bounds the delivery rate of what is now in flight:
@@ -73,8 +77,6 @@ pub struct AckEvent {
     /// Bytes newly declared lost while taking it in, also where `on_congestion` was told of them
     /// just before.
     pub lost: Bytes,
-    /// Bytes newly reported as having met a congestion mark.
-    pub ce_marked: Bytes,
     /// The RTT of the newest segment that it acknowledges for the first time, cumulatively or
     /// selectively; none if that segment was retransmitted and no timestamp tells which copy
     /// arrived.
@@ -83,6 +85,9 @@ pub struct AckEvent {
     pub rate: Option<RateSample>,
     /// Whether it moved nothing forward.
     pub duplicate: bool,
+    /// Whether header prediction expects it (Jacobson's; Linux's fast path): no SACK block, no
+    /// congestion echo, the same window as before.
+    pub predicted: bool,
     /// Bytes in flight before it was taken in.
     pub prior_in_flight: Bytes,
     /// How many packet-timed round trips the connection has seen.

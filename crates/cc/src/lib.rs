@@ -11,18 +11,23 @@
 mod bbr;
 mod config;
 mod cubic;
+mod dctcp;
 mod decimal;
 mod event;
 mod fixed;
 mod hystart;
 mod parametric;
 mod reno;
+mod ticks;
 mod vegas;
+mod veno;
+mod westwood;
 mod window;
 
 pub use bbr::Bbr;
 pub use config::{CatalogueEntry, CcConfig, CcConfigError};
 pub use cubic::Cubic;
+pub use dctcp::{Dctcp, Gain};
 pub use decimal::{Decimal, DecimalError};
 pub use event::{
     AckEvent, Cause, CcContext, CongestionEvent, Needs, PathEvent, RateSample, RecoveryState,
@@ -33,7 +38,9 @@ pub use hystart::Hystart;
 pub use parametric::{Decrease, Increase, Parametric};
 pub use reno::Reno;
 pub use vegas::Vegas;
+pub use veno::Veno;
 use weir_units::{Bytes, Rate};
+pub use westwood::Westwood;
 
 /// A congestion controller: told of every ACK and every congestion signal, asked for its window
 /// and pacing rate.

@@ -18,7 +18,7 @@ pub(crate) struct AckClockedWindow {
     pub(crate) ssthresh: Bytes,
     initial: Bytes,
     /// Bytes acknowledged towards the next segment of additive increase.
-    credit: Bytes,
+    pub(crate) credit: Bytes,
     /// `cwnd` and `ssthresh` to return to if the last reduction proves unfounded.
     checkpoint: Option<(Bytes, Bytes)>,
 }

@@ -58,8 +58,9 @@ section! {
         sack: bool = Config::default().sack,
         /// Offer timestamps.
         timestamps: bool = Config::default().timestamps,
-        /// Offer explicit congestion notification.
-        ecn: bool = Config::default().ecn,
+        /// Offer explicit congestion notification; by default if the controller needs it, as `dctcp`
+        /// does. Without it `dctcp` is `reno`.
+        ecn: Option<bool> = Config::default().ecn,
         /// When the receiver acknowledges; by default as the recovery scheme's receiver does: at
         /// once for those of a first course, `linux` for those of TCP.
         delayed_ack: Option<AckPolicy> = Config::default().delayed_ack.map(AckPolicy),

@@ -3,7 +3,7 @@
 use weir_cc::RecoveryState;
 use weir_net::Ecn;
 use weir_trace::SampleRow;
-use weir_transport::{Config, Connection, Event, Transmit};
+use weir_transport::{Config, Connection, EcnField, Event, Transmit};
 use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::app::{Client, Server};
@@ -82,7 +82,7 @@ impl ReliableFlow {
         }
         let end = &mut ends[side as usize];
         end.window.on_received(&segment);
-        let stored = end.conn.handle_segment(net.now, &segment, packet.ecn == Ecn::Ce);
+        let stored = end.conn.handle_segment(net.now, &segment, ecn_field(packet.ecn));
         if let Some(at) = stored
             && let Err(what) = end.stream.on_stored(packet, at.offset, at.skip, at.len)
         {
@@ -352,6 +352,15 @@ fn packet(flow: u32, side: Side, transmit: &Transmit) -> Packet {
         stamp: 0,
         queued: Duration::ZERO,
         body: Body::Segment { segment, offset: transmit.offset },
+    }
+}
+
+/// What an end makes of a packet's ECN field.
+fn ecn_field(ecn: Ecn) -> EcnField {
+    match ecn {
+        Ecn::NotEct => EcnField::NotCapable,
+        Ecn::Ect0 | Ecn::Ect1 => EcnField::Capable,
+        Ecn::Ce => EcnField::Marked,
     }
 }
 

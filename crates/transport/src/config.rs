@@ -22,8 +22,8 @@ pub struct Config {
     pub sack: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Offer explicit congestion notification (RFC 3168).
-    pub ecn: bool,
+    /// Offer explicit congestion notification (RFC 3168); by default if the controller needs it.
+    pub ecn: Option<bool>,
     /// When the receiver acknowledges; by default as the recovery scheme's receiver does
     /// ([`RecoveryConfig::delayed_ack`]).
     pub delayed_ack: Option<DelayedAck>,
@@ -59,7 +59,7 @@ impl Default for Config {
             recv_buffer: Bytes(64 << 20),
             sack: true,
             timestamps: true,
-            ecn: false,
+            ecn: None,
             delayed_ack: None,
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),

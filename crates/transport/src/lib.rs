@@ -24,7 +24,7 @@ pub use connection::{Arrived, Connection, ConnectionError, Event, Transmit};
 pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
 pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
-pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
+pub use segment::{EcnField, Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 pub use stats::{Snapshot, Stats};
 use weir_units::Instant;
 

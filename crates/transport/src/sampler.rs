@@ -48,6 +48,11 @@ impl RateSampler {
         self.app_limited_until = Some(self.delivered + in_flight.get().max(1));
     }
 
+    /// Bytes delivered so far.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
     /// Whether the application, not the network, bounds what is delivered.
     pub(crate) fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()

@@ -32,6 +32,9 @@ fn defaults_are_left_out_or_written_out() {
     assert_eq!(round_trip("none( 30 )"), "none(30)");
     assert_eq!(round_trip("cubic(hystart=linux)"), "cubic");
     assert_eq!(round_trip("cubic( hystart = off )"), "cubic(hystart=off)");
+    assert_eq!(round_trip("dctcp(alpha0=1.0)"), "dctcp");
+    assert_eq!(round_trip("dctcp( g = 1/4 )"), "dctcp(g=1/4,alpha0=1)");
+    assert_eq!(round_trip("dctcp(alpha0=.5,g=1)"), "dctcp(g=1,alpha0=0.5)");
     assert_eq!(round_trip("aimd"), "aimd(1,0.8)");
     assert_eq!(round_trip("aiad"), "aiad(1,3)");
     assert_eq!(round_trip("mimd"), "mimd(1.125,0.8)");
@@ -51,6 +54,12 @@ fn errors_name_the_parameter_the_value_and_what_is_allowed() {
             "reno(1)",
             "cubic(beta=3)",
             "cubic(hystart=maybe)",
+            "veno(3)",
+            "dctcp()",
+            "dctcp(1/16)",
+            "dctcp(g=1/3)",
+            "dctcp(g=1/2048)",
+            "dctcp(alpha0=1.5)",
             "aimd(1)",
             "aimd(0,0.5)",
             "aimd(1,1)",

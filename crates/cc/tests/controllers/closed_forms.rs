@@ -76,7 +76,8 @@ fn reno_adds_one_packet_per_round_trip() {
 
 #[test]
 fn slow_start_doubles_per_round_trip() {
-    for controller in ["reno", "cubic(hystart=off)", "vegas", "aimd"] {
+    let all = ["reno", "cubic(hystart=off)", "vegas", "veno", "westwood", "dctcp", "aimd"];
+    for controller in all {
         let mut path = Path::new(controller, Conditions::open(RTT_MS));
         assert_eq!(windows(&mut path, 0, 5), [20, 40, 80, 160, 320], "{controller}");
     }
@@ -126,6 +127,128 @@ fn vegas_keeps_between_alpha_and_beta_packets_in_the_queue() {
         assert!((53..=55).contains(&cwnd), "window {cwnd}");
     }
     assert_eq!(path.lost, 0);
+}
+
+/// The window before the first reduction and after it.
+fn first_reduction(controller: &str, conditions: Conditions) -> (u64, u64) {
+    let mut path = Path::new(controller, conditions);
+    let mut before = 0;
+    while path.cc.ssthresh().is_none() {
+        before = path.cwnd_packets();
+        path.run(Duration::from_micros(10));
+    }
+    (before, path.cwnd_packets())
+}
+
+#[test]
+fn veno_gives_way_by_a_fifth_without_a_queue_and_by_half_with_one() {
+    // 10 us per packet keep ACKs apart and the queue below a packet.
+    let random = Conditions { drops: vec![60], ..Conditions::bottleneck(RTT_MS, 10_000, u64::MAX) };
+    let (before, after) = first_reduction("veno", random);
+    assert_eq!(after, before * 4 / 5);
+    let queued = Conditions { drops: vec![400], ..Conditions::bottleneck(RTT_MS, 50, 1_000) };
+    let (before, after) = first_reduction("veno", queued);
+    assert_eq!(after, before / 2);
+}
+
+#[test]
+fn veno_grows_every_second_round_trip_once_it_queues_three_packets() {
+    let drops = vec![70];
+    let mut path =
+        Path::new("veno", Conditions { drops, ..Conditions::bottleneck(RTT_MS, 50, 1_000) });
+    path.run(ROUND * 6);
+    // One in service beside the 50 under way: 54 queue three, as the RTT tells.
+    for (from, to, per_window) in [(40, 52, 1.0), (58, 80, 2.0)] {
+        while path.cwnd_packets() != from {
+            path.run(Duration::from_micros(100));
+        }
+        let before = path.delivered;
+        while path.cwnd_packets() < to {
+            path.run(Duration::from_micros(100));
+        }
+        let packets = (path.delivered - before).get() / MSS.get();
+        let windows = (from..to).sum::<u64>() as f64;
+        assert_within(packets as f64 / windows, per_window, 0.03);
+    }
+}
+
+#[test]
+fn westwood_falls_back_to_what_the_path_holds_without_its_queue() {
+    // Smaller buffers run empty while half of the window recovers, which lowers the estimate.
+    for buffer in [50, 75, 100] {
+        let mut path = Path::new("westwood", Conditions::bottleneck(RTT_MS, 50, buffer));
+        path.run(ROUND * 600);
+        // `ssthresh` is half of the window during an episode, then what Westwood falls back to.
+        let thresholds: Vec<u64> = (0..3_000)
+            .map(|_| {
+                path.run(ROUND);
+                path.cc.ssthresh().map_or(0, |ssthresh| ssthresh.get() / MSS.get())
+            })
+            .collect();
+        let mut seen = 0;
+        for stay in thresholds.chunk_by(|a, b| a == b).filter(|stay| stay.len() > 5) {
+            // 50 under way and one in service, whatever the buffer; the RTT counts in whole ticks.
+            assert!((50..=52).contains(&stay[0]), "{} with a buffer of {buffer}", stay[0]);
+            seen += 1;
+        }
+        assert!(seen > 5, "{seen}");
+    }
+}
+
+/// The fall of DCTCP's window at each mark, by the model of Alizadeh et al. 2010 (section 3.3) for one
+/// flow: marks begin at `w_star` = C RTT + K and last for a round trip, the window falls by
+/// `D = (w_star + 1) alpha / 2`. The paper takes alpha as constant. Here it is what g = 1/16 leaves
+/// of it when the next mark comes: a cycle has one marked round trip, D that grow and one that closes
+/// the episode.
+fn dctcp_fall(w_star: u64) -> f64 {
+    let (g, mut fall) = (1.0 / 16.0, 5.0);
+    for _ in 0..100 {
+        let kept = |rounds: f64| libm::pow(1.0 - g, rounds);
+        let alpha = g * kept(fall + 1.0) / (1.0 - kept(fall + 2.0));
+        fall = (fall + (w_star + 1) as f64 * alpha / 2.0) / 2.0;
+    }
+    fall
+}
+
+#[test]
+fn dctcp_oscillates_as_its_authors_computed() {
+    for (packets, threshold) in [(100, 20), (200, 40), (400, 65)] {
+        let path = Conditions::bottleneck(RTT_MS, packets, u64::MAX);
+        let mut path = Path::new("dctcp", Conditions { mark_above: threshold, ..path });
+        let windows = windows(&mut path, 1_000, 2_000);
+        let w_star = packets + threshold;
+        let (lowest, highest) = windows
+            .iter()
+            .fold((u64::MAX, 0), |(low, high), &window| (low.min(window), high.max(window)));
+        let fall = dctcp_fall(w_star);
+        // In whole packets: a mark is seen one late, a window is cut to the next packet.
+        assert!((w_star + 1..=w_star + 3).contains(&highest), "{highest} marked at {w_star}");
+        let measured = (highest - lowest) as f64;
+        assert!((measured - fall).abs() <= 1.5, "falls by {measured}, computed {fall}");
+        assert_eq!(path.lost, 0);
+    }
+}
+
+#[test]
+fn dctcp_gives_way_by_half_of_alpha() {
+    // The first window meets a mark, after one acknowledgement without: alpha is 15/16 of its start.
+    let conditions = Conditions { mark_above: 5, ..Conditions::bottleneck(RTT_MS, 50, u64::MAX) };
+    let (before, after) = first_reduction("reno", conditions.clone());
+    assert_eq!(after, before / 2);
+    for alpha in [1.0, 0.5, 0.0] {
+        let controller = format!("dctcp(alpha0={alpha})");
+        let (before, after) = first_reduction(&controller, conditions.clone());
+        let expected = before as f64 * (1.0 - alpha * 15.0 / 16.0 / 2.0);
+        assert_eq!(after, expected.ceil() as u64, "{controller} from {before}");
+    }
+}
+
+#[test]
+fn dctcp_without_marks_is_reno() {
+    let path = Conditions::bottleneck(RTT_MS, 50, 50);
+    let [dctcp, reno] = ["dctcp", "reno"]
+        .map(|controller| windows(&mut Path::new(controller, path.clone()), 0, 300));
+    assert_eq!(dctcp, reno);
 }
 
 /// The phases of the first `seconds` over 200 packets per round trip, and the packets lost.

@@ -83,6 +83,8 @@ impl Replay {
             bytes_in_flight: Bytes(at.snd_nxt - at.snd_una),
             snd_una: at.snd_una,
             snd_nxt: at.snd_nxt,
+            delivered: Bytes::ZERO,
+            delivered_marked: Bytes::ZERO,
             next_departure: at.now,
             app_limited: false,
             cwnd_limited: at.cwnd_limited,

@@ -22,6 +22,8 @@ pub(crate) struct Conditions {
     pub(crate) service: Duration,
     /// Packets that may wait at the bottleneck, the one in service not counted.
     pub(crate) buffer: u64,
+    /// Packets that may wait before the bottleneck marks what arrives; each mark is echoed once.
+    pub(crate) mark_above: u64,
     /// Packets that the path holds at most, whatever the bottleneck.
     pub(crate) capacity: u64,
     /// Numbers of the packets to drop, counted from zero.
@@ -37,6 +39,7 @@ impl Conditions {
             rtt: Duration::from_millis(rtt_ms),
             service: Duration::ZERO,
             buffer: u64::MAX,
+            mark_above: u64::MAX,
             capacity: u64::MAX,
             drops: Vec::new(),
             demand: None,
@@ -56,6 +59,7 @@ struct Packet {
     sent: Instant,
     /// When its acknowledgement arrives; `None` for a dropped one.
     acked: Option<Instant>,
+    marked: bool,
     first_sent: Instant,
     delivered: Bytes,
     delivered_at: Instant,
@@ -69,6 +73,7 @@ pub(crate) struct Path {
     pub(crate) now: Instant,
     pub(crate) delivered: Bytes,
     pub(crate) lost: u64,
+    pub(crate) delivered_marked: Bytes,
     rng: Rng,
     flight: VecDeque<Packet>,
     next_number: u64,
@@ -98,6 +103,7 @@ impl Path {
             now: start,
             delivered: Bytes::ZERO,
             lost: 0,
+            delivered_marked: Bytes::ZERO,
             rng: stream(1, "path"),
             flight: VecDeque::new(),
             next_number: 0,
@@ -210,10 +216,12 @@ impl Path {
             self.delivered_at = self.now;
         }
         self.with_cx(|cc, cx| cc.on_sent(cx, MSS));
+        let marked = self.waiting() > self.conditions.mark_above;
         let packet = Packet {
             number: self.next_number,
             sent: self.now,
             acked: self.carry(),
+            marked,
             first_sent: self.first_sent,
             delivered: self.delivered,
             delivered_at: self.delivered_at,
@@ -230,13 +238,17 @@ impl Path {
         }
     }
 
+    /// Packets at the bottleneck.
+    fn waiting(&self) -> u64 {
+        let service = self.conditions.service.as_nanos().max(1);
+        self.link_free.saturating_since(self.now).as_nanos().div_ceil(service)
+    }
+
     /// Takes the packet through the bottleneck; when its acknowledgement arrives.
     fn carry(&mut self) -> Option<Instant> {
         let Conditions { rtt, service, buffer, capacity, .. } = self.conditions;
         let start = self.link_free.max(self.now);
-        let waiting =
-            start.saturating_since(self.now).as_nanos().div_ceil(service.as_nanos().max(1));
-        let full = waiting > buffer || self.on_the_way() >= capacity;
+        let full = self.waiting() > buffer || self.on_the_way() >= capacity;
         if full || self.conditions.drops.contains(&self.next_number) {
             return None;
         }
@@ -258,6 +270,7 @@ impl Path {
         };
         self.lost += lost;
         self.delivered += MSS;
+        self.delivered_marked += MSS * u64::from(packet.marked);
         self.delivered_at = self.now;
         let rtt = self.now - packet.sent;
         self.sample_rtt(rtt);
@@ -268,6 +281,9 @@ impl Path {
         let closing = self.state != RecoveryState::Open && packet.number >= self.recovery_point;
         if closing {
             self.state = RecoveryState::Open;
+        }
+        if packet.marked && self.state == RecoveryState::Open {
+            self.on_mark(prior_in_flight);
         }
         let ack = AckEvent {
             acked: MSS,
@@ -325,6 +341,19 @@ impl Path {
         self.with_cx(|cc, cx| cc.on_congestion(cx, &event));
     }
 
+    /// The echo of a mark begins an episode.
+    fn on_mark(&mut self, prior_in_flight: Bytes) {
+        let event = CongestionEvent {
+            cause: Cause::EcnEcho,
+            first_in_epoch: true,
+            lost: Bytes::ZERO,
+            prior_in_flight,
+        };
+        self.with_cx(|cc, cx| cc.on_congestion(cx, &event));
+        self.state = RecoveryState::Cwr;
+        self.recovery_point = self.next_number;
+    }
+
     fn time_out(&mut self) {
         let prior_in_flight = MSS * self.in_flight();
         self.lost += self.in_flight();
@@ -357,6 +386,8 @@ impl Path {
             bytes_in_flight: MSS * self.in_flight(),
             snd_una: snd_una * MSS.get(),
             snd_nxt: self.next_number * MSS.get(),
+            delivered: self.delivered,
+            delivered_marked: self.delivered_marked,
             next_departure: self.next_departure,
             app_limited: self.delivered < self.limited_until,
             cwnd_limited: self.cwnd_limited(),

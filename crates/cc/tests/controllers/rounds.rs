@@ -24,7 +24,7 @@ fn table(script: impl Fn(&str) -> Vec<u64>) -> String {
         }
         controllers += 1;
     }
-    assert!(controllers >= CcConfig::CATALOGUE.len() && controllers >= 9);
+    assert!(controllers >= CcConfig::CATALOGUE.len() && controllers >= 12);
     table
 }
 

@@ -89,6 +89,7 @@ impl Model {
             }
             Operation::EpochEnd => {
                 self.state = RecoveryState::Open;
+                self.with_cx(|cc, cx| cc.on_ack(cx, &AckEvent::default()));
                 self.with_cx(|cc, cx| cc.on_epoch_end(cx));
             }
             Operation::Idle { micros } => self.idle(Duration::from_micros(micros)),
@@ -169,6 +170,8 @@ impl Model {
             bytes_in_flight: self.in_flight,
             snd_una: self.sent - self.in_flight.get(),
             snd_nxt: self.sent,
+            delivered: self.delivered,
+            delivered_marked: self.delivered / 3,
             next_departure: self.now,
             app_limited: false,
             cwnd_limited: true,
@@ -203,7 +206,7 @@ proptest! {
             }
             tested.insert(model.cc.name());
         }
-        prop_assert!(tested.len() >= CcConfig::CATALOGUE.len() && tested.len() >= 9);
+        prop_assert!(tested.len() >= CcConfig::CATALOGUE.len() && tested.len() >= 12);
     }
 
     /// A loss never enlarges a window, and a second one in the same epoch leaves it alone.

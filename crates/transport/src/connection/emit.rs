@@ -3,6 +3,7 @@
 use weir_units::Instant;
 
 use super::{Connection, State, Transmit};
+use crate::receiver::Flush;
 use crate::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 use crate::sender::{Departure, Kind};
 use crate::timestamp_ms;
@@ -18,6 +19,9 @@ impl Connection {
     fn next_segment(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(segment) = self.reset_due.take() {
             return Some(Transmit { segment, offset: 0, ect: false });
+        }
+        if let Some(flush) = self.receiver.take_flush() {
+            return Some(self.emit_flush(now, flush));
         }
         match self.state {
             State::Listen | State::Closed => None,
@@ -47,7 +51,9 @@ impl Connection {
             flags = flags.with(Flags::ACK);
             self.receiver.on_ack_sent();
         }
-        let ecn = if answering { self.terms.ecn } else { self.config.ecn };
+        // RFC 3168 §6.1.1.1: whatever dropped the first SYN may have disliked the offer.
+        let offers = self.offers_ecn() && self.handshake.retries == 0;
+        let ecn = if answering { self.terms.ecn } else { offers };
         if ecn {
             // RFC 3168 §6.1.1: the offer sets both bits, the answer only the echo.
             flags = flags.with(if answering { Flags::ECE } else { Flags::ECE.with(Flags::CWR) });
@@ -66,7 +72,7 @@ impl Connection {
         let window = self.receiver.offer().min(u64::from(u16::MAX)) as u16;
         let ack = if answering { self.irs + 1 } else { SeqNum::default() };
         let segment = Segment { seq: self.iss, ack, flags, window, payload_len: 0, options };
-        Some(Transmit { segment, offset: 0, ect: false })
+        Some(Transmit { segment, offset: 0, ect: ecn && self.sender.needs_ecn() })
     }
 
     fn emit_data(&mut self, now: Instant, departure: &Departure) -> Transmit {
@@ -88,7 +94,8 @@ impl Connection {
             segment.seq = segment.seq - 1;
         }
         // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
-        let ect = self.terms.ecn && departure.kind == Kind::New && departure.len > 0;
+        let ect = self.marks_everything()
+            || (self.terms.ecn && departure.kind == Kind::New && departure.len > 0);
         Transmit { segment, offset: departure.start, ect }
     }
 
@@ -97,6 +104,20 @@ impl Connection {
             return None;
         }
         let mut segment = self.header(now, self.seq_of(self.sender.nxt()), Flags::ACK);
+        self.add_sack_blocks(&mut segment);
+        Some(Transmit { segment, offset: 0, ect: self.marks_everything() })
+    }
+
+    /// What a delayed acknowledgement would have said. The next one, for all that arrived, follows.
+    fn emit_flush(&mut self, now: Instant, flush: Flush) -> Transmit {
+        let flags = if flush.echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
+        let mut segment = self.plain_header(now, self.seq_of(self.sender.nxt()), flags);
+        segment.ack = self.irs + 1 + flush.ack_offset as u32;
+        self.add_sack_blocks(&mut segment);
+        Transmit { segment, offset: 0, ect: self.marks_everything() }
+    }
+
+    fn add_sack_blocks(&mut self, segment: &mut Segment) {
         if self.terms.sack {
             let room = if self.terms.timestamps { 3 } else { SackBlocks::MAX };
             let origin = self.irs + 1;
@@ -108,23 +129,34 @@ impl Connection {
                 segment.options.sack.push(block);
             }
         }
-        Some(Transmit { segment, offset: 0, ect: false })
+    }
+
+    /// Controllers that live on marks have every packet ECN-capable (RFC 8257 §3.6, Linux's
+    /// `tcp_ca_needs_ecn`): bare acknowledgements and retransmissions too.
+    fn marks_everything(&self) -> bool {
+        self.terms.ecn && self.sender.needs_ecn()
     }
 
     /// A header with everything that each segment carries; it acknowledges what has arrived.
     fn header(&mut self, now: Instant, seq: SeqNum, flags: Flags) -> Segment {
+        let echo = self.terms.ecn && self.receiver.echoes_ecn();
+        let flags = if echo { flags.with(Flags::ECE) } else { flags };
+        let segment = self.plain_header(now, seq, flags);
+        self.receiver.on_ack_sent();
+        self.last_ack_sent = self.receiver.ack_offset();
+        segment
+    }
+
+    fn plain_header(&mut self, now: Instant, seq: SeqNum, flags: Flags) -> Segment {
         let window = self.receiver.offer() >> self.terms.our_scale;
         let timestamps = self
             .terms
             .timestamps
             .then(|| Timestamps { value: timestamp_ms(now), echo: self.ts_recent });
-        let echo = self.terms.ecn && self.receiver.echoes_ecn();
-        self.receiver.on_ack_sent();
-        self.last_ack_sent = self.receiver.ack_offset();
         Segment {
             seq,
-            ack: self.irs + 1 + self.last_ack_sent as u32,
-            flags: if echo { flags.with(Flags::ECE) } else { flags },
+            ack: self.irs + 1 + self.receiver.ack_offset() as u32,
+            flags,
             window: window.min(u64::from(u16::MAX)) as u16,
             payload_len: 0,
             options: Options { timestamps, ..Options::default() },

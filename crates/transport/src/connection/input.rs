@@ -3,14 +3,20 @@
 use weir_units::{Duration, Instant};
 
 use super::{Arrived, Connection, ConnectionError, Event, State};
-use crate::segment::{Flags, SackBlocks, Segment, SeqNum};
+use crate::receiver::EchoMode;
+use crate::segment::{EcnField, Flags, SackBlocks, Segment, SeqNum};
 use crate::sender::{IncomingAck, Terms};
 use crate::timestamp_ms;
 
 impl Connection {
-    /// Takes in a segment whose checksum was right; `ce` says that it met a congestion mark. Returns
-    /// the part of its payload that is to be stored.
-    pub fn handle_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Arrived> {
+    /// Takes in a segment whose checksum was right, from a packet with such an ECN field. Returns the
+    /// part of its payload that is to be stored.
+    pub fn handle_segment(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        ecn: EcnField,
+    ) -> Option<Arrived> {
         self.stats.segments_received += 1;
         match self.state {
             State::Closed => None,
@@ -22,7 +28,7 @@ impl Connection {
                 self.on_segment_syn_sent(now, segment);
                 None
             }
-            _ => self.on_segment_synchronised(now, segment, ce),
+            _ => self.on_segment_synchronised(now, segment, ecn),
         }
     }
 
@@ -68,11 +74,16 @@ impl Connection {
         let (ours, theirs) = (&self.config, &segment.options);
         self.terms.timestamps = ours.timestamps && theirs.timestamps.is_some();
         self.terms.sack = ours.sack && theirs.sack_permitted;
-        self.receiver.agree(self.terms.sack);
         let answered = segment.flags.contains(Flags::ACK);
         let ecn_offer =
             segment.flags.contains(Flags::ECE) && segment.flags.contains(Flags::CWR) != answered;
-        self.terms.ecn = ours.ecn && ecn_offer;
+        self.terms.ecn = self.offers_ecn() && ecn_offer;
+        let echo = match (self.terms.ecn, self.sender.needs_ecn()) {
+            (false, _) => EchoMode::Off,
+            (true, false) => EchoMode::Sticky,
+            (true, true) => EchoMode::Exact,
+        };
+        self.receiver.agree(self.terms.sack, echo);
         match theirs.window_scale {
             // RFC 7323 §2.3: a larger shift is read as 14.
             Some(shift) => self.terms.peer_scale = shift.min(14),
@@ -113,7 +124,7 @@ impl Connection {
         &mut self,
         now: Instant,
         segment: &Segment,
-        ce: bool,
+        ecn: EcnField,
     ) -> Option<Arrived> {
         let offset = self.acceptable(now, segment)?;
         if segment.flags.contains(Flags::RST) {
@@ -145,7 +156,7 @@ impl Connection {
         if !self.on_acknowledgement(now, segment) {
             return None;
         }
-        self.on_payload(now, segment, offset, ce)
+        self.on_payload(now, segment, offset, ecn)
     }
 
     /// RFC 9293 §3.10.7.4's first check, and PAWS (RFC 7323 §5). Returns where the segment lies in the
@@ -311,16 +322,19 @@ impl Connection {
         now: Instant,
         segment: &Segment,
         offset: i64,
-        ce: bool,
+        ecn: EcnField,
     ) -> Option<Arrived> {
         let fin = segment.flags.contains(Flags::FIN);
         let receiving =
             matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        if self.terms.ecn && segment.flags.contains(Flags::CWR) {
+            self.receiver.on_cwr(segment.seq_len() > 0);
+        }
         if segment.seq_len() == 0 || !receiving {
             return None;
         }
-        if self.terms.ecn {
-            self.receiver.on_ecn(ce, segment.flags.contains(Flags::CWR));
+        if segment.payload_len > 0 {
+            self.receiver.on_ecn(ecn);
         }
         // The first check let nothing through that starts before the stream.
         let start = offset as u64;

@@ -263,6 +263,11 @@ impl Connection {
         &self.config
     }
 
+    /// Whether to offer and accept ECN: as asked for, else if the controller needs it.
+    fn offers_ecn(&self) -> bool {
+        self.config.ecn.unwrap_or(self.sender.needs_ecn())
+    }
+
     fn may_write(&self) -> bool {
         matches!(
             self.state,

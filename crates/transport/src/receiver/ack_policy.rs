@@ -150,6 +150,19 @@ impl AckPolicy {
         }
     }
 
+    /// The next `acks` go out at once (Linux's `tcp_enter_quickack_mode`).
+    pub(super) fn hurry(&mut self, acks: u64) {
+        if self.mode == DelayedAck::Linux {
+            self.quick = self.quick.max(acks);
+            self.delay = self.delay.map(|_| DELAY);
+        }
+    }
+
+    /// Whether an acknowledgement is owed and put off.
+    pub(super) fn is_delaying(&self) -> bool {
+        self.deadline.is_some() && !self.due
+    }
+
     /// An acknowledgement must go out now.
     pub(super) fn demand(&mut self) {
         self.due = true;

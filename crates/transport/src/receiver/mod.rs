@@ -1,12 +1,15 @@
 //! The receiving half: what arrived, how much more may come, when to say so.
 
 mod ack_policy;
+mod echo;
 
 use weir_units::Instant;
 
 use self::ack_policy::{AckPolicy, Progress};
+pub(crate) use self::echo::EchoMode;
+use self::echo::{Echo, Urge};
 use crate::reassembly::{OutOfOrder, Reassembly, Stored};
-use crate::segment::SackBlocks;
+use crate::segment::{EcnField, SackBlocks};
 use crate::{Config, DelayedAck, RecoveryConfig};
 
 /// The receiving half of a connection. Positions are stream offsets.
@@ -26,8 +29,16 @@ pub(crate) struct Receiver {
     fin_at: Option<u64>,
     /// The first offset beyond the window that was offered.
     offered_edge: u64,
-    /// Echo ECN until the sender confirms (RFC 3168 §6.1.3).
-    echo_ecn: bool,
+    echo: Echo,
+    /// A delayed acknowledgement that a change of marks releases, before its successor.
+    flush: Option<Flush>,
+}
+
+/// An acknowledgement of what had arrived before the newest segment (RFC 8257 §3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flush {
+    pub(crate) ack_offset: u64,
+    pub(crate) echo: bool,
 }
 
 /// What the arrival of data meant.
@@ -58,13 +69,15 @@ impl Receiver {
             read: 0,
             fin_at: None,
             offered_edge: 0,
-            echo_ecn: false,
+            echo: Echo::default(),
+            flush: None,
         }
     }
 
-    /// The handshake has agreed upon SACK, or not.
-    pub(crate) fn agree(&mut self, sack: bool) {
+    /// The handshake has agreed upon SACK, or not, and upon how marks are echoed.
+    pub(crate) fn agree(&mut self, sack: bool, echo: EchoMode) {
         self.selective = sack;
+        self.echo = Echo::new(echo);
     }
 
     /// Takes in `len` bytes at `offset`, already within the window, and the FIN after them.
@@ -105,13 +118,35 @@ impl Receiver {
         self.policy.demand();
     }
 
-    /// ECN: a marked segment arrived, or one in which the sender confirms that it has reduced.
-    pub(crate) fn on_ecn(&mut self, marked: bool, cwr: bool) {
-        self.echo_ecn = marked || (self.echo_ecn && !cwr);
+    /// How the packet of a segment with data arrived, before the data itself is taken in.
+    pub(crate) fn on_ecn(&mut self, field: EcnField) {
+        match self.echo.on_data(field) {
+            Urge::Nothing => {}
+            Urge::Quick => self.policy.hurry(2),
+            Urge::Flush { echo } => {
+                if self.policy.is_delaying() {
+                    self.flush = Some(Flush { ack_offset: self.ack_offset(), echo });
+                }
+                self.policy.demand();
+            }
+        }
+    }
+
+    /// The sender says that it has reduced. With data, it may wait for the answer with little in
+    /// flight (Linux's `tcp_ecn_accept_cwr`).
+    pub(crate) fn on_cwr(&mut self, with_data: bool) {
+        self.echo.on_cwr();
+        if with_data {
+            self.policy.demand();
+        }
     }
 
     pub(crate) fn echoes_ecn(&self) -> bool {
-        self.echo_ecn
+        self.echo.is_on()
+    }
+
+    pub(crate) fn take_flush(&mut self) -> Option<Flush> {
+        self.flush.take()
     }
 
     /// The application takes up to `max` bytes; returns how many there were. A window that this opens

@@ -40,6 +40,8 @@ struct Undo {
     unexplained: Option<u32>,
     /// The timestamp clock when the first retransmission left (Eifel detection, RFC 3522 §3.2).
     first_resent_ms: Option<u32>,
+    /// A congestion mark speaks for it.
+    marked: bool,
 }
 
 impl Epoch {
@@ -77,15 +79,25 @@ impl Epoch {
         self.prr.map(|prr| prr.window)
     }
 
-    /// An episode begins, or an ECN episode turns into one of loss.
+    /// An episode begins, or an ECN episode turns into one of loss: then its end stands (Linux's
+    /// `tcp_enter_recovery`), and a controller that has reduced further gives PRR a new target.
     pub(crate) fn enter(&mut self, state: RecoveryState, board: &Scoreboard, prr: Option<Prr>) {
         debug_assert!(matches!(state, RecoveryState::Cwr | RecoveryState::Recovery));
         if self.is_closed() {
             self.prr = prr;
             self.undo = Some(Undo::new(board));
+            self.high = board.nxt();
+        } else if let (Some(current), Some(new)) = (&mut self.prr, prr) {
+            current.ssthresh = new.ssthresh;
         }
         self.state = state;
-        self.high = board.nxt();
+    }
+
+    /// The peer echoed a mark: whatever the losses were, the reduction is founded.
+    pub(crate) fn on_echo(&mut self) {
+        if let Some(undo) = &mut self.undo {
+            undo.marked = true;
+        }
     }
 
     /// The retransmission timer fired.
@@ -183,6 +195,7 @@ impl Epoch {
     }
 
     fn end_if(&mut self, over: bool, spurious: bool) -> Turn {
+        let marked = self.undo.is_some_and(|undo| undo.marked);
         if over {
             self.state = RecoveryState::Open;
             self.prr = None;
@@ -190,7 +203,7 @@ impl Epoch {
             self.frto = false;
             self.prefer_new = false;
         }
-        Turn { ended: over, spurious: over && spurious }
+        Turn { ended: over, spurious: over && spurious && !marked }
     }
 
     /// After losses were looked for: between calm and disorder.
@@ -213,7 +226,7 @@ impl Undo {
     fn new(board: &Scoreboard) -> Self {
         // What was resent earlier and is still out counts as unexplained (Linux's tcp_init_undo).
         let unexplained = (board.resent() > 0).then_some(u32::MAX / 2);
-        Self { unexplained, first_resent_ms: None }
+        Self { unexplained, first_resent_ms: None, marked: false }
     }
 
     /// Every retransmission was answered as a duplicate, or the acknowledgement echoes a segment that

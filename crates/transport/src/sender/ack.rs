@@ -38,6 +38,8 @@ impl Sender {
         stats: &mut Stats,
     ) -> Option<Duration> {
         let prior_in_flight = self.board.in_flight();
+        let marked = ack.ece && self.ecn;
+        let predicted = ack.sack_len == 0 && !marked && ack.window == Some(self.window);
         let window_moved = self.update_window(now, ack);
         let digest = self.update_board(now, ack, window_moved, stats);
         let covered = digest.covered;
@@ -48,6 +50,10 @@ impl Sender {
             covered.newest.map(|(sent, record)| (sent.sent_at, record)),
             self.rtt.min(),
         );
+        if marked {
+            self.delivered_marked += covered.delivered;
+            self.epoch.on_echo();
+        }
         if covered.cum_acked > 0 {
             self.timers.on_progress(now, !self.board.is_empty());
         }
@@ -57,7 +63,7 @@ impl Sender {
         let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
         let found = self.find_losses(now, &digest);
         stats.lost_bytes += found.lost;
-        self.signal(now, ack, turn, &found, prior_in_flight, stats);
+        self.signal(now, marked, turn, &found, prior_in_flight, stats);
         self.epoch.settle(&self.board);
         self.epoch.meter(&self.board, &digest, found.lost, self.mss);
 
@@ -69,10 +75,10 @@ impl Sender {
             acked: Bytes(covered.delivered),
             cum_acked: Bytes(covered.cum_acked),
             lost: Bytes(found.lost),
-            ce_marked: if ack.ece { Bytes(covered.cum_acked) } else { Bytes::ZERO },
             rtt,
             rate,
             duplicate: digest.duplicate,
+            predicted,
             prior_in_flight,
             round: self.round.count,
         };
@@ -88,6 +94,7 @@ impl Sender {
     fn update_window(&mut self, now: Instant, ack: &IncomingAck) -> bool {
         let Some(window) = ack.window else { return false };
         self.max_window = self.max_window.max(window);
+        self.window = window;
         let edge = ack.ack + window;
         let opened = edge > self.window_edge;
         self.window_edge = edge;
@@ -168,7 +175,7 @@ impl Sender {
     fn signal(
         &mut self,
         now: Instant,
-        ack: &IncomingAck,
+        marked: bool,
         turn: Turn,
         found: &Found,
         prior_in_flight: Bytes,
@@ -176,6 +183,7 @@ impl Sender {
     ) {
         if turn.spurious {
             stats.undone += 1;
+            self.cwr_pending = false;
             self.with_controller(now, |controller, cx| controller.on_spurious(cx));
         }
         if found.lost > 0 && self.epoch.state() != RecoveryState::Loss {
@@ -187,13 +195,21 @@ impl Sender {
                 lost: Bytes(self.mss),
                 prior_in_flight,
             };
-            stats.reductions += 1;
+            self.count_reduction(stats);
             self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         }
-        if ack.ece && self.ecn && self.epoch.is_closed() {
-            self.cwr_pending = true;
+        if marked && self.epoch.is_closed() {
             self.reduce(now, Cause::EcnEcho, 0, prior_in_flight, stats);
         }
+        if marked {
+            self.epoch.on_echo();
+        }
+    }
+
+    /// Counts an episode; the peer is told of it (RFC 3168 §6.1.2), whatever its cause.
+    pub(super) fn count_reduction(&mut self, stats: &mut Stats) {
+        stats.reductions += 1;
+        self.cwr_pending = self.ecn;
     }
 
     /// Opens or continues an episode other than a timeout's.
@@ -213,7 +229,7 @@ impl Sender {
         let event = CongestionEvent { cause, first_in_epoch, lost: Bytes(lost), prior_in_flight };
         let prior_cwnd = self.controller.cwnd();
         if first_in_epoch {
-            stats.reductions += 1;
+            self.count_reduction(stats);
         }
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         let metered = self.profile.prr && !self.needs.own_reduction;

@@ -41,12 +41,15 @@ pub(crate) struct Sender {
     finishing: bool,
     /// The first offset that the peer's window does not permit.
     window_edge: u64,
-    /// The largest window that the peer has offered.
+    /// The largest window that the peer has offered, and the newest.
     max_window: u64,
+    window: u64,
     sack: bool,
     ecn: bool,
     /// The next new data segment carries CWR (RFC 3168 §6.1.2).
     cwr_pending: bool,
+    /// Bytes delivered by acknowledgements that echoed a mark.
+    delivered_marked: u64,
     usage: CwndUsage,
     round: Round,
     timers: timer::Timers,
@@ -98,9 +101,11 @@ impl Sender {
             finishing: false,
             window_edge: 0,
             max_window: 0,
+            window: 0,
             sack: config.sack,
-            ecn: config.ecn,
+            ecn: false,
             cwr_pending: false,
+            delivered_marked: 0,
             usage: CwndUsage::default(),
             round: Round::default(),
             timers: timer::Timers::default(),
@@ -128,6 +133,7 @@ impl Sender {
         }
         self.window_edge = terms.window;
         self.max_window = terms.window;
+        self.window = terms.window;
         self.clock.set(now, crate::stats::Limit::Application, stats);
     }
 
@@ -138,6 +144,11 @@ impl Sender {
 
     pub(crate) fn rtt_mut(&mut self) -> &mut RttEstimator {
         &mut self.rtt
+    }
+
+    /// Whether the controller lives on congestion marks.
+    pub(crate) fn needs_ecn(&self) -> bool {
+        self.needs.ecn
     }
 
     /// The application has `bytes` more to send.
@@ -245,6 +256,8 @@ impl Sender {
             bytes_in_flight: self.board.in_flight(),
             snd_una: self.board.una(),
             snd_nxt: self.board.nxt(),
+            delivered: Bytes(self.sampler.delivered()),
+            delivered_marked: Bytes(self.delivered_marked),
             next_departure: self.pacer.next_departure(),
             app_limited: self.sampler.is_app_limited(),
             cwnd_limited: self.is_cwnd_limited(),

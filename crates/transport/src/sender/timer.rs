@@ -168,7 +168,9 @@ impl Sender {
         // Linux tells the controller of each timeout, but only the first of an episode sets ssthresh.
         let cause = Cause::Timeout { backoff };
         let event = CongestionEvent { cause, first_in_epoch, lost: Bytes(lost), prior_in_flight };
-        stats.reductions += u64::from(first_in_epoch);
+        if first_in_epoch {
+            self.count_reduction(stats);
+        }
         self.epoch.enter_loss(&self.board, self.profile, again);
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         debug_assert_eq!(self.epoch.state(), RecoveryState::Loss);

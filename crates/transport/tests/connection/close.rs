@@ -1,4 +1,4 @@
-use weir_transport::{Config, Event, Flags};
+use weir_transport::{Config, EcnField, Event, Flags};
 use weir_units::Duration;
 
 use super::pair::Side::{Client, Server};
@@ -145,11 +145,11 @@ fn a_reset_from_outside_the_window_is_ignored() {
     for ahead in [0u32, 1_000] {
         let mut segment = forged;
         segment.seq = forged.seq + ahead;
-        pair.server.connection.handle_segment(now, &segment, false);
+        pair.server.connection.handle_segment(now, &segment, EcnField::NotCapable);
         assert!(!pair.server.connection.is_closed(), "{ahead}");
     }
     forged.seq = forged.seq + 1;
-    pair.server.connection.handle_segment(now, &forged, false);
+    pair.server.connection.handle_segment(now, &forged, EcnField::NotCapable);
     assert!(pair.server.connection.is_closed(), "exactly the next number expected");
 }
 

@@ -1,6 +1,7 @@
 //! Scenarios between two connections: each test is a short script over [`pair::Pair`].
 
 mod close;
+mod ecn;
 mod faults;
 mod flow_control;
 mod handshake;

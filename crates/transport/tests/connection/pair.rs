@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use weir_transport::wire::{self, Ports};
-use weir_transport::{Config, Connection, Event, Segment};
+use weir_transport::{Config, Connection, EcnField, Event, Segment};
 use weir_units::{Duration, Instant, stream};
 
 /// One end of the pair.
@@ -36,6 +36,8 @@ pub(crate) struct Passing {
     pub(crate) segment: Segment,
     /// Stream offset of its payload.
     pub(crate) offset: u64,
+    /// Whether its packet is ECN-capable.
+    pub(crate) ect: bool,
 }
 
 /// What the network does with a segment.
@@ -49,7 +51,7 @@ pub(crate) enum Verdict {
     Late(Duration),
     /// Delivered with this bit flipped, counted from the first and modulo the length.
     Corrupt(usize),
-    /// Delivered with a congestion mark.
+    /// Delivered with a congestion mark, if its packet can carry one.
     Mark,
 }
 
@@ -93,7 +95,7 @@ pub(crate) struct Pair {
 struct Datagram {
     to: Side,
     bytes: Vec<u8>,
-    marked: bool,
+    ecn: EcnField,
 }
 
 impl Pair {
@@ -248,8 +250,13 @@ impl Pair {
         for _ in 0..MAX_BURST {
             let now = self.now;
             let Some(transmit) = self.end(side).connection.poll_transmit(now) else { return };
-            let passing =
-                Passing { at: now, from: side, segment: transmit.segment, offset: transmit.offset };
+            let passing = Passing {
+                at: now,
+                from: side,
+                segment: transmit.segment,
+                offset: transmit.offset,
+                ect: transmit.ect,
+            };
             let range = passing.offset..passing.offset + u64::from(passing.segment.payload_len);
             let written = self.end(side).written;
             assert!(range.is_empty() || range.end <= written, "sends only what was written");
@@ -258,12 +265,18 @@ impl Pair {
             wire::emit(&passing.segment, Ports { source: 1, destination: 2 }, &payload, &mut bytes);
             self.log.push(passing);
             let verdict = (self.network)(&passing);
-            self.carry(side.other(), bytes, verdict);
+            self.carry(&passing, bytes, verdict);
         }
         panic!("{side:?} sends more than {MAX_BURST} segments at once");
     }
 
-    fn carry(&mut self, to: Side, mut bytes: Vec<u8>, verdict: Verdict) {
+    fn carry(&mut self, passing: &Passing, mut bytes: Vec<u8>, verdict: Verdict) {
+        let to = passing.from.other();
+        let ecn = match (passing.ect, verdict) {
+            (false, _) => EcnField::NotCapable,
+            (true, Verdict::Mark) => EcnField::Marked,
+            (true, _) => EcnField::Capable,
+        };
         let on_time = self.now + self.latency;
         let arrival = match verdict {
             Verdict::Drop => return,
@@ -275,9 +288,9 @@ impl Pair {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         if let Verdict::Twice(after) = verdict {
-            self.enqueue(arrival + after, Datagram { to, bytes: bytes.clone(), marked: false });
+            self.enqueue(arrival + after, Datagram { to, bytes: bytes.clone(), ecn });
         }
-        self.enqueue(arrival, Datagram { to, bytes, marked: verdict == Verdict::Mark });
+        self.enqueue(arrival, Datagram { to, bytes, ecn });
     }
 
     fn enqueue(&mut self, arrival: Instant, datagram: Datagram) {
@@ -304,7 +317,7 @@ impl End {
             self.malformed += 1;
             return;
         };
-        let arrived = self.connection.handle_segment(now, &parsed.segment, datagram.marked);
+        let arrived = self.connection.handle_segment(now, &parsed.segment, datagram.ecn);
         let Some(arrived) = arrived else { return };
         let part = &parsed.payload[arrived.skip as usize..][..arrived.len as usize];
         let at = arrived.offset as usize;

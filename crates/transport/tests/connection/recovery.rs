@@ -1,4 +1,4 @@
-use weir_transport::{Config, DelayedAck, Flags, SackBlock, Segment, Timestamps};
+use weir_transport::{Config, DelayedAck, EcnField, Flags, SackBlock, Segment, Timestamps};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::pair::Side::{Client, Server};
@@ -239,7 +239,7 @@ fn what_a_receiver_takes_back_is_sent_again() {
     lie.payload_len = 0;
     lie.options.timestamps = Some(Timestamps { value: seen.echo, echo: seen.value });
     lie.options.sack.push(SackBlock { start: sent.seq, end: sent.seq + sent.payload_len });
-    pair.client.connection.handle_segment(pair.now, &lie, false);
+    pair.client.connection.handle_segment(pair.now, &lie, EcnField::NotCapable);
     pair.drive();
     assert_eq!(pair.server.read, MSS);
 }
@@ -256,7 +256,7 @@ fn a_window_is_cut_once_per_episode() {
 
 #[test]
 fn a_congestion_mark_cuts_without_retransmission() {
-    let config = Config { ecn: true, ..with_stack("rack/reno") };
+    let config = Config { ecn: Some(true), ..with_stack("rack/reno") };
     let mut pair = Pair::connected(&config);
     let marked = |p: &Passing| p.from == Client && p.offset / MSS == 40;
     pair.network(move |p| if marked(p) { Verdict::Mark } else { Verdict::Deliver });

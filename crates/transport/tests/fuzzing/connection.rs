@@ -4,8 +4,8 @@
 //! the connection expects, so that more than the first check is reached.
 
 use weir_transport::{
-    Config, Connection, DelayedAck, Event, Flags, Options, SackBlock, SackBlocks, Segment, SeqNum,
-    Timestamps,
+    Config, Connection, DelayedAck, EcnField, Event, Flags, Options, SackBlock, SackBlocks,
+    Segment, SeqNum, Timestamps,
 };
 use weir_units::{Bytes, Duration, Instant, stream};
 
@@ -196,8 +196,12 @@ impl Harness {
     }
 
     fn handle(&mut self, segment: &Segment) {
-        let marked = segment.ack.0.is_multiple_of(8);
-        let arrived = self.connection.handle_segment(self.now, segment, marked);
+        let ecn = match segment.ack.0 % 8 {
+            0 => EcnField::Marked,
+            1..6 => EcnField::Capable,
+            _ => EcnField::NotCapable,
+        };
+        let arrived = self.connection.handle_segment(self.now, segment, ecn);
         if let Some(arrived) = arrived {
             assert!(arrived.len > 0, "{arrived:?}");
             let end = u64::from(arrived.skip) + u64::from(arrived.len);
@@ -270,7 +274,8 @@ fn config(input: &mut Input<'_>) -> Config {
         "sack",
         "rack",
     ]);
-    let controller = input.pick(&["none", "none(5)", "reno", "cubic", "bbr", "vegas"]);
+    let controller = input
+        .pick(&["none", "none(5)", "reno", "cubic", "bbr", "vegas", "veno", "westwood", "dctcp"]);
     let features = input.u8();
     Config {
         stack: format!("{recovery}/{controller}").parse().expect("a stack"),
@@ -278,7 +283,7 @@ fn config(input: &mut Input<'_>) -> Config {
         recv_buffer: Bytes(input.pick(&[1_000, 10_000, 100_000, 64 << 20])),
         sack: features & 1 == 0,
         timestamps: features & 2 == 0,
-        ecn: features & 4 == 0,
+        ecn: (features & 16 == 0).then_some(features & 4 == 0),
         limited_transmit: features & 8 == 0,
         delayed_ack: input.pick(&[
             None,
