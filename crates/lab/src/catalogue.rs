@@ -7,6 +7,7 @@ use weir_transport::RecoveryConfig;
 
 use crate::flow::{Flow, Workload, WorkloadKind};
 use crate::keys::Key;
+use crate::queue::{Discipline, QueueKind};
 use crate::scenario::{Measure, Scenario};
 use crate::topology::{BurstLoss, Direction, GraphLink, Topology, TopologyKind};
 
@@ -25,6 +26,7 @@ pub struct Section {
 pub const SECTIONS: &[Section] = &[
     section::<Scenario>("The file", Scenario::KEYS),
     section::<Topology>("`[topology]`", Topology::KEYS),
+    section::<Discipline>("`queue`, where it is a table", Discipline::KEYS),
     section::<Direction>("`[topology.forward]` and `[topology.reverse]`", Direction::KEYS),
     section::<BurstLoss>("`burst_loss` of a direction", BurstLoss::KEYS),
     section::<GraphLink>("`[[topology.link]]`", GraphLink::KEYS),
@@ -77,11 +79,13 @@ pub fn catalogue() -> String {
         .iter()
         .filter(|key| IMPAIRMENTS.contains(&key.name))
         .map(|key| plain(key.name, key.about.trim(), key.form));
-    let queues = [plain("droptail", "a FIFO that drops what finds no room", "queue")];
+    let queues = QueueKind::CATALOGUE
+        .iter()
+        .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));
     json!({
         "controllers": controllers.collect::<Vec<_>>(),
         "recoveries": recoveries.collect::<Vec<_>>(),
-        "queues": queues,
+        "queues": queues.collect::<Vec<_>>(),
         "impairments": impairments.collect::<Vec<_>>(),
         "topologies": topologies.collect::<Vec<_>>(),
         "workloads": workloads.collect::<Vec<_>>(),

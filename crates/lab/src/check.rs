@@ -7,6 +7,7 @@ use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 use crate::error::Problem;
 use crate::flow::{Flow, Protocol, Workload, WorkloadKind};
+use crate::queue::{Discipline, Queue, QueueKind};
 use crate::scenario::Scenario;
 use crate::topology::{Direction, GraphLink, Topology, TopologyKind};
 
@@ -16,6 +17,9 @@ type Checked = Result<(), Problem>;
 const LONGEST_RUN: Duration = Duration::from_secs(30 * 86_400);
 /// A path longer than this is taken for a slip.
 const LONGEST_RTT: Duration = Duration::from_secs(3_600);
+/// No framing takes more.
+const MAX_OVERHEAD: Bytes = Bytes(1_000);
+const OVERHEAD: &str = "at most 1kb for each packet";
 const MAX_FLOWS: u64 = 100_000;
 /// A route has at most 255 links, those of the hosts included.
 const MAX_HOPS: u32 = 250;
@@ -32,23 +36,37 @@ const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
 /// A message longer than this is taken for a slip: no simulated link carries it.
 const MAX_MESSAGE: Bytes = Bytes(1 << 50);
 
-/// Refuses keys that mean nothing for the chosen kind of topology or workload.
+/// Refuses keys that mean nothing for the chosen kind of topology, queue or workload.
 pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Checked {
-    let kinds = |names: Vec<&str>| names.join(", ");
-    refuse_foreign(tree.get("topology"), "topology", scenario.topology.kind.keys(), |key| {
-        let having = TopologyKind::CATALOGUE.iter().filter(|(kind, ..)| kind.keys().contains(&key));
-        kinds(having.map(|(_, name, _)| *name).collect())
+    let topology = tree.get("topology");
+    refuse_foreign(topology, "topology", scenario.topology.kind.keys(), |key| {
+        kinds_with(key, TopologyKind::CATALOGUE, TopologyKind::keys)
     })?;
+    for (section, queue) in scenario.topology.queues() {
+        let path = section.trim_start_matches("topology").replace('.', "/");
+        let written = topology.and_then(|topology| topology.pointer(&path));
+        refuse_foreign(written, &section, queue.0.kind.keys(), |key| {
+            kinds_with(key, QueueKind::CATALOGUE, QueueKind::keys)
+        })?;
+    }
     for (index, flow) in scenario.flow.iter().enumerate() {
         let written = tree.get("flow").and_then(|flows| flows.get(index)?.get("workload"));
         let section = format!("flow.{index}.workload");
         refuse_foreign(written, &section, flow.workload.kind.keys(), |key| {
-            let having =
-                WorkloadKind::CATALOGUE.iter().filter(|(kind, ..)| kind.keys().contains(&key));
-            kinds(having.map(|(_, name, _)| *name).collect())
+            kinds_with(key, WorkloadKind::CATALOGUE, WorkloadKind::keys)
         })?;
     }
     Ok(())
+}
+
+/// The names of the kinds that have `key`.
+fn kinds_with<K: Copy>(
+    key: &str,
+    catalogue: &[(K, &str, &str)],
+    keys: impl Fn(K) -> &'static [&'static str],
+) -> String {
+    let having = catalogue.iter().filter(|(kind, ..)| keys(*kind).contains(&key));
+    having.map(|(_, name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 fn refuse_foreign(
@@ -121,6 +139,10 @@ fn check_topology(topology: &Topology) -> Checked {
     if let Some(rate) = topology.access_rate {
         require(rate > Rate::ZERO, key("access_rate"), rate, "a rate is above zero")?;
     }
+    require(topology.overhead <= MAX_OVERHEAD, key("overhead"), topology.overhead, OVERHEAD)?;
+    for (section, queue) in topology.queues() {
+        check_queue(queue, &section)?;
+    }
     check_direction(&topology.forward, "topology.forward")?;
     check_direction(&topology.reverse, "topology.reverse")?;
     if topology.kind == TopologyKind::LabRouter {
@@ -138,16 +160,16 @@ fn check_topology(topology: &Topology) -> Checked {
 
 /// The relay has no rate, so what it is bounded by cannot be a time or a BDP.
 fn check_relay(topology: &Topology) -> Checked {
-    let Topology { queue, forward, reverse, .. } = topology;
-    let named =
-        [("queue", *queue), ("forward.queue", forward.queue), ("reverse.queue", reverse.queue)];
-    for (name, queue) in named {
-        let Some(queue) = queue else { continue };
-        let key = format!("topology.{name}");
+    let Topology { forward, reverse, .. } = topology;
+    for (key, queue) in topology.queues() {
+        let Some(size) = queue.as_size() else {
+            let allowed = "a relay is a program whose socket buffer is a drop-tail queue";
+            return require(false, key, queue.0.kind.name(), allowed);
+        };
         let allowed =
             "a relay has no rate, so its buffer is in packets or bytes, as in 4p or 64kib";
-        let timed = matches!(queue, BufferSize::Time(_) | BufferSize::Bdp(_));
-        require(!timed, key, queue, allowed)?;
+        let timed = matches!(size, BufferSize::Time(_) | BufferSize::Bdp(_));
+        require(!timed, key, size, allowed)?;
     }
     for (name, direction) in [("forward", forward), ("reverse", reverse)] {
         let applied = direction.rate_steps.is_empty() || direction.rate.is_some();
@@ -156,6 +178,12 @@ fn check_relay(topology: &Topology) -> Checked {
         require(applied, key, "a list of steps", allowed)?;
     }
     Ok(())
+}
+
+fn check_queue(queue: &Queue, section: &str) -> Checked {
+    let Queue(Discipline { interval, .. }) = queue;
+    let key = |name: &str| format!("{section}.{name}");
+    require(!interval.is_zero(), key("interval"), interval, "above 0s")
 }
 
 fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
@@ -167,6 +195,7 @@ fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
     require(link.from != link.to, key("to"), format!("'{}'", link.to.0), allowed)?;
     require(link.rate > Rate::ZERO, key("rate"), link.rate, "a rate is above zero")?;
     require(link.delay <= LONGEST_RTT, key("delay"), link.delay, "it is at most 1h")?;
+    require(link.overhead <= MAX_OVERHEAD, key("overhead"), link.overhead, OVERHEAD)?;
     require(link.cost >= 1, key("cost"), link.cost, "at least 1")?;
     check_direction(&link.impair, &key("impair"))
 }

@@ -1,5 +1,6 @@
 //! The sections of a scenario file: each key's type, default and meaning, written down once.
 
+use serde_json::Value;
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 /// One key of a section, as the reference and `weir list` describe it.
@@ -60,6 +61,13 @@ macro_rules! form {
 }
 
 pub(crate) use {form, section};
+
+/// Leaves only `keys` in a section.
+pub(crate) fn keep(section: &mut Value, keys: &[&str]) {
+    if let Value::Object(table) = section {
+        table.retain(|key, _| keys.contains(&key.as_str()));
+    }
+}
 
 form! {
     bool => "true or false",

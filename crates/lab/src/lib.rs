@@ -11,6 +11,7 @@ mod error;
 mod flow;
 mod keys;
 mod overrides;
+mod queue;
 mod run;
 mod scenario;
 mod table;

@@ -1,6 +1,6 @@
 //! Setting single values by dotted key: `topology.queue`, `flow.0.stack`, `flow.*.stack`.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::Problem;
 
@@ -56,6 +56,10 @@ fn set(at: &mut Value, parts: &[&str], value: Value) -> Result<(), String> {
     match at {
         Value::Object(table) => {
             let inner = table.entry(*part).or_insert_with(|| Map::new().into());
+            if *part == "queue" && !rest.is_empty() && inner.is_string() {
+                // A size is short for a table with a limit, and so has room for its other keys.
+                *inner = json!({ "limit": inner.take() });
+            }
             set(inner, rest, value)
         }
         Value::Array(items) if *part == "*" => {
@@ -104,6 +108,10 @@ mod tests {
     fn a_dotted_key_reaches_into_tables_and_lists() {
         let flows = "[[flow]]\nstack = 'a'\n[[flow]]\nstack = 'b'\n";
         assert_eq!(after("", "topology.rate", "5mbit"), Ok(tree("topology.rate = '5mbit'")));
+        assert_eq!(
+            after("queue = '2bdp'", "queue.kind", "codel"),
+            Ok(tree("queue = { limit = '2bdp', kind = 'codel' }"))
+        );
         assert_eq!(
             after(flows, "flow.1.stack", "c"),
             Ok(tree("[[flow]]\nstack = 'a'\n[[flow]]\nstack = 'c'\n"))

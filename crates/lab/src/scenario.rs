@@ -10,8 +10,9 @@ use crate::check;
 use crate::document::Document;
 use crate::error::{Problem, ScenarioError};
 use crate::flow::{Flow, Protocol, WorkloadKind};
-use crate::keys::{form, section};
+use crate::keys::{form, keep, section};
 use crate::overrides;
+use crate::queue::Queue;
 use crate::topology::{Topology, TopologyKind};
 use crate::traces;
 use crate::world;
@@ -130,7 +131,8 @@ impl Scenario {
             TopologyKind::LabRouter => BufferSize::Bytes(Bytes(64 << 10)),
             _ => BufferSize::Bdp(1_000),
         };
-        self.topology.queue.get_or_insert(queue);
+        self.topology.queue.get_or_insert(Queue::drop_tail(queue));
+        self.topology.queues_mut().for_each(Queue::complete);
         for (index, flow) in self.flow.iter_mut().enumerate() {
             flow.name.get_or_insert_with(|| format!("flow{index}"));
             flow.mss.get_or_insert(match flow.stack {
@@ -180,13 +182,6 @@ fn check_swept(tree: &Map<String, Value>, key: &str, values: &Value) -> Result<(
             .map_err(|problem| Problem::new(&at, problem.to_string()))?;
     }
     Ok(())
-}
-
-/// Leaves only `keys` in a section.
-fn keep(section: &mut Value, keys: &[&str]) {
-    if let Value::Object(table) = section {
-        table.retain(|key, _| keys.contains(&key.as_str()));
-    }
 }
 
 /// Reads a value, and names the key where that fails.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 use crate::keys::{form, section};
+use crate::queue::Queue;
 
 section! {
     /// The network. Which keys apply depends on `kind`, see [`TopologyKind::keys`].
@@ -15,9 +16,13 @@ section! {
         /// Round trip without queues and serialisation: of every flow (dumbbell), of the whole row
         /// (chain, parking lot); what `bdp` refers to (graph).
         rtt: Duration = Duration::from_millis(40),
-        /// Bound of each bottleneck queue; by default `1bdp` (the rate times `rtt`), and `64kib`
-        /// for the relay of a laboratory.
-        queue: Option<BufferSize> = None,
+        /// Queue of each bottleneck: the bound of a drop-tail queue, or a discipline as in
+        /// `{ kind = "codel" }`; by default `1bdp` (the rate times `rtt`), and `64kib` for the relay of
+        /// a laboratory.
+        queue: Option<Queue> = None,
+        /// Bytes that each packet takes at the bottleneck beyond its length, in transmission times and
+        /// in bounds that are not in packets: `14b` for Ethernet's header.
+        overhead: Bytes = Bytes::ZERO,
         /// Longest IP packet that passes the bottleneck.
         mtu: Option<Bytes> = None,
         /// Rate of each host's own link; by default hosts sit at the routers.
@@ -45,7 +50,7 @@ section! {
         /// Rate in this direction, if it differs.
         rate: Option<Rate> = None,
         /// Queue in this direction, if it differs.
-        queue: Option<BufferSize> = None,
+        queue: Option<Queue> = None,
         /// Packets lost independently of each other, in front of the queue.
         loss: Ratio = Ratio::ZERO,
         /// Packets lost in bursts, in front of the queue.
@@ -104,8 +109,10 @@ section! {
         rate: Rate = Rate::from_mbit(10),
         /// One-way propagation delay.
         delay: Duration = Duration::ZERO,
-        /// Bound of its queue.
-        queue: BufferSize = BufferSize::Bdp(1_000),
+        /// Its queue.
+        queue: Queue = Queue::drop_tail(BufferSize::Bdp(1_000)),
+        /// Bytes that each packet takes beyond its length.
+        overhead: Bytes = Bytes::ZERO,
         /// What it adds to the length of a route; flows take the shortest.
         cost: u32 = 1,
         /// Whether a link of the same rate, delay and queue leads back.
@@ -224,6 +231,39 @@ impl Topology {
     }
 }
 
+impl Topology {
+    /// Every queue that is written down, with its key.
+    pub(crate) fn queues(&self) -> Vec<(String, &Queue)> {
+        let Self { queue, forward, reverse, .. } = self;
+        let shared = [
+            ("topology.queue", queue),
+            ("topology.forward.queue", &forward.queue),
+            ("topology.reverse.queue", &reverse.queue),
+        ];
+        let mut queues: Vec<(String, &Queue)> = Vec::new();
+        for (key, queue) in shared {
+            queues.extend(queue.as_ref().map(|queue| (key.to_owned(), queue)));
+        }
+        for (index, link) in self.link.iter().enumerate() {
+            let key = format!("topology.link.{index}");
+            queues.push((format!("{key}.queue"), &link.queue));
+            let there = link.impair.queue.as_ref();
+            queues.extend(there.map(|queue| (format!("{key}.impair.queue"), queue)));
+        }
+        queues
+    }
+
+    /// The same, to change them.
+    pub(crate) fn queues_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
+        let Self { queue, forward, reverse, link, .. } = self;
+        let shared = [queue, &mut forward.queue, &mut reverse.queue].into_iter().flatten();
+        let of_links = link.iter_mut().flat_map(|link| {
+            [Some(&mut link.queue), link.impair.queue.as_mut()].into_iter().flatten()
+        });
+        shared.chain(of_links)
+    }
+}
+
 impl TopologyKind {
     /// Every kind with a line about it, in the order in which `weir list` prints them.
     pub const CATALOGUE: &[(Self, &str, &str)] = &[
@@ -237,14 +277,23 @@ impl TopologyKind {
     /// The keys of `[topology]` that mean something for this kind.
     pub fn keys(self) -> &'static [&'static str] {
         match self {
-            Self::Dumbbell => {
-                &["kind", "rate", "rtt", "queue", "mtu", "access_rate", "forward", "reverse"]
-            }
+            Self::Dumbbell => &[
+                "kind",
+                "rate",
+                "rtt",
+                "queue",
+                "overhead",
+                "mtu",
+                "access_rate",
+                "forward",
+                "reverse",
+            ],
             Self::ParkingLot | Self::Chain => &[
                 "kind",
                 "rate",
                 "rtt",
                 "queue",
+                "overhead",
                 "mtu",
                 "access_rate",
                 "hops",

@@ -14,6 +14,7 @@ use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
 
 use crate::error::Problem;
 use crate::flow::{Flow, Protocol, WorkloadKind};
+use crate::queue::Queue;
 use crate::scenario::Scenario;
 use crate::topology::{
     BurstLoss, Direction, GraphLink, JitterOrder, JitterSpread, RelayKind, Topology, TopologyKind,
@@ -152,7 +153,7 @@ fn lab_router(topology: &Topology, flows: usize) -> Built {
             },
             // The datagram on which the relay sleeps has left its socket buffer.
             queue: QueueConfig::DropTail(DropTailConfig {
-                limit: limit(topology.queue, Rate::ZERO, Duration::ZERO),
+                limit: Limit::resolve(relay_buffer(topology), Rate::ZERO, Duration::ZERO),
                 counting: Counting::Waiting,
                 ..DropTailConfig::default()
             }),
@@ -172,7 +173,7 @@ fn relay_way(direction: &Direction, numbering: Numbering) -> Option<LinkConfig> 
     }
     let service = direction.rate.map(|rate| Service::Rate(rate.into()));
     let mut config = LinkConfig {
-        queue: QueueConfig::DropTail(limit(direction.queue, Rate::ZERO, Duration::ZERO).into()),
+        queue: queue(direction.queue.as_ref(), Rate::ZERO, Duration::ZERO),
         service: service.unwrap_or(Service::Infinite),
         ..LinkConfig::default()
     };
@@ -187,22 +188,37 @@ fn bottleneck(
     numbering: Numbering,
 ) -> LinkConfig {
     let rate = direction.rate.unwrap_or(topology.rate);
-    let mut config = LinkConfig { mtu: topology.mtu, ..LinkConfig::new(rate, delay) };
+    let written = direction.queue.as_ref().or(topology.queue.as_ref());
+    let mut config = LinkConfig {
+        overhead: topology.overhead,
+        mtu: topology.mtu,
+        queue: queue(written, mean_rate(direction, rate), topology.rtt),
+        ..LinkConfig::new(rate, delay)
+    };
     impair(&mut config, direction, numbering);
-    let queue = direction.queue.or(topology.queue);
-    config.with_limit(limit(queue, mean_rate(direction, rate), topology.rtt))
+    config
 }
 
 fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> LinkConfig {
     let rate = direction.rate.unwrap_or(link.rate);
-    let mut config = LinkConfig::new(rate, link.delay);
+    let written = direction.queue.as_ref().unwrap_or(&link.queue);
+    let mut config = LinkConfig {
+        overhead: link.overhead,
+        queue: queue(Some(written), mean_rate(direction, rate), topology.rtt),
+        ..LinkConfig::new(rate, link.delay)
+    };
     impair(&mut config, direction, Numbering::Any);
-    let queue = Some(direction.queue.unwrap_or(link.queue));
-    config.with_limit(limit(queue, mean_rate(direction, rate), topology.rtt))
+    config
 }
 
-fn limit(queue: Option<BufferSize>, rate: Rate, rtt: Duration) -> Limit {
-    Limit::resolve(queue.unwrap_or(BufferSize::Infinite), rate, rtt)
+/// The queue that is written down, or one without bound.
+fn queue(written: Option<&Queue>, rate: Rate, rtt: Duration) -> QueueConfig {
+    let unbounded = || QueueConfig::DropTail(Limit::Infinite.into());
+    written.map_or_else(unbounded, |queue| queue.config(rate, rtt))
+}
+
+fn relay_buffer(topology: &Topology) -> BufferSize {
+    topology.queue.as_ref().and_then(Queue::as_size).unwrap_or(BufferSize::Infinite)
 }
 
 /// What `bdp` refers to: the rate, or the mean of a trace.

@@ -2,6 +2,7 @@
 
 use weir_units::{Bytes, Duration, Instant, Rate};
 
+use crate::codel::CodelConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
 use crate::impair::Impairments;
 use crate::opportunities::DeliveryTrace;
@@ -14,6 +15,9 @@ pub struct LinkConfig {
     pub service: Service,
     /// The one-way propagation delay. A parcel that meets a shortened delay does not overtake.
     pub delay: Schedule<Duration>,
+    /// What each parcel takes beyond its length, in transmission times and where a bound is in bytes:
+    /// the framing of the layer below.
+    pub overhead: Bytes,
     /// The longest parcel that passes; longer ones are dropped.
     pub mtu: Option<Bytes>,
     /// What happens to parcels that have to wait.
@@ -46,6 +50,8 @@ pub enum Service {
 pub enum QueueConfig {
     /// A FIFO that drops what finds no room.
     DropTail(DropTailConfig),
+    /// A FIFO whose standing queue is kept short.
+    Codel(CodelConfig),
 }
 
 /// A link that cannot be.
@@ -157,6 +163,7 @@ impl Default for LinkConfig {
         Self {
             service: Service::Infinite,
             delay: Duration::ZERO.into(),
+            overhead: Bytes::ZERO,
             mtu: None,
             queue: QueueConfig::DropTail(DropTailConfig::default()),
             impairments: Impairments::default(),

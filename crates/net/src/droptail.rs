@@ -88,6 +88,19 @@ impl<P: Parcel> DropTail<P> {
         }
     }
 
+    /// The parcel to send next.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Queued<P>> {
+        let head = self.waiting.pop_front()?;
+        self.bytes -= head.parcel.len().get();
+        Some(head)
+    }
+
+    /// The bytes stored, with what each parcel is charged beyond its length.
+    pub(crate) fn charged(&self) -> Bytes {
+        Bytes(self.bytes + self.waiting.len() as u64 * self.overhead)
+    }
+
     fn has_room(&self, parcel: &P, in_service: Backlog) -> bool {
         let waiting = self.waiting.len() as u64;
         if waiting + in_service.packets == 0 {
@@ -122,9 +135,7 @@ impl<P: Parcel> Queue<P> for DropTail<P> {
 
     #[inline]
     fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
-        let head = self.waiting.pop_front()?;
-        self.bytes -= head.parcel.len().get();
-        Some(head)
+        self.pop()
     }
 
     #[inline]

@@ -12,6 +12,7 @@
 //! Losses sit in front of the queue, as in Linux's netem: a lost parcel uses none of the link's
 //! capacity and a duplicate uses it twice. Jitter and reordering happen on the wire.
 
+mod codel;
 mod config;
 mod droplog;
 mod droptail;
@@ -27,6 +28,7 @@ mod server;
 mod stats;
 mod wire;
 
+pub use codel::{Codel, CodelConfig, CodelLaw};
 pub use config::{ConfigError, LinkConfig, QueueConfig, Service};
 pub use droplog::DropRecord;
 pub use droptail::{Counting, DropTail, DropTailConfig, Limit};

@@ -6,9 +6,8 @@
 
 use weir_units::{Bytes, Duration, Instant, Rng};
 
-use crate::config::{ConfigError, LinkConfig, QueueConfig};
+use crate::config::{ConfigError, LinkConfig};
 use crate::droplog::{DropLog, DropRecord};
-use crate::droptail::DropTail;
 use crate::impair::{Fate, Ingress};
 use crate::jitter::{Disorder, Flight};
 use crate::parcel::Parcel;
@@ -28,6 +27,8 @@ pub struct Link<P> {
     disorder: Option<Box<Disorder>>,
     wire: Wire<P>,
     mtu: Bytes,
+    /// What each parcel takes beyond its length.
+    overhead: Bytes,
     may_overtake: bool,
     /// The end of the service in progress, or of the last one.
     busy_until: Instant,
@@ -74,17 +75,17 @@ impl<P: Parcel + Clone> Link<P> {
         mut stream: impl FnMut(&'static str) -> Rng,
     ) -> Result<Self, ConfigError> {
         config.validate()?;
-        let QueueConfig::DropTail(queue) = config.queue;
         let disorder = config.impairments.disorder(&mut stream);
         Ok(Self {
             ingress: config.impairments.ingress(&mut stream),
-            queue: AnyQueue::DropTail(DropTail::new(queue)),
+            queue: AnyQueue::new(config),
             server: Server::new(&config.service),
             delay: config.delay.clone(),
             may_overtake: disorder.as_ref().is_some_and(|disorder| disorder.may_overtake()),
             disorder,
             wire: Wire::new(),
             mtu: config.mtu.unwrap_or(Bytes::MAX),
+            overhead: config.overhead,
             busy_until: Instant::ZERO,
             serving: Bytes::ZERO,
             next_start: Instant::ZERO,
@@ -163,6 +164,7 @@ impl<P: Parcel + Clone> Link<P> {
         let ahead = self.busy_until.saturating_since(now);
         let waiting = u128::from(self.queue.backlog().packets);
         let mut stats = self.stats;
+        stats.marked = self.queue.marks();
         stats.busy -= ahead;
         stats.packet_nanos = self
             .residence
@@ -205,13 +207,11 @@ impl<P: Parcel + Clone> Link<P> {
         !self.may_overtake
     }
 
-    /// The bytes of the parcel in service that are still to be sent at `now`: all of them if an endless
-    /// blackout cuts the parcel short.
-    pub fn unsent(&self, now: Instant) -> Bytes {
-        if self.busy_until == Instant::MAX {
-            return self.serving;
-        }
-        self.capacity(now, self.busy_until).unwrap_or_default()
+    /// The bytes that have left the server by `now`, overhead included; of the parcel in service those
+    /// that are through.
+    pub fn sent(&mut self, now: Instant) -> Bytes {
+        self.advance(now);
+        self.taken() - self.unsent(now)
     }
 
     /// The bytes that the server could have sent in `from .. to`; `None` if it has no rate.
@@ -230,13 +230,10 @@ impl<P: Parcel + Clone> Link<P> {
         // Times are rounded down to the nanosecond, within which a last byte may fall.
         let end = self.busy_until.saturating_add(Duration::from_nanos(1));
         let possible = self.capacity(Instant::ZERO, end).unwrap_or(Bytes::MAX);
-        let stuck = if self.busy_until == Instant::MAX { self.serving } else { Bytes::ZERO };
-        let served = self.stats.served.bytes - stuck.get();
-        if served > possible.get().saturating_add(1) {
-            return Err(Violation::new(
-                "no more is sent than the rate allows",
-                &(served, possible),
-            ));
+        let stuck = self.busy_until == Instant::MAX;
+        let sent = self.taken() - if stuck { self.unsent(Instant::MAX) } else { Bytes::ZERO };
+        if sent.get() > possible.get().saturating_add(1) {
+            return Err(Violation::new("no more is sent than the rate allows", &(sent, possible)));
         }
         Ok(())
     }
@@ -259,6 +256,20 @@ impl<P: Parcel + Clone> Link<P> {
             return Err(Violation::new(RULE, &(stats.served, flying, stats.delivered)));
         }
         Ok(())
+    }
+
+    /// The bytes that the server has taken, overhead included.
+    fn taken(&self) -> Bytes {
+        Bytes(self.stats.served.bytes) + self.overhead * self.stats.served.packets
+    }
+
+    /// The bytes of the parcel in service that are still to be sent at `now`: all of them if an endless
+    /// blackout cuts the parcel short.
+    fn unsent(&self, now: Instant) -> Bytes {
+        if self.busy_until == Instant::MAX {
+            return self.serving + self.overhead;
+        }
+        self.capacity(now, self.busy_until).unwrap_or_default()
     }
 
     #[cold]
@@ -286,6 +297,7 @@ impl<P: Parcel + Clone> Link<P> {
         self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
         let idle = self.busy_until <= now && self.queue.is_empty();
         if idle {
+            self.queue.on_idle();
             self.next_start = self.server.ready_at(now);
         }
         if idle && self.next_start == now {
@@ -303,7 +315,7 @@ impl<P: Parcel + Clone> Link<P> {
     #[inline]
     fn start_service(&mut self, start: Instant, sojourn: Duration, mut parcel: P) {
         parcel.add_queue_delay(sojourn);
-        let done = self.server.serve(start, &parcel);
+        let done = self.server.serve(start, &parcel, self.overhead);
         self.busy_until = done;
         self.serving = parcel.len();
         self.next_start = self.server.ready_at(done);
@@ -380,7 +392,7 @@ impl Violation {
 }
 
 #[cfg(test)]
-mod probe;
+pub(crate) mod probe;
 #[cfg(test)]
 mod property;
 #[cfg(test)]

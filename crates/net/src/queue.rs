@@ -4,8 +4,10 @@ use std::ops::Add;
 
 use weir_units::{Bytes, Duration, Instant};
 
-use crate::droptail::DropTail;
-use crate::parcel::Parcel;
+use crate::codel::Codel;
+use crate::config::{LinkConfig, QueueConfig};
+use crate::droptail::{DropTail, DropTailConfig};
+use crate::parcel::{Ecn, Parcel};
 use crate::stats::DropCause;
 
 /// So many parcels and their bytes.
@@ -59,8 +61,16 @@ pub trait Queue<P: Parcel> {
         self.dequeue(now, dropped).map(|queued| queued.parcel)
     }
 
+    /// The server asked for a parcel when nothing was stored, and has been waiting since.
+    fn on_idle(&mut self) {}
+
     /// What is stored.
     fn backlog(&self) -> Backlog;
+
+    /// How many parcels it has marked so far.
+    fn marks(&self) -> u64 {
+        0
+    }
 
     /// Whether nothing is stored.
     fn is_empty(&self) -> bool {
@@ -83,11 +93,52 @@ impl<P> Queued<P> {
     }
 }
 
+/// Signals congestion with a mark (RFC 3168 §5), if the parcel is capable of ECN: says whether it is.
+/// `marks` counts those that no queue had marked before.
+pub(crate) fn mark<P: Parcel>(parcel: &mut P, marks: &mut u64) -> bool {
+    match parcel.ecn() {
+        Ecn::NotEct => return false,
+        Ecn::Ce => {}
+        Ecn::Ect0 | Ecn::Ect1 => {
+            parcel.mark_ce();
+            *marks += 1;
+        }
+    }
+    true
+}
+
 /// The disciplines there are, chosen by match rather than by virtual call: a link asks at every
-/// parcel. A new one gets a file, a variant here and one in [`crate::QueueConfig`].
+/// parcel. A new one gets a file, a variant here and one in [`crate::QueueConfig`]. All but the
+/// simplest are boxed, to keep links small.
 #[derive(Clone, Debug)]
 pub(crate) enum AnyQueue<P> {
     DropTail(DropTail<P>),
+    Codel(Box<Codel<P>>),
+}
+
+/// The same for whichever discipline it is.
+macro_rules! each {
+    ($queue:expr, $name:ident => $what:expr) => {
+        match $queue {
+            AnyQueue::DropTail($name) => $what,
+            AnyQueue::Codel($name) => $what,
+        }
+    };
+}
+
+impl<P: Parcel> AnyQueue<P> {
+    /// The empty queue of a link.
+    pub(crate) fn new(link: &LinkConfig) -> Self {
+        let overhead = link.overhead;
+        let mtu = link.mtu.unwrap_or(FULL_SIZE) + overhead;
+        match link.queue {
+            QueueConfig::DropTail(config) => {
+                let overhead = config.overhead + overhead;
+                Self::DropTail(DropTail::new(DropTailConfig { overhead, ..config }))
+            }
+            QueueConfig::Codel(config) => Self::Codel(Box::new(Codel::new(config, overhead, mtu))),
+        }
+    }
 }
 
 impl<P: Parcel> Queue<P> for AnyQueue<P> {
@@ -99,29 +150,33 @@ impl<P: Parcel> Queue<P> for AnyQueue<P> {
         in_service: Backlog,
         dropped: &mut Vec<Dropped<P>>,
     ) {
-        match self {
-            Self::DropTail(queue) => queue.enqueue(now, parcel, in_service, dropped),
-        }
+        each!(self, queue => queue.enqueue(now, parcel, in_service, dropped));
     }
 
     #[inline]
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
-        match self {
-            Self::DropTail(queue) => queue.dequeue(now, dropped),
-        }
+        each!(self, queue => queue.dequeue(now, dropped))
     }
 
     #[inline]
     fn pass(&mut self, now: Instant, parcel: P, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
-        match self {
-            Self::DropTail(queue) => queue.pass(now, parcel, dropped),
-        }
+        each!(self, queue => queue.pass(now, parcel, dropped))
+    }
+
+    #[inline]
+    fn on_idle(&mut self) {
+        each!(self, queue => queue.on_idle());
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        match self {
-            Self::DropTail(queue) => queue.backlog(),
-        }
+        each!(self, queue => queue.backlog())
+    }
+
+    fn marks(&self) -> u64 {
+        each!(self, queue => queue.marks())
     }
 }
+
+/// A full-sized IP packet on a link without an MTU of its own: Ethernet's.
+const FULL_SIZE: Bytes = Bytes(1_500);

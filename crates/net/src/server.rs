@@ -49,16 +49,22 @@ impl Server {
         }
     }
 
-    /// Sends `parcel` from `start` on, a time that [`Self::ready_at`] gave; returns when it is done.
+    /// Sends `parcel`, with `overhead`, from `start` on, a time that [`Self::ready_at`] gave; returns when
+    /// it is done.
     #[inline]
-    pub(crate) fn serve<P: Parcel>(&mut self, start: Instant, parcel: &P) -> Instant {
+    pub(crate) fn serve<P: Parcel>(
+        &mut self,
+        start: Instant,
+        parcel: &P,
+        overhead: Bytes,
+    ) -> Instant {
         match self {
             Self::Infinite => start,
-            Self::Rate(server) => server.serve(start, parcel.len()),
+            Self::Rate(server) => server.serve(start, parcel.len() + overhead),
             Self::PerPacket { forward, reverse } => {
                 start.saturating_add(if parcel.is_forward() { *forward } else { *reverse })
             }
-            Self::Trace(server) => server.serve(parcel.len()),
+            Self::Trace(server) => server.serve(parcel.len() + overhead),
         }
     }
 

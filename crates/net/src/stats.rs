@@ -46,6 +46,8 @@ pub struct Stats {
     pub dropped_loss: Tally,
     /// Longer than the MTU.
     pub dropped_mtu: Tally,
+    /// Parcels that the queue marked (ECN).
+    pub marked: u64,
     /// Damaged parcels.
     pub corrupted: u64,
     /// Parcels that a later one overtook on the wire.
@@ -74,6 +76,7 @@ impl Stats {
             dropped_aqm: self.dropped_aqm.since(earlier.dropped_aqm),
             dropped_loss: self.dropped_loss.since(earlier.dropped_loss),
             dropped_mtu: self.dropped_mtu.since(earlier.dropped_mtu),
+            marked: self.marked - earlier.marked,
             corrupted: self.corrupted - earlier.corrupted,
             reordered: self.reordered - earlier.reordered,
             max_packets: self.max_packets,

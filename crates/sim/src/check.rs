@@ -23,6 +23,8 @@ pub(crate) struct LinkChecks {
     keeps_order: bool,
     /// The rate, where a packet never arrives sooner after another than it takes to send.
     pace: Option<Rate>,
+    /// What it takes to send a packet beyond its length.
+    overhead: Bytes,
     last_arrival: Option<Instant>,
 }
 
@@ -80,6 +82,7 @@ impl LinkChecks {
             last_out: None,
             keeps_order,
             pace: pace.filter(|_| steady && keeps_order),
+            overhead: config.overhead,
             last_arrival: None,
         }
     }
@@ -104,7 +107,7 @@ impl LinkChecks {
         }
         if let Some(rate) = self.pace {
             let gap = self.last_arrival.map_or(Duration::MAX, |last| now.saturating_since(last));
-            if !fits(gap, rate, packet.ip_len) {
+            if !fits(gap, rate, Bytes(u64::from(packet.ip_len)) + self.overhead) {
                 return Err(format!(
                     "{gap} after the last packet a link of {rate} sent {packet:?}"
                 ));
@@ -117,10 +120,10 @@ impl LinkChecks {
 
 /// Whether `len` bytes can be sent at `rate` in `gap`, which may have been rounded down.
 #[inline]
-fn fits(gap: Duration, rate: Rate, len: u32) -> bool {
+fn fits(gap: Duration, rate: Rate, len: Bytes) -> bool {
     const NANO_BITS_PER_BYTE: u64 = 8_000_000_000;
     let possible = (gap.as_nanos().saturating_add(1)).saturating_mul(rate.as_bits_per_sec());
-    possible >= u64::from(len) * NANO_BITS_PER_BYTE
+    possible >= len.get() * NANO_BITS_PER_BYTE
 }
 
 impl StreamCheck {

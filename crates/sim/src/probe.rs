@@ -60,7 +60,7 @@ impl LinkProbe {
             bytes: backlog.bytes.get(),
             queue_delay_ms: link.meter.last_sojourn.as_millis_f64(),
             drops: stats.dropped_queue.packets + stats.dropped_aqm.packets,
-            marks: 0,
+            marks: stats.marked,
             utilisation: self.sampled.utilisation(&before, link),
         }
     }
@@ -110,8 +110,7 @@ fn busy(spec: &LinkSpec, stats: &Stats, span: Duration) -> Option<f64> {
 impl Reading {
     fn take(now: Instant, link: &mut SimLink) -> Self {
         let stats = link.link.stats(now);
-        let sent = Bytes(stats.served.bytes).saturating_sub(link.link.unsent(now));
-        Self { at: now, stats, sent }
+        Self { at: now, stats, sent: link.link.sent(now) }
     }
 
     /// Bytes sent since `before` over what the link could have sent.

@@ -8,28 +8,32 @@ use crate::parcel::{Ecn, Parcel};
 
 /// A parcel that remembers what was done to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Probe {
-    pub(super) id: u64,
-    pub(super) len: u64,
-    pub(super) is_forward: bool,
-    pub(super) carries_data: bool,
-    pub(super) corrupt: bool,
-    pub(super) waited: Duration,
+pub(crate) struct Probe {
+    pub(crate) id: u64,
+    pub(crate) len: u64,
+    pub(crate) is_forward: bool,
+    pub(crate) carries_data: bool,
+    pub(crate) flow: u32,
+    pub(crate) ecn: Ecn,
+    pub(crate) corrupt: bool,
+    pub(crate) waited: Duration,
 }
 
 impl Probe {
-    pub(super) fn data(id: u64, len: u64) -> Self {
+    pub(crate) fn data(id: u64, len: u64) -> Self {
         Self {
             id,
             len,
             is_forward: true,
             carries_data: true,
+            flow: 7,
+            ecn: Ecn::NotEct,
             corrupt: false,
             waited: Duration::ZERO,
         }
     }
 
-    pub(super) fn ack(id: u64) -> Self {
+    pub(crate) fn ack(id: u64) -> Self {
         Self { is_forward: false, carries_data: false, ..Self::data(id, 52) }
     }
 }
@@ -39,7 +43,7 @@ impl Parcel for Probe {
         Bytes(self.len)
     }
     fn flow(&self) -> u32 {
-        7
+        self.flow
     }
     fn is_forward(&self) -> bool {
         self.is_forward
@@ -48,9 +52,12 @@ impl Parcel for Probe {
         self.carries_data
     }
     fn ecn(&self) -> Ecn {
-        Ecn::NotEct
+        self.ecn
     }
-    fn mark_ce(&mut self) {}
+    fn mark_ce(&mut self) {
+        assert!(matches!(self.ecn, Ecn::Ect0 | Ecn::Ect1), "marked without need");
+        self.ecn = Ecn::Ce;
+    }
     fn corrupt(&mut self) {
         self.corrupt = true;
     }
@@ -59,16 +66,16 @@ impl Parcel for Probe {
     }
 }
 
-pub(super) fn link(config: &LinkConfig) -> Link<Probe> {
+pub(crate) fn link(config: &LinkConfig) -> Link<Probe> {
     Link::new(config, |purpose| stream(1, purpose)).unwrap()
 }
 
-pub(super) fn at_us(micros: u64) -> Instant {
+pub(crate) fn at_us(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1_000)
 }
 
 /// Everything that comes out by `until`, polled only when the link asks for it, with its time.
-pub(super) fn drain_until(link: &mut Link<Probe>, until: Instant) -> Vec<(Instant, Probe)> {
+pub(crate) fn drain_until(link: &mut Link<Probe>, until: Instant) -> Vec<(Instant, Probe)> {
     let mut out = Vec::new();
     while let Some(time) = link.next_time().filter(|time| *time <= until) {
         while let Some(delivery) = link.poll(time) {
@@ -82,7 +89,7 @@ pub(super) fn drain_until(link: &mut Link<Probe>, until: Instant) -> Vec<(Instan
 }
 
 /// Everything that comes out: time in microseconds and id.
-pub(super) fn drain(link: &mut Link<Probe>) -> Vec<(u64, u64)> {
+pub(crate) fn drain(link: &mut Link<Probe>) -> Vec<(u64, u64)> {
     let out = drain_until(link, Instant::MAX);
     out.into_iter().map(|(time, parcel)| (time.as_micros(), parcel.id)).collect()
 }

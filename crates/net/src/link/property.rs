@@ -5,12 +5,14 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use super::probe::{Probe, link};
 use super::*;
-use crate::config::Service;
+use crate::codel::{CodelConfig, CodelLaw};
+use crate::config::{QueueConfig, Service};
 use crate::droptail::{Counting, DropTailConfig, Limit};
 use crate::impair::Impairments;
 use crate::jitter::{Jitter, Order, Reorder, Spread};
 use crate::loss::{DropList, GilbertElliott, Numbering};
 use crate::opportunities::DeliveryTrace;
+use crate::parcel::Ecn;
 
 /// A parcel to offer, this long after the one before.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +20,8 @@ struct Offer {
     gap: Duration,
     len: u64,
     is_forward: bool,
+    flow: u32,
+    ecn: Ecn,
 }
 
 /// How a driver treats a link between offers.
@@ -91,16 +95,30 @@ fn service() -> impl Strategy<Value = Service> {
     ]
 }
 
-fn queue() -> impl Strategy<Value = QueueConfig> {
-    let limit = prop_oneof![
+fn limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![
         Just(Limit::Infinite),
         (0u64..10).prop_map(Limit::Packets),
         (0u64..10_000).prop_map(|n| Limit::Bytes(Bytes(n))),
-    ];
+    ]
+}
+
+/// Times short enough for the control law to act within a test.
+fn control_law() -> impl Strategy<Value = CodelLaw> {
+    let threshold = prop::option::of(nanos(0..50_000));
+    (nanos(0..20_000), nanos(1..100_000), any::<bool>(), threshold).prop_map(
+        |(target, interval, ecn, ce_threshold)| CodelLaw { target, interval, ecn, ce_threshold },
+    )
+}
+
+fn queue() -> impl Strategy<Value = QueueConfig> {
     let counting = prop_oneof![Just(Counting::WithService), Just(Counting::Waiting)];
-    (limit, counting, 0u64..300).prop_map(|(limit, counting, overhead)| {
+    let drop_tail = (limit(), counting, 0u64..300).prop_map(|(limit, counting, overhead)| {
         QueueConfig::DropTail(DropTailConfig { limit, counting, overhead: Bytes(overhead) })
-    })
+    });
+    let codel = (limit(), control_law())
+        .prop_map(|(limit, law)| QueueConfig::Codel(CodelConfig { limit, law }));
+    prop_oneof![drop_tail, codel]
 }
 
 fn impairments() -> impl Strategy<Value = Impairments> {
@@ -135,10 +153,13 @@ fn impairments() -> impl Strategy<Value = Impairments> {
 
 fn config() -> impl Strategy<Value = LinkConfig> {
     let mtu = prop::option::weighted(0.2, (1_000u64..2_000).prop_map(Bytes));
-    (service(), schedule(nanos(0..300_000).boxed()), mtu, queue(), impairments()).prop_map(
-        |(service, delay, mtu, queue, impairments)| LinkConfig {
+    let overhead = prop_oneof![Just(Bytes::ZERO), Just(Bytes(14))];
+    let delay = schedule(nanos(0..300_000).boxed());
+    (service(), delay, overhead, mtu, queue(), impairments()).prop_map(
+        |(service, delay, overhead, mtu, queue, impairments)| LinkConfig {
             service,
             delay,
+            overhead,
             mtu,
             queue,
             impairments,
@@ -149,11 +170,9 @@ fn config() -> impl Strategy<Value = LinkConfig> {
 fn offers() -> impl Strategy<Value = Vec<Offer>> {
     let gap =
         prop_oneof![2 => Just(Duration::ZERO), 3 => nanos(1..5_000), 1 => nanos(0..2_000_000)];
-    let offer = (gap, 1u64..2_000, any::<bool>()).prop_map(|(gap, len, is_forward)| Offer {
-        gap,
-        len,
-        is_forward,
-    });
+    let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0), Just(Ecn::Ect1), Just(Ecn::Ce)];
+    let offer = (gap, 1u64..2_000, any::<bool>(), 0u32..4, ecn)
+        .prop_map(|(gap, len, is_forward, flow, ecn)| Offer { gap, len, is_forward, flow, ecn });
     prop::collection::vec(offer, 1..60)
 }
 
@@ -179,8 +198,7 @@ fn drive(config: &LinkConfig, offers: &[Offer], driver: Driver) -> Outcome {
         if driver != Driver::Absent {
             run_until(&mut link, now, &mut deliveries);
         }
-        let parcel = Probe { is_forward: offer.is_forward, ..Probe::data(id as u64, offer.len) };
-        link.offer(now, parcel);
+        link.offer(now, probe(id, offer));
         link.check().unwrap();
     }
     if driver == Driver::Absent {
@@ -191,6 +209,11 @@ fn drive(config: &LinkConfig, offers: &[Offer], driver: Driver) -> Outcome {
     let mut drops: Vec<DropRecord> = link.drain_drops().collect();
     drops.sort_by_key(|drop| drop.time);
     Outcome { deliveries, stats: link.stats(END), drops }
+}
+
+fn probe(id: usize, offer: &Offer) -> Probe {
+    let Offer { len, is_forward, flow, ecn, .. } = *offer;
+    Probe { is_forward, flow, ecn, ..Probe::data(id as u64, len) }
 }
 
 /// Polls the link whenever it asks for it, up to and including `until`.
@@ -255,6 +278,14 @@ proptest! {
             prop_assert!(*time >= earliest, "{} arrived at {time}, before {earliest}", parcel.id);
             prop_assert_eq!(parcel.waited, *sojourn);
         }
+        let marked = |d: &&(Instant, Delivery<Probe>)| {
+            let Probe { id, ecn, .. } = d.1.parcel;
+            ecn == Ecn::Ce && offers[id as usize].ecn != Ecn::Ce
+        };
+        // What is marked is delivered, unless a blackout holds it for ever: nothing is dropped behind a mark.
+        let marked = deliveries.iter().filter(marked).count() as u64;
+        let stuck = stats.served.packets - stats.delivered.packets;
+        prop_assert!(marked <= stats.marked && stats.marked <= marked + stuck);
         prop_assert!(deliveries.is_sorted_by_key(|(time, _)| *time));
         if keeps_order(&config.impairments) {
             prop_assert!(deliveries.is_sorted_by_key(|(_, delivery)| delivery.parcel.id));
@@ -300,7 +331,7 @@ proptest! {
         for (first, (from, _)) in out.iter().enumerate() {
             let mut sent = 0;
             for (to, delivery) in &out[first + 1..] {
-                sent += delivery.parcel.len;
+                sent += delivery.parcel.len + config.overhead.get();
                 // Rounding down may shift either end by a nanosecond.
                 let to = *to - delay + Duration::from_nanos(1);
                 let possible = link.capacity(*from - delay, to).unwrap_or(Bytes::MAX);

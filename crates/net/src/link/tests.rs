@@ -4,7 +4,7 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use super::probe::{Probe, at_us, drain, drain_until, link};
 use super::*;
-use crate::config::Service;
+use crate::config::{QueueConfig, Service};
 use crate::droptail::{Counting, DropTailConfig, Limit};
 use crate::impair::Impairments;
 use crate::jitter::{Jitter, Order, Reorder, Spread};
@@ -167,8 +167,23 @@ fn a_parcel_cut_by_an_endless_blackout_never_arrives() {
 fn a_parcel_in_service_is_sent_bit_by_bit() {
     let mut link = link(&slow());
     offer_at_once(&mut link, 0..1);
-    let unsent = [0, 250, 1_000].map(|us| link.unsent(at_us(us)).get());
-    assert_eq!(unsent, [1_500, 1_125, 0]);
+    let sent = [0, 250, 1_000].map(|us| link.sent(at_us(us)).get());
+    assert_eq!(sent, [0, 375, 1_500]);
+}
+
+#[test]
+fn overhead_takes_time_and_room() {
+    let bound = Limit::Bytes(Bytes(3 * 1_500));
+    let overhead = Bytes(500);
+    let mut link = link(&LinkConfig {
+        overhead,
+        ..LinkConfig::new(Rate::from_mbit(12), Duration::ZERO).with_limit(bound)
+    });
+    (0..4).for_each(|id| link.offer(Instant::ZERO, Probe::data(id, 1_000)));
+    let times: Vec<u64> =
+        drain_until(&mut link, Instant::MAX).iter().map(|(time, _)| time.as_micros()).collect();
+    assert_eq!(times, [1_000, 2_000, 3_000], "as packets of 1500 bytes");
+    assert_eq!((link.sent(at_us(2_500)), link.sent(at_us(3_000))), (Bytes(3_750), Bytes(4_500)));
 }
 
 #[test]
