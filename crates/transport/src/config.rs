@@ -52,8 +52,9 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
+        let recovery = RecoveryConfig::Rack(RackConfig::default());
         Self {
-            stack: Stack { recovery: RecoveryConfig::Rack, controller: CcConfig::Reno },
+            stack: Stack { recovery, controller: CcConfig::Reno },
             mss: 1448,
             initial_window: 10,
             recv_buffer: Bytes(64 << 20),
@@ -126,7 +127,36 @@ pub enum RecoveryConfig {
     /// RFC 6675: a scoreboard of selective acknowledgements.
     Sack,
     /// RFC 8985: time-ordered detection with tail loss probes, PRR and undo, as in Linux.
-    Rack,
+    Rack(RackConfig),
+}
+
+/// Which parts of Linux's recovery are in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RackConfig {
+    /// What shows a loss.
+    pub detection: Detection,
+    /// Whether a silent tail is probed.
+    pub tlp: Tlp,
+}
+
+/// What shows a loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detection {
+    /// Something sent later has arrived (RFC 8985).
+    #[default]
+    Time,
+    /// Three segments above it have arrived, as Linux counts with `tcp_recovery=0`.
+    Count,
+}
+
+/// Whether a silent tail is probed (RFC 8985 §7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tlp {
+    /// After two round trips.
+    #[default]
+    On,
+    /// It waits for the timeout, as in Linux with `tcp_early_retrans=0`.
+    Off,
 }
 
 impl RecoveryConfig {
@@ -144,7 +174,10 @@ impl RecoveryConfig {
         ("reno", "fast retransmit and fast recovery on three duplicate ACKs (RFC 5681)"),
         ("newreno", "stays in recovery through partial ACKs (RFC 6582)"),
         ("sack", "selective acknowledgement scoreboard (RFC 6675)"),
-        ("rack", "RACK-TLP with PRR, F-RTO and undo, as in Linux (RFC 8985)"),
+        (
+            "rack",
+            "RACK-TLP with PRR and undo, as in Linux (RFC 8985); rack(tlp=off), rack(detection=count)",
+        ),
     ];
 
     /// The protocols of a first course acknowledge every segment; TCP delays, as Linux does.
@@ -153,15 +186,19 @@ impl RecoveryConfig {
             Self::StopAndWait | Self::GoBackN { .. } | Self::SelectiveRepeat { .. } => {
                 DelayedAck::Off
             }
-            Self::Reno | Self::NewReno | Self::Sack | Self::Rack => DelayedAck::Linux,
+            Self::Reno | Self::NewReno | Self::Sack | Self::Rack(_) => DelayedAck::Linux,
         }
     }
 
     fn parse(text: &str) -> Result<Self, StackError> {
-        let (name, window) = match text.split_once('(') {
-            Some((name, rest)) => (name, Some(Self::window(text, rest)?)),
+        let (name, rest) = match text.split_once('(') {
+            Some((name, rest)) => (name, Some(rest)),
             None => (text, None),
         };
+        if name.trim() == "rack" {
+            return RackConfig::parse(text, rest).map(Self::Rack);
+        }
+        let window = rest.map(|rest| Self::window(text, rest)).transpose()?;
         let scheme = match name.trim() {
             "stop-and-wait" => Self::StopAndWait,
             "go-back-n" => return Ok(Self::GoBackN { window }),
@@ -169,7 +206,6 @@ impl RecoveryConfig {
             "reno" => Self::Reno,
             "newreno" => Self::NewReno,
             "sack" => Self::Sack,
-            "rack" => Self::Rack,
             _ => return Err(StackError::UnknownRecovery(text.to_owned())),
         };
         match window {
@@ -181,6 +217,35 @@ impl RecoveryConfig {
     fn window(text: &str, rest: &str) -> Result<u32, StackError> {
         let number = rest.strip_suffix(')').and_then(|digits| digits.trim().parse().ok());
         number.filter(|n| *n >= 1).ok_or_else(|| StackError::BadWindow(text.to_owned()))
+    }
+}
+
+impl RackConfig {
+    fn parse(text: &str, rest: Option<&str>) -> Result<Self, StackError> {
+        let mut config = Self::default();
+        let Some(rest) = rest else { return Ok(config) };
+        let bad = || StackError::BadRack(text.to_owned());
+        for parameter in rest.strip_suffix(')').ok_or_else(bad)?.split(',') {
+            match parameter.trim() {
+                "detection=time" => config.detection = Detection::Time,
+                "detection=count" => config.detection = Detection::Count,
+                "tlp=on" => config.tlp = Tlp::On,
+                "tlp=off" => config.tlp = Tlp::Off,
+                _ => return Err(bad()),
+            }
+        }
+        Ok(config)
+    }
+}
+
+impl fmt::Display for RackConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.detection, self.tlp) {
+            (Detection::Time, Tlp::On) => "rack",
+            (Detection::Time, Tlp::Off) => "rack(tlp=off)",
+            (Detection::Count, Tlp::On) => "rack(detection=count)",
+            (Detection::Count, Tlp::Off) => "rack(detection=count,tlp=off)",
+        })
     }
 }
 
@@ -196,6 +261,9 @@ pub enum StackError {
     /// A window that is no number of segments.
     #[error("'{0}': the window is a whole number of segments, at least 1, as in go-back-n(30)")]
     BadWindow(String),
+    /// Parameters that `rack` does not take.
+    #[error("'{0}': rack takes detection=time|count and tlp=on|off, as in rack(tlp=off)")]
+    BadRack(String),
     /// The controller cannot be read.
     #[error(transparent)]
     Controller(#[from] CcConfigError),
@@ -234,7 +302,7 @@ impl fmt::Display for RecoveryConfig {
             Self::Reno => ("reno", None),
             Self::NewReno => ("newreno", None),
             Self::Sack => ("sack", None),
-            Self::Rack => ("rack", None),
+            Self::Rack(config) => return config.fmt(f),
         };
         f.write_str(name)?;
         window.map_or(Ok(()), |window| write!(f, "({window})"))
@@ -247,7 +315,15 @@ mod tests {
 
     #[test]
     fn a_stack_reads_back_as_it_prints() {
-        for text in ["rack/reno", "go-back-n(30)/none", "selective-repeat/none", "sack/reno"] {
+        for text in [
+            "rack/reno",
+            "rack(tlp=off)/reno",
+            "rack(detection=count)/reno",
+            "rack(detection=count,tlp=off)/reno",
+            "go-back-n(30)/none",
+            "selective-repeat/none",
+            "sack/reno",
+        ] {
             let stack: Stack = text.parse().unwrap();
             assert_eq!(stack.to_string(), text);
         }
@@ -258,7 +334,9 @@ mod tests {
     fn mistakes_are_named() {
         for (text, part) in [
             ("tcp/reno", "unknown recovery scheme 'tcp'"),
-            ("rack(3)/reno", "takes no window"),
+            ("sack(3)/reno", "takes no window"),
+            ("rack(3)/reno", "'rack(3)': rack takes detection=time|count and tlp=on|off"),
+            ("rack(tlp=off/reno", "rack takes"),
             ("go-back-n(0)/none", "at least 1"),
             ("go-back-n(x)/none", "whole number"),
             ("rack/fast", "fast"),

@@ -19,7 +19,9 @@ mod sender;
 mod stats;
 pub mod wire;
 
-pub use config::{Config, DelayedAck, RecoveryConfig, Stack, StackError};
+pub use config::{
+    Config, DelayedAck, Detection, RackConfig, RecoveryConfig, Stack, StackError, Tlp,
+};
 pub use connection::{Arrived, Connection, ConnectionError, Event, Transmit};
 pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};

@@ -105,6 +105,12 @@ impl RttEstimator {
         }
     }
 
+    /// Takes in the time of the newest segment that an acknowledgement covers, which excludes the wait
+    /// of a delayed acknowledgement: for the minimum alone (Linux's `tcp_update_rtt_min`).
+    pub fn on_newest(&mut self, now: Instant, sample: Duration) {
+        self.min.update(now, sample);
+    }
+
     /// The retransmission timer expired: doubles the timeout (RFC 6298 §5.5).
     pub fn on_timeout(&mut self) {
         self.backoff = self.backoff.saturating_add(1);

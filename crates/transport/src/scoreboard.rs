@@ -70,11 +70,14 @@ pub(crate) struct Covered {
     pub(crate) newest: Option<(Transmission, SendRecord)>,
     /// The newest transmission among those that cannot be an answer to a spurious retransmission.
     pub(crate) newest_credible: Option<Transmission>,
+    /// When the last of those that was looked at was sent: RACK's round trip is its (Linux's
+    /// `tcp_rack_advance`).
+    pub(crate) last_credible: Option<Instant>,
     /// When the first and the last segment covered cumulatively were sent; `None` where one of
     /// them was retransmitted (Karn).
     pub(crate) cum_sent: Option<(Instant, Instant)>,
-    /// When the first segment covered selectively was sent, of those sent once.
-    pub(crate) sack_sent: Option<Instant>,
+    /// When the first and the last segment covered selectively were sent, of those sent once.
+    pub(crate) sack_sent: Option<(Instant, Instant)>,
     /// Whether a segment sent once, from before the recovery point, was among them (F-RTO).
     pub(crate) original_acked: bool,
     /// Whether a segment sent once was covered below one already covered: the path reorders.
@@ -120,7 +123,8 @@ impl Scoreboard {
     }
 
     /// Notes that the segment at `start`, which is lost, or the last one as a probe, goes out again;
-    /// returns its length.
+    /// returns its length. A probe's copy counts in place of the first (Linux's
+    /// `tcp_send_loss_probe` tags nothing).
     pub(crate) fn resend(&mut self, now: Instant, start: u64, record: SendRecord) -> u32 {
         let index = self.index_of(start);
         let segment = &mut self.segments[index];
@@ -128,20 +132,13 @@ impl Scoreboard {
         segment.sent_at = now;
         segment.record = record;
         let (len, end) = (u64::from(segment.len), segment.end());
-        let fate = segment.fate;
-        if fate != Fate::Sacked {
+        if segment.fate == Fate::Lost {
             segment.fate = Fate::Resent;
+            self.resent += len;
         }
-        match fate {
-            Fate::Lost => self.resent += len,
-            // A probe: the first copy counts as lost, so that one is in flight.
-            Fate::InFlight => {
-                self.lost += len;
-                self.resent += len;
-            }
-            Fate::Resent | Fate::Sacked => {}
+        if segment.fate == Fate::Resent {
+            self.retransmissions.push_back(Transmission { sent_at: now, end });
         }
-        self.retransmissions.push_back(Transmission { sent_at: now, end });
         len as u32
     }
 
@@ -196,11 +193,12 @@ impl Scoreboard {
         out.sacked += len;
         out.delivered += len;
         if !segment.was_retransmitted() {
-            out.sack_sent.get_or_insert(segment.sent_at);
+            let first = out.sack_sent.map_or(segment.sent_at, |(first, _)| first);
+            out.sack_sent = Some((first, segment.sent_at));
             out.original_acked |= segment.end() <= high;
             out.reordered |= segment.end() <= highest;
         }
-        out.note(&segment, cx);
+        out.note(&segment, cx, None);
     }
 
     /// Moves `una` to `to` and removes what lies before.
@@ -218,12 +216,11 @@ impl Scoreboard {
             }
             let covered = u64::from(segment.len).min(to - segment.start);
             self.forget(segment.fate, covered);
+            karn |= segment.was_retransmitted();
             if segment.fate != Fate::Sacked {
                 out.delivered += covered;
-                out.note(&segment, cx);
-                if segment.was_retransmitted() {
-                    karn = true;
-                } else {
+                out.note(&segment, cx, cx.echo_ms);
+                if !segment.was_retransmitted() {
                     let first = out.cum_sent.map_or(segment.sent_at, |(first, _)| first);
                     out.cum_sent = Some((first, segment.sent_at));
                     out.original_acked |= segment.end() <= high;
@@ -346,11 +343,7 @@ impl Scoreboard {
         self.in_flight_hint = self.segments.get(index).map_or(self.nxt, |s| s.start);
         // … and so are retransmissions.
         while let Some(sent) = self.retransmissions.front().copied() {
-            let current = self.find_ending_at(sent.end).filter(|index| {
-                let segment = &self.segments[*index];
-                segment.fate == Fate::Resent && segment.sent_at == sent.sent_at
-            });
-            if let Some(index) = current {
+            if let Some(index) = self.find_resent(sent) {
                 if !expired(sent) {
                     spared = Some(spared.map_or(sent, |other| other.min(sent)));
                     break;
@@ -360,6 +353,26 @@ impl Scoreboard {
             self.retransmissions.pop_front();
         }
         (lost, spared)
+    }
+
+    /// The last transmission before `limit` that is still on its way.
+    pub(crate) fn last_in_flight_before(&self, limit: Transmission) -> Option<Transmission> {
+        let newest_first = self.segments.iter().rev().filter(|s| s.fate == Fate::InFlight);
+        let once = newest_first
+            .map(|s| Transmission { sent_at: s.sent_at, end: s.end() })
+            .find(|sent| *sent < limit);
+        let again = self.retransmissions.iter().rev().copied();
+        let again =
+            again.filter(|sent| *sent < limit).find(|sent| self.find_resent(*sent).is_some());
+        once.max(again)
+    }
+
+    /// Where the segment is of which `sent` is the newest copy, and on its way.
+    fn find_resent(&self, sent: Transmission) -> Option<usize> {
+        self.find_ending_at(sent.end).filter(|index| {
+            let segment = &self.segments[*index];
+            segment.fate == Fate::Resent && segment.sent_at == sent.sent_at
+        })
     }
 
     /// Notes a duplicate acknowledgement: one more segment has left the path.
@@ -516,23 +529,31 @@ impl Scoreboard {
     }
 }
 
-/// When an acknowledgement arrived, and the shortest round trip that is credible.
+/// When an acknowledgement arrived, the shortest round trip that is credible, and the timestamp
+/// that it echoes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckTime {
     pub(crate) now: Instant,
     pub(crate) min_rtt: Duration,
+    pub(crate) echo_ms: Option<u32>,
 }
 
 impl Covered {
-    fn note(&mut self, segment: &Sent, cx: &AckTime) {
+    fn note(&mut self, segment: &Sent, cx: &AckTime, echo_ms: Option<u32>) {
         let sent = Transmission { sent_at: segment.sent_at, end: segment.end() };
         if self.newest.is_none_or(|(newest, _)| sent > newest) {
             self.newest = Some((sent, segment.record));
         }
-        // RFC 8985 §6.2 step 2: an answer that came too soon answers an earlier copy.
+        // RFC 8985 §6.2 step 2: an answer that came too soon, or that echoes an earlier timestamp,
+        // answers an earlier copy. What a selective acknowledgement echoes is older than what it
+        // covers (RFC 7323 §4.3), so it does not count.
         let too_soon = cx.now.saturating_since(segment.sent_at) < cx.min_rtt;
-        if !(segment.was_retransmitted() && too_soon) {
+        let echoes_earlier = echo_ms.is_some_and(|echo| {
+            (echo.wrapping_sub(crate::timestamp_ms(segment.sent_at)) as i32) < 0
+        });
+        if !(segment.was_retransmitted() && (too_soon || echoes_earlier)) {
             self.newest_credible = self.newest_credible.max(Some(sent));
+            self.last_credible = Some(segment.sent_at);
         }
     }
 }

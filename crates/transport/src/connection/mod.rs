@@ -344,7 +344,7 @@ impl Connection {
 impl RecoveryConfig {
     /// Whether selective acknowledgements mean anything to the scheme.
     pub(crate) fn reads_sack(self) -> bool {
-        matches!(self, Self::SelectiveRepeat { .. } | Self::Sack | Self::Rack)
+        matches!(self, Self::SelectiveRepeat { .. } | Self::Sack | Self::Rack(_))
     }
 }
 

@@ -8,7 +8,7 @@ use weir_cc::RecoveryState;
 use weir_units::Bytes;
 
 use super::{Digest, Profile};
-use crate::scoreboard::Scoreboard;
+use crate::scoreboard::{Scoreboard, Sent};
 
 /// Where the connection stands between calm and loss.
 #[derive(Debug)]
@@ -17,7 +17,11 @@ pub(crate) struct Epoch {
     /// The recovery point: where the stream ended when the episode began.
     high: u64,
     prr: Option<Prr>,
+    /// Kept after the end of the episode, for a DSACK that comes late.
     undo: Option<Undo>,
+    /// The timestamp clock when the first retransmission left, of those that may be out (Eifel
+    /// detection, RFC 3522 §3.2; Linux's `retrans_stamp`).
+    first_resent_ms: Option<u32>,
     /// F-RTO (RFC 5682) is under way: the timeout may have been spurious.
     frto: bool,
     /// F-RTO asks for new data rather than for retransmissions.
@@ -36,10 +40,10 @@ pub(crate) struct Turn {
 /// The evidence against a reduction.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
+    /// What was unacknowledged when it began.
+    una: u64,
     /// Retransmissions since it began for which no DSACK came; `None` before the first.
     unexplained: Option<u32>,
-    /// The timestamp clock when the first retransmission left (Eifel detection, RFC 3522 §3.2).
-    first_resent_ms: Option<u32>,
     /// A congestion mark speaks for it.
     marked: bool,
 }
@@ -51,6 +55,7 @@ impl Epoch {
             high: 0,
             prr: None,
             undo: None,
+            first_resent_ms: None,
             frto: false,
             prefer_new: false,
         }
@@ -83,14 +88,17 @@ impl Epoch {
     /// `tcp_enter_recovery`), and a controller that has reduced further gives PRR a new target.
     pub(crate) fn enter(&mut self, state: RecoveryState, board: &Scoreboard, prr: Option<Prr>) {
         debug_assert!(matches!(state, RecoveryState::Cwr | RecoveryState::Recovery));
-        if self.is_closed() {
+        self.forget_old_retransmissions(board);
+        self.undo = (state == RecoveryState::Recovery).then(|| Undo::new(board));
+        if self.state != RecoveryState::Cwr {
             self.prr = prr;
-            self.undo = Some(Undo::new(board));
             self.high = board.nxt();
         } else if let (Some(current), Some(new)) = (&mut self.prr, prr) {
             current.ssthresh = new.ssthresh;
         }
         self.state = state;
+        self.frto = false;
+        self.prefer_new = false;
     }
 
     /// The peer echoed a mark: whatever the losses were, the reduction is founded.
@@ -100,24 +108,31 @@ impl Epoch {
         }
     }
 
-    /// The retransmission timer fired.
-    pub(crate) fn enter_loss(&mut self, board: &Scoreboard, profile: Profile, again: bool) {
-        let fresh = self.state != RecoveryState::Recovery;
-        if self.is_closed() || self.undo.is_none() {
+    /// The retransmission timer fired: for the `first` time in an episode, `again` without progress
+    /// since it did (Linux's `tcp_enter_loss`).
+    pub(crate) fn enter_loss(
+        &mut self,
+        board: &Scoreboard,
+        profile: Profile,
+        first: bool,
+        again: bool,
+    ) {
+        let calm = self.is_closed() || self.state == RecoveryState::Cwr;
+        if first {
             self.undo = Some(Undo::new(board));
         }
         self.state = RecoveryState::Loss;
         self.high = board.nxt();
         self.prr = None;
-        self.frto = profile.undo && (fresh || again);
+        self.frto = profile.undo && (calm || again);
         self.prefer_new = false;
     }
 
     /// Retransmissions are counted for the DSACKs that may answer them.
     pub(crate) fn on_resent(&mut self, now_ms: u32) {
+        self.first_resent_ms.get_or_insert(now_ms);
         if let Some(undo) = &mut self.undo {
             undo.unexplained = Some(undo.unexplained.unwrap_or(0) + 1);
-            undo.first_resent_ms.get_or_insert(now_ms);
         }
     }
 
@@ -138,30 +153,55 @@ impl Epoch {
         profile: Profile,
         unsent: bool,
     ) -> Turn {
-        if let Some(undo) = &mut self.undo
-            && ack.dsack
+        if let (Some(undo), Some(end)) = (&mut self.undo, ack.dsack)
+            && end > undo.una
         {
             undo.unexplained = undo.unexplained.map(|n| n.saturating_sub(1));
         }
-        let unfounded = profile.undo && self.undo.is_some_and(|undo| undo.is_unfounded(echo_ms));
-        match self.state {
-            RecoveryState::Open | RecoveryState::Disorder => Turn::default(),
+        let undo = self.undo.filter(|_| profile.undo);
+        let marked = undo.is_some_and(|undo| undo.marked);
+        let evidence = Evidence {
+            delayed: undo.is_some() && self.echoes_original(echo_ms),
+            explained: undo.is_some_and(|undo| undo.unexplained == Some(0)),
+        };
+        let turn = match self.state {
+            RecoveryState::Open | RecoveryState::Disorder => {
+                // A late answer to the last episode's retransmissions (Linux's tcp_try_undo_dsack).
+                let spurious = evidence.explained && ack.dsack.is_some();
+                self.undo = self.undo.filter(|_| !spurious);
+                Turn { ended: false, spurious }
+            }
             // Above the point: up to it the peer echoes the mark that began the episode.
             RecoveryState::Cwr => self.end_if(board.una() > self.high, false),
-            RecoveryState::Recovery => {
-                let moved = ack.covered.cum_acked > 0;
-                let over = board.una() >= self.high || (moved && profile.ends_on_partial_ack);
-                if unfounded && (over || moved || ack.dsack) {
-                    board.unmark_losses();
-                    return self.end_if(true, true);
-                }
-                if over {
-                    board.clear_duplicates();
-                }
-                self.end_if(over, false)
+            RecoveryState::Recovery => self.on_ack_in_recovery(board, ack, evidence, profile),
+            RecoveryState::Loss => self.on_ack_in_loss(board, ack, evidence, unsent),
+        };
+        Turn { spurious: turn.spurious && !marked, ..turn }
+    }
+
+    /// Linux's `tcp_try_undo_recovery`, `tcp_try_undo_partial` and `tcp_try_undo_dsack`.
+    fn on_ack_in_recovery(
+        &mut self,
+        board: &mut Scoreboard,
+        ack: &Digest,
+        evidence: Evidence,
+        profile: Profile,
+    ) -> Turn {
+        let moved = ack.covered.cum_acked > 0;
+        if board.una() >= self.high || (moved && profile.ends_on_partial_ack) {
+            board.clear_duplicates();
+            let spurious = evidence.delayed || evidence.explained;
+            if profile.ends_above_point && board.una() == self.high {
+                self.undo = self.undo.filter(|_| !spurious);
+                return Turn { ended: false, spurious };
             }
-            RecoveryState::Loss => self.on_ack_in_loss(board, ack, unfounded, unsent),
+            return self.end_if(true, spurious);
         }
+        if moved && evidence.delayed && board.resent() == 0 {
+            board.unmark_losses();
+            return self.end_if(true, true);
+        }
+        self.end_if(evidence.explained, true)
     }
 
     /// RFC 5682 §3.1, the SACK-enhanced form, as Linux's `tcp_process_loss`.
@@ -169,46 +209,63 @@ impl Epoch {
         &mut self,
         board: &mut Scoreboard,
         ack: &Digest,
-        unfounded: bool,
+        evidence: Evidence,
         unsent: bool,
     ) -> Turn {
         let moved = ack.covered.cum_acked > 0;
         let recovered = board.una() >= self.high;
         self.prefer_new = false;
-        if (moved || ack.dsack) && unfounded || self.frto && ack.covered.original_acked {
+        let unfounded = moved && (evidence.delayed || evidence.explained);
+        if unfounded || self.frto && ack.covered.original_acked {
             board.unmark_losses();
             return self.end_if(true, true);
         }
-        if self.frto {
-            let sent_beyond = board.nxt() > self.high;
-            if sent_beyond && (ack.covered.sacked > 0 || ack.duplicate) {
-                self.frto = false;
-            } else if moved && !recovered && unsent {
-                self.high = board.nxt();
-                self.prefer_new = true;
+        if self.frto && board.nxt() > self.high {
+            self.frto = ack.covered.sacked == 0 && !ack.duplicate;
+        } else if self.frto && moved && !recovered {
+            self.high = board.nxt();
+            self.prefer_new = unsent;
+            self.frto = unsent;
+            if unsent {
                 return Turn::default();
-            } else if moved && !recovered {
-                self.frto = false;
             }
         }
         self.end_if(recovered, false)
     }
 
     fn end_if(&mut self, over: bool, spurious: bool) -> Turn {
-        let marked = self.undo.is_some_and(|undo| undo.marked);
+        let spurious = over && spurious;
         if over {
             self.state = RecoveryState::Open;
             self.prr = None;
-            self.undo = None;
+            self.undo = self.undo.filter(|_| !spurious);
             self.frto = false;
             self.prefer_new = false;
         }
-        Turn { ended: over, spurious: over && spurious && !marked }
+        Turn { ended: over, spurious }
+    }
+
+    /// Whether the echo is of a segment that left before anything was sent again; before the first
+    /// retransmission every echo is (Linux's `tcp_packet_delayed`).
+    fn echoes_original(&self, echo_ms: Option<u32>) -> bool {
+        match (self.first_resent_ms, echo_ms) {
+            (Some(resent), Some(echo)) => (echo.wrapping_sub(resent) as i32) < 0,
+            (None, _) => true,
+            (Some(_), None) => false,
+        }
+    }
+
+    /// Without a retransmission on its way the next one is the first.
+    fn forget_old_retransmissions(&mut self, board: &Scoreboard) {
+        if board.resent() == 0 && !board.first().is_some_and(Sent::was_retransmitted) {
+            self.first_resent_ms = None;
+        }
     }
 
     /// After losses were looked for: between calm and disorder.
     pub(crate) fn settle(&mut self, board: &Scoreboard) {
         if self.is_closed() {
+            self.forget_old_retransmissions(board);
             let calm = board.sacked() == 0 && board.lost() == 0;
             self.state = if calm { RecoveryState::Open } else { RecoveryState::Disorder };
         }
@@ -226,18 +283,17 @@ impl Undo {
     fn new(board: &Scoreboard) -> Self {
         // What was resent earlier and is still out counts as unexplained (Linux's tcp_init_undo).
         let unexplained = (board.resent() > 0).then_some(u32::MAX / 2);
-        Self { unexplained, first_resent_ms: None, marked: false }
+        Self { una: board.una(), unexplained, marked: false }
     }
+}
 
-    /// Every retransmission was answered as a duplicate, or the acknowledgement echoes a segment that
-    /// left before the first retransmission.
-    fn is_unfounded(&self, echo_ms: Option<u32>) -> bool {
-        let echoes_original = match (self.first_resent_ms, echo_ms) {
-            (Some(resent), Some(echo)) => (echo.wrapping_sub(resent) as i32) < 0,
-            _ => false,
-        };
-        self.unexplained == Some(0) || echoes_original
-    }
+/// What speaks against the episode.
+#[derive(Clone, Copy, Debug)]
+struct Evidence {
+    /// The acknowledgement echoes a segment that left before the first retransmission.
+    delayed: bool,
+    /// Every retransmission was answered as a duplicate.
+    explained: bool,
 }
 
 /// Proportional rate reduction (RFC 6937 with RFC 9937's adaptive bound, as Linux 6.1).
@@ -260,7 +316,7 @@ impl Prr {
 
     fn on_ack(&mut self, in_flight: Bytes, ack: &Digest, lost: u64, mss: u64) {
         let newly_delivered = ack.covered.delivered;
-        if newly_delivered == 0 && self.out > 0 {
+        if newly_delivered == 0 {
             return;
         }
         self.delivered += newly_delivered;
@@ -296,7 +352,7 @@ mod tests {
 
     fn delivery(bytes: u64) -> Digest {
         let covered = Covered { delivered: bytes, ..Covered::default() };
-        Digest { covered, duplicate: false, dsack: false }
+        Digest { covered, duplicate: false, dsack: None }
     }
 
     /// Acknowledges a window segment by segment, of which the first `lost` were lost, and sends what

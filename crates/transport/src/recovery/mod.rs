@@ -67,6 +67,10 @@ pub(crate) struct Profile {
     pub(crate) prr: bool,
     /// Take unfounded reductions back (F-RTO, timestamps, DSACK).
     pub(crate) undo: bool,
+    /// Recovery lasts until something above its point is acknowledged: duplicates that follow an
+    /// acknowledgement of exactly the point may be the episode's own (Linux's
+    /// `tcp_is_non_sack_preventing_reopen`).
+    pub(crate) ends_above_point: bool,
 }
 
 /// What a scheme may know of the connection.
@@ -102,8 +106,8 @@ pub(crate) struct Digest {
     pub(crate) covered: Covered,
     /// Moves nothing although data is outstanding (RFC 5681 §2).
     pub(crate) duplicate: bool,
-    /// Reports a duplicate arrival (RFC 2883).
-    pub(crate) dsack: bool,
+    /// Reports a duplicate arrival (RFC 2883): where that segment ended.
+    pub(crate) dsack: Option<u64>,
 }
 
 /// What a scheme found.
@@ -111,6 +115,8 @@ pub(crate) struct Digest {
 pub(crate) struct Found {
     /// Bytes newly declared lost.
     pub(crate) lost: u64,
+    /// Retransmissions are among them.
+    pub(crate) again: bool,
     /// A loss was repaired by the probe that revealed it (RFC 8985 §7.4.2).
     pub(crate) repaired_by_probe: bool,
 }
@@ -132,11 +138,12 @@ pub(crate) enum Expired {
 
 impl RecoveryConfig {
     /// The scheme for a peer that does not acknowledge selectively: NewReno where the scheme is one
-    /// of TCP's that reads SACK (RFC 6582 §1), as in Linux.
-    pub(crate) fn without_sack(self) -> Self {
+    /// of TCP's that reads SACK (RFC 6582 §1), and Linux's where that is Linux's.
+    pub(crate) fn build_without_sack(self) -> Box<dyn LossRecovery> {
         match self {
-            Self::Sack | Self::Rack => Self::NewReno,
-            other => other,
+            Self::Sack => Self::NewReno.build(),
+            Self::Rack(_) => Box::new(newreno::NewReno::as_linux()),
+            other => other.build(),
         }
     }
 
@@ -150,7 +157,7 @@ impl RecoveryConfig {
             Self::Reno => Box::new(reno::Reno::default()),
             Self::NewReno => Box::new(newreno::NewReno::default()),
             Self::Sack => Box::new(sack::Sack::default()),
-            Self::Rack => Box::new(rack::Rack::default()),
+            Self::Rack(config) => Box::new(rack::Rack::new(config)),
         }
     }
 }

@@ -6,18 +6,29 @@
 //!             else min(steps · min_rtt / 4, srtt), steps grown by DSACKs
 //! PTO         2 srtt, plus min_rto when one segment is out and its ACK may be delayed
 //! ```
+//!
+//! Deviations from the RFC, which are Linux's: `rack.rtt` is that of the segment looked at last, not
+//! of the newest; the timer waits for the last segment that may be reordered, not for the first;
+//! DSACKs widen the window only where reordering was seen.
+//!
+//! Parameters: `detection=count` finds losses by three segments SACKed above instead of by time, as
+//! Linux does with `tcp_recovery=0`; `tlp=off` sends no probes (`tcp_early_retrans=0`).
 
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
 use super::{DUP_THRESH, Digest, Expired, Found, LossRecovery, Profile, RecoveryCx};
+use crate::config::{Detection, RackConfig, Tlp};
 use crate::scoreboard::{Scoreboard, Transmission};
 
 /// RACK's and the loss probe's state.
 #[derive(Debug)]
 pub(super) struct Rack {
-    /// The newest transmission known to have arrived, and how long that took.
-    newest: Option<(Transmission, Duration)>,
+    config: RackConfig,
+    /// The newest transmission known to have arrived.
+    newest: Option<Transmission>,
+    /// How long the one took that was looked at last.
+    rtt: Duration,
     reordering_seen: bool,
     /// Quarters of the minimum RTT to allow for reordering.
     reo_wnd_steps: u64,
@@ -46,10 +57,12 @@ const TIMER_SLACK: Duration = Duration::from_millis(2);
 /// RFC 8985 §6.2: recoveries after which a widened window is reset.
 const REO_WND_PERSIST: u32 = 16;
 
-impl Default for Rack {
-    fn default() -> Self {
+impl Rack {
+    pub(super) fn new(config: RackConfig) -> Self {
         Self {
+            config,
             newest: None,
+            rtt: Duration::ZERO,
             reordering_seen: false,
             reo_wnd_steps: 1,
             reo_wnd_persist: 0,
@@ -68,19 +81,22 @@ impl LossRecovery for Rack {
     }
 
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
-        let repaired_by_probe = self.end_probe(board, ack);
-        self.reordering_seen |= ack.covered.reordered;
         self.adapt_reo_wnd(cx, board, ack);
-        let mut lost = 0;
-        if let Some(newest) = ack.covered.newest_credible {
-            self.advance(cx.now, newest);
-            lost = self.detect(cx, board);
-        }
+        let repaired_by_probe = self.end_probe(cx, board, ack);
+        self.reordering_seen |= ack.covered.reordered;
+        let lost = match self.config.detection {
+            Detection::Time => self.advance(cx, board, ack),
+            Detection::Count => match board.sacked_above(u64::from(DUP_THRESH - 1) * cx.mss) {
+                Some(boundary) => board.lose_in_flight_below(boundary),
+                None => 0,
+            },
+        };
         if ack.covered.cum_acked > 0 {
+            self.probe_deadline = None;
             self.schedule_probe(cx, board);
         }
         self.recovering |= lost > 0;
-        Found { lost, repaired_by_probe }
+        Found { lost, repaired_by_probe, ..Found::default() }
     }
 
     fn on_sent(&mut self, cx: &RecoveryCx, board: &Scoreboard) {
@@ -125,30 +141,31 @@ impl LossRecovery for Rack {
         Expired::Nothing
     }
 
-    /// RFC 8985 §6.3: what left within the last round trip is not given up yet.
+    /// RFC 8985 §6.3, without its window as in Linux: what left within the last round trip is not given up yet.
     fn spares_on_timeout(&self, cx: &RecoveryCx, sent_at: Instant) -> bool {
-        let Some((_, rtt)) = self.newest else { return false };
-        sent_at.saturating_add(rtt + self.reo_wnd(cx, 0)) > cx.now
+        let timed = self.config.detection == Detection::Time && self.newest.is_some();
+        timed && sent_at.saturating_add(self.rtt) > cx.now
     }
 }
 
 impl Rack {
-    /// RFC 8985 §6.2 step 2.
-    fn advance(&mut self, now: Instant, newest: Transmission) {
-        let rtt = now.saturating_since(newest.sent_at);
-        if self.newest.is_none_or(|(known, _)| newest > known) {
-            self.newest = Some((newest, rtt));
-        }
+    /// RFC 8985 §6.2 step 2, then 5.
+    fn advance(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> u64 {
+        let Some(last) = ack.covered.last_credible else { return 0 };
+        self.rtt = cx.now.saturating_since(last);
+        self.newest = self.newest.max(ack.covered.newest_credible);
+        self.detect(cx, board)
     }
 
-    /// RFC 8985 §6.2 step 5: marks what is overdue; the first that is not arms the timer.
+    /// RFC 8985 §6.2 step 5: marks what is overdue; the last that is not yet arms the timer.
     fn detect(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> u64 {
-        let Some((newest, rtt)) = self.newest else { return 0 };
-        let patience = rtt + self.reo_wnd(cx, board.sacked());
+        let Some(newest) = self.newest else { return 0 };
+        let patience = self.rtt + self.reo_wnd(cx, board.sacked());
         let (lost, spared) = board
             .lose_expired(|sent| sent < newest && sent.sent_at.saturating_add(patience) <= cx.now);
         let waits = spared.filter(|sent| *sent < newest);
-        self.reo_deadline = waits.map(|sent| sent.sent_at.saturating_add(patience + TIMER_SLACK));
+        let last = waits.and_then(|_| board.last_in_flight_before(newest));
+        self.reo_deadline = last.map(|sent| sent.sent_at.saturating_add(patience + TIMER_SLACK));
         lost
     }
 
@@ -167,7 +184,9 @@ impl Rack {
         self.dsack_round_end = self.dsack_round_end.filter(|end| board.una() < *end);
         let recovered = self.recovering && !cx.is_recovering();
         self.recovering = cx.is_recovering();
-        if ack.dsack && self.dsack_round_end.is_none() {
+        let probes_copy = ack.dsack.is_some() && ack.dsack == self.probe.map(|probe| probe.high);
+        let reordered = ack.dsack.is_some() && self.reordering_seen && !probes_copy;
+        if reordered && self.dsack_round_end.is_none() {
             self.dsack_round_end = Some(board.nxt());
             self.reo_wnd_steps = (self.reo_wnd_steps + 1).min(0xff);
             self.reo_wnd_persist = REO_WND_PERSIST;
@@ -179,12 +198,12 @@ impl Rack {
         }
     }
 
-    /// RFC 8985 §7.2, timed as Linux's `tcp_schedule_loss_probe`.
+    /// RFC 8985 §7.2, timed as Linux's `tcp_schedule_loss_probe`. One that is pending stays so while
+    /// SACKs come in.
     fn schedule_probe(&mut self, cx: &RecoveryCx, board: &Scoreboard) {
-        self.probe_deadline = None;
         let calm = matches!(cx.state, RecoveryState::Open | RecoveryState::Cwr);
         let (Some(first), Some(srtt)) = (board.first(), cx.srtt) else { return };
-        if !calm || !cx.sack {
+        if !calm || !cx.sack || self.config.tlp == Tlp::Off {
             return;
         }
         let alone = first.end() == board.nxt();
@@ -195,12 +214,14 @@ impl Rack {
 
     /// RFC 8985 §7.4: whether an acknowledgement ends the probe, and whether the probe repaired a loss
     /// that nothing else revealed, for which the controller must answer.
-    fn end_probe(&mut self, board: &Scoreboard, ack: &Digest) -> bool {
+    fn end_probe(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &Digest) -> bool {
+        // An episode of loss ends that of the probe (Linux's tcp_init_cwnd_reduction).
+        self.probe = self.probe.filter(|_| !cx.is_recovering());
         let Some(probe) = self.probe else { return false };
         if board.una() < probe.high {
             return false;
         }
-        if !probe.resent || ack.dsack {
+        if !probe.resent || ack.dsack == Some(probe.high) {
             self.probe = None;
             return false;
         }
@@ -209,7 +230,7 @@ impl Rack {
             return true;
         }
         // Exactly at the end: a second acknowledgement without DSACK says that both copies arrived.
-        if ack.duplicate {
+        if ack.duplicate && ack.covered.sacked == 0 {
             self.probe = None;
         }
         false
@@ -240,20 +261,21 @@ mod tests {
 
     #[test]
     fn a_round_with_dsacks_widens_the_window_once_and_sixteen_recoveries_reset_it() {
-        let (mut rack, mut board) = (Rack::default(), Scoreboard::default());
+        let (mut rack, mut board) = (Rack::new(RackConfig::default()), Scoreboard::default());
+        rack.reordering_seen = true;
         board.push(Instant::ZERO, 100, SendRecord::default());
         let mut ack = |state, dsack| {
             let digest = Digest { covered: Covered::default(), duplicate: false, dsack };
             rack.on_ack(&cx(state), &mut board, &digest);
             rack.reo_wnd_steps
         };
-        assert_eq!(ack(RecoveryState::Open, true), 2);
-        assert_eq!(ack(RecoveryState::Open, true), 2, "the same round");
+        assert_eq!(ack(RecoveryState::Open, Some(100)), 2);
+        assert_eq!(ack(RecoveryState::Open, Some(100)), 2, "the same round");
         for _ in 0..15 {
-            ack(RecoveryState::Recovery, false);
-            assert_eq!(ack(RecoveryState::Open, false), 2);
+            ack(RecoveryState::Recovery, None);
+            assert_eq!(ack(RecoveryState::Open, None), 2);
         }
-        ack(RecoveryState::Recovery, false);
-        assert_eq!(ack(RecoveryState::Open, false), 1);
+        ack(RecoveryState::Recovery, None);
+        assert_eq!(ack(RecoveryState::Open, None), 1);
     }
 }

@@ -56,7 +56,7 @@ impl Checked {
     }
 
     fn time(&self) -> AckTime {
-        AckTime { now: self.now, min_rtt: Duration::ZERO }
+        AckTime { now: self.now, min_rtt: Duration::ZERO, echo_ms: None }
     }
 
     fn check(&self) {
@@ -122,7 +122,7 @@ fn an_answer_that_comes_too_soon_is_not_credible() {
     board.board.lose_first();
     board.resend_first_lost();
     let mut covered = Covered::default();
-    let time = AckTime { now: board.now, min_rtt: Duration::from_secs(1) };
+    let time = AckTime { now: board.now, min_rtt: Duration::from_secs(1), echo_ms: None };
     board.board.ack_to(100, 100, &time, &mut covered);
     assert!(covered.newest.is_some() && covered.newest_credible.is_none());
 }
@@ -137,8 +137,9 @@ fn expiry_goes_by_time_of_transmission_not_by_place() {
     // All originals are older than the retransmission of the first.
     let (lost, spared) = board.board.lose_expired(|sent| sent.sent_at < resent_at);
     board.check();
-    assert_eq!(lost, 200);
-    assert_eq!(spared.map(|s| s.end), Some(100));
+    assert_eq!((lost, spared.map(|s| s.end)), (200, Some(100)));
+    let soon = Transmission { sent_at: resent_at + Duration::from_millis(1), end: 0 };
+    assert_eq!(board.board.last_in_flight_before(soon).map(|s| s.end), Some(100));
 }
 
 #[test]

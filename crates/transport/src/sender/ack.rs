@@ -29,6 +29,14 @@ pub(crate) struct IncomingAck {
     pub(crate) ece: bool,
 }
 
+/// RFC 2883 §4: a first block at or below the acknowledgement, or inside the second, reports a
+/// duplicate arrival.
+fn duplicate_block(ack: u64, blocks: &[Range<u64>]) -> Option<Range<u64>> {
+    let first = blocks.first()?;
+    let inside = blocks.get(1).is_some_and(|b| first.start >= b.start && first.end <= b.end);
+    (first.end <= ack || inside).then(|| first.clone())
+}
+
 impl Sender {
     /// Takes in an acknowledgement whose numbers are valid. Returns the RTT sample that it carried.
     pub(crate) fn on_ack(
@@ -115,34 +123,52 @@ impl Sender {
     ) -> Digest {
         let outstanding_before = self.board.outstanding();
         let high = self.epoch.high();
-        let time = AckTime { now, min_rtt: self.rtt.min().unwrap_or_default() };
+        let echo_ms = ack.echo.map(|(echo, _)| echo);
+        let time = AckTime { now, min_rtt: self.rtt.min().unwrap_or_default(), echo_ms };
         let mut covered = Covered::default();
-        let mut dsack = false;
-        for (index, block) in ack.sack[..ack.sack_len].iter().enumerate() {
-            // RFC 2883 §4: a first block at or below the acknowledgement, or inside the second.
-            let inside = index == 0
-                && ack.sack_len > 1
-                && block.start >= ack.sack[1].start
-                && block.end <= ack.sack[1].end;
-            if index == 0 && (block.end <= ack.ack || inside) {
-                dsack = true;
-            } else {
-                self.board.sack(block.clone(), high, &time, &mut covered);
-            }
+        let mut blocks = ack.sack.clone();
+        let blocks = &mut blocks[..ack.sack_len];
+        let reported = duplicate_block(ack.ack, blocks);
+        // In order of the stream, as Linux's tcp_sacktag_write_queue goes through them.
+        let news = &mut blocks[usize::from(reported.is_some())..];
+        news.sort_unstable_by_key(|block| block.start);
+        for block in news {
+            self.board.sack(block.clone(), high, &time, &mut covered);
         }
         self.board.ack_to(ack.ack, high, &time, &mut covered);
         let duplicate = covered.cum_acked == 0
             && outstanding_before > 0
             && !ack.carries_data
             && !window_moved
-            && (ack.sack_len == 0 || covered.sacked > 0 || dsack);
+            && (ack.sack_len == 0 || covered.sacked > 0 || reported.is_some());
         // More duplicates than retransmissions: the network makes them (Linux's tcp_dsack_seen).
-        dsack &= stats.retransmits_spurious < stats.retransmits;
+        let credible = stats.retransmits_spurious < stats.retransmits;
+        let dsack = reported.filter(|_| credible);
+        if let Some(copy) = &dsack {
+            // It did leave the path.
+            covered.delivered += copy.end - copy.start;
+        }
+        if !self.sack && self.profile.prr {
+            self.count_duplicates_as_delivered(duplicate, &mut covered);
+        }
         // The FIN is no byte.
         stats.acked_bytes = self.board.una().min(self.written);
         stats.duplicate_acks += u64::from(duplicate);
-        stats.retransmits_spurious += u64::from(dsack);
-        Digest { covered, duplicate, dsack }
+        stats.retransmits_spurious += u64::from(dsack.is_some());
+        Digest { covered, duplicate, dsack: dsack.map(|copy| copy.end) }
+    }
+
+    /// Without SACK a duplicate stands for a segment that arrived, which an acknowledgement that moves
+    /// then does not deliver again; nor does it tell originals from copies (Linux's
+    /// `tcp_add_reno_sack`, `tcp_remove_reno_sacks`).
+    fn count_duplicates_as_delivered(&self, duplicate: bool, covered: &mut Covered) {
+        if covered.cum_acked > 0 {
+            let known = covered.delivered.saturating_sub(self.board.sacked());
+            covered.delivered = known.max(self.mss.min(covered.delivered));
+            covered.original_acked &= covered.cum_sent.is_some();
+        } else if duplicate {
+            covered.delivered = self.mss;
+        }
     }
 
     /// Karn's rule: a time from the segments that were sent once, else from the timestamp echoed.
@@ -155,20 +181,38 @@ impl Sender {
         echo: Option<(u32, Duration)>,
     ) -> Option<Duration> {
         let since = |sent_at: Instant| now.saturating_since(sent_at);
+        // Linux's tcp_clean_rtx_queue: what SACK covers is the newer.
         let measured = match (covered.cum_sent, covered.sack_sent) {
-            (Some((first, last)), _) => Some((since(first), since(last))),
-            (None, Some(sent_at)) => Some((since(sent_at), since(sent_at))),
+            (Some((first, last)), None) | (None, Some((first, last))) => {
+                Some((since(first), since(last)))
+            }
+            (Some((first, _)), Some((_, last))) => Some((since(first), since(last))),
             (None, None) if covered.cum_acked > 0 => echo.map(|(_, rtt)| (rtt, rtt)),
             (None, None) => None,
         };
         let (sample, newest) = measured?;
+        self.rtt.on_newest(now, newest);
         self.rtt.on_sample(now, sample, self.outstanding());
         Some(newest)
     }
 
     fn find_losses(&mut self, now: Instant, digest: &Digest) -> Found {
         let cx = self.recovery_cx(now);
-        self.recovery.on_ack(&cx, &mut self.board, digest)
+        let resent = self.board.resent();
+        let found = self.recovery.on_ack(&cx, &mut self.board, digest);
+        Found { again: self.board.resent() < resent, ..found }
+    }
+
+    /// Whether an acknowledgement opens an episode of losses, or goes on with one. What was found lost
+    /// in an episode that is over opens the next (Linux's `tcp_time_to_recover`); after a timeout,
+    /// only a retransmission that was lost in turn does.
+    fn is_repairing(&self, found: &Found) -> bool {
+        match self.epoch.state() {
+            RecoveryState::Recovery => found.lost > 0,
+            RecoveryState::Loss => found.again,
+            _ if self.profile.ends_on_partial_ack => found.lost > 0,
+            _ => self.board.lost() > 0,
+        }
     }
 
     /// Tells epoch and controller of what the acknowledgement revealed.
@@ -186,7 +230,7 @@ impl Sender {
             self.cwr_pending = false;
             self.with_controller(now, |controller, cx| controller.on_spurious(cx));
         }
-        if found.lost > 0 && self.epoch.state() != RecoveryState::Loss {
+        if self.is_repairing(found) {
             self.reduce(now, Cause::FastRetransmit, found.lost, prior_in_flight, stats);
         } else if found.repaired_by_probe && self.epoch.is_closed() {
             let event = CongestionEvent {
@@ -225,7 +269,7 @@ impl Sender {
             Cause::EcnEcho => RecoveryState::Cwr,
             Cause::FastRetransmit | Cause::Timeout { .. } => RecoveryState::Recovery,
         };
-        let first_in_epoch = self.epoch.is_closed();
+        let first_in_epoch = self.epoch.is_closed() || self.in_loss();
         let event = CongestionEvent { cause, first_in_epoch, lost: Bytes(lost), prior_in_flight };
         let prior_cwnd = self.controller.cwnd();
         if first_in_epoch {

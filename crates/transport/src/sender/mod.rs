@@ -123,7 +123,7 @@ impl Sender {
         self.sack = terms.sack;
         self.ecn = terms.ecn;
         if !terms.sack {
-            self.recovery = terms.recovery.without_sack().build();
+            self.recovery = terms.recovery.build_without_sack();
             self.profile = self.recovery.profile();
         }
         if u64::from(terms.mss) < self.mss {
@@ -297,7 +297,7 @@ pub(crate) struct Terms {
 }
 
 fn rtt_config(config: &Config) -> RttConfig {
-    let linux = matches!(config.stack.recovery, RecoveryConfig::Rack);
+    let linux = matches!(config.stack.recovery, RecoveryConfig::Rack(_));
     RttConfig {
         variation: if linux { RttVariation::Linux } else { RttVariation::Rfc6298 },
         min_rto: config.min_rto,

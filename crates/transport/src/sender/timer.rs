@@ -131,14 +131,11 @@ impl Sender {
     /// A timer other than the retransmission timeout revealed a loss.
     fn on_timed_loss(&mut self, now: Instant, lost: u64, cause: Cause, stats: &mut Stats) {
         stats.lost_bytes += lost;
-        if self.in_loss() {
-            return;
-        }
         let prior_in_flight = self.board.in_flight() + Bytes(lost);
         self.reduce(now, cause, lost, prior_in_flight, stats);
         // PRR lets one segment go, as for an acknowledgement of one (Linux's tcp_rack_reo_timeout).
         let covered = Covered { delivered: self.mss, ..Covered::default() };
-        let digest = Digest { covered, duplicate: false, dsack: false };
+        let digest = Digest { covered, duplicate: false, dsack: None };
         self.epoch.meter(&self.board, &digest, lost, self.mss);
     }
 
@@ -171,7 +168,7 @@ impl Sender {
         if first_in_epoch {
             self.count_reduction(stats);
         }
-        self.epoch.enter_loss(&self.board, self.profile, again);
+        self.epoch.enter_loss(&self.board, self.profile, first_in_epoch, again);
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         debug_assert_eq!(self.epoch.state(), RecoveryState::Loss);
     }

@@ -122,9 +122,7 @@ impl Sender {
             self.resend(now, start, Kind::Probe, stats)
         };
         self.account(now, &departure, stats);
-        if let Some(first) = self.board.first() {
-            self.timers.restart(first.sent_at);
-        }
+        self.timers.restart(now);
         Some(departure)
     }
 
@@ -148,7 +146,9 @@ impl Sender {
         let record = self.sampler.on_sent(now, self.board.in_flight() == Bytes::ZERO);
         self.with_controller(now, |controller, cx| controller.on_sent(cx, cx.mss));
         let size = self.board.resend(now, start, record);
-        self.epoch.on_resent(crate::timestamp_ms(now));
+        if kind == Kind::Retransmission {
+            self.epoch.on_resent(crate::timestamp_ms(now));
+        }
         let fin = self.finishing && start + u64::from(size) > self.written;
         let len = size - u32::from(fin);
         stats.retransmits += 1;

@@ -213,6 +213,73 @@ fn duplicates_of_the_network_are_not_taken_for_spurious_retransmissions() {
     assert!(stats.retransmits_spurious <= stats.retransmits, "{stats:?}");
 }
 
+/// What was sent during an episode and lost opens the next one (Linux's `tcp_time_to_recover`). The
+/// first lasts long enough to see that because its retransmission is lost too.
+#[test]
+fn a_loss_during_recovery_is_a_reduction_of_its_own() {
+    let [one, two] = [&[30, 30][..], &[30, 30, 80]].map(|lost: &'static [u64]| {
+        let mut pair = Pair::connected(&with_stack("rack/reno"));
+        let mut left = lost.to_vec();
+        pair.network(move |p| {
+            let hit = left.iter().position(|segment| has_data(p) && p.offset / MSS == *segment);
+            hit.map_or(Verdict::Deliver, |index| {
+                left.remove(index);
+                Verdict::Drop
+            })
+        });
+        pair.write(Client, 200 * MSS);
+        pair.drive();
+        let stats = *pair.client.connection.stats();
+        assert_eq!((stats.retransmits_fast, stats.timeouts), (lost.len() as u64, 0), "{stats:?}");
+        stats.reductions
+    });
+    assert_eq!((one, two), (1, 2));
+}
+
+/// Linux's switches: without probes a lost tail waits for the timeout; counting finds a loss with the
+/// third SACK, but never a retransmission that is lost.
+#[test]
+fn parts_of_rack_can_be_switched_off() {
+    let tail: &[u64] = &[98, 99];
+    let pair = sending("rack(tlp=off)/none(20)", 100, tail);
+    let stats = pair.client.connection.stats();
+    assert_eq!((stats.retransmits_tlp, stats.timeouts), (0, 1));
+    for (stack, timeouts) in [("rack/none(20)", 0), ("rack(detection=count)/none(20)", 1)] {
+        let mut pair = Pair::connected(&with_stack(stack));
+        let mut copies = 0;
+        pair.network(move |p| {
+            let chosen = has_data(p) && p.offset / MSS == 30;
+            copies += usize::from(chosen);
+            if chosen && copies <= 2 { Verdict::Drop } else { Verdict::Deliver }
+        });
+        pair.write(Client, 200 * MSS);
+        pair.drive();
+        let stats = pair.client.connection.stats();
+        assert_eq!((transmissions(&pair, 30).len(), stats.timeouts), (3, timeouts), "{stack}");
+    }
+}
+
+/// Linux meters NewReno's reduction too: the duplicates that stand for deliveries let new data out
+/// while the hole is filled (RFC 6937 §3.1).
+#[test]
+fn without_sack_rack_still_meters_its_reduction() {
+    let mut pair = Pair::connected(&Config { sack: false, ..with_stack("rack/reno") });
+    let mut lost = false;
+    pair.network(move |p| {
+        let hit = !lost && has_data(p) && p.offset / MSS == 50;
+        lost |= hit;
+        if hit { Verdict::Drop } else { Verdict::Deliver }
+    });
+    pair.write(Client, 400 * MSS);
+    pair.drive();
+    let stats = pair.client.connection.stats();
+    assert_eq!((stats.retransmits, stats.timeouts, stats.reductions), (1, 0, 1), "{stats:?}");
+    let again = transmissions(&pair, 50)[1];
+    let data = pair.log.iter().filter(|p| p.from == Client && has_data(p));
+    let during = data.filter(|p| (again..again + RTT).contains(&p.at)).count();
+    assert!(during > 10, "{during} left while the hole was filled");
+}
+
 /// A peer without SACK is served by NewReno: no timeout for a single loss.
 #[test]
 fn without_selective_acknowledgements_duplicates_reveal_a_loss() {
