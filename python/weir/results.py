@@ -23,7 +23,7 @@ from weir.store import SCHEMA, is_results
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("runs", "flows", "samples", "queues", "links", "requests", "events")
+TABLES = ("runs", "flows", "samples", "acks", "queues", "links", "requests", "events")
 
 
 def load(directory: str | Path) -> Results:
@@ -64,6 +64,11 @@ class Results:
     def samples(self) -> pl.DataFrame:
         """Senders over time: cwnd, ssthresh, in flight, RTT, pacing, goodput."""
         return self.scan("samples").collect()
+
+    @cached_property
+    def acks(self) -> pl.DataFrame:
+        """What senders knew at each of their first acknowledgements, where asked for."""
+        return self.scan("acks").collect()
 
     @cached_property
     def queues(self) -> pl.DataFrame:

@@ -65,7 +65,7 @@ def test_a_mistake_in_a_scenario_is_a_value_error_that_names_it() -> None:
 
 def test_tables_are_read_by_anything_that_knows_arrow() -> None:
     result = _native.run(canonical(), 1)
-    names = ["summary", "flows", "samples", "queues", "links", "requests", "events"]
+    names = ["summary", "flows", "samples", "acks", "queues", "links", "requests", "events"]
     assert result.tables == names
     frame = pl.DataFrame(result.table("flows"))
     table = pa.table(result.table("flows"))

@@ -44,6 +44,7 @@ impl Results {
             table::summary(&outcome.summary),
             table::flows(&outcome.flows),
             table::samples(&outcome.samples),
+            table::acks(&outcome.acks),
             table::queues(&outcome.queues),
             table::links(&outcome.links),
             table::requests(&outcome.requests),
@@ -52,8 +53,8 @@ impl Results {
         Self { tables }
     }
 
-    /// Every table: `summary` with its one row, `flows`, `samples`, `queues`, `links`, `requests`,
-    /// `events`.
+    /// Every table: `summary` with its one row, `flows`, `samples`, `acks`, `queues`, `links`,
+    /// `requests`, `events`.
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }

@@ -48,6 +48,8 @@ section! {
         events: u32 = 0,
         /// Most rows of `requests` for each flow, the first that are answered; 0 records none.
         requests: u32 = weir_sim::MeasureSpec::default().max_requests as u32,
+        /// Most rows of `acks` for each flow; 0 records none.
+        acks: u32 = 0,
         /// How often the experiment is repeated, each time with the next seed.
         repeat: u32 = 1,
         /// Seed of the first repeat.

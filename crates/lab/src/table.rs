@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use weir_trace::{EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow};
+use weir_trace::{AckRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow};
 
 /// A result table.
 #[derive(Clone, Debug)]
@@ -140,10 +140,13 @@ table!(
         pacing_mbps,
         goodput_mbps,
         retransmits,
+        acked_bytes,
         state,
         phase,
     }
 );
+
+table!(acks, "acks", AckRow { flow, t_s, acked_bytes, cwnd_bytes, ssthresh_bytes, srtt_ms });
 
 table!(
     queues,

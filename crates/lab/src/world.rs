@@ -67,6 +67,7 @@ fn measure(scenario: &Scenario) -> MeasureSpec {
         sample_interval: (!interval.is_zero()).then_some(interval),
         max_events: measure.events as usize,
         max_requests: measure.requests as usize,
+        max_acks: measure.acks as usize,
     }
 }
 

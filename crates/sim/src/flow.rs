@@ -1,6 +1,6 @@
 //! A flow: two ends, what their applications do, and its books.
 
-use weir_trace::{RequestRow, SampleRow};
+use weir_trace::{AckRow, RequestRow, SampleRow};
 use weir_units::{Instant, stream};
 
 use crate::ledger::{Ending, Ledger};
@@ -9,7 +9,7 @@ use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
 use crate::reliable::ReliableFlow;
 use crate::requests::RequestBook;
-use crate::spec::{FlowSpec, TransportSpec};
+use crate::spec::{FlowSpec, MeasureSpec, TransportSpec};
 use crate::udp::UdpFlow;
 
 /// One flow of the run.
@@ -55,7 +55,7 @@ impl Flow {
     pub(crate) fn new<Q: EventQueue>(
         index: u32,
         spec: &FlowSpec,
-        max_requests: usize,
+        measure: &MeasureSpec,
         seed: u64,
         net: &mut Network<Q>,
     ) -> Self {
@@ -65,9 +65,11 @@ impl Flow {
         match &spec.transport {
             TransportSpec::Reliable(config) => {
                 let rngs = [named("sender"), named("receiver")];
-                let mut flow = ReliableFlow::new(index, spec, config, start, rngs);
+                let acks = measure.max_acks;
+                let mut flow = ReliableFlow::new(index, spec, config, start, rngs, acks);
                 if spec.workload.asks() {
-                    flow.ledger.requests = Some(Box::new(RequestBook::new(index, max_requests)));
+                    let book = RequestBook::new(index, measure.max_requests);
+                    flow.ledger.requests = Some(Box::new(book));
                 }
                 Self::Reliable(Box::new(flow))
             }
@@ -130,6 +132,14 @@ impl Flow {
         match self {
             Self::Reliable(flow) => &flow.ledger,
             Self::Udp(flow) => &flow.ledger,
+        }
+    }
+
+    /// What its sender knew at each acknowledgement.
+    pub(crate) fn take_acks(&mut self) -> Vec<AckRow> {
+        match self {
+            Self::Reliable(flow) => std::mem::take(&mut flow.acks),
+            Self::Udp(_) => Vec::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a run leaves behind.
 
-use weir_trace::{EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow};
+use weir_trace::{AckRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow};
 
 /// The rows of the result tables.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,6 +11,8 @@ pub struct Outcome {
     pub links: Vec<LinkRow>,
     /// Flows sampled over time.
     pub samples: Vec<SampleRow>,
+    /// What senders knew at each acknowledgement, by flow.
+    pub acks: Vec<AckRow>,
     /// Monitored links sampled over time.
     pub queues: Vec<QueueRow>,
     /// Answered requests, by flow.

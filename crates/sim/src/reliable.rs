@@ -2,8 +2,8 @@
 
 use weir_cc::RecoveryState;
 use weir_net::Ecn;
-use weir_trace::SampleRow;
-use weir_transport::{Config, Connection, EcnField, Event, Transmit};
+use weir_trace::{AckRow, SampleRow};
+use weir_transport::{Config, Connection, EcnField, Event, Flags, Transmit};
 use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::app::{Client, Server};
@@ -35,6 +35,9 @@ pub(crate) struct ReliableFlow {
     /// When the previous sample was taken, and what had been delivered then.
     sampled: (Instant, u64),
     pub(crate) ledger: Ledger,
+    pub(crate) acks: Vec<AckRow>,
+    /// How many of the sender's acknowledgements are still to be recorded.
+    acks_left: usize,
 }
 
 /// One end of the connection.
@@ -53,6 +56,7 @@ impl ReliableFlow {
         config: &Config,
         start: Instant,
         rngs: [Rng; 2],
+        max_acks: usize,
     ) -> Self {
         Self {
             index,
@@ -68,6 +72,8 @@ impl ReliableFlow {
             warm: false,
             sampled: (start, 0),
             ledger: Ledger::new(start),
+            acks: Vec::new(),
+            acks_left: max_acks,
         }
     }
 
@@ -81,6 +87,10 @@ impl ReliableFlow {
             return;
         }
         let end = &mut ends[side as usize];
+        if self.acks_left > 0 && side == Side::Sender && !segment.flags.contains(Flags::SYN) {
+            self.acks_left -= 1;
+            self.acks.push(ack_row(self.index, net.now, &end.conn));
+        }
         end.window.on_received(&segment);
         let stored = end.conn.handle_segment(net.now, &segment, ecn_field(packet.ecn));
         if let Some(at) = stored
@@ -167,6 +177,7 @@ impl ReliableFlow {
             pacing_mbps: snapshot.pacing_rate.map(|rate| rate.as_mbit_f64()),
             goodput_mbps: (self.ledger.delivered - before) as f64 * 8e-6 / seconds,
             retransmits: sender.stats().retransmits,
+            acked_bytes: sender.stats().acked_bytes,
             state: state_name(snapshot.state),
             phase: snapshot.phase,
         })
@@ -361,6 +372,19 @@ fn ecn_field(ecn: Ecn) -> EcnField {
         Ecn::NotEct => EcnField::NotCapable,
         Ecn::Ect0 | Ecn::Ect1 => EcnField::Capable,
         Ecn::Ce => EcnField::Marked,
+    }
+}
+
+/// What the sender knows.
+fn ack_row(flow: u32, now: Instant, sender: &Connection) -> AckRow {
+    let snapshot = sender.snapshot();
+    AckRow {
+        flow,
+        t_s: now.as_secs_f64(),
+        acked_bytes: sender.stats().acked_bytes,
+        cwnd_bytes: snapshot.cwnd.get(),
+        ssthresh_bytes: snapshot.ssthresh.map(Bytes::get),
+        srtt_ms: snapshot.srtt.map(Duration::as_millis_f64),
     }
 }
 

@@ -118,6 +118,8 @@ pub struct MeasureSpec {
     /// The most rows of table `requests` for each flow: the first that are answered. Counts and
     /// percentiles in `flows` are about all.
     pub max_requests: usize,
+    /// The first so many acknowledgements of each flow make table `acks`; 0 records none.
+    pub max_acks: usize,
 }
 
 impl Default for MeasureSpec {
@@ -128,6 +130,7 @@ impl Default for MeasureSpec {
             sample_interval: Some(Duration::from_millis(100)),
             max_events: 0,
             max_requests: 100_000,
+            max_acks: 0,
         }
     }
 }

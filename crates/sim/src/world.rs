@@ -42,9 +42,8 @@ impl<'a, Q: EventQueue> World<'a, Q> {
             net.schedule(Instant::ZERO + interval, Event::Sample);
         }
         let numbered = (0u32..).zip(&spec.flows);
-        let flows: Vec<Flow> = numbered
-            .map(|(index, flow)| Flow::new(index, flow, measure.max_requests, seed, &mut net))
-            .collect();
+        let flows: Vec<Flow> =
+            numbered.map(|(index, flow)| Flow::new(index, flow, measure, seed, &mut net)).collect();
         Ok(Self {
             spec,
             seed,
@@ -176,6 +175,7 @@ impl<'a, Q: EventQueue> World<'a, Q> {
             links,
             samples: self.samples,
             queues: self.queues,
+            acks: self.flows.iter_mut().flat_map(Flow::take_acks).collect(),
             requests: self.flows.iter_mut().flat_map(Flow::take_requests).collect(),
             events: self.net.log.into_rows(),
             summary,

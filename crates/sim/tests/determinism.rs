@@ -49,6 +49,7 @@ fn mixed() -> SimSpec {
     let path = Path { forward: lucky(), reverse: lucky(), ..Path::default() };
     let mut spec = path.spec(&flows, secs(10));
     spec.measure.max_events = 10_000;
+    spec.measure.max_acks = 1_000;
     spec
 }
 

@@ -114,6 +114,7 @@ fn network(seed: u64) -> SimSpec {
             sample_interval: Some(Duration::from_millis(500 + rng.below(5_000))),
             max_events: 100,
             max_requests: 1_000,
+            max_acks: 100,
         },
     }
 }

@@ -9,5 +9,5 @@ mod rows;
 
 pub use histogram::{Histogram, Spread};
 pub use rows::{
-    EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow, jain_index,
+    AckRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow, jain_index,
 };

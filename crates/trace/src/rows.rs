@@ -176,10 +176,30 @@ pub struct SampleRow {
     pub goodput_mbps: f64,
     /// Segments sent again since the flow began.
     pub retransmits: u64,
+    /// Bytes that the receiver had acknowledged, in order, since the flow began.
+    pub acked_bytes: u64,
     /// State of the recovery epoch: `open`, `disorder`, `cwr`, `recovery`, `loss`.
     pub state: &'static str,
     /// The controller's own phase: `slow_start`, `probe_bw`, …
     pub phase: &'static str,
+}
+
+/// Table `acks`: one row per segment that a sender received after the handshake, with the sender's
+/// state just before it took the segment in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AckRow {
+    /// The flow.
+    pub flow: u32,
+    /// When the segment arrived.
+    pub t_s: f64,
+    /// Bytes that had been acknowledged, in order.
+    pub acked_bytes: u64,
+    /// Congestion window.
+    pub cwnd_bytes: u64,
+    /// Slow-start threshold; null while infinite or where the controller has none.
+    pub ssthresh_bytes: Option<u64>,
+    /// Smoothed round-trip time.
+    pub srtt_ms: Option<f64>,
 }
 
 /// Table `queues`: the state of a link's queue at regular times.

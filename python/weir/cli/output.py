@@ -22,11 +22,10 @@ SCHEMA = 1
 _PLAIN_WIDTH = 160
 
 
-def print_json(command: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def print_json(command: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> None:
     """The one object of `--json`. It depends on the command only, never on time or machine."""
-    print(
-        json.dumps({"schema": SCHEMA, "command": command, "rows": list(rows)}, ensure_ascii=False)
-    )
+    document = {"schema": SCHEMA, "command": command, **more, "rows": list(rows)}
+    print(json.dumps(document, ensure_ascii=False))
 
 
 def show(renderable: RenderableType) -> None:

@@ -10,8 +10,10 @@ from weir.report.compose import compose
 from weir.report.html import render
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable
 from weir.report.study import FILE, compose_study, study_report
+from weir.report.validation import compose_validation
 from weir.results import load
 from weir.store import write_text
+from weir.validate import FILE as VALIDATION
 
 __all__ = [
     "Cell",
@@ -35,8 +37,12 @@ def write(directory: str | Path, formats: Sequence[str] = ()) -> Path:
         WeirError: there are no results, or the disk refuses.
     """
     results = load(directory)
-    is_study = (results.path / FILE).is_file()
-    report = compose_study(results) if is_study else compose(results)
+    if (results.path / FILE).is_file():
+        report = compose_study(results)
+    elif (results.path / VALIDATION).is_file():
+        report = compose_validation(results)
+    else:
+        report = compose(results)
     return write_report(report, results.path, formats)
 
 

@@ -1,0 +1,90 @@
+"""`weir validate`: the same scenarios in the simulator and in the Linux kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+from rich.padding import Padding
+from rich.text import Text
+
+from weir import validate as validation
+from weir.cli import options, output
+from weir.tables import Grid
+from weir.validate.judge import PACKETS, TITLES, UNITS, Row
+from weir.validate.words import findings, mark, value_text
+
+_HELP = """Repeat recorded runs of the Linux kernel's TCP in the simulator, and compare.
+
+Prints per case and flow what we measured, its ratio to the kernel's, and whether that is near
+enough. Whatever the simulator cannot carry out is listed with the reason. The report shows both
+over time, one picture per case. docs/validation.md has the format, the metrics, the tolerances."""
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir validate --truth tests/truth
+
+  weir validate --truth tests/truth --case '10m-q34-*' --json > validation.json"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(validate)
+
+
+def validate(
+    truth: Annotated[
+        Path, typer.Option("--truth", metavar="DIR", help="Folder of recorded traces.")
+    ],
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--case",
+            metavar="GLOB",
+            help="Only cases with such names; may be repeated.",
+            show_default="all",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=2, help="Seeds per case in which anything is random.")
+    ] = validation.SEEDS,
+    jobs: options.Jobs = None,
+    out: options.Out = options.OutDefault,
+    resume: options.Resume = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Carries the cases out, prints the rows, draws the report."""
+    how = options.how(out, jobs, resume=resume, quiet=quiet)
+    found = validation.validate(truth, cases=case or (), seeds=seeds, **how)
+    if json:
+        output.print_json("validate", found.rows, score=found.score)
+    else:
+        told = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in findings(found.rows))
+        output.show(Group(*(grid.rich() for grid in _grids(found.rows)), *told))
+    output.finish(found.results, quiet=quiet)
+
+
+def _grids(rows: Sequence[Row]) -> Iterator[Grid]:
+    compared = [row for row in rows if row["metric"]]
+    metrics = [name for name in TITLES if any(row["metric"] == name for row in compared)]
+    lines = []
+    for case, flow in dict.fromkeys((row["case"], row["flow"]) for row in compared):
+        own = {row["metric"]: row for row in compared if (row["case"], row["flow"]) == (case, flow)}
+        cells = (_text(own.get(metric)) for metric in metrics)
+        lines.append((case if flow == 0 else "", str(flow), *cells))
+    title = "Ours, and its ratio to the kernel's: ✓ it holds, ✗ it does not, else only reported"
+    headers = ("case", "flow", *(TITLES[name] for name in metrics))
+    yield Grid(title, headers, lines, names=2, note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
+
+
+def _text(row: Row | None) -> str:
+    if row is None:
+        return ""
+    if row["metric"] == PACKETS:
+        return f"{value_text(row['ours'])} {mark(row)}".rstrip()
+    ratio = f" ×{row['ratio']:.2f}" if row["ratio"] is not None else ""
+    return f"{value_text(row['ours'])}{ratio} {mark(row)}".rstrip()

@@ -1,0 +1,115 @@
+"""The report of a validation: what holds, what does not, and every case in a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from weir.plots import Figure
+from weir.plots.overlay import OURS, THEIRS, overlay
+from weir.report.html import slug
+from weir.report.model import Cell, Report, ReportSection, ReportTable
+from weir.report.study import study_report
+from weir.results import Results
+from weir.validate import FILE, SERIES
+from weir.validate.judge import TITLES, Row
+from weir.validate.words import findings, mark, value_text
+
+_EVERY_S = 0.1
+"""How often the recordings say what the state was."""
+
+
+def compose_validation(results: Results) -> Report:
+    """The report of the rows that are kept beside the results."""
+    kept = json.loads((results.path / FILE).read_text(encoding="utf-8"))
+    rows = kept["rows"]
+    kernels = " and ".join(kept["kernels"])
+    failing = [row for row in rows if row["holds"] is False]
+    sections = [
+        ReportSection("Findings", points=list(findings(rows))),
+        ReportSection("Rows that do not hold", tables=[_table("", failing)] if failing else []),
+        *_cases(results, rows),
+    ]
+    full = [section for section in sections if not section.is_empty]
+    question = f"Does the simulator do what the TCP of Linux {kernels} does in the same network?"
+    return study_report(results, "Validation against Linux", question, full)
+
+
+def _cases(results: Results, rows: Sequence[Row]) -> Iterator[ReportSection]:
+    path = results.path / SERIES
+    series = pl.read_parquet(path) if path.is_file() else pl.DataFrame()
+    for case in results.cases:
+        name = case["label"]
+        own = [row for row in rows if row["case"] == name]
+        theirs = series.filter(case=name) if not series.is_empty() else series
+        figures = [] if theirs.is_empty() else [_figure(results, case, theirs)]
+        yield ReportSection(name, tables=[_table(name, own)], figures=figures)
+
+
+def _table(title: str, rows: Sequence[Row]) -> ReportTable:
+    headers = ["case", "flow", "metric", "ours", "Linux", "ratio", "holds", "tolerance", "note"]
+    lines = [
+        [
+            Cell(row["case"], "name"),
+            Cell("" if row["flow"] is None else str(row["flow"])),
+            Cell(TITLES.get(row["metric"], ""), "text"),
+            Cell(_with_interval(row)),
+            Cell(value_text(row["reference"])),
+            Cell(value_text(row["ratio"])),
+            Cell(mark(row), "text", tone="strong" if row["holds"] is False else ""),
+            Cell(row["tolerance"] or "reported only", "text"),
+            Cell(row["note"], "text"),
+        ]
+        for row in rows
+    ]
+    return ReportTable(title, headers, lines)
+
+
+def _with_interval(row: Row) -> str:
+    text, interval = value_text(row["ours"]), row["ours_interval"]
+    if not interval or interval["lo"] is None:
+        return text
+    return f"{text} ± {value_text((interval['hi'] - interval['lo']) / 2)}"
+
+
+def _figure(results: Results, case: Mapping[str, Any], theirs: pl.DataFrame) -> Figure:
+    run = int(results.runs.filter(label=case["label"], status="ok").sort("repeat")["run"][0])
+    names = _flow_names(case["scenario"]["flow"])
+    data = pl.concat(
+        [
+            _named(theirs.drop("case"), names, THEIRS),
+            _named(_ours(results, run, case["scenario"]["flow"]), names, OURS),
+        ]
+    )
+    return overlay(f"overlay-{slug(case['label'])}", case["label"], data, (run,))
+
+
+def _flow_names(flows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    names = [f"flow {index}, {flow['stack'].split('/')[-1]}" for index, flow in enumerate(flows)]
+    schema = {"flow": pl.UInt32, "name": pl.String}
+    return pl.DataFrame(list(enumerate(names)), schema, orient="row")
+
+
+def _named(rows: pl.DataFrame, names: pl.DataFrame, source: str) -> pl.DataFrame:
+    columns = ("t_s", "cwnd_segments", "srtt_ms", "goodput_mbps")
+    named = rows.join(names, on="flow").sort("flow", "t_s")
+    return named.select(pl.lit(source).alias("source"), pl.col("name").alias("flow"), *columns)
+
+
+def _ours(results: Results, run: int, flows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Our samples at the times of the recordings, with the same definition of goodput."""
+    steps = (pl.col("t_s") / _EVERY_S).round()
+    is_one = (pl.col("t_s") - steps * _EVERY_S).abs() < _EVERY_S * 1e-3
+    mss = pl.col("flow").replace_strict(dict(enumerate(flow["mss"] for flow in flows)))
+    before = pl.col("acked_bytes").shift(1, fill_value=0).over("flow")
+    rows = results.scan("samples").filter((pl.col("run") == run) & is_one).sort("flow", "t_s")
+    return rows.select(
+        "flow",
+        "t_s",
+        (pl.col("cwnd_bytes") / mss).alias("cwnd_segments"),
+        "srtt_ms",
+        ((pl.col("acked_bytes") - before) * 8e-6 / _EVERY_S).alias("goodput_mbps"),
+    ).collect()
