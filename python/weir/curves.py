@@ -65,19 +65,20 @@ class Curve:
 
 
 def curves(samples: pl.DataFrame, flows: pl.DataFrame) -> dict[int, list[Curve]]:
-    """The curves of every run, by its number; flows without a sample have none.
+    """The curves of every run, by its number; a flow without any sample with a value has none.
 
     Args:
         samples: `run`, `flow`, `t_s` and `goodput_mbps`, as in the table `samples`.
         flows: `run`, `flow`, `name`, `start_s` and `end_s`, as in the table `flows`.
     """
+    samples = samples.filter(pl.col("goodput_mbps").is_finite())
     rows = samples.sort("run", "flow", "t_s").partition_by("run", "flow", as_dict=True)
     last = dict(samples.group_by("run").agg(pl.col("t_s").max()).iter_rows())
     found: dict[int, list[Curve]] = {}
-    own = flows.select("run", "flow", "name", "start_s", "end_s").sort("run", "flow")
-    for run, flow, name, start_s, end_s in own.iter_rows():
+    own = flows.select("run", "flow", "name", pl.col("start_s").fill_nan(None), "end_s")
+    for run, flow, name, start_s, end_s in own.sort("run", "flow").iter_rows():
         found.setdefault(run, [])
-        if (part := rows.get((run, flow))) is None:
+        if start_s is None or (part := rows.get((run, flow))) is None:
             continue
         times = np.concatenate([[start_s], part["t_s"].to_numpy()])
         parts = np.diff(times) * part["goodput_mbps"].to_numpy()

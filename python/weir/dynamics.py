@@ -105,7 +105,7 @@ def convergence(
     else:
         target = rates.mean(axis=0) if fair_mbps is None else fair_mbps
         fair = (np.abs(rates - target) <= (epsilon + _SLACK) * target).all(axis=0)
-    return _first_held(fair & (rates.max(axis=0) > 0), bin_s, hold_s)
+    return first_held(fair & (rates.max(axis=0) > 0), bin_s, hold_s)
 
 
 def reclaim(
@@ -191,8 +191,8 @@ def _where_active(flow: Curve, edges: Array) -> Array:
     return np.where(lives, flow.rates(edges), math.nan)
 
 
-def _first_held(is_so: npt.NDArray[np.bool_], bin_s: float, hold_s: float) -> Wait:
-    """The first bin from which on `is_so` holds for `hold_s`."""
+def first_held(is_so: npt.NDArray[np.bool_], bin_s: float, hold_s: float) -> Wait:
+    """The time to the first bin from which on `is_so` holds for `hold_s`, or censored."""
     held = _means_ahead(is_so.astype(np.float64), _whole_bins(hold_s, bin_s))
     return _wait(np.flatnonzero(held > 1 - _SLACK), len(held), bin_s)
 

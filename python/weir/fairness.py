@@ -1,9 +1,20 @@
-"""How a shared path was divided, and what that did to whom."""
+"""How a shared path was divided, and what sharing it cost whom.
+
+What compares two scenarios does so seed by seed, so that luck which both had is taken out.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from scipy.special import stdtrit
+
+from weir.curves import Curve
+from weir.stats import LEVEL, Estimate, mean_interval
+
+BySeed = Mapping[int, float | None]
 
 
 def jain(rates: Sequence[float], demands: Sequence[float] | None = None) -> float | None:
@@ -26,3 +37,75 @@ def jain(rates: Sequence[float], demands: Sequence[float] | None = None) -> floa
 def max_min_ratio(rates: Sequence[float]) -> float | None:
     """The largest over the smallest; None with fewer than two flows or if one got nothing."""
     return max(rates) / min(rates) if len(rates) > 1 and min(rates) > 0 else None
+
+
+def share(of: Curve, among: Sequence[Curve], from_s: float, to_s: float) -> float | None:
+    """The part that one flow has of all that `among`, itself included, deliver between two times.
+
+    From its start to its end it is the share of a late flow over its life. None if nothing arrives.
+    """
+
+    def delivered(flow: Curve) -> float:
+        return float(flow.delivered(to_s) - flow.delivered(from_s))
+
+    total = math.fsum(map(delivered, among))
+    return delivered(of) / total if total > 0 else None
+
+
+def harm(solo: float, beside: float, better: Literal["more", "less"]) -> float | None:
+    """How much worse one fares beside another than alone: 0 not at all, 1 as badly as can be.
+
+    Ware, Mukerjee, Seshan and Sherry (HotNets 2019): (solo - beside) / solo where more is better,
+    as for goodput, and (beside - solo) / beside where less is, as for delay. Below 0 it is a gain.
+    A newcomer does no more harm than it may if it is at most what the incumbent does to its like.
+    None where there is nothing to lose.
+    """
+    base = solo if better == "more" else beside
+    lost = solo - beside if better == "more" else beside - solo
+    return lost / base if base > 0 else None
+
+
+def harm_interval(solo: BySeed, beside: BySeed, better: Literal["more", "less"]) -> Estimate:
+    """The mean harm over repeats with its interval, each with the solo run of its own seed."""
+    harms = _by_seed(solo, beside, lambda alone, shared: harm(alone, shared, better))
+    return mean_interval(harms, (None, 1.0))
+
+
+def size_fairness(solo: BySeed, beside: BySeed) -> Estimate:
+    """What flows of one size have beside others over what they have alone, seed by seed.
+
+    For the goodput or the latency of requests beside streams: 1 means that they do not notice.
+    """
+    ratios = _by_seed(solo, beside, lambda alone, shared: shared / alone if alone > 0 else None)
+    return mean_interval(ratios, (0.0, None))
+
+
+def rtt_exponent(rtts: Sequence[float], rates: Sequence[float]) -> Estimate:
+    """The exponent a of x ∝ RTT^-a by least squares in logarithms, with its 95 % interval.
+
+    0 does not care about the RTT, 1 divides by it; Reno's square-root law over a common loss rate
+    gives 1 (Mathis et al. 1997). The interval is Student's with n - 2 degrees of freedom and takes
+    points as independent. No exponent without two different RTTs, or if a flow got nothing at all.
+    """
+    n = len(rtts)
+    if len(rates) != n:
+        raise ValueError(f"{n} RTTs and {len(rates)} rates")
+    if len(set(rtts)) < 2 or min(rates) <= 0 or min(rtts) <= 0:
+        return Estimate(None, None, None, n)
+    x, y = [math.log(rtt) for rtt in rtts], [math.log(rate) for rate in rates]
+    mean_x, mean_y = math.fsum(x) / n, math.fsum(y) / n
+    spread = math.fsum((v - mean_x) ** 2 for v in x)
+    slope = math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / spread
+    if n < 3:
+        return Estimate(-slope, None, None, n)
+    residuals = [b - mean_y - slope * (a - mean_x) for a, b in zip(x, y, strict=True)]
+    error = math.sqrt(math.fsum(r * r for r in residuals) / (n - 2) / spread)
+    half = float(stdtrit(n - 2, 0.5 + LEVEL / 2)) * error
+    return Estimate(-slope, -slope - half, -slope + half, n)
+
+
+def _by_seed(
+    solo: BySeed, beside: BySeed, compared: Callable[[float, float], float | None]
+) -> list[float | None]:
+    pairs = ((solo[seed], beside[seed]) for seed in sorted(solo.keys() & beside.keys()))
+    return [compared(a, b) for a, b in pairs if a is not None and b is not None]

@@ -6,15 +6,17 @@ and how a number is printed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
 
+from weir.requests import needed
 from weir.stats import Bounds
 
-Table = Literal["flows", "links", "runs"]
+Table = Literal["flows", "links", "runs", "sharing", "metrics"]
+"""Where a value comes from; `metrics` means from other metrics of the same run or flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Metric:
     digits: int = 2
     total: pl.Expr | None = None
     """How table `runs` has it for a whole run, where the flows' numbers cannot be put together."""
+    pooled: pl.Expr | None = None
+    """How table `requests` has it for several flows, as long as no request is missing there."""
     scale: float = 1.0
     """What a number is multiplied by when it is printed for people, as 100 for percentages."""
 
@@ -40,11 +44,11 @@ class Metric:
         return "–" if value is None else f"{value * self.scale:.{self.digits}f}"
 
 
-def _pooled(mean: str, samples: str) -> pl.Expr:
+def _pooled(mean: pl.Expr, samples: str) -> pl.Expr:
     """The mean over all samples of all flows, from each flow's mean and number of samples."""
-    weight = pl.when(pl.col(mean).is_not_null()).then(pl.col(samples))
+    weight = pl.when(mean.is_not_null()).then(pl.col(samples))
     total = weight.sum()
-    return pl.when(total > 0).then((pl.col(mean) * weight).sum() / total)
+    return pl.when(total > 0).then((mean * weight).sum() / total)
 
 
 def _ratio(part: pl.Expr, whole: str) -> pl.Expr:
@@ -78,6 +82,31 @@ def _queue_delay_percentile(percent: int) -> Metric:
     )
 
 
+def _latency_percentile(name: str, percent: float) -> Metric:
+    """Exact for one flow, pooled from the raw latencies for several, refused where too few."""
+    column = f"request_latency_ms_{name}"
+    permille = round(percent * 10)
+    rank = (pl.len() * permille + 999) // 1000
+    raw = pl.col("latency_ms").sort().get(rank - 1, null_on_oob=True)
+    return Metric(
+        column,
+        f"request P{percent:g}",
+        "ms",
+        f"the latency of nearest rank {percent:g} % among all requests of all flows, given from "
+        f"{needed(percent)} requests on",
+        "less",
+        "flows",
+        pl.when(pl.len() == 1).then(pl.col(column).first()),
+        pooled=pl.when(pl.len() >= needed(percent)).then(raw),
+    )
+
+
+def _jain(name: str, title: str, meaning: str) -> Metric:
+    column = f"jain_index_{name}"
+    value = pl.col(column).first()
+    return Metric(column, title, "", meaning, "more", "sharing", value, bounds=(0.0, 1.0), digits=3)
+
+
 def _retransmits(cause: str, meaning: str) -> Metric:
     name = f"retransmits{cause and '_'}{cause}"
     title = f"{cause.upper() if cause in ('rto', 'tlp') else cause} retransmits".strip()
@@ -89,6 +118,13 @@ def _time(limit: str, meaning: str) -> Metric:
     title = "waiting for RTO" if limit == "rto" else limit.replace("_", "-")
     return Metric(name, title, "s", meaning, "neither", "flows", pl.col(name).mean())
 
+
+def _count(column: str) -> pl.Expr:
+    """The sum over the flows that have such a count."""
+    return pl.when(pl.col(column).is_not_null().any()).then(pl.col(column).sum())
+
+
+_POWER = pl.col("goodput_mbps") / (pl.col("rtt_ms_mean") / 1000)
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -129,9 +165,39 @@ METRICS: tuple[Metric, ...] = (
         "mean of all round-trip samples of all flows",
         "less",
         "flows",
-        _pooled("rtt_ms_mean", "rtt_samples"),
+        _pooled(pl.col("rtt_ms_mean"), "rtt_samples"),
     ),
     *map(_rtt_percentile, (50, 95, 99)),
+    Metric(
+        "rtt_inflation",
+        "RTT inflation",
+        "",
+        "mean over smallest RTT of a flow, weighted by the samples of the flows",
+        "less",
+        "flows",
+        _pooled(pl.col("rtt_ms_mean") / pl.col("rtt_ms_min"), "rtt_samples"),
+        bounds=(1.0, None),
+    ),
+    Metric(
+        "power_mbps_per_s",
+        "power",
+        "Mbit/s²",
+        "goodput over mean RTT",
+        "more",
+        "metrics",
+        pl.when(pl.col("rtt_ms_mean") > 0).then(_POWER),
+        digits=0,
+    ),
+    Metric(
+        "log_power",
+        "log power",
+        "",
+        "natural logarithm of power: a tenth more goodput weighs as much as a tenth less delay",
+        "more",
+        "metrics",
+        pl.when((pl.col("rtt_ms_mean") > 0) & (pl.col("goodput_mbps") > 0)).then(_POWER.log()),
+        bounds=(None, None),
+    ),
     Metric(
         "queue_delay_ms_mean",
         "queue delay",
@@ -192,6 +258,71 @@ METRICS: tuple[Metric, ...] = (
         bounds=(0.0, 1.0),
         digits=3,
     ),
+    _jain(
+        "common",
+        "Jain, all active",
+        "of the goodputs over the time in which all flows of the run are active",
+    ),
+    _jain(
+        "converged_mean",
+        "Jain, converged",
+        "mean over bins of 1 s since the flows converged, of the runs that did",
+    ),
+    _jain("converged_min", "least Jain, converged", "the least of these bins"),
+    Metric(
+        "goodput_max_min_ratio",
+        "goodput, most to least",
+        "",
+        "the goodput of the flow that got most over that of the flow that got least",
+        "less",
+        "flows",
+        pl.when((pl.len() > 1) & (pl.col("goodput_mbps").min() > 0)).then(
+            pl.col("goodput_mbps").max() / pl.col("goodput_mbps").min()
+        ),
+        bounds=(1.0, None),
+    ),
+    Metric(
+        "requests",
+        "requests",
+        "",
+        "requests answered, the sum of all flows",
+        "more",
+        "flows",
+        _count("requests"),
+        digits=0,
+    ),
+    Metric(
+        "requests_unanswered",
+        "unanswered requests",
+        "",
+        "requests made but not answered by the end, the sum of all flows",
+        "less",
+        "flows",
+        _count("requests_unanswered"),
+        digits=1,
+    ),
+    Metric(
+        "request_latency_ms_mean",
+        "request latency",
+        "ms",
+        "from a request to its complete answer, mean over all requests of all flows",
+        "less",
+        "flows",
+        _pooled(pl.col("request_latency_ms_mean"), "requests"),
+    ),
+    _latency_percentile("p50", 50),
+    _latency_percentile("p90", 90),
+    _latency_percentile("p99", 99),
+    _latency_percentile("p999", 99.9),
+    Metric(
+        "request_latency_ms_max",
+        "longest request",
+        "ms",
+        "the longest latency of any request",
+        "less",
+        "flows",
+        pl.col("request_latency_ms_max").max(),
+    ),
     Metric(
         "fct_s",
         "completion time",
@@ -244,27 +375,68 @@ def per_run(
     runs: pl.DataFrame,
     flows: pl.DataFrame,
     links: pl.DataFrame,
-    metrics: Sequence[Metric] = METRICS,
+    sharing: pl.DataFrame,
+    requests: pl.DataFrame,
 ) -> pl.DataFrame:
-    """One row per run with one column per metric; a metric without a value is null."""
-    tables = {"runs": runs, "flows": flows, "links": _bottlenecks(links)}
+    """One row per run with one column per metric; a metric without a value is null.
+
+    `sharing` is the table of `weir.sharing`; the others are those of a result directory. A column
+    that a table does not have, because an older version wrote it, is a value that nobody has.
+    """
+    tables = {"runs": runs, "flows": flows, "links": _bottlenecks(links), "sharing": sharing}
     result = runs.select("run").sort("run")
     for name, table in tables.items():
-        own = {m.name: m.value for m in metrics if m.table == name and m.total is None}
+        own = {m.name: m.value for m in METRICS if m.table == name and m.total is None}
         if name == "runs":
-            own |= {m.name: m.total for m in metrics if m.total is not None}
-        if table.is_empty():
-            result = result.with_columns(pl.lit(None, pl.Float64).alias(name) for name in own)
-        elif own:
-            wanted = [value.cast(pl.Float64).alias(name) for name, value in own.items()]
-            result = result.join(table.group_by("run").agg(wanted), on="run", how="left")
-    return result.select("run", *(metric.name for metric in metrics))
+            own |= {m.name: m.total for m in METRICS if m.total is not None}
+        result = result.join(_per_run(table, own), on="run", how="left")
+    pooled = _per_run(
+        _complete(requests, flows), {m.name: m.pooled for m in METRICS if m.pooled is not None}
+    )
+    result = result.join(pooled, on="run", how="left", suffix=_POOLED).with_columns(
+        pl.coalesce(name, name + _POOLED) for name in pooled.columns if name != "run"
+    )
+    return _derived(result).select("run", *(metric.name for metric in METRICS))
 
 
-def per_flow(flows: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.DataFrame:
+def per_flow(flows: pl.DataFrame) -> pl.DataFrame:
     """One row per run and flow, with those metrics that a single flow has."""
-    wanted = [m.value.cast(pl.Float64).alias(m.name) for m in metrics if m.table == "flows"]
-    return flows.group_by("run", "flow", "name", "stack").agg(wanted).sort("run", "flow")
+    own = {m.name: m.value for m in METRICS if m.table == "flows"}
+    keys = ("run", "flow", "name", "stack")
+    return _derived(_grouped(flows, keys, own)).sort("run", "flow")
+
+
+_POOLED = "_pooled"
+
+
+def _per_run(table: pl.DataFrame, values: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    if table.is_empty():
+        return pl.DataFrame(schema={"run": pl.UInt32, **dict.fromkeys(values, pl.Float64)})
+    return _grouped(table, ("run",), values)
+
+
+def _grouped(
+    table: pl.DataFrame, keys: Sequence[str], values: Mapping[str, pl.Expr]
+) -> pl.DataFrame:
+    present = set(table.columns)
+    return table.group_by(keys).agg(
+        (value if present.issuperset(value.meta.root_names()) else pl.lit(None))
+        .cast(pl.Float64)
+        .alias(name)
+        for name, value in values.items()
+    )
+
+
+def _derived(values: pl.DataFrame) -> pl.DataFrame:
+    return values.with_columns(m.value.alias(m.name) for m in METRICS if m.table == "metrics")
+
+
+def _complete(requests: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """The requests of those runs of which all have been kept."""
+    if requests.is_empty() or "requests_kept" not in flows.columns:
+        return requests.clear()
+    is_cut = pl.col("requests") > pl.col("requests_kept")
+    return requests.join(flows.filter(is_cut), on="run", how="anti")
 
 
 def _bottlenecks(links: pl.DataFrame) -> pl.DataFrame:

@@ -37,13 +37,16 @@ class Percentile:
 
 
 def percentiles(
-    samples: Iterable[float | None], percents: Sequence[float] = PERCENTS
+    samples: Iterable[float | None], percents: Sequence[float] = PERCENTS, *, missing: int = 0
 ) -> list[Percentile]:
-    """The nearest-rank percentiles of raw pooled samples; missing ones are not counted.
+    """The nearest-rank percentiles of raw pooled samples, where none is `missing`.
 
     A percentile needs five samples beyond it, as everywhere in Weir: P99.9 needs 5000.
     """
     ordered = sorted(float(v) for v in samples if v is not None and not math.isnan(v))
+    if missing:
+        refusal = f"{missing} of {len(ordered) + missing} samples were not kept"
+        return [Percentile(p, None, None, None, len(ordered), refusal) for p in percents]
     return [_percentile(ordered, percent) for percent in percents]
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from weir import dynamics, metrics
+from weir import dynamics, metrics, sharing
 from weir.censoring import Wait
 from weir.curves import Curve, curves
 from weir.dynamics import Epoch
 from weir.errors import InputError
 from weir.requests import PERCENTS, Percentile, percentiles
+from weir.sharing import Observed
 from weir.stats import Estimate, mean_interval
 from weir.store import SCHEMA, is_results
 
@@ -94,7 +95,8 @@ class Results:
     def per_run(self) -> pl.DataFrame:
         """One row per successful run with every metric of `weir list metrics`."""
         runs = self.runs.filter(pl.col("status") == "ok")
-        values = metrics.per_run(runs, self.flows, self.links)
+        latencies = self.scan("requests").select("run", "latency_ms").collect()
+        values = metrics.per_run(runs, self.flows, self.links, self._sharing, latencies)
         return runs.select("run", "label", "stack", "repeat", "seed", *self.swept).join(
             values, on="run", how="left"
         )
@@ -148,7 +150,7 @@ class Results:
         Never shorter than the time between two samples.
         """
         of_case = self.flows.filter(pl.col("run").is_in(list(self._runs(label).values())))
-        rtt_ms = of_case["rtt_ms_mean"].max() or 0.0
+        rtt_ms = of_case["rtt_ms_mean"].fill_nan(None).max() or 0.0
         sampled_s = [c.interval_s for run in self._runs(label).values() for c in self.curves[run]]
         return max(math.ceil(rtt_ms) / 1e3, dynamics.SHORTEST_BIN_S, *sampled_s)  # type: ignore[arg-type]
 
@@ -222,6 +224,15 @@ class Results:
                 )
         return found
 
+    def changes(self, label: str) -> list[Observed]:
+        """Every coming and going of flows in a case, over its repeats, at bins of two widths.
+
+        Raises:
+            InputError: there is no such case.
+        """
+        widths = sorted({fine := self.bin_s(label), max(fine, sharing.COARSE_BIN_S)})
+        return sharing.observed([self.curves[run] for run in self._runs(label).values()], widths)
+
     def jain_over_time(self, label: str, bin_s: float | None = None) -> pl.DataFrame:
         """Jain's index per bin of every repeat: `seed`, `t_s`, `flows`, `jain_index`.
 
@@ -237,16 +248,27 @@ class Results:
         )
 
     def request_percentiles(
-        self, label: str, percents: Sequence[float] = PERCENTS
+        self,
+        label: str,
+        percents: Sequence[float] = PERCENTS,
+        *,
+        flows: Collection[str] | None = None,
     ) -> list[Percentile]:
-        """Percentiles of the request latencies of a case, all flows and repeats pooled, in ms.
+        """Percentiles of the request latencies of a case, its repeats pooled, in ms.
+
+        Pooled are all flows, or those called `flows`. They are refused where the table does not
+        have every request (`measure.requests`).
 
         Raises:
             InputError: there is no such case.
         """
-        runs = list(self._runs(label).values())
-        own = self.scan("requests").filter(pl.col("run").is_in(runs))
-        return percentiles(own.select("latency_ms").collect()["latency_ms"], percents)
+        own = self.flows.filter(pl.col("run").is_in(list(self._runs(label).values())))
+        if flows is not None:
+            own = own.filter(pl.col("name").is_in(list(flows)))
+        rows = self.scan("requests").select("run", "flow", "latency_ms")
+        rows = rows.join(own.lazy(), on=["run", "flow"], how="semi")
+        missing = int(own["requests"].sum()) - int(own["requests_kept"].sum())
+        return percentiles(rows.collect()["latency_ms"], percents, missing=missing)
 
     def measured(self) -> list[metrics.Metric]:
         """The metrics that have a value in at least one run."""
@@ -268,6 +290,11 @@ class Results:
             "n": pl.Int64,
         }
         return pl.DataFrame(rows, schema, orient="row")
+
+    @property
+    def _sharing(self) -> pl.DataFrame:
+        shared = self.flows["flow"].n_unique() > 1
+        return sharing.per_run(self.curves if shared else {})
 
     def _runs(self, label: str) -> dict[int, int]:
         """The successful runs of a case by their seed."""

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import CensoredData, ecdf
 
 import weir
 from weir.censoring import Wait, summarised
@@ -147,8 +148,6 @@ def test_censored_repeats_are_longer_than_what_was_watched() -> None:
 
 @given(st.lists(st.integers(0, 30).map(float), min_size=1, max_size=25), st.integers(0, 30))
 def test_the_median_with_censoring_is_kaplan_and_meier_s(times: list[float], until: int) -> None:
-    from scipy.stats import CensoredData, ecdf
-
     waits = [Wait(t) if t <= until else Wait(None, float(until)) for t in times]
     ended = [t for t in times if t <= until]
     found = summarised(waits)

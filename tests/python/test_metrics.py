@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import weir
+from weir import metrics, sharing
+from weir.fairness import jain
 from weir.metrics import BY_NAME, METRICS, Metric, per_run
 
 
@@ -80,7 +83,7 @@ def test_a_run_without_flows_or_links_has_no_values() -> None:
     columns = {"utilisation": 0.5, "jain_index": None, "goodput_mbps": None}
     runs = pl.DataFrame([{"run": 0, "throughput_mbps": None, **columns}])
     empty = pl.DataFrame(schema={"run": pl.Int64, "monitored": pl.Boolean, "link": pl.Int64})
-    values = per_run(runs, empty, empty)
+    values = per_run(runs, empty, empty, sharing.per_run({}), empty)
     assert values["utilisation"].to_list() == [0.5]
     assert values["goodput_mbps"].to_list() == [None]
 
@@ -110,3 +113,91 @@ def test_file_transfers_have_completion_times(tmp_path: Path) -> None:
     results = weir.compare("reno", size="100kb", repeat=2, out=tmp_path, show_progress=False)
     assert "fct_s" in [metric.name for metric in results.measured()]
     assert results.estimate("reno", "fct_s").n == 2
+
+
+def test_power_is_goodput_over_delay(parking_lot: weir.Results) -> None:
+    values = parking_lot.per_run
+    power = (values["goodput_mbps"] / values["rtt_ms_mean"] * 1000).to_list()
+    assert values["power_mbps_per_s"].to_list() == pytest.approx(power)
+    assert values["log_power"].to_list() == pytest.approx([math.log(p) for p in power])
+    assert min(values["rtt_inflation"].to_list()) > 1
+
+
+def test_fairness_is_over_the_time_that_flows_share(parking_lot: weir.Results) -> None:
+    found = parking_lot.per_run["jain_index_common"].to_list()
+    for run, index in enumerate(found):
+        flows = parking_lot.curves[run]
+        start, end = max(f.start_s for f in flows), min(f.seen_s for f in flows)
+        assert index == pytest.approx(jain([flow.rate(start, end) for flow in flows]))
+    most = parking_lot.flows.group_by("run", maintain_order=True).agg(
+        pl.col("goodput_mbps").max() / pl.col("goodput_mbps").min()
+    )
+    assert parking_lot.per_run["goodput_max_min_ratio"].to_list() == most["goodput_mbps"].to_list()
+
+
+_RPC = """
+name = "rpc"
+[topology]
+rate = "10mbit"
+rtt = "10ms"
+[[flow]]
+name = "a"
+stack = "reno"
+workload = { kind = "request", request = "2kb", response = "1b" }
+[[flow]]
+name = "b"
+stack = "reno"
+start = "1s"
+workload = { kind = "request", request = "20kb", response = "1b" }
+[measure]
+duration = "4s"
+warmup = "1s"
+repeat = 2
+"""
+
+
+def _rpc(out: Path, **sets: str) -> weir.Results:
+    return weir.run(_RPC, sets=sets, out=out, show_progress=False)
+
+
+def test_request_percentiles_of_several_flows_are_pooled(tmp_path: Path) -> None:
+    results = _rpc(tmp_path)
+    (label,) = (case["label"] for case in results.cases)
+    first = results.requests.filter(pl.col("run") == 0)["latency_ms"].sort().to_list()
+    n = len(first)
+    values = results.per_run.row(0, named=True)
+    assert values["requests"] == n >= 50
+    assert values["request_latency_ms_p50"] == first[math.ceil(n * 0.5) - 1]
+    assert values["request_latency_ms_p90"] == first[math.ceil(n * 0.9) - 1]
+    assert values["request_latency_ms_p999"] is None
+    assert values["request_latency_ms_mean"] == pytest.approx(sum(first) / n)
+    pooled = results.requests["latency_ms"].sort().to_list()
+    p50, *_, p999 = results.request_percentiles(label)
+    assert (p50.value, p50.n) == (pooled[math.ceil(len(pooled) / 2) - 1], len(pooled))
+    assert p999.refusal == f"{len(pooled)} samples; P99.9 needs 5000"
+    (of_one,) = results.request_percentiles(label, [50], flows=["b"])
+    assert of_one.n == results.flows.filter(pl.col("name") == "b")["requests"].sum()
+    assert of_one.value is not None
+    assert p50.value is not None
+    assert of_one.value > p50.value
+
+
+def test_percentiles_of_requests_that_were_not_all_kept_are_refused(tmp_path: Path) -> None:
+    results = _rpc(tmp_path, **{"measure.requests": "10"})
+    (label,) = (case["label"] for case in results.cases)
+    assert results.per_run["request_latency_ms_p50"].to_list() == [None, None]
+    (p50,) = results.request_percentiles(label, [50])
+    assert p50.value is None
+    assert p50.refusal.endswith("samples were not kept")
+    alone = metrics.per_flow(results.flows)  # a single flow's come from all its requests
+    assert alone["request_latency_ms_p50"].null_count() == 0
+
+
+def test_a_column_that_an_older_version_did_not_write_is_a_missing_value(tmp_path: Path) -> None:
+    results = _rpc(tmp_path)
+    path = results.path / "flows.parquet"
+    pl.read_parquet(path).drop("requests_unanswered", "rtt_ms_min").write_parquet(path)
+    values = weir.load(results.path).per_run
+    assert values["requests_unanswered"].to_list() == [None, None]
+    assert values["rtt_inflation"].to_list() == [None, None]
+    assert values["requests"].null_count() == 0

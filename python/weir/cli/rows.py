@@ -21,6 +21,7 @@ def case_rows(results: Results) -> list[Row]:
             "stack": case["stack"],
             **case["point"],
             **_measured(results, case["label"]),
+            **_changes(results, case["label"]),
         }
         for case in results.cases
     ]
@@ -35,6 +36,7 @@ def comparison_rows(results: Results, found: Sequence[Contrast]) -> list[Row]:
             "effective_stack": case["stack"],
             **case["point"],
             **_measured(results, case["label"]),
+            **_changes(results, case["label"]),
         }
         own = [contrast for contrast in found if contrast.label == case["label"]]
         if own:
@@ -56,7 +58,7 @@ def flow_rows(results: Results) -> dict[str, list[Row]]:
         measured = {
             metric.name: mean_interval(group[metric.name], metric.bounds).as_json()
             for metric in metrics.METRICS
-            if metric.table == "flows" and group[metric.name].is_not_null().any()
+            if metric.name in group.columns and group[metric.name].is_not_null().any()
         }
         rows.setdefault(str(label), []).append(
             {"flow": flow, "name": name, "stack": stack, **measured}
@@ -68,6 +70,12 @@ def _measured(results: Results, label: str) -> Row:
     return {
         metric.name: results.estimate(label, metric.name).as_json() for metric in results.measured()
     }
+
+
+def _changes(results: Results, label: str) -> Row:
+    """What followed when flows came or went, if any did beside others."""
+    found = [change.as_json() for change in results.changes(label)]
+    return {"changes": found} if found else {}
 
 
 def _contrast_json(contrast: Contrast) -> Row:
