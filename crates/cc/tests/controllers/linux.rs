@@ -1,6 +1,7 @@
 //! ACK by ACK with a real kernel: what Linux 6.1's sender saw on a path of 10 Mbit/s, 40 ms and 34
-//! packets of queue goes into our controller, and its window must be the kernel's. In recovery the
-//! kernel's window is PRR's, which is the transport's business here, so nothing is compared then.
+//! packets of queue (DCTCP: CoDel's marks) goes into our controller, and its window must be the
+//! kernel's. While the kernel's window is PRR's, which is the transport's business here, nothing is
+//! compared.
 
 use weir_cc::{
     AckEvent, Cause, CcConfig, CcContext, CongestionController, CongestionEvent, RecoveryState,
@@ -17,12 +18,13 @@ enum Line {
         cumulative: u64,
         delivered: u64,
         rtt: Duration,
+        predicted: bool,
+        echo: bool,
         state: RecoveryState,
         cwnd: u64,
     },
-    Loss {
-        at: Seen,
-    },
+    /// The next acknowledgement begins an episode.
+    Episode(Cause),
 }
 
 /// What both kinds of line say.
@@ -38,25 +40,30 @@ impl Line {
     fn read(line: &str) -> Self {
         let fields: Vec<&str> = line.split(',').collect();
         let number = |i: usize| fields[i].parse::<u64>().expect("a number");
-        let seen = |una: usize, cwnd_limited| Seen {
-            now: Instant::from_nanos(number(1) * 1_000),
-            snd_una: number(una) * MSS.get(),
-            snd_nxt: number(una + 1) * MSS.get(),
-            cwnd_limited,
-        };
-        if fields[0] == "loss" {
-            return Self::Loss { at: seen(2, true) };
+        match fields[0] {
+            "loss" => return Self::Episode(Cause::FastRetransmit),
+            "mark" => return Self::Episode(Cause::EcnEcho),
+            _ => {}
         }
+        let at = Seen {
+            now: Instant::from_nanos(number(1) * 1_000),
+            snd_una: number(5) * MSS.get(),
+            snd_nxt: number(6) * MSS.get(),
+            cwnd_limited: number(7) == 1,
+        };
         let state = match fields[8] {
             "open" => RecoveryState::Open,
             "disorder" => RecoveryState::Disorder,
+            "cwr" => RecoveryState::Cwr,
             _ => RecoveryState::Recovery,
         };
         Self::Ack {
-            at: seen(5, number(7) == 1),
+            at,
             cumulative: number(2),
             delivered: number(3),
             rtt: Duration::from_micros(number(4)),
+            predicted: fields.get(10) == Some(&"1"),
+            echo: fields.get(11) == Some(&"1"),
             state,
             cwnd: number(9),
         }
@@ -67,6 +74,10 @@ impl Line {
 struct Replay {
     cc: Box<dyn CongestionController>,
     srtt: Duration,
+    delivered: Bytes,
+    delivered_marked: Bytes,
+    /// What the next acknowledgement begins.
+    begins: Option<Cause>,
 }
 
 impl Replay {
@@ -83,8 +94,8 @@ impl Replay {
             bytes_in_flight: Bytes(at.snd_nxt - at.snd_una),
             snd_una: at.snd_una,
             snd_nxt: at.snd_nxt,
-            delivered: Bytes::ZERO,
-            delivered_marked: Bytes::ZERO,
+            delivered: self.delivered,
+            delivered_marked: self.delivered_marked,
             next_departure: at.now,
             app_limited: false,
             cwnd_limited: at.cwnd_limited,
@@ -97,37 +108,55 @@ impl Replay {
     /// Takes in a line; our window and the kernel's where they compare.
     fn step(&mut self, line: &Line) -> Option<(u64, u64)> {
         match *line {
-            Line::Loss { at } => {
-                let event = CongestionEvent {
-                    cause: Cause::FastRetransmit,
-                    first_in_epoch: true,
-                    lost: MSS,
-                    prior_in_flight: Bytes(at.snd_nxt - at.snd_una),
-                };
-                self.with_cx(at, RecoveryState::Recovery, |cc, cx| cc.on_congestion(cx, &event));
+            Line::Episode(cause) => {
+                self.begins = Some(cause);
                 None
             }
-            Line::Ack { at, cumulative, delivered, rtt, state, cwnd } => {
+            Line::Ack { at, cumulative, delivered, rtt, predicted, echo, state, cwnd } => {
                 let ours = self.cc.cwnd().get() / MSS.get();
                 self.srtt = (self.srtt * 7 + rtt) / 8;
+                self.delivered += MSS * delivered;
+                self.delivered_marked += MSS * (delivered * u64::from(echo));
+                if let Some(cause) = self.begins.take() {
+                    let event = CongestionEvent {
+                        cause,
+                        first_in_epoch: true,
+                        lost: MSS * u64::from(cause == Cause::FastRetransmit),
+                        prior_in_flight: Bytes(at.snd_nxt - at.snd_una),
+                    };
+                    self.with_cx(at, RecoveryState::Open, |cc, cx| cc.on_congestion(cx, &event));
+                }
                 let ack = AckEvent {
                     acked: MSS * delivered,
                     cum_acked: MSS * cumulative,
                     rtt: Some(rtt),
+                    predicted,
                     ..AckEvent::default()
                 };
                 self.with_cx(at, state, |cc, cx| cc.on_ack(cx, &ack));
-                (state != RecoveryState::Recovery).then_some((ours, cwnd))
+                let metered = matches!(state, RecoveryState::Recovery | RecoveryState::Cwr);
+                (!metered).then_some((ours, cwnd))
             }
         }
     }
 }
 
+/// When the handshake was done, a round trip after its start.
+const CONNECTED: Instant = Instant::from_nanos(40_060_000);
+
 /// Compares window by window; how many there were.
 fn replay(controller: &str, trace: &str) -> usize {
     let config = CcConfig::parse(controller).expect("a controller");
     let cc = config.build(MSS, MSS * INITIAL_WINDOW);
-    let mut replay = Replay { cc, srtt: Duration::from_micros(40_060) };
+    let mut replay = Replay {
+        cc,
+        srtt: CONNECTED.saturating_since(Instant::ZERO),
+        delivered: Bytes::ZERO,
+        delivered_marked: Bytes::ZERO,
+        begins: None,
+    };
+    let start = Seen { now: CONNECTED, snd_una: 0, snd_nxt: 0, cwnd_limited: false };
+    replay.with_cx(start, RecoveryState::Open, |cc, cx| cc.on_sent(cx, MSS));
     let lines = trace.lines().filter(|line| !line.starts_with('#'));
     let mut compared = 0;
     for line in lines {
@@ -148,4 +177,22 @@ fn cubic_is_linuxs() {
 #[test]
 fn reno_is_linuxs() {
     assert!(replay("reno", include_str!("linux/reno.csv")) > 200);
+}
+
+#[test]
+fn veno_is_linuxs() {
+    // Slow start, two losses with a queue, growth by one segment in one and in two round trips.
+    assert!(replay("veno", include_str!("linux/veno.csv")) > 1_800);
+}
+
+#[test]
+fn westwood_is_linuxs() {
+    // Slow start, the fall to its first estimate, the growth, the fall to the path's product.
+    assert!(replay("westwood", include_str!("linux/westwood.csv")) > 2_200);
+}
+
+#[test]
+fn dctcp_is_linuxs() {
+    // Slow start that marks end, and alpha by the depth of twenty reductions.
+    assert!(replay("dctcp", include_str!("linux/dctcp.csv")) > 1_500);
 }
