@@ -9,7 +9,7 @@ use crate::flow::{Flow, Workload, WorkloadKind};
 use crate::keys::Key;
 use crate::queue::{Discipline, QueueKind};
 use crate::scenario::{Measure, Scenario};
-use crate::topology::{BurstLoss, Direction, GraphLink, Topology, TopologyKind};
+use crate::topology::{BurstLoss, Direction, GraphLink, Policer, Topology, TopologyKind};
 
 /// A section of a scenario file.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,7 @@ pub const SECTIONS: &[Section] = &[
     section::<Discipline>("`queue`, where it is a table", Discipline::KEYS),
     section::<Direction>("`[topology.forward]` and `[topology.reverse]`", Direction::KEYS),
     section::<BurstLoss>("`burst_loss` of a direction", BurstLoss::KEYS),
+    section::<Policer>("`policer` of a direction", Policer::KEYS),
     section::<GraphLink>("`[[topology.link]]`", GraphLink::KEYS),
     section::<Flow>("`[[flow]]`", Flow::KEYS),
     section::<Workload>("`workload` of a flow", Workload::KEYS),
@@ -45,6 +46,7 @@ fn defaults<T: Default + Serialize>() -> Value {
 
 /// The keys of a direction that make something go wrong or change.
 const IMPAIRMENTS: &[&str] = &[
+    "policer",
     "loss",
     "burst_loss",
     "drop",

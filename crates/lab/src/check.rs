@@ -19,6 +19,8 @@ const LONGEST_RUN: Duration = Duration::from_secs(30 * 86_400);
 const LONGEST_RTT: Duration = Duration::from_secs(3_600);
 /// No framing takes more.
 const MAX_OVERHEAD: Bytes = Bytes(1_000);
+/// Ethernet's MTU.
+const FULL_PACKET: Bytes = Bytes(1_500);
 const OVERHEAD: &str = "at most 1kb for each packet";
 const MAX_FLOWS: u64 = 100_000;
 /// A route has at most 255 links, those of the hosts included.
@@ -140,6 +142,9 @@ fn check_topology(topology: &Topology) -> Checked {
         require(rate > Rate::ZERO, key("access_rate"), rate, "a rate is above zero")?;
     }
     require(topology.overhead <= MAX_OVERHEAD, key("overhead"), topology.overhead, OVERHEAD)?;
+    if let Some(burst) = topology.burst {
+        check_burst(burst, key("burst"), topology.mtu, topology.overhead)?;
+    }
     for (section, queue) in topology.queues() {
         check_queue(queue, &section)?;
     }
@@ -186,6 +191,13 @@ fn check_queue(queue: &Queue, section: &str) -> Checked {
     require(!interval.is_zero(), key("interval"), interval, "above 0s")
 }
 
+/// A token bucket in which no full packet finds tokens is taken for a slip.
+fn check_burst(burst: Bytes, key: String, mtu: Option<Bytes>, overhead: Bytes) -> Checked {
+    let longest = mtu.unwrap_or(FULL_PACKET) + overhead;
+    let allowed = format!("at least {longest}, or no full packet gets through");
+    require(burst >= longest, key, burst, allowed)
+}
+
 fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
     let key = |name: &str| format!("{section}.{name}");
     for (name, node) in [("from", &link.from), ("to", &link.to)] {
@@ -195,6 +207,9 @@ fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
     require(link.from != link.to, key("to"), format!("'{}'", link.to.0), allowed)?;
     require(link.rate > Rate::ZERO, key("rate"), link.rate, "a rate is above zero")?;
     require(link.delay <= LONGEST_RTT, key("delay"), link.delay, "it is at most 1h")?;
+    if let Some(burst) = link.burst {
+        check_burst(burst, key("burst"), None, link.overhead)?;
+    }
     require(link.overhead <= MAX_OVERHEAD, key("overhead"), link.overhead, OVERHEAD)?;
     require(link.cost >= 1, key("cost"), link.cost, "at least 1")?;
     check_direction(&link.impair, &key("impair"))
@@ -212,6 +227,20 @@ fn check_direction(direction: &Direction, section: &str) -> Checked {
         let allowed = "a link with a rate_trace has no rate and no rate_steps";
         require(rate.is_none(), key("rate"), rate.unwrap_or_default(), allowed)?;
         require(rate_steps.is_empty(), key("rate_steps"), "a list of steps", allowed)?;
+    }
+    if let Some(burst) = direction.burst {
+        check_burst(burst, key("burst"), None, Bytes::ZERO)?;
+        let allowed = "tokens arrive at a rate, and this link has a rate_trace";
+        require(rate_trace.is_empty(), key("burst"), burst, allowed)?;
+    }
+    if let Some(policer) = &direction.policer {
+        require(
+            policer.rate > Rate::ZERO,
+            key("policer.rate"),
+            policer.rate,
+            "a rate is above zero",
+        )?;
+        check_burst(policer.burst, key("policer.burst"), None, Bytes::ZERO)?;
     }
     let ordered = |times: Vec<Duration>| times.windows(2).all(|pair| pair[0] < pair[1]);
     let order = "each step comes later than the one before";

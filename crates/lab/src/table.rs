@@ -169,6 +169,8 @@ table!(
         dropped_queue,
         dropped_loss,
         dropped_aqm,
+        dropped_policer,
+        marked,
         corrupted,
         duplicated,
         reordered,

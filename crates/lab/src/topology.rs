@@ -20,6 +20,9 @@ section! {
         /// `{ kind = "codel" }`; by default `1bdp` (the rate times `rtt`), and `64kib` for the relay of
         /// a laboratory.
         queue: Option<Queue> = None,
+        /// Makes the bottleneck a token bucket with room for so many bytes, filled at `rate`: packets go
+        /// at once while there are tokens (Linux's `tbf`).
+        burst: Option<Bytes> = None,
         /// Bytes that each packet takes at the bottleneck beyond its length, in transmission times and
         /// in bounds that are not in packets: `14b` for Ethernet's header.
         overhead: Bytes = Bytes::ZERO,
@@ -51,6 +54,10 @@ section! {
         rate: Option<Rate> = None,
         /// Queue in this direction, if it differs.
         queue: Option<Queue> = None,
+        /// Token bucket in this direction, if it differs.
+        burst: Option<Bytes> = None,
+        /// Drops what exceeds a token bucket, in front of the queue.
+        policer: Option<Policer> = None,
         /// Packets lost independently of each other, in front of the queue.
         loss: Ratio = Ratio::ZERO,
         /// Packets lost in bursts, in front of the queue.
@@ -97,6 +104,16 @@ section! {
 }
 
 section! {
+    /// Drops what exceeds a token bucket.
+    pub struct Policer {
+        /// How fast tokens arrive.
+        rate: Rate = Rate::from_mbit(10),
+        /// How many bytes may pass at once.
+        burst: Bytes = Bytes(15_000),
+    }
+}
+
+section! {
     /// A link of a graph.
     pub struct GraphLink {
         /// Name in the tables; by default the two nodes, `a-b`.
@@ -111,6 +128,8 @@ section! {
         delay: Duration = Duration::ZERO,
         /// Its queue.
         queue: Queue = Queue::drop_tail(BufferSize::Bdp(1_000)),
+        /// Makes the link a token bucket with room for so many bytes.
+        burst: Option<Bytes> = None,
         /// Bytes that each packet takes beyond its length.
         overhead: Bytes = Bytes::ZERO,
         /// What it adds to the length of a route; flows take the shortest.
@@ -282,6 +301,7 @@ impl TopologyKind {
                 "rate",
                 "rtt",
                 "queue",
+                "burst",
                 "overhead",
                 "mtu",
                 "access_rate",
@@ -293,6 +313,7 @@ impl TopologyKind {
                 "rate",
                 "rtt",
                 "queue",
+                "burst",
                 "overhead",
                 "mtu",
                 "access_rate",
@@ -316,6 +337,7 @@ form! {
     Node => "name of a node or number of a router",
     Direction => "section",
     BurstLoss => "section",
+    Policer => "section",
     Vec<GraphLink> => "list of sections",
     Vec<RateStep> => "list of `{ at, rate }`",
     Vec<DelayStep> => "list of `{ at, delay }`",

@@ -2,7 +2,7 @@
 
 use weir_net::{
     Counting, DropList, DropTailConfig, GilbertElliott, Impairments, Jitter, Limit, LinkConfig,
-    Numbering, Order, QueueConfig, Reorder, Schedule, Service, Spread,
+    Numbering, Order, PolicerConfig, QueueConfig, Reorder, Schedule, Service, Spread,
 };
 use weir_sim::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, HostConfig, LabRouter, Relay, Route, Span,
@@ -179,6 +179,7 @@ fn relay_way(direction: &Direction, numbering: Numbering) -> Option<LinkConfig> 
         ..LinkConfig::default()
     };
     impair(&mut config, direction, numbering);
+    shape(&mut config, direction.burst);
     Some(config)
 }
 
@@ -197,6 +198,7 @@ fn bottleneck(
         ..LinkConfig::new(rate, delay)
     };
     impair(&mut config, direction, numbering);
+    shape(&mut config, direction.burst.or(topology.burst));
     config
 }
 
@@ -209,6 +211,7 @@ fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> L
         ..LinkConfig::new(rate, link.delay)
     };
     impair(&mut config, direction, Numbering::Any);
+    shape(&mut config, direction.burst.or(link.burst));
     config
 }
 
@@ -252,8 +255,19 @@ fn impair(config: &mut LinkConfig, direction: &Direction, numbering: Numbering) 
             probability: direction.reorder,
             extra_delay: direction.reorder_delay,
         }),
+        policer: direction
+            .policer
+            .as_ref()
+            .map(|policer| PolicerConfig { rate: policer.rate, burst: policer.burst }),
         jitter: jitter(direction),
     };
+}
+
+/// Makes a link with a rate a token bucket.
+fn shape(config: &mut LinkConfig, burst: Option<Bytes>) {
+    if let (Service::Rate(rate), Some(burst)) = (&config.service, burst) {
+        config.service = Service::Shaper { rate: rate.clone(), burst };
+    }
 }
 
 fn burst_loss(burst: &BurstLoss) -> GilbertElliott {

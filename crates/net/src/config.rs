@@ -33,6 +33,14 @@ pub enum Service {
     Infinite,
     /// At a rate. Zero is a blackout; a parcel half sent then waits for its rest.
     Rate(Schedule<Rate>),
+    /// At once while tokens last, which arrive at a rate: Linux's `tbf`. Longer parcels than the burst
+    /// are dropped.
+    Shaper {
+        /// How fast tokens arrive.
+        rate: Schedule<Rate>,
+        /// How many bytes may go at once.
+        burst: Bytes,
+    },
     /// A fixed time per parcel whatever its length, by direction: a relay that sleeps. When both
     /// directions use the same link, they share its server and its queue.
     PerPacket {
@@ -103,7 +111,9 @@ impl LinkConfig {
     /// The rate it starts with; `None` if it has no rate.
     pub fn rate(&self) -> Option<Rate> {
         match &self.service {
-            Service::Rate(schedule) => Some(schedule.initial),
+            Service::Rate(schedule) | Service::Shaper { rate: schedule, .. } => {
+                Some(schedule.initial)
+            }
             Service::Infinite | Service::PerPacket { .. } | Service::Trace(_) => None,
         }
     }
@@ -130,13 +140,21 @@ impl Service {
                 check_span("service time", *forward)?;
                 check_span("service time", *reverse)
             }
-            Self::Rate(rate) if rate.is_constant() && rate.initial == Rate::ZERO => {
-                const HELP: &str = "a rate that never changes must be above zero";
-                Err(ConfigError::new("rate", rate.initial, HELP))
+            Self::Shaper { burst: Bytes::ZERO, .. } => {
+                const HELP: &str = "it must be above zero, or nothing gets through";
+                Err(ConfigError::new("burst", Bytes::ZERO, HELP))
             }
-            Self::Rate(rate) => check_order("rate_steps", rate),
+            Self::Rate(rate) | Self::Shaper { rate, .. } => check_rate(rate),
         }
     }
+}
+
+fn check_rate(rate: &Schedule<Rate>) -> Result<(), ConfigError> {
+    if rate.is_constant() && rate.initial == Rate::ZERO {
+        const HELP: &str = "a rate that never changes must be above zero";
+        return Err(ConfigError::new("rate", rate.initial, HELP));
+    }
+    check_order("rate_steps", rate)
 }
 
 fn check_order<T: Copy>(key: &'static str, schedule: &Schedule<T>) -> Result<(), ConfigError> {

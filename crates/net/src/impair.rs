@@ -1,7 +1,8 @@
 //! What goes wrong on a link, and the part of it that sits in front of the queue.
 
-use weir_units::{Ratio, Rng};
+use weir_units::{Bytes, Instant, Ratio, Rng};
 
+use crate::bucket::{PolicerConfig, TokenBucket};
 use crate::config::ConfigError;
 use crate::jitter::{Jitter, Reorder};
 use crate::loss::{BurstLoss, DropList, GilbertElliott, ListLoss};
@@ -21,6 +22,8 @@ pub struct Impairments {
     pub corrupt: Ratio,
     /// Copies, right behind their original into the queue. Stream `"duplicate"`.
     pub duplicate: Ratio,
+    /// A bound on what enters the queue, behind all of the above.
+    pub policer: Option<PolicerConfig>,
     /// Parcels that are held back on the wire. Stream `"reorder"`.
     pub reorder: Option<Reorder>,
     /// A delay on the wire that varies from parcel to parcel. Stream `"jitter"`.
@@ -35,6 +38,7 @@ pub(crate) struct Ingress {
     loss: Chance,
     corrupt: Chance,
     duplicate: Chance,
+    policer: Option<TokenBucket>,
 }
 
 /// What became of a parcel in front of the queue.
@@ -58,6 +62,9 @@ impl Impairments {
             const HELP: &str = "packet numbers start at 1";
             return Err(ConfigError::new("drop", 0, HELP));
         }
+        if let Some(policer) = &self.policer {
+            policer.validate()?;
+        }
         if let Some(jitter) = &self.jitter {
             jitter.validate()?;
         }
@@ -70,7 +77,8 @@ impl Impairments {
         stream: &mut impl FnMut(&'static str) -> Rng,
     ) -> Option<Box<Ingress>> {
         let lucky = [self.loss, self.corrupt, self.duplicate].iter().all(|r| *r == Ratio::ZERO);
-        if lucky && self.burst_loss.is_none() && self.drops.is_empty() {
+        let unpoliced = self.policer.is_none();
+        if lucky && unpoliced && self.burst_loss.is_none() && self.drops.is_empty() {
             return None;
         }
         let mut chance = |ratio, name| Chance { ratio, rng: stream(name) };
@@ -79,7 +87,9 @@ impl Impairments {
         let duplicate = chance(self.duplicate, "duplicate");
         let burst = self.burst_loss.map(|config| BurstLoss::new(config, stream("burst loss")));
         let lists = self.drops.iter().map(ListLoss::new).collect();
-        Some(Box::new(Ingress { lists, burst, loss, corrupt, duplicate }))
+        let policer =
+            self.policer.map(|policer| TokenBucket::new(policer.rate.into(), policer.burst));
+        Some(Box::new(Ingress { lists, burst, loss, corrupt, duplicate, policer }))
     }
 }
 
@@ -97,6 +107,11 @@ impl Ingress {
         let corrupted = self.corrupt.strikes();
         let duplicated = self.duplicate.strikes();
         if lost { Fate::Lost } else { Fate::Passes { corrupted, duplicated } }
+    }
+
+    /// Whether the policer lets `len` bytes through.
+    pub(crate) fn admits(&mut self, now: Instant, len: Bytes) -> bool {
+        self.policer.as_mut().is_none_or(|policer| policer.try_take(now, len))
     }
 }
 

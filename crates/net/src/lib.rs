@@ -6,12 +6,13 @@
 //! A [`Link`] is a queue, a server, a wire and, if asked for, a set of impairments:
 //!
 //! ```text
-//! offer -> mtu, loss, corruption, duplication -> queue -> server -> delay, jitter, reordering -> poll
+//! offer -> mtu, loss, corruption, duplication, policer -> queue -> server -> delay, jitter, reordering -> poll
 //! ```
 //!
 //! Losses sit in front of the queue, as in Linux's netem: a lost parcel uses none of the link's
 //! capacity and a duplicate uses it twice. Jitter and reordering happen on the wire.
 
+mod bucket;
 mod codel;
 mod config;
 mod droplog;
@@ -28,6 +29,7 @@ mod server;
 mod stats;
 mod wire;
 
+pub use bucket::PolicerConfig;
 pub use codel::{Codel, CodelConfig, CodelLaw};
 pub use config::{ConfigError, LinkConfig, QueueConfig, Service};
 pub use droplog::DropRecord;

@@ -6,7 +6,7 @@
 
 use weir_units::{Bytes, Duration, Instant, Rng};
 
-use crate::config::{ConfigError, LinkConfig};
+use crate::config::{ConfigError, LinkConfig, Service};
 use crate::droplog::{DropLog, DropRecord};
 use crate::impair::{Fate, Ingress};
 use crate::jitter::{Disorder, Flight};
@@ -30,6 +30,8 @@ pub struct Link<P> {
     /// What each parcel takes beyond its length.
     overhead: Bytes,
     may_overtake: bool,
+    /// Whether the server holds a parcel until it goes at once, rather than sending it bit by bit.
+    holds: bool,
     /// The end of the service in progress, or of the last one.
     busy_until: Instant,
     /// The length of the parcel whose service ends at `busy_until`.
@@ -52,8 +54,8 @@ pub struct Link<P> {
 pub struct Delivery<P> {
     /// The parcel.
     pub parcel: P,
-    /// How long it waited from its arrival to the start of its service. Already added to the
-    /// parcel's own record.
+    /// How long it waited from its arrival to the start of its service, or until a shaper let it go.
+    /// Already added to the parcel's own record.
     pub sojourn: Duration,
 }
 
@@ -76,15 +78,20 @@ impl<P: Parcel + Clone> Link<P> {
     ) -> Result<Self, ConfigError> {
         config.validate()?;
         let disorder = config.impairments.disorder(&mut stream);
+        let server = Server::new(&config.service);
+        let mtu = config.mtu.unwrap_or(Bytes::MAX);
+        let holds = matches!(config.service, Service::Shaper { .. });
+        let longest = if holds { server.burst().saturating_sub(config.overhead) } else { mtu };
         Ok(Self {
             ingress: config.impairments.ingress(&mut stream),
             queue: AnyQueue::new(config),
-            server: Server::new(&config.service),
+            server,
             delay: config.delay.clone(),
             may_overtake: disorder.as_ref().is_some_and(|disorder| disorder.may_overtake()),
             disorder,
             wire: Wire::new(),
-            mtu: config.mtu.unwrap_or(Bytes::MAX),
+            holds,
+            mtu: mtu.min(longest),
             overhead: config.overhead,
             busy_until: Instant::ZERO,
             serving: Bytes::ZERO,
@@ -214,9 +221,14 @@ impl<P: Parcel + Clone> Link<P> {
         self.taken() - self.unsent(now)
     }
 
-    /// The bytes that the server could have sent in `from .. to`; `None` if it has no rate.
+    /// The bytes that the server's rate allows in `from .. to`; `None` if it has no rate.
     pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
         self.server.capacity(from, to)
+    }
+
+    /// How many bytes may be sent at once, beyond what [`Self::capacity`] says.
+    pub fn burst(&self) -> Bytes {
+        self.server.burst()
     }
 
     /// Checks what must always hold: nothing appears or vanishes, no more is sent than the rate
@@ -229,10 +241,11 @@ impl<P: Parcel + Clone> Link<P> {
         }
         // Times are rounded down to the nanosecond, within which a last byte may fall.
         let end = self.busy_until.saturating_add(Duration::from_nanos(1));
-        let possible = self.capacity(Instant::ZERO, end).unwrap_or(Bytes::MAX);
+        let possible = self.capacity(Instant::ZERO, end).unwrap_or(Bytes::MAX).get();
+        let possible = possible.saturating_add(self.burst().get());
         let stuck = self.busy_until == Instant::MAX;
         let sent = self.taken() - if stuck { self.unsent(Instant::MAX) } else { Bytes::ZERO };
-        if sent.get() > possible.get().saturating_add(1) {
+        if sent.get() > possible.saturating_add(1) {
             return Err(Violation::new("no more is sent than the rate allows", &(sent, possible)));
         }
         Ok(())
@@ -263,10 +276,10 @@ impl<P: Parcel + Clone> Link<P> {
         Bytes(self.stats.served.bytes) + self.overhead * self.stats.served.packets
     }
 
-    /// The bytes of the parcel in service that are still to be sent at `now`: all of them if an endless
-    /// blackout cuts the parcel short.
+    /// The bytes of the parcel in service that are still to be sent at `now`: all of them if it is held,
+    /// or if an endless blackout cuts it short.
     fn unsent(&self, now: Instant) -> Bytes {
-        if self.busy_until == Instant::MAX {
+        if self.busy_until == Instant::MAX || (self.holds && self.busy_until > now) {
             return self.serving + self.overhead;
         }
         self.capacity(now, self.busy_until).unwrap_or_default()
@@ -284,10 +297,19 @@ impl<P: Parcel + Clone> Link<P> {
             self.stats.corrupted += 1;
         }
         let copy = duplicated.then(|| parcel.clone());
-        self.admit(now, parcel);
+        self.admit_policed(now, parcel);
         if let Some(copy) = copy {
             self.stats.duplicated.count(copy.len());
-            self.admit(now, copy);
+            self.admit_policed(now, copy);
+        }
+    }
+
+    fn admit_policed(&mut self, now: Instant, parcel: P) {
+        let len = parcel.len() + self.overhead;
+        if self.ingress.as_mut().is_none_or(|ingress| ingress.admits(now, len)) {
+            self.admit(now, parcel);
+        } else {
+            self.record_drop(now, &parcel, DropCause::Policer);
         }
     }
 
@@ -314,8 +336,10 @@ impl<P: Parcel + Clone> Link<P> {
 
     #[inline]
     fn start_service(&mut self, start: Instant, sojourn: Duration, mut parcel: P) {
-        parcel.add_queue_delay(sojourn);
         let done = self.server.serve(start, &parcel, self.overhead);
+        let held = if self.holds { done - start } else { Duration::ZERO };
+        let sojourn = sojourn + held;
+        parcel.add_queue_delay(sojourn);
         self.busy_until = done;
         self.serving = parcel.len();
         self.next_start = self.server.ready_at(done);

@@ -2,6 +2,7 @@
 
 use weir_units::{Bytes, Duration, Instant, Rate};
 
+use crate::bucket::{NANO_BITS_PER_BYTE, TokenBucket};
 use crate::config::Service;
 use crate::opportunities::TraceServer;
 use crate::parcel::Parcel;
@@ -12,6 +13,7 @@ use crate::schedule::Schedule;
 pub(crate) enum Server {
     Infinite,
     Rate(RateServer),
+    Bucket(Box<TokenBucket>),
     PerPacket { forward: Duration, reverse: Duration },
     Trace(TraceServer),
 }
@@ -30,6 +32,9 @@ impl Server {
         match service {
             Service::Infinite => Self::Infinite,
             Service::Rate(rate) => Self::Rate(RateServer::new(rate.clone())),
+            Service::Shaper { rate, burst } => {
+                Self::Bucket(Box::new(TokenBucket::new(rate.clone(), *burst)))
+            }
             Service::PerPacket { forward, reverse } => {
                 Self::PerPacket { forward: *forward, reverse: *reverse }
             }
@@ -42,7 +47,7 @@ impl Server {
     #[inline]
     pub(crate) fn ready_at(&mut self, time: Instant) -> Instant {
         match self {
-            Self::Infinite | Self::PerPacket { .. } => time,
+            Self::Infinite | Self::PerPacket { .. } | Self::Bucket(_) => time,
             Self::Rate(server) if server.rate.is_constant() => time,
             Self::Rate(server) => server.end_of_blackout(time),
             Self::Trace(server) => server.ready_at(time),
@@ -61,6 +66,7 @@ impl Server {
         match self {
             Self::Infinite => start,
             Self::Rate(server) => server.serve(start, parcel.len() + overhead),
+            Self::Bucket(bucket) => bucket.take(start, parcel.len() + overhead),
             Self::PerPacket { forward, reverse } => {
                 start.saturating_add(if parcel.is_forward() { *forward } else { *reverse })
             }
@@ -68,19 +74,26 @@ impl Server {
         }
     }
 
-    /// The bytes that could have been sent between two times; `None` if there is no such bound.
+    /// How many bytes may go at once, beyond those that the rate allows.
+    pub(crate) fn burst(&self) -> Bytes {
+        match self {
+            Self::Bucket(bucket) => bucket.burst(),
+            _ => Bytes::ZERO,
+        }
+    }
+
+    /// The bytes that the rate allows between two times; `None` if there is no rate.
     pub(crate) fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
         match self {
             Self::Infinite | Self::PerPacket { .. } => None,
-            Self::Rate(server) => Some(server.capacity(from, to)),
+            Self::Rate(server) => Some(capacity(&server.rate, from, to)),
+            Self::Bucket(bucket) => Some(capacity(bucket.rate(), from, to)),
             Self::Trace(server) => Some(server.capacity(from, to)),
         }
     }
 }
 
 impl RateServer {
-    const NANO_BITS_PER_BYTE: u128 = 8 * 1_000_000_000;
-
     fn new(rate: Schedule<Rate>) -> Self {
         Self { rate, carry: 0 }
     }
@@ -96,7 +109,7 @@ impl RateServer {
 
     /// Adds up what each stretch of constant rate sends until the parcel is through.
     fn serve_stepped(&mut self, start: Instant, len: Bytes) -> Instant {
-        let mut work = u128::from(len.get()) * Self::NANO_BITS_PER_BYTE + u128::from(self.carry);
+        let mut work = u128::from(len.get()) * NANO_BITS_PER_BYTE + u128::from(self.carry);
         let mut begin = start;
         for (end, rate) in self.rate.pieces_from(start) {
             let speed = u128::from(rate.as_bits_per_sec());
@@ -121,15 +134,8 @@ impl RateServer {
         }
         Instant::MAX
     }
+}
 
-    fn capacity(&self, from: Instant, to: Instant) -> Bytes {
-        let mut work = 0;
-        let mut begin = from;
-        for (end, rate) in self.rate.pieces_from(from) {
-            let span = end.min(to).saturating_since(begin);
-            work += u128::from(rate.as_bits_per_sec()) * u128::from(span.as_nanos());
-            begin = end;
-        }
-        Bytes(u64::try_from(work / Self::NANO_BITS_PER_BYTE).unwrap_or(u64::MAX))
-    }
+fn capacity(rate: &Schedule<Rate>, from: Instant, to: Instant) -> Bytes {
+    Bytes(u64::try_from(rate.work(from, to) / NANO_BITS_PER_BYTE).unwrap_or(u64::MAX))
 }

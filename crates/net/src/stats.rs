@@ -20,6 +20,8 @@ pub enum DropCause {
     Queue,
     /// A queue discipline chose to drop it.
     Aqm,
+    /// Beyond what a policer lets through.
+    Policer,
     /// Lost on the way: random loss or a drop list.
     Loss,
     /// Longer than the link's MTU.
@@ -42,6 +44,8 @@ pub struct Stats {
     pub dropped_queue: Tally,
     /// Dropped by a queue discipline.
     pub dropped_aqm: Tally,
+    /// Dropped by a policer.
+    pub dropped_policer: Tally,
     /// Lost at random or by a list.
     pub dropped_loss: Tally,
     /// Longer than the MTU.
@@ -74,6 +78,7 @@ impl Stats {
             delivered: self.delivered.since(earlier.delivered),
             dropped_queue: self.dropped_queue.since(earlier.dropped_queue),
             dropped_aqm: self.dropped_aqm.since(earlier.dropped_aqm),
+            dropped_policer: self.dropped_policer.since(earlier.dropped_policer),
             dropped_loss: self.dropped_loss.since(earlier.dropped_loss),
             dropped_mtu: self.dropped_mtu.since(earlier.dropped_mtu),
             marked: self.marked - earlier.marked,
@@ -88,7 +93,8 @@ impl Stats {
 
     /// Everything dropped, whatever the cause.
     pub fn dropped(&self) -> Tally {
-        self.dropped_queue + self.dropped_aqm + self.dropped_loss + self.dropped_mtu
+        let queue = self.dropped_queue + self.dropped_aqm + self.dropped_policer;
+        queue + self.dropped_loss + self.dropped_mtu
     }
 
     /// The time-weighted mean backlog in parcels, if this covers `span`.
@@ -100,6 +106,7 @@ impl Stats {
         let tally = match cause {
             DropCause::Queue => &mut self.dropped_queue,
             DropCause::Aqm => &mut self.dropped_aqm,
+            DropCause::Policer => &mut self.dropped_policer,
             DropCause::Loss => &mut self.dropped_loss,
             DropCause::Mtu => &mut self.dropped_mtu,
         };

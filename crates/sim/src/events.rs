@@ -35,6 +35,7 @@ impl EventLog {
             let cause = match record.cause {
                 DropCause::Queue => "queue full",
                 DropCause::Aqm => "queue management",
+                DropCause::Policer => "policer",
                 DropCause::Loss => "random loss",
                 DropCause::Mtu => "longer than the MTU",
             };

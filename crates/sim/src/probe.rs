@@ -40,8 +40,9 @@ impl LinkProbe {
         let before = std::mem::replace(&mut self.checked, Reading::take(now, link));
         let sent = self.checked.sent.saturating_sub(before.sent);
         // A trace's opportunity at this very moment may have been used already.
+        let slack = link.link.burst() + Bytes(ROUNDING);
         match link.link.capacity(before.at, now.saturating_add(Duration::from_nanos(1))) {
-            Some(capacity) if sent > capacity + Bytes(ROUNDING) => {
+            Some(capacity) if sent > capacity + slack => {
                 Err(format!("sent {sent} since {}, but could send {capacity}", before.at))
             }
             _ => Ok(()),
@@ -59,7 +60,7 @@ impl LinkProbe {
             packets: backlog.packets,
             bytes: backlog.bytes.get(),
             queue_delay_ms: link.meter.last_sojourn.as_millis_f64(),
-            drops: stats.dropped_queue.packets + stats.dropped_aqm.packets,
+            drops: (stats.dropped_queue + stats.dropped_aqm + stats.dropped_policer).packets,
             marks: stats.marked,
             utilisation: self.sampled.utilisation(&before, link),
         }
@@ -89,6 +90,8 @@ impl LinkProbe {
             dropped_queue: stats.dropped_queue.packets,
             dropped_loss: stats.dropped_loss.packets + stats.dropped_mtu.packets,
             dropped_aqm: stats.dropped_aqm.packets,
+            dropped_policer: stats.dropped_policer.packets,
+            marked: stats.marked,
             corrupted: stats.corrupted,
             duplicated: stats.duplicated.packets,
             reordered: stats.reordered,

@@ -250,6 +250,10 @@ pub struct LinkRow {
     pub dropped_loss: u64,
     /// Packets dropped by active queue management.
     pub dropped_aqm: u64,
+    /// Packets that a policer dropped.
+    pub dropped_policer: u64,
+    /// Packets that the queue marked (ECN).
+    pub marked: u64,
     /// Packets damaged.
     pub corrupted: u64,
     /// Extra copies made.

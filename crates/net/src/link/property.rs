@@ -5,6 +5,7 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use super::probe::{Probe, link};
 use super::*;
+use crate::bucket::PolicerConfig;
 use crate::codel::{CodelConfig, CodelLaw};
 use crate::config::{QueueConfig, Service};
 use crate::droptail::{Counting, DropTailConfig, Limit};
@@ -78,6 +79,11 @@ fn service() -> impl Strategy<Value = Service> {
         }
         Service::Rate(rate)
     });
+    let rates = rates.boxed();
+    let shaper = (rates.clone(), 1u64..6_000).prop_map(|(service, burst)| match service {
+        Service::Rate(rate) => Service::Shaper { rate, burst: Bytes(burst) },
+        other => other,
+    });
     let trace = (prop::collection::vec(0u64..2, 1..8), 1u64..3_000).prop_map(|(gaps, size)| {
         let times = gaps.iter().scan(1, |time, gap| {
             *time += gap;
@@ -92,6 +98,7 @@ fn service() -> impl Strategy<Value = Service> {
         1 => (nanos(0..50_000), nanos(0..50_000))
             .prop_map(|(forward, reverse)| Service::PerPacket { forward, reverse }),
         2 => trace,
+        3 => shaper,
     ]
 }
 
@@ -137,17 +144,21 @@ fn impairments() -> impl Strategy<Value = Impairments> {
     let reorder = (ratio(), nanos(1..200_000))
         .prop_map(|(probability, extra_delay)| Reorder { probability, extra_delay });
     let drops = prop::collection::vec(list, 0..2);
+    let policer = (1_000_000u64..1_000_000_000, 1u64..6_000).prop_map(|(rate, burst)| {
+        PolicerConfig { rate: Rate::from_bits_per_sec(rate), burst: Bytes(burst) }
+    });
     (
         ratio(),
         prop::option::weighted(0.2, chain),
         drops,
         ratio(),
         ratio(),
+        prop::option::weighted(0.2, policer),
         prop::option::weighted(0.2, reorder),
         prop::option::weighted(0.3, jitter),
     )
-        .prop_map(|(loss, burst_loss, drops, corrupt, duplicate, reorder, jitter)| {
-            Impairments { loss, burst_loss, drops, corrupt, duplicate, reorder, jitter }
+        .prop_map(|(loss, burst_loss, drops, corrupt, duplicate, policer, reorder, jitter)| {
+            Impairments { loss, burst_loss, drops, corrupt, duplicate, policer, reorder, jitter }
         })
 }
 
@@ -335,7 +346,8 @@ proptest! {
                 // Rounding down may shift either end by a nanosecond.
                 let to = *to - delay + Duration::from_nanos(1);
                 let possible = link.capacity(*from - delay, to).unwrap_or(Bytes::MAX);
-                prop_assert!(sent <= possible.get().saturating_add(3), "{sent} of {possible}");
+                let possible = possible.get().saturating_add(link.burst().get());
+                prop_assert!(sent <= possible.saturating_add(3), "{sent} of {possible}");
             }
         }
     }

@@ -4,12 +4,14 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use super::probe::{Probe, at_us, drain, drain_until, link};
 use super::*;
+use crate::codel::{CodelConfig, CodelLaw};
 use crate::config::{QueueConfig, Service};
 use crate::droptail::{Counting, DropTailConfig, Limit};
 use crate::impair::Impairments;
 use crate::jitter::{Jitter, Order, Reorder, Spread};
 use crate::loss::{DropList, Numbering};
 use crate::opportunities::DeliveryTrace;
+use crate::parcel::Ecn;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -184,6 +186,33 @@ fn overhead_takes_time_and_room() {
         drain_until(&mut link, Instant::MAX).iter().map(|(time, _)| time.as_micros()).collect();
     assert_eq!(times, [1_000, 2_000, 3_000], "as packets of 1500 bytes");
     assert_eq!((link.sent(at_us(2_500)), link.sent(at_us(3_000))), (Bytes(3_750), Bytes(4_500)));
+}
+
+/// As Linux's tbf, which peeks at the queue below: the next parcel leaves its queue when the one
+/// before has gone, and is then held until there are tokens.
+#[test]
+fn a_shaper_takes_the_next_parcel_out_of_the_queue_early() {
+    let law = CodelLaw { ce_threshold: Some(MS), ..CodelLaw::DEFAULT };
+    let queue = QueueConfig::Codel(CodelConfig { limit: Limit::Packets(3), law });
+    let rate = Rate::from_mbit(12);
+    let service = Service::Shaper { rate: rate.into(), burst: Bytes(1_500) };
+    let mut link = link(&LinkConfig { service, queue, ..LinkConfig::default() });
+    for id in 0..5 {
+        link.offer(Instant::ZERO, Probe { ecn: Ecn::Ect0, ..Probe::data(id, 1_500) });
+    }
+    assert_eq!(link.backlog(at_us(500)), Backlog { packets: 3, bytes: Bytes(4_500) });
+    let out: Vec<(u64, u64, Ecn)> = drain_until(&mut link, Instant::MAX)
+        .into_iter()
+        .map(|(time, parcel)| (time.as_micros(), parcel.id, parcel.ecn))
+        .collect();
+    let (plain, marked) = (Ecn::Ect0, Ecn::Ce);
+    // The parcel held counts against the bound. Parcel 2 was taken out after exactly 1 ms, parcel 3
+    // after 2 ms; they left a millisecond later.
+    assert_eq!(out, [(0, 0, plain), (1_000, 1, plain), (2_000, 2, plain), (3_000, 3, marked)]);
+    assert_eq!(link.stats(at_us(3_000)).dropped_queue.packets, 1);
+    let tall = Probe::data(9, 1_501);
+    link.offer(at_us(9_000), tall);
+    assert_eq!(link.stats(at_us(9_000)).dropped_mtu.packets, 1, "no burst lets it through");
 }
 
 #[test]

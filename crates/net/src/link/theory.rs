@@ -1,9 +1,10 @@
 //! Links against closed forms.
 
-use weir_units::{Duration, Instant, Rate, Ratio, Rng, stream};
+use weir_units::{Bytes, Duration, Instant, Rate, Ratio, Rng, stream};
 
 use super::probe::{Probe, drain_until, link};
 use super::*;
+use crate::bucket::PolicerConfig;
 use crate::config::Service;
 use crate::impair::Impairments;
 use crate::loss::GilbertElliott;
@@ -19,15 +20,21 @@ fn exponential(rng: &mut Rng, mean: f64) -> u64 {
 
 /// Poisson arrivals at `load`; returns the mean wait in units of the mean service time, having
 /// checked the mean backlog against Little's law.
-fn mean_wait(load: f64, mut service: impl FnMut() -> u64, mean_service: f64) -> f64 {
+fn mean_wait(
+    config: &LinkConfig,
+    load: f64,
+    mut service: impl FnMut() -> u64,
+    mean_service: f64,
+) -> f64 {
     const PARCELS: u64 = 1_000_000;
-    let mut link = link(&nanosecond_per_byte());
+    let at_once = matches!(config.service, Service::Shaper { .. });
+    let mut link = link(config);
     let mut gaps = stream(3, "arrivals");
     let mut now = Instant::ZERO;
     let (mut waited, mut served) = (0u128, 0u128);
     let mut take = |parcel: Probe| {
         waited += u128::from(parcel.waited.as_nanos());
-        served += u128::from(parcel.len);
+        served += if at_once { 0 } else { u128::from(parcel.len) };
     };
     for id in 0..PARCELS {
         now += Duration::from_nanos(exponential(&mut gaps, mean_service / load));
@@ -42,7 +49,7 @@ fn mean_wait(load: f64, mut service: impl FnMut() -> u64, mean_service: f64) -> 
     });
     let stats = link.stats(end);
     assert_eq!(stats.packet_nanos, waited + served, "L = lambda W, exactly");
-    assert_eq!(u128::from(stats.busy.as_nanos()), served);
+    assert!(at_once || u128::from(stats.busy.as_nanos()) == served);
     waited as f64 / PARCELS as f64 / mean_service
 }
 
@@ -96,8 +103,74 @@ fn rounding_never_drifts() {
 #[test]
 fn md1_waits_as_pollaczek_and_khinchine_say() {
     for load in [0.5, 0.8] {
-        let measured = mean_wait(load, || 100_000, 100_000.0);
+        let measured = mean_wait(&nanosecond_per_byte(), load, || 100_000, 100_000.0);
         assert_within_3_percent(measured, load / (2.0 * (1.0 - load)));
+    }
+}
+
+/// With room for one packet a token bucket lets a packet go when the server of M/D/1 would begin with
+/// it.
+#[test]
+fn a_bucket_of_one_packet_makes_md1_wait() {
+    let rate = Rate::from_mbit(8_000).into();
+    let service = Service::Shaper { rate, burst: Bytes(100_000) };
+    let config = LinkConfig { service, ..LinkConfig::default() };
+    for load in [0.5, 0.8] {
+        let measured = mean_wait(&config, load, || 100_000, 100_000.0);
+        assert_within_3_percent(measured, load / (2.0 * (1.0 - load)));
+    }
+}
+
+/// What is backlogged goes at the rate, after the burst.
+#[test]
+fn a_backlogged_bucket_sends_its_burst_and_then_its_rate() {
+    let rate = Rate::from_mbit(3).into();
+    let service = Service::Shaper { rate, burst: Bytes(5_000) };
+    let mut link = link(&LinkConfig { service, ..LinkConfig::default() });
+    (0..3_005).for_each(|id| link.offer(Instant::ZERO, Probe::data(id, 1_000)));
+    let out = drain_until(&mut link, Instant::MAX);
+    for (index, (time, parcel)) in (0u64..).zip(&out) {
+        // 1000 bytes take 2 666 666 2/3 ns.
+        let nanos = ((index + 1).saturating_sub(5) * 8_000_000).div_ceil(3);
+        assert_eq!((time.as_nanos(), parcel.id), (nanos, index));
+        assert_eq!(parcel.waited.as_nanos(), nanos);
+    }
+    assert_eq!(link.stats(Instant::from_nanos(8_000_000_000)).busy.as_secs_f64(), 8.0);
+}
+
+/// The generic cell rate algorithm (ITU-T I.371), which is a token bucket in other words: a parcel
+/// conforms unless it comes earlier than its theoretical time less the burst.
+#[test]
+fn a_policer_drops_exactly_what_does_not_conform() {
+    const BURST: u64 = 4_000;
+    let policer = PolicerConfig { rate: Rate::from_mbit(8), burst: Bytes(BURST) };
+    let impairments = Impairments { policer: Some(policer), ..Impairments::default() };
+    let mut link = link(&LinkConfig { impairments, ..LinkConfig::default() });
+    let mut luck = stream(5, "offers");
+    let (mut now, mut theoretical) = (0, 0);
+    let mut passed: Vec<(u64, u64)> = Vec::new();
+    for id in 0..20_000 {
+        // A byte takes a microsecond.
+        now += luck.below(1_800_000);
+        let len = 1 + luck.below(2_000);
+        let end = std::cmp::max(theoretical, now) + len * 1_000;
+        let conforms = end <= now + BURST * 1_000;
+        let at = Instant::from_nanos(now);
+        link.offer(at, Probe::data(id, len));
+        assert_eq!(link.poll(at).is_some(), conforms, "parcel {id}");
+        if conforms {
+            theoretical = end;
+            passed.push((now, len));
+        }
+    }
+    let dropped = link.stats(Instant::from_nanos(now)).dropped_policer.packets;
+    assert!(dropped > 1_000 && dropped + passed.len() as u64 == 20_000);
+    for (first, (from, _)) in passed.iter().enumerate() {
+        let mut sum = 0;
+        for (to, len) in passed[first..].iter().take(50) {
+            sum += len;
+            assert!(sum * 1_000 <= BURST * 1_000 + (to - from), "{sum} bytes from {from} to {to}");
+        }
     }
 }
 
@@ -106,7 +179,12 @@ fn md1_waits_as_pollaczek_and_khinchine_say() {
 fn mm1_waits_twice_as_long() {
     for load in [0.5, 0.8] {
         let mut lengths = stream(3, "lengths");
-        let measured = mean_wait(load, || exponential(&mut lengths, 100_000.0), 100_000.0);
+        let measured = mean_wait(
+            &nanosecond_per_byte(),
+            load,
+            || exponential(&mut lengths, 100_000.0),
+            100_000.0,
+        );
         assert_within_3_percent(measured, load / (1.0 - load));
     }
 }
