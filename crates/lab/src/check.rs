@@ -35,6 +35,8 @@ const MAX_MSS: u32 = 65_535 - 20 - 60;
 /// What the largest window scale allows (RFC 7323 §2.3).
 const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
 
+/// What comes round more often than this is taken for a slip: it would only cost time.
+const SHORTEST_PERIOD: Duration = Duration::from_micros(1);
 /// A message longer than this is taken for a slip: no simulated link carries it.
 const MAX_MESSAGE: Bytes = Bytes(1 << 50);
 
@@ -57,6 +59,11 @@ pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Ch
         refuse_foreign(written, &section, flow.workload.kind.keys(), |key| {
             kinds_with(key, WorkloadKind::CATALOGUE, WorkloadKind::keys)
         })?;
+        let written = tree.get("flow").and_then(|flows| flows.get(index));
+        let own: Vec<&str> = flow.keys().collect();
+        refuse_foreign(written, &format!("flow.{index}"), &own, |_| {
+            "a reliable stack; stack is udp".to_owned()
+        })?;
     }
     Ok(())
 }
@@ -68,20 +75,20 @@ fn kinds_with<K: Copy>(
     keys: impl Fn(K) -> &'static [&'static str],
 ) -> String {
     let having = catalogue.iter().filter(|(kind, ..)| keys(*kind).contains(&key));
-    having.map(|(_, name, _)| *name).collect::<Vec<_>>().join(", ")
+    format!("kind {}", having.map(|(_, name, _)| *name).collect::<Vec<_>>().join(", "))
 }
 
 fn refuse_foreign(
     written: Option<&Value>,
     section: &str,
     own: &[&str],
-    kinds_with: impl Fn(&str) -> String,
+    owner: impl Fn(&str) -> String,
 ) -> Checked {
     let Some(Value::Object(table)) = written else { return Ok(()) };
     let foreign =
         table.iter().find(|(key, value)| !value.is_null() && !own.contains(&key.as_str()));
     let Some((key, value)) = foreign else { return Ok(()) };
-    let message = format!("{value} is set, but this key belongs to kind {}", kinds_with(key));
+    let message = format!("{value} is set, but this key belongs to {}", owner(key));
     Err(Problem::new(format!("{section}.{key}"), message))
 }
 
@@ -362,17 +369,23 @@ fn check_workload(flow: &Flow, section: &str) -> Checked {
     let allowed = format!("above zero, at most {MAX_MESSAGE}");
     let possible = |bytes: Bytes| bytes > Bytes::ZERO && bytes <= MAX_MESSAGE;
     require(possible(size), key("size"), size, &allowed)?;
+    let long_enough = format!("at least {SHORTEST_PERIOD}");
     match workload.kind {
         WorkloadKind::Bulk | WorkloadKind::File => Ok(()),
-        WorkloadKind::Request => {
+        WorkloadKind::Request | WorkloadKind::PoissonRequest => {
             let reliable = flow.stack != Protocol::Udp;
-            require(reliable, key("kind"), "'request'", "over udp no answer is sure to come")?;
-            let Workload { request, response, .. } = *workload;
+            let request = workload.kind == WorkloadKind::Request;
+            let kind = if request { "'request'" } else { "'poisson-request'" };
+            require(reliable, key("kind"), kind, "over udp no answer is sure to come")?;
+            let Workload { request, response, mean_gap, .. } = *workload;
             require(possible(request), key("request"), request, &allowed)?;
-            require(possible(response), key("response"), response, &allowed)
+            require(possible(response), key("response"), response, &allowed)?;
+            require(mean_gap >= SHORTEST_PERIOD, key("mean_gap"), mean_gap, long_enough)
         }
-        WorkloadKind::Rate => {
-            require(workload.rate > Rate::ZERO, key("rate"), workload.rate, "above zero")?;
+        WorkloadKind::Rate | WorkloadKind::OnOff => {
+            require(workload.on >= SHORTEST_PERIOD, key("on"), workload.on, long_enough)?;
+            let Some(rate) = workload.rate else { return Ok(()) };
+            require(rate > Rate::ZERO, key("rate"), rate, "above zero")?;
             let fits = flow.stack != Protocol::Udp || size.get() <= u64::from(MAX_MSS);
             require(fits, key("size"), size, format!("a datagram has at most {MAX_MSS} bytes"))
         }

@@ -92,7 +92,8 @@ section! {
     pub struct Workload {
         /// What it does.
         kind: WorkloadKind = WorkloadKind::Bulk,
-        /// Bytes of the file (by default `1mb`), or of each message at a `rate` (by default `1000b`).
+        /// Bytes of the file (by default `1mb`), or of each message at a `rate` (by default `1000b`;
+        /// over `udp` one datagram).
         size: Option<Bytes> = None,
         /// Bytes of a request.
         request: Bytes = Bytes(100),
@@ -100,8 +101,16 @@ section! {
         response: Bytes = Bytes(10_000),
         /// Pause between a response and the next request.
         gap: Duration = Duration::ZERO,
-        /// Payload rate.
-        rate: Rate = Rate::from_mbit(1),
+        /// Mean time from one request to the next, whether that is answered or not.
+        mean_gap: Duration = Duration::from_millis(100),
+        /// Payload rate, by default `1mbit`; of `on-off` while it is on, by default as much as it can.
+        rate: Option<Rate> = None,
+        /// Time for which it sends.
+        on: Duration = Duration::from_secs(1),
+        /// Time for which it is silent.
+        off: Duration = Duration::from_secs(1),
+        /// How these times are distributed: all equal, or exponential with this mean.
+        spread: PeriodForm = PeriodForm::Fixed,
     }
 }
 
@@ -115,8 +124,22 @@ pub enum WorkloadKind {
     File,
     /// Asks, waits for the answer, pauses, asks again.
     Request,
+    /// Asks at random times, whether earlier requests are answered or not.
+    PoissonRequest,
     /// Sends messages at a constant rate.
     Rate,
+    /// Sends and is silent in turn.
+    OnOff,
+}
+
+/// [`PeriodSpread`] as a scenario writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeriodForm {
+    /// All equal.
+    Fixed,
+    /// Exponential.
+    Exponential,
 }
 
 /// What carries a flow: a reliable stack, or bare datagrams.
@@ -133,6 +156,13 @@ pub enum Protocol {
 pub struct AckPolicy(pub DelayedAck);
 
 impl Flow {
+    /// The keys that mean something over its transport: `udp` has none of those of a connection.
+    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
+        let connection = Self::KEYS.iter().position(|key| key.name == "initial_window");
+        let own = connection.filter(|_| self.stack == Protocol::Udp).unwrap_or(Self::KEYS.len());
+        Self::KEYS[..own].iter().map(|key| key.name)
+    }
+
     /// The names of the `count` flows that this section stands for.
     pub fn names(&self) -> impl Iterator<Item = String> + '_ {
         let name = self.name.as_deref().unwrap_or_default();
@@ -147,7 +177,13 @@ impl WorkloadKind {
         (Self::Bulk, "bulk", "sends as much as it can until it is stopped"),
         (Self::File, "file", "sends so many bytes and is done when the last has arrived"),
         (Self::Request, "request", "asks, waits for the whole answer, pauses, asks again"),
+        (
+            Self::PoissonRequest,
+            "poisson-request",
+            "asks at random times on one connection, whether earlier requests are answered or not",
+        ),
         (Self::Rate, "rate", "sends messages at a constant rate"),
+        (Self::OnOff, "on-off", "sends at a rate or as much as it can, is silent, sends again"),
     ];
 
     /// The keys of a workload that mean something for this kind.
@@ -156,7 +192,9 @@ impl WorkloadKind {
             Self::Bulk => &["kind"],
             Self::File => &["kind", "size"],
             Self::Request => &["kind", "request", "response", "gap"],
+            Self::PoissonRequest => &["kind", "request", "response", "mean_gap"],
             Self::Rate => &["kind", "rate", "size"],
+            Self::OnOff => &["kind", "on", "off", "spread", "rate", "size"],
         }
     }
 }
@@ -220,5 +258,6 @@ form! {
     AckPolicy => "`off`, `rfc1122` or `linux`",
     Protocol => "`recovery/controller`, a controller, or `udp`",
     Workload => "section",
-    WorkloadKind => "`bulk`, `file`, `request` or `rate`",
+    PeriodForm => "`fixed` or `exponential`",
+    WorkloadKind => "`bulk`, `file`, `request`, `poisson-request`, `rate` or `on-off`",
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use weir_units::{BufferSize, Bytes, Duration};
+use weir_units::{BufferSize, Bytes, Duration, Rate};
 
 use crate::check;
 use crate::document::Document;
@@ -102,6 +102,7 @@ impl Scenario {
         for (flow, written) in
             self.flow.iter().zip(tree["flow"].as_array_mut().into_iter().flatten())
         {
+            keep(written, &flow.keys().collect::<Vec<_>>());
             keep(&mut written["workload"], flow.workload.kind.keys());
         }
         tree.to_string()
@@ -141,10 +142,14 @@ impl Scenario {
                 Protocol::Udp => weir_sim::UdpConfig::default().payload,
                 Protocol::Reliable(_) => weir_transport::Config::default().mss,
             });
-            flow.workload.size.get_or_insert(match flow.workload.kind {
-                WorkloadKind::Rate => Bytes(1_000),
+            let workload = &mut flow.workload;
+            workload.size.get_or_insert(match workload.kind {
+                WorkloadKind::Rate | WorkloadKind::OnOff => Bytes(1_000),
                 _ => Bytes(1_000_000),
             });
+            if workload.kind == WorkloadKind::Rate {
+                workload.rate.get_or_insert(Rate::from_mbit(1));
+            }
         }
     }
 }

@@ -78,6 +78,7 @@ table!(
         start_s,
         end_s,
         fct_s,
+        slowdown,
         completed,
         failure,
         delivered_bytes,

@@ -8,12 +8,14 @@ use weir_sim::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, HostConfig, LabRouter, Relay, Route, Span,
     Topology as Built, TopologyError, parking_lot_spans,
 };
-use weir_sim::{FlowSpec, MeasureSpec, SimSpec, TransportSpec, UdpConfig, Workload as Work};
+use weir_sim::{
+    FlowSpec, MeasureSpec, OnOff, PeriodSpread, SimSpec, TransportSpec, UdpConfig, Workload as Work,
+};
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
 
 use crate::error::Problem;
-use crate::flow::{Flow, Protocol, WorkloadKind};
+use crate::flow::{Flow, PeriodForm, Protocol, WorkloadKind};
 use crate::queue::Queue;
 use crate::scenario::Scenario;
 use crate::topology::{
@@ -351,7 +353,22 @@ fn workload(flow: &Flow) -> Work {
         WorkloadKind::Request => {
             Work::Request { request: work.request, response: work.response, gap: work.gap }
         }
-        WorkloadKind::Rate => Work::Rate { rate: work.rate, size },
+        WorkloadKind::PoissonRequest => Work::PoissonRequest {
+            request: work.request,
+            response: work.response,
+            mean_gap: work.mean_gap,
+        },
+        WorkloadKind::Rate => Work::Rate { rate: work.rate.unwrap_or_default(), size },
+        WorkloadKind::OnOff => Work::OnOff(OnOff {
+            on: work.on,
+            off: work.off,
+            spread: match work.spread {
+                PeriodForm::Fixed => PeriodSpread::Fixed,
+                PeriodForm::Exponential => PeriodSpread::Exponential,
+            },
+            rate: work.rate,
+            size,
+        }),
     }
 }
 

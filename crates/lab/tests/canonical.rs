@@ -66,6 +66,9 @@ fn any_scenario() -> impl Strategy<Value = String> {
         "{ kind = \"bulk\" }",
         "{ kind = \"file\", size = \"3mb\" }",
         "{ kind = \"rate\", rate = \"3mbit\" }",
+        "{ kind = \"rate\" }",
+        "{ kind = \"on-off\", on = \"300ms\", spread = \"exponential\" }",
+        "{ kind = \"on-off\", off = \"1us\", rate = \"3mbit\", size = \"700b\" }",
     ]);
     let flow = (stack, workload, 0u64..1_000, 0u32..1_000_000, 1u32..4);
     (topology, flow).prop_map(|(topology, (stack, workload, start, loss, count))| {

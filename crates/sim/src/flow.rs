@@ -3,6 +3,7 @@
 use weir_trace::{AckRow, RequestRow, SampleRow};
 use weir_units::{Instant, stream};
 
+use crate::app::Client;
 use crate::ledger::{Ending, Ledger};
 use crate::network::Network;
 use crate::packet::{Direction, Packet};
@@ -65,8 +66,9 @@ impl Flow {
         match &spec.transport {
             TransportSpec::Reliable(config) => {
                 let rngs = [named("sender"), named("receiver")];
+                let client = Client::new(spec.workload, start, named("application"));
                 let acks = measure.max_acks;
-                let mut flow = ReliableFlow::new(index, spec, config, start, rngs, acks);
+                let mut flow = ReliableFlow::new(index, spec, config, client, start, rngs, acks);
                 if spec.workload.asks() {
                     let book = RequestBook::new(index, measure.max_requests);
                     flow.ledger.requests = Some(Box::new(book));
@@ -74,7 +76,8 @@ impl Flow {
                 Self::Reliable(Box::new(flow))
             }
             TransportSpec::Udp(config) => {
-                Self::Udp(Box::new(UdpFlow::new(index, spec, *config, start)))
+                let application = named("application");
+                Self::Udp(Box::new(UdpFlow::new(index, spec, *config, start, application)))
             }
         }
     }

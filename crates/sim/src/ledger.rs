@@ -111,6 +111,12 @@ impl Ledger {
         self.closed.is_some()
     }
 
+    /// From when to when a flow of a given size lasted, if it delivered all.
+    pub(crate) fn completed(&self) -> Option<(Instant, Instant)> {
+        let (end, _, ending) = self.closed.as_ref()?;
+        (*ending == Ending::Completed).then_some((self.start, *end))
+    }
+
     /// What crossed the network in the measured interval, if there was one.
     pub(crate) fn measured(&self) -> Option<Measured> {
         let ((from, first), (to, last, _)) = (self.opened.as_ref()?, self.closed.as_ref()?);

@@ -14,6 +14,7 @@ mod meter;
 mod network;
 mod outcome;
 mod packet;
+mod periods;
 mod probe;
 mod queue;
 mod reliable;
@@ -29,5 +30,8 @@ pub use error::SimError;
 pub use outcome::Outcome;
 pub use queue::QueueKind;
 pub use run::{RunOptions, run, run_with};
-pub use spec::{FlowSpec, LinkSpec, MeasureSpec, SimSpec, TransportSpec, UdpConfig, Workload};
+pub use spec::{
+    FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, SimSpec, TransportSpec, UdpConfig,
+    Workload,
+};
 pub use validate::validate;

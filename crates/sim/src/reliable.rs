@@ -54,6 +54,7 @@ impl ReliableFlow {
         index: u32,
         spec: &FlowSpec,
         config: &Config,
+        client: Client,
         start: Instant,
         rngs: [Rng; 2],
         max_acks: usize,
@@ -63,7 +64,7 @@ impl ReliableFlow {
             config: config.clone(),
             workload: spec.workload,
             stop: spec.stop,
-            client: Client::new(spec.workload, start),
+            client,
             server: Server::new(spec.workload),
             ends: None,
             rngs: Some(rngs),
@@ -128,6 +129,9 @@ impl ReliableFlow {
         }
         if side == Side::Sender && !self.over {
             let demand = self.client.on_time(now);
+            if demand.withdraw {
+                conn.withdraw(now);
+            }
             if demand.write > 0 {
                 conn.write(now, demand.write);
             }
@@ -233,8 +237,13 @@ impl ReliableFlow {
         }
         match side {
             Side::Sender => {
-                if let Some(answer) = self.client.on_read(now, bytes) {
+                self.client.on_read(bytes);
+                while let Some(answer) = self.client.poll_answer(now) {
                     self.ledger.on_answer(&answer);
+                }
+                let surplus = self.client.surplus();
+                if surplus > 0 {
+                    net.violate(format!("flow {}: {surplus} bytes answer nothing", self.index));
                 }
             }
             Side::Receiver => {
@@ -261,6 +270,7 @@ impl ReliableFlow {
             match event {
                 Event::Finished if side == Side::Receiver => conn.close(net.now),
                 Event::Connected if side == Side::Sender => {
+                    self.client.on_connected(net.now);
                     net.log.flow(net.now, self.index, "connected", "");
                 }
                 Event::Failed(error) => failure = Some(error.to_string()),

@@ -87,6 +87,16 @@ pub enum Workload {
         /// From the end of an answer to the next request.
         gap: Duration,
     },
+    /// Asks at random times, whether the earlier requests are answered or not: a Poisson process.
+    /// Requests share the connection, one behind the other. Reliable only.
+    PoissonRequest {
+        /// Bytes of a request, sent forward.
+        request: Bytes,
+        /// Bytes of an answer, sent back.
+        response: Bytes,
+        /// From one request to the next, on average.
+        mean_gap: Duration,
+    },
     /// Writes messages at a constant rate (of payload), whatever the transport makes of them. Over
     /// UDP each message is one datagram.
     Rate {
@@ -95,12 +105,57 @@ pub enum Workload {
         /// Bytes of one message. Over UDP this takes the place of [`UdpConfig::payload`].
         size: Bytes,
     },
+    /// Sends and is silent in turn, until it is stopped.
+    OnOff(OnOff),
+}
+
+/// A source that is on and off in turn, beginning with on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnOff {
+    /// How long it sends each time, on average.
+    pub on: Duration,
+    /// How long it is silent each time, on average.
+    pub off: Duration,
+    /// How the lengths are distributed.
+    pub spread: PeriodSpread,
+    /// Payload bits per second while it is on, in messages of `size`. `None`: as much as it can; what
+    /// the transport has not sent when a period ends is not sent in the silence.
+    pub rate: Option<Rate>,
+    /// Bytes of one message at a `rate`. Over UDP this takes the place of [`UdpConfig::payload`].
+    pub size: Bytes,
+}
+
+/// How the lengths of on and off periods are distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeriodSpread {
+    /// All are equal.
+    Fixed,
+    /// Exponential.
+    Exponential,
 }
 
 impl Workload {
+    /// The size of an answer, if the receiver answers.
+    pub(crate) fn response(&self) -> Option<Bytes> {
+        match self {
+            Self::Request { response, .. } | Self::PoissonRequest { response, .. } => {
+                Some(*response)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the receiver answers.
     pub(crate) fn asks(&self) -> bool {
-        matches!(self, Self::Request { .. })
+        self.response().is_some()
+    }
+
+    /// The size of each message at a rate: over UDP, of a datagram.
+    pub(crate) fn message(&self) -> Option<Bytes> {
+        match self {
+            Self::Rate { size, .. } | Self::OnOff(OnOff { rate: Some(_), size, .. }) => Some(*size),
+            _ => None,
+        }
     }
 }
 

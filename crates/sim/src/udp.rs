@@ -3,13 +3,14 @@
 use weir_net::Ecn;
 use weir_trace::SampleRow;
 use weir_transport::RangeSet;
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::app::nth_tick;
 use crate::flow::{Side, wake_up};
 use crate::ledger::{Ending, Ledger, Totals};
 use crate::network::Network;
 use crate::packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
+use crate::periods::{Deed, Periods};
 use crate::queue::EventQueue;
 use crate::spec::{FlowSpec, UdpConfig, Workload};
 
@@ -17,6 +18,8 @@ use crate::spec::{FlowSpec, UdpConfig, Workload};
 pub(crate) struct UdpFlow {
     index: u32,
     workload: Workload,
+    /// Only of a source that is on and off.
+    periods: Option<Periods>,
     /// Payload of a datagram, but for the last of a file.
     payload: u32,
     stop: Option<Instant>,
@@ -42,14 +45,22 @@ struct Seen {
 }
 
 impl UdpFlow {
-    pub(crate) fn new(index: u32, spec: &FlowSpec, config: UdpConfig, start: Instant) -> Self {
-        let payload = match spec.workload {
-            Workload::Rate { size, .. } => size.get() as u32,
-            _ => config.payload,
+    pub(crate) fn new(
+        index: u32,
+        spec: &FlowSpec,
+        config: UdpConfig,
+        start: Instant,
+        rng: Rng,
+    ) -> Self {
+        let payload = spec.workload.message().map_or(config.payload, |size| size.get() as u32);
+        let periods = match spec.workload {
+            Workload::OnOff(periods) => Some(Periods::new(periods, start, rng)),
+            _ => None,
         };
         Self {
             index,
             workload: spec.workload,
+            periods,
             payload,
             stop: spec.stop,
             armed: Some(start),
@@ -89,7 +100,7 @@ impl UdpFlow {
         if self.armed != Some(net.now) {
             return;
         }
-        if self.sent == 0 {
+        if net.now == self.ledger.start {
             net.log.flow(net.now, self.index, "start", "");
             if self.warm {
                 self.open_books(net);
@@ -107,7 +118,11 @@ impl UdpFlow {
                 Some(self.ledger.start.saturating_add(nth_tick(rate, size, self.sent)))
             }
             Workload::File { size } => self.fill_link(Some(size), net),
-            Workload::Bulk | Workload::Request { .. } => self.fill_link(None, net),
+            Workload::OnOff(_) => self.send_in_periods(net),
+            // Requests are refused over UDP.
+            Workload::Bulk | Workload::Request { .. } | Workload::PoissonRequest { .. } => {
+                self.fill_link(None, net)
+            }
         };
         self.over = next.is_none();
         let wake = [next, self.stop].into_iter().flatten().min();
@@ -148,6 +163,19 @@ impl UdpFlow {
             phase: "none",
             ..SampleRow::default()
         })
+    }
+
+    /// Sends what is due; returns when to come back.
+    fn send_in_periods<Q: EventQueue>(&mut self, net: &mut Network<Q>) -> Option<Instant> {
+        while self.periods.as_ref()?.next_time() <= net.now {
+            if self.periods.as_mut()?.act() == Deed::Message {
+                self.send(self.payload, net);
+            }
+        }
+        let periods = self.periods.as_ref()?;
+        let (next, greedy) = (periods.next_time(), periods.is_greedy());
+        let free = if greedy { self.fill_link(None, net) } else { None };
+        Some(free.map_or(next, |free| free.min(next)))
     }
 
     /// Keeps one datagram waiting behind the one that the first link is sending; returns when to

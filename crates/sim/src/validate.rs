@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use weir_net::{LinkConfig, Service};
-use weir_units::{Bytes, Instant, Rate};
+use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::SimError;
-use crate::spec::{FlowSpec, LinkSpec, MeasureSpec, SimSpec, TransportSpec, Workload};
+use crate::spec::{FlowSpec, LinkSpec, MeasureSpec, OnOff, SimSpec, TransportSpec, Workload};
 
 /// The largest payload of a UDP datagram over IPv4.
 const MAX_DATAGRAM: u64 = 65_507;
@@ -84,11 +84,20 @@ fn check_times(flow: &FlowSpec) -> Result<(), String> {
     }
 }
 
+fn positive(key: &str, size: Bytes) -> Result<(), String> {
+    if size > Bytes::ZERO { Ok(()) } else { Err(format!("{key} = 0b: it must be above zero")) }
+}
+
+fn lasting(key: &str, time: Duration) -> Result<(), String> {
+    if time.is_zero() { Err(format!("{key} = 0s: it must be above zero")) } else { Ok(()) }
+}
+
+fn check_rate(rate: Rate, size: Bytes) -> Result<(), String> {
+    positive("size", size)?;
+    if rate > Rate::ZERO { Ok(()) } else { Err("rate = 0bit: it must be above zero".into()) }
+}
+
 fn check_workload(flow: &FlowSpec, first_link: &LinkConfig) -> Result<(), String> {
-    let positive = |key: &str, size: Bytes| match size {
-        Bytes::ZERO => Err(format!("{key} = 0b: it must be above zero")),
-        _ => Ok(()),
-    };
     let udp = match flow.transport {
         TransportSpec::Udp(config) => Some(config),
         TransportSpec::Reliable(_) => None,
@@ -99,22 +108,27 @@ fn check_workload(flow: &FlowSpec, first_link: &LinkConfig) -> Result<(), String
         Workload::Request { request, response, .. } => {
             positive("request", request)?;
             positive("response", response)?;
-            if udp.is_some() {
-                return Err("requests need a reliable transport, not udp".into());
-            }
         }
-        Workload::Rate { rate, size } => {
-            positive("size", size)?;
-            if rate == Rate::ZERO {
-                return Err("rate = 0bit: it must be above zero".into());
-            }
-            if udp.is_some() && size.get() > MAX_DATAGRAM {
-                return Err(format!("size = {size}: a datagram holds at most {MAX_DATAGRAM}b"));
-            }
-            return Ok(());
+        Workload::PoissonRequest { request, response, mean_gap } => {
+            positive("request", request)?;
+            positive("response", response)?;
+            lasting("mean_gap", mean_gap)?;
+        }
+        Workload::Rate { rate, size } => check_rate(rate, size)?,
+        Workload::OnOff(OnOff { on, rate, size, .. }) => {
+            lasting("on", on)?;
+            rate.map_or(Ok(()), |rate| check_rate(rate, size))?;
         }
     }
     let Some(udp) = udp else { return Ok(()) };
+    if flow.workload.asks() {
+        return Err("requests need a reliable transport, not udp".into());
+    }
+    if let Some(size) = flow.workload.message() {
+        let fits = size.get() <= MAX_DATAGRAM;
+        let problem = || format!("size = {size}: a datagram holds at most {MAX_DATAGRAM}b");
+        return if fits { Ok(()) } else { Err(problem()) };
+    }
     if udp.payload == 0 || u64::from(udp.payload) > MAX_DATAGRAM {
         return Err(format!("payload = {}b: a datagram holds 1b to {MAX_DATAGRAM}b", udp.payload));
     }

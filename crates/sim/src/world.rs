@@ -6,12 +6,12 @@ use weir_units::Instant;
 use crate::aggregate;
 use crate::error::SimError;
 use crate::flow::{Flow, Side};
-use crate::ledger::Ending;
+use crate::ledger::{Ending, Ledger};
 use crate::network::Network;
 use crate::outcome::Outcome;
 use crate::probe::LinkProbe;
 use crate::queue::{Event, EventQueue};
-use crate::spec::SimSpec;
+use crate::spec::{FlowSpec, SimSpec, Workload};
 
 /// A run in progress.
 pub(crate) struct World<'a, Q> {
@@ -147,7 +147,9 @@ impl<'a, Q: EventQueue> World<'a, Q> {
             .map(|(index, flow)| {
                 let spec = &self.spec.flows[index as usize];
                 let capacity = |from, to| self.capacity_mbps(&spec.route_forward, from, to);
-                flow.ledger().row(index, spec, capacity)
+                let mut row = flow.ledger().row(index, spec, capacity);
+                row.slowdown = self.slowdown(spec, flow.ledger());
+                row
             })
             .collect();
         let links: Vec<_> = (0u32..)
@@ -184,14 +186,31 @@ impl<'a, Q: EventQueue> World<'a, Q> {
 
     /// The capacity of the monitored link on a route, or else of the slowest.
     fn capacity_mbps(&self, route: &[usize], from: Instant, to: Instant) -> Option<f64> {
+        let monitored = route.iter().position(|index| self.spec.links[*index].monitored);
+        let watched = monitored.map_or(route, |at| &route[at..=at]);
+        self.slowest_mbps(watched, from, to).or_else(|| self.slowest_mbps(route, from, to))
+    }
+
+    /// The capacity of the slowest link of a route.
+    fn slowest_mbps(&self, route: &[usize], from: Instant, to: Instant) -> Option<f64> {
         let seconds = to.saturating_since(from).as_secs_f64();
-        let capacity = |index: &usize| {
+        let capacities = route.iter().filter_map(|index| {
             let bytes = self.net.links[*index].link.capacity(from, to)?;
             Some(bytes.get() as f64 * 8e-6 / seconds)
-        };
-        let monitored = route.iter().find(|index| self.spec.links[**index].monitored);
-        let slowest = || route.iter().filter_map(capacity).min_by(f64::total_cmp);
-        monitored.and_then(capacity).or_else(slowest).filter(|mbps| *mbps > 0.0)
+        });
+        capacities.min_by(f64::total_cmp).filter(|mbps| *mbps > 0.0)
+    }
+
+    /// A transfer's completion time over what it would be if nothing was in its way: `size / rate`
+    /// and a round trip.
+    fn slowdown(&self, spec: &FlowSpec, ledger: &Ledger) -> Option<f64> {
+        let Workload::File { size } = spec.workload else { return None };
+        let (from, to) = ledger.completed()?;
+        let mbps = self.slowest_mbps(&spec.route_forward, from, to)?;
+        let links = spec.route_forward.iter().chain(&spec.route_reverse);
+        let delay = |index: &usize| self.spec.links[*index].config.delay.initial.as_secs_f64();
+        let ideal = size.get() as f64 * 8e-6 / mbps + links.map(delay).sum::<f64>();
+        Some((to - from).as_secs_f64() / ideal)
     }
 
     fn failed(&self, what: &str) -> SimError {

@@ -6,7 +6,9 @@ mod common;
 
 use common::{Flow, Path, secs};
 use weir_net::{GilbertElliott, Impairments, Jitter, LinkConfig, Order, Reorder, Spread};
-use weir_sim::{Outcome, QueueKind, RunOptions, SimSpec, Workload, run, run_with};
+use weir_sim::{
+    OnOff, Outcome, PeriodSpread, QueueKind, RunOptions, SimSpec, Workload, run, run_with,
+};
 use weir_units::{Bytes, Duration, Rate, Ratio};
 
 /// Every kind of luck at once.
@@ -38,6 +40,15 @@ fn mixed() -> SimSpec {
     let gap = Duration::from_millis(5);
     let (request, response) = (Bytes(10_000), Bytes(1));
     let rate = Workload::Rate { rate: Rate::from_mbit(1), size: Bytes(700) };
+    let mean_gap = Duration::from_millis(20);
+    let poisson = Workload::PoissonRequest { request, response, mean_gap };
+    let periods = Workload::OnOff(OnOff {
+        on: gap,
+        off: gap,
+        spread: PeriodSpread::Exponential,
+        rate: Some(Rate::from_mbit(2)),
+        size: Bytes(500),
+    });
     let flows = [
         Flow::bulk("rack/cubic").jittered(100),
         Flow::bulk("sack/reno").starting(1).stopping(7).jittered(100),
@@ -45,6 +56,8 @@ fn mixed() -> SimSpec {
         Flow::new(common::over("rack/bbr"), Workload::Request { request, response, gap }),
         Flow::udp(rate).jittered(10),
         Flow::new(common::over("newreno/vegas"), rate).starting(2),
+        Flow::new(common::over("rack/reno"), poisson),
+        Flow::udp(periods),
     ];
     let path = Path { forward: lucky(), reverse: lucky(), ..Path::default() };
     let mut spec = path.spec(&flows, secs(10));

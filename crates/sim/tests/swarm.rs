@@ -18,8 +18,8 @@ use weir_sim::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
 };
 use weir_sim::{
-    FlowSpec, MeasureSpec, QueueKind, RunOptions, SimSpec, TransportSpec, UdpConfig, Workload,
-    run_with,
+    FlowSpec, MeasureSpec, OnOff, PeriodSpread, QueueKind, RunOptions, SimSpec, TransportSpec,
+    UdpConfig, Workload, run_with,
 };
 use weir_transport::{Config, DelayedAck};
 use weir_units::{Bytes, Duration, Instant, Rate, Ratio, Rng, stream};
@@ -223,16 +223,28 @@ fn faults(rng: &mut Rng) -> Impairments {
 fn traffic(rng: &mut Rng, first_link: &LinkConfig) -> (TransportSpec, Workload) {
     let rate = Rate::from_bits_per_sec(10_000 + rng.below(3_000_000));
     let constant = Workload::Rate { rate, size: Bytes(1 + rng.below(1_400)) };
-    if rng.below(8) == 0 {
+    if rng.below(6) == 0 {
         let greedy = first_link.service != Service::Infinite && rng.below(2) == 0;
         let payload = 1 + rng.below(1_400) as u32;
-        let workload = if greedy { Workload::Bulk } else { constant };
+        let periodic = rng.below(2) == 0;
+        let workload = match (greedy, periodic) {
+            (true, false) => Workload::Bulk,
+            (false, false) => constant,
+            (_, true) => on_off(rng, (!greedy).then_some(rate)),
+        };
         return (TransportSpec::Udp(UdpConfig { payload }), workload);
     }
-    let workload = match rng.below(6) {
+    let workload = match rng.below(9) {
         0 => Workload::Bulk,
         1 => constant,
-        2 => Workload::Request {
+        2 => on_off(rng, None),
+        3 => on_off(rng, Some(rate)),
+        4 => Workload::PoissonRequest {
+            request: Bytes(1 + rng.below(5_000)),
+            response: Bytes(1 + rng.below(5_000)),
+            mean_gap: Duration::from_micros(500 + rng.below(200_000)),
+        },
+        5 => Workload::Request {
             request: Bytes(1 + rng.below(20_000)),
             response: Bytes(1 + rng.below(20_000)),
             gap: Duration::from_micros(rng.below(50_000)),
@@ -240,6 +252,16 @@ fn traffic(rng: &mut Rng, first_link: &LinkConfig) -> (TransportSpec, Workload) 
         _ => Workload::File { size: Bytes(1 + rng.below(400_000)) },
     };
     (TransportSpec::Reliable(Box::new(config(rng))), workload)
+}
+
+fn on_off(rng: &mut Rng, rate: Option<Rate>) -> Workload {
+    Workload::OnOff(OnOff {
+        on: Duration::from_micros(1_000 + rng.below(3_000_000)),
+        off: Duration::from_micros(rng.below(3_000_000)),
+        spread: [PeriodSpread::Fixed, PeriodSpread::Exponential][rng.below(2) as usize],
+        rate,
+        size: Bytes(1 + rng.below(1_400)),
+    })
 }
 
 fn config(rng: &mut Rng) -> Config {

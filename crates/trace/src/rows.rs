@@ -22,6 +22,9 @@ pub struct FlowRow {
     /// From its start to the arrival of its last byte at the receiving application; only for
     /// workloads of a given size.
     pub fct_s: Option<f64>,
+    /// `fct_s` over the shortest that it could have been: size over the rate of the slowest link
+    /// forward, and a round trip without queues.
+    pub slowdown: Option<f64>,
     /// Whether it did all that it was asked to: delivered its size, or ran until it was stopped.
     pub completed: bool,
     /// Why it failed, if it did.

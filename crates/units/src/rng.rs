@@ -59,6 +59,12 @@ impl Rng {
         Duration::from_nanos(self.below(max.as_nanos().saturating_add(1)))
     }
 
+    /// Exponential with this mean: the time to the next event of a Poisson process.
+    pub fn exponential(&mut self, mean: Duration) -> Duration {
+        let lengths = -libm::log(1.0 - self.unit_f64());
+        Duration::from_nanos(libm::round(lengths * mean.as_nanos() as f64) as u64)
+    }
+
     /// Uniform in `[0, 1)` with 53 random bits.
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
@@ -91,5 +97,25 @@ mod tests {
             counts[rng.below(10) as usize] += 1;
         }
         assert!(counts.iter().all(|c| (9_600..10_400).contains(c)), "{counts:?}");
+    }
+
+    /// Mean and standard deviation are equal, and `e^-x` of the draws exceed `x` means: each within
+    /// four standard errors.
+    #[test]
+    fn exponential_draws_have_their_mean_and_their_tail() {
+        let mut rng = stream(7, "exponential");
+        let mean = Duration::from_millis(10);
+        let n = 100_000;
+        let draws: Vec<f64> =
+            (0..n).map(|_| rng.exponential(mean).as_secs_f64() / mean.as_secs_f64()).collect();
+        let error = 1.0 / libm::sqrt(f64::from(n));
+        let found = draws.iter().sum::<f64>() / f64::from(n);
+        assert!((found - 1.0).abs() < 4.0 * error, "{found}");
+        for x in [0.1, 1.0, 3.0] {
+            let expected = libm::exp(-x);
+            let beyond = draws.iter().filter(|draw| **draw > x).count() as f64 / f64::from(n);
+            let error = libm::sqrt(expected * (1.0 - expected)) * error;
+            assert!((beyond - expected).abs() < 4.0 * error, "{beyond} beyond {x}");
+        }
     }
 }

@@ -153,6 +153,12 @@ impl Connection {
         }
     }
 
+    /// Takes back what was written and never sent, as if the application had written only as much
+    /// as could be sent at once. Without effect after [`close`](Self::close).
+    pub fn withdraw(&mut self, _now: Instant) {
+        self.sender.withdraw();
+    }
+
     /// No more will be written: a FIN follows what was.
     pub fn close(&mut self, now: Instant) {
         match self.state {

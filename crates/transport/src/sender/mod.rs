@@ -156,6 +156,13 @@ impl Sender {
         self.written += bytes;
     }
 
+    /// What was written and never sent is not to be sent.
+    pub(crate) fn withdraw(&mut self) {
+        if !self.finishing {
+            self.written = self.board.nxt();
+        }
+    }
+
     /// A FIN follows everything written.
     pub(crate) fn finish(&mut self) {
         self.finishing = true;
