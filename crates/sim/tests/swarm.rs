@@ -11,8 +11,8 @@ mod common;
 
 use common::secs;
 use weir_net::{
-    DropList, GilbertElliott, Impairments, Jitter, Limit, LinkConfig, Numbering, Order, Reorder,
-    Service, Spread,
+    CodelConfig, CodelLaw, DropList, GilbertElliott, Impairments, Jitter, Limit, LinkConfig,
+    Numbering, Order, QueueConfig, Reorder, Service, Spread,
 };
 use weir_sim::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
@@ -39,6 +39,11 @@ const STACKS: &[&str] = &[
     "rack/cubic",
     "rack/bbr",
     "rack/vegas",
+    "rack/veno",
+    "rack/westwood",
+    "sack/westwood",
+    "rack/dctcp",
+    "newreno/dctcp",
     "rack/aimd(1,0.5)",
 ];
 
@@ -180,8 +185,22 @@ fn link(rng: &mut Rng) -> LinkConfig {
     };
     let delay = Duration::from_micros(rng.below(80_000));
     let mut link = LinkConfig::new(rate, delay).with_limit(limit);
+    if rng.below(3) == 0 {
+        link.queue = QueueConfig::Codel(CodelConfig { limit, law: codel(rng) });
+    }
     link.impairments = faults(rng);
     link
+}
+
+/// A control law that signals often, by marks where it may.
+fn codel(rng: &mut Rng) -> CodelLaw {
+    let target = Duration::from_micros(1 + rng.below(20_000));
+    CodelLaw {
+        target,
+        interval: target * (2 + rng.below(20)),
+        ecn: rng.below(4) > 0,
+        ce_threshold: (rng.below(2) == 0).then(|| Duration::from_micros(1 + rng.below(30_000))),
+    }
 }
 
 /// A random subset of faults, each somewhere between harmless and bad.
@@ -275,6 +294,7 @@ fn config(rng: &mut Rng) -> Config {
         recv_buffer: Bytes(3_000 + rng.below(1 << magnitude)),
         sack: likely(rng),
         timestamps: likely(rng),
+        ecn: [None, Some(true), Some(false)][rng.below(3) as usize],
         limited_transmit: likely(rng),
         delayed_ack: [
             None,
