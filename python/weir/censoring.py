@@ -37,6 +37,13 @@ class Waits:
     watched_s: float | None
     """How long all those that did not end were watched for at least."""
 
+    def short(self) -> str:
+        """For a cell: `4 s (10/10)`, or `> 14 s (2/10)` where the median was not seen."""
+        of = f"({self.ended}/{self.n})"
+        if self.median_s is not None:
+            return f"{self.median_s:.3g} s {of}"
+        return f"– {of}" if self.watched_s is None else f"> {self.watched_s:.3g} s {of}"
+
     def words(self, done: str = "ended") -> str:
         """For people: `8 of 10 converged, median 4.2 s (3 s to 6.1 s)`."""
         if self.n == 0:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from weir import metrics
 from weir.comparison import Contrast, compared
+from weir.sharing import Observed
 from weir.stats import Estimate, mean_interval
 
 if TYPE_CHECKING:
@@ -104,6 +105,14 @@ def _grids(results: Results) -> Iterable[Grid]:
     flows = results.flows["flow"].n_unique()
     if flows > 1 and flows * len(results.cases) <= _MAX_FLOW_ROWS:
         yield _flows_grid(results)
+    changes = [
+        (case, change)
+        for case in results.cases[: _MAX_FLOW_ROWS if flows > 1 else 0]
+        for change in results.changes(case["label"])
+        if change.left or change.newcomers.n
+    ]
+    if 0 < len(changes) <= _MAX_FLOW_ROWS:
+        yield _changes_grid(results, changes)
 
 
 def _side_by_side(results: Results) -> Grid:
@@ -150,6 +159,33 @@ def _flows_grid(results: Results) -> Grid:
             rows.append([*names, *cells])
     names = [*naming.headers, "flow", *(["stack"] if mixed else [])]
     return Grid("By flow", [*names, *map(_heading, shown)], rows, len(names))
+
+
+def _changes_grid(results: Results, changes: Sequence[tuple[Mapping[str, Any], Observed]]) -> Grid:
+    naming = _Naming(results)
+    rows = []
+    for case, change in changes:
+        *_, fair = [None, *change.converged.values()]
+        taken, *_ = [*change.reclaimed.values(), None]
+        rows.append(
+            [
+                *naming.of(case),
+                change.event,
+                f"{change.at_s:.3g}",
+                estimate_text(change.jain, metrics.BY_NAME["jain_index"]),
+                estimate_text(change.newcomers, metrics.BY_NAME["utilisation"]),
+                "–" if fair is None else fair.short(),
+                "–" if taken is None else taken.short(),
+            ]
+        )
+    headers = ["change", "at, s", "Jain index", "came, %", "fair after", "taken after"]
+    note = (
+        "Until the next change. Came: the newcomers' part of what is delivered. Fair: within 20 % "
+        "of each other in every second for 5 s. Taken: 90 % of what was left. Medians over the "
+        "repeats, and how many get there."
+    )
+    headers = [*naming.headers, *headers]
+    return Grid("Coming and going", headers, rows, names=len(naming.headers) + 1, note=note)
 
 
 class _Naming:

@@ -10,8 +10,12 @@ import pytest
 from conftest import Invoke
 from test_dynamics import curve
 
+import weir
+from weir.censoring import summarised
 from weir.curves import Curve
+from weir.report.compose import compose
 from weir.sharing import changes, observed, per_run
+from weir.tables import cases_html
 
 _STEADY = [10.0] * 10 + [5.0] * 10 + [9.8] * 10
 
@@ -89,3 +93,49 @@ def test_json_tells_what_followed_a_change(invoke: Invoke, tmp_path: Path) -> No
     assert (went["joined"], went["left"]) == ([], ["late"])
     assert went["reclaim"][0]["ended"] == 1
     assert row["jain_index_common"]["mean"] > 0.9
+
+
+@pytest.fixture(scope="module")
+def late_comer(tmp_path_factory: pytest.TempPathFactory) -> weir.Results:
+    return weir.run(
+        "late-comer",
+        sets={"measure.duration": "30s", "flow.1.start": "8s", "flow.1.stop": "22s"},
+        sweep={"flow.*.stack": ["reno", "vegas"]},
+        repeat=2,
+        out=tmp_path_factory.mktemp("results"),
+        show_progress=False,
+    )
+
+
+def test_the_report_says_what_followed_in_words(late_comer: weir.Results) -> None:
+    found = compose(late_comer)
+    (section,) = (s for s in found.sections if s.title == "When flows come and go")
+    reno = [point for point in section.points if point.startswith("reno, ")]
+    assert len(reno) == len(section.points) / 2 == 2
+    converged = summarised(late_comer.convergence("reno", bin_s=1.0).values())
+    assert f"{converged.ended} of 2 repeats share fairly" in reno[0]
+    assert "guest starts at 8.0" in reno[0]
+    assert "guest ends at 22 s: 90 % of what was set free is taken in 2 of 2 repeats" in reno[1]
+    assert [table.title for table in section.tables] == [
+        "Sharing after a change",
+        "Taking what was left",
+    ]
+    (figure,) = section.figures
+    assert figure.name == "jain"
+    assert figure.data["case"].unique().sort().to_list() == ["reno", "vegas"]
+    assert figure.data["t_s"].is_between(8, 22).all()
+    assert figure.data["jain_index"].is_between(0.5, 1).all()
+    texts = json.dumps(figure.spec)
+    assert "guest starts" in texts
+    assert "guest ends" in texts
+
+
+def test_the_terminal_shows_changes_and_only_later_ones(late_comer: weir.Results) -> None:
+    assert "guest starts" in cases_html(late_comer)
+    together = observed([[curve([5.0] * 9, flow=0), curve([5.0] * 9, flow=1)]], [1.0])
+    assert [change.newcomers.n for change in together] == [0]
+
+
+def test_a_report_of_one_flow_has_no_such_section(tmp_path: Path) -> None:
+    results = weir.compare("reno", duration="2s", repeat=1, out=tmp_path, show_progress=False)
+    assert "When flows come and go" not in [s.title for s in compose(results).sections]

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from weir.plots import across, distribution, over_time, select, shares, sweep
+from weir.plots import across, distribution, over_time, select, shares, sharing, sweep
 from weir.plots.figure import FORMATS, Figure
 from weir.results import Results
 
@@ -20,6 +20,7 @@ _OVERVIEW = (
 )
 _DETAIL = (
     over_time.goodput,
+    sharing.fairness,
     over_time.windows,
     over_time.delays,
     over_time.queues,

@@ -15,7 +15,7 @@ from weir.plots.figure import Figure, inline, layered
 from weir.plots.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
 from weir.results import Results
 
-_PANEL_HEIGHT = 110
+HEIGHT = 110
 _TICKS = 4
 _MAX_IN_LEGEND = 10
 
@@ -48,7 +48,7 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
         return None
     capacities = dict(bottlenecks(results).select("run", "capacity_mbps").iter_rows())
     shown = _with_values(results, cases, pl.col("goodput_mbps").is_finite())
-    end_s = _end(results, shown)
+    end_s = times_end(results, shown)
 
     def panel(case: Case, time: alt.X) -> Panel:
         layers, data = _flow_lines(results, case, time, _GOODPUT)
@@ -61,7 +61,7 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
         "loss, after which the data that had to wait for the repair arrives at once. "
         f"{_reading(results, shown)}"
     )
-    return _figure("goodput", "Goodput over time", caption, results, shown, panel)
+    return stacked("goodput", "Goodput over time", caption, results, shown, panel)
 
 
 def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
@@ -89,7 +89,7 @@ def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
         "flattens for CUBIC, a near-constant level for BBR; the dashed line is ssthresh, which "
         f"follows each loss. {_reading(results, shown)}"
     )
-    return _figure("cwnd", "Congestion window over time", caption, results, shown, panel)
+    return stacked("cwnd", "Congestion window over time", caption, results, shown, panel)
 
 
 def delays(results: Results, cases: Sequence[Case]) -> Figure | None:
@@ -113,7 +113,7 @@ def delays(results: Results, cases: Sequence[Case]) -> Figure | None:
         "time that the sender measured: what lies between them is the path itself. "
         f"{_reading(results, shown)}"
     )
-    return _figure("rtt", "Round-trip time and queueing delay", caption, results, shown, panel)
+    return stacked("rtt", "Round-trip time and queueing delay", caption, results, shown, panel)
 
 
 def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
@@ -142,7 +142,7 @@ def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
             ticks = alt.Chart(inline(lost.select("t_s"))).mark_tick(
                 color=theme.WARN, thickness=1.5, size=9, orient="vertical"
             )
-            layers.append(ticks.encode(x=time, y=alt.value(_PANEL_HEIGHT + 1)))
+            layers.append(ticks.encode(x=time, y=alt.value(HEIGHT + 1)))
         return layered(*layers), data
 
     caption = (
@@ -150,10 +150,10 @@ def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
         "costs goodput; each red tick marks a sample in which packets were dropped. Shown is the "
         "run with the median goodput."
     )
-    return _figure("queue", "Queue at the bottleneck over time", caption, results, shown, panel)
+    return stacked("queue", "Queue at the bottleneck over time", caption, results, shown, panel)
 
 
-def _figure(
+def stacked(
     name: str,
     title: str,
     caption: str,
@@ -161,17 +161,18 @@ def _figure(
     shown: Sequence[Case],
     panel: Callable[[Case, alt.X], Panel],
 ) -> Figure | None:
+    """One panel per case, below each other over one axis of time; None if there is no case."""
     if not shown:
         return None
     # Stacked panels share one axis of time, whose numbers stand under the last of them.
     labelled = alt.Axis(grid=False, title="time, s", tickCount=12)
     unlabelled = alt.Axis(grid=False, title=None, labels=False, ticks=False)
-    span = alt.Scale(nice=False, domain=[0, _end(results, shown)])
+    span = alt.Scale(nice=False, domain=[0, times_end(results, shown)])
     panels, frames = [], []
     for case in shown:
         time = alt.X("t_s:Q", axis=labelled if case is shown[-1] else unlabelled, scale=span)
         chart, data = panel(case, time)
-        panels.append(chart.properties(width=theme.WIDTH, height=_PANEL_HEIGHT, title=case.name))
+        panels.append(chart.properties(width=theme.WIDTH, height=HEIGHT, title=case.name))
         frames.append(data.with_columns(case=pl.lit(case.name)))
     stacked = alt.vconcat(*panels, spacing=12).resolve_scale(
         x="shared", y="shared", color="independent"
@@ -189,7 +190,8 @@ def _with_values(results: Results, cases: Sequence[Case], is_value: pl.Expr) -> 
     return [case for case in shown if case.typical in present]
 
 
-def _end(results: Results, shown: Sequence[Case]) -> float:
+def times_end(results: Results, shown: Sequence[Case]) -> float:
+    """Where the axis of time ends: with the longest run."""
     runs = [run for case in shown for run in case.runs]
     ends = results.runs.filter(pl.col("run").is_in(runs))["sim_s"]
     return max((float(end) for end in ends if end is not None), default=1.0)

@@ -13,10 +13,11 @@ from weir import metrics
 from weir.comparison import Contrast, compared, contrasts
 from weir.metrics import Metric
 from weir.plots import figures
+from weir.plots import sharing as sharing_plot
 from weir.plots.encode import heading
 from weir.plots.select import Case, cases
 from weir.plots.theme import short_key, significant
-from weir.report import words
+from weir.report import sharing, words
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, ranges
 from weir.results import Results
 from weir.stats import LEVEL, mean_interval
@@ -35,7 +36,8 @@ def compose(results: Results) -> Report:
     differences = contrasts(results) if found else []
     drawn = figures(results)
     curves = [figure for figure in drawn if figure.name.startswith("sweep")]
-    others = [figure for figure in drawn if figure not in curves]
+    fairness = [figure for figure in drawn if figure.name == sharing_plot.NAME]
+    others = [figure for figure in drawn if figure not in (*curves, *fairness)]
     sections = [
         ReportSection(
             "Summary",
@@ -44,6 +46,7 @@ def compose(results: Results) -> Report:
         ),
         ReportSection("Over the sweep", figures=curves),
         ReportSection("Results", tables=list(_tables(results, found, differences))),
+        sharing.section(results, found, _anchors(results), fairness),
         ReportSection("Figures", words.scope(found) if others else (), figures=others),
         provenance_section(results),
     ]
@@ -79,8 +82,11 @@ def provenance_section(results: Results) -> ReportSection:
 
 def anchor(results: Results, label: str) -> str:
     """Where the provenance of a case stands."""
-    labels = [case["label"] for case in results.cases]
-    return f"case-{labels.index(label)}"
+    return _anchors(results)[label]
+
+
+def _anchors(results: Results) -> dict[str, str]:
+    return {case["label"]: f"case-{position}" for position, case in enumerate(results.cases)}
 
 
 def _tables(

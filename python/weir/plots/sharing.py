@@ -1,0 +1,116 @@
+"""How fairly flows share, second by second, and what happened when one came or went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from weir import dynamics
+from weir.plots import theme
+from weir.plots.figure import Figure, inline, layered
+from weir.plots.over_time import HEIGHT, Panel, stacked, times_end
+from weir.plots.select import Case, band, has_rows, line, shown_over_time
+from weir.results import Results
+from weir.sharing import COARSE_BIN_S
+
+NAME = "jain"
+
+
+def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
+    """Jain's index over time, with every coming and going and the median time of convergence."""
+    if not has_rows(results, "samples", ("run", "flow", "t_s", "goodput_mbps")):
+        return None
+    indices = {case.label: _indices(results, case) for case in shown_over_time(cases)}
+    shown = [c for c in shown_over_time(cases) if not indices[c.label].is_empty()]
+    if not shown:
+        return None
+    most = max(len(results.curves[case.typical]) for case in shown)
+    scale = alt.Scale(domain=[1 / most, 1], nice=False)
+    end_s = times_end(results, shown)
+
+    def panel(case: Case, time: alt.X) -> Panel:
+        rows = indices[case.label]
+        data = line(rows.filter(pl.col("run") == case.typical).drop("run"), "jain_index")
+        y = alt.Y("jain_index:Q", title="Jain index", scale=scale, axis=alt.Axis(tickCount=5))
+        mark = alt.Chart(inline(data)).mark_line(color=case.colour, strokeWidth=1.5)
+        layers = [mark.encode(x=time, y=y)]
+        if len(case.runs) > 1:
+            area = alt.Chart(inline(band(rows, "jain_index")))
+            area = area.mark_area(color=case.colour, opacity=0.18, interpolate="monotone")
+            layers.insert(0, area.encode(x=time, y=alt.Y("lo:Q", scale=scale), y2="hi:Q"))
+        return layered(*layers, *_moments(results, case, time, end_s)), data
+
+    caption = (
+        "One is an equal division; the lower end of the scale is one flow with everything. Dashed: "
+        "a flow comes or goes. Solid: from here on the goodputs of every second are within 20 % of "
+        "each other for 5 s, the median over the repeats; where it is missing, most repeats did "
+        f"not get there. Each point is {theme.significant(COARSE_BIN_S)} s in which at least two "
+        "flows are active; shade: the range over all repeats, line: the run with the median "
+        "goodput."
+    )
+    title = "Fairness over time"
+    return stacked(NAME, title, caption, results, shown, panel)
+
+
+def _indices(results: Results, case: Case) -> pl.DataFrame:
+    """`run`, `t_s` and `jain_index` of all repeats, where there is one."""
+    width = max(COARSE_BIN_S, results.bin_s(case.label))
+    parts = [
+        dynamics.jain_over_time(results.curves[run], width).select(
+            pl.lit(run).alias("run"), "t_s", "jain_index"
+        )
+        for run in case.runs
+    ]
+    return pl.concat(parts).drop_nulls()
+
+
+def _moments(results: Results, case: Case, time: alt.X, end_s: float) -> list[alt.Chart]:
+    """Named lines where flows come or go, and where the median repeat has converged."""
+    changes, fair = [], []
+    for change in results.changes(case.label):
+        changes.append((change.at_s, change.event))
+        *_, coarse = change.converged.values() or [None]
+        if coarse is not None and coarse.median_s is not None:
+            text = f"fair after {theme.significant(coarse.median_s)} s"
+            fair.append((change.at_s + coarse.median_s, f"{text}, {coarse.ended} of {coarse.n}"))
+    return [
+        *_named(changes, time, end_s, colour=theme.SOFT, dash=[4, 3], row=0),
+        *_named(fair, time, end_s, colour=theme.INK, dash=[1, 0], row=1),
+    ]
+
+
+def _named(
+    moments: Sequence[tuple[float, str]],
+    time: alt.X,
+    end_s: float,
+    *,
+    colour: str,
+    dash: Sequence[int],
+    row: int,
+) -> list[alt.Chart]:
+    if not moments:
+        return []
+    frame = pl.DataFrame(moments, ["t_s", "text"], orient="row")
+    base = alt.Chart(inline(frame)).encode(x=time)
+    rule = base.mark_rule(color=colour, strokeDash=list(dash), strokeWidth=1)
+    # The second kind of line stops above the names of the first.
+    layers = [rule.encode(y=alt.value(0), y2=alt.value(HEIGHT - 16 * row))]
+    # Names stand right of their line, near the bottom; those near the right edge left of it.
+    is_late = pl.col("t_s") > 0.8 * end_s
+    height = alt.value(HEIGHT - 8 - 13 * row)
+    for own, text in (
+        (
+            frame.filter(~is_late),
+            alt.MarkDef("text", align="left", dx=4, fontSize=10, color=colour),
+        ),
+        (
+            frame.filter(is_late),
+            alt.MarkDef("text", align="right", dx=-4, fontSize=10, color=colour),
+        ),
+    ):
+        if not own.is_empty():
+            named = alt.Chart(inline(own), mark=text).encode(x=time, y=height, text="text:N")
+            layers.append(named)
+    return layers
