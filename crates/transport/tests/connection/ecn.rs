@@ -200,3 +200,23 @@ fn a_loss_after_a_mark_halves_dctcps_window_too() {
         assert!((measured - ratio).abs() < 0.1, "{stack}: {measured}");
     }
 }
+
+/// Linux's `tcp_fastretrans_alert`: an echo proves that the reduction was right, whatever the losses
+/// that began it turn out to be.
+#[test]
+fn a_reduction_during_which_a_mark_is_echoed_is_never_taken_back() {
+    for (marked, undone) in [(None, 1), (Some(105), 0)] {
+        let mut pair = Pair::connected(&ecn("rack/reno"));
+        let mut first = true;
+        pair.network(move |p| match p.offset / MSS {
+            // So late that it seems lost; what it overtook arrives before its repair.
+            100 if has_data(p) && std::mem::take(&mut first) => Verdict::Late(RTT * 3 / 4),
+            n if has_data(p) && Some(n) == marked => Verdict::Mark,
+            _ => Verdict::Deliver,
+        });
+        pair.write(Client, 300 * MSS);
+        pair.drive();
+        let stats = pair.client.connection.stats();
+        assert_eq!((stats.retransmits, stats.undone), (1, undone), "{marked:?}: {stats:?}");
+    }
+}
