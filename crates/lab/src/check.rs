@@ -20,7 +20,7 @@ const LONGEST_RTT: Duration = Duration::from_secs(3_600);
 /// No framing takes more.
 const MAX_OVERHEAD: Bytes = Bytes(1_000);
 /// Ethernet's MTU.
-const FULL_PACKET: Bytes = Bytes(1_500);
+pub(crate) const FULL_PACKET: Bytes = Bytes(1_500);
 const OVERHEAD: &str = "at most 1kb for each packet";
 const MAX_FLOWS: u64 = 100_000;
 /// A route has at most 255 links, those of the hosts included.
@@ -193,9 +193,15 @@ fn check_relay(topology: &Topology) -> Checked {
 }
 
 fn check_queue(queue: &Queue, section: &str) -> Checked {
-    let Queue(Discipline { interval, .. }) = queue;
+    let Queue(Discipline { interval, probability, weight, burst, .. }) = queue;
     let key = |name: &str| format!("{section}.{name}");
-    require(!interval.is_zero(), key("interval"), interval, "above 0s")
+    require(!interval.is_zero(), key("interval"), interval, "above 0s")?;
+    require(*probability > Ratio::ZERO, key("probability"), probability, "above 0%")?;
+    if let Some(burst) = burst {
+        let allowed = "weight is set as well; keep one";
+        require(weight.is_none(), key("burst"), burst, allowed)?;
+    }
+    Ok(())
 }
 
 /// A token bucket in which no full packet finds tokens is taken for a slip.

@@ -5,8 +5,11 @@ use std::fmt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use weir_net::{CodelConfig, CodelLaw, Limit, QueueConfig};
-use weir_units::{BufferSize, Duration, Rate};
+use weir_net::{
+    CodelConfig, CodelLaw, EcnStepConfig, FqCodelConfig, Limit, QueueConfig, RedConfig,
+    StepThreshold,
+};
+use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 use crate::keys::{form, keep, section};
 
@@ -15,16 +18,37 @@ section! {
     pub struct Discipline {
         /// Discipline.
         kind: QueueKind = QueueKind::DropTail,
-        /// Bound of the queue, the packet being sent included; by default `1bdp` (`codel` `1000p`).
+        /// Bound of the queue, the packet being sent included; by default `1bdp`, of `codel` `1000p`, of
+        /// `fq-codel` `10240p`, of `red` `4bdp`.
         limit: Option<BufferSize> = None,
         /// Waiting time that is good enough.
         target: Duration = CodelLaw::DEFAULT.target,
         /// How long every packet may wait longer than `target` before the first signal.
         interval: Duration = CodelLaw::DEFAULT.interval,
-        /// Mark packets that are capable of ECN in place of dropping them; by default off.
+        /// Mark packets that are capable of ECN in place of dropping them; by default on for `fq-codel`
+        /// and off for the others.
         ecn: Option<bool> = None,
         /// Waiting time above which every packet that is capable of ECN is marked.
         ce_threshold: Option<Duration> = None,
+        /// Number of queues among which flows are spread.
+        flows: u32 = FqCodelConfig::DEFAULT.flows,
+        /// Bytes that a queue may send in its turn.
+        quantum: Bytes = FqCodelConfig::DEFAULT.quantum,
+        /// Average backlog below which nothing is signalled; by default a third of `max`.
+        min: Option<BufferSize> = None,
+        /// Average backlog from which everything is signalled; by default a quarter of `limit`.
+        max: Option<BufferSize> = None,
+        /// Probability of a signal as the average comes to `max`.
+        probability: Ratio = Ratio::from_percent(2),
+        /// How much each packet moves the average; by default that of `burst`.
+        weight: Option<Ratio> = None,
+        /// The same as the packets that an empty queue takes in before its average comes to `min`; by
+        /// default `(2 min + max) / 3`.
+        burst: Option<u32> = None,
+        /// Let the probability rise to 1 at twice `max` before everything is signalled.
+        gentle: bool = false,
+        /// Backlog, or waiting time, from which every packet that is capable of ECN is marked.
+        threshold: BufferSize = BufferSize::Bdp(170),
     }
 }
 
@@ -37,6 +61,12 @@ pub enum QueueKind {
     DropTail,
     /// CoDel.
     Codel,
+    /// FQ-CoDel.
+    FqCodel,
+    /// RED.
+    Red,
+    /// Marks from a threshold on.
+    EcnStep,
 }
 
 /// A discipline as a scenario writes it: a size means drop-tail, everything else is a table.
@@ -48,6 +78,21 @@ impl QueueKind {
     pub const CATALOGUE: &[(Self, &str, &str)] = &[
         (Self::DropTail, "droptail", "a FIFO that drops what finds no room"),
         (Self::Codel, "codel", "a FIFO that signals while packets wait too long (RFC 8289)"),
+        (
+            Self::FqCodel,
+            "fq-codel",
+            "a queue per flow, served in turn, each under CoDel (RFC 8290)",
+        ),
+        (
+            Self::Red,
+            "red",
+            "a FIFO that signals by luck as its average grows (Floyd, Jacobson 1993)",
+        ),
+        (
+            Self::EcnStep,
+            "ecn-step",
+            "a FIFO that marks from a threshold on, as DCTCP needs (RFC 8257)",
+        ),
     ];
 
     /// The keys of a queue that mean something for this kind.
@@ -55,6 +100,13 @@ impl QueueKind {
         match self {
             Self::DropTail => &["kind", "limit"],
             Self::Codel => &["kind", "limit", "target", "interval", "ecn", "ce_threshold"],
+            Self::FqCodel => {
+                &["kind", "limit", "flows", "quantum", "target", "interval", "ecn", "ce_threshold"]
+            }
+            Self::Red => {
+                &["kind", "limit", "min", "max", "probability", "weight", "burst", "gentle", "ecn"]
+            }
+            Self::EcnStep => &["kind", "limit", "threshold"],
         }
     }
 
@@ -65,8 +117,10 @@ impl QueueKind {
 
     fn limit(self) -> BufferSize {
         match self {
-            Self::DropTail => BufferSize::Bdp(1_000),
+            Self::DropTail | Self::EcnStep => BufferSize::Bdp(1_000),
             Self::Codel => BufferSize::Packets(1_000),
+            Self::FqCodel => BufferSize::Packets(10_240),
+            Self::Red => BufferSize::Bdp(4_000),
         }
     }
 }
@@ -77,11 +131,13 @@ impl Queue {
         Self(Discipline { limit: Some(limit), ..Discipline::default() })
     }
 
-    /// Fills in the defaults that depend on the kind.
+    /// Fills in the defaults that depend on other keys. `tc` has the same for RED.
     pub(crate) fn complete(&mut self) {
         let Self(queue) = self;
-        queue.limit.get_or_insert(queue.kind.limit());
-        queue.ecn.get_or_insert(false);
+        let limit = *queue.limit.get_or_insert(queue.kind.limit());
+        queue.ecn.get_or_insert(queue.kind == QueueKind::FqCodel);
+        let max = *queue.max.get_or_insert(limit.mul_ratio(1, 4));
+        queue.min.get_or_insert(max.mul_ratio(1, 3));
     }
 
     /// The bound, where the queue is drop-tail.
@@ -89,13 +145,40 @@ impl Queue {
         self.0.limit.filter(|_| self.0.kind == QueueKind::DropTail)
     }
 
-    /// The queue that this means on a link of `rate` whose flows see `rtt` without queues.
-    pub(crate) fn config(&self, rate: Rate, rtt: Duration) -> QueueConfig {
+    /// The queue that this means on a link of `rate` whose flows see `rtt` without queues, and on which
+    /// a full packet has `packet` bytes.
+    pub(crate) fn config(&self, rate: Rate, rtt: Duration, packet: Bytes) -> QueueConfig {
         let Self(queue) = self;
-        let limit = Limit::resolve(queue.limit.unwrap_or(queue.kind.limit()), rate, rtt);
+        let resolve = |size| Limit::resolve(size, rate, rtt);
+        let limit = resolve(queue.limit.unwrap_or(queue.kind.limit()));
         match queue.kind {
             QueueKind::DropTail => QueueConfig::DropTail(limit.into()),
             QueueKind::Codel => QueueConfig::Codel(CodelConfig { limit, law: queue.law() }),
+            QueueKind::FqCodel => {
+                let Discipline { flows, quantum, .. } = *queue;
+                QueueConfig::FqCodel(FqCodelConfig { limit, flows, quantum, law: queue.law() })
+            }
+            QueueKind::Red => {
+                let min = queue.min.map_or(limit, resolve);
+                let max = queue.max.map_or(limit, resolve);
+                let of_burst = || RedConfig::weight_for_burst(min, max, packet, queue.burst);
+                QueueConfig::Red(RedConfig {
+                    limit,
+                    min,
+                    max,
+                    probability: queue.probability,
+                    weight: queue.weight.or_else(of_burst).unwrap_or_default(),
+                    gentle: queue.gentle,
+                    ecn: queue.ecn.unwrap_or_default(),
+                })
+            }
+            QueueKind::EcnStep => {
+                let threshold = match queue.threshold {
+                    BufferSize::Time(time) => StepThreshold::Sojourn(time),
+                    size => StepThreshold::Backlog(resolve(size)),
+                };
+                QueueConfig::EcnStep(EcnStepConfig { limit, threshold })
+            }
         }
     }
 }
@@ -148,5 +231,5 @@ impl<'de> Visitor<'de> for SizeOrTable {
 
 form! {
     Queue => "queue size or table",
-    QueueKind => "`droptail` or `codel`",
+    QueueKind => "`droptail`, `codel`, `fq-codel`, `red` or `ecn-step`",
 }

@@ -14,6 +14,7 @@ use weir_sim::{
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
 
+use crate::check::FULL_PACKET;
 use crate::error::Problem;
 use crate::flow::{Flow, PeriodForm, Protocol, WorkloadKind};
 use crate::queue::Queue;
@@ -176,7 +177,7 @@ fn relay_way(direction: &Direction, numbering: Numbering) -> Option<LinkConfig> 
     }
     let service = direction.rate.map(|rate| Service::Rate(rate.into()));
     let mut config = LinkConfig {
-        queue: queue(direction.queue.as_ref(), Rate::ZERO, Duration::ZERO),
+        queue: queue(direction.queue.as_ref(), Rate::ZERO, Duration::ZERO, FULL_PACKET),
         service: service.unwrap_or(Service::Infinite),
         ..LinkConfig::default()
     };
@@ -193,10 +194,11 @@ fn bottleneck(
 ) -> LinkConfig {
     let rate = direction.rate.unwrap_or(topology.rate);
     let written = direction.queue.as_ref().or(topology.queue.as_ref());
+    let packet = topology.mtu.unwrap_or(FULL_PACKET) + topology.overhead;
     let mut config = LinkConfig {
         overhead: topology.overhead,
         mtu: topology.mtu,
-        queue: queue(written, mean_rate(direction, rate), topology.rtt),
+        queue: queue(written, mean_rate(direction, rate), topology.rtt, packet),
         ..LinkConfig::new(rate, delay)
     };
     impair(&mut config, direction, numbering);
@@ -207,9 +209,10 @@ fn bottleneck(
 fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> LinkConfig {
     let rate = direction.rate.unwrap_or(link.rate);
     let written = direction.queue.as_ref().unwrap_or(&link.queue);
+    let packet = FULL_PACKET + link.overhead;
     let mut config = LinkConfig {
         overhead: link.overhead,
-        queue: queue(Some(written), mean_rate(direction, rate), topology.rtt),
+        queue: queue(Some(written), mean_rate(direction, rate), topology.rtt, packet),
         ..LinkConfig::new(rate, link.delay)
     };
     impair(&mut config, direction, Numbering::Any);
@@ -218,9 +221,9 @@ fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> L
 }
 
 /// The queue that is written down, or one without bound.
-fn queue(written: Option<&Queue>, rate: Rate, rtt: Duration) -> QueueConfig {
+fn queue(written: Option<&Queue>, rate: Rate, rtt: Duration, packet: Bytes) -> QueueConfig {
     let unbounded = || QueueConfig::DropTail(Limit::Infinite.into());
-    written.map_or_else(unbounded, |queue| queue.config(rate, rtt))
+    written.map_or_else(unbounded, |queue| queue.config(rate, rtt, packet))
 }
 
 fn relay_buffer(topology: &Topology) -> BufferSize {

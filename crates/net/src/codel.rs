@@ -135,7 +135,7 @@ impl<P: Parcel> Queue<P> for Codel<P> {
         })
     }
 
-    fn on_idle(&mut self) {
+    fn on_idle(&mut self, _since: Instant) {
         self.state.on_empty();
     }
 

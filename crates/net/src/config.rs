@@ -4,8 +4,11 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::codel::CodelConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
+use crate::ecn_step::EcnStepConfig;
+use crate::fq_codel::FqCodelConfig;
 use crate::impair::Impairments;
 use crate::opportunities::DeliveryTrace;
+use crate::red::RedConfig;
 use crate::schedule::Schedule;
 
 /// A link's parameters.
@@ -60,6 +63,12 @@ pub enum QueueConfig {
     DropTail(DropTailConfig),
     /// A FIFO whose standing queue is kept short.
     Codel(CodelConfig),
+    /// A queue per flow, each kept short.
+    FqCodel(FqCodelConfig),
+    /// A FIFO that signals by luck as its average grows.
+    Red(RedConfig),
+    /// A FIFO that marks from a threshold on.
+    EcnStep(EcnStepConfig),
 }
 
 /// A link that cannot be.
@@ -127,6 +136,11 @@ impl LinkConfig {
         }
         if self.mtu == Some(Bytes::ZERO) {
             return Err(ConfigError::new("mtu", Bytes::ZERO, "it must be above zero"));
+        }
+        match &self.queue {
+            QueueConfig::FqCodel(config) => config.validate()?,
+            QueueConfig::Red(config) => config.validate()?,
+            _ => {}
         }
         self.impairments.validate()
     }

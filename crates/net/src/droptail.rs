@@ -62,6 +62,15 @@ impl Limit {
             _ => Self::Infinite,
         }
     }
+
+    /// As so many parcels and so many bytes.
+    pub(crate) fn bounds(self) -> (u64, u64) {
+        match self {
+            Self::Infinite => (u64::MAX, u64::MAX),
+            Self::Bytes(bytes) => (u64::MAX, bytes.get()),
+            Self::Packets(packets) => (packets, u64::MAX),
+        }
+    }
 }
 
 impl From<Limit> for DropTailConfig {
@@ -73,11 +82,7 @@ impl From<Limit> for DropTailConfig {
 impl<P: Parcel> DropTail<P> {
     /// An empty queue.
     pub fn new(config: DropTailConfig) -> Self {
-        let (max_packets, max_bytes) = match config.limit {
-            Limit::Infinite => (u64::MAX, u64::MAX),
-            Limit::Bytes(bytes) => (u64::MAX, bytes.get()),
-            Limit::Packets(packets) => (packets, u64::MAX),
-        };
+        let (max_packets, max_bytes) = config.limit.bounds();
         Self {
             waiting: VecDeque::new(),
             bytes: 0,
@@ -98,10 +103,18 @@ impl<P: Parcel> DropTail<P> {
 
     /// The bytes stored, with what each parcel is charged beyond its length.
     pub(crate) fn charged(&self) -> Bytes {
-        Bytes(self.bytes + self.waiting.len() as u64 * self.overhead)
+        self.charged_with(Backlog::default())
     }
 
-    fn has_room(&self, parcel: &P, in_service: Backlog) -> bool {
+    /// The same, together with what is in service.
+    pub(crate) fn charged_with(&self, in_service: Backlog) -> Bytes {
+        let Backlog { packets, bytes } = self.backlog() + in_service;
+        bytes + Bytes(self.overhead) * packets
+    }
+
+    /// Whether it would take the parcel in.
+    #[inline]
+    pub(crate) fn has_room(&self, parcel: &P, in_service: Backlog) -> bool {
         let waiting = self.waiting.len() as u64;
         if waiting + in_service.packets == 0 {
             return true;

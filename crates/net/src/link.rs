@@ -84,7 +84,7 @@ impl<P: Parcel + Clone> Link<P> {
         let longest = if holds { server.burst().saturating_sub(config.overhead) } else { mtu };
         Ok(Self {
             ingress: config.impairments.ingress(&mut stream),
-            queue: AnyQueue::new(config),
+            queue: AnyQueue::new(config, &mut stream),
             server,
             delay: config.delay.clone(),
             may_overtake: disorder.as_ref().is_some_and(|disorder| disorder.may_overtake()),
@@ -209,9 +209,9 @@ impl<P: Parcel + Clone> Link<P> {
         self.busy_until
     }
 
-    /// Whether parcels come out in the order in which they went in.
+    /// Whether all parcels come out in the order in which they went in.
     pub fn keeps_order(&self) -> bool {
-        !self.may_overtake
+        !self.may_overtake && !matches!(self.queue, AnyQueue::FqCodel(_))
     }
 
     /// The bytes that have left the server by `now`, overhead included; of the parcel in service those
@@ -319,7 +319,7 @@ impl<P: Parcel + Clone> Link<P> {
         self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
         let idle = self.busy_until <= now && self.queue.is_empty();
         if idle {
-            self.queue.on_idle();
+            self.queue.on_idle(self.busy_until);
             self.next_start = self.server.ready_at(now);
         }
         if idle && self.next_start == now {

@@ -2,12 +2,15 @@
 
 use std::ops::Add;
 
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
 use crate::codel::Codel;
-use crate::config::{LinkConfig, QueueConfig};
+use crate::config::{LinkConfig, QueueConfig, Service};
 use crate::droptail::{DropTail, DropTailConfig};
+use crate::ecn_step::EcnStep;
+use crate::fq_codel::FqCodel;
 use crate::parcel::{Ecn, Parcel};
+use crate::red::Red;
 use crate::stats::DropCause;
 
 /// So many parcels and their bytes.
@@ -61,8 +64,8 @@ pub trait Queue<P: Parcel> {
         self.dequeue(now, dropped).map(|queued| queued.parcel)
     }
 
-    /// The server asked for a parcel when nothing was stored, and has been waiting since.
-    fn on_idle(&mut self) {}
+    /// The server asked for a parcel at `since`, when nothing was stored, and has been waiting.
+    fn on_idle(&mut self, _since: Instant) {}
 
     /// What is stored.
     fn backlog(&self) -> Backlog;
@@ -114,6 +117,9 @@ pub(crate) fn mark<P: Parcel>(parcel: &mut P, marks: &mut u64) -> bool {
 pub(crate) enum AnyQueue<P> {
     DropTail(DropTail<P>),
     Codel(Box<Codel<P>>),
+    FqCodel(Box<FqCodel<P>>),
+    Red(Box<Red<P>>),
+    EcnStep(Box<EcnStep<P>>),
 }
 
 /// The same for whichever discipline it is.
@@ -122,13 +128,16 @@ macro_rules! each {
         match $queue {
             AnyQueue::DropTail($name) => $what,
             AnyQueue::Codel($name) => $what,
+            AnyQueue::FqCodel($name) => $what,
+            AnyQueue::Red($name) => $what,
+            AnyQueue::EcnStep($name) => $what,
         }
     };
 }
 
 impl<P: Parcel> AnyQueue<P> {
     /// The empty queue of a link.
-    pub(crate) fn new(link: &LinkConfig) -> Self {
+    pub(crate) fn new(link: &LinkConfig, stream: &mut impl FnMut(&'static str) -> Rng) -> Self {
         let overhead = link.overhead;
         let mtu = link.mtu.unwrap_or(FULL_SIZE) + overhead;
         match link.queue {
@@ -137,6 +146,21 @@ impl<P: Parcel> AnyQueue<P> {
                 Self::DropTail(DropTail::new(DropTailConfig { overhead, ..config }))
             }
             QueueConfig::Codel(config) => Self::Codel(Box::new(Codel::new(config, overhead, mtu))),
+            QueueConfig::FqCodel(config) => {
+                let luck = stream("fq-codel");
+                Self::FqCodel(Box::new(FqCodel::new(config, overhead, mtu, luck)))
+            }
+            QueueConfig::Red(config) => {
+                // See red.rs: below a token bucket idle times do not count.
+                let rate = match &link.service {
+                    Service::Rate(rate) => Some(rate.initial),
+                    _ => None,
+                };
+                let rate = rate.filter(|rate| *rate > Rate::ZERO);
+                let time = rate.map(|rate| rate.transmit_time(mtu, &mut 0));
+                Self::Red(Box::new(Red::new(config, overhead, time, stream("red"))))
+            }
+            QueueConfig::EcnStep(config) => Self::EcnStep(Box::new(EcnStep::new(config, overhead))),
         }
     }
 }
@@ -164,8 +188,8 @@ impl<P: Parcel> Queue<P> for AnyQueue<P> {
     }
 
     #[inline]
-    fn on_idle(&mut self) {
-        each!(self, queue => queue.on_idle());
+    fn on_idle(&mut self, since: Instant) {
+        each!(self, queue => queue.on_idle(since));
     }
 
     #[inline]

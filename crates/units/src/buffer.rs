@@ -19,6 +19,18 @@ pub enum BufferSize {
 }
 
 impl BufferSize {
+    /// `self * num / den`, rounded down; what has no bound keeps none.
+    pub fn mul_ratio(self, num: u64, den: u64) -> Self {
+        let scaled = |amount: u64| (u128::from(amount) * u128::from(num) / u128::from(den)) as u64;
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(bytes.mul_ratio(num, den)),
+            Self::Packets(packets) => Self::Packets(scaled(packets)),
+            Self::Time(time) => Self::Time(time.mul_ratio(num, den)),
+            Self::Bdp(thousandths) => Self::Bdp(scaled(thousandths)),
+            Self::Infinite => Self::Infinite,
+        }
+    }
+
     /// The bound in bytes on a link of `rate` whose flows see `rtt` without queues; `None` where the
     /// bound is a number of packets or there is none.
     pub fn to_bytes(self, rate: Rate, rtt: Duration) -> Option<Bytes> {

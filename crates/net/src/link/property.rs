@@ -9,11 +9,14 @@ use crate::bucket::PolicerConfig;
 use crate::codel::{CodelConfig, CodelLaw};
 use crate::config::{QueueConfig, Service};
 use crate::droptail::{Counting, DropTailConfig, Limit};
+use crate::ecn_step::{EcnStepConfig, StepThreshold};
+use crate::fq_codel::FqCodelConfig;
 use crate::impair::Impairments;
 use crate::jitter::{Jitter, Order, Reorder, Spread};
 use crate::loss::{DropList, GilbertElliott, Numbering};
 use crate::opportunities::DeliveryTrace;
 use crate::parcel::Ecn;
+use crate::red::RedConfig;
 
 /// A parcel to offer, this long after the one before.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +128,28 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
     });
     let codel = (limit(), control_law())
         .prop_map(|(limit, law)| QueueConfig::Codel(CodelConfig { limit, law }));
-    prop_oneof![drop_tail, codel]
+    let fq_codel =
+        (limit(), 1u32..5, 1u64..4_000, control_law()).prop_map(|(limit, flows, quantum, law)| {
+            QueueConfig::FqCodel(FqCodelConfig { limit, flows, quantum: Bytes(quantum), law })
+        });
+    let packets = (limit(), 0u64..5, 1u64..5)
+        .prop_map(|(limit, min, span)| (limit, Limit::Packets(min), Limit::Packets(min + span)));
+    let bytes = (limit(), 0u64..5_000, 1u64..5_000).prop_map(|(limit, min, span)| {
+        (limit, Limit::Bytes(Bytes(min)), Limit::Bytes(Bytes(min + span)))
+    });
+    let luck = (ratio(), (1u32..=100).prop_map(Ratio::from_percent));
+    let red = (prop_oneof![packets, bytes], luck, any::<bool>(), any::<bool>()).prop_map(
+        |((limit, min, max), (probability, weight), gentle, ecn)| {
+            QueueConfig::Red(RedConfig { limit, min, max, probability, weight, gentle, ecn })
+        },
+    );
+    let threshold = prop_oneof![
+        limit().prop_map(StepThreshold::Backlog),
+        nanos(0..50_000).prop_map(StepThreshold::Sojourn),
+    ];
+    let step = (limit(), threshold)
+        .prop_map(|(limit, threshold)| QueueConfig::EcnStep(EcnStepConfig { limit, threshold }));
+    prop_oneof![drop_tail, codel, fq_codel, red, step]
 }
 
 fn impairments() -> impl Strategy<Value = Impairments> {
@@ -295,11 +319,19 @@ proptest! {
         };
         // What is marked is delivered, unless a blackout holds it for ever: nothing is dropped behind a mark.
         let marked = deliveries.iter().filter(marked).count() as u64;
-        let stuck = stats.served.packets - stats.delivered.packets;
+        let through = stats.dropped() + stats.delivered;
+        let stuck = (stats.offered + stats.duplicated).packets - through.packets;
         prop_assert!(marked <= stats.marked && stats.marked <= marked + stuck);
         prop_assert!(deliveries.is_sorted_by_key(|(time, _)| *time));
         if keeps_order(&config.impairments) {
-            prop_assert!(deliveries.is_sorted_by_key(|(_, delivery)| delivery.parcel.id));
+            let one_queue = !matches!(config.queue, QueueConfig::FqCodel(_));
+            for (flow, is_forward) in (0..4).flat_map(|flow| [(flow, false), (flow, true)]) {
+                let ours = |probe: &&Probe| {
+                    one_queue || (probe.flow, probe.is_forward) == (flow, is_forward)
+                };
+                let parcels = deliveries.iter().map(|(_, delivery)| &delivery.parcel);
+                prop_assert!(parcels.filter(ours).is_sorted_by_key(|parcel| parcel.id));
+            }
             prop_assert_eq!(stats.reordered, 0);
         }
     }

@@ -1,0 +1,261 @@
+//! RED: random early detection.
+//!
+//! Sources: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", 1993; Floyd,
+//! "Recommendation on using the gentle variant of RED", 2000; Linux 6.1's `sch_red` and `red.h`.
+//!
+//! At each arrival an average of the backlog q (the parcel in service included) moves by
+//!
+//! ```text
+//! avg += weight (q - avg)
+//! ```
+//!
+//! or, after the link was idle for the time of m full-sized parcels, shrinks to `avg (1 - weight)^m`.
+//! Below `min` nothing happens. Between `min` and `max` parcels are signalled with
+//!
+//! ```text
+//! p = probability (avg - min) / (max - min)
+//! ```
+//!
+//! spread evenly (the paper's method 2): the number of parcels up to the next signal is uniform in
+//! 1 ..= 1/p, so that a signal comes every `(1/p + 1) / 2` parcels on average. From `max` on all are
+//! signalled; with `gentle` p rises from `probability` there to 1 at twice `max` first. A signal is a
+//! mark if `ecn` is on and the parcel is capable, else a drop; as in Linux that holds above `max` too.
+//!
+//! `min` and `max` are both in bytes or both in parcels, and so is the average. The weight may be given
+//! as the `burst` of parcels that an empty queue takes in before the average passes `min`
+//! ([`RedConfig::weight_for_burst`], `tc_red_eval_ewma`).
+//!
+//! Deviations: idle times count by the paper's formula, where Linux has a table of it. Below a token
+//! bucket the average does not shrink while idle, because Linux's `tbf` looks first and never asks an
+//! empty RED for a parcel. Random numbers come from stream `"red"`.
+
+use weir_units::{Bytes, Duration, Instant, Ratio, Rng};
+
+use crate::config::ConfigError;
+use crate::droptail::{DropTail, DropTailConfig, Limit};
+use crate::parcel::Parcel;
+use crate::queue::{Backlog, Dropped, Queue, Queued, mark};
+use crate::stats::DropCause;
+
+/// A RED queue's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedConfig {
+    /// The bound of the queue itself.
+    pub limit: Limit,
+    /// The average below which nothing is signalled.
+    pub min: Limit,
+    /// The average from which everything is signalled, or the slope gets gentle.
+    pub max: Limit,
+    /// The probability just below `max`.
+    pub probability: Ratio,
+    /// How much each arrival moves the average.
+    pub weight: Ratio,
+    /// Whether the probability rises on to 1 at twice `max`.
+    pub gentle: bool,
+    /// Whether parcels that are capable of ECN are marked in place of a drop.
+    pub ecn: bool,
+}
+
+/// A FIFO under RED.
+#[derive(Clone, Debug)]
+pub struct Red<P> {
+    fifo: DropTail<P>,
+    config: RedConfig,
+    min: u64,
+    max: u64,
+    /// What a full-sized parcel takes to be sent; `None` where idle times do not count.
+    parcel_time: Option<Duration>,
+    /// In 2^-24 bytes or parcels.
+    average: u64,
+    idle_since: Option<Instant>,
+    /// Parcels since the last signal; `None` while nothing is signalled by luck.
+    count: Option<u64>,
+    /// Up to where `count` times the probability may go, in units of 2^-32.
+    threshold: u32,
+    luck: Rng,
+    marks: u64,
+}
+
+impl RedConfig {
+    /// The weight, a power of a half, with which `burst` parcels of `packet` bytes into an empty queue do
+    /// not lift the average above `min`; `None` if the burst is shorter than `min` itself. Without a
+    /// burst it is that of `(2 min + max) / 3`, as in `tc`.
+    pub fn weight_for_burst(
+        min: Limit,
+        max: Limit,
+        packet: Bytes,
+        burst: Option<u32>,
+    ) -> Option<Ratio> {
+        let packets = |limit| match limit {
+            Limit::Bytes(bytes) => bytes.get() as f64 / packet.get() as f64,
+            Limit::Packets(packets) => packets as f64,
+            Limit::Infinite => f64::INFINITY,
+        };
+        let usual = libm::ceil((2.0 * packets(min) + packets(max)) / 3.0);
+        let burst = burst.map_or(usual, f64::from);
+        let beyond = burst + 1.0 - packets(min);
+        let fits = |weight: &f64| beyond <= (1.0 - libm::pow(1.0 - weight, burst)) / weight;
+        let halves = (1..30).map(|power| 1.0 / f64::from(1u32 << power));
+        let weight = halves.filter(|_| beyond >= 1.0).find(fits)?;
+        Ratio::from_billionths(libm::round(weight * 1e9) as u32)
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        const UNITS: &str = "min and max are both in packets, or both in bytes, times or BDPs";
+        let (min, max) = match (self.min, self.max) {
+            (Limit::Bytes(min), Limit::Bytes(max)) => (min.get(), max.get()),
+            (Limit::Packets(min), Limit::Packets(max)) => (min, max),
+            (Limit::Infinite, _) | (_, Limit::Infinite) => {
+                const HELP: &str = "a size is needed; without one it is a quarter of limit";
+                return Err(ConfigError::new("queue.max", "infinite", HELP));
+            }
+            _ => return Err(ConfigError::new("queue.max", "another unit than min's", UNITS)),
+        };
+        if max > 1 << 38 {
+            return Err(ConfigError::new("queue.max", max, "at most 2^38 bytes"));
+        }
+        if min >= max {
+            return Err(ConfigError::new("queue.min", min, "it must be below max"));
+        }
+        if self.weight == Ratio::ZERO {
+            const HELP: &str = "above zero; a burst that is shorter than min gives none";
+            return Err(ConfigError::new("queue.weight", self.weight, HELP));
+        }
+        Ok(())
+    }
+}
+
+impl<P: Parcel> Red<P> {
+    /// An empty queue, whose parcels count for `overhead` more bytes than their length. `parcel_time`
+    /// is what a full-sized one takes to be sent, where idle times are to count.
+    pub fn new(
+        config: RedConfig,
+        overhead: Bytes,
+        parcel_time: Option<Duration>,
+        luck: Rng,
+    ) -> Self {
+        let units = |limit| match limit {
+            Limit::Bytes(bytes) => bytes.get(),
+            Limit::Packets(packets) => packets,
+            Limit::Infinite => u64::MAX,
+        };
+        Self {
+            fifo: DropTail::new(DropTailConfig { overhead, ..config.limit.into() }),
+            config,
+            min: units(config.min),
+            max: units(config.max),
+            parcel_time,
+            average: 0,
+            idle_since: None,
+            count: None,
+            threshold: 0,
+            luck,
+            marks: 0,
+        }
+    }
+
+    fn update_average(&mut self, now: Instant, in_service: Backlog) {
+        let weight = i128::from(self.config.weight.as_billionths());
+        if let (Some(since), Some(time)) = (self.idle_since.take(), self.parcel_time) {
+            let parcels = now.saturating_since(since).as_nanos() / time.as_nanos().max(1);
+            let kept = power(1_000_000_000 - self.config.weight.as_billionths(), parcels);
+            self.average = (u128::from(self.average) * u128::from(kept) / 1_000_000_000) as u64;
+            return;
+        }
+        let backlog = match self.config.min {
+            Limit::Packets(_) => self.fifo.backlog().packets + in_service.packets,
+            _ => self.fifo.charged_with(in_service).get(),
+        };
+        let step = ((i128::from(backlog) << SCALE) - i128::from(self.average)) * weight;
+        self.average = (i128::from(self.average) + step / 1_000_000_000) as u64;
+    }
+
+    /// Whether the parcel at hand is signalled (`red_action`).
+    fn signals(&mut self) -> bool {
+        let (min, max) = (self.min << SCALE, self.max << SCALE);
+        let end = if self.config.gentle { 2 * max } else { max };
+        if self.average < min || self.average >= end {
+            self.count = None;
+            return self.average >= end;
+        }
+        let count = self.count.map_or(0, |count| count + 1);
+        self.count = Some(count);
+        let due = u128::from(count) * self.probability() >= u128::from(self.threshold);
+        if count > 0 && !due {
+            return false;
+        }
+        self.count = Some(0);
+        self.threshold = self.luck.next_u32();
+        count > 0
+    }
+
+    /// The probability at the present average, in units of 2^-32.
+    fn probability(&self) -> u128 {
+        const ONE: u128 = 1 << 32;
+        let probability = u128::from(self.config.probability.as_billionths()) * ONE / 1_000_000_000;
+        let average = u128::from(self.average);
+        let (min, max) = (u128::from(self.min << SCALE), u128::from(self.max << SCALE));
+        if average < max {
+            probability * (average - min) / (max - min)
+        } else {
+            probability + (ONE - probability) * (average - max) / max
+        }
+    }
+}
+
+impl<P: Parcel> Queue<P> for Red<P> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        mut parcel: P,
+        in_service: Backlog,
+        dropped: &mut Vec<Dropped<P>>,
+    ) {
+        self.update_average(now, in_service);
+        let mut dropped_early = false;
+        if self.signals() && self.fifo.has_room(&parcel, in_service) {
+            dropped_early = !(self.config.ecn && mark(&mut parcel, &mut self.marks));
+        }
+        if dropped_early {
+            dropped.push(Dropped { parcel, cause: DropCause::Aqm });
+        } else {
+            self.fifo.enqueue(now, parcel, in_service, dropped);
+        }
+    }
+
+    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
+        self.fifo.pop()
+    }
+
+    fn on_idle(&mut self, since: Instant) {
+        self.idle_since = Some(since);
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn marks(&self) -> u64 {
+        self.marks
+    }
+}
+
+/// `(base / 10^9)^exponent` in billionths.
+fn power(base: u32, mut exponent: u64) -> u32 {
+    const ONE: u64 = 1_000_000_000;
+    let (mut square, mut product) = (u64::from(base), ONE);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            product = product * square / ONE;
+        }
+        square = square * square / ONE;
+        exponent >>= 1;
+    }
+    product as u32
+}
+
+/// Bits behind the point of the average.
+const SCALE: u32 = 24;
+
+#[cfg(test)]
+mod tests;
