@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +13,7 @@ from rich.text import Text
 from weir import validate as validation
 from weir.cli import options, output
 from weir.tables import Grid
-from weir.validate.judge import PACKETS, TITLES, UNITS, Row
-from weir.validate.words import findings, mark, value_text
+from weir.validate.words import UNITS, findings, table
 
 _HELP = """Repeat recorded runs of the Linux kernel's TCP in the simulator, and compare.
 
@@ -28,6 +26,9 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir validate --truth tests/truth
 
   weir validate --truth tests/truth --case '10m-q34-*' --json > validation.json"""
+
+
+_TITLE = "Ours, and its ratio to the kernel's: ✓ it holds, ✗ it does not, else only reported"
 
 
 def register(app: typer.Typer) -> None:
@@ -64,27 +65,6 @@ def validate(
         output.print_json("validate", found.rows, score=found.score)
     else:
         told = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in findings(found.rows))
-        output.show(Group(*(grid.rich() for grid in _grids(found.rows)), *told))
+        grid = Grid(_TITLE, *table(found.rows), names=2, note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
+        output.show(Group(grid.rich(), *told))
     output.finish(found.results, quiet=quiet)
-
-
-def _grids(rows: Sequence[Row]) -> Iterator[Grid]:
-    compared = [row for row in rows if row["metric"]]
-    metrics = [name for name in TITLES if any(row["metric"] == name for row in compared)]
-    lines = []
-    for case, flow in dict.fromkeys((row["case"], row["flow"]) for row in compared):
-        own = {row["metric"]: row for row in compared if (row["case"], row["flow"]) == (case, flow)}
-        cells = (_text(own.get(metric)) for metric in metrics)
-        lines.append((case if flow == 0 else "", str(flow), *cells))
-    title = "Ours, and its ratio to the kernel's: ✓ it holds, ✗ it does not, else only reported"
-    headers = ("case", "flow", *(TITLES[name] for name in metrics))
-    yield Grid(title, headers, lines, names=2, note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
-
-
-def _text(row: Row | None) -> str:
-    if row is None:
-        return ""
-    if row["metric"] == PACKETS:
-        return f"{value_text(row['ours'])} {mark(row)}".rstrip()
-    ratio = f" ×{row['ratio']:.2f}" if row["ratio"] is not None else ""
-    return f"{value_text(row['ours'])}{ratio} {mark(row)}".rstrip()

@@ -15,8 +15,8 @@ from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.report.study import study_report
 from weir.results import Results
 from weir.validate import FILE, SERIES
-from weir.validate.judge import TITLES, Row
-from weir.validate.words import findings, mark, value_text
+from weir.validate.judge import Row
+from weir.validate.words import TITLES, findings, mark, value_text
 
 _EVERY_S = 0.1
 """How often the recordings say what the state was."""

@@ -65,7 +65,7 @@ def host(reference: Reference, *, acks: int) -> Hosted:
         {**_INFINITE, **onward},
         {**_INFINITE, "from": "D", "to": "A", "delay": delay, "queue": "infinite"},
     ]
-    step = float(params.get("STEP", "10"))
+    step_ms = _whole("STEP", params.get("STEP", "10"))
     end = max(flow.end_s for flow in reference.flows)
     scenario = {
         "name": reference.name,
@@ -73,8 +73,8 @@ def host(reference: Reference, *, acks: int) -> Hosted:
         "flow": [stack.flow(flow) for flow in reference.flows],
         # The last sample of a recording is that of its last moment.
         "measure": {
-            "duration": _seconds(end + step / 1e3),
-            "sample_interval": f"{step:g}ms",
+            "duration": _seconds(end + step_ms / 1e3),
+            "sample_interval": f"{step_ms}ms",
             "acks": acks,
         },
     }
@@ -82,7 +82,8 @@ def host(reference: Reference, *, acks: int) -> Hosted:
     try:
         source.effective()
     except _native.ScenarioError as error:
-        raise UnhostedError(f"the simulator cannot host it: {error}") from None
+        what = re.sub(r".*, line \d+: ", "", str(error))
+        raise UnhostedError(f"the simulator cannot host it: {what}") from None
     draws = bool(loss) or _drops_at_random(bottleneck) or _is_drawing(reference.flows)
     return Hosted(source, stack.mss, draws)
 
@@ -127,9 +128,9 @@ class _Stack:
         )
 
     def flow(self, flow: Flow) -> Table:
-        """One flow's section. Without SACK there is neither RACK nor TLP to switch off."""
-        table: Table = {
-            "stack": self._controller(flow.cc),
+        """One flow's section."""
+        return {
+            "stack": f"{self._recovery()}/{self._controller(flow.cc)}",
             "from": "A",
             "to": "D",
             "start": _seconds(flow.start_s),
@@ -141,11 +142,12 @@ class _Stack:
             "timestamps": self.timestamps,
             "ecn": self._negotiates_ecn(flow.cc),
         }
-        if self.sack and not self.rack:
-            raise UnhostedError("the simulator has no switch for net.ipv4.tcp_recovery=0")
-        if self.sack and not self.tlp:
-            raise UnhostedError("the simulator has no switch for net.ipv4.tcp_early_retrans=0")
-        return table
+
+    def _recovery(self) -> str:
+        """Without SACK there is neither RACK nor TLP to switch off."""
+        off = {"detection=count": self.rack, "tlp=off": self.tlp}
+        switches = [switch for switch, is_on in off.items() if self.sack and not is_on]
+        return f"rack({','.join(switches)})" if switches else "rack"
 
     def _controller(self, cc: str) -> str:
         known = {item["name"] for item in json.loads(_native.catalogue())["controllers"]}
@@ -190,15 +192,15 @@ def _bottleneck(params: Mapping[str, str]) -> Table:
     """Rate and queue of the link from A to B."""
     if "QDISC" not in params:
         rate = _rate(params.get("RATE", "10mbit"))
-        return {"rate": _framed(rate), "queue": f"{_whole('QLEN', params.get('QLEN', '34'))}p"}
+        return {**_link(rate), "queue": f"{_whole('QLEN', params.get('QLEN', '34'))}p"}
     kind, options = _qdisc(params["QDISC"])
     if kind == "netem" and "QDISC2" not in params and options.keys() <= {"rate", "limit"}:
         limit = _whole("limit", options.get("limit", "1000"))
-        return {"rate": _framed(_rate(_needed(kind, options, "rate"))), "queue": f"{limit}p"}
+        return {**_link(_rate(_needed(kind, options, "rate"))), "queue": f"{limit}p"}
     if kind != "tbf" or not options.keys() <= {"rate", "burst", "limit"}:
         raise UnhostedError(f"the simulator has no bottleneck {params['QDISC']}")
     shaper = {
-        "rate": _framed(_rate(_needed(kind, options, "rate"))),
+        **_link(_rate(_needed(kind, options, "rate"))),
         "burst": f"{_size(_needed(kind, options, 'burst'))}b",
     }
     if "QDISC2" not in params:
@@ -259,8 +261,9 @@ def _red(options: Mapping[str, str]) -> Table:
     return {
         "kind": "red",
         **sizes,
-        "probability": float(options.get("probability", "0.02")),
+        "probability": _scaled("probability", options.get("probability", "0.02"), {"": 1}),
         "burst": _whole("burst", _needed("red", options, "burst")),
+        "gentle": False,
         "ecn": "ecn" in options,
     }
 
@@ -292,28 +295,27 @@ def _is_drawing(flows: Sequence[Flow]) -> bool:
     return any(flow.cc in _DRAWING for flow in flows)
 
 
-def _framed(bits: int) -> str:
-    """The rate in IP bytes of a link whose frames are 14 bytes longer, for full packets."""
-    return f"{bits * 1_500 // 1_514}bit"
+def _link(bits: int) -> Table:
+    return {"rate": f"{bits}bit", "overhead": "14b"}
 
 
 def _rate(text: str) -> int:
-    return _scaled("rate", text, _RATES)
+    return round(_scaled("rate", text, _RATES))
 
 
 def _size(text: str) -> int:
-    return _scaled("size", text, _SIZES)
+    return round(_scaled("size", text, _SIZES))
 
 
 def _time(text: str) -> str:
-    return f"{_scaled('time', text, _TIMES)}ns"
+    return f"{round(_scaled('time', text, _TIMES))}ns"
 
 
-def _scaled(what: str, text: str, units: Mapping[str, int]) -> int:
+def _scaled(what: str, text: str, units: Mapping[str, int]) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([a-z]*)", text.lower())
     if not match or match[2] not in units:
         raise UnhostedError(f"{text} is not a {what}")
-    return round(float(match[1]) * units[match[2]])
+    return float(match[1]) * units[match[2]]
 
 
 _RATES = {
@@ -321,7 +323,7 @@ _RATES = {
     **{f"{prefix}bit": 1_000**power for power, prefix in enumerate(("", "k", "m", "g", "t"))},
     **{f"{prefix}bps": 8 * 1_000**power for power, prefix in enumerate(("", "k", "m", "g", "t"))},
 }
-_SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20}
+_SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "kbit": 1 << 7}
 _TIMES = {
     "": 1_000,
     **dict.fromkeys(("s", "sec", "secs"), 1_000_000_000),

@@ -27,23 +27,8 @@ PACKETS = "equal_cwnd_share"
 
 FIRST_ACKS = 1_000
 
-TITLES = {
-    "steady_goodput_mbps": "goodput",
-    OVERLAP: "overlap",
-    "mean_cwnd_segments": "cwnd",
-    "peak_cwnd_segments": "peak cwnd",
-    "mean_srtt_ms": "srtt",
-    "retransmits": "retransmits",
-    "sawtooth_period_s": "sawtooth",
-    PACKETS: "windows",
-}
-"""A short name of each metric, in the order in which they are shown."""
-
-UNITS = (
-    "goodput in Mbit/s, of a flow's last two thirds and of the time when all flows ran (overlap); "
-    "cwnd in segments, srtt in ms, the sawtooth's period in s; windows: the share of the first "
-    f"{FIRST_ACKS} acknowledgements at which cwnd is the same"
-)
+SKIPPED = "skipped: "
+"""How the note of a case begins that was not compared."""
 
 Row = dict[str, Any]
 
@@ -140,7 +125,7 @@ def skipped(name: str, reason: str) -> Row:
     return {
         **_named(name, None, None, None),
         **dict.fromkeys(("ours", "reference", "ratio", "holds", "tolerance", "ours_interval")),
-        "note": f"skipped: {reason}",
+        "note": f"{SKIPPED}{reason}",
     }
 
 

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from weir.validate.judge import KINDS, TITLES, TOLERANCES, Kind, Row, score
+from weir.validate.judge import FIRST_ACKS, KINDS, PACKETS, SKIPPED, TOLERANCES, Kind, Row, score
+from weir.validate.truth import OVERLAP
+
+TITLES = {
+    "steady_goodput_mbps": "goodput",
+    OVERLAP: "overlap",
+    "mean_cwnd_segments": "cwnd",
+    "peak_cwnd_segments": "peak cwnd",
+    "mean_srtt_ms": "srtt",
+    "retransmits": "retransmits",
+    "sawtooth_period_s": "sawtooth",
+    PACKETS: "windows",
+}
+"""A short name of each metric, in the order in which they are shown."""
+
+UNITS = (
+    "goodput in Mbit/s, of a flow's last two thirds and of the time when all flows ran (overlap); "
+    "cwnd in segments, srtt in ms, the sawtooth's period in s; windows: the share of the first "
+    f"{FIRST_ACKS} acknowledgements at which cwnd is the same"
+)
 
 _KINDS = {
     "deterministic": "Nothing random",
@@ -24,9 +43,29 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{_KINDS[kind]}: {total['held']} of {total['judged']} rows hold{_rule(kind)}."
     if "all" in totals:
         yield f"In all {totals['all']['held']} of {totals['all']['judged']} judged rows hold."
-    for row in rows:
-        if row["metric"] is None:
-            yield f"{row['case']} {row['note']}."
+    reasons = {row["case"]: row["note"].removeprefix(SKIPPED) for row in rows if not row["metric"]}
+    if reasons:
+        told = "; ".join(f"{case}: {reason}" for case, reason in reasons.items())
+        yield f"Skipped: {told}."
+
+
+def table(rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Headers; per case and flow a line of ours, its ratio to the kernel's, whether it holds."""
+    compared = [row for row in rows if row["metric"]]
+    metrics = [name for name in TITLES if any(row["metric"] == name for row in compared)]
+    lines: list[Sequence[str]] = []
+    for case, flow in dict.fromkeys((row["case"], row["flow"]) for row in compared):
+        own = {row["metric"]: row for row in compared if (row["case"], row["flow"]) == (case, flow)}
+        lines.append((case, str(flow), *(_text(own.get(metric)) for metric in metrics)))
+    return ("case", "flow", *(TITLES[name] for name in metrics)), lines
+
+
+def _text(row: Row | None) -> str:
+    if row is None:
+        return ""
+    has_ratio = row["ratio"] is not None and row["metric"] != PACKETS
+    parts = [value_text(row["ours"]), f"×{row['ratio']:.3f}" if has_ratio else "", mark(row)]
+    return " ".join(filter(None, parts))
 
 
 def _rule(kind: Kind) -> str:
@@ -42,7 +81,7 @@ def mark(row: Row) -> str:
 
 
 def value_text(value: float | None) -> str:
-    """A value with about four significant digits."""
+    """A value at three significant digits, whole numbers with all of theirs."""
     if value is None:
         return "–"
-    return f"{value:.4g}" if abs(value) < 1_000 else f"{value:.0f}"
+    return f"{value:.3g}" if abs(value) < 1_000 else f"{value:.0f}"
