@@ -258,6 +258,17 @@ METRICS: tuple[Metric, ...] = (
         bounds=(0.0, 1.0),
         digits=3,
     ),
+    Metric(
+        "share",
+        "share",
+        "%",
+        "a flow's goodput over the capacity of the bottleneck; of single flows only",
+        "neither",
+        "flows",
+        pl.when(pl.len() == 1).then(pl.col("share").first()),
+        bounds=(0.0, 1.0),
+        scale=100.0,
+    ),
     _jain(
         "common",
         "Jain, all active",
@@ -332,6 +343,15 @@ METRICS: tuple[Metric, ...] = (
         "flows",
         pl.when(pl.col("completed").all()).then(pl.col("fct_s").mean()),
         digits=3,
+    ),
+    Metric(
+        "slowdown",
+        "slowdown",
+        "",
+        "completion time over the shortest possible, mean over the flows, if all completed",
+        "less",
+        "flows",
+        pl.when(pl.col("completed").all()).then(pl.col("slowdown").mean()),
     ),
     Metric(
         "cwnd_bytes_mean",

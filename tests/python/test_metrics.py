@@ -113,6 +113,11 @@ def test_file_transfers_have_completion_times(tmp_path: Path) -> None:
     results = weir.compare("reno", size="100kb", repeat=2, out=tmp_path, show_progress=False)
     assert "fct_s" in [metric.name for metric in results.measured()]
     assert results.estimate("reno", "fct_s").n == 2
+    slowdown = results.estimate("reno", "slowdown").mean
+    assert slowdown is not None
+    ideal_s = 100_000 * 8 / 10e6 + 0.04
+    assert slowdown == pytest.approx((results.estimate("reno", "fct_s").mean or 0) / ideal_s)
+    assert slowdown > 1
 
 
 def test_power_is_goodput_over_delay(parking_lot: weir.Results) -> None:

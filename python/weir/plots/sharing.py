@@ -38,7 +38,7 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
         layers = [mark.encode(x=time, y=y)]
         if len(case.runs) > 1:
             area = alt.Chart(inline(band(rows, "jain_index")))
-            area = area.mark_area(color=case.colour, opacity=0.18, interpolate="monotone")
+            area = area.mark_area(color=case.colour, opacity=0.18)
             layers.insert(0, area.encode(x=time, y=alt.Y("lo:Q", scale=scale), y2="hi:Q"))
         return layered(*layers, *_moments(results, case, time, end_s)), data
 
