@@ -21,7 +21,9 @@
 //! signalled; with `gentle` p rises from `probability` there to 1 at twice `max` first. A signal is a
 //! mark if `ecn` is on and the parcel is capable, else a drop; as in Linux that holds above `max` too.
 //!
-//! `min` and `max` are both in bytes or both in parcels, and so is the average. The weight may be given
+//! `min` and `max` are both in bytes or both in parcels, and so is the average. In bytes it has as many
+//! bits behind the point as Linux gives it and is rounded up as there (`red_calc_qavg_no_idle_time`): it
+//! comes to rest at a constant backlog, so that one of just `min` counts as reached. The weight may be given
 //! as the `burst` of parcels that an empty queue takes in before the average passes `min`
 //! ([`RedConfig::weight_for_burst`], `tc_red_eval_ewma`).
 //!
@@ -65,8 +67,9 @@ pub struct Red<P> {
     max: u64,
     /// What a full-sized parcel takes to be sent; `None` where idle times do not count.
     parcel_time: Option<Duration>,
-    /// In 2^-24 bytes or parcels.
+    /// In bytes or parcels, with `point` bits behind the point.
     average: u64,
+    point: u32,
     idle_since: Option<Instant>,
     /// Parcels since the last signal; `None` while nothing is signalled by luck.
     count: Option<u64>,
@@ -146,6 +149,10 @@ impl<P: Parcel> Red<P> {
             max: units(config.max),
             parcel_time,
             average: 0,
+            point: match config.min {
+                Limit::Packets(_) => FINEST,
+                Limit::Bytes(_) | Limit::Infinite => halvings(config.weight),
+            },
             idle_since: None,
             count: None,
             threshold: 0,
@@ -166,13 +173,14 @@ impl<P: Parcel> Red<P> {
             Limit::Packets(_) => self.fifo.backlog().packets + in_service.packets,
             _ => self.fifo.charged_with(in_service).get(),
         };
-        let step = ((i128::from(backlog) << SCALE) - i128::from(self.average)) * weight;
-        self.average = (i128::from(self.average) + step / 1_000_000_000) as u64;
+        let step = ((i128::from(backlog) << self.point) - i128::from(self.average)) * weight;
+        let rounded_up = -(-step).div_euclid(1_000_000_000);
+        self.average = (i128::from(self.average) + rounded_up) as u64;
     }
 
     /// Whether the parcel at hand is signalled (`red_action`).
     fn signals(&mut self) -> bool {
-        let (min, max) = (self.min << SCALE, self.max << SCALE);
+        let (min, max) = (self.min << self.point, self.max << self.point);
         let end = if self.config.gentle { 2 * max } else { max };
         if self.average < min || self.average >= end {
             self.count = None;
@@ -194,7 +202,7 @@ impl<P: Parcel> Red<P> {
         const ONE: u128 = 1 << 32;
         let probability = u128::from(self.config.probability.as_billionths()) * ONE / 1_000_000_000;
         let average = u128::from(self.average);
-        let (min, max) = (u128::from(self.min << SCALE), u128::from(self.max << SCALE));
+        let (min, max) = (u128::from(self.min << self.point), u128::from(self.max << self.point));
         if average < max {
             probability * (average - min) / (max - min)
         } else {
@@ -254,8 +262,15 @@ fn power(base: u32, mut exponent: u64) -> u32 {
     product as u32
 }
 
-/// Bits behind the point of the average.
-const SCALE: u32 = 24;
+/// How often to halve 1 to come to `weight`, or below it. A power of a half may be off by its rounding
+/// to billionths.
+fn halvings(weight: Ratio) -> u32 {
+    let weight = u64::from(weight.as_billionths());
+    (0..FINEST).find(|halvings| (weight + 1) << halvings >= 1_000_000_000).unwrap_or(FINEST)
+}
+
+/// Bits behind the point of an average in parcels, and the most of one in bytes.
+const FINEST: u32 = 24;
 
 #[cfg(test)]
 mod tests;

@@ -111,6 +111,30 @@ fn bytes_count_overhead_and_the_bound_holds() {
     assert!(dropped.len() == 2 && dropped.iter().all(|drop| drop.cause == DropCause::Queue));
 }
 
+/// Linux's average, `q + backlog - (q >> wlog)` in units of `2^-wlog` bytes.
+#[test]
+fn an_average_of_bytes_is_linuxs() {
+    for halvings in [1, 2, 5, 9] {
+        let config = RedConfig {
+            min: Limit::Bytes(Bytes(15_140)),
+            max: Limit::Bytes(Bytes(16_000)),
+            weight: Ratio::from_billionths(1_000_000_000 >> halvings).unwrap(),
+            ..config()
+        };
+        let mut queue: Red<Probe> = Red::new(config, Bytes::ZERO, None, stream(1, "red"));
+        let mut linux = 0;
+        for arrival in 0..50_000_u64 {
+            // Long at ten packets, then up and down.
+            let packets = if arrival < 20_000 { 10 } else { 5 + arrival / 7 % 12 };
+            let bytes = 1_514 * packets;
+            queue.update_average(Instant::ZERO, Backlog { packets, bytes: Bytes(bytes) });
+            linux += bytes;
+            linux -= (linux - bytes) >> halvings;
+            assert_eq!(queue.average, linux, "arrival {arrival}");
+        }
+    }
+}
+
 #[test]
 fn the_average_is_exponential_and_decays_while_idle() {
     let config = RedConfig { weight: Ratio::from_percent(10), ..config() };
@@ -121,7 +145,7 @@ fn the_average_is_exponential_and_decays_while_idle() {
         let now = at_us(millis * 1_000);
         queue.enqueue(now, Probe::data(0, 1_500), in_service, &mut Vec::new());
         queue.dequeue(now, &mut Vec::new());
-        queue.average as f64 / f64::from(1u32 << SCALE)
+        queue.average as f64 / f64::from(1u32 << queue.point)
     };
     for _ in 0..20 {
         average += 0.1 * (5.0 - average);
