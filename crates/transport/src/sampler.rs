@@ -69,7 +69,9 @@ impl RateSampler {
         min_rtt: Option<Duration>,
     ) -> Option<RateSample> {
         self.delivered += delivered;
-        self.delivered_at = now;
+        if delivered > 0 {
+            self.delivered_at = now;
+        }
         if self.app_limited_until.is_some_and(|until| self.delivered > until) {
             self.app_limited_until = None;
         }
@@ -88,5 +90,24 @@ impl RateSampler {
             total_delivered: Bytes(self.delivered),
             app_limited: record.app_limited,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux's `tcp_rate_gen`: an acknowledgement that delivers nothing does not shorten the interval
+    /// over which the next one's data was delivered.
+    #[test]
+    fn what_delivers_nothing_starts_no_interval() {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let mut sampler = RateSampler::default();
+        let first = sampler.on_sent(at(0), true);
+        sampler.on_ack(at(40), 1_000, Some((at(0), first)), None);
+        sampler.on_ack(at(50), 0, None, None);
+        let second = sampler.on_sent(at(60), false);
+        let sample = sampler.on_ack(at(100), 1_000, Some((at(60), second)), None).unwrap();
+        assert_eq!((sample.delivered, sample.interval), (Bytes(1_000), Duration::from_millis(60)));
     }
 }

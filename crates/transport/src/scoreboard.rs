@@ -484,6 +484,11 @@ impl Scoreboard {
         self.nxt - self.una
     }
 
+    /// How many segments are outstanding.
+    pub(crate) fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }

@@ -104,12 +104,12 @@ impl Connection {
             window: u64::from(segment.window) << scale,
         };
         self.sender.establish(now, &terms, &mut self.stats);
-        if self.handshake.retries == 0 {
-            if let Some(sent_at) = self.handshake.sent_at {
-                self.note_rtt(now, now.saturating_since(sent_at));
-            }
-        } else {
-            self.sender.rtt_mut().on_handshake_after_syn_loss();
+        // Sent twice, only an echoed timestamp tells which SYN was answered.
+        let once = self.handshake.sent_at.filter(|_| self.handshake.retries == 0);
+        let measured = once.map(|sent_at| now.saturating_since(sent_at));
+        match measured.or_else(|| self.echo(now, segment).map(|(_, rtt)| rtt)) {
+            Some(rtt) => self.note_rtt(now, rtt),
+            None => self.sender.rtt_mut().on_handshake_after_syn_loss(),
         }
         self.state = if self.sender.is_finishing() { State::FinWait1 } else { State::Established };
         self.events.push_back(Event::Connected);
@@ -283,20 +283,24 @@ impl Connection {
                 }
             }
         }
-        let echo = segment.options.timestamps.filter(|_| self.terms.timestamps).map(|ts| {
-            // Less than a tick counts as one (Linux's tcp_rtt_tsopt_us): no path takes no time.
-            let elapsed = timestamp_ms(now).wrapping_sub(ts.echo).max(1);
-            (ts.echo, Duration::from_millis(u64::from(elapsed)))
-        });
         IncomingAck {
             ack,
             sack,
             sack_len,
             window: Some(u64::from(segment.window) << self.terms.peer_scale),
             carries_data: segment.seq_len() > 0,
-            echo: echo.filter(|(_, rtt)| *rtt < Duration::from_secs(3600)),
+            echo: self.echo(now, segment),
             ece: segment.flags.contains(Flags::ECE),
         }
+    }
+
+    /// The timestamp that a segment echoes, and the round trip that this implies, if it can be true.
+    fn echo(&self, now: Instant, segment: &Segment) -> Option<(u32, Duration)> {
+        let ts = segment.options.timestamps.filter(|_| self.terms.timestamps)?;
+        // Less than a tick counts as one (Linux's tcp_rtt_tsopt_us): no path takes no time.
+        let elapsed = timestamp_ms(now).wrapping_sub(ts.echo).max(1);
+        let rtt = Duration::from_millis(u64::from(elapsed));
+        (rtt < Duration::from_secs(3600)).then_some((ts.echo, rtt))
     }
 
     fn on_fin_acked(&mut self, now: Instant) {

@@ -64,8 +64,10 @@ pub(crate) struct Sender {
 /// How far the window has been used of late (RFC 7661's question, Linux's `tcp_cwnd_validate`).
 #[derive(Debug, Default)]
 struct CwndUsage {
+    /// New data has left since this was last looked at.
+    sent: bool,
     limited: bool,
-    /// The most that was outstanding in the current round.
+    /// The most that was outstanding in the current round, counted in whole segments.
     max_outstanding: u64,
     /// Where the stream ended when that was noted.
     until: u64,

@@ -134,6 +134,7 @@ impl Sender {
         }
         let record = self.sampler.on_sent(now, idle);
         self.with_controller(now, |controller, cx| controller.on_sent(cx, Bytes(size)));
+        self.usage.sent = true;
         // Both fit: a segment is at most `mss` long.
         self.board.push(now, size as u32, record);
         let fin = self.finishing && start + size > self.written;
@@ -143,7 +144,7 @@ impl Sender {
     }
 
     fn resend(&mut self, now: Instant, start: u64, kind: Kind, stats: &mut Stats) -> Departure {
-        let record = self.sampler.on_sent(now, self.board.in_flight() == Bytes::ZERO);
+        let record = self.sampler.on_sent(now, false);
         self.with_controller(now, |controller, cx| controller.on_sent(cx, cx.mss));
         let size = self.board.resend(now, start, record);
         if kind == Kind::Retransmission {
@@ -169,7 +170,7 @@ impl Sender {
         self.timers.end_persist(now);
         let bytes = Bytes(u64::from(departure.len));
         self.epoch.on_sent(bytes.get());
-        if stats.data_segments_sent > UNPACED_SEGMENTS {
+        if stats.data_segments_sent >= UNPACED_SEGMENTS {
             let rate = self.controller.pacing_rate();
             self.pacer.on_sent(now, rate, bytes);
         }
@@ -183,7 +184,9 @@ impl Sender {
         self.clock.set(now, limit, stats);
         let in_flight = self.board.in_flight();
         let full = in_flight.get() + self.mss > self.cwnd().get();
-        self.validate_cwnd(full);
+        if std::mem::take(&mut self.usage.sent) || full {
+            self.validate_cwnd(full);
+        }
         if limit == Limit::Application && !full {
             self.sampler.on_app_limited(in_flight);
         }
@@ -192,9 +195,11 @@ impl Sender {
         }
     }
 
-    /// Linux's `tcp_cwnd_validate`: the strongest sign of use within a round counts.
+    /// Linux's `tcp_cwnd_validate`: the strongest sign of use within a round counts. Its decay
+    /// (RFC 2861, `tcp_cwnd_application_limited`) is left out: it asks for a timeout's time without
+    /// an acknowledgement, and then the restart after idle has come first.
     fn validate_cwnd(&mut self, full: bool) {
-        let outstanding = self.board.outstanding();
+        let outstanding = self.board.segments() as u64 * self.mss;
         let usage = &mut self.usage;
         let new_round = self.board.una() >= usage.until;
         if new_round || full || (!usage.limited && outstanding > usage.max_outstanding) {

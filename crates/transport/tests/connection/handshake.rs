@@ -63,6 +63,21 @@ fn a_lost_syn_or_answer_costs_the_initial_timeout() {
     }
 }
 
+/// RFC 7323 §4.1: an echo tells which of two SYNs was answered, so the timeout is known despite Karn's
+/// rule; without it data starts with 3 s (RFC 6298 §5.7).
+#[test]
+fn an_echo_measures_the_round_trip_of_a_repeated_syn() {
+    for (timestamps, rto) in
+        [(true, Duration::from_millis(200) + RTT), (false, Duration::from_secs(3))]
+    {
+        let mut pair = Pair::new(&Config { timestamps, ..Config::default() });
+        pair.lose_first(is_syn);
+        pair.drive();
+        let snapshot = pair.client.connection.snapshot();
+        assert_eq!((snapshot.srtt, snapshot.rto), (timestamps.then_some(RTT), rto));
+    }
+}
+
 #[test]
 fn a_lost_third_segment_is_asked_for_again() {
     let mut pair = Pair::new(&Config::default());
