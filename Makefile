@@ -54,6 +54,8 @@ bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full
+	$(WEIR) study book --size full
+	$(WEIR) study netesto --size full
 
 docs: ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked

@@ -201,6 +201,15 @@ def test_a_heat_map_prints_each_number_in_an_ink_that_can_be_read() -> None:
     assert figure.runs == (3,)
 
 
+def test_every_place_of_a_line_has_its_label() -> None:
+    places = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
+    rows = [("P", "reno", at, at, at, at, 3) for at in places]
+    columns = ["panel", "series", "at", "value", "lo", "hi", "n"]
+    data = pl.DataFrame(rows, columns, orient="row")
+    picture = lines("l", "T", "Look.", data, LineAxes("BDP", "ms", is_x_log=True)).svg()
+    assert all(f">{place:g}<" in picture for place in places)
+
+
 @pytest.mark.parametrize("places", [(1.0, 16.0), ("LAN", "WAN")])
 def test_lines_carry_their_intervals(places: tuple[float | str, ...]) -> None:
     rows = [("P", "reno", at, 2.0, -1.0, 5.0, 3) for at in places]

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from weir import studies
 from weir.cli import complete, options, output
-from weir.plots.study import sources
 from weir.tables import Grid
 
 _WIDEST = 12
@@ -87,11 +86,12 @@ def _grid(table: str, columns: Sequence[str], cells: Sequence[studies.Cell]) -> 
     rows = []
     for row in dict.fromkeys(cell["row"] for cell in cells):
         by_column = {cell["column"]: cell for cell in cells if cell["row"] == row}
-        for number, series in enumerate(sources(cells)):
+        for number, series in enumerate(studies.sources(cells)):
             texts = (_text(by_column.get(column, {}).get(series)) for column in columns)
             rows.append((row if number == 0 else "", series, *texts))
-    unit = cells[0]["unit"]
-    title = f"{table} ({unit}, mean ± 95 % interval)" if unit else table
+    units = {cell["unit"] for cell in cells if cell["unit"]}
+    what = [*units, "mean ± 95 % interval"] if len(units) == 1 else ["mean ± 95 % interval"]
+    title = f"{table} ({', '.join(what)})"
     return Grid(title, ("row", "column", *columns), rows, names=2)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import altair as alt
 import polars as pl
@@ -67,23 +68,42 @@ def _panel(
     colour = alt.Color("series:N", scale=scale, legend=legend)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=list(colours)), legend=legend)
     x = _places(axes, places)
-    y_scale = alt.Scale(type="log") if axes.is_y_log else alt.Scale(zero=True)
+    y_scale = alt.Scale(zero=True)
+    if axes.is_y_log:
+        y_scale = alt.Scale(type="log", nice=False, padding=8)
     y = alt.Y("value:Q", title=axes.y, scale=y_scale)
     tips = ["series:N", "at:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
+    width = _tapering("strokeWidth", series, 3.4, 1.2)
     base = alt.Chart(inline(data))
     bars = data.drop_nulls("lo")
     if axes.is_y_log:  # an interval that reaches zero has no end on such an axis
         bars = bars.with_columns(pl.col("lo").clip(pl.col("value") / _DECADE))
     layers = [
-        base.mark_line(strokeWidth=1.8).encode(x=x, y=y, color=colour),
-        base.mark_point(filled=True, size=55, opacity=1).encode(
-            x=x, y=y, color=colour, shape=shape, tooltip=tips
+        base.mark_line().encode(x=x, y=y, color=colour, strokeWidth=width),
+        base.mark_point(filled=True, opacity=1).encode(
+            x=x,
+            y=y,
+            color=colour,
+            shape=shape,
+            size=_tapering("size", series, 110, 40),
+            tooltip=tips,
         ),
     ]
     if not bars.is_empty():
         ends = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.4)
         layers.insert(0, ends.encode(x=x, y=alt.Y("lo:Q", title=axes.y), y2="hi:Q", color=colour))
     return layered(*layers)
+
+
+def _tapering(
+    channel: Literal["size", "strokeWidth"], series: Sequence[str], first: float, last: float
+) -> Any:
+    """Thicker for the first series than for the last: lines that coincide are all seen."""
+    step = (first - last) / max(len(series) - 1, 1)
+    values = [first - step * position for position in range(len(series))]
+    scale = alt.Scale(domain=list(series), range=values)
+    encoding = {"size": alt.Size, "strokeWidth": alt.StrokeWidth}[channel]
+    return encoding("series:N", scale=scale, legend=None)
 
 
 def _places(axes: LineAxes, places: pl.Series) -> alt.X:

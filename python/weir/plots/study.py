@@ -10,25 +10,11 @@ import polars as pl
 
 from weir.plots import theme
 from weir.plots.figure import Figure, inline, layered
-
-PUBLISHED = "published"
+from weir.studies import sources
 
 _HEIGHT = 220
 _LOG_FROM = 20.0
 _LOWEST = 10.0
-_NEITHER = frozenset({"table", "row", "column", "unit", "note", PUBLISHED})
-
-
-def sources(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns that hold values: the published one, if there is any, then ours in order."""
-    has_published = any(cell.get(PUBLISHED) is not None for cell in cells)
-    ours = (
-        key
-        for cell in cells
-        for key, value in cell.items()
-        if key not in _NEITHER and isinstance(value, Mapping)
-    )
-    return [*([PUBLISHED] if has_published else []), *dict.fromkeys(ours)]
 
 
 def comparison(name: str, cells: Sequence[Mapping[str, Any]]) -> Figure:

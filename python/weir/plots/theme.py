@@ -136,7 +136,10 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 def number_axis(numbers: Sequence[float]) -> alt.Axis:
     """An axis with a tick at each of `numbers` and nowhere else, labelled without rounding."""
-    return alt.Axis(values=sorted(set(numbers)), grid=False, labelExpr="'' + datum.value")
+    values = sorted(set(numbers))
+    # Vega drops every other of the values while there are more than its tick count.
+    expression = "'' + datum.value"
+    return alt.Axis(values=values, tickCount=len(values), grid=False, labelExpr=expression)
 
 
 def numeric_axis(values: Sequence[str]) -> tuple[list[float], str] | None:

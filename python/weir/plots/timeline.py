@@ -13,6 +13,7 @@ from weir.plots.figure import Figure, inline, layered
 
 _HEIGHT = 130
 _TICKS = 4
+_ROOM = 1.12
 _FLOWS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 """Flows of one algorithm, in the order of their starts; the book draws the first two alike."""
 
@@ -72,11 +73,14 @@ def _panel(
     legend = alt.Legend(title=None, orient="right", symbolType="stroke", symbolOpacity=1)
     colour = alt.Color("series:N", scale=scale, legend=legend)
     ticks = alt.Axis(tickCount=_TICKS)
-    y = alt.Y("value:Q", title=panel.y, axis=ticks, scale=alt.Scale(zero=True))
+    # An interval of two or three repeats may be far wider than all there is to see.
+    highest = float(panel.data["value"].max() or 0.0) * _ROOM  # type: ignore[arg-type]
+    y_scale = alt.Scale(domain=[0, highest]) if highest > 0 else alt.Scale(zero=True)
+    y = alt.Y("value:Q", title=panel.y, axis=ticks, scale=y_scale)
     base = alt.Chart(inline(panel.data))
     layers = [base.mark_line(strokeWidth=1.4, strokeJoin="round").encode(x=time, y=y, color=colour)]
     if {"lo", "hi"} <= set(panel.data.columns):
-        spread = base.mark_area(opacity=0.2)
+        spread = base.mark_area(opacity=0.2, clip=True)
         layers.insert(
             0, spread.encode(x=time, y=alt.Y("lo:Q", title=panel.y), y2="hi:Q", color=colour)
         )

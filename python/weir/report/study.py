@@ -16,6 +16,7 @@ from weir.report.html import slug
 from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.results import Results
 from weir.studies import DrawnStudy, studies
+from weir.studies import sources as value_sources
 
 FILE = "study.json"
 
@@ -74,7 +75,7 @@ def table_sections(cells: Cells, runs: tuple[int, ...]) -> Iterator[ReportSectio
 def study_table(name: str, cells: Cells) -> ReportTable:
     """A published table; under each of its rows our values for the same cells."""
     columns = list(dict.fromkeys(str(cell["column"]) for cell in cells))
-    sources = pictures.sources(cells)
+    sources = value_sources(cells)
     rows: list[list[Cell | str]] = []
     for row in dict.fromkeys(str(cell["row"]) for cell in cells):
         by_column = {str(cell["column"]): cell for cell in cells if str(cell["row"]) == row}

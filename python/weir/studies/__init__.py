@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
@@ -24,6 +24,11 @@ Cell = dict[str, Any]
 """`table`, `row`, `column`, `published`, `unit`, then our columns as estimates, and `note`."""
 
 SIZES = ("small", "full")
+
+
+PUBLISHED = "published"
+
+_NO_VALUES = frozenset({"table", "row", "column", "unit", "note", PUBLISHED})
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,18 @@ def studies() -> dict[str, Study]:
         if isinstance(study, Study):
             found[study.name] = study
     return dict(sorted(found.items()))
+
+
+def sources(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns that hold values: the published one, if there is any, then ours in order."""
+    has_published = any(cell.get(PUBLISHED) is not None for cell in cells)
+    ours = (
+        key
+        for cell in cells
+        for key, value in cell.items()
+        if key not in _NO_VALUES and isinstance(value, Mapping)
+    )
+    return [*([PUBLISHED] if has_published else []), *dict.fromkeys(ours)]
 
 
 def find(name: str) -> Study:

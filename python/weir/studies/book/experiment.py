@@ -1,0 +1,279 @@
+"""What the chapter measures, as scenarios: staggered flows, requests beside streams, buffers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from weir.scenario import Source
+from weir.studies import load, staggered
+from weir.studies.networks import LAN, NETWORKS, WAN_10G, WAN_10M, Network
+from weir.studies.staggered import Timing
+from weir.sweep import Plan, plan
+
+AT_SWITCH = ("reno", "cubic", "bbr", "vegas", "westwood")
+"""Those of figures 15 to 20, of every kind. Reno and CUBIC go by losses and are what systems use by
+default; BBR goes by a model of the path; Vegas by delay, as does NV of Netesto's author; Westwood+
+by losses, but sets its window to the bandwidth that it has measured."""
+
+AT_ROUTER = AT_SWITCH
+
+SIX = (*AT_ROUTER, "veno")
+
+TWO_FLOWS = Timing("2-flow", ((0, 60), (22, 20)))
+THREE_FLOWS = Timing("3-flow", ((0, 60), (12, 40), (26, 20)))
+
+STREAMS = (1, 2, 4, 8, 16)
+REQUESTS = {"1 MB": "1mib", "10 KB": "10kib"}
+"""Sizes as netperf spells them: its K and M are powers of two."""
+
+BUFFERS = (0.125, 0.25, 0.5, 1, 2, 4, 8)
+"""Of figure 20, in bandwidth-delay products."""
+
+RIVAL_BUFFERS = (0.25, 0.5, 1, 2, 4, 8, 16)
+"""Of BBR against CUBIC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of the experiments one size of the study carries out.
+
+    Pairs are the share of the chapter's times and the number of repeats, by network.
+    """
+
+    same: Mapping[str, tuple[float, int]]
+    mixed: Mapping[str, tuple[float, int]]
+    rpc: tuple[float, int]
+    """Seconds and repeats of a run of figures 18 and 19."""
+    buffer: tuple[float, int]
+    """The same of figure 20."""
+    rivals: tuple[float, int]
+    """The same of BBR against CUBIC."""
+
+    def seconds(self, network: str) -> float:
+        """How long the staggered tests take there; the chapter's take 60 s."""
+        return 60 * self.same[network][0]
+
+    def is_long_enough(self, network: str) -> bool:
+        """Whether flows have the time to settle, which takes hundreds of round trips."""
+        rtt_s = next(n.full_rtt_s for n in NETWORKS if n.id == network)
+        return self.seconds(network) >= _SETTLING_RTTS * rtt_s
+
+    def repeated(self, repeat: int | None) -> Extent:
+        """The same with every number of repeats replaced, unless by None."""
+        if repeat is None:
+            return self
+        return Extent(
+            {network: (scale, repeat) for network, (scale, _) in self.same.items()},
+            {network: (scale, repeat) for network, (scale, _) in self.mixed.items()},
+            (self.rpc[0], repeat),
+            (self.buffer[0], repeat),
+            (self.rivals[0], repeat),
+        )
+
+
+EXTENTS = {
+    "small": Extent(
+        same={
+            "lan-10g": (1 / 1200, 1),
+            "wan-10g": (1 / 120, 1),
+            "wan-100m": (1 / 4, 1),
+            "wan-10m": (1, 2),
+        },
+        mixed={"wan-10m": (1, 1)},
+        rpc=(0.03, 2),
+        buffer=(60, 2),
+        rivals=(60, 2),
+    ),
+    "full": Extent(
+        same={
+            "lan-10g": (1 / 10, 3),
+            "wan-10g": (1, 2),
+            "wan-100m": (1, 5),
+            "wan-10m": (1, 10),
+        },
+        mixed={"wan-10g": (1, 2), "wan-100m": (1, 5), "wan-10m": (1, 10)},
+        rpc=(1, 5),
+        buffer=(60, 20),
+        rivals=(180, 10),
+    ),
+}
+
+_WARMUP = 0.2
+"""The share of a run before its measurement, in which streams settle."""
+
+_SETTLING_RTTS = 500
+
+_SETTLED_S = 20.0
+"""The same for BBR and CUBIC, in seconds."""
+
+
+class Experiment(Protocol):
+    """One case of the study."""
+
+    @property
+    def label(self) -> str:
+        """Its name, which no other has."""
+        ...
+
+    def scenario(self, seed: int) -> str:
+        """It as a scenario whose repeats have this seed and the following ones."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Staggered:
+    """A 2-flow or 3-flow test."""
+
+    network: Network
+    timing: Timing
+    stacks: tuple[str, ...]
+    repeat: int
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether its flows use several algorithms."""
+        return len(set(self.stacks)) > 1
+
+    @property
+    def who(self) -> str:
+        """The algorithm of all flows, or those of each in the order of their starts."""
+        return " then ".join(self.stacks) if self.is_mixed else self.stacks[0]
+
+    @property
+    def label(self) -> str:
+        """Test, network, algorithms."""
+        return f"{self.timing.name}, {self.network.id}, {self.who}"
+
+    def scenario(self, seed: int) -> str:
+        """Its flows at their times."""
+        return staggered.scenario("book", self.network, self.stacks, self.timing, self.repeat, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class BesideStreams:
+    """Requests, one after the other, while streams of the same algorithm go on."""
+
+    network: Network
+    stack: str
+    request: str
+    streams: int
+    name: str
+    """Of the case; the figure it belongs to and what varies."""
+    seconds: float
+    repeat: int
+
+    @property
+    def label(self) -> str:
+        """Figure, what varies, algorithm."""
+        return f"{self.name}, {self.stack}"
+
+    def scenario(self, seed: int) -> str:
+        """Streams and one connection of requests, each answered by one byte."""
+        workload = load.requests(REQUESTS[self.request])
+        wait = min(staggered.RANDOM_WAIT_S, self.seconds * _WARMUP / 4)
+        parts = [
+            f'name = "book"\n{self.network.topology()}',
+            load.flows("requests", self.stack, 1, wait, workload),
+            load.flows("stream", self.stack, self.streams, wait, load.STREAM),
+            load.measured(self.seconds, self.seconds * _WARMUP, self.repeat, seed),
+        ]
+        return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """BBR and CUBIC, started together, over one buffer."""
+
+    bdp: float
+    seconds: float
+    repeat: int
+
+    @property
+    def label(self) -> str:
+        """The pair and the buffer."""
+        return f"bbr against cubic, {self.bdp:g} BDP"
+
+    def scenario(self, seed: int) -> str:
+        """One flow of each."""
+        flows = [
+            load.flows(stack, stack, 1, staggered.RANDOM_WAIT_S, load.STREAM)
+            for stack in ("bbr", "cubic")
+        ]
+        measure = load.measured(self.seconds, _SETTLED_S, self.repeat, seed)
+        topology = WAN_10M.with_buffer(self.bdp).topology()
+        return "".join([f'name = "book"\n{topology}', *flows, measure])
+
+
+def staggered_tests(extent: Extent) -> Iterator[Staggered]:
+    """Every 2-flow and 3-flow test, same algorithm and mixed."""
+    for network in NETWORKS:
+        path = network
+        scale, repeat = extent.same[network.id]
+        stacks = SIX if network == WAN_10M else algorithms(network)
+        for timing in (TWO_FLOWS, THREE_FLOWS):
+            for stack in stacks:
+                flows = (stack,) * len(timing.flows)
+                yield Staggered(path, replace(timing, scale=scale), flows, repeat)
+        if network.id in extent.mixed:
+            scale, repeat = extent.mixed[network.id]
+            for stacks in mixes(network):
+                timing = TWO_FLOWS if len(stacks) == len(TWO_FLOWS.flows) else THREE_FLOWS
+                yield Staggered(path, replace(timing, scale=scale), stacks, repeat)
+
+
+def algorithms(network: Network) -> tuple[str, ...]:
+    """The five that are compared there."""
+    return AT_ROUTER if network.has_router else AT_SWITCH
+
+
+def mixes(network: Network) -> Iterator[tuple[str, ...]]:
+    """Which algorithms meet: CUBIC first or second with every other; where it is dear, with BBR."""
+    others = ("bbr",) if network == WAN_10G else [s for s in SIX if s != "cubic"]
+    for other in others:
+        yield ("cubic", other)
+        yield (other, "cubic")
+    if network == WAN_10M:
+        yield ("reno", "cubic", "bbr")
+
+
+def rpc_tests(extent: Extent) -> Iterator[BesideStreams]:
+    """Figures 18 and 19."""
+    seconds, repeat = extent.rpc
+    for request in REQUESTS:
+        for streams in STREAMS:
+            for stack in AT_SWITCH:
+                name = f"{request}, {streams} streams"
+                yield BesideStreams(LAN, stack, request, streams, name, seconds, repeat)
+
+
+def buffer_tests(extent: Extent) -> Iterator[BesideStreams]:
+    """Figure 20."""
+    seconds, repeat = extent.buffer
+    for bdp in BUFFERS:
+        for stack in AT_ROUTER:
+            path = WAN_10M.with_buffer(bdp)
+            name = f"router, {bdp:g} BDP"
+            yield BesideStreams(path, stack, "10 KB", 1, name, seconds, repeat)
+
+
+def experiments(extent: Extent) -> Iterator[Experiment]:
+    """Everything."""
+    yield from staggered_tests(extent)
+    yield from rpc_tests(extent)
+    yield from buffer_tests(extent)
+    yield from (Rivals(bdp, *extent.rivals) for bdp in RIVAL_BUFFERS)
+
+
+def study_plan(extent: Extent, size: str, repeat: int | None, seed: int) -> Plan:
+    """Every run of the study, the longest first, so that no core waits for one at the end."""
+    words = ["weir", "study", "book", "--size", size, "--seed", str(seed)]
+    if repeat is not None:
+        words += ["--repeat", str(repeat)]
+    sources = {
+        experiment.label: Source(experiment.scenario(seed), "study book")
+        for experiment in experiments(extent)
+    }
+    return plan("book", shlex.join(words), sources, {})

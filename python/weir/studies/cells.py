@@ -1,0 +1,129 @@
+"""Cells of studies that draw their own report: made from estimates, found again by their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from weir.results import Results
+from weir.stats import Estimate, mean_interval
+from weir.studies import Cell
+
+
+def cell(
+    table: str,
+    row: str,
+    column: str,
+    unit: str,
+    ours: Estimate,
+    *,
+    published: float | str | None = None,
+    note: str = "",
+    **more: Any,
+) -> Cell:
+    """One cell; `more` adds keys of its own, as the number of samples behind it."""
+    place = {"table": table, "row": row, "column": column, "published": published, "unit": unit}
+    return {**place, "ours": ours.as_json(), **more, "note": note}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a study, as made or as read from disk."""
+
+    all: Sequence[Cell]
+
+    def table(self, name: str) -> Cells:
+        """Those of one table."""
+        return Cells([cell for cell in self.all if cell["table"] == name])
+
+    def rows(self) -> list[str]:
+        """The names of their rows, in order."""
+        return list(dict.fromkeys(str(cell["row"]) for cell in self.all))
+
+    def columns(self) -> list[str]:
+        """The names of their columns, in order."""
+        return list(dict.fromkeys(str(cell["column"]) for cell in self.all))
+
+    def at(self, row: str, column: str) -> Cell | None:
+        """The cell at a place, if there is one."""
+        found = (c for c in self.all if (c["row"], c["column"]) == (row, column))
+        return next(found, None)
+
+    def mean(self, row: str, column: str) -> float | None:
+        """Its mean, if it has one."""
+        return self.ours(row, column).mean
+
+    def note(self, row: str, column: str) -> str:
+        """What is said of the value there."""
+        found = self.at(row, column)
+        return "" if found is None else str(found["note"])
+
+    def ours(self, row: str, column: str) -> Estimate:
+        """Our value there, empty if there is none."""
+        found = self.at(row, column)
+        return Estimate(None, None, None, 0) if found is None else Estimate(**found["ours"])
+
+    def text(self, row: str, column: str) -> str:
+        """Its value for people: the mean, and the interval where there is one."""
+        return interval_text(self.ours(row, column))
+
+
+def goodput_interval(values: Iterable[float | None], capacity: float) -> Estimate:
+    """A mean goodput, whose interval ends at the capacity of the link.
+
+    In a short run the mean itself may be higher: a repair hands over what arrived before.
+    """
+    free = mean_interval(values, (0.0, None))
+    if free.mean is None or free.hi is None:
+        return free
+    return replace(free, hi=min(free.hi, max(capacity, free.mean)))
+
+
+def interval_text(ours: Estimate) -> str:
+    """`4.96 (4.91 to 5.02)`: a mean and its 95 % interval, at three significant digits."""
+    mean, low, high = ours.mean, ours.lo, ours.hi
+    if mean is None:
+        return "–"
+    if low is None or high is None:
+        return digits(mean)
+    ends = digits(low), digits(high)
+    return digits(mean) if ends[0] == ends[1] else f"{digits(mean)} ({ends[0]} to {ends[1]})"
+
+
+def digits(value: float) -> str:
+    """Three significant digits, and no more than three after the point."""
+    if value == 0:
+        return "0"
+    text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{value:.3f}".rstrip("0").rstrip(".") if "e" in text else text
+
+
+def frame(cells: Cells, panel: str, places: Iterable[float | str]) -> pl.DataFrame:
+    """A table for `weir.plots.lines`: rows are series, columns lie at `places`."""
+    at = dict(zip(cells.columns(), places, strict=True))
+    found = [
+        (panel, row, at[column], ours.mean, ours.lo, ours.hi, ours.n)
+        for row in cells.rows()
+        for column in cells.columns()
+        if (ours := cells.ours(row, column)).mean is not None
+    ]
+    kind = pl.String if any(isinstance(place, str) for place in at.values()) else pl.Float64
+    schema = {
+        "panel": pl.String,
+        "series": pl.String,
+        "at": kind,
+        **dict.fromkeys(("value", "lo", "hi"), pl.Float64),
+        "n": pl.Int64,
+    }
+    return pl.DataFrame(found, schema, orient="row")
+
+
+def runs_of(results: Results, *prefixes: str) -> tuple[int, ...]:
+    """The successful runs of the cases whose label begins with one of `prefixes`."""
+    label = pl.col("label")
+    is_wanted = pl.any_horizontal(label.str.starts_with(prefix) for prefix in prefixes)
+    found = results.runs.filter((pl.col("status") == "ok") & is_wanted)
+    return tuple(found["run"])

@@ -1,0 +1,69 @@
+"""What a source says, ours beside it, and whether they agree: cells of one table, and sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from weir.stats import Estimate
+from weir.studies import Cell
+from weir.studies.cells import Cells, cell, digits
+
+TABLE = "expectations"
+COLUMN = "value"
+
+
+def claim(
+    says: str,
+    measured: str,
+    ours: Estimate,
+    holds: bool | None,
+    note: str = "",
+    published: float | None = None,
+) -> Cell:
+    """One claim: what was measured to test it, the source's number if it has one, the verdict.
+
+    `holds` is None where it cannot be said. The note of the cell begins with the verdict.
+    """
+    verdict = "cannot be said" if holds is None else "agrees" if holds else "differs"
+    text = f"{verdict}: {note}" if note else verdict
+    return cell(TABLE, says, COLUMN, "", ours, published=published, note=text, measured=measured)
+
+
+def verdict_of(cell: Cell) -> str:
+    """`agrees`, `differs` or `cannot be said`."""
+    return str(cell["note"]).partition(":")[0]
+
+
+def summary(claims: Sequence[Cell], of: str) -> str:
+    """How many agree, and which do not; `of` says whose claims they are."""
+    counts = Counter(verdict_of(cell) for cell in claims)
+    parts = [f"“{verdict}” {count} times" for verdict, count in counts.most_common()]
+    text = f"{len(claims)} claims {of} against ours: {', '.join(parts)}."
+    differing = [str(cell["row"]) for cell in claims if verdict_of(cell) == "differs"]
+    return f"{text} What differs: {'; '.join(differing)}." if differing else text
+
+
+def in_words(claims: Sequence[Cell]) -> Iterator[str]:
+    """Each claim with ours beside it, as a sentence."""
+    own = Cells(claims)
+    for found in claims:
+        printed = found["published"]
+        published = "" if printed is None else f" (published: {digits(printed)})"
+        ours = f"{found['measured']} {own.text(found['row'], COLUMN)}{published}"
+        says = str(found["row"])
+        yield f"{says[:1].upper()}{says[1:]}: {ours}; {found['note']}."
+
+
+def ratio(one: Estimate, other: Estimate) -> Estimate:
+    """One over the other; the interval is from the ends of both, and so rather too wide."""
+    if one.mean is None or not other.mean:
+        return Estimate(None, None, None, 0)
+    low = one.lo / other.hi if one.lo is not None and other.hi else None
+    high = one.hi / other.lo if one.hi is not None and other.lo else None
+    return Estimate(one.mean / other.mean, low, high, min(one.n, other.n))
+
+
+def size_of(estimate: Estimate) -> float:
+    """The mean, 0 where there is none: for sorting."""
+    return 0.0 if estimate.mean is None else estimate.mean
