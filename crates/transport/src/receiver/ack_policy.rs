@@ -158,6 +158,10 @@ impl AckPolicy {
         }
     }
 
+    pub(super) fn is_linux(&self) -> bool {
+        self.mode == DelayedAck::Linux
+    }
+
     /// Whether an acknowledgement is owed and put off.
     pub(super) fn is_delaying(&self) -> bool {
         self.deadline.is_some() && !self.due

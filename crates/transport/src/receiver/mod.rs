@@ -25,6 +25,9 @@ pub(crate) struct Receiver {
     mss: u64,
     /// Bytes that the application has consumed.
     read: u64,
+    /// Linux: bytes of a filled hole. The acknowledgement of it does not wait for the application to
+    /// read them.
+    unread: u64,
     /// Where the stream ends, once a FIN was seen.
     fin_at: Option<u64>,
     /// The first offset beyond the window that was offered.
@@ -67,6 +70,7 @@ impl Receiver {
             window_limit: first_window(config),
             mss: u64::from(config.mss),
             read: 0,
+            unread: 0,
             fin_at: None,
             offered_edge: 0,
             echo: Echo::default(),
@@ -92,6 +96,9 @@ impl Receiver {
         // RFC 5681 §4.2, RFC 2883 §4: the sender waits for news of these.
         if arrival.duplicate.is_some() || (had_hole && arrival.fills_hole) || fin {
             self.policy.demand();
+        }
+        if had_hole && arrival.fills_hole && self.policy.is_linux() {
+            self.unread += arrival.delivered;
         }
         if len > 0 {
             // Linux's tcp_grow_window: two segments for each that arrives in order.
@@ -190,12 +197,16 @@ impl Receiver {
 
     /// The window to offer now, in bytes. It never shrinks, and grows by no slivers.
     pub(crate) fn offer(&mut self) -> u64 {
-        let edge = self.edge();
+        let (edge, before) = (self.edge(), self.offered_edge);
         let worth = self.mss.min(self.buffer / 2);
         if edge >= self.offered_edge + worth || self.offered_edge == 0 {
             self.offered_edge = edge;
         }
-        self.offered_edge.saturating_sub(self.rcv_nxt())
+        let offer = self.offered_edge.saturating_sub(self.rcv_nxt());
+        // Bytes that a kernel's application would not have read yet take half of their number from its
+        // offer (tcp_adv_win_scale), but nothing of what was offered before.
+        let hasty = self.unread.saturating_sub(self.readable());
+        offer - (hasty / 2).min(offer / 2).min(self.offered_edge - before)
     }
 
     /// The ranges to report, in stream offsets, at most `max`.
@@ -218,6 +229,7 @@ impl Receiver {
 
     /// An acknowledgement left, alone or with data.
     pub(crate) fn on_ack_sent(&mut self) {
+        self.unread = 0;
         self.policy.on_ack_sent();
     }
 
@@ -232,5 +244,38 @@ fn first_window(config: &Config) -> u64 {
     match config.delayed_ack() {
         DelayedAck::Linux => buffer.min(u64::from(u16::MAX)),
         DelayedAck::Off | DelayedAck::Rfc1122 => buffer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_units::Bytes;
+
+    /// Linux answers the segment that fills a hole before its application reads what was behind it,
+    /// which a sender with header prediction notices.
+    #[test]
+    fn a_filled_hole_is_answered_before_it_is_read() {
+        for (policy, lack) in [(DelayedAck::Linux, 3_500), (DelayedAck::Rfc1122, 0)] {
+            let config = Config {
+                recv_buffer: Bytes(50_000),
+                delayed_ack: Some(policy),
+                ..Config::default()
+            };
+            let mut receiver = Receiver::new(&config);
+            let mut answer = |offset, len| {
+                receiver.on_data(Instant::ZERO, offset, len, false);
+                receiver.read(u64::MAX);
+                let offer = receiver.offer();
+                receiver.on_ack_sent();
+                offer
+            };
+            assert_eq!(answer(0, 1_000), 50_000);
+            for segment in 2..8 {
+                assert_eq!(answer(segment * 1_000, 1_000), 50_000);
+            }
+            assert_eq!(answer(1_000, 1_000), 50_000 - lack, "{policy:?}");
+            assert_eq!(answer(8_000, 2_000), 50_000);
+        }
     }
 }
