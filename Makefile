@@ -56,6 +56,10 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full
 	$(WEIR) study book --size full
 	$(WEIR) study netesto --size full
+	$(WEIR) study coexist --size full
+	$(WEIR) study rtt-fairness --size full
+	$(WEIR) study random-loss --size full
+	$(WEIR) study steps --size full
 
 docs: ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked

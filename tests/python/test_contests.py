@@ -1,0 +1,119 @@
+"""The studies of small contests: coexist, rtt-fairness, random-loss and steps."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from weir import report, studies
+from weir.stats import Estimate
+from weir.studies import StudyResult
+from weir.studies.cells import Cells, cell
+from weir.studies.coexist import expected as coexist_expected
+from weir.studies.coexist.experiment import BUFFERS
+from weir.studies.coexist.measures import SHARE, table
+from weir.studies.contest import FOUR
+from weir.studies.random_loss import laws
+from weir.studies.random_loss.experiment import MSS, PACKET
+from weir.studies.steps.links import LINKS
+
+NAMES = ("coexist", "random-loss", "rtt-fairness", "steps")
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
+    """Each study at its small size, with two seeds."""
+    out = tmp_path_factory.mktemp(request.param)
+    return studies.study(request.param, repeat=2, out=out, show_progress=False)
+
+
+def test_every_cell_has_a_value_or_says_why_not(done: StudyResult) -> None:
+    assert len(done.rows) > 20
+    for row in done.rows:
+        assert set(row) >= {"table", "row", "column", "published", "unit", "ours", "note"}
+        assert row["ours"]["mean"] is not None or row["note"], row
+        assert row["ours"]["n"] <= 2
+
+
+def test_findings_are_sentences(done: StudyResult) -> None:
+    assert len(done.findings) >= 4
+    for finding in done.findings:
+        assert finding[0].isupper() or finding[0].isdigit(), finding
+        assert finding.endswith("."), finding
+        assert not {"nan", "None"} & set(finding.split()), finding
+
+
+def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:
+    path = report.write(done.results.path)
+    text = Path(path).read_text(encoding="utf-8")
+    assert "What was expected" in text
+    assert text.count("vega-embed") or text.count("<svg"), "no figure at all"
+
+
+def test_the_two_shares_of_a_pair_add_up_to_one() -> None:
+    result = _cells("coexist")
+    for buffer, (one, other) in itertools.product(BUFFERS, itertools.combinations(FOUR, 2)):
+        own = result.table(table(SHARE, buffer))
+        there, back = own.mean(one, other), own.mean(other, one)
+        assert there is not None
+        assert back is not None
+        assert there + back == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "side", "verdict"),
+    [
+        (0.6, 0.8, "above", "agrees"),
+        (0.2, 0.4, "above", "differs"),
+        (0.4, 0.8, "above", "cannot be said"),
+        (0.2, 0.4, "below", "agrees"),
+        (0.45, 0.6, "about", "agrees"),
+        (0.7, 0.8, "about", "differs"),
+    ],
+)
+def test_a_claim_about_a_share_needs_the_whole_interval(
+    low: float, high: float, side: coexist_expected.Side, verdict: str
+) -> None:
+    expectation = coexist_expected.Expectation("bbr", "cubic", 0.5, side, "someone")
+    share = cell(
+        table(SHARE, 0.5), "bbr", "cubic", "share", Estimate((low + high) / 2, low, high, 5)
+    )
+    holds = expectation.holds(Cells([share]).ours("bbr", "cubic"))
+    assert {True: "agrees", False: "differs", None: "cannot be said"}[holds] == verdict
+
+
+def test_the_laws_are_those_of_their_sources() -> None:
+    # Mathis et al.: √(3/2p) segments per RTT; at 1 % that is 12.25 of 1448 bytes in 100 ms.
+    assert laws.reno(0.01) == pytest.approx(12.247 * 1448 * 8e-6 / 0.1, rel=1e-3)
+    # RFC 9438 §5.2, table 1: at p = 10^-4 and 100 ms CUBIC's own window is 187 segments.
+    assert laws.cubic(1e-4) == pytest.approx(187 * 1448 * 8e-6 / 0.1, rel=0.01)
+    assert laws.reno(1e-9) == laws.ceiling(1e-9), "no law promises more than the link"
+
+
+def test_the_capacity_of_a_link_is_the_sum_of_its_phases() -> None:
+    rate_steps = LINKS[0]
+    full = MSS / PACKET
+    assert rate_steps.capacity_mbit(0) == pytest.approx(full * (15 * 20 + 15 * 5 + 15 * 20))
+    assert rate_steps.capacity_mbit(20) == pytest.approx(full * (10 * 5 + 15 * 20))
+    for link in LINKS:
+        ats = [change.at_s for change in link.changes]
+        assert ats == sorted(ats)
+        assert ats[0] == 0
+        assert ats[-1] < link.seconds
+
+
+_DONE: dict[str, Cells] = {}
+
+
+def _cells(name: str) -> Cells:
+    return _DONE[name]
+
+
+@pytest.fixture(autouse=True)
+def _remembered(request: pytest.FixtureRequest) -> None:
+    """Keeps the cells of a study that a test of this module has run."""
+    if "done" in request.fixturenames:
+        result: StudyResult = request.getfixturevalue("done")
+        _DONE[result.results.manifest["name"]] = Cells(result.rows)
