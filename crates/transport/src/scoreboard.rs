@@ -207,7 +207,6 @@ impl Scoreboard {
         if to <= self.una {
             return;
         }
-        let highest = self.highest_sacked();
         out.cum_acked = to - self.una;
         let mut karn = false;
         while let Some(segment) = self.segments.front().copied() {
@@ -224,7 +223,7 @@ impl Scoreboard {
                     let first = out.cum_sent.map_or(segment.sent_at, |(first, _)| first);
                     out.cum_sent = Some((first, segment.sent_at));
                     out.original_acked |= segment.end() <= high;
-                    out.reordered |= segment.end() <= highest;
+                    out.reordered |= segment.end() <= cx.highest;
                 }
             }
             if covered < u64::from(segment.len) {
@@ -534,13 +533,14 @@ impl Scoreboard {
     }
 }
 
-/// When an acknowledgement arrived, the shortest round trip that is credible, and the timestamp
-/// that it echoes.
+/// When an acknowledgement arrived, the shortest round trip that is credible, the timestamp that it
+/// echoes, and how far the one before had reported data selectively.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckTime {
     pub(crate) now: Instant,
     pub(crate) min_rtt: Duration,
     pub(crate) echo_ms: Option<u32>,
+    pub(crate) highest: u64,
 }
 
 impl Covered {

@@ -56,7 +56,12 @@ impl Checked {
     }
 
     fn time(&self) -> AckTime {
-        AckTime { now: self.now, min_rtt: Duration::ZERO, echo_ms: None }
+        AckTime {
+            now: self.now,
+            min_rtt: Duration::ZERO,
+            echo_ms: None,
+            highest: self.board.highest_sacked(),
+        }
     }
 
     fn check(&self) {
@@ -122,7 +127,7 @@ fn an_answer_that_comes_too_soon_is_not_credible() {
     board.board.lose_first();
     board.resend_first_lost();
     let mut covered = Covered::default();
-    let time = AckTime { now: board.now, min_rtt: Duration::from_secs(1), echo_ms: None };
+    let time = AckTime { min_rtt: Duration::from_secs(1), ..board.time() };
     board.board.ack_to(100, 100, &time, &mut covered);
     assert!(covered.newest.is_some() && covered.newest_credible.is_none());
 }
@@ -140,6 +145,22 @@ fn expiry_goes_by_time_of_transmission_not_by_place() {
     assert_eq!((lost, spared.map(|s| s.end)), (200, Some(100)));
     let soon = Transmission { sent_at: resent_at + Duration::from_millis(1), end: 0 };
     assert_eq!(board.board.last_in_flight_before(soon).map(|s| s.end), Some(100));
+}
+
+/// What one acknowledgement reports for the first time did not overtake what it acknowledges.
+#[test]
+fn news_of_one_acknowledgement_is_no_reordering() {
+    for (reported_before, reordered) in [(false, false), (true, true)] {
+        let mut board = Checked::new();
+        board.send(3);
+        if reported_before {
+            board.sack(200..300);
+        }
+        let (time, mut covered) = (board.time(), Covered::default());
+        board.board.sack(200..300, 300, &time, &mut covered);
+        board.board.ack_to(100, 300, &time, &mut covered);
+        assert_eq!(covered.reordered, reordered);
+    }
 }
 
 #[test]

@@ -124,7 +124,8 @@ impl Sender {
         let outstanding_before = self.board.outstanding();
         let high = self.epoch.high();
         let echo_ms = ack.echo.map(|(echo, _)| echo);
-        let time = AckTime { now, min_rtt: self.rtt.min().unwrap_or_default(), echo_ms };
+        let min_rtt = self.rtt.min().unwrap_or_default();
+        let time = AckTime { now, min_rtt, echo_ms, highest: self.board.highest_sacked() };
         let mut covered = Covered::default();
         let mut blocks = ack.sack.clone();
         let blocks = &mut blocks[..ack.sack_len];
