@@ -10,8 +10,8 @@ use std::str::FromStr;
 use weir_units::Bytes;
 
 use crate::{
-    Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, Gain, Hystart, Increase,
-    Parametric, Reno, Vegas, Veno, Westwood,
+    Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, Friendliness, Gain, Hystart,
+    Increase, Parametric, Reno, Vegas, Veno, Westwood,
 };
 
 /// Which controller, with its parameters.
@@ -28,6 +28,8 @@ pub enum CcConfig {
     Cubic {
         /// How slow start ends before it loses.
         hystart: Hystart,
+        /// Whether it grows at least as Reno.
+        friendliness: Friendliness,
     },
     /// BBR version 1 as Linux has it.
     Bbr,
@@ -127,8 +129,13 @@ impl CcConfig {
         CatalogueEntry {
             name: "cubic",
             summary: "CUBIC (RFC 9438) as Linux 6.1 computes it",
-            parameters: "hystart=linux|plus-plus|off",
-            examples: &["cubic", "cubic(hystart=plus-plus)", "cubic(hystart=off)"],
+            parameters: "hystart=linux|plus-plus|off,friendliness=on|off",
+            examples: &[
+                "cubic",
+                "cubic(hystart=plus-plus)",
+                "cubic(hystart=off)",
+                "cubic(friendliness=off)",
+            ],
         },
         CatalogueEntry {
             name: "bbr",
@@ -211,7 +218,9 @@ impl CcConfig {
         match *self {
             Self::None { window } => Box::new(Fixed::new(window, mss)),
             Self::Reno => Box::new(Reno::new(initial_window)),
-            Self::Cubic { hystart } => Box::new(Cubic::new(initial_window, hystart)),
+            Self::Cubic { hystart, friendliness } => {
+                Box::new(Cubic::new(initial_window, hystart, friendliness))
+            }
             Self::Bbr => Box::new(Bbr::new(mss, initial_window)),
             Self::Vegas => Box::new(Vegas::new(initial_window)),
             Self::Veno => Box::new(Veno::new(initial_window)),
@@ -239,9 +248,22 @@ impl fmt::Display for CcConfig {
             Self::None { window: None } => f.write_str("none"),
             Self::None { window: Some(window) } => write!(f, "none({window})"),
             Self::Reno => f.write_str("reno"),
-            Self::Cubic { hystart: Hystart::Linux } => f.write_str("cubic"),
-            Self::Cubic { hystart: Hystart::PlusPlus } => f.write_str("cubic(hystart=plus-plus)"),
-            Self::Cubic { hystart: Hystart::Off } => f.write_str("cubic(hystart=off)"),
+            Self::Cubic { hystart, friendliness } => {
+                let hystart = match hystart {
+                    Hystart::Linux => None,
+                    Hystart::PlusPlus => Some("hystart=plus-plus"),
+                    Hystart::Off => Some("hystart=off"),
+                };
+                let friendliness = match friendliness {
+                    Friendliness::On => None,
+                    Friendliness::Off => Some("friendliness=off"),
+                };
+                match (hystart, friendliness) {
+                    (None, None) => f.write_str("cubic"),
+                    (Some(one), None) | (None, Some(one)) => write!(f, "cubic({one})"),
+                    (Some(one), Some(other)) => write!(f, "cubic({one},{other})"),
+                }
+            }
             Self::Bbr => f.write_str("bbr"),
             Self::Vegas => f.write_str("vegas"),
             Self::Veno => f.write_str("veno"),
@@ -305,19 +327,24 @@ impl<'a> Given<'a> {
     }
 
     fn cubic(&self) -> Result<CcConfig, CcConfigError> {
-        let Some(text) = self.parameters.map(str::trim) else {
-            return Ok(CcConfig::Cubic { hystart: Hystart::default() });
-        };
-        let hystart = match text.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
-            Some(("hystart", "linux")) => Hystart::Linux,
-            Some(("hystart", "plus-plus")) => Hystart::PlusPlus,
-            Some(("hystart", "off")) => Hystart::Off,
-            Some(("hystart", value)) => {
-                return Err(self.bad_value("hystart", value, "linux, plus-plus or off"));
+        let (mut hystart, mut friendliness) = (Hystart::default(), Friendliness::default());
+        for part in self.parameters.into_iter().flat_map(|text| text.split(',')) {
+            match part.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+                Some(("hystart", "linux")) => hystart = Hystart::Linux,
+                Some(("hystart", "plus-plus")) => hystart = Hystart::PlusPlus,
+                Some(("hystart", "off")) => hystart = Hystart::Off,
+                Some(("hystart", value)) => {
+                    return Err(self.bad_value("hystart", value, "linux, plus-plus or off"));
+                }
+                Some(("friendliness", "on")) => friendliness = Friendliness::On,
+                Some(("friendliness", "off")) => friendliness = Friendliness::Off,
+                Some(("friendliness", value)) => {
+                    return Err(self.bad_value("friendliness", value, "on or off"));
+                }
+                _ => return Err(self.refuse("write hystart=off, friendliness=off or both")),
             }
-            _ => return Err(self.refuse("write hystart=linux, hystart=plus-plus or hystart=off")),
-        };
-        Ok(CcConfig::Cubic { hystart })
+        }
+        Ok(CcConfig::Cubic { hystart, friendliness })
     }
 
     fn dctcp(&self) -> Result<CcConfig, CcConfigError> {

@@ -18,7 +18,8 @@
 //! stands; before the first loss the window grows at least 5 % per RTT; slow start ends by HyStart
 //! ([`SlowStartExit`]).
 //!
-//! Parameter: `hystart`, how slow start ends.
+//! Parameters: `hystart`, how slow start ends; `friendliness`, whether `W_est` counts (Linux's
+//! `tcp_friendliness`).
 
 use weir_units::{Bytes, Duration, Instant};
 
@@ -28,6 +29,16 @@ use crate::window::{AckClockedWindow, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart, PathEvent,
 };
+
+/// Whether the window grows at least as Reno's would.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Friendliness {
+    /// RFC 9438 §4.3.
+    #[default]
+    On,
+    /// By the curve alone.
+    Off,
+}
 
 /// CUBIC's window.
 #[derive(Clone, Debug)]
@@ -39,11 +50,12 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// Starts with `initial_window`; `hystart` says how slow start ends.
-    pub fn new(initial_window: Bytes, hystart: Hystart) -> Self {
+    /// Starts with `initial_window`; `hystart` says how slow start ends, `friendliness` whether Reno's
+    /// growth is the least.
+    pub fn new(initial_window: Bytes, hystart: Hystart, friendliness: Friendliness) -> Self {
         Self {
             window: AckClockedWindow::new(initial_window),
-            curve: Curve::default(),
+            curve: Curve { friendliness, ..Curve::default() },
             exit: SlowStartExit::new(hystart),
             last_sent: None,
         }
@@ -152,6 +164,7 @@ struct Curve {
     /// `W_est` in segments, and the bytes acknowledged towards its next one.
     reno_cwnd: u64,
     reno_credit: Bytes,
+    friendliness: Friendliness,
     min_rtt: Option<Duration>,
 }
 
@@ -174,7 +187,9 @@ impl Curve {
             if self.epoch.is_none() || now != self.last_tick {
                 self.recompute(now, segments, acked);
             }
-            self.keep_up_with_reno(segments, cx.mss);
+            if self.friendliness == Friendliness::On {
+                self.keep_up_with_reno(segments, cx.mss);
+            }
             self.count = self.count.max(2);
         }
         cx.mss * self.count

@@ -26,7 +26,7 @@ mod window;
 
 pub use bbr::Bbr;
 pub use config::{CatalogueEntry, CcConfig, CcConfigError};
-pub use cubic::Cubic;
+pub use cubic::{Cubic, Friendliness};
 pub use dctcp::{Dctcp, Gain};
 pub use decimal::{Decimal, DecimalError};
 pub use event::{

@@ -32,6 +32,9 @@ fn defaults_are_left_out_or_written_out() {
     assert_eq!(round_trip("none( 30 )"), "none(30)");
     assert_eq!(round_trip("cubic(hystart=linux)"), "cubic");
     assert_eq!(round_trip("cubic( hystart = off )"), "cubic(hystart=off)");
+    assert_eq!(round_trip("cubic(friendliness=on)"), "cubic");
+    let both = "cubic(hystart=off,friendliness=off)";
+    assert_eq!(round_trip("cubic(friendliness=off, hystart=off)"), both);
     assert_eq!(round_trip("dctcp(alpha0=1.0)"), "dctcp");
     assert_eq!(round_trip("dctcp( g = 1/4 )"), "dctcp(g=1/4,alpha0=1)");
     assert_eq!(round_trip("dctcp(alpha0=.5,g=1)"), "dctcp(g=1,alpha0=0.5)");
@@ -54,6 +57,7 @@ fn errors_name_the_parameter_the_value_and_what_is_allowed() {
             "reno(1)",
             "cubic(beta=3)",
             "cubic(hystart=maybe)",
+            "cubic(friendliness=maybe)",
             "veno(3)",
             "dctcp()",
             "dctcp(1/16)",

@@ -120,6 +120,22 @@ fn cubic_is_never_slower_than_reno_with_its_factor() {
 }
 
 #[test]
+fn cubic_without_friendliness_needs_all_of_k_on_a_short_path() {
+    // Where W_est has long overtaken, the curve alone is back at W_max after K.
+    let conditions = Conditions { drops: vec![80], ..Conditions::open(10) };
+    let (_, after) = first_reduction("cubic(hystart=off)", conditions.clone());
+    let w_max = after as f64 * 1_024.0 / 717.0;
+    let k = libm::cbrt((w_max - after as f64) / 0.4);
+    let after_k = |controller| {
+        let mut path = Path::new(controller, conditions.clone());
+        path.run(Duration::from_nanos((k * 1e9) as u64));
+        path.cwnd_packets() as f64
+    };
+    assert_within(after_k("cubic(hystart=off,friendliness=off)"), w_max, 0.02);
+    assert!(after_k("cubic(hystart=off)") > 2.0 * w_max);
+}
+
+#[test]
 fn vegas_keeps_between_alpha_and_beta_packets_in_the_queue() {
     let mut path = Path::new("vegas", Conditions::bottleneck(RTT_MS, 50, 1_000));
     // 50 under way and one in service.
