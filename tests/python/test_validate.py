@@ -233,6 +233,33 @@ def test_parameters_become_keys() -> None:
         assert fields(reference("dctcp", SYSCTL=sysctl))["flow"][0]["ecn"] is ecn
 
 
+def queue(discipline: str) -> Any:
+    """The queue below a shaper that becomes of `tc`'s words."""
+    shaper = "tbf:rate:10mbit:burst:2kb:limit:30000"
+    (link, *_) = fields(reference(QDISC=shaper, QDISC2=discipline))["topology"]["link"]
+    assert (link["rate"], link["burst"], link["overhead"]) == ("10mbit", "2kib", "14b")
+    return link["queue"]
+
+
+def test_disciplines_have_the_defaults_of_tc() -> None:
+    assert queue("pfifo:limit:34") == "34p"
+    assert queue("bfifo:limit:3000") == "3kb"
+    expected = {"kind": "codel", "limit": "1000p", "ecn": False, "target": "5ms"}
+    assert expected.items() <= queue("codel").items()
+    expected = {"kind": "fq-codel", "limit": "10240p", "ecn": True, "flows": 1024}
+    assert expected.items() <= queue("fq_codel").items()
+    given = queue("codel:limit:9:target:200ms:interval:500ms:ce_threshold:12ms:ecn")
+    expected = {"limit": "9p", "target": "200ms", "ce_threshold": "12ms", "ecn": True}
+    assert expected.items() <= given.items()
+    words = "red:limit:200000:min:15140:max:45420:avpkt:1514:burst:17:probability:0.1"
+    expected = {"min": "15.14kb", "max": "45.42kb", "burst": 17, "probability": "10%"}
+    assert expected.items() <= queue(words).items()
+    shaped = fields(reference(QDISC="tbf:rate:1mbit:burst:1600:limit:30000"))["topology"]["link"][0]
+    assert shaped["queue"] == "30kb"
+    made = reference(QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2=words)
+    assert judge.kind(made, draws=host(made, acks=0).draws) == "drawn"
+
+
 UNHOSTED = {
     "the simulator has no controller lp": reference("lp"),
     "the simulator has no switch for net.ipv4.tcp_fack=1": reference(SYSCTL="net.ipv4.tcp_fack=1"),
@@ -367,6 +394,7 @@ def _report_shows_both(directory: Path) -> None:
     # Without a series of its own a case has no picture.
     assert "overlay-10m-q34-vegas" in page
     assert "overlay-10m-q34-loss1-reno" not in page
+    assert "Flow 0: goodput 9.56 ×1.000 ✓" in page
 
 
 def test_a_pattern_that_matches_nothing_is_refused(invoke: Invoke) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from weir import validate as validation
 from weir.cli import options, output
 from weir.tables import Grid
-from weir.validate.words import UNITS, findings, table
+from weir.validate.words import TITLE, UNITS, findings, table
 
 _HELP = """Repeat recorded runs of the Linux kernel's TCP in the simulator, and compare.
 
@@ -26,9 +26,6 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir validate --truth tests/truth
 
   weir validate --truth tests/truth --case '10m-q34-*' --json > validation.json"""
-
-
-_TITLE = "Ours, and its ratio to the kernel's: ✓ it holds, ✗ it does not, else only reported"
 
 
 def register(app: typer.Typer) -> None:
@@ -65,6 +62,6 @@ def validate(
         output.print_json("validate", found.rows, score=found.score)
     else:
         told = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in findings(found.rows))
-        grid = Grid(_TITLE, *table(found.rows), names=2, note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
+        grid = Grid(TITLE, *table(found.rows), names=2, note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
         output.show(Group(grid.rich(), *told))
     output.finish(found.results, quiet=quiet)

@@ -23,13 +23,15 @@ _FLOWS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _WIDTHS, _OPACITIES = (1.3, 4.0), (1.0, 0.4)
 _GOODPUT_SLICE_S = 0.5
 
-_CAPTION = (
+READING = (
     "The wide pale line is Linux, the thin one ours: where ours runs inside it, window, delay and "
-    f"goodput are the kernel's at that moment. Goodput is averaged over {_GOODPUT_SLICE_S} s."
+    f"goodput are the kernel's at that moment. Goodput is averaged over {_GOODPUT_SLICE_S} s; its "
+    "dips and peaks in pairs are losses, until whose repair nothing more is acknowledged in order."
 )
+"""How to look at the picture."""
 
 
-def overlay(name: str, title: str, data: pl.DataFrame, runs: Sequence[int]) -> Figure:
+def overlay(name: str, title: str, caption: str, data: pl.DataFrame, runs: Sequence[int]) -> Figure:
     """Window, smoothed RTT and goodput of each flow.
 
     `data` has `source` (ours or Linux), `flow` (a name), `t_s` and the columns of `PANELS`.
@@ -53,7 +55,7 @@ def overlay(name: str, title: str, data: pl.DataFrame, runs: Sequence[int]) -> F
         for column, heading in PANELS.items()
     ]
     chart = alt.vconcat(*panels, spacing=10).resolve_scale(x="shared")
-    return Figure(name, title, _CAPTION, chart, data, tuple(runs))
+    return Figure(name, title, caption, chart, data, tuple(runs))
 
 
 def _panel(data: pl.DataFrame, heading: str, flows: list[str], time: alt.X) -> alt.LayerChart:

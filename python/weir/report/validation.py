@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from weir.plots import Figure
-from weir.plots.overlay import OURS, THEIRS, overlay
+from weir.plots.overlay import OURS, READING, THEIRS, overlay
 from weir.report.html import slug
 from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.report.study import study_report
 from weir.results import Results
 from weir.validate import FILE, SERIES
 from weir.validate.judge import Row
-from weir.validate.words import TITLES, findings, mark, value_text
+from weir.validate.words import TITLE, TITLES, UNITS, findings, mark, table, value_text
 
 _EVERY_S = 0.1
 """How often the recordings say what the state was."""
@@ -25,28 +26,45 @@ _EVERY_S = 0.1
 def compose_validation(results: Results) -> Report:
     """The report of the rows that are kept beside the results."""
     kept = json.loads((results.path / FILE).read_text(encoding="utf-8"))
-    rows = kept["rows"]
-    kernels = " and ".join(kept["kernels"])
+    rows, kernels = kept["rows"], " and ".join(kept["kernels"])
     failing = [row for row in rows if row["holds"] is False]
+    overview = ReportTable(TITLE, *table(rows), note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
+    pictures = list(_figures(results, rows))
     sections = [
-        ReportSection("Findings", points=list(findings(rows))),
+        ReportSection("Findings", points=list(findings(rows)), tables=[overview]),
         ReportSection("Rows that do not hold", tables=[_table("", failing)] if failing else []),
-        *_cases(results, rows),
+        ReportSection("Case by case", [READING] if pictures else (), figures=pictures),
+        ReportSection("Rows", tables=[replace(_table("Every row", rows), is_folded=True)]),
     ]
     full = [section for section in sections if not section.is_empty]
     question = f"Does the simulator do what the TCP of Linux {kernels} does in the same network?"
     return study_report(results, "Validation against Linux", question, full)
 
 
-def _cases(results: Results, rows: Sequence[Row]) -> Iterator[ReportSection]:
+def _figures(results: Results, rows: Sequence[Row]) -> Iterator[Figure]:
+    """A picture of each case whose series was recorded."""
     path = results.path / SERIES
-    series = pl.read_parquet(path) if path.is_file() else pl.DataFrame()
+    series = pl.read_parquet(path) if path.is_file() else pl.DataFrame(schema={"case": pl.String})
     for case in results.cases:
         name = case["label"]
-        own = [row for row in rows if row["case"] == name]
-        theirs = series.filter(case=name) if not series.is_empty() else series
-        figures = [] if theirs.is_empty() else [_figure(results, case, theirs)]
-        yield ReportSection(name, tables=[_table(name, own)], figures=figures)
+        theirs = series.filter(case=name).drop("case")
+        own = results.runs.filter(label=name, status="ok").sort("repeat")["run"].to_list()
+        if not theirs.is_empty() and own:
+            flows, headings = case["scenario"]["flow"], _flow_names(case["scenario"]["flow"])
+            ours = _named(_ours(results, own[0], flows), headings, OURS)
+            data = pl.concat([_named(theirs, headings, THEIRS), ours])
+            caption = _caption([row for row in rows if row["case"] == name])
+            yield overlay(f"overlay-{slug(name)}", name, caption, data, own[:1])
+
+
+def _caption(rows: Sequence[Row]) -> str:
+    """The rows of a case in one sentence per flow."""
+    headers, lines = table(rows)
+    sentences = []
+    for _, flow, *cells in lines:
+        told = [f"{name} {cell}" for name, cell in zip(headers[2:], cells, strict=True) if cell]
+        sentences.append(f"Flow {flow}: {', '.join(told)}.")
+    return " ".join(sentences)
 
 
 def _table(title: str, rows: Sequence[Row]) -> ReportTable:
@@ -73,18 +91,6 @@ def _with_interval(row: Row) -> str:
     if not interval or interval["lo"] is None:
         return text
     return f"{text} ± {value_text((interval['hi'] - interval['lo']) / 2)}"
-
-
-def _figure(results: Results, case: Mapping[str, Any], theirs: pl.DataFrame) -> Figure:
-    run = int(results.runs.filter(label=case["label"], status="ok").sort("repeat")["run"][0])
-    names = _flow_names(case["scenario"]["flow"])
-    data = pl.concat(
-        [
-            _named(theirs.drop("case"), names, THEIRS),
-            _named(_ours(results, run, case["scenario"]["flow"]), names, OURS),
-        ]
-    )
-    return overlay(f"overlay-{slug(case['label'])}", case["label"], data, (run,))
 
 
 def _flow_names(flows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

@@ -88,9 +88,8 @@ def rows(reference: Reference, of: Kind, ours: Sequence[Sequence[Values]]) -> li
         for metric in _METRICS:
             kernels = [recording[flow].get(metric) for recording in reference.recordings]
             mine = mean_interval(run[flow].get(metric) for run in ours)
-            theirs = mean_interval(kernels)
-            if metric in KEYS or theirs.n:
-                found.append(_row(reference.name, flow, metric, of, mine, theirs))
+            if metric in KEYS or any(value is not None for value in kernels):
+                found.append(_row(reference.name, flow, metric, of, mine, kernels))
     return found
 
 
@@ -133,8 +132,11 @@ def _named(case: str, flow: int | None, metric: str | None, of: Kind | None) -> 
     return {"case": case, "flow": flow, "metric": metric, "kind": of}
 
 
-def _row(case: str, flow: int, metric: str, of: Kind, mine: Estimate, theirs: Estimate) -> Row:
-    ours, reference = mine.mean, theirs.mean
+def _row(
+    case: str, flow: int, metric: str, of: Kind, mine: Estimate, kernels: Sequence[float | None]
+) -> Row:
+    recorded = [value for value in kernels if value is not None]
+    ours, reference = mine.mean, mean_interval(recorded).mean
     tolerance = TOLERANCES.get(of, {}).get(metric)
     holds, note = None, ""
     if ours is None and reference is None:
@@ -145,7 +147,9 @@ def _row(case: str, flow: int, metric: str, of: Kind, mine: Estimate, theirs: Es
     elif tolerance:
         holds = tolerance.holds(ours, reference)
     counts = [f"ours: mean of {mine.n} seeds"] if mine.n > 1 else []
-    counts += [f"Linux: mean of {theirs.n} recordings"] if theirs.n > 1 else []
+    if len(recorded) > 1:
+        spread = f"{min(recorded):.3g} to {max(recorded):.3g}"
+        counts.append(f"Linux: mean of {len(recorded)} recordings, {spread}")
     return {
         **_named(case, flow, metric, of),
         "ours": rounded(ours),

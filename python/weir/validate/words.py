@@ -19,6 +19,9 @@ TITLES = {
 }
 """A short name of each metric, in the order in which they are shown."""
 
+TITLE = "Ours, and its ratio to the kernel's: ✓ it holds, ✗ it does not, else only reported"
+"""What stands above the table of all cases."""
+
 UNITS = (
     "goodput in Mbit/s, of a flow's last two thirds and of the time when all flows ran (overlap); "
     "cwnd in segments, srtt in ms, the sawtooth's period in s; windows: the share of the first "
