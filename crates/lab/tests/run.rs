@@ -1,5 +1,6 @@
 //! A run from the file to the tables.
 
+use arrow_array::UInt64Array;
 use weir_lab::{Results, Scenario, run};
 
 const TWO_FLOWS: &str = "
@@ -54,4 +55,32 @@ fn requests_are_recorded() {
     let request = "{ kind = 'request', request = '100b', response = '20kb', gap = '10ms' }";
     let results = results(&[("flow.0.workload", request)], 1);
     assert!(rows(&results, "requests") > 20, "{}", rows(&results, "requests"));
+}
+
+/// A policer passes its rate and one burst, a shaper the link's rate; a greedy sender of datagrams is
+/// told by nobody to slow down.
+#[test]
+fn datagrams_pass_at_the_rate_of_the_tokens() {
+    let delivered = |policer: &str, burst: &str| {
+        let keys = [
+            ("flow.0.stack", "udp"),
+            ("flow.0.count", "1"),
+            ("flow.0.start_jitter", "0s"),
+            ("measure.warmup", "0s"),
+            (policer, "{ rate = '4mbit', burst = '30kb' }"),
+            (burst, "30kb"),
+        ];
+        let set: Vec<(&str, &str)> = keys.into_iter().filter(|(key, _)| !key.is_empty()).collect();
+        let results = results(&set, 1);
+        let links = results.tables().iter().find(|table| table.name == "links").unwrap();
+        let column = links.batch.column_by_name("delivered_bytes").unwrap();
+        column.as_any().downcast_ref::<UInt64Array>().unwrap().value(0) as f64
+    };
+    let policed = delivered("topology.forward.policer", "");
+    // 4 Mbit/s in 3 seconds less half the round trip; a packet of tokens may be left over.
+    let expected = 30_000.0 + 500_000.0 * 2.99;
+    assert!((policed - expected).abs() < 6_000.0, "{policed} of {expected}");
+    let shaped = delivered("", "topology.burst");
+    let expected = 1_250_000.0 * 2.99;
+    assert!((shaped - expected).abs() < 31_500.0, "{shaped} of {expected}");
 }

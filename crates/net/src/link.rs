@@ -4,7 +4,7 @@
 //! that happened since, each dequeue at its exact time. So the world needs one pending event per
 //! link, the next delivery, and how often a link is touched changes nothing that comes out of it.
 
-use weir_units::{Bytes, Duration, Instant, Rng};
+use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
 use crate::config::{ConfigError, LinkConfig, Service};
 use crate::droplog::{DropLog, DropRecord};
@@ -224,6 +224,17 @@ impl<P: Parcel + Clone> Link<P> {
     /// The bytes that the server's rate allows in `from .. to`; `None` if it has no rate.
     pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
         self.server.capacity(from, to)
+    }
+
+    /// What a parcel of `len` bytes takes at the rate of `now`; `None` if there is none, or a blackout.
+    pub fn time_of(&self, now: Instant, len: Bytes) -> Option<Duration> {
+        let rate = self.server.rate()?.at(now);
+        (rate > Rate::ZERO).then(|| rate.transmit_time(len + self.overhead, &mut 0))
+    }
+
+    /// How many parcels a policer has dropped.
+    pub fn policed(&self) -> u64 {
+        self.stats.dropped_policer.packets
     }
 
     /// How many bytes may be sent at once, beyond what [`Self::capacity`] says.

@@ -82,13 +82,20 @@ impl Server {
         }
     }
 
+    /// The rate, if it has one.
+    pub(crate) fn rate(&self) -> Option<&Schedule<Rate>> {
+        match self {
+            Self::Rate(server) => Some(&server.rate),
+            Self::Bucket(bucket) => Some(bucket.rate()),
+            Self::Infinite | Self::PerPacket { .. } | Self::Trace(_) => None,
+        }
+    }
+
     /// The bytes that the rate allows between two times; `None` if there is no rate.
     pub(crate) fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
         match self {
-            Self::Infinite | Self::PerPacket { .. } => None,
-            Self::Rate(server) => Some(capacity(&server.rate, from, to)),
-            Self::Bucket(bucket) => Some(capacity(bucket.rate(), from, to)),
             Self::Trace(server) => Some(server.capacity(from, to)),
+            _ => self.rate().map(|rate| capacity(rate, from, to)),
         }
     }
 }

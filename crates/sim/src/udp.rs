@@ -191,11 +191,16 @@ impl UdpFlow {
             if left == 0 {
                 return None;
             }
-            self.send(left.min(u64::from(self.payload)) as u32, net);
-            if net.first_link(self.index).link.busy_until() <= now {
-                // The link lost it before it took any time. Nothing holds the sender back, so it
-                // waits as long as its last datagram took.
-                return Some(now + self.service);
+            let payload = left.min(u64::from(self.payload)) as u32;
+            let policed = net.first_link(self.index).link.policed();
+            self.send(payload, net);
+            let link = &net.first_link(self.index).link;
+            if link.busy_until() <= now || link.policed() > policed {
+                // It took no time: lost, refused by a policer, or let go at once by a token bucket.
+                // Nothing holds the sender back, so it waits as long as the link's rate, or its last
+                // datagram, took.
+                let len = Bytes(u64::from(IP_HEADER + UDP_HEADER + payload));
+                return Some(now + link.time_of(now, len).unwrap_or(self.service));
             }
         }
         let free = net.first_link(self.index).link.busy_until();

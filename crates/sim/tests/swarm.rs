@@ -11,8 +11,9 @@ mod common;
 
 use common::secs;
 use weir_net::{
-    CodelConfig, CodelLaw, DropList, GilbertElliott, Impairments, Jitter, Limit, LinkConfig,
-    Numbering, Order, QueueConfig, Reorder, Service, Spread,
+    CodelConfig, CodelLaw, DropList, EcnStepConfig, FqCodelConfig, GilbertElliott, Impairments,
+    Jitter, Limit, LinkConfig, Numbering, Order, PolicerConfig, QueueConfig, RedConfig, Reorder,
+    Service, Spread, StepThreshold,
 };
 use weir_sim::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
@@ -185,11 +186,44 @@ fn link(rng: &mut Rng) -> LinkConfig {
     };
     let delay = Duration::from_micros(rng.below(80_000));
     let mut link = LinkConfig::new(rate, delay).with_limit(limit);
-    if rng.below(3) == 0 {
-        link.queue = QueueConfig::Codel(CodelConfig { limit, law: codel(rng) });
+    link.queue = queue(rng, limit);
+    link.overhead = Bytes(rng.below(3) * 7);
+    if rng.below(4) == 0 {
+        let burst = Bytes(1_600 + rng.below(50_000));
+        link.service = Service::Shaper { rate: rate.into(), burst };
     }
     link.impairments = faults(rng);
     link
+}
+
+fn queue(rng: &mut Rng, limit: Limit) -> QueueConfig {
+    match rng.below(8) {
+        0..=3 => QueueConfig::DropTail(limit.into()),
+        4 => QueueConfig::Codel(CodelConfig { limit, law: codel(rng) }),
+        5 => {
+            let (flows, quantum) = (1 + rng.below(64) as u32, Bytes(300 + rng.below(6_000)));
+            QueueConfig::FqCodel(FqCodelConfig { limit, flows, quantum, law: codel(rng) })
+        }
+        6 => {
+            let min = 1 + rng.below(40);
+            QueueConfig::Red(RedConfig {
+                limit,
+                min: Limit::Packets(min),
+                max: Limit::Packets(min + 1 + rng.below(100)),
+                probability: Ratio::from_percent(1 + rng.below(30) as u32),
+                weight: Ratio::from_percent(1 + rng.below(100) as u32),
+                gentle: rng.below(2) == 0,
+                ecn: rng.below(4) > 0,
+            })
+        }
+        _ => {
+            let threshold = match rng.below(2) {
+                0 => StepThreshold::Backlog(Limit::Packets(rng.below(60))),
+                _ => StepThreshold::Sojourn(Duration::from_micros(rng.below(30_000))),
+            };
+            QueueConfig::EcnStep(EcnStepConfig { limit, threshold })
+        }
+    }
 }
 
 /// A control law that signals often, by marks where it may.
@@ -230,6 +264,10 @@ fn faults(rng: &mut Rng) -> Impairments {
         let extra_delay = Duration::from_micros(1 + rng.below(50_000));
         let probability = Ratio::from_percent(1 + rng.below(20) as u32);
         faults.reorder = Some(Reorder { probability, extra_delay });
+    }
+    if rng.below(8) == 0 {
+        let rate = Rate::from_bits_per_sec(300_000 + rng.below(50_000_000));
+        faults.policer = Some(PolicerConfig { rate, burst: Bytes(1_600 + rng.below(50_000)) });
     }
     if rng.below(6) == 0 {
         let order = if rng.below(2) == 0 { Order::Kept } else { Order::Free };
