@@ -1,11 +1,21 @@
-"""Small contests over one bottleneck: their scenarios, and what each flow got in each of them."""
+"""Studies of a flow or two over one bottleneck: their scenarios, and what each flow got."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from weir.api import carry_out
 from weir.results import Results
+from weir.scenario import Source
+from weir.studies import Cell, Settings, StudyResult
+from weir.studies.cells import Cells
+from weir.sweep import Plan, plan
+
+if TYPE_CHECKING:
+    from weir.report.model import ReportSection
 
 SEVEN = ("reno", "cubic", "bbr", "vegas", "veno", "westwood", "dctcp")
 """The controllers that full studies compare."""
@@ -50,7 +60,45 @@ class Extent:
     stacks: Sequence[str]
     seconds: float
     repeat: int
-    seed: int
+    seed: int = 1
+    values: Sequence[float] = ()
+    """Of what the study varies, where its sizes differ in that."""
+
+
+@dataclass(frozen=True)
+class ContestStudy:
+    """A study of contests, from its parts."""
+
+    name: str
+    description: str
+    extents: Mapping[str, Extent]
+    cases: Callable[[Extent], Mapping[str, str]]
+    """Scenarios by label."""
+    cells: Callable[[Results, Extent], list[Cell]]
+    claims: Callable[[Cells], Iterable[Cell]]
+    """What the literature expects, tested by those cells."""
+    findings: Callable[[Cells], list[str]]
+    draw: Callable[[Results, Cells], Sequence[ReportSection]]
+
+    def run(self, settings: Settings) -> StudyResult:
+        """Carries it out."""
+        extent = replace(self.extents[settings.size], seed=settings.seed)
+        if settings.repeat is not None:
+            extent = replace(extent, repeat=settings.repeat)
+        results = carry_out(self._plan(extent, settings.size), **settings.how)
+        measured = self.cells(results, extent)
+        rows = [*self.claims(Cells(measured)), *measured]
+        return StudyResult(rows, self.findings(Cells(rows)), results)
+
+    def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
+        """Its tables and figures."""
+        return self.draw(results, Cells(rows))
+
+    def _plan(self, extent: Extent, size: str) -> Plan:
+        words = ["weir", "study", self.name, "--size", size, "--repeat", str(extent.repeat)]
+        origin = f"study {self.name}"
+        sources = {label: Source(text, origin) for label, text in self.cases(extent).items()}
+        return plan(self.name, shlex.join([*words, "--seed", str(extent.seed)]), sources, {})
 
 
 def topology(name: str, rate: str, rtt: str, queue: str) -> str:

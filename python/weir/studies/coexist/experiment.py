@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import shlex
 from collections.abc import Sequence
 
-from weir.scenario import Source
 from weir.studies.contest import FOUR, SEVEN, Extent, flow, measure, topology
-from weir.sweep import Plan, plan
 
 RATE = "50mbit"
 RTT = "30ms"
@@ -20,8 +17,8 @@ _WAIT = "2s"
 """Each flow starts within this time, so that either may come first; nsperf has them 2 s apart."""
 
 EXTENTS = {
-    "small": Extent(FOUR, 24, 3, 1),
-    "full": Extent(SEVEN, 120, 10, 1),
+    "small": Extent(FOUR, 24, 3),
+    "full": Extent(SEVEN, 120, 10),
 }
 
 FIRST, SECOND = "first", "second"
@@ -47,23 +44,14 @@ def pairs(stacks: Sequence[str]) -> list[tuple[str, str]]:
     return list(itertools.combinations_with_replacement(stacks, 2))
 
 
-def study_plan(extent: Extent, size: str) -> Plan:
-    """Every run of the study."""
-    cases: dict[str, str] = {}
+def cases(extent: Extent) -> dict[str, str]:
+    """Every scenario of the study by its label."""
+    found: dict[str, str] = {}
     for buffer in BUFFERS:
+        head, tail = topology("coexist", RATE, RTT, f'"{buffer:g}bdp"'), measure(extent)
         for one, other in pairs(extent.stacks):
             flows = flow(FIRST, one, _WAIT, RTT) + flow(SECOND, other, _WAIT, RTT)
-            cases[pair_label(buffer, one, other)] = flows
+            found[pair_label(buffer, one, other)] = head + flows + tail
         for stack in extent.stacks:
-            cases[solo_label(buffer, stack)] = flow(FIRST, stack, _WAIT, RTT)
-    sources = {
-        label: Source(_head(label) + flows + measure(extent), "study coexist")
-        for label, flows in cases.items()
-    }
-    words = ["weir", "study", "coexist", "--size", size, "--repeat", str(extent.repeat)]
-    return plan("coexist", shlex.join([*words, "--seed", str(extent.seed)]), sources, {})
-
-
-def _head(label: str) -> str:
-    buffer = label.partition(" BDP")[0]
-    return topology("coexist", RATE, RTT, f'"{buffer}bdp"')
+            found[solo_label(buffer, stack)] = head + flow(FIRST, stack, _WAIT, RTT) + tail
+    return found

@@ -18,7 +18,7 @@ from weir.studies.coexist.experiment import (
     pairs,
     solo_label,
 )
-from weir.studies.contest import Contests
+from weir.studies.contest import Contests, Extent
 
 SHARE, HARM, DELAY = "share", "harm", "queue delay"
 
@@ -30,9 +30,9 @@ def table(kind: str, buffer: float) -> str:
     return f"{kind}, {buffer_name(buffer)}"
 
 
-def study_cells(results: Results, stacks: Sequence[str]) -> list[Cell]:
+def study_cells(results: Results, extent: Extent) -> list[Cell]:
     """Every cell; a row is about the control that it names, beside that of the column."""
-    contests = Contests(results)
+    stacks, contests = extent.stacks, Contests(results)
     cells: list[Cell] = []
     for buffer in BUFFERS:
         own = list(_of_buffer(contests, stacks, buffer))

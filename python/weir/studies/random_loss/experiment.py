@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
-from weir.scenario import Source
 from weir.studies.contest import FOUR, SEVEN, Extent, flow, measure, topology
-from weir.sweep import Plan, plan
 
 RATE = "100mbit"
 RATE_MBPS = 100.0
@@ -25,26 +19,13 @@ loss = "{percent:g}%"
 _WAIT = "100ms"
 
 
-@dataclass(frozen=True, slots=True)
-class LossExtent:
-    """How much of the study is carried out."""
-
-    contests: Extent
-    percents: Sequence[float]
-
-    def chosen(self, repeat: int | None, seed: int) -> LossExtent:
-        """The same with what a caller chose."""
-        own = replace(self.contests, seed=seed)
-        return replace(self, contests=own if repeat is None else replace(own, repeat=repeat))
-
-
 EXTENTS = {
-    "small": LossExtent(Extent(FOUR, 24, 3, 1), (0.01, 0.1, 1, 5, 15)),
-    "full": LossExtent(
-        Extent(SEVEN, 60, 10, 1),
-        (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 2, 3, 5, 10, 15, 20, 30, 50),
+    "small": Extent(FOUR, 24, 3, values=(0.01, 0.1, 1, 5, 15)),
+    "full": Extent(
+        SEVEN, 60, 10, values=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 2, 3, 5, 10, 15, 20, 30, 50)
     ),
 }
+"""The values are loss rates in percent."""
 
 FLOW = "flow"
 
@@ -54,17 +35,13 @@ def label(stack: str, percent: float) -> str:
     return f"{stack}, loss {percent:g} %"
 
 
-def study_plan(extent: LossExtent, size: str) -> Plan:
-    """Every run of the study."""
-    head = topology("random-loss", RATE, RTT, '"1bdp"')
-    own = extent.contests
-    sources = {
-        label(stack, percent): Source(
-            head + _IMPAIR.format(percent=percent) + flow(FLOW, stack, _WAIT, RTT) + measure(own),
-            "study random-loss",
+def cases(extent: Extent) -> dict[str, str]:
+    """Every scenario of the study by its label."""
+    head, tail = topology("random-loss", RATE, RTT, '"1bdp"'), measure(extent)
+    return {
+        label(stack, percent): (
+            head + _IMPAIR.format(percent=percent) + flow(FLOW, stack, _WAIT, RTT) + tail
         )
-        for stack in own.stacks
-        for percent in extent.percents
+        for stack in extent.stacks
+        for percent in extent.values
     }
-    words = ["weir", "study", "random-loss", "--size", size, "--repeat", str(own.repeat)]
-    return plan("random-loss", shlex.join([*words, "--seed", str(own.seed)]), sources, {})

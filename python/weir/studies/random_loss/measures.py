@@ -6,8 +6,8 @@ from weir.results import Results
 from weir.stats import mean_interval
 from weir.studies import Cell
 from weir.studies.cells import cell
-from weir.studies.contest import Contests
-from weir.studies.random_loss.experiment import FLOW, LossExtent, label
+from weir.studies.contest import Contests, Extent
+from weir.studies.random_loss.experiment import FLOW, label
 from weir.studies.random_loss.laws import LAWS, SOURCES
 
 GOODPUT = "goodput"
@@ -23,12 +23,12 @@ def percent_of(column: str) -> float:
     return float(column.rstrip("%"))
 
 
-def study_cells(results: Results, extent: LossExtent) -> list[Cell]:
+def study_cells(results: Results, extent: Extent) -> list[Cell]:
     """Every cell; `published` is a control's law, where there is one."""
     contests = Contests(results)
     cells = []
-    for stack in extent.contests.stacks:
-        for percent in extent.percents:
+    for stack in extent.stacks:
+        for percent in extent.values:
             rates = contests.flow(label(stack, percent), FLOW, "goodput_mbps").values()
             law = LAWS.get(stack)
             cells.append(

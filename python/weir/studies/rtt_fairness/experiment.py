@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-
-from weir.scenario import Source
 from weir.studies.contest import FOUR, SEVEN, Extent, flow, measure, topology
-from weir.sweep import Plan, plan
 
 RATE = "20mbit"
 SHORT_MS = 20
@@ -24,8 +20,8 @@ QUEUES = {
 _WAIT = "1s"
 
 EXTENTS = {
-    "small": Extent(FOUR, 32, 3, 1),
-    "full": Extent(SEVEN, 120, 10, 1),
+    "small": Extent(FOUR, 32, 3),
+    "full": Extent(SEVEN, 120, 10),
 }
 
 SHORT, LONG = "short", "long"
@@ -36,16 +32,14 @@ def label(queue: str, stack: str, ratio: int) -> str:
     return f"{queue}, {stack}, {ratio} to 1"
 
 
-def study_plan(extent: Extent, size: str) -> Plan:
-    """Every run of the study."""
-    sources = {}
+def cases(extent: Extent) -> dict[str, str]:
+    """Every scenario of the study by its label."""
+    found = {}
     for queue, text in QUEUES.items():
         head = topology("rtt-fairness", RATE, f"{SHORT_MS}ms", text)
         for stack in extent.stacks:
             for ratio in RATIOS:
                 short = flow(SHORT, stack, _WAIT, f"{SHORT_MS}ms")
                 long = flow(LONG, stack, _WAIT, f"{ratio * SHORT_MS}ms")
-                scenario = head + short + long + measure(extent)
-                sources[label(queue, stack, ratio)] = Source(scenario, "study rtt-fairness")
-    words = ["weir", "study", "rtt-fairness", "--size", size, "--repeat", str(extent.repeat)]
-    return plan("rtt-fairness", shlex.join([*words, "--seed", str(extent.seed)]), sources, {})
+                found[label(queue, stack, ratio)] = head + short + long + measure(extent)
+    return found

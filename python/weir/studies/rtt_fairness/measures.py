@@ -9,7 +9,7 @@ from weir.results import Results
 from weir.stats import Estimate, mean_interval
 from weir.studies import Cell
 from weir.studies.cells import cell
-from weir.studies.contest import Contests
+from weir.studies.contest import Contests, Extent
 from weir.studies.rtt_fairness.experiment import LONG, QUEUES, RATIOS, SHORT, label
 
 RATIO = "goodput, long over short"
@@ -24,9 +24,9 @@ def table(queue: str) -> str:
     return f"{RATIO}, {queue}"
 
 
-def study_cells(results: Results, stacks: Sequence[str]) -> list[Cell]:
+def study_cells(results: Results, extent: Extent) -> list[Cell]:
     """Every cell."""
-    contests = Contests(results)
+    stacks, contests = extent.stacks, Contests(results)
     return [*_exponents(contests, stacks), *_ratios(contests, stacks)]
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
-from weir.scenario import Source
 from weir.studies.contest import FOUR, SEVEN, Extent, flow, topology
 from weir.studies.steps.links import LINKS, Link
-from weir.sweep import Plan, plan
 
 SAMPLE_S = 0.1
 
@@ -23,8 +19,8 @@ _WAIT = "100ms"
 FLOW = "flow"
 
 EXTENTS = {
-    "small": Extent(FOUR, 0, 3, 1),
-    "full": Extent(SEVEN, 0, 10, 1),
+    "small": Extent(FOUR, 0, 3),
+    "full": Extent(SEVEN, 0, 10),
 }
 """Each link says how long it takes."""
 
@@ -42,12 +38,10 @@ def scenario(link: Link, stack: str, repeat: int, seed: int) -> str:
     return head + forward + flow(FLOW, stack, _WAIT, link.rtt) + measure
 
 
-def study_plan(extent: Extent, size: str) -> Plan:
-    """Every run of the study."""
-    sources = {
-        label(link, stack): Source(scenario(link, stack, extent.repeat, extent.seed), "study steps")
+def cases(extent: Extent) -> dict[str, str]:
+    """Every scenario of the study by its label."""
+    return {
+        label(link, stack): scenario(link, stack, extent.repeat, extent.seed)
         for link in LINKS
         for stack in extent.stacks
     }
-    words = ["weir", "study", "steps", "--size", size, "--repeat", str(extent.repeat)]
-    return plan("steps", shlex.join([*words, "--seed", str(extent.seed)]), sources, {})

@@ -12,7 +12,7 @@ from weir.results import Results
 from weir.stats import mean_interval
 from weir.studies import Cell
 from weir.studies.cells import cell
-from weir.studies.contest import Contests
+from weir.studies.contest import Contests, Extent
 from weir.studies.joins import wait_cell
 from weir.studies.steps.experiment import label
 from weir.studies.steps.links import LINKS, Change, Link, goodput_of
@@ -29,9 +29,9 @@ _TOLERANCE = 0.15
 buffer of one bandwidth-delay product and more."""
 
 
-def study_cells(results: Results, stacks: Sequence[str]) -> list[Cell]:
+def study_cells(results: Results, extent: Extent) -> list[Cell]:
     """Every cell."""
-    contests = Contests(results)
+    stacks, contests = extent.stacks, Contests(results)
     own = {(link, stack): _curves(results, link, stack) for link in LINKS for stack in stacks}
     return [
         *(_used(own[link, stack], link, stack) for stack in stacks for link in LINKS),
