@@ -46,13 +46,29 @@ impl Sent {
     pub(crate) fn was_retransmitted(&self) -> bool {
         self.transmissions > 1
     }
+
+    fn transmission(&self) -> Transmission {
+        Transmission { sent_at: self.sent_at, again: self.was_retransmitted(), end: self.end() }
+    }
 }
 
-/// One transmission, for time order: of two at the same instant the later in the stream is later.
+/// One transmission, for time order. At the same instant retransmissions count as later than new data,
+/// and what is later in the stream as later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Transmission {
     pub(crate) sent_at: Instant,
+    /// Whether it was sent before.
+    pub(crate) again: bool,
     pub(crate) end: u64,
+}
+
+impl Transmission {
+    /// Whether it certainly left before `other`: nobody knows in which order new and old data left
+    /// at the same instant.
+    pub(crate) fn precedes(&self, other: &Self) -> bool {
+        let alike = self.sent_at < other.sent_at || self.again == other.again;
+        alike && self < other
+    }
 }
 
 /// What an acknowledgement newly covered.
@@ -137,7 +153,7 @@ impl Scoreboard {
             self.resent += len;
         }
         if segment.fate == Fate::Resent {
-            self.retransmissions.push_back(Transmission { sent_at: now, end });
+            self.retransmissions.push_back(Transmission { sent_at: now, again: true, end });
         }
         len as u32
     }
@@ -330,7 +346,7 @@ impl Scoreboard {
         let mut index = self.index_at_or_after(self.in_flight_hint);
         while let Some(segment) = self.segments.get(index) {
             if segment.fate == Fate::InFlight {
-                let sent = Transmission { sent_at: segment.sent_at, end: segment.end() };
+                let sent = segment.transmission();
                 if !expired(sent) {
                     spared = Some(sent);
                     break;
@@ -545,7 +561,7 @@ pub(crate) struct AckTime {
 
 impl Covered {
     fn note(&mut self, segment: &Sent, cx: &AckTime, echo_ms: Option<u32>) {
-        let sent = Transmission { sent_at: segment.sent_at, end: segment.end() };
+        let sent = segment.transmission();
         if self.newest.is_none_or(|(newest, _)| sent > newest) {
             self.newest = Some((sent, segment.record));
         }

@@ -117,6 +117,7 @@ impl Connection {
 
     fn note_rtt(&mut self, now: Instant, sample: Duration) {
         self.sender.on_handshake_rtt(now, sample);
+        self.receiver.on_handshake_rtt(sample);
         self.rtt_sample = Some(sample);
     }
 

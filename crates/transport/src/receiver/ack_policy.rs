@@ -19,6 +19,8 @@ pub(super) struct AckPolicy {
     delay: Option<Duration>,
     last_arrival: Instant,
     compression: Compression,
+    /// The handshake's round trip.
+    rtt: Option<Duration>,
 }
 
 /// What an arrival did to the stream.
@@ -56,8 +58,11 @@ const QUICK_ACKS: u64 = 16;
 const MAX_DELAY: Duration = Duration::from_millis(200);
 /// A pause after which the sender may be in slow start again (Linux compares with its own RTO).
 const LONG_PAUSE: Duration = Duration::from_secs(1);
-/// Linux's `tcp_comp_sack_delay_ns` and `tcp_comp_sack_nr`.
+/// Linux's `tcp_comp_sack_delay_ns`, and `tcp_comp_sack_slack_ns`, by which its timer is late where
+/// nothing else wakes the machine.
 const COMPRESSION_DELAY: Duration = Duration::from_millis(1);
+const COMPRESSION_SLACK: Duration = Duration::from_micros(100);
+/// Linux's `tcp_comp_sack_nr`.
 const COMPRESSION_MAX: u32 = 44;
 /// Linux's `TCP_SACK_BLOCKS_EXPECTED`.
 const BLOCKS_EXPECTED: usize = 2;
@@ -74,7 +79,12 @@ impl AckPolicy {
             delay: None,
             last_arrival: Instant::ZERO,
             compression: Compression::default(),
+            rtt: None,
         }
+    }
+
+    pub(super) fn on_handshake_rtt(&mut self, rtt: Duration) {
+        self.rtt = Some(rtt);
     }
 
     /// Data arrived.
@@ -94,10 +104,11 @@ impl AckPolicy {
     fn on_data_linux(&mut self, now: Instant, progress: &Progress) {
         if progress.advanced > 0 {
             self.adapt_delay(now, progress.quick_limit.clamp(2, QUICK_ACKS));
-            // The sender should learn of the larger window soon (Linux's tcp_grow_window).
-            if progress.growing {
-                self.quick = self.quick.max(1);
-            }
+        }
+        if progress.growing {
+            // The sender should learn of the larger window soon. Linux's tcp_grow_window sets the
+            // counter's lowest bit, so what the counter held above that stays until growth ends.
+            self.quick |= 1;
         }
         if self.quick > 0 || self.unacked > self.mss {
             self.due = true;
@@ -131,8 +142,8 @@ impl AckPolicy {
         self.delay = Some(delay);
     }
 
-    /// Linux's SACK compression in `__tcp_ack_snd_check`: three at once, then one per millisecond.
-    /// What would push the news held back out of the segment's few blocks releases it
+    /// Linux's SACK compression in `__tcp_ack_snd_check`: three at once, then one per millisecond
+    /// (per twentieth of a round trip where that is shorter). What would push the news held back out of the segment's few blocks releases it
     /// (`tcp_sack_new_ofo_skb`).
     fn compress(&mut self, now: Instant, progress: &Progress) {
         let compression = &mut self.compression;
@@ -146,7 +157,8 @@ impl AckPolicy {
             self.due = true;
         } else {
             compression.held += 1;
-            compression.deadline.get_or_insert(now + COMPRESSION_DELAY);
+            let delay = self.rtt.map_or(COMPRESSION_DELAY, |rtt| COMPRESSION_DELAY.min(rtt / 20));
+            compression.deadline.get_or_insert(now + delay + COMPRESSION_SLACK);
         }
     }
 
@@ -260,6 +272,44 @@ mod tests {
     }
 
     #[test]
+    fn sixteen_more_follow_the_growth_of_the_window() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        let grow = |n| Progress { growing: true, ..in_order(n * MSS) };
+        for n in 1..=100 {
+            policy.on_data(Instant::ZERO, &grow(n));
+            policy.on_ack_sent();
+        }
+        assert_eq!(acks(&mut policy, 16 + 20, Duration::ZERO), 16 + 10);
+    }
+
+    #[test]
+    fn linux_compresses_no_sacks_while_its_window_grows() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
+        let hole = Progress { advanced: 0, missing: true, growing: true, ..in_order(16 * MSS) };
+        let now = Instant::ZERO + Duration::from_secs(1);
+        for _ in 0..50 {
+            policy.on_data(now, &hole);
+            assert!(policy.is_due(now));
+            policy.on_ack_sent();
+        }
+    }
+
+    #[test]
+    fn sacks_wait_a_twentieth_of_a_short_round_trip() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        policy.on_handshake_rtt(Duration::from_millis(4));
+        let hole = Progress { advanced: 0, missing: true, ..in_order(MSS) };
+        let now = Instant::ZERO + Duration::from_secs(1);
+        for _ in 0..3 {
+            policy.on_data(now, &hole);
+            policy.on_ack_sent();
+        }
+        policy.on_data(now, &hole);
+        assert_eq!(policy.deadline(), Some(now + Duration::from_micros(200 + 100)));
+    }
+
+    #[test]
     fn linux_compresses_sacks_after_the_third() {
         let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
         assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
@@ -272,7 +322,7 @@ mod tests {
         }
         policy.on_data(now, &hole);
         assert!(!policy.is_due(now));
-        now += COMPRESSION_DELAY;
+        now += COMPRESSION_DELAY + COMPRESSION_SLACK;
         assert!(policy.is_due(now));
     }
 

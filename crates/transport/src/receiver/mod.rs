@@ -3,7 +3,7 @@
 mod ack_policy;
 mod echo;
 
-use weir_units::Instant;
+use weir_units::{Duration, Instant};
 
 use self::ack_policy::{AckPolicy, Progress};
 pub(crate) use self::echo::EchoMode;
@@ -101,14 +101,11 @@ impl Receiver {
             self.unread += arrival.delivered;
         }
         if len > 0 {
-            // Linux's tcp_grow_window: two segments for each that arrives in order.
-            let grown = self.window_limit + 2 * arrival.delivered.min(u64::from(len));
-            let growing = arrival.delivered > 0 && self.window_limit < self.buffer;
-            self.window_limit = grown.min(self.buffer);
+            let news = arrival.delivered > 0 || (arrival.store.is_some() && self.selective);
             let progress = Progress {
                 selective: self.selective,
                 rank: arrival.rank,
-                growing,
+                growing: news && self.grow_window(len),
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
@@ -118,6 +115,11 @@ impl Receiver {
         }
         let finished = self.is_finished() && !was_finished;
         Received { store: arrival.store, delivered: arrival.delivered, finished }
+    }
+
+    /// The handshake took so long.
+    pub(crate) fn on_handshake_rtt(&mut self, rtt: Duration) {
+        self.policy.on_handshake_rtt(rtt);
     }
 
     /// Something unacceptable arrived: the sender must learn where we stand.
@@ -231,6 +233,14 @@ impl Receiver {
     pub(crate) fn on_ack_sent(&mut self) {
         self.unread = 0;
         self.policy.on_ack_sent();
+    }
+
+    /// Linux's `tcp_grow_window`: twice what arrives, out of order too unless duplicates must look
+    /// alike. Returns whether there was room.
+    fn grow_window(&mut self, len: u32) -> bool {
+        let room = self.buffer - self.window_limit;
+        self.window_limit += (2 * u64::from(len)).min(room);
+        room > 0
     }
 
     fn window_in_segments(&self) -> u64 {

@@ -161,9 +161,10 @@ impl Rack {
     fn detect(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> u64 {
         let Some(newest) = self.newest else { return 0 };
         let patience = self.rtt + self.reo_wnd(cx, board.sacked());
-        let (lost, spared) = board
-            .lose_expired(|sent| sent < newest && sent.sent_at.saturating_add(patience) <= cx.now);
-        let waits = spared.filter(|sent| *sent < newest);
+        let (lost, spared) = board.lose_expired(|sent| {
+            sent.precedes(&newest) && sent.sent_at.saturating_add(patience) <= cx.now
+        });
+        let waits = spared.filter(|sent| sent.precedes(&newest));
         let last = waits.and_then(|_| board.last_in_flight_before(newest));
         self.reo_deadline = last.map(|sent| sent.sent_at.saturating_add(patience + TIMER_SLACK));
         lost

@@ -93,6 +93,16 @@ impl Checked {
 }
 
 #[test]
+fn at_one_instant_the_order_of_new_and_old_data_is_unknown() {
+    let at = |ms, again, end| Transmission { sent_at: Instant::from_nanos(ms), again, end };
+    assert!(at(1, true, 900).precedes(&at(2, false, 100)));
+    assert!(at(1, false, 100).precedes(&at(1, false, 200)));
+    assert!(at(1, true, 100).precedes(&at(1, true, 200)));
+    assert!(!at(1, true, 100).precedes(&at(1, false, 200)));
+    assert!(!at(1, false, 100).precedes(&at(1, true, 200)));
+}
+
+#[test]
 fn an_acknowledgement_may_end_inside_a_segment() {
     let mut board = Checked::new();
     board.send(2);

@@ -137,10 +137,11 @@ impl Sender {
             self.board.sack(block.clone(), high, &time, &mut covered);
         }
         self.board.ack_to(ack.ack, high, &time, &mut covered);
+        // RFC 5681 §2; an ACK that newly covers data by SACK may open the window too (RFC 6675 §2).
         let duplicate = covered.cum_acked == 0
             && outstanding_before > 0
             && !ack.carries_data
-            && !window_moved
+            && (!window_moved || covered.sacked > 0)
             && (ack.sack_len == 0 || covered.sacked > 0 || reported.is_some());
         // More duplicates than retransmissions: the network makes them (Linux's tcp_dsack_seen).
         let credible = stats.retransmits_spurious < stats.retransmits;

@@ -100,6 +100,32 @@ fn the_window_scales_beyond_sixteen_bits() {
     assert_eq!(pair.server.read, 20_000_000);
 }
 
+/// Linux's tcp_grow_window: twice what arrives, out of order too, and each such arrival is
+/// acknowledged at once.
+#[test]
+fn the_offer_grows_by_twice_what_arrives_even_out_of_order() {
+    let mut pair = Pair::connected(&with_stack("rack/none(20)"));
+    pair.lose_nth(20, has_data);
+    pair.write(Client, 60 * 1_448);
+    pair.drive();
+    let acks: Vec<_> =
+        pair.log.iter().filter(|p| p.from == Server && is_pure_ack(p)).map(|p| p.segment).collect();
+    let offers: Vec<u32> = acks.iter().map(|ack| u32::from(ack.window)).collect();
+    let stuck: Vec<u32> = acks
+        .iter()
+        .zip(&offers)
+        .filter(|(ack, _)| ack.ack == acks[20].ack)
+        .map(|(_, offer)| *offer)
+        .collect();
+    // One for the last in order, then one for each beyond the hole: the window and what limited
+    // transmit and the recovery's start add.
+    let beyond = stuck.len() as u32 - 1;
+    assert!((19..=21).contains(&beyond), "{beyond}");
+    // In units of 2^11 bytes.
+    let grown = (stuck[stuck.len() - 1] - stuck[0]) << 11;
+    assert!(grown.abs_diff(beyond * 2 * 1_448) <= 1 << 12, "{grown} bytes, {stuck:?}");
+}
+
 #[test]
 fn the_longest_wait_begins_with_a_probe_that_nobody_answers() {
     let max_wait = Duration::from_secs(3);
