@@ -28,9 +28,39 @@ pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
 pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
 pub use segment::{EcnField, Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 pub use stats::{Snapshot, Stats};
-use weir_units::Instant;
+use weir_units::{Duration, Instant};
 
 /// RFC 7323's clock: milliseconds, as in Linux.
 pub(crate) fn timestamp_ms(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
+}
+
+/// When a timer fires that Linux sets at `now` for `delay`: never early, on a tick of its timer wheel
+/// (`CONFIG_HZ` = 1000). Ticks are 1 ms up to 63 ms ahead and eight times as coarse from there and
+/// from every eightfold of that (`calc_wheel_index`). Where they fall between two instants is luck of
+/// the boot; here they fall as those of CUBIC's clock.
+pub(crate) fn on_tick(now: Instant, delay: Duration) -> Instant {
+    const PHASE: Duration = Duration::from_micros(250);
+    const TICK_NANOS: u64 = 1_000_000;
+    let wait = delay.as_nanos().div_ceil(TICK_NANOS);
+    let level = (0..8).find(|level| wait < 63 << (3 * level)).unwrap_or(8);
+    let expires = ((now + PHASE).as_nanos() / TICK_NANOS).saturating_add(wait);
+    let fires = ((expires >> (3 * level)) + 1) << (3 * level);
+    Instant::from_nanos(fires.saturating_mul(TICK_NANOS)) - PHASE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_fire_on_the_wheels_ticks() {
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        let reordering = Duration::from_micros(2_185);
+        assert_eq!(on_tick(at(10_749), reordering), at(13_750));
+        assert_eq!(on_tick(at(10_750), reordering), at(14_750));
+        let probe = Duration::from_millis(90);
+        assert_eq!(on_tick(at(10_750), probe), at(103_750), "in steps of eight: 13 * 8 = 104");
+        assert_eq!(on_tick(at(13_750), probe), at(111_750));
+    }
 }

@@ -19,6 +19,7 @@ use weir_units::{Duration, Instant};
 
 use super::{DUP_THRESH, Digest, Expired, Found, LossRecovery, Profile, RecoveryCx};
 use crate::config::{Detection, RackConfig, Tlp};
+use crate::on_tick;
 use crate::scoreboard::{Scoreboard, Transmission};
 
 /// RACK's and the loss probe's state.
@@ -166,7 +167,10 @@ impl Rack {
         });
         let waits = spared.filter(|sent| sent.precedes(&newest));
         let last = waits.and_then(|_| board.last_in_flight_before(newest));
-        self.reo_deadline = last.map(|sent| sent.sent_at.saturating_add(patience + TIMER_SLACK));
+        self.reo_deadline = last.map(|sent| {
+            let overdue = sent.sent_at.saturating_add(patience + TIMER_SLACK);
+            on_tick(cx.now, overdue.saturating_since(cx.now))
+        });
         lost
     }
 
@@ -209,7 +213,7 @@ impl Rack {
         }
         let alone = first.end() == board.nxt();
         let margin = if alone { cx.min_rto } else { TIMER_SLACK };
-        let due = cx.now.saturating_add(srtt * 2 + margin);
+        let due = on_tick(cx.now, srtt * 2 + margin);
         self.probe_deadline = Some(cx.rto_deadline.map_or(due, |rto| rto.min(due)));
     }
 
