@@ -373,12 +373,11 @@ impl Scoreboard {
     /// The last transmission before `limit` that is still on its way.
     pub(crate) fn last_in_flight_before(&self, limit: Transmission) -> Option<Transmission> {
         let newest_first = self.segments.iter().rev().filter(|s| s.fate == Fate::InFlight);
-        let once = newest_first
-            .map(|s| Transmission { sent_at: s.sent_at, end: s.end() })
-            .find(|sent| *sent < limit);
+        let once = newest_first.map(Sent::transmission).find(|sent| sent.precedes(&limit));
         let again = self.retransmissions.iter().rev().copied();
-        let again =
-            again.filter(|sent| *sent < limit).find(|sent| self.find_resent(*sent).is_some());
+        let again = again
+            .filter(|sent| sent.precedes(&limit))
+            .find(|sent| self.find_resent(*sent).is_some());
         once.max(again)
     }
 

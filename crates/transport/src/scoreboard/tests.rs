@@ -153,7 +153,7 @@ fn expiry_goes_by_time_of_transmission_not_by_place() {
     let (lost, spared) = board.board.lose_expired(|sent| sent.sent_at < resent_at);
     board.check();
     assert_eq!((lost, spared.map(|s| s.end)), (200, Some(100)));
-    let soon = Transmission { sent_at: resent_at + Duration::from_millis(1), end: 0 };
+    let soon = Transmission { sent_at: resent_at + Duration::from_millis(1), again: false, end: 0 };
     assert_eq!(board.board.last_in_flight_before(soon).map(|s| s.end), Some(100));
 }
 
