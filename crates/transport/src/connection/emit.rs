@@ -28,8 +28,9 @@ impl Connection {
             State::SynSent | State::SynReceived => self.emit_handshake(now),
             State::TimeWait => self.emit_ack_if_due(now),
             _ => {
-                // News of a hole fits no data segment: it goes first, alone.
-                if self.receiver.has_news() && self.receiver.ack_is_due(now) {
+                // News of a hole fits no data segment: it goes first, alone. So may the handshake's end.
+                let confirms = std::mem::take(&mut self.handshake.confirmation_due);
+                if (confirms || self.receiver.has_news()) && self.receiver.ack_is_due(now) {
                     return self.emit_ack_if_due(now);
                 }
                 match self.sender.poll(now, &mut self.stats) {
@@ -80,8 +81,7 @@ impl Connection {
         if departure.fin {
             flags = flags.with(Flags::FIN);
         }
-        if departure.len > 0 && departure.start + u64::from(departure.len) == self.sender.written()
-        {
+        if self.is_pushed(departure) {
             flags = flags.with(Flags::PSH);
         }
         if departure.cwr {
@@ -97,6 +97,16 @@ impl Connection {
         let ect = self.marks_everything()
             || (self.terms.ecn && departure.kind == Kind::New && departure.len > 0);
         Transmit { segment, offset: departure.start, ect }
+    }
+
+    /// The end of what was written is pushed. An application that writes 64 KiB at a time fills the send
+    /// buffer while the first window, of as much, is all that is known of the peer: Linux then pushes
+    /// the middle of each write too (`forced_push`).
+    fn is_pushed(&self, departure: &Departure) -> bool {
+        let end = departure.start + u64::from(departure.len);
+        let middle = departure.start + WRITE - (departure.start + WRITE / 2) % WRITE;
+        let forced = middle <= end && end <= FIRST_FILL;
+        departure.len > 0 && (end == self.sender.written() || forced)
     }
 
     fn emit_ack_if_due(&mut self, now: Instant) -> Option<Transmit> {
@@ -177,3 +187,8 @@ impl Connection {
         self.iss + 1 + offset as u32
     }
 }
+
+/// What an application hands over at once.
+const WRITE: u64 = 64 << 10;
+/// So much of it fits a send buffer of 8 MiB, which charges each segment about 2.7 KB.
+const FIRST_FILL: u64 = 68 * WRITE;

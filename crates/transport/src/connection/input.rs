@@ -6,7 +6,7 @@ use super::{Arrived, Connection, ConnectionError, Event, State};
 use crate::receiver::EchoMode;
 use crate::segment::{EcnField, Flags, SackBlocks, Segment, SeqNum};
 use crate::sender::{IncomingAck, Terms};
-use crate::timestamp_ms;
+use crate::{DelayedAck, timestamp_ms};
 
 impl Connection {
     /// Takes in a segment whose checksum was right, from a packet with such an ECN field. Returns the
@@ -60,6 +60,9 @@ impl Connection {
         if acks_syn {
             self.establish(now, segment);
             self.receiver.demand_ack();
+            // As a host does whose application writes once it is connected; a first course's program
+            // that is its own transport need not.
+            self.handshake.confirmation_due = self.config.delayed_ack() == DelayedAck::Linux;
         } else {
             // Both sides opened at once (RFC 9293 §3.5, figure 7).
             self.state = State::SynReceived;
@@ -348,6 +351,9 @@ impl Connection {
         let whole = len == segment.payload_len;
         let received = self.receiver.on_data(now, start, len, fin && whole);
         self.stats.delivered_bytes += received.delivered;
+        if received.delivered > 0 && segment.flags.contains(Flags::PSH) {
+            self.receiver.on_push();
+        }
         if received.delivered > 0 && self.events.back() != Some(&Event::Readable) {
             self.events.push_back(Event::Readable);
         }

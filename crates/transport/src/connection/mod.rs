@@ -65,6 +65,8 @@ struct Handshake {
     retries: u32,
     /// A SYN or SYN-ACK must go out.
     due: bool,
+    /// The answer to a SYN-ACK must go out alone.
+    confirmation_due: bool,
 }
 
 /// What both sides offered.

@@ -13,6 +13,8 @@ pub(super) struct AckPolicy {
     unacked: u64,
     due: bool,
     deadline: Option<Instant>,
+    /// Linux: a push arrived, to be acknowledged once all is read.
+    pushed: bool,
     /// Linux: acknowledgements still to be sent at once.
     quick: u64,
     /// Linux: the delay, adapted to the time between arrivals; none before the first.
@@ -75,6 +77,7 @@ impl AckPolicy {
             unacked: 0,
             due: false,
             deadline: None,
+            pushed: false,
             quick: 0,
             delay: None,
             last_arrival: Instant::ZERO,
@@ -179,6 +182,16 @@ impl AckPolicy {
         self.deadline.is_some() && !self.due
     }
 
+    /// A push arrived: the sender may have nothing more to send.
+    pub(super) fn on_push(&mut self) {
+        self.pushed = self.mode == DelayedAck::Linux;
+    }
+
+    /// The application has read everything. Linux's `tcp_cleanup_rbuf` then answers a push.
+    pub(super) fn on_all_read(&mut self) {
+        self.due |= self.pushed;
+    }
+
     /// An acknowledgement must go out now.
     pub(super) fn demand(&mut self) {
         self.due = true;
@@ -196,6 +209,7 @@ impl AckPolicy {
         self.quick = self.quick.saturating_sub(1);
         self.unacked = 0;
         self.due = false;
+        self.pushed = false;
         self.deadline = None;
         self.compression.deadline = None;
         self.compression.held = 0;
@@ -280,6 +294,21 @@ mod tests {
             policy.on_ack_sent();
         }
         assert_eq!(acks(&mut policy, 16 + 20, Duration::ZERO), 16 + 10);
+    }
+
+    #[test]
+    fn linux_acknowledges_a_push_when_all_is_read() {
+        for (mode, due) in [(DelayedAck::Linux, true), (DelayedAck::Rfc1122, false)] {
+            let mut policy = AckPolicy::new(mode, MSS);
+            acks(&mut policy, 16, Duration::from_millis(1));
+            let now = Instant::ZERO + Duration::from_millis(17);
+            policy.on_data(now, &in_order(17 * MSS));
+            policy.on_all_read();
+            assert!(!policy.is_due(now), "{mode:?}: nothing was pushed");
+            policy.on_push();
+            policy.on_all_read();
+            assert_eq!(policy.is_due(now), due, "{mode:?}");
+        }
     }
 
     #[test]

@@ -169,7 +169,15 @@ impl Receiver {
         if nearly_closed && self.read + self.buffer >= self.offered_edge + worth && taken > 0 {
             self.policy.demand();
         }
+        if taken > 0 && self.readable() == 0 {
+            self.policy.on_all_read();
+        }
         taken
+    }
+
+    /// What has just arrived in order ends with a push.
+    pub(crate) fn on_push(&mut self) {
+        self.policy.on_push();
     }
 
     pub(crate) fn readable(&self) -> u64 {

@@ -1,4 +1,4 @@
-use weir_transport::Config;
+use weir_transport::{Config, Flags};
 use weir_units::{Bytes, Duration};
 
 use super::pair::Side::{Client, Server};
@@ -143,4 +143,19 @@ fn the_longest_wait_begins_with_a_probe_that_nobody_answers() {
     let probe = pair.log.iter().find(|p| p.from == Client).expect("a probe");
     let reset = pair.log.last().expect("a reset");
     assert_eq!((reset.from, reset.at), (Client, probe.at + max_wait));
+}
+
+/// An application that writes 64 KiB at a time has the middle of each write pushed, and the end of all.
+#[test]
+fn pushes_stand_where_linux_puts_them() {
+    let mut pair = Pair::connected(&with_stack("rack/none(20)"));
+    pair.write(Client, 200_000);
+    pair.drive();
+    let pushes: Vec<u64> = pair
+        .log
+        .iter()
+        .filter(|p| p.from == Client && p.segment.flags.contains(Flags::PSH))
+        .map(|p| p.offset / 1_448)
+        .collect();
+    assert_eq!(pushes, [32_768 / 1_448, 98_304 / 1_448, 163_840 / 1_448, 199_999 / 1_448]);
 }

@@ -164,3 +164,14 @@ fn a_duplicated_handshake_opens_one_connection() {
     assert_eq!(pair.server.events, [Event::Connected]);
     assert_eq!(pair.server.read, 3_000);
 }
+
+/// As from a host whose application writes once it is connected.
+#[test]
+fn the_handshake_ends_before_data_begins() {
+    let mut pair = Pair::new(&Config::default());
+    pair.write(Client, 3_000);
+    pair.drive();
+    let sent: Vec<_> = pair.log.iter().filter(|p| p.from == Client).take(3).collect();
+    assert!(is_syn(sent[0]) && is_pure_ack(sent[1]) && has_data(sent[2]), "{sent:?}");
+    assert_eq!(sent[1].at, sent[2].at);
+}
