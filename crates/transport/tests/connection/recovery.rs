@@ -214,10 +214,11 @@ fn duplicates_of_the_network_are_not_taken_for_spurious_retransmissions() {
 }
 
 /// What was sent during an episode and lost opens the next one (Linux's `tcp_time_to_recover`). The
-/// first lasts long enough to see that because its retransmission is lost too.
+/// first lasts long enough to see that because its retransmission is lost too; that of the second as
+/// well, lest it be repaired by then.
 #[test]
 fn a_loss_during_recovery_is_a_reduction_of_its_own() {
-    let [one, two] = [&[30, 30][..], &[30, 30, 80]].map(|lost: &'static [u64]| {
+    let [one, two] = [&[30, 30][..], &[30, 30, 80, 80]].map(|lost: &'static [u64]| {
         let mut pair = Pair::connected(&with_stack("rack/reno"));
         let mut left = lost.to_vec();
         pair.network(move |p| {

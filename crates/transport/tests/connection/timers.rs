@@ -2,7 +2,7 @@ use weir_transport::{Config, DelayedAck, Event};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::pair::Side::{Client, Server};
-use super::pair::{ONE_WAY, Pair, RTT, Verdict};
+use super::pair::{ONE_WAY, Pair, RTT, Reading, Verdict};
 use super::{has_data, is_pure_ack, with_stack};
 
 /// When the client sent data, in milliseconds since `start`.
@@ -164,13 +164,22 @@ fn linux_is_quick_at_first_and_delays_later() {
     assert_eq!(ack_times(&pair, start), [ONE_WAY; 10], "each of the first is acknowledged");
     pair.write(Client, 200 * 1_448);
     pair.drive();
-    pair.log.clear();
-    let start = pair.now;
-    pair.write(Client, 1_448);
-    pair.drive();
-    let [lone] = ack_times(&pair, start)[..] else { panic!("{:?}", pair.log) };
-    let delay = lone - ONE_WAY;
-    assert!(Duration::from_millis(4) <= delay && delay <= Duration::from_millis(200), "{delay:?}");
+    // A lone segment, which is pushed: at once where it is read, else later.
+    let mut delay = |reading| {
+        pair.server.reading = reading;
+        pair.log.clear();
+        let start = pair.now;
+        pair.write(Client, 1_448);
+        pair.drive();
+        let [lone] = ack_times(&pair, start)[..] else { panic!("{:?}", pair.log) };
+        lone - ONE_WAY
+    };
+    assert_eq!(delay(Reading::Eager), Duration::ZERO);
+    let unread = delay(Reading::Manual);
+    assert!(
+        (Duration::from_millis(4)..=Duration::from_millis(200)).contains(&unread),
+        "{unread:?}"
+    );
 }
 
 /// RFC 5681 §4.2: out of order, filling a hole, or a repetition: no delay.
