@@ -124,7 +124,7 @@ def _network(scenario: Mapping[str, Any], swept: Sequence[str]) -> str:
     if isinstance(queue, str):
         parts.append(f"a queue of {queue}")
     elif isinstance(queue, Mapping) and not any(key.startswith("topology.queue") for key in swept):
-        parts.append(f"a {queue['kind']} queue")
+        parts.append(f"a queue under {queue['kind']}")
     loss = topology.get("forward", {}).get("loss")
     is_swept = "topology.forward.loss" in swept
     if isinstance(loss, str) and loss.strip("0.% ") and not is_swept:
