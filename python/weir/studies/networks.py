@@ -15,6 +15,10 @@ TBF_BURST = "3000b"
 
 NETEM_LIMIT = "20000p"
 
+MARKING_THRESHOLD = "100kb"
+"""Where the switch marks packets of flows that use ECN: about 65 packets, as DCTCP's authors set it
+at 10 Gbit/s (Alizadeh et al. 2010, §4)."""
+
 _TOPOLOGY = """
 [topology]
 kind = "graph"
@@ -67,6 +71,13 @@ class Network:
     def with_buffer(self, bdp: float) -> Network:
         """The same with a drop-tail buffer of so many bandwidth-delay products."""
         return replace(self, queue=f'"{bdp:g}bdp"')
+
+    def marking(self) -> Network:
+        """The same with a switch that marks, if it has a switch: DCTCP is nothing without."""
+        if self.has_router:
+            return self
+        queue = f'{{ kind = "ecn-step", limit = {self.queue}, threshold = "{MARKING_THRESHOLD}" }}'
+        return replace(self, queue=queue)
 
     def topology(self) -> str:
         """The section of a scenario."""

@@ -9,7 +9,7 @@ from weir.stats import Estimate
 from weir.studies import Cell
 from weir.studies.book import joins, rpc, series
 from weir.studies.book.experiment import RIVAL_BUFFERS, STREAMS, Extent
-from weir.studies.cells import Cells
+from weir.studies.cells import Cells, digits
 from weir.studies.claims import claim, ratio, size_of
 
 RIVALRY_SOURCES = (
@@ -119,7 +119,8 @@ def _small_requests(cells: Cells) -> Iterator[Cell]:
         "best over second, median of the stream counts",
         lead,
         lead.mean is not None and _is_about(lead.mean, _TIMES_BETTER),
-        f"{best}, best beside {len(led)} of {len(leads)} numbers of streams",
+        f"{best}, best beside {len(led)} of {len(leads)} numbers of streams; beside {streams}, "
+        f"{_order(goodput, streams)}",
         published=_TIMES_BETTER,
     )
     p99, p999 = (cells.table(f"{figure}-p{p}").ours(best, streams) for p in ("99", "99.9"))
@@ -184,6 +185,12 @@ def _gap(cells: Cells, column: str) -> Estimate:
     """How far the best is above the second or the last but one above the worst."""
     ranked = sorted((cells.ours(row, column) for row in cells.rows()), key=size_of)
     return max(ratio(ranked[-1], ranked[-2]), ratio(ranked[1], ranked[0]), key=size_of)
+
+
+def _order(cells: Cells, column: str) -> str:
+    """A column from the best to the worst: `dctcp 0.28, vegas 0.25, …`."""
+    ranked = sorted(cells.rows(), key=lambda row: size_of(cells.ours(row, column)), reverse=True)
+    return ", ".join(f"{row} {digits(size_of(cells.ours(row, column)))}" for row in ranked)
 
 
 def _lead(cells: Cells, column: str) -> tuple[str, Estimate]:

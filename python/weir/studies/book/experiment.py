@@ -13,12 +13,16 @@ from weir.studies.networks import LAN, NETWORKS, WAN_10G, WAN_10M, Network
 from weir.studies.staggered import Timing
 from weir.sweep import Plan, plan
 
-AT_SWITCH = ("reno", "cubic", "bbr", "vegas", "westwood")
-"""Those of figures 15 to 20, of every kind. Reno and CUBIC go by losses and are what systems use by
-default; BBR goes by a model of the path; Vegas by delay, as does NV of Netesto's author; Westwood+
-by losses, but sets its window to the bandwidth that it has measured."""
+_FOUR = ("reno", "cubic", "bbr", "vegas")
 
-AT_ROUTER = AT_SWITCH
+AT_SWITCH = (*_FOUR, "dctcp")
+"""Those of figures 15 to 19 at 10 Gbit/s, one or two of each kind. Reno and CUBIC go by losses and
+are what systems use by default; BBR goes by a model of the path; Vegas by delay, as does NV of
+Netesto's author; DCTCP by marks, and is made for the LAN of the tests."""
+
+AT_ROUTER = (*_FOUR, "westwood")
+"""Those of figure 20 and the tests behind the router, which does not mark. DCTCP without marks is
+Reno; Westwood+, whose window after a loss is the bandwidth it has measured, takes its place."""
 
 SIX = (*AT_ROUTER, "veno")
 
@@ -210,7 +214,7 @@ class Rivals:
 def staggered_tests(extent: Extent) -> Iterator[Staggered]:
     """Every 2-flow and 3-flow test, same algorithm and mixed."""
     for network in NETWORKS:
-        path = network
+        path = network.marking()
         scale, repeat = extent.same[network.id]
         stacks = SIX if network == WAN_10M else algorithms(network)
         for timing in (TWO_FLOWS, THREE_FLOWS):
@@ -246,7 +250,7 @@ def rpc_tests(extent: Extent) -> Iterator[BesideStreams]:
         for streams in STREAMS:
             for stack in AT_SWITCH:
                 name = f"{request}, {streams} streams"
-                yield BesideStreams(LAN, stack, request, streams, name, seconds, repeat)
+                yield BesideStreams(LAN.marking(), stack, request, streams, name, seconds, repeat)
 
 
 def buffer_tests(extent: Extent) -> Iterator[BesideStreams]:

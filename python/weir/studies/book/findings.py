@@ -26,9 +26,9 @@ def findings(cells: Cells, extent: Extent) -> list[str]:
         *_joining(cells, extent),
         _fairness(cells),
         _congestion(cells, extent),
-        _requests(cells),
         _sudden(cells),
-        _reversal(cells),
+        requests(cells),
+        reversal(cells),
         *claims.in_words(cells.table(claims.TABLE).all),
         *_extents(extent),
         *_assumptions(),
@@ -89,7 +89,8 @@ def _congestion(cells: Cells, extent: Extent) -> str:
     return f"Level of congestion (2-flow test): {'; '.join(parts)}."
 
 
-def _requests(cells: Cells) -> str:
+def requests(cells: Cells) -> str:
+    """What requests get beside streams."""
     parts = []
     for request, figure in rpc.FIGURES.items():
         for streams in (STREAMS[0], STREAMS[-1]):
@@ -146,7 +147,8 @@ def _jumps(cells: Cells, columns: Sequence[str], what: str) -> Iterator[str]:
                 )
 
 
-def _reversal(cells: Cells) -> str:
+def reversal(cells: Cells) -> str:
+    """BBR against CUBIC, by buffer."""
     own = cells.table(rpc.RIVALRY)
     row = own.rows()[0]
     parts = [f"{own.text(row, f'{bdp:g} BDP')} at {bdp:g}" for bdp in RIVAL_BUFFERS]
@@ -171,8 +173,9 @@ def _extents(extent: Extent) -> Iterator[str]:
 
 def _assumptions() -> Iterator[str]:
     yield (
-        f"The chapter does not name its algorithms. Ours are {', '.join(AT_SWITCH)}: by loss, by a "
-        "model of the path and by delay."
+        f"The chapter does not name its algorithms. At the switch ours are {', '.join(AT_SWITCH)}: "
+        "by loss, by a model of the path, by delay and by marks. Behind the router, which does not "
+        "mark, DCTCP is Reno, and Westwood+ takes its place."
     )
     yield (
         "Source: Peterson, Brakmo and Davie, TCP Congestion Control: A Systems Approach, §3.4 "

@@ -17,6 +17,7 @@ from weir.report.model import ReportSection
 from weir.results import Results
 from weir.studies.book import expected, joins, rpc, series
 from weir.studies.book.experiment import BUFFERS, RIVAL_BUFFERS, STREAMS
+from weir.studies.book.findings import requests, reversal
 from weir.studies.cells import Cells, frame, runs_of
 from weir.studies.networks import NETWORKS
 
@@ -146,7 +147,8 @@ def _requests(results: Results, cells: Cells) -> ReportSection:
         LineAxes("streams beside the requests", "latency, ms", is_x_log=True, is_y_log=True),
         runs_of(results, *(f"{request}, " for request in rpc.FIGURES)),
     )
-    return ReportSection("Requests beside streams, LAN", figures=[*figures, latency])
+    told = [requests(cells)]
+    return ReportSection("Requests beside streams, LAN", told, figures=[*figures, latency])
 
 
 def _by_streams(
@@ -187,4 +189,5 @@ def _rivals(results: Results, cells: Cells) -> ReportSection:
         runs_of(results, "bbr against cubic"),
     )
     table = value_table(own, expected.RIVALRY_SOURCES)
-    return ReportSection("BBR against CUBIC", tables=[table], figures=[figure])
+    told = [reversal(cells)]
+    return ReportSection("BBR against CUBIC", told, tables=[table], figures=[figure])

@@ -38,7 +38,7 @@ MIXES = {
 }
 """What each client does in a rate test; netperf's K and M are powers of two."""
 
-RATE_STACKS = ("cubic", "bbr", "vegas")
+RATE_STACKS = ("cubic", "bbr", "dctcp")
 SIZE_STACKS = ("cubic", "bbr", "vegas")
 
 LARGE_COUNTS = (1, 2, 4, 8, 16)
@@ -165,7 +165,7 @@ def rate_tests(extent: Extent) -> Iterator[Clients]:
             loads = [(flow_name(size), size, count) for size in sizes or ("",)]
             for stack in RATE_STACKS:
                 label = rate_label(mix, instances, stack)
-                yield Clients(label, LAN, stack, tuple(loads), seconds, repeat)
+                yield Clients(label, LAN.marking(), stack, tuple(loads), seconds, repeat)
 
 
 def flow_name(size: str) -> str:
@@ -186,7 +186,7 @@ def size_tests(extent: Extent) -> Iterator[Clients]:
             continue
         seconds, repeat = extent.size[network.id]
         for bdp in size_buffers(network):
-            path = network if bdp is None else network.with_buffer(bdp)
+            path = network.marking() if bdp is None else network.with_buffer(bdp)
             for count in extent.large_counts:
                 loads = _sizes(network, count)
                 for stack in SIZE_STACKS:
