@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from weir.stats import Estimate
 from weir.studies import claims
 from weir.studies.cells import Cells, digits
 from weir.studies.coexist.experiment import BUFFERS, RATE, RTT, buffer_name
@@ -39,9 +40,26 @@ def _reversal(cells: Cells) -> Iterator[str]:
         shares[BUFFERS[0]].ours("bbr", "cubic"),
         shares[BUFFERS[-1]].ours("bbr", "cubic"),
     )
-    turns = (shallow.lo or 0) > 0.5 > (1.0 if deep.hi is None else deep.hi)
-    verdict = "The buffer decides who wins" if turns else "The same one wins in every buffer"
-    yield f"{verdict}: BBR's share beside CUBIC is {', '.join(parts)}."
+    yield f"{_verdict(shallow, deep)}: BBR's share beside CUBIC is {', '.join(parts)}."
+
+
+def _verdict(shallow: Estimate, deep: Estimate) -> str:
+    """Whether the winner changes; only whole intervals count."""
+    winners = {
+        "BBR" if low > 0.5 else "CUBIC" if high < 0.5 else "" for low, high in _ends(shallow, deep)
+    }
+    if "" in winners:
+        return "In the shallowest or the deepest buffer it is too close to call"
+    return "The buffer decides who wins" if len(winners) > 1 else "The same one wins in both"
+
+
+def _ends(*shares: Estimate) -> Iterator[tuple[float, float]]:
+    """Both ends of each interval; all that is possible where there is none."""
+    for share in shares:
+        yield (
+            0.0 if share.lo is None else share.lo,
+            1.0 if share.hi is None else share.hi,
+        )
 
 
 def _ranking(cells: Cells, buffer: float) -> str:
