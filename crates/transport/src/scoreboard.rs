@@ -567,11 +567,12 @@ impl Covered {
         // RFC 8985 §6.2 step 2: an answer that came too soon, or that echoes an earlier timestamp,
         // answers an earlier copy. What a selective acknowledgement echoes is older than what it
         // covers (RFC 7323 §4.3), so it does not count.
-        let too_soon = cx.now.saturating_since(segment.sent_at) < cx.min_rtt;
-        let echoes_earlier = echo_ms.is_some_and(|echo| {
-            (echo.wrapping_sub(crate::timestamp_ms(segment.sent_at)) as i32) < 0
-        });
-        if !(segment.was_retransmitted() && (too_soon || echoes_earlier)) {
+        let too_soon = || cx.now.saturating_since(segment.sent_at) < cx.min_rtt;
+        let echoes_earlier = || {
+            let sent_ms = crate::timestamp_ms(segment.sent_at);
+            echo_ms.is_some_and(|echo| (echo.wrapping_sub(sent_ms) as i32) < 0)
+        };
+        if !(segment.was_retransmitted() && (too_soon() || echoes_earlier())) {
             self.newest_credible = self.newest_credible.max(Some(sent));
             self.last_credible = Some(segment.sent_at);
         }

@@ -153,6 +153,9 @@ impl Epoch {
         profile: Profile,
         unsent: bool,
     ) -> Turn {
+        if self.is_closed() && ack.dsack.is_none() {
+            return Turn::default();
+        }
         if let (Some(undo), Some(end)) = (&mut self.undo, ack.dsack)
             && end > undo.una
         {
@@ -257,7 +260,10 @@ impl Epoch {
 
     /// Without a retransmission on its way the next one is the first.
     fn forget_old_retransmissions(&mut self, board: &Scoreboard) {
-        if board.resent() == 0 && !board.first().is_some_and(Sent::was_retransmitted) {
+        if self.first_resent_ms.is_some()
+            && board.resent() == 0
+            && !board.first().is_some_and(Sent::was_retransmitted)
+        {
             self.first_resent_ms = None;
         }
     }

@@ -127,15 +127,10 @@ impl Sender {
         let min_rtt = self.rtt.min().unwrap_or_default();
         let time = AckTime { now, min_rtt, echo_ms, highest: self.board.highest_sacked() };
         let mut covered = Covered::default();
-        let mut blocks = ack.sack.clone();
-        let blocks = &mut blocks[..ack.sack_len];
-        let reported = duplicate_block(ack.ack, blocks);
-        // In order of the stream, as Linux's tcp_sacktag_write_queue goes through them.
-        let news = &mut blocks[usize::from(reported.is_some())..];
-        news.sort_unstable_by_key(|block| block.start);
-        for block in news {
-            self.board.sack(block.clone(), high, &time, &mut covered);
-        }
+        let reported = match ack.sack_len {
+            0 => None,
+            _ => self.take_blocks(ack, high, &time, &mut covered),
+        };
         self.board.ack_to(ack.ack, high, &time, &mut covered);
         // RFC 5681 §2; an ACK that newly covers data by SACK may open the window too (RFC 6675 §2).
         let duplicate = covered.cum_acked == 0
@@ -158,6 +153,26 @@ impl Sender {
         stats.duplicate_acks += u64::from(duplicate);
         stats.retransmits_spurious += u64::from(dsack.is_some());
         Digest { covered, duplicate, dsack: dsack.map(|copy| copy.end) }
+    }
+
+    /// Takes in the SACK blocks; returns the first if it reports a duplicate arrival.
+    fn take_blocks(
+        &mut self,
+        ack: &IncomingAck,
+        high: u64,
+        time: &AckTime,
+        covered: &mut Covered,
+    ) -> Option<Range<u64>> {
+        let mut blocks = ack.sack.clone();
+        let blocks = &mut blocks[..ack.sack_len];
+        let reported = duplicate_block(ack.ack, blocks);
+        // In order of the stream, as Linux's tcp_sacktag_write_queue goes through them.
+        let news = &mut blocks[usize::from(reported.is_some())..];
+        news.sort_unstable_by_key(|block| block.start);
+        for block in news {
+            self.board.sack(block.clone(), high, time, covered);
+        }
+        reported
     }
 
     /// Without SACK a duplicate stands for a segment that arrived, which an acknowledgement that moves
@@ -193,7 +208,9 @@ impl Sender {
             (None, None) => None,
         };
         let (sample, newest) = measured?;
-        self.rtt.on_newest(now, newest);
+        if newest < sample {
+            self.rtt.on_newest(now, newest);
+        }
         self.rtt.on_sample(now, sample, self.outstanding());
         Some(newest)
     }
