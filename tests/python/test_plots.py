@@ -210,6 +210,17 @@ def test_every_place_of_a_line_has_its_label() -> None:
     assert all(f">{place:g}<" in picture for place in places)
 
 
+def test_a_single_series_has_points_of_its_own_and_no_legend() -> None:
+    rows = [("", "share", at, 0.4, 0.3, 0.5, 3) for at in (1.0, 2.0)]
+    columns = ["panel", "series", "at", "value", "lo", "hi", "n"]
+    data = pl.DataFrame(rows, columns, orient="row")
+    figure = lines("l", "T", "Look.", data, LineAxes("BDP", "share", level=0.5))
+    text = json.dumps(figure.spec)
+    assert '"legend": null' in text
+    assert '"size": {"value": 75.0}' in text
+    assert "level" in text
+
+
 @pytest.mark.parametrize("places", [(1.0, 16.0), ("LAN", "WAN")])
 def test_lines_carry_their_intervals(places: tuple[float | str, ...]) -> None:
     rows = [("P", "reno", at, 2.0, -1.0, 5.0, 3) for at in places]

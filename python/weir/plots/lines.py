@@ -28,6 +28,8 @@ class LineAxes:
     is_y_log: bool = False
     columns: int = 2
     """So many panels stand side by side."""
+    level: float | None = None
+    """Where a dashed line shows what is fair, or possible."""
 
 
 def lines(
@@ -64,7 +66,9 @@ def _panel(
 ) -> alt.LayerChart:
     colours = theme.stack_colours(series)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(title=None, orient="top", columns=7, symbolSize=70)
+    legend = None
+    if len(series) > 1:
+        legend = alt.Legend(title=None, orient="top", columns=7, symbolSize=70)
     colour = alt.Color("series:N", scale=scale, legend=legend)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=list(colours)), legend=legend)
     x = _places(axes, places)
@@ -92,6 +96,10 @@ def _panel(
     if not bars.is_empty():
         ends = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.4)
         layers.insert(0, ends.encode(x=x, y=alt.Y("lo:Q", title=axes.y), y2="hi:Q", color=colour))
+    if axes.level is not None:
+        level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
+        rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
+        layers.append(rule.encode(y=alt.Y("level:Q", title=axes.y)))
     return layered(*layers)
 
 
@@ -101,6 +109,8 @@ def _tapering(
     """Thicker for the first series than for the last: lines that coincide are all seen."""
     step = (first - last) / max(len(series) - 1, 1)
     values = [first - step * position for position in range(len(series))]
+    if len(values) == 1:  # Vega takes a range of one size for a range from nothing to it
+        return alt.value((first + last) / 2)
     scale = alt.Scale(domain=list(series), range=values)
     encoding = {"size": alt.Size, "strokeWidth": alt.StrokeWidth}[channel]
     return encoding("series:N", scale=scale, legend=None)

@@ -47,7 +47,7 @@ def _two_flows(results: Results, cells: Cells) -> Iterator[ReportSection]:
             "The second flow starts at the first dotted line and ends at the second. Look for how "
             "fast the two lines meet, whether they stay together, and how fast the first flow "
             "takes back what the second leaves. Lines are means over the repeats, shades 95 % "
-            "intervals.",
+            "intervals where there are three repeats or more.",
             cells.table(f"{series.GOODPUT} {network}"),
             "goodput, Mbit/s",
             runs,
@@ -182,10 +182,10 @@ def _rivals(results: Results, cells: Cells) -> ReportSection:
     figure = lines(
         rpc.RIVALRY,
         "BBR's share beside CUBIC, by buffer, 10 Mbit/s, 40 ms",
-        "0.5 is fair. In a shallow buffer BBR, which does not slow down for losses, takes the "
-        "link; in a deep one CUBIC fills the queue and BBR's share falls.",
+        "The dashed line is a fair share. In a shallow buffer BBR, which does not slow down for "
+        "losses, takes the link; in a deep one CUBIC fills the queue and BBR's share falls.",
         frame(own, "", RIVAL_BUFFERS),
-        LineAxes("buffer of the router, BDP", "share of BBR", is_x_log=True),
+        LineAxes("buffer of the router, BDP", "share of BBR", is_x_log=True, level=0.5),
         runs_of(results, "bbr against cubic"),
     )
     table = value_table(own, expected.RIVALRY_SOURCES)

@@ -19,6 +19,9 @@ DRAWN = ("wan-10g", "wan-10m")
 """The chapter draws one network and does not say which; it calls the first the best for seeing the
 dynamics, and behind the router of the second every algorithm has time to converge."""
 
+_FEWEST = 3
+"""Of repeats, for an interval to be drawn over time; the cells have it from two on."""
+
 _SLICES = 60
 """A second each in a test of 60 s."""
 
@@ -58,7 +61,9 @@ def over_time(cells: Cells, row: str) -> pl.DataFrame:
         at = cells.at(row, column)
         if at is not None and at["ours"]["mean"] is not None:
             ours = at["ours"]
-            low, high = (ours["mean"] if ours[end] is None else ours[end] for end in ("lo", "hi"))
+            # With two repeats an interval is twelve times as wide as they are apart.
+            has_band = ours["n"] >= _FEWEST
+            low, high = (ours[end] if has_band else ours["mean"] for end in ("lo", "hi"))
             found.append((float(column.removesuffix(" s")), ours["mean"], low, high))
     return pl.DataFrame(found, ["t_s", "value", "lo", "hi"], orient="row")
 

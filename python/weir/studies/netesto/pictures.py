@@ -78,10 +78,17 @@ def _shares(cells: Cells, where: str, runs: Sequence[int]) -> Figure:
     return lines(
         f"share-{slug(where)}",
         f"Share of the later of two flows, {where}",
-        "0.5 is fair. Left, both flows have the algorithm of the colour; then the later flow "
-        "beside an earlier CUBIC; then a later CUBIC beside an earlier flow of the algorithm.",
+        "The dashed line is a fair share. Left, both flows have the algorithm of the colour; then "
+        "the later flow beside an earlier CUBIC; then a later CUBIC beside an earlier flow of the "
+        "algorithm.",
         pl.concat(parts),
-        LineAxes("buffer of the router, BDP", "share of the later flow", is_x_log=True, columns=3),
+        LineAxes(
+            "buffer of the router, BDP",
+            "share of the later flow",
+            is_x_log=True,
+            columns=3,
+            level=0.5,
+        ),
         runs,
     )
 
