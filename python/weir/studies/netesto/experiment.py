@@ -72,7 +72,7 @@ EXTENTS = {
         others=("bbr",),
         instances=(1, 8),
         rate=(0.02, 2),
-        size={"wan-10m": (30, 2)},
+        size={"wan-10m": (45, 2)},
         large_counts=(1, 4),
     ),
     "full": Extent(

@@ -16,6 +16,7 @@ from weir.studies.netesto.experiment import (
     RATE_STACKS,
     SIZE_STACKS,
     Extent,
+    flow_name,
     size_buffers,
     small_and_large,
 )
@@ -74,9 +75,10 @@ def _size_fairness(cells: Cells, extent: Extent) -> Iterator[Cell]:
     small, large = small_and_large(WAN_10M)
     yield claim(
         "small requests do not get what large ones get beside streams",
-        f"goodput of a {small} connection over that of a {large} one, best algorithm",
+        f"goodput of a {flow_name(small)} connection over that of a {flow_name(large)} one, best "
+        "algorithm",
         best,
-        best.hi is not None and best.hi < 1,
+        None if best.lo is None or best.hi is None or best.lo < 1 < best.hi else best.hi <= 1,
         where,
     )
 
@@ -146,8 +148,8 @@ def _rates(cells: Cells, extent: Extent) -> Iterator[str]:
     tail = cells.table(f"{measures.TAIL} of 10K, {mix}")
     total = cells.table(f"{measures.GOODPUT}, {mix}")
     parts = [
-        f"{stack} {total.text(stack, many)} Gbit/s with a P99 of {_or_note(tail, stack, few)} ms "
-        f"at {few} and {_or_note(tail, stack, many)} ms at {many} per client"
+        f"{stack} {total.text(stack, many)} Gbit/s; P99 of 10K at {few} per client "
+        f"{_latency(tail, stack, few)}, at {many} {_latency(tail, stack, many)}"
         for stack in RATE_STACKS
     ]
     yield f"Rate test {mix}, {CLIENTS} clients on the LAN: {'; '.join(parts)}."
@@ -171,12 +173,12 @@ def _sizes(cells: Cells, extent: Extent) -> Iterator[str]:
         for bdp in size_buffers(network):
             where = measures.size_where(network, bdp)
             tail = cells.table(f"{measures.TAIL} of small, {where}")
-            told = [f"{stack} {_or_note(tail, stack, count)} ms" for stack in SIZE_STACKS]
+            told = [f"{stack} {_latency(tail, stack, count)}" for stack in SIZE_STACKS]
             parts.append(f"{where}: {', '.join(told)}")
         small, large = small_and_large(network)
         yield (
-            f"Size test, P99 of {small} requests beside a stream and {count} connections of "
-            f"{large} per client: {'; '.join(parts)}."
+            f"Size test, P99 of {flow_name(small)} requests beside a stream and {count} "
+            f"connections of {flow_name(large)} per client: {'; '.join(parts)}."
         )
 
 
@@ -193,9 +195,10 @@ def _about(extent: Extent) -> Iterator[str]:
     )
 
 
-def _or_note(cells: Cells, row: str, column: str) -> str:
-    mean = cells.mean(row, column)
-    return cells.text(row, column) if mean is not None else f"(too few: {cells.note(row, column)})"
+def _latency(cells: Cells, row: str, column: str) -> str:
+    if cells.mean(row, column) is None:
+        return f"unknown ({cells.note(row, column)})"
+    return f"{cells.text(row, column)} ms"
 
 
 def _title(network: str) -> str:
