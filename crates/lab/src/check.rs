@@ -32,6 +32,8 @@ const MAX_EVENTS: u32 = 10_000_000;
 const MAX_REQUESTS: u32 = 10_000_000;
 /// An IP packet of 65535 bytes with the largest TCP header.
 const MAX_MSS: u32 = 65_535 - 20 - 60;
+/// Bursts end at 64 KiB, 45 segments of 1448 bytes.
+const MAX_GSO: u32 = 64;
 /// What the largest window scale allows (RFC 7323 §2.3).
 const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
 
@@ -287,6 +289,8 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
     let mss = flow.mss.unwrap_or_default();
     require((1..=MAX_MSS).contains(&mss), key("mss"), mss, format!("1 to {MAX_MSS} bytes"))?;
     require(flow.initial_window >= 1, key("initial_window"), flow.initial_window, "at least 1")?;
+    let bursts = (1..=MAX_GSO).contains(&flow.gso);
+    require(bursts, key("gso"), flow.gso, format!("1 to {MAX_GSO} segments"))?;
     let buffer = (u64::from(mss)..=MAX_WINDOW.get()).contains(&flow.recv_buffer.get());
     let allowed = format!("one mss ({mss} bytes) to {MAX_WINDOW}");
     require(buffer, key("recv_buffer"), flow.recv_buffer, allowed)?;

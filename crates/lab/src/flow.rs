@@ -78,6 +78,8 @@ section! {
         max_wait: Option<Duration> = Config::default().max_wait,
         /// Send new data on the first two duplicate acknowledgements.
         limited_transmit: bool = Config::default().limited_transmit,
+        /// The most segments that leave at once, as segmentation offload sends them; 1 for one by one.
+        gso: u32 = Config::default().gso,
         /// Let the congestion window grow only while the sender uses it.
         cwnd_validation: bool = Config::default().cwnd_validation,
         /// Return to the initial window after an idle time.

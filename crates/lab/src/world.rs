@@ -341,6 +341,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         max_retransmits: flow.max_retransmits,
         max_wait: flow.max_wait,
         limited_transmit: flow.limited_transmit,
+        gso: flow.gso,
         cwnd_validation: flow.cwnd_validation,
         slow_start_after_idle: flow.slow_start_after_idle,
         time_wait: flow.time_wait,

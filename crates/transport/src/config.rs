@@ -41,6 +41,9 @@ pub struct Config {
     pub max_wait: Option<Duration>,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
+    /// The most segments that leave at once where the windows and the pacer allow, as segmentation
+    /// offload sends them; 1 for one by one.
+    pub gso: u32,
     /// Let the window grow only while the sender uses it (RFC 7661's question, Linux's answer).
     /// RFC 5681 alone grows it with every acknowledgement.
     pub cwnd_validation: bool,
@@ -69,6 +72,7 @@ impl Default for Config {
             max_retransmits: 15,
             max_wait: None,
             limited_transmit: true,
+            gso: 1,
             cwnd_validation: true,
             slow_start_after_idle: true,
             time_wait: Duration::from_secs(60),

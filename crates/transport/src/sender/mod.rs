@@ -4,6 +4,7 @@
 //! turns them into episodes, the controller sets the window, the pacer spaces what leaves.
 
 mod ack;
+mod burst;
 mod timer;
 mod transmit;
 
@@ -34,6 +35,7 @@ pub(crate) struct Sender {
     rtt: RttEstimator,
     sampler: RateSampler,
     pacer: Pacer,
+    bursts: burst::Bursts,
     clock: LimitClock,
     /// Bytes that the application has made available.
     written: u64,
@@ -98,6 +100,7 @@ impl Sender {
             rtt: RttEstimator::new(rtt_config(config)),
             sampler: RateSampler::default(),
             pacer: Pacer::default(),
+            bursts: burst::Bursts::new(config.gso),
             clock: LimitClock::default(),
             written: 0,
             finishing: false,

@@ -82,7 +82,11 @@ impl Sender {
         let in_flight = self.metered_in_flight();
         let fits = in_flight + size.min(self.mss) <= self.cwnd().get() || in_flight == 0;
         let pacing = self.controller.pacing_rate();
-        if !fits || self.pacer.blocked_until(now, pacing).is_some() {
+        let paced = !self.bursts.is_under_way();
+        if !fits || (paced && self.pacer.blocked_until(now, pacing).is_some()) {
+            return (Limit::Congestion, None);
+        }
+        if matches!(choice, Choice::New(_)) && self.waits_for_a_burst(now) {
             return (Limit::Congestion, None);
         }
         (Limit::Congestion, Some(choice))
@@ -97,7 +101,10 @@ impl Sender {
 
     fn depart(&mut self, now: Instant, choice: Choice, stats: &mut Stats) -> Departure {
         let departure = match choice {
-            Choice::New(size) => self.send_new(now, size),
+            Choice::New(size) => {
+                self.count_into_burst();
+                self.send_new(now, size)
+            }
             Choice::Resend(start) => {
                 if self.in_loss() {
                     stats.retransmits_rto += 1;
@@ -183,7 +190,10 @@ impl Sender {
     fn rest(&mut self, now: Instant, limit: Limit, stats: &mut Stats) {
         self.clock.set(now, limit, stats);
         let in_flight = self.board.in_flight();
-        let full = in_flight.get() + self.mss > self.cwnd().get();
+        self.bursts.end();
+        // What waits for more of the window finds the window too small.
+        let waiting = std::mem::take(&mut self.bursts.waiting);
+        let full = waiting || in_flight.get() + self.mss > self.cwnd().get();
         if std::mem::take(&mut self.usage.sent) || full {
             self.validate_cwnd(full);
         }

@@ -1,5 +1,6 @@
 //! Scenarios between two connections: each test is a short script over [`pair::Pair`].
 
+mod bursts;
 mod close;
 mod ecn;
 mod faults;
