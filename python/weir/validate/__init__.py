@@ -33,8 +33,8 @@ FILE = "validation.json"
 SERIES = "reference.parquet"
 """Beside the results: the rows, and the kernel's series, so that a report can be drawn again."""
 
-SEEDS = 10
-"""So many seeds where anything is random."""
+SEEDS = 40
+"""So many seeds where anything is random: fewer leave the mean of a lossy run uncertain."""
 
 
 @dataclass(frozen=True)
