@@ -10,7 +10,7 @@ from made import compared
 from weir.plots import Figure, figures, select, study, theme
 from weir.plots.figure import inline
 from weir.plots.heat import HeatAxes, heat_map
-from weir.plots.lines import LineAxes, lines
+from weir.plots.lines import LineAxes, lines, lines_if_any
 from weir.plots.select import band, cases, line
 from weir.plots.timeline import TimePanel, timeline
 
@@ -208,6 +208,11 @@ def test_every_place_of_a_line_has_its_label() -> None:
     data = pl.DataFrame(rows, columns, orient="row")
     picture = lines("l", "T", "Look.", data, LineAxes("BDP", "ms", is_x_log=True)).svg()
     assert all(f">{place:g}<" in picture for place in places)
+
+
+def test_what_was_not_measured_is_not_drawn() -> None:
+    columns = ["panel", "series", "at", "value", "lo", "hi", "n"]
+    assert lines_if_any("l", "T", "Look.", pl.DataFrame(schema=columns), LineAxes("x", "y")) == []
 
 
 def test_a_single_series_has_points_of_its_own_and_no_legend() -> None:

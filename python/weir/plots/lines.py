@@ -61,6 +61,18 @@ def lines(
     return Figure(name, title, caption, chart, data, tuple(runs))
 
 
+def lines_if_any(
+    name: str,
+    title: str,
+    caption: str,
+    data: pl.DataFrame,
+    axes: LineAxes,
+    runs: Sequence[int] = (),
+) -> list[Figure]:
+    """The same in a list, which is empty where nothing was measured, as of too few requests."""
+    return [] if data.is_empty() else [lines(name, title, caption, data, axes, runs)]
+
+
 def _panel(
     data: pl.DataFrame, series: Sequence[str], axes: LineAxes, places: pl.Series
 ) -> alt.LayerChart:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from weir.plots import Figure
-from weir.plots.lines import LineAxes, lines
+from weir.plots.lines import LineAxes, lines, lines_if_any
 from weir.plots.timeline import TimePanel, timeline
 from weir.report.cells import claims_table, value_table
 from weir.report.model import ReportSection
@@ -138,7 +138,7 @@ def _requests(results: Results, cells: Cells) -> ReportSection:
         for percent in (50, 99)
     ]
     data = pl.concat(frame(own, panel, map(float, STREAMS)) for panel, own in panels)
-    latency = lines(
+    latency = lines_if_any(
         "latency",
         "Latency of the same requests",
         "What a user of small messages feels: the median and the 99th percentile, pooled over the "
@@ -148,7 +148,7 @@ def _requests(results: Results, cells: Cells) -> ReportSection:
         runs_of(results, *(f"{request}, " for request in rpc.FIGURES)),
     )
     told = [requests(cells)]
-    return ReportSection("Requests beside streams, LAN", told, figures=[*figures, latency])
+    return ReportSection("Requests beside streams, LAN", told, figures=[*figures, *latency])
 
 
 def _by_streams(
@@ -165,7 +165,7 @@ def _by_streams(
 
 def _buffers(results: Results, cells: Cells) -> ReportSection:
     data = frame(cells.table(rpc.BUFFER_FIGURE), "", BUFFERS)
-    figure = lines(
+    figures = lines_if_any(
         rpc.BUFFER_FIGURE,
         "Figure 20: P99 latency of 10 KB requests beside one stream, 10 Mbit/s, 40 ms",
         "To the right of 1 BDP the queue itself is the delay; to the left of it, what matters is "
@@ -174,7 +174,7 @@ def _buffers(results: Results, cells: Cells) -> ReportSection:
         LineAxes("buffer of the router, BDP", "P99 latency, ms", is_x_log=True, is_y_log=True),
         runs_of(results, "router, "),
     )
-    return ReportSection("Requests and the router's buffer", figures=[figure])
+    return ReportSection("Requests and the router's buffer", figures=figures)
 
 
 def _rivals(results: Results, cells: Cells) -> ReportSection:

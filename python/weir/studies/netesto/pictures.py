@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from weir.plots import Figure
-from weir.plots.lines import LineAxes, lines
+from weir.plots.lines import LineAxes, lines, lines_if_any
 from weir.report.cells import claims_table, value_table
 from weir.report.html import slug
 from weir.report.model import ReportSection
@@ -135,7 +135,7 @@ def _rates(results: Results, cells: Cells) -> Iterator[ReportSection]:
             ("8M + 1M + 50K + 10K", "1M"),
         )
     ]
-    latency = lines(
+    latency = lines_if_any(
         "rate-latency",
         "Rate tests: P99 latency of requests",
         "Pooled over clients and repeats; where there are too few requests, nothing is drawn. The "
@@ -148,7 +148,7 @@ def _rates(results: Results, cells: Cells) -> Iterator[ReportSection]:
         value_table(cells.table(f"{measures.EVENNESS}, {mix}"), "", "algorithm", mix)
         for mix in MIXES
     ]
-    yield ReportSection("Rate tests, LAN", figures=[total, latency])
+    yield ReportSection("Rate tests, LAN", figures=[total, *latency])
     yield ReportSection(
         "Largest over smallest goodput of equal connections",
         [f"Within one size of requests, the size that fares worst; 1 is fair. Columns are {axis}."],
@@ -170,7 +170,7 @@ def _sizes(results: Results, cells: Cells) -> Iterator[ReportSection]:
         data = pl.concat(
             frame(own, where, map(float, own.columns())) for where, own in tables.items()
         )
-        figure = lines(
+        figures = lines_if_any(
             slug(f"size {kind}"),
             f"Size tests: {title}",
             "Each of three clients has a stream, so many connections of large requests and one of "
@@ -180,7 +180,7 @@ def _sizes(results: Results, cells: Cells) -> Iterator[ReportSection]:
             LineAxes("large connections per client", unit, is_x_log=True, is_y_log=is_log),
             runs_of(results, "size test"),
         )
-        yield ReportSection(f"Size tests: {title}", figures=[figure])
+        yield ReportSection(f"Size tests: {title}", figures=figures)
 
 
 def _buffers(cells: Cells) -> list[float]:
