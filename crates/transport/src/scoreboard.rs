@@ -48,7 +48,7 @@ impl Sent {
     }
 
     fn transmission(&self) -> Transmission {
-        Transmission { sent_at: self.sent_at, again: self.was_retransmitted(), end: self.end() }
+        Transmission::new(self.sent_at, self.end(), self.was_retransmitted())
     }
 }
 
@@ -57,17 +57,27 @@ impl Sent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Transmission {
     pub(crate) sent_at: Instant,
-    /// Whether it was sent before.
-    pub(crate) again: bool,
-    pub(crate) end: u64,
+    /// Where the segment ends in the stream; the highest bit says that it was sent before. One number,
+    /// because transmissions are compared for every segment acknowledged.
+    place: u64,
 }
 
 impl Transmission {
+    const AGAIN: u64 = 1 << 63;
+
+    pub(crate) fn new(sent_at: Instant, end: u64, again: bool) -> Self {
+        Self { sent_at, place: end | if again { Self::AGAIN } else { 0 } }
+    }
+
+    fn end(&self) -> u64 {
+        self.place & !Self::AGAIN
+    }
+
     /// Whether it certainly left before `other`: nobody knows in which order new and old data left
     /// at the same instant.
     pub(crate) fn precedes(&self, other: &Self) -> bool {
-        let alike = self.sent_at < other.sent_at || self.again == other.again;
-        alike && self < other
+        let alike = (self.place ^ other.place) < Self::AGAIN;
+        self.sent_at < other.sent_at || (alike && self < other)
     }
 }
 
@@ -153,7 +163,7 @@ impl Scoreboard {
             self.resent += len;
         }
         if segment.fate == Fate::Resent {
-            self.retransmissions.push_back(Transmission { sent_at: now, again: true, end });
+            self.retransmissions.push_back(Transmission::new(now, end, true));
         }
         len as u32
     }
@@ -256,7 +266,7 @@ impl Scoreboard {
         self.sacked_ranges.remove_below(to);
         self.lost_hint = self.lost_hint.max(to);
         self.in_flight_hint = self.in_flight_hint.max(to);
-        while self.retransmissions.front().is_some_and(|sent| sent.end <= to) {
+        while self.retransmissions.front().is_some_and(|sent| sent.end() <= to) {
             self.retransmissions.pop_front();
         }
     }
@@ -383,7 +393,7 @@ impl Scoreboard {
 
     /// Where the segment is of which `sent` is the newest copy, and on its way.
     fn find_resent(&self, sent: Transmission) -> Option<usize> {
-        self.find_ending_at(sent.end).filter(|index| {
+        self.find_ending_at(sent.end()).filter(|index| {
             let segment = &self.segments[*index];
             segment.fate == Fate::Resent && segment.sent_at == sent.sent_at
         })

@@ -94,7 +94,7 @@ impl Checked {
 
 #[test]
 fn at_one_instant_the_order_of_new_and_old_data_is_unknown() {
-    let at = |ms, again, end| Transmission { sent_at: Instant::from_nanos(ms), again, end };
+    let at = |ns, again, end| Transmission::new(Instant::from_nanos(ns), end, again);
     assert!(at(1, true, 900).precedes(&at(2, false, 100)));
     assert!(at(1, false, 100).precedes(&at(1, false, 200)));
     assert!(at(1, true, 100).precedes(&at(1, true, 200)));
@@ -152,9 +152,9 @@ fn expiry_goes_by_time_of_transmission_not_by_place() {
     // All originals are older than the retransmission of the first.
     let (lost, spared) = board.board.lose_expired(|sent| sent.sent_at < resent_at);
     board.check();
-    assert_eq!((lost, spared.map(|s| s.end)), (200, Some(100)));
-    let soon = Transmission { sent_at: resent_at + Duration::from_millis(1), again: false, end: 0 };
-    assert_eq!(board.board.last_in_flight_before(soon).map(|s| s.end), Some(100));
+    assert_eq!((lost, spared.map(|s| s.end())), (200, Some(100)));
+    let soon = Transmission::new(resent_at + Duration::from_millis(1), 0, false);
+    assert_eq!(board.board.last_in_flight_before(soon).map(|s| s.end()), Some(100));
 }
 
 /// What one acknowledgement reports for the first time did not overtake what it acknowledges.
