@@ -21,8 +21,8 @@ from weir.validate.truth import Flow, Reference
 _SEGMENT = 1_448
 _TIMESTAMPS = 12
 """Bytes of the timestamp option: without it a segment carries so much more."""
-_RECV_BUFFER = 4 << 20
-"""What Linux lets the window grow to with the recordings' `tcp_rmem`."""
+_RECV_BUFFER, _LARGEST_BUFFER = 4 << 20, 16 << 20
+"""Half of the recordings' `tcp_rmem`: bounds of the window at first, and where a path needs more."""
 _KNOWN = {"RATE", "QLEN", "DELAY", "LOSS", "FLOWS", "DUR", "STEP", "QDISC", "QDISC2", "SYSCTL"}
 _KNOWN |= {"PARAM", "NOCSV", "TRACE", "PCAP", "MEM", "TIME"}
 _DRAWING = {"bbr", "cdg"}
@@ -70,7 +70,7 @@ def host(reference: Reference, *, acks: int) -> Hosted:
     scenario = {
         "name": reference.name,
         "topology": {"kind": "graph", "link": [{**link, "duplex": False} for link in links]},
-        "flow": [stack.flow(flow) for flow in reference.flows],
+        "flow": [{**stack.flow(flow), **_window(params)} for flow in reference.flows],
         # The last sample of a recording is that of its last moment.
         "measure": {
             "duration": _seconds(end + step_ms / 1e3),
@@ -86,6 +86,17 @@ def host(reference: Reference, *, acks: int) -> Hosted:
         raise UnhostedError(f"the simulator cannot host it: {what}") from None
     draws = bool(loss) or _drops_at_random(bottleneck) or _is_drawing(reference.flows)
     return Hosted(source, stack.mss, draws)
+
+
+def _window(params: Mapping[str, str]) -> Table:
+    """The receive buffer: Linux enlarges its own as data comes in (`tcp_rcv_space_adjust`).
+
+    Slow start over a buffer of one bandwidth-delay product overshoots to four of them.
+    """
+    rate = _native.parse_quantity("rate", params.get("RATE", "10mbit"))
+    rtt_s = 2 * _native.parse_quantity("time", params.get("DELAY", "20ms"))
+    needed = 4 * rate * rtt_s / 8
+    return {"recv_buffer": f"{_RECV_BUFFER if needed <= _RECV_BUFFER else _LARGEST_BUFFER}b"}
 
 
 _INFINITE: Table = {"rate": "1tbit", "monitored": False}
@@ -137,7 +148,6 @@ class _Stack:
             # Just after the sample of that moment, as in the recording.
             "stop": _seconds(flow.end_s + 1e-6),
             "mss": self.mss,
-            "recv_buffer": f"{_RECV_BUFFER}b",
             "sack": self.sack,
             "timestamps": self.timestamps,
             "ecn": self._negotiates_ecn(flow.cc),
