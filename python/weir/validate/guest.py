@@ -22,7 +22,7 @@ _SEGMENT = 1_448
 _TIMESTAMPS = 12
 """Bytes of the timestamp option: without it a segment carries so much more."""
 _RECV_BUFFER, _LARGEST_BUFFER = 4 << 20, 16 << 20
-"""Half of the recordings' `tcp_rmem`: bounds of the window at first, and where a path needs more."""
+"""Half of the recordings' `tcp_rmem`: the window's bound at first, and where a path needs more."""
 _KNOWN = {"RATE", "QLEN", "DELAY", "LOSS", "FLOWS", "DUR", "STEP", "QDISC", "QDISC2", "SYSCTL"}
 _KNOWN |= {"PARAM", "NOCSV", "TRACE", "PCAP", "MEM", "TIME"}
 _DRAWING = {"bbr", "cdg"}
