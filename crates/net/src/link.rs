@@ -147,8 +147,15 @@ impl<P: Parcel + Clone> Link<P> {
     }
 
     /// Catches up with `now`: every service that begins by then does.
-    #[inline]
+    #[inline(always)]
     pub fn advance(&mut self, now: Instant) {
+        if self.next_start <= now && !self.queue.is_empty() {
+            self.catch_up(now);
+        }
+    }
+
+    #[inline(never)]
+    fn catch_up(&mut self, now: Instant) {
         while self.next_start <= now && !self.queue.is_empty() {
             let start = self.next_start;
             let head = self.queue.dequeue(start, &mut self.dropped);
@@ -211,7 +218,7 @@ impl<P: Parcel + Clone> Link<P> {
 
     /// Whether all parcels come out in the order in which they went in.
     pub fn keeps_order(&self) -> bool {
-        !self.may_overtake && !matches!(self.queue, AnyQueue::FqCodel(_))
+        !self.may_overtake && self.queue.is_fifo()
     }
 
     /// The bytes that have left the server by `now`, overhead included; of the parcel in service those
@@ -334,7 +341,9 @@ impl<P: Parcel + Clone> Link<P> {
             self.next_start = self.server.ready_at(now);
         }
         if idle && self.next_start == now {
-            if let Some(parcel) = self.queue.pass(now, parcel, &mut self.dropped) {
+            if self.queue.is_plain() {
+                self.start_service(now, Duration::ZERO, parcel);
+            } else if let Some(parcel) = self.queue.pass(now, parcel, &mut self.dropped) {
                 self.start_service(now, Duration::ZERO, parcel);
             }
         } else {
@@ -346,10 +355,11 @@ impl<P: Parcel + Clone> Link<P> {
     }
 
     #[inline]
-    fn start_service(&mut self, start: Instant, sojourn: Duration, mut parcel: P) {
+    fn start_service(&mut self, start: Instant, mut sojourn: Duration, mut parcel: P) {
         let done = self.server.serve(start, &parcel, self.overhead);
-        let held = if self.holds { done - start } else { Duration::ZERO };
-        let sojourn = sojourn + held;
+        if self.holds {
+            sojourn += done - start;
+        }
         parcel.add_queue_delay(sojourn);
         self.busy_until = done;
         self.serving = parcel.len();
@@ -394,11 +404,15 @@ impl<P: Parcel + Clone> Link<P> {
         self.stats.max_bytes = self.stats.max_bytes.max(backlog.bytes.get());
     }
 
-    #[inline]
+    #[inline(always)]
     fn settle_drops(&mut self, now: Instant) {
-        if self.dropped.is_empty() {
-            return;
+        if !self.dropped.is_empty() {
+            self.record_drops(now);
         }
+    }
+
+    #[cold]
+    fn record_drops(&mut self, now: Instant) {
         let mut dropped = std::mem::take(&mut self.dropped);
         for Dropped { parcel, cause } in dropped.drain(..) {
             self.residence = self.residence.wrapping_add(u128::from(now.as_nanos()));

@@ -111,26 +111,31 @@ pub(crate) fn mark<P: Parcel>(parcel: &mut P, marks: &mut u64) -> bool {
 }
 
 /// The disciplines there are, chosen by match rather than by virtual call: a link asks at every
-/// parcel. A new one gets a file, a variant here and one in [`crate::QueueConfig`]. All but the
-/// simplest are boxed, to keep links small.
+/// parcel. The plain FIFO is inlined there, the others stay out of its way.
 #[derive(Clone, Debug)]
 pub(crate) enum AnyQueue<P> {
     DropTail(DropTail<P>),
-    Codel(Box<Codel<P>>),
-    FqCodel(Box<FqCodel<P>>),
-    Red(Box<Red<P>>),
-    EcnStep(Box<EcnStep<P>>),
+    Managed(Box<Managed<P>>),
+}
+
+/// The disciplines that decide. A new one gets a file, a variant here and one in
+/// [`crate::QueueConfig`].
+#[derive(Clone, Debug)]
+pub(crate) enum Managed<P> {
+    Codel(Codel<P>),
+    FqCodel(FqCodel<P>),
+    Red(Red<P>),
+    EcnStep(EcnStep<P>),
 }
 
 /// The same for whichever discipline it is.
 macro_rules! each {
     ($queue:expr, $name:ident => $what:expr) => {
         match $queue {
-            AnyQueue::DropTail($name) => $what,
-            AnyQueue::Codel($name) => $what,
-            AnyQueue::FqCodel($name) => $what,
-            AnyQueue::Red($name) => $what,
-            AnyQueue::EcnStep($name) => $what,
+            Managed::Codel($name) => $what,
+            Managed::FqCodel($name) => $what,
+            Managed::Red($name) => $what,
+            Managed::EcnStep($name) => $what,
         }
     };
 }
@@ -140,15 +145,14 @@ impl<P: Parcel> AnyQueue<P> {
     pub(crate) fn new(link: &LinkConfig, stream: &mut impl FnMut(&'static str) -> Rng) -> Self {
         let overhead = link.overhead;
         let mtu = link.mtu.unwrap_or(FULL_SIZE) + overhead;
-        match link.queue {
+        let managed = match link.queue {
             QueueConfig::DropTail(config) => {
                 let overhead = config.overhead + overhead;
-                Self::DropTail(DropTail::new(DropTailConfig { overhead, ..config }))
+                return Self::DropTail(DropTail::new(DropTailConfig { overhead, ..config }));
             }
-            QueueConfig::Codel(config) => Self::Codel(Box::new(Codel::new(config, overhead, mtu))),
+            QueueConfig::Codel(config) => Managed::Codel(Codel::new(config, overhead, mtu)),
             QueueConfig::FqCodel(config) => {
-                let luck = stream("fq-codel");
-                Self::FqCodel(Box::new(FqCodel::new(config, overhead, mtu, luck)))
+                Managed::FqCodel(FqCodel::new(config, overhead, mtu, stream("fq-codel")))
             }
             QueueConfig::Red(config) => {
                 // See red.rs: below a token bucket idle times do not count.
@@ -158,10 +162,22 @@ impl<P: Parcel> AnyQueue<P> {
                 };
                 let rate = rate.filter(|rate| *rate > Rate::ZERO);
                 let time = rate.map(|rate| rate.transmit_time(mtu, &mut 0));
-                Self::Red(Box::new(Red::new(config, overhead, time, stream("red"))))
+                Managed::Red(Red::new(config, overhead, time, stream("red")))
             }
-            QueueConfig::EcnStep(config) => Self::EcnStep(Box::new(EcnStep::new(config, overhead))),
-        }
+            QueueConfig::EcnStep(config) => Managed::EcnStep(EcnStep::new(config, overhead)),
+        };
+        Self::Managed(Box::new(managed))
+    }
+
+    /// Whether parcels that meet an empty queue pass unseen.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self::DropTail(_))
+    }
+
+    /// Whether all parcels leave in the order in which they came.
+    pub(crate) fn is_fifo(&self) -> bool {
+        !matches!(self, Self::Managed(queue) if matches!(**queue, Managed::FqCodel(_)))
     }
 }
 
@@ -174,25 +190,79 @@ impl<P: Parcel> Queue<P> for AnyQueue<P> {
         in_service: Backlog,
         dropped: &mut Vec<Dropped<P>>,
     ) {
-        each!(self, queue => queue.enqueue(now, parcel, in_service, dropped));
+        match self {
+            Self::DropTail(queue) => queue.enqueue(now, parcel, in_service, dropped),
+            Self::Managed(queue) => queue.enqueue(now, parcel, in_service, dropped),
+        }
     }
 
     #[inline]
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
-        each!(self, queue => queue.dequeue(now, dropped))
+        match self {
+            Self::DropTail(queue) => queue.pop(),
+            Self::Managed(queue) => queue.dequeue(now, dropped),
+        }
     }
 
     #[inline]
     fn pass(&mut self, now: Instant, parcel: P, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
-        each!(self, queue => queue.pass(now, parcel, dropped))
+        match self {
+            Self::DropTail(_) => Some(parcel),
+            Self::Managed(queue) => queue.pass(now, parcel, dropped),
+        }
     }
 
     #[inline]
     fn on_idle(&mut self, since: Instant) {
-        each!(self, queue => queue.on_idle(since));
+        if let Self::Managed(queue) = self {
+            queue.on_idle(since);
+        }
     }
 
     #[inline]
+    fn backlog(&self) -> Backlog {
+        match self {
+            Self::DropTail(queue) => queue.backlog(),
+            Self::Managed(queue) => queue.backlog(),
+        }
+    }
+
+    fn marks(&self) -> u64 {
+        match self {
+            Self::DropTail(_) => 0,
+            Self::Managed(queue) => queue.marks(),
+        }
+    }
+}
+
+impl<P: Parcel> Queue<P> for Managed<P> {
+    #[inline(never)]
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        parcel: P,
+        in_service: Backlog,
+        dropped: &mut Vec<Dropped<P>>,
+    ) {
+        each!(self, queue => queue.enqueue(now, parcel, in_service, dropped));
+    }
+
+    #[inline(never)]
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
+        each!(self, queue => queue.dequeue(now, dropped))
+    }
+
+    #[inline(never)]
+    fn pass(&mut self, now: Instant, parcel: P, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
+        each!(self, queue => queue.pass(now, parcel, dropped))
+    }
+
+    #[inline(never)]
+    fn on_idle(&mut self, since: Instant) {
+        each!(self, queue => queue.on_idle(since));
+    }
+
+    #[inline(never)]
     fn backlog(&self) -> Backlog {
         each!(self, queue => queue.backlog())
     }
