@@ -24,6 +24,8 @@ pub(crate) struct Network<Q> {
     busy_links: usize,
     hash: TraceHash,
     violation: Option<String>,
+    /// Whether any sender hands over its packets one at a time.
+    senders_wait: bool,
 }
 
 /// A link with all that watches it.
@@ -31,6 +33,7 @@ pub(crate) struct SimLink {
     pub(crate) link: Link<Packet>,
     pub(crate) meter: LinkMeter,
     checks: LinkChecks,
+    /// As [`crate::LinkSpec::one_at_a_time`].
     one_at_a_time: bool,
     /// When its pending event is due; an event at any other time is outdated.
     armed: Option<Instant>,
@@ -60,6 +63,7 @@ impl<Q: EventQueue> Network<Q> {
             busy_links: 0,
             hash: TraceHash::default(),
             violation: None,
+            senders_wait: spec.links.iter().any(|link| link.one_at_a_time),
         })
     }
 
@@ -149,6 +153,9 @@ impl<Q: EventQueue> Network<Q> {
     /// not wait.
     #[inline]
     pub(crate) fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
+        if !self.senders_wait {
+            return None;
+        }
         let index = self.routes[flow as usize].forward[0];
         let first = &self.links[index as usize];
         if first.one_at_a_time { first.link.next_time() } else { None }

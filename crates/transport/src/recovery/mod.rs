@@ -32,12 +32,12 @@ pub(crate) trait LossRecovery: fmt::Debug + Send {
     /// Reads an acknowledgement that the scoreboard has taken in; marks and reports losses.
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found;
 
-    /// Data was sent, for the first time or again.
+    /// Data was sent, for the first time or again; called if [`Profile::follows_sending`].
     fn on_sent(&mut self, _cx: &RecoveryCx, _board: &Scoreboard) {}
 
     /// The next deadline: by default the retransmission timeout alone.
-    fn next_timeout(&self, cx: &RecoveryCx) -> Option<Instant> {
-        cx.rto_deadline
+    fn next_timeout(&self, timers: &TimerCx) -> Option<Instant> {
+        timers.rto_deadline
     }
 
     /// A deadline passed.
@@ -65,6 +65,8 @@ pub(crate) struct Profile {
     pub(crate) ends_on_partial_ack: bool,
     /// Meter the reduction by PRR (RFC 6937).
     pub(crate) prr: bool,
+    /// Be told of what is sent.
+    pub(crate) follows_sending: bool,
     /// Take unfounded reductions back (F-RTO, timestamps, DSACK).
     pub(crate) undo: bool,
     /// Recovery lasts until something above its point is acknowledged: duplicates that follow an
@@ -96,8 +98,23 @@ pub(crate) struct RecoveryCx {
 impl RecoveryCx {
     /// Whether losses are being repaired.
     fn is_recovering(&self) -> bool {
-        matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss)
+        is_recovering(self.state)
     }
+}
+
+/// Whether losses are being repaired in this state.
+pub(crate) fn is_recovering(state: RecoveryState) -> bool {
+    matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
+}
+
+/// What its deadlines depend on: little, because they are asked for after every packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimerCx {
+    /// The retransmission timeout without back-off.
+    pub(crate) base_rto: Duration,
+    pub(crate) rto_deadline: Option<Instant>,
+    /// Whether losses are being repaired.
+    pub(crate) is_recovering: bool,
 }
 
 /// One acknowledgement as the scoreboard took it in.

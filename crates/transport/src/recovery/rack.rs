@@ -17,7 +17,7 @@
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
-use super::{DUP_THRESH, Digest, Expired, Found, LossRecovery, Profile, RecoveryCx};
+use super::{DUP_THRESH, Digest, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
 use crate::config::{Detection, RackConfig, Tlp};
 use crate::on_tick;
 use crate::scoreboard::{Scoreboard, Transmission};
@@ -78,7 +78,7 @@ impl Rack {
 
 impl LossRecovery for Rack {
     fn profile(&self) -> Profile {
-        Profile { prr: true, undo: true, ..Profile::default() }
+        Profile { prr: true, undo: true, follows_sending: true, ..Profile::default() }
     }
 
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
@@ -104,12 +104,11 @@ impl LossRecovery for Rack {
         self.schedule_probe(cx, board);
     }
 
-    fn next_timeout(&self, cx: &RecoveryCx) -> Option<Instant> {
+    fn next_timeout(&self, timers: &TimerCx) -> Option<Instant> {
+        let rto = timers.rto_deadline?;
         // One that was scheduled while all was calm may still go out when SACKs begin to come in.
-        let probing = !cx.is_recovering();
-        let probe = self.probe_deadline.filter(|_| probing && cx.rto_deadline.is_some());
-        let reo = self.reo_deadline.filter(|_| cx.rto_deadline.is_some());
-        [reo, probe, cx.rto_deadline].into_iter().flatten().min()
+        let probe = self.probe_deadline.filter(|_| !timers.is_recovering);
+        [self.reo_deadline, probe, Some(rto)].into_iter().flatten().min()
     }
 
     fn on_timeout(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> Expired {

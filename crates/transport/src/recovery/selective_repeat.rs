@@ -6,7 +6,7 @@
 
 use weir_units::Instant;
 
-use super::{Digest, Expired, Found, LossRecovery, Profile, RecoveryCx};
+use super::{Digest, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
 use crate::scoreboard::Scoreboard;
 
 /// Selective repeat's timers.
@@ -25,7 +25,7 @@ impl SelectiveRepeat {
 
 impl LossRecovery for SelectiveRepeat {
     fn profile(&self) -> Profile {
-        Profile { window: self.window, ..Profile::default() }
+        Profile { window: self.window, follows_sending: true, ..Profile::default() }
     }
 
     fn on_ack(&mut self, _cx: &RecoveryCx, board: &mut Scoreboard, _ack: &Digest) -> Found {
@@ -37,8 +37,8 @@ impl LossRecovery for SelectiveRepeat {
         self.oldest.get_or_insert(cx.now);
     }
 
-    fn next_timeout(&self, cx: &RecoveryCx) -> Option<Instant> {
-        self.oldest.map(|sent_at| sent_at.saturating_add(cx.base_rto))
+    fn next_timeout(&self, timers: &TimerCx) -> Option<Instant> {
+        self.oldest.map(|sent_at| sent_at.saturating_add(timers.base_rto))
     }
 
     fn on_timeout(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> Expired {

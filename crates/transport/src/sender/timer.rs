@@ -4,7 +4,7 @@ use weir_cc::{Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::Sender;
-use crate::recovery::{Digest, Expired};
+use crate::recovery::{Digest, Expired, TimerCx, is_recovering};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Covered;
 use crate::stats::Stats;
@@ -90,7 +90,11 @@ impl Sender {
         let recovery = if self.board.is_empty() {
             None
         } else {
-            self.recovery.next_timeout(&self.recovery_cx(now))
+            self.recovery.next_timeout(&TimerCx {
+                base_rto: self.rtt.base_rto(),
+                rto_deadline: self.timers.rto_deadline(&self.rtt),
+                is_recovering: is_recovering(self.epoch.state()),
+            })
         };
         let persist = self.timers.persist_deadline(&self.rtt);
         [recovery, persist, self.pacing_deadline(now)].into_iter().flatten().min()

@@ -181,8 +181,10 @@ impl Sender {
             let rate = self.controller.pacing_rate();
             self.pacer.on_sent(now, rate, bytes);
         }
-        let cx = self.recovery_cx(now);
-        self.recovery.on_sent(&cx, &self.board);
+        if self.profile.follows_sending {
+            let cx = self.recovery_cx(now);
+            self.recovery.on_sent(&cx, &self.board);
+        }
         self.clock.set(now, Limit::Congestion, stats);
     }
 
