@@ -25,10 +25,8 @@ use weir_units::{Bytes, Duration, Instant};
 
 use crate::hystart::SlowStartExit;
 use crate::ticks::{TICKS_PER_SEC, ticks};
-use crate::window::{AckClockedWindow, may_raise};
-use crate::{
-    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart, PathEvent,
-};
+use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart};
 
 /// Whether the window grows at least as Reno's would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,17 +123,7 @@ impl CongestionController for Cubic {
         self.window.undo();
     }
 
-    fn on_path(&mut self, cx: &mut CcContext<'_>, event: &PathEvent) {
-        self.window.on_path(cx.mss, event);
-    }
-
-    fn cwnd(&self) -> Bytes {
-        self.window.cwnd
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.finite_ssthresh()
-    }
+    its_window_is_ack_clocked!();
 
     fn phase(&self) -> &'static str {
         if self.window.in_slow_start() && self.exit.is_conservative() {

@@ -27,9 +27,9 @@ use std::str::FromStr;
 
 use weir_units::Bytes;
 
-use crate::window::{AckClockedWindow, may_raise, whole_segments};
+use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise, whole_segments};
 use crate::{
-    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, Needs, PathEvent,
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, Needs,
     RecoveryState,
 };
 
@@ -122,17 +122,7 @@ impl CongestionController for Dctcp {
         self.window.undo();
     }
 
-    fn on_path(&mut self, cx: &mut CcContext<'_>, event: &PathEvent) {
-        self.window.on_path(cx.mss, event);
-    }
-
-    fn cwnd(&self) -> Bytes {
-        self.window.cwnd
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.finite_ssthresh()
-    }
+    its_window_is_ack_clocked!();
 
     fn phase(&self) -> &'static str {
         self.window.phase()

@@ -17,8 +17,8 @@
 
 use weir_units::Bytes;
 
-use crate::window::{AckClockedWindow, may_raise};
-use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Decimal, PathEvent};
+use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Decimal};
 
 /// How the window grows per round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,17 +90,7 @@ impl CongestionController for Parametric {
         self.window.undo();
     }
 
-    fn on_path(&mut self, cx: &mut CcContext<'_>, event: &PathEvent) {
-        self.window.on_path(cx.mss, event);
-    }
-
-    fn cwnd(&self) -> Bytes {
-        self.window.cwnd
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.finite_ssthresh()
-    }
+    its_window_is_ack_clocked!();
 
     fn phase(&self) -> &'static str {
         self.window.phase()

@@ -17,8 +17,8 @@
 
 use weir_units::{Bytes, Duration};
 
-use crate::window::{AckClockedWindow, may_raise};
-use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, PathEvent, RecoveryState};
+use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState};
 
 /// Vegas's window.
 #[derive(Clone, Debug)]
@@ -132,17 +132,7 @@ impl CongestionController for Vegas {
         self.window.undo();
     }
 
-    fn on_path(&mut self, cx: &mut CcContext<'_>, event: &PathEvent) {
-        self.window.on_path(cx.mss, event);
-    }
-
-    fn cwnd(&self) -> Bytes {
-        self.window.cwnd
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.finite_ssthresh()
-    }
+    its_window_is_ack_clocked!();
 
     fn phase(&self) -> &'static str {
         self.window.phase()

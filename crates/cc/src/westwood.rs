@@ -26,10 +26,8 @@
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::ticks::ticks;
-use crate::window::{AckClockedWindow, may_raise};
-use crate::{
-    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, PathEvent, RecoveryState,
-};
+use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState};
 
 /// Westwood+'s window.
 #[derive(Clone, Debug)]
@@ -96,17 +94,7 @@ impl CongestionController for Westwood {
         self.reducing = false;
     }
 
-    fn on_path(&mut self, cx: &mut CcContext<'_>, event: &PathEvent) {
-        self.window.on_path(cx.mss, event);
-    }
-
-    fn cwnd(&self) -> Bytes {
-        self.window.cwnd
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.finite_ssthresh()
-    }
+    its_window_is_ack_clocked!();
 
     fn phase(&self) -> &'static str {
         self.window.phase()

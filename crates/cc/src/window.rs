@@ -23,6 +23,24 @@ pub(crate) struct AckClockedWindow {
     checkpoint: Option<(Bytes, Bytes)>,
 }
 
+/// What every controller answers alike whose field `window` is an [`AckClockedWindow`].
+macro_rules! its_window_is_ack_clocked {
+    () => {
+        fn on_path(&mut self, cx: &mut $crate::CcContext<'_>, event: &$crate::PathEvent) {
+            self.window.on_path(cx.mss, event);
+        }
+
+        fn cwnd(&self) -> weir_units::Bytes {
+            self.window.cwnd
+        }
+
+        fn ssthresh(&self) -> Option<weir_units::Bytes> {
+            self.window.finite_ssthresh()
+        }
+    };
+}
+pub(crate) use its_window_is_ack_clocked;
+
 impl AckClockedWindow {
     pub(crate) fn new(initial: Bytes) -> Self {
         Self { cwnd: initial, ssthresh: INFINITE, initial, credit: Bytes::ZERO, checkpoint: None }
