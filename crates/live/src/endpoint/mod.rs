@@ -1,0 +1,1 @@
+//! Connections over one socket: who is on it, what arrives, what leaves, and when.

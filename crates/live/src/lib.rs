@@ -1,0 +1,14 @@
+//! The real-time world: the same [`Connection`](weir_transport::Connection) and the same links as in
+//! the simulator, driven by the machine's clock over UDP sockets.
+
+pub mod clock;
+pub mod endpoint;
+pub mod file;
+pub mod relay;
+pub mod seal;
+pub mod socket;
+pub mod tcp;
+pub mod transfer;
+#[cfg(target_os = "linux")]
+pub mod tun;
+pub mod world;

@@ -1,0 +1,1 @@
+//! Authenticated encryption with a pre-shared key (the Noise protocol).

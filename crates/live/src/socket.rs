@@ -1,0 +1,1 @@
+//! UDP sockets: batches, segmentation offload both ways, ECN, buffer sizes.

@@ -1,0 +1,1 @@
+//! The programs behind weir send and weir recv.

@@ -1,0 +1,1 @@
+//! The flows of a scenario over real sockets.
