@@ -1,0 +1,162 @@
+//! A real packet as links see it: bytes, with a bound on how many are held at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir_net::{Ecn, Parcel};
+use weir_units::{Bytes, Duration, stream};
+
+/// What is known of a packet besides its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Whose it is: queues tell flows apart by it, and the owner of the path finds its way back.
+    pub flow: u32,
+    /// Which of the path's routes it takes.
+    pub route: u32,
+    /// In which direction.
+    pub way: Way,
+    /// Whether it carries application data; where nobody can tell, it does.
+    pub carries_data: bool,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its length as an IP packet, which counts for rates and buffers.
+    pub len: Bytes,
+}
+
+/// A direction of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// From clients to the server, from senders to receivers.
+    Up,
+    /// Back.
+    Down,
+}
+
+/// A packet on a path. Dropping it, wherever that happens, gives its room back.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    header: Header,
+    bytes: Box<[u8]>,
+    hop: u8,
+    /// Which bit breaks if one does.
+    luck: u64,
+    /// Given back when the packet is dropped.
+    _room: Taken,
+}
+
+/// The memory that a path may use.
+#[derive(Clone, Debug)]
+pub(crate) struct Room {
+    held: Arc<AtomicU64>,
+    limit: u64,
+}
+
+/// A share of it.
+#[derive(Debug)]
+struct Taken {
+    held: Arc<AtomicU64>,
+    size: u64,
+}
+
+/// What a packet costs beyond its bytes, in queue entries and the allocator's bookkeeping.
+const BOOKKEEPING: u64 = 192;
+
+impl Packet {
+    /// A copy of `bytes`, if there is room for it.
+    pub(crate) fn new(header: Header, bytes: &[u8], luck: u64, room: &Room) -> Option<Self> {
+        let room = room.take(bytes.len() as u64 + BOOKKEEPING)?;
+        Some(Self { header, bytes: bytes.into(), hop: 0, luck, _room: room })
+    }
+
+    /// What is known of it; the ECN field may have been changed on the way.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Its bytes, one bit of which may have been flipped on the way.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The number of links behind it.
+    pub(crate) fn hop(&self) -> usize {
+        usize::from(self.hop)
+    }
+
+    pub(crate) fn cross_link(&mut self) {
+        self.hop += 1;
+    }
+}
+
+impl Parcel for Packet {
+    fn len(&self) -> Bytes {
+        self.header.len
+    }
+
+    fn flow(&self) -> u32 {
+        self.header.flow
+    }
+
+    fn is_forward(&self) -> bool {
+        self.header.way == Way::Up
+    }
+
+    fn carries_data(&self) -> bool {
+        self.header.carries_data
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.header.ecn
+    }
+
+    fn mark_ce(&mut self) {
+        self.header.ecn = Ecn::Ce;
+    }
+
+    /// Flips one bit, as Linux's netem does: every checksum of the Internet's catches that.
+    fn corrupt(&mut self) {
+        let bits = self.bytes.len() as u64 * 8;
+        if bits > 0 {
+            let bit = stream(self.luck, "damage").below(bits);
+            self.bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+        }
+    }
+
+    fn add_queue_delay(&mut self, _waited: Duration) {}
+}
+
+impl Room {
+    pub(crate) fn new(limit: Bytes) -> Self {
+        Self { held: Arc::default(), limit: limit.get() }
+    }
+
+    /// The bytes in use.
+    pub(crate) fn held(&self) -> Bytes {
+        Bytes(self.held.load(Ordering::Relaxed))
+    }
+
+    fn take(&self, size: u64) -> Option<Taken> {
+        let fits = self.held.load(Ordering::Relaxed) + size <= self.limit;
+        fits.then(|| Taken::new(&self.held, size))
+    }
+}
+
+impl Taken {
+    fn new(held: &Arc<AtomicU64>, size: u64) -> Self {
+        held.fetch_add(size, Ordering::Relaxed);
+        Self { held: Arc::clone(held), size }
+    }
+}
+
+/// A duplicate takes room too, of which there is always enough for one.
+impl Clone for Taken {
+    fn clone(&self) -> Self {
+        Self::new(&self.held, self.size)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.size, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,235 @@
+//! Links over real packets, told the time.
+//!
+//! Packets come out with the exact time at which they were due, however late the path is asked: a
+//! packet that crosses two links enters the second when it left the first, not when somebody looked.
+//! So what comes out is a function of the seed, the packets and their arrival times, and the same as
+//! in the simulator; only the owner's lateness is the machine's.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use weir_net::{ConfigError, DropRecord, Link, LinkConfig, Stats};
+use weir_units::{Bytes, Duration, Instant, stream};
+
+use super::packet::{Header, Packet, Room, Way};
+
+/// Links, and the routes over them.
+#[derive(Debug)]
+pub struct Path {
+    seed: u64,
+    links: Vec<Hosted>,
+    routes: Vec<Route>,
+    /// When links must be looked at, the earliest first; equal times in the order of their entry.
+    agenda: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    arrived: VecDeque<Arrival>,
+    room: Room,
+    /// Up to here everything has happened.
+    now: Instant,
+    entries: u64,
+    offered: u64,
+    refused: u64,
+}
+
+/// A link of a path.
+#[derive(Clone, Debug)]
+pub struct HostedLink {
+    /// Its name; its random streams are derived from it as the simulator does, so it must be unique.
+    pub name: String,
+    /// What it is made of.
+    pub config: LinkConfig,
+}
+
+/// The links that packets cross, by index, in order. A link may be on both ways: a server that they
+/// share. Without links a packet arrives when it is offered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    /// From clients to the server.
+    pub up: Vec<usize>,
+    /// Back.
+    pub down: Vec<usize>,
+}
+
+/// A packet at the far end of its route.
+#[derive(Debug)]
+pub struct Arrival {
+    /// When it got there, exactly.
+    pub due: Instant,
+    /// The packet.
+    pub packet: Packet,
+    /// How long it waited in the queue of its last link.
+    pub sojourn: Duration,
+}
+
+/// The path holds as many bytes as it may: the packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the path holds {held}, which is as much as it may")]
+pub struct Full {
+    /// What it holds.
+    pub held: Bytes,
+}
+
+#[derive(Debug)]
+struct Hosted {
+    link: Link<Packet>,
+    /// When its entry on the agenda is due; any other entry is outdated.
+    armed: Option<Instant>,
+}
+
+impl Path {
+    /// An empty path that holds at most `memory`. Routes refer to `links` by index.
+    ///
+    /// # Errors
+    /// If a link cannot be as it is described.
+    ///
+    /// # Panics
+    /// If a route names a link that is not there.
+    pub fn new(
+        links: &[HostedLink],
+        routes: Vec<Route>,
+        memory: Bytes,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        let named = routes.iter().flat_map(|route| route.up.iter().chain(&route.down));
+        assert!(named.max() < Some(&links.len()), "every link of a route exists");
+        let links: Result<_, _> = links.iter().map(|link| Hosted::new(link, seed)).collect();
+        Ok(Self {
+            seed,
+            links: links?,
+            routes,
+            agenda: BinaryHeap::new(),
+            arrived: VecDeque::new(),
+            room: Room::new(memory),
+            now: Instant::ZERO,
+            entries: 0,
+            offered: 0,
+            refused: 0,
+        })
+    }
+
+    /// Puts a packet in at `now`, or a moment later if the path has been asked beyond that already.
+    ///
+    /// # Errors
+    /// If there is no room for it; it is counted and dropped.
+    ///
+    /// # Panics
+    /// If the header names a route that is not there.
+    pub fn offer(&mut self, now: Instant, header: Header, bytes: &[u8]) -> Result<(), Full> {
+        self.advance(now);
+        self.offered += 1;
+        // Each packet has luck of its own, so that which bit breaks does not depend on other packets.
+        let luck = self.seed.wrapping_add(self.offered.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let Some(packet) = Packet::new(header, bytes, luck, &self.room) else {
+            self.refused += 1;
+            return Err(Full { held: self.room.held() });
+        };
+        self.forward(packet, Duration::ZERO);
+        Ok(())
+    }
+
+    /// The next packet that has arrived by `now`, in the order of their times; call until `None`.
+    pub fn poll(&mut self, now: Instant) -> Option<Arrival> {
+        self.advance(now);
+        self.arrived.pop_front()
+    }
+
+    /// When the path must be polled next.
+    pub fn next_time(&self) -> Option<Instant> {
+        let waiting = self.arrived.front().map(|arrival| arrival.due);
+        waiting.or_else(|| self.agenda.peek().map(|Reverse((at, ..))| *at))
+    }
+
+    /// The counters of a link up to `now`.
+    pub fn stats(&mut self, now: Instant, link: usize) -> Stats {
+        self.advance(now);
+        self.links[link].link.stats(self.now)
+    }
+
+    /// A link, to look at what else it knows.
+    pub fn link(&mut self, link: usize) -> &mut Link<Packet> {
+        &mut self.links[link].link
+    }
+
+    /// Takes the drops of a link out of its log, which holds some from [`Link::log_drops`] on.
+    pub fn drain_drops(&mut self, link: usize) -> impl Iterator<Item = DropRecord> + '_ {
+        self.links[link].link.drain_drops()
+    }
+
+    /// The packets that were not taken for want of room.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Whether no packet is under way.
+    pub fn is_empty(&self) -> bool {
+        self.room.held() == Bytes::ZERO
+    }
+
+    /// Lets everything happen that is due by `now`, each at its own time.
+    fn advance(&mut self, now: Instant) {
+        while let Some(&Reverse((at, _, link))) = self.agenda.peek() {
+            if at > now {
+                break;
+            }
+            self.agenda.pop();
+            if self.links[link as usize].armed == Some(at) {
+                self.links[link as usize].armed = None;
+                self.now = self.now.max(at);
+                self.empty(link);
+            }
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// Takes out of a link what has arrived at its end.
+    fn empty(&mut self, link: u32) {
+        while let Some(delivery) = self.links[link as usize].link.poll(self.now) {
+            let mut packet = delivery.parcel;
+            packet.cross_link();
+            self.forward(packet, delivery.sojourn);
+        }
+        self.arm(link);
+    }
+
+    /// Puts a packet onto the next link of its route, or at its end.
+    fn forward(&mut self, packet: Packet, sojourn: Duration) {
+        let header = packet.header();
+        let link = self.routes[header.route as usize].towards(header.way).get(packet.hop());
+        let Some(&link) = link else {
+            self.arrived.push_back(Arrival { due: self.now, packet, sojourn });
+            return;
+        };
+        self.links[link].link.offer(self.now, packet);
+        self.arm(link as u32);
+    }
+
+    /// Sees to it that the next thing that a link has to do is on the agenda.
+    fn arm(&mut self, link: u32) {
+        let hosted = &mut self.links[link as usize];
+        let Some(next) = hosted.link.next_time() else { return };
+        if hosted.armed.is_none_or(|armed| next < armed) {
+            let at = next.max(self.now);
+            hosted.armed = Some(at);
+            self.agenda.push(Reverse((at, self.entries, link)));
+            self.entries += 1;
+        }
+    }
+}
+
+impl Hosted {
+    fn new(link: &HostedLink, seed: u64) -> Result<Self, ConfigError> {
+        let named = |purpose: &'static str| stream(seed, &format!("link {} {purpose}", link.name));
+        Ok(Self { link: Link::new(&link.config, named)?, armed: None })
+    }
+}
+
+impl Route {
+    fn towards(&self, way: Way) -> &[usize] {
+        match way {
+            Way::Up => &self.up,
+            Way::Down => &self.down,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
