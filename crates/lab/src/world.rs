@@ -345,6 +345,8 @@ fn transport(flow: &Flow) -> TransportSpec {
         cwnd_validation: flow.cwnd_validation,
         slow_start_after_idle: flow.slow_start_after_idle,
         time_wait: flow.time_wait,
+        // What only real sockets need.
+        ..defaults
     }))
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use weir_cc::{CcConfig, CcConfigError};
-use weir_units::{Bytes, Duration};
+use weir_units::{Bytes, Duration, Rate};
 
 /// Everything that a connection is told when it opens. The defaults are Linux's.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,11 @@ pub struct Config {
     pub mss: u32,
     /// The first congestion window, in segments (RFC 6928).
     pub initial_window: u32,
+    /// Spread the first window over the handshake's round trip, unless the controller sets a rate of
+    /// its own: a large one would overflow the first queue (RFC 9000 §7.7 asks for this too).
+    pub pace_initial_window: bool,
+    /// An upper bound of the pacing rate, as `SO_MAX_PACING_RATE` is: with it every stack is paced.
+    pub max_pacing_rate: Option<Rate>,
     /// What the receiver holds for the application, and so the largest window that it offers.
     pub recv_buffer: Bytes,
     /// Offer selective acknowledgements (RFC 2018). Unless both sides do, `sack` and `rack` give way
@@ -60,6 +65,8 @@ impl Default for Config {
             stack: Stack { recovery, controller: CcConfig::Reno },
             mss: 1448,
             initial_window: 10,
+            pace_initial_window: false,
+            max_pacing_rate: None,
             recv_buffer: Bytes(64 << 20),
             sack: true,
             timestamps: true,

@@ -124,7 +124,8 @@ pub struct Snapshot {
     pub min_rtt: Option<Duration>,
     /// The retransmission timeout with back-off.
     pub rto: Duration,
-    /// The controller's pacing rate.
+    /// The rate at which segments leave, if they are paced: the controller's, unless the configuration
+    /// has one.
     pub pacing_rate: Option<Rate>,
     /// The recovery epoch's state.
     pub state: RecoveryState,

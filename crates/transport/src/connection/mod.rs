@@ -6,7 +6,7 @@ mod input;
 
 use std::collections::VecDeque;
 
-use weir_units::{Duration, Instant, Rng};
+use weir_units::{Bytes, Duration, Instant, Rng};
 
 pub use self::error::ConnectionError;
 use crate::receiver::Receiver;
@@ -192,6 +192,13 @@ impl Connection {
     /// Consumes up to `max` bytes that arrived in order; returns how many there were.
     pub fn read(&mut self, _now: Instant, max: u64) -> u64 {
         self.receiver.read(max)
+    }
+
+    /// Offers from now on a window of `bytes`, at most what `recv_buffer` allows. It opens at once,
+    /// and no longer grows by itself; it closes as the peer fills it, for nothing that was offered is
+    /// taken back (RFC 9293 §3.8.6.2.1).
+    pub fn set_recv_window(&mut self, bytes: Bytes) {
+        self.receiver.set_window(bytes.get());
     }
 
     /// Bytes that arrived in order and were not consumed.

@@ -19,7 +19,9 @@ pub(crate) struct Receiver {
     policy: AckPolicy,
     /// SACK was agreed upon.
     selective: bool,
+    /// The most to hold for the application, of the `largest` that was agreed upon.
     buffer: u64,
+    largest: u64,
     /// The largest window to offer: Linux's grows with what arrives (`rcv_ssthresh`).
     window_limit: u64,
     mss: u64,
@@ -67,6 +69,7 @@ impl Receiver {
             policy: AckPolicy::new(config.delayed_ack(), u64::from(config.mss)),
             selective: false,
             buffer: config.recv_buffer.get(),
+            largest: config.recv_buffer.get(),
             window_limit: first_window(config),
             mss: u64::from(config.mss),
             read: 0,
@@ -163,16 +166,21 @@ impl Receiver {
     pub(crate) fn read(&mut self, max: u64) -> u64 {
         let taken = self.readable().min(max);
         self.read += taken;
-        // RFC 9293 §3.8.6.2.2: no announcement of a sliver.
-        let worth = (2 * self.mss).min(self.buffer / 2);
-        let nearly_closed = self.offered_edge < self.rcv_nxt() + worth;
-        if nearly_closed && self.read + self.buffer >= self.offered_edge + worth && taken > 0 {
-            self.policy.demand();
+        if taken > 0 {
+            self.announce_opening();
         }
         if taken > 0 && self.readable() == 0 {
             self.policy.on_all_read();
         }
         taken
+    }
+
+    /// From now on so much is held for the application, and no more offered; the window no longer grows by itself.
+    /// What was offered stands (RFC 9293 §3.8.6.2.1).
+    pub(crate) fn set_window(&mut self, bytes: u64) {
+        self.buffer = bytes.min(self.largest);
+        self.window_limit = self.buffer;
+        self.announce_opening();
     }
 
     /// What has just arrived in order ends with a push.
@@ -243,10 +251,20 @@ impl Receiver {
         self.policy.on_ack_sent();
     }
 
+    /// A sender that the window stopped must hear that it may go on, but not of a sliver (RFC 9293
+    /// §3.8.6.2.2).
+    fn announce_opening(&mut self) {
+        let worth = (2 * self.mss).min(self.buffer / 2);
+        let nearly_closed = self.offered_edge > 0 && self.offered_edge < self.rcv_nxt() + worth;
+        if nearly_closed && self.read + self.buffer >= self.offered_edge + worth {
+            self.policy.demand();
+        }
+    }
+
     /// Linux's `tcp_grow_window`: twice what arrives, out of order too unless duplicates must look
     /// alike. Returns whether there was room.
     fn grow_window(&mut self, len: u32) -> bool {
-        let room = self.buffer - self.window_limit;
+        let room = self.buffer.saturating_sub(self.window_limit);
         self.window_limit += (2 * u64::from(len)).min(room);
         room > 0
     }
@@ -267,8 +285,69 @@ fn first_window(config: &Config) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
     use weir_units::Bytes;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Op {
+        SetWindow(u64),
+        /// So far into the window, so long.
+        Arrive(u64, u32),
+        Read(u64),
+        Acknowledge,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            (0..200_000u64).prop_map(Op::SetWindow),
+            (0..3_000u64, 1..2_000u32).prop_map(|(at, len)| Op::Arrive(at, len)),
+            (0..50_000u64).prop_map(Op::Read),
+            Just(Op::Acknowledge),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_edge_that_was_offered_stands_and_never_exceeds_the_buffer(
+            ops in prop::collection::vec(op(), 1..200),
+        ) {
+            const LARGEST: u64 = 100_000;
+            let config = Config { recv_buffer: Bytes(LARGEST), ..Config::default() };
+            let mut receiver = Receiver::new(&config);
+            receiver.agree(true, EchoMode::Off);
+            let (mut offered, mut asked) = (receiver.offer(), LARGEST);
+            for op in ops {
+                match op {
+                    Op::SetWindow(bytes) => {
+                        receiver.set_window(bytes);
+                        asked = bytes;
+                    }
+                    Op::Arrive(ahead, len) => {
+                        let at = receiver.rcv_nxt() + ahead;
+                        let room = receiver.edge().saturating_sub(at).min(u64::from(len)) as u32;
+                        receiver.on_data(Instant::ZERO, at, room, false);
+                    }
+                    Op::Read(max) => {
+                        receiver.read(max);
+                    }
+                    Op::Acknowledge => {
+                        // An acknowledgement in haste says less, and takes nothing back.
+                        let hasty = receiver.unread > 0;
+                        let said = receiver.rcv_nxt() + receiver.offer();
+                        receiver.on_ack_sent();
+                        let edge = receiver.offered_edge;
+                        prop_assert!(said >= offered && (said == edge || hasty && said < edge));
+                        prop_assert!(edge == offered || edge <= receiver.read + asked);
+                        offered = edge;
+                    }
+                }
+                prop_assert!(receiver.edge() >= offered);
+                prop_assert!(receiver.edge() <= receiver.read + LARGEST);
+            }
+        }
+    }
 
     /// Linux answers the segment that fills a hole before its application reads what was behind it,
     /// which a sender with header prediction notices.

@@ -84,7 +84,7 @@ impl Sender {
     }
 
     fn burst_size(&self) -> u64 {
-        let rate = self.controller.pacing_rate().unwrap_or_else(|| self.window_rate());
+        let rate = self.pacing_rate().unwrap_or_else(|| self.window_rate());
         let in_a_tick = rate.as_bits_per_sec() / 8 / 1_024;
         let min_rtt = self.rtt.min().unwrap_or_default().as_micros();
         let on_short_paths = LARGEST_BURST.checked_shr((min_rtt / 512).min(63) as u32);

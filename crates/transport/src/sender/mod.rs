@@ -9,7 +9,7 @@ mod timer;
 mod transmit;
 
 use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
-use weir_units::{Bytes, Duration, Instant, Rng};
+use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
 pub(crate) use self::transmit::{Departure, Kind};
@@ -35,6 +35,7 @@ pub(crate) struct Sender {
     rtt: RttEstimator,
     sampler: RateSampler,
     pacer: Pacer,
+    pacing: Pacing,
     bursts: burst::Bursts,
     clock: LimitClock,
     /// Bytes that the application has made available.
@@ -75,6 +76,14 @@ struct CwndUsage {
     until: u64,
 }
 
+/// What the configuration adds to the controller's pacing rate.
+#[derive(Debug)]
+struct Pacing {
+    most: Option<Rate>,
+    /// How much of the stream's beginning is spread over a round trip.
+    first_flight: Bytes,
+}
+
 /// Round trips told apart by sequence: one ends when what was sent at its start is acknowledged.
 #[derive(Debug, Default)]
 struct Round {
@@ -100,6 +109,10 @@ impl Sender {
             rtt: RttEstimator::new(rtt_config(config)),
             sampler: RateSampler::default(),
             pacer: Pacer::default(),
+            pacing: Pacing {
+                most: config.max_pacing_rate,
+                first_flight: if config.pace_initial_window { initial } else { Bytes::ZERO },
+            },
             bursts: burst::Bursts::new(config.gso),
             clock: LimitClock::default(),
             written: 0,
@@ -219,7 +232,7 @@ impl Sender {
             latest_rtt: self.rtt.latest(),
             min_rtt: self.rtt.min(),
             rto: self.rtt.rto(),
-            pacing_rate: self.controller.pacing_rate(),
+            pacing_rate: self.pacing_rate(),
             state: self.epoch.state(),
             phase: self.controller.phase(),
         }
@@ -237,6 +250,23 @@ impl Sender {
     /// The window in force.
     pub(crate) fn cwnd(&self) -> Bytes {
         self.epoch.prr_window().unwrap_or_else(|| self.controller.cwnd())
+    }
+
+    /// The rate at which segments leave: the controller's or that of a first flight, within what is
+    /// allowed.
+    fn pacing_rate(&self) -> Option<Rate> {
+        let rate = self.controller.pacing_rate().or_else(|| self.first_flight_rate());
+        match (rate, self.pacing.most) {
+            (Some(rate), Some(most)) => Some(rate.min(most)),
+            (rate, most) => rate.or(most),
+        }
+    }
+
+    fn first_flight_rate(&self) -> Option<Rate> {
+        if self.board.nxt() >= self.pacing.first_flight.get() {
+            return None;
+        }
+        Rate::from_transfer(self.pacing.first_flight, self.rtt.srtt()?)
     }
 
     fn recovery_cx(&self, now: Instant) -> RecoveryCx {

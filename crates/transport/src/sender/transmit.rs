@@ -81,7 +81,7 @@ impl Sender {
         };
         let in_flight = self.metered_in_flight();
         let fits = in_flight + size.min(self.mss) <= self.cwnd().get() || in_flight == 0;
-        let pacing = self.controller.pacing_rate();
+        let pacing = self.pacing_rate();
         let paced = !self.bursts.is_under_way();
         if !fits || (paced && self.pacer.blocked_until(now, pacing).is_some()) {
             return (Limit::Congestion, None);
@@ -178,7 +178,7 @@ impl Sender {
         let bytes = Bytes(u64::from(departure.len));
         self.epoch.on_sent(bytes.get());
         if stats.data_segments_sent >= UNPACED_SEGMENTS {
-            let rate = self.controller.pacing_rate();
+            let rate = self.pacing_rate();
             self.pacer.on_sent(now, rate, bytes);
         }
         if self.profile.follows_sending {
@@ -263,7 +263,7 @@ impl Sender {
         let waiting = self.board.lost() > self.board.resent() || self.new_data_in_window() > 0;
         let in_flight = self.board.in_flight().get();
         let fits = in_flight == 0 || in_flight + self.mss <= self.cwnd().get();
-        let blocked = self.pacer.blocked_until(now, self.controller.pacing_rate());
+        let blocked = self.pacer.blocked_until(now, self.pacing_rate());
         blocked.filter(|_| waiting && fits)
     }
 }

@@ -64,6 +64,35 @@ fn reading_opens_the_window_at_once() {
     assert_eq!(waited, super::pair::ONE_WAY, "the update, not the next probe, resumes");
 }
 
+/// What the driver sets is offered at once, also where the peer waits for it, and never taken back.
+#[test]
+fn a_driver_sets_the_window() {
+    const SMALL: u64 = 32 << 10;
+    // The window travels in units of 2 KiB.
+    let fills = |pair: &Pair, window: u64| {
+        let readable = pair.server.connection.readable();
+        readable <= window && readable > window - 2_048
+    };
+    let mut pair = Pair::new(&with_stack("rack/none(1000)"));
+    pair.server.connection.set_recv_window(Bytes(SMALL));
+    pair.server.reading = Reading::Manual;
+    pair.write(Client, 1_000_000);
+    pair.drive_for(Duration::from_secs(10));
+    assert!(fills(&pair, SMALL));
+    let before = pair.now;
+    pair.server.connection.set_recv_window(Bytes(4 * SMALL));
+    pair.drive_for(RTT * 3);
+    let update = pair.log.iter().find(|p| p.at >= before && p.from == Server).expect("announced");
+    assert_eq!(update.at, before);
+    assert!(fills(&pair, 4 * SMALL));
+    pair.server.connection.set_recv_window(Bytes(SMALL));
+    pair.server.reading = Reading::Eager;
+    pair.read(Server, u64::MAX);
+    pair.drive();
+    assert_eq!(pair.server.read, 1_000_000);
+    assert!(pair.client.connection.snapshot().send_window <= Bytes(SMALL));
+}
+
 #[test]
 fn a_lost_window_update_is_found_by_a_probe() {
     let mut pair = full();

@@ -6,6 +6,7 @@ mod ecn;
 mod faults;
 mod flow_control;
 mod handshake;
+mod pacing;
 mod pair;
 mod recovery;
 mod timers;

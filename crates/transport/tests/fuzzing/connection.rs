@@ -7,7 +7,7 @@ use weir_transport::{
     Config, Connection, DelayedAck, EcnField, Event, Flags, Options, SackBlock, SackBlocks,
     Segment, SeqNum, Timestamps,
 };
-use weir_units::{Bytes, Duration, Instant, stream};
+use weir_units::{Bytes, Duration, Instant, Rate, stream};
 
 /// Runs the operations and checks after each what must hold whatever came.
 pub(crate) fn check(input: &[u8]) {
@@ -101,7 +101,11 @@ impl Harness {
             }
             112..116 => self.connection.close(self.now),
             116..117 => self.connection.abort(self.now),
-            117..133 => self.handshake(input),
+            117..119 => {
+                let window = u64::from(input.u16()) << (input.u8() % 16);
+                self.connection.set_recv_window(Bytes(window));
+            }
+            119..133 => self.handshake(input),
             133..180 => self.acknowledge(input),
             180..220 => self.deliver(input),
             _ => self.anything(input),
@@ -283,6 +287,8 @@ fn config(input: &mut Input<'_>) -> Config {
         recv_buffer: Bytes(input.pick(&[1_000, 10_000, 100_000, 64 << 20])),
         sack: features & 1 == 0,
         timestamps: features & 2 == 0,
+        pace_initial_window: features & 32 == 0,
+        max_pacing_rate: (features & 64 == 0).then_some(Rate::from_mbit(1)),
         ecn: (features & 16 == 0).then_some(features & 4 == 0),
         limited_transmit: features & 8 == 0,
         delayed_ack: input.pick(&[

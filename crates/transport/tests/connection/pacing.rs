@@ -1,0 +1,57 @@
+//! Pacing that the configuration asks for.
+
+use weir_transport::Config;
+use weir_units::{Bytes, Duration, Instant, Rate};
+
+use super::pair::Side::Client;
+use super::pair::{Pair, RTT};
+use super::{has_data, with_stack};
+
+fn departures(pair: &Pair) -> Vec<Instant> {
+    pair.log.iter().filter(|p| p.from == Client && has_data(p)).map(|p| p.at).collect()
+}
+
+/// Every stack keeps to it, also those that pace by themselves or not at all.
+#[test]
+fn no_stack_exceeds_the_largest_pacing_rate() {
+    const SEGMENTS: u64 = 1_000;
+    for stack in ["rack/bbr", "rack/cubic", "sack/reno", "go-back-n/none", "stop-and-wait/none"] {
+        let config = Config { max_pacing_rate: Some(Rate::from_mbit(10)), ..with_stack(stack) };
+        let mut pair = Pair::connected(&config);
+        pair.write(Client, SEGMENTS * 1_448);
+        pair.drive();
+        assert_eq!(pair.server.read, SEGMENTS * 1_448);
+        let sent = departures(&pair);
+        // The first ten leave at once (Linux's initial window).
+        let took = *sent.last().expect("sent") - sent[0];
+        let least = Rate::from_mbit(10).transmit_time(Bytes((SEGMENTS - 11) * 1_448), &mut 0);
+        assert!(took >= least, "{stack}: {took} for what takes {least}");
+    }
+}
+
+/// RFC 9000 §7.7: a large first window is spread over the handshake's round trip.
+#[test]
+fn a_large_first_window_is_spread_over_a_round_trip() {
+    const SEGMENTS: u32 = 200;
+    for (pace, shortest) in [(false, Duration::ZERO), (true, RTT.mul_ratio(9, 10))] {
+        let config = Config {
+            initial_window: SEGMENTS,
+            pace_initial_window: pace,
+            delayed_ack: Some(weir_transport::DelayedAck::Off),
+            ..with_stack("rack/cubic")
+        };
+        let mut pair = Pair::connected(&config);
+        // The server's first acknowledgement opens a window that 16 bits cannot.
+        pair.write(Client, 1);
+        pair.drive();
+        pair.log.clear();
+        pair.write(Client, u64::from(SEGMENTS) * 1_448);
+        pair.drive_for(RTT + RTT / 2);
+        let sent = departures(&pair);
+        assert!(sent.len() >= SEGMENTS as usize, "{}", sent.len());
+        let took = sent[SEGMENTS as usize - 1] - sent[0];
+        assert!(took >= shortest && took <= RTT, "{pace}: {took}");
+        let at_once = sent.iter().filter(|at| **at == sent[0]).count();
+        assert!(pace == (at_once <= 10), "{at_once} at once");
+    }
+}
