@@ -1,1 +1,54 @@
 //! The machine's clock as the models know time, and waits that are precise below a millisecond.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+use weir_units::{Duration, Instant};
+
+/// The time since this process first asked, on the machine's monotonic clock.
+pub fn now() -> Instant {
+    static ORIGIN: OnceLock<u64> = OnceLock::new();
+    let nanos = monotonic_nanos();
+    Instant::from_nanos(nanos - *ORIGIN.get_or_init(|| nanos))
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds: the same clock for all processes of a machine.
+pub fn monotonic_nanos() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    // It starts at zero when the machine does.
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// What to wait for on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Something to read.
+    Readable,
+    /// Something to read, or room to write.
+    ReadableOrWritable,
+}
+
+/// Waits until there is something to do on `fd`, or until `time` is over, which has the precision of
+/// the system's high-resolution timers (`ppoll`, where the system has it). Returns whether there is.
+///
+/// # Errors
+/// What the system reports; an interrupting signal counts as nothing to do.
+pub fn wait(fd: BorrowedFd<'_>, interest: Interest, time: Duration) -> io::Result<bool> {
+    let flags = match interest {
+        Interest::Readable => PollFlags::IN,
+        Interest::ReadableOrWritable => PollFlags::IN | PollFlags::OUT,
+    };
+    let nanos = time.as_nanos();
+    let timeout = Timespec {
+        tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (nanos % 1_000_000_000) as _,
+    };
+    match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

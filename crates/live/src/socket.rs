@@ -1,1 +1,231 @@
 //! UDP sockets: batches, segmentation offload both ways, ECN, buffer sizes.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, SockRef, Type};
+use weir_transport::EcnField;
+use weir_units::{Bytes, Duration};
+
+use crate::clock::{self, Interest};
+
+/// A UDP socket that never blocks.
+#[derive(Debug)]
+pub struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    recv_buffer: Bytes,
+}
+
+/// Datagrams that leave together: all of `stride` bytes but the last, which may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure<'a> {
+    /// Where to.
+    pub to: SocketAddr,
+    /// Which of this machine's addresses they come from, if that matters.
+    pub from: Option<IpAddr>,
+    /// Whether they are marked as ECN-capable.
+    pub ect: bool,
+    /// The datagrams, one after the other.
+    pub bytes: &'a [u8],
+    /// The size of each but the last.
+    pub stride: usize,
+}
+
+/// Datagrams that arrived together from one sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// Where from.
+    pub from: SocketAddr,
+    /// Which of this machine's addresses they were sent to.
+    pub to: Option<IpAddr>,
+    /// The ECN field of all of them.
+    pub ecn: EcnField,
+    bytes: &'a [u8],
+    stride: usize,
+}
+
+impl<'a> Arrival<'a> {
+    /// The datagrams.
+    pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.bytes.chunks(self.stride.max(1))
+    }
+}
+
+/// Room for what arrives.
+pub struct Inbox {
+    bytes: Vec<u8>,
+    metas: [RecvMeta; BATCHES],
+    filled: usize,
+}
+
+impl Socket {
+    /// Binds to `address`; port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// Why the address cannot be had.
+    pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        let refused = |error| BindError { address, error };
+        Self::open(address).map_err(refused)
+    }
+
+    fn open(address: SocketAddr) -> io::Result<Self> {
+        let socket =
+            socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() && address.ip().is_unspecified() {
+            // One socket for both families, where the system can.
+            let _ = socket.set_only_v6(false);
+        }
+        enlarge_buffers(&socket);
+        socket.bind(&address.into())?;
+        let socket = UdpSocket::from(socket);
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        // Linux reports twice what was asked for: half is its own bookkeeping (socket(7)).
+        let reported = SockRef::from(&socket).recv_buffer_size()?;
+        let recv_buffer = if cfg!(target_os = "linux") { reported / 2 } else { reported };
+        Ok(Self {
+            local: socket.local_addr()?,
+            recv_buffer: Bytes(recv_buffer as u64),
+            socket,
+            state,
+        })
+    }
+
+    /// The address that it is bound to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// About how many bytes of datagrams the system keeps for us. It charges each datagram more than
+    /// its length, so small ones fill this sooner.
+    pub fn recv_buffer(&self) -> Bytes {
+        self.recv_buffer
+    }
+
+    /// The most datagrams that leave with one call.
+    pub fn max_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// Sends datagrams.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] where the system's buffer is full, and what else it reports. A
+    /// datagram that is too long for the way is an error here, not a loss.
+    pub fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
+        let transmit = quinn_udp::Transmit {
+            destination: departure.to,
+            ecn: departure.ect.then_some(EcnCodepoint::Ect0),
+            contents: departure.bytes,
+            segment_size: Some(departure.stride),
+            src_ip: departure.from,
+        };
+        self.state.try_send(UdpSockRef::from(&self.socket), &transmit)
+    }
+
+    /// Takes in what has arrived, which may be nothing. Returns whether there was anything.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn receive(&self, inbox: &mut Inbox) -> io::Result<bool> {
+        inbox.filled = 0;
+        let mut chunks = inbox.bytes.chunks_exact_mut(BATCH_BYTES);
+        let mut slices: [IoSliceMut<'_>; BATCHES] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        match self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut inbox.metas) {
+            Ok(filled) => inbox.filled = filled,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        Ok(inbox.filled > 0)
+    }
+
+    /// Waits for something to do, at most `time`. Returns whether there is.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn wait(&self, interest: Interest, time: Duration) -> io::Result<bool> {
+        clock::wait(self.socket.as_fd(), interest, time)
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self {
+            bytes: vec![0; BATCHES * BATCH_BYTES],
+            metas: [RecvMeta::default(); BATCHES],
+            filled: 0,
+        }
+    }
+}
+
+impl Inbox {
+    /// What arrived, in order.
+    pub fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
+        let buffers = self.bytes.chunks_exact(BATCH_BYTES);
+        self.metas[..self.filled].iter().zip(buffers).map(|(meta, buffer)| Arrival {
+            from: meta.addr,
+            to: meta.dst_ip,
+            ecn: match meta.ecn {
+                None => EcnField::NotCapable,
+                Some(EcnCodepoint::Ect0 | EcnCodepoint::Ect1) => EcnField::Capable,
+                Some(EcnCodepoint::Ce) => EcnField::Marked,
+            },
+            bytes: &buffer[..meta.len],
+            stride: meta.stride,
+        })
+    }
+}
+
+/// An address that cannot be bound to.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use UDP address {address}: {}", bind_reason(.error))]
+pub struct BindError {
+    address: SocketAddr,
+    #[source]
+    error: io::Error,
+}
+
+fn bind_reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "another program uses it; choose another port".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "no permission; ports below 1024 belong to the administrator".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Asks for large buffers and takes what the system allows.
+fn enlarge_buffers(socket: &socket2::Socket) {
+    #[cfg(target_os = "linux")]
+    {
+        // Beyond net.core.rmem_max, for those who may.
+        use rustix::net::sockopt::{
+            set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
+        };
+        let _ = set_socket_recv_buffer_size_force(socket, SOCKET_BUFFER);
+        let _ = set_socket_send_buffer_size(socket, SOCKET_BUFFER);
+    }
+    let enough = |size: io::Result<usize>| size.is_ok_and(|size| size >= SOCKET_BUFFER);
+    if !enough(socket.recv_buffer_size()) {
+        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    }
+    if !enough(socket.send_buffer_size()) {
+        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    }
+}
+
+/// The longest payload of a UDP datagram over IPv4.
+pub const MAX_DATAGRAM: usize = 65_507;
+
+/// What is asked of the system for each direction.
+const SOCKET_BUFFER: usize = 8 << 20;
+/// How many batches one call takes in, and how long a batch may be: the system joins datagrams into
+/// at most 64 KiB.
+const BATCHES: usize = 16;
+const BATCH_BYTES: usize = 64 << 10;

@@ -1,1 +1,293 @@
-//! Connections over one socket: who is on it, what arrives, what leaves, and when.
+//! Connections over one UDP socket, driven by the machine's clock.
+//!
+//! An [`Endpoint`] owns the socket and is turned by one thread: each [`turn`](Endpoint::turn) waits for
+//! datagrams or for the earliest deadline, hands all that arrived to the connections, lets what lives
+//! on them act, and then sends. So one acknowledgement answers all that arrived together, and what
+//! leaves together takes one system call.
+
+mod application;
+mod envelope;
+mod outbox;
+mod peer;
+mod table;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use weir_transport::wire::{Parsed, Ports};
+use weir_transport::{Config, Connection, Flags};
+use weir_units::{Duration, Instant, Rng, stream};
+
+pub use self::application::Application;
+pub use self::envelope::Envelope;
+use self::outbox::Outbox;
+use self::peer::{Peer, Sent};
+pub use self::table::ConnectionId;
+use self::table::{Key, Table};
+use crate::clock::{self, Interest};
+use crate::socket::{BindError, Inbox, Socket};
+
+/// Connections over one UDP socket.
+pub struct Endpoint<A> {
+    socket: Socket,
+    inbox: Inbox,
+    outbox: Outbox,
+    table: Table<A>,
+    listener: Option<Listener<A>>,
+    ended: VecDeque<Ended<A>>,
+    /// Luck for ports and initial sequence numbers.
+    rng: Rng,
+    /// The system had no room for what is in the outbox.
+    blocked: bool,
+    /// Kept for its memory.
+    turning: Vec<ConnectionId>,
+    scratch: Vec<u8>,
+}
+
+/// How connections are accepted.
+struct Listener<A> {
+    config: Config,
+    accept: Box<dyn FnMut(SocketAddr) -> Option<A>>,
+}
+
+/// A connection that is over.
+pub struct Ended<A> {
+    /// Its number.
+    pub id: ConnectionId,
+    /// Who was at the other end.
+    pub remote: SocketAddr,
+    /// What lived on it.
+    pub application: A,
+    /// Its last state.
+    pub connection: Connection,
+    /// What broke it on this side: the application's error or the socket's. What the peer or its
+    /// silence did is an event of the connection, which the application has read.
+    pub error: Option<io::Error>,
+}
+
+impl<A: Application> Endpoint<A> {
+    /// An endpoint on `address`; port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// Why the address cannot be had.
+    pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        Ok(Self {
+            socket: Socket::bind(address)?,
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            table: Table::default(),
+            listener: None,
+            ended: VecDeque::new(),
+            rng: stream(getrandom::u64().unwrap_or_else(|_| clock::monotonic_nanos()), "endpoint"),
+            blocked: false,
+            turning: Vec::new(),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Accepts connections with `config`, on each of which lives what `accept` makes for the address
+    /// that it comes from; `None` refuses.
+    pub fn listen(
+        &mut self,
+        config: Config,
+        accept: impl FnMut(SocketAddr) -> Option<A> + 'static,
+    ) {
+        self.listener = Some(Listener { config, accept: Box::new(accept) });
+    }
+
+    /// Opens a connection to `remote`.
+    pub fn connect(&mut self, remote: SocketAddr, config: &Config, application: A) -> ConnectionId {
+        let now = clock::now();
+        let ports = self.free_ports(remote);
+        let luck = stream(self.rng.next_u64(), "connection");
+        let connection = Connection::connect(config, now, luck);
+        self.table.insert(Peer::new(Key { remote, ports }, None, connection, application))
+    }
+
+    /// Waits for arrivals or deadlines, at most `max_wait`, and does everything that is due.
+    ///
+    /// # Errors
+    /// What makes the socket useless.
+    pub fn turn(&mut self, max_wait: Duration) -> io::Result<()> {
+        self.unblock();
+        let mut arrived = self.socket.receive(&mut self.inbox)?;
+        if !arrived && (self.blocked || !self.table.has_touched()) {
+            self.wait(max_wait)?;
+            self.unblock();
+            arrived = self.socket.receive(&mut self.inbox)?;
+        }
+        let now = clock::now();
+        if arrived {
+            self.dispatch(now);
+        }
+        while let Some(id) = self.table.pop_due(now) {
+            if let Some(peer) = self.table.get_mut(id) {
+                peer.expire(now);
+            }
+            self.table.touch(id);
+        }
+        self.serve(now);
+        Ok(())
+    }
+
+    /// The connections and what lives on them.
+    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &Connection, &A)> {
+        self.table.iter().map(|(id, peer)| (id, &peer.connection, &peer.application))
+    }
+
+    /// A connection and what lives on it.
+    pub fn get(&self, id: ConnectionId) -> Option<(&Connection, &A)> {
+        self.table.get(id).map(|peer| (&peer.connection, &peer.application))
+    }
+
+    /// What lives on a connection, to be changed from outside; it gets a turn.
+    pub fn application_mut(&mut self, id: ConnectionId) -> Option<&mut A> {
+        self.table.touch(id);
+        self.table.get_mut(id).map(|peer| &mut peer.application)
+    }
+
+    /// Breaks a connection off; the peer is told at the next turn.
+    pub fn abort(&mut self, id: ConnectionId) {
+        if let Some(peer) = self.table.get_mut(id) {
+            peer.connection.abort(clock::now());
+        }
+        self.table.touch(id);
+    }
+
+    /// A connection that is over, oldest first.
+    pub fn next_ended(&mut self) -> Option<Ended<A>> {
+        self.ended.pop_front()
+    }
+
+    fn wait(&self, max_wait: Duration) -> io::Result<()> {
+        let now = clock::now();
+        let until_due = self.table.next_deadline().map(|at| at.saturating_since(now));
+        let wait = until_due.map_or(max_wait, |due| due.min(max_wait));
+        let interest = if self.blocked { Interest::ReadableOrWritable } else { Interest::Readable };
+        self.socket.wait(interest, wait).map(drop)
+    }
+
+    /// Tries again to send what the system had no room for.
+    fn unblock(&mut self) {
+        if std::mem::take(&mut self.blocked) {
+            self.flush();
+        }
+    }
+
+    /// Hands what arrived to the connections.
+    fn dispatch(&mut self, now: Instant) {
+        let Self { inbox, table, listener, rng, .. } = self;
+        let mut last: Option<(Key, ConnectionId)> = None;
+        for arrival in inbox.arrivals() {
+            for datagram in arrival.datagrams() {
+                let Some(parsed) = Envelope::Clear.open(datagram) else { continue };
+                let key = Key::of_arrival(arrival.from, parsed.ports);
+                let known = last.filter(|(before, _)| *before == key).map(|(_, id)| id);
+                let id = known.or_else(|| table.find(&key)).or_else(|| {
+                    let peer = listener.as_mut()?.accept(key, arrival.to, &parsed, rng)?;
+                    Some(table.insert(peer))
+                });
+                let Some(id) = id else { continue };
+                last = Some((key, id));
+                if let Some(peer) = table.get_mut(id) {
+                    peer.handle(now, &parsed, arrival.ecn);
+                }
+                table.touch(id);
+            }
+        }
+    }
+
+    /// Gives everyone who is touched a turn and sends what may leave.
+    fn serve(&mut self, now: Instant) {
+        let mut turning = std::mem::take(&mut self.turning);
+        self.table.take_touched(&mut turning);
+        for id in &turning {
+            self.serve_one(now, *id);
+        }
+        self.turning = turning;
+        self.flush();
+    }
+
+    fn serve_one(&mut self, now: Instant, id: ConnectionId) {
+        let Some(peer) = self.table.get_mut(id) else { return };
+        peer.turn(now);
+        let mut again = self.blocked;
+        if !self.blocked {
+            match peer.transmit(now, &self.socket, &mut self.outbox, &mut self.scratch) {
+                Ok(sent) => again = sent == Sent::Some,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.blocked = true;
+                    again = true;
+                }
+                Err(error) => {
+                    peer.on_send_error(now, error);
+                    again = true;
+                }
+            }
+        }
+        let next = peer.next_time(now);
+        if peer.connection.is_closed() && !again {
+            return self.bury(id);
+        }
+        self.table.set_deadline(id, next);
+        if again {
+            self.table.touch(id);
+        }
+    }
+
+    /// Sends what is left in the outbox.
+    fn flush(&mut self) {
+        if let Err(error) = self.outbox.send(&self.socket) {
+            self.blocked = error.kind() == io::ErrorKind::WouldBlock;
+        }
+    }
+
+    fn bury(&mut self, id: ConnectionId) {
+        if let Some(peer) = self.table.remove(id) {
+            self.ended.push_back(Ended {
+                id,
+                remote: peer.key.remote,
+                application: peer.application,
+                connection: peer.connection,
+                error: peer.error,
+            });
+        }
+    }
+
+    /// Port fields that tell a new connection from all others with `remote`.
+    fn free_ports(&mut self, remote: SocketAddr) -> Ports {
+        loop {
+            let source = self.rng.next_u32() as u16;
+            let ports = Ports { source, destination: remote.port() };
+            if self.table.find(&Key { remote, ports }).is_none() {
+                return ports;
+            }
+        }
+    }
+}
+
+impl<A> Listener<A> {
+    /// A new connection, if the segment asks for one.
+    fn accept(
+        &mut self,
+        key: Key,
+        local: Option<IpAddr>,
+        parsed: &Parsed<'_>,
+        rng: &mut Rng,
+    ) -> Option<Peer<A>> {
+        let flags = parsed.segment.flags;
+        if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) {
+            return None;
+        }
+        let application = (self.accept)(key.remote)?;
+        let luck = stream(rng.next_u64(), "connection");
+        let connection = Connection::listen(&self.config, luck);
+        Some(Peer::new(key, local, connection, application))
+    }
+}

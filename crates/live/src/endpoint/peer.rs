@@ -1,0 +1,158 @@
+//! One connection with what lives on it.
+
+use std::io;
+use std::net::IpAddr;
+
+use weir_transport::wire::{self, Parsed};
+use weir_transport::{Connection, EcnField, Transmit};
+use weir_units::Instant;
+
+use super::Application;
+use super::envelope::Envelope;
+use super::outbox::{Outbox, Way};
+use super::table::Key;
+use crate::socket::Socket;
+
+/// One connection with what lives on it.
+pub(super) struct Peer<A> {
+    pub(super) key: Key,
+    /// Which of this machine's addresses the remote talks to.
+    local: Option<IpAddr>,
+    pub(super) connection: Connection,
+    pub(super) application: A,
+    envelope: Envelope,
+    /// For when this is in the endpoint's book of deadlines.
+    pub(super) deadline: Option<Instant>,
+    /// It is on the list for the present turn.
+    pub(super) touched: bool,
+    /// A segment that found no room in the outbox.
+    held: Option<Transmit>,
+    /// What broke it, other than the peer.
+    pub(super) error: Option<io::Error>,
+}
+
+/// How far sending went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Nothing more may leave now.
+    All,
+    /// There may be more.
+    Some,
+}
+
+impl<A> Peer<A> {
+    pub(super) fn new(
+        key: Key,
+        local: Option<IpAddr>,
+        connection: Connection,
+        application: A,
+    ) -> Self {
+        Self {
+            key,
+            local,
+            connection,
+            application,
+            envelope: Envelope::default(),
+            deadline: None,
+            touched: false,
+            held: None,
+            error: None,
+        }
+    }
+}
+
+impl<A: Application> Peer<A> {
+    pub(super) fn handle(&mut self, now: Instant, parsed: &Parsed<'_>, ecn: EcnField) {
+        let Some(new) = self.connection.handle_segment(now, &parsed.segment, ecn) else { return };
+        let from = new.skip as usize;
+        let bytes = &parsed.payload[from..from + new.len as usize];
+        if let Err(error) = self.application.store(new.offset, bytes) {
+            self.fail(now, error);
+        }
+    }
+
+    pub(super) fn expire(&mut self, now: Instant) {
+        if self.connection.next_timeout(now).is_some_and(|at| at <= now) {
+            self.connection.handle_timeout(now);
+        }
+    }
+
+    pub(super) fn turn(&mut self, now: Instant) {
+        if let Err(error) = self.application.on_turn(now, &mut self.connection) {
+            self.fail(now, error);
+        }
+    }
+
+    pub(super) fn next_time(&self, now: Instant) -> Option<Instant> {
+        let own = self.connection.next_timeout(now);
+        [own, self.application.next_time()].into_iter().flatten().min()
+    }
+
+    /// Hands what may leave to the socket, up to a few batches; the last one stays in the outbox.
+    /// Returns the socket's error: after [`io::ErrorKind::WouldBlock`] nothing is lost, after others
+    /// the batch is.
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        socket: &Socket,
+        outbox: &mut Outbox,
+        scratch: &mut Vec<u8>,
+    ) -> io::Result<Sent> {
+        for _ in 0..BATCHES_A_TURN {
+            loop {
+                let next = self.held.take().or_else(|| self.connection.poll_transmit(now));
+                let Some(transmit) = next else { return Ok(Sent::All) };
+                let len = transmit.segment.header_len()
+                    + transmit.segment.payload_len as usize
+                    + self.envelope.overhead();
+                let way = Way { to: self.key.remote, from: self.local, ect: transmit.ect };
+                if !outbox.takes(way, len, socket.max_segments()) {
+                    self.held = Some(transmit);
+                    break;
+                }
+                if let Err(error) = outbox.push(way, len, |out| self.write(&transmit, scratch, out))
+                {
+                    self.fail(now, error);
+                }
+            }
+            outbox.send(socket)?;
+        }
+        Ok(Sent::Some)
+    }
+
+    fn write(
+        &mut self,
+        transmit: &Transmit,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let start = out.len();
+        scratch.resize(transmit.segment.payload_len as usize, 0);
+        if !scratch.is_empty() {
+            self.application.fill(transmit.offset, scratch)?;
+        }
+        wire::emit(&transmit.segment, self.key.ports, scratch, out);
+        self.envelope.seal(out, start)
+    }
+
+    /// The socket refused a batch, which is lost: an address that cannot be reached may be reachable
+    /// again soon (RFC 9293 §3.9.2.2), a datagram that is too long will stay so.
+    pub(super) fn on_send_error(&mut self, now: Instant, error: io::Error) {
+        if is_too_long(&error) {
+            self.fail(now, error);
+        }
+    }
+
+    /// Breaks the connection off.
+    pub(super) fn fail(&mut self, now: Instant, error: io::Error) {
+        self.error.get_or_insert(error);
+        self.connection.abort(now);
+    }
+}
+
+fn is_too_long(error: &io::Error) -> bool {
+    quinn_udp::is_msg_size_err(error)
+}
+
+/// After so many it is the receiving side's turn: acknowledgements should not grow old.
+const BATCHES_A_TURN: usize = 4;

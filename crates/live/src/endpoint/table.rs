@@ -1,0 +1,138 @@
+//! The connections of an endpoint: by number, by whom a datagram belongs to, by deadline.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::SocketAddr;
+
+use weir_transport::wire::Ports;
+use weir_units::Instant;
+
+use super::peer::Peer;
+
+/// Names a connection for as long as its endpoint lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(u64);
+
+/// Whose a datagram is: where it comes from, and its port fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) remote: SocketAddr,
+    /// As they stand in what we send.
+    pub(super) ports: Ports,
+}
+
+impl Key {
+    /// Whose a datagram is that arrives with such port fields: ours are the peer's the other way round.
+    pub(super) fn of_arrival(remote: SocketAddr, ports: Ports) -> Self {
+        let Ports { source, destination } = ports;
+        Self { remote, ports: Ports { source: destination, destination: source } }
+    }
+}
+
+/// The connections of an endpoint.
+pub(super) struct Table<A> {
+    peers: HashMap<ConnectionId, Peer<A>>,
+    by_key: HashMap<Key, ConnectionId>,
+    deadlines: BTreeSet<(Instant, ConnectionId)>,
+    /// Those for whom there is something to do this turn.
+    touched: Vec<ConnectionId>,
+    next: u64,
+}
+
+impl<A> Default for Table<A> {
+    fn default() -> Self {
+        Self {
+            peers: HashMap::new(),
+            by_key: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            touched: Vec::new(),
+            next: 0,
+        }
+    }
+}
+
+impl<A> Table<A> {
+    /// Adds a connection; it gets a turn.
+    pub(super) fn insert(&mut self, peer: Peer<A>) -> ConnectionId {
+        let id = ConnectionId(self.next);
+        self.next += 1;
+        self.by_key.insert(peer.key, id);
+        self.peers.insert(id, peer);
+        self.touch(id);
+        id
+    }
+
+    pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Peer<A>> {
+        let peer = self.peers.remove(&id)?;
+        self.by_key.remove(&peer.key);
+        if let Some(at) = peer.deadline {
+            self.deadlines.remove(&(at, id));
+        }
+        Some(peer)
+    }
+
+    pub(super) fn find(&self, key: &Key) -> Option<ConnectionId> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(super) fn get(&self, id: ConnectionId) -> Option<&Peer<A>> {
+        self.peers.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Peer<A>> {
+        self.peers.get_mut(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Peer<A>)> {
+        self.peers.iter().map(|(id, peer)| (*id, peer))
+    }
+
+    /// Puts a connection on the list for this turn.
+    pub(super) fn touch(&mut self, id: ConnectionId) {
+        if let Some(peer) = self.peers.get_mut(&id)
+            && !std::mem::replace(&mut peer.touched, true)
+        {
+            self.touched.push(id);
+        }
+    }
+
+    pub(super) fn has_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    /// The list for this turn, into `list`, which is emptied first.
+    pub(super) fn take_touched(&mut self, list: &mut Vec<ConnectionId>) {
+        list.clear();
+        std::mem::swap(&mut self.touched, list);
+        for id in list {
+            if let Some(peer) = self.peers.get_mut(id) {
+                peer.touched = false;
+            }
+        }
+    }
+
+    /// The earliest deadline.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Takes the next connection whose deadline has passed out of the book of deadlines.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<ConnectionId> {
+        let (_, id) = *self.deadlines.first().filter(|(at, _)| *at <= now)?;
+        self.set_deadline(id, None);
+        Some(id)
+    }
+
+    /// Notes when a connection next wants a turn.
+    pub(super) fn set_deadline(&mut self, id: ConnectionId, at: Option<Instant>) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if peer.deadline == at {
+            return;
+        }
+        if let Some(before) = std::mem::replace(&mut peer.deadline, at) {
+            self.deadlines.remove(&(before, id));
+        }
+        if let Some(at) = at {
+            self.deadlines.insert((at, id));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Two endpoints on loopback, real sockets and the real clock.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+use std::io;
+use std::net::SocketAddr;
+use std::thread;
+
+use weir_live::clock;
+use weir_live::endpoint::{Application, Endpoint};
+use weir_transport::{Config, Connection, Event};
+use weir_units::{Bytes, Duration, Instant};
+
+/// Sends or receives bytes that follow from their offset.
+struct Pattern {
+    size: u64,
+    received: u64,
+    finished: bool,
+}
+
+fn byte(offset: u64) -> u8 {
+    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+impl Application for Pattern {
+    fn fill(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        assert!(offset + buf.len() as u64 <= self.size, "asked for what was not written");
+        for (at, slot) in (offset..).zip(buf) {
+            *slot = byte(at);
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let intact = (offset..).zip(bytes).all(|(at, got)| *got == byte(at));
+        assert!(intact, "{} bytes at {offset} are not what was sent", bytes.len());
+        self.received += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+        connection.read(now, u64::MAX);
+        while let Some(event) = connection.poll_event() {
+            match event {
+                Event::Connected if self.size > 0 => {
+                    connection.write(now, self.size);
+                    connection.close(now);
+                }
+                Event::Finished => {
+                    self.finished = true;
+                    connection.close(now);
+                }
+                Event::Failed(error) => return Err(io::Error::other(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn config(mss: u32) -> Config {
+    Config {
+        mss,
+        recv_buffer: Bytes(1 << 20),
+        time_wait: Duration::from_millis(100),
+        stack: "rack/cubic".parse().unwrap(),
+        ..Config::default()
+    }
+}
+
+/// Sends `size` bytes from one endpoint to another; returns how many arrived.
+fn pour(size: u64, mss: u32) -> u64 {
+    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut server = Endpoint::bind(loopback).unwrap();
+    let address = server.socket().local_addr();
+    let sender = thread::spawn(move || {
+        let mut client = Endpoint::bind(loopback).unwrap();
+        let id =
+            client.connect(address, &config(mss), Pattern { size, received: 0, finished: false });
+        while client.get(id).is_some() {
+            client.turn(Duration::from_secs(1)).unwrap();
+        }
+        let ended = client.next_ended().unwrap();
+        assert!(ended.error.is_none(), "{:?}", ended.error);
+        assert_eq!(ended.connection.stats().acked_bytes, size);
+    });
+    server.listen(config(mss), |_| Some(Pattern { size: 0, received: 0, finished: false }));
+    let patience = clock::now() + Duration::from_secs(60);
+    let ended = loop {
+        server.turn(Duration::from_secs(1)).unwrap();
+        if let Some(ended) = server.next_ended() {
+            break ended;
+        }
+        assert!(clock::now() < patience, "the transfer does not end");
+    };
+    assert!(ended.error.is_none() && ended.application.finished, "{:?}", ended.error);
+    sender.join().unwrap();
+    ended.application.received
+}
+
+#[test]
+fn bytes_arrive_whatever_the_segment_size() {
+    for (size, mss) in [(1, 1420), (200_000, 64), (20_000_000, 1420), (20_000_000, 65_447)] {
+        assert_eq!(pour(size, mss), size, "mss {mss}");
+    }
+}
