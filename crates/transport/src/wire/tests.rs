@@ -40,6 +40,33 @@ fn blocks(list: &[SackBlock]) -> SackBlocks {
     blocks
 }
 
+/// RFC 1071 as it is written: sixteen bits at a time, in the network's order.
+fn naive_checksum(segment: &[u8]) -> u16 {
+    let words =
+        segment.chunks(2).map(|w| u32::from(w[0]) << 8 | w.get(1).map_or(0, |b| u32::from(*b)));
+    let sum: u64 = words.map(u64::from).sum::<u64>() + PROTOCOL + segment.len() as u64;
+    let once = (sum & 0xffff) + (sum >> 16);
+    let twice = (once & 0xffff) + (once >> 16);
+    ((twice & 0xffff) + (twice >> 16)) as u16
+}
+
+#[test]
+fn the_checksum_of_extremes_is_the_plain_one() {
+    for len in [0, 1, 2, 31, 32, 33, 65_507, 65_535] {
+        for byte in [0, 1, 0x80, 0xff] {
+            let bytes = vec![byte; len];
+            assert_eq!(checksum(&bytes), naive_checksum(&bytes), "{len} times {byte}");
+        }
+    }
+}
+
+#[test]
+fn an_error_of_whoever_fills_the_payload_is_passed_on() {
+    let segment = Segment { payload_len: 3, ..Segment::default() };
+    let mut room = [0; 40];
+    assert_eq!(emit_into(&segment, Ports::default(), &mut room, |_| Err("full")), Err("full"));
+}
+
 /// Written out by hand from RFC 9293 §3.1: header fields, MSS 1448, SACK-permitted beside
 /// timestamps, window scale 7; the checksum was computed by another program.
 #[test]
@@ -80,10 +107,12 @@ fn options_take_the_room_that_the_segment_counts() {
                         let sack = blocks(&[block(1, 2); SackBlocks::MAX][..count]);
                         let options =
                             Options { mss, window_scale, sack_permitted, timestamps, sack };
-                        let mut bytes = Vec::new();
-                        emit_options(&options, &mut bytes);
-                        assert_eq!(bytes.len(), options.wire_len(), "{options:?}");
-                        assert_eq!(bytes.len() % 4, 0, "{options:?}");
+                        let mut room = [0; 100];
+                        let mut rest = Writer(&mut room);
+                        emit_options(&options, &mut rest);
+                        let written = 100 - rest.0.len();
+                        assert_eq!(written, options.wire_len(), "{options:?}");
+                        assert_eq!(written % 4, 0, "{options:?}");
                         combinations += 1;
                     }
                 }
@@ -222,6 +251,21 @@ proptest! {
         let bytes = emitted(&segment, ports, &payload);
         prop_assert_eq!(bytes.len(), segment.header_len() + payload.len());
         prop_assert_eq!(parse(&bytes), Ok(Parsed { segment, ports, payload: &payload }));
+    }
+
+    #[test]
+    fn the_checksum_is_the_plain_one(bytes in prop::collection::vec(any::<u8>(), 0..3_000)) {
+        prop_assert_eq!(checksum(&bytes), naive_checksum(&bytes));
+    }
+
+    #[test]
+    fn a_payload_filled_in_place_is_as_good_as_one_copied((segment, ports, payload) in segment()) {
+        let mut room = vec![0xaa; 4_096 + payload.len()];
+        let len = emit_into(&segment, ports, &mut room, |part| {
+            part.copy_from_slice(&payload);
+            Ok::<(), ()>(())
+        });
+        prop_assert_eq!(&room[..len.unwrap_or(0)], &emitted(&segment, ports, &payload));
     }
 
     #[test]
