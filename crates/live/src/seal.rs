@@ -1,1 +1,0 @@
-//! Authenticated encryption with a pre-shared key (the Noise protocol).

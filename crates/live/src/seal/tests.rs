@@ -1,0 +1,340 @@
+use std::net::SocketAddr;
+
+use proptest::prelude::*;
+use weir_transport::wire::{Ports, emit, parse};
+use weir_transport::{Flags, Options, Segment, SeqNum};
+use weir_units::{Duration, Instant};
+
+use super::*;
+
+const KEY: Key = Key::new([7; 32]);
+
+fn gate() -> Gate {
+    Gate::new(KEY, [9; 32])
+}
+
+fn alice() -> SocketAddr {
+    "192.0.2.1:4000".parse().unwrap()
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn segment(flags: Flags, payload: &[u8]) -> Vec<u8> {
+    let segment = Segment {
+        seq: SeqNum(1_000),
+        flags,
+        window: 500,
+        payload_len: payload.len() as u32,
+        options: Options { mss: flags.contains(Flags::SYN).then_some(1_408), ..Options::default() },
+        ..Segment::default()
+    };
+    let mut bytes = Vec::new();
+    emit(&segment, Ports { source: 5, destination: 9_000 }, payload, &mut bytes);
+    bytes
+}
+
+fn syn() -> Vec<u8> {
+    segment(Flags::SYN, &[])
+}
+
+fn syn_ack() -> Vec<u8> {
+    segment(Flags::SYN.with(Flags::ACK), &[])
+}
+
+fn sealed(seal: &mut Seal, segment: &[u8]) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    let announced = seal.sealed_len(segment.len());
+    seal.seal(segment, &mut datagram).unwrap();
+    assert_eq!(datagram.len(), announced);
+    datagram
+}
+
+fn answer(gate: &Gate, now: Instant, datagram: &[u8]) -> (Vec<u8>, Option<Newcomer>) {
+    let mut answer = Vec::new();
+    let newcomer = gate.receive(now, alice(), datagram, &mut answer);
+    assert!(answer.len() <= datagram.len(), "an answer is not longer than its question");
+    (answer, newcomer)
+}
+
+/// An initiation that bears its cookie.
+fn initiation(gate: &Gate, sender: &mut Seal, now: Instant) -> Vec<u8> {
+    let first = sealed(sender, &syn());
+    let (retry, newcomer) = answer(gate, now, &first);
+    assert!(newcomer.is_none());
+    match sender.open(&retry, &mut Vec::new()) {
+        Opened::Answer(again) => again.to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Both ends of a session; the receiver does not know yet that the sender has its keys.
+fn pair() -> (Seal, Seal) {
+    let (gate, mut sender) = (gate(), Seal::initiate(&KEY));
+    let initiation = initiation(&gate, &mut sender, at(0));
+    let (nothing, newcomer) = answer(&gate, at(1), &initiation);
+    assert!(nothing.is_empty());
+    let Newcomer { seal: mut receiver, syn: arrived } = newcomer.unwrap();
+    assert_eq!(arrived, syn());
+    let reply = sealed(&mut receiver, &syn_ack());
+    assert!(reply.len() <= initiation.len());
+    assert_eq!(sender.open(&reply, &mut Vec::new()), Opened::Segment(&syn_ack()));
+    (sender, receiver)
+}
+
+fn opens(seal: &mut Seal, datagram: &[u8], segment: &[u8]) -> bool {
+    match seal.open(datagram, &mut Vec::new()) {
+        Opened::Segment(opened) => {
+            assert_eq!(opened, segment);
+            true
+        }
+        Opened::Nothing => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn segments_travel_both_ways() {
+    let (mut sender, mut receiver) = pair();
+    let there = segment(Flags::ACK, b"a file");
+    let datagram = sealed(&mut sender, &there);
+    assert_eq!(datagram.len(), there.len() + OVERHEAD);
+    assert!(!datagram.windows(6).any(|window| window == b"a file"));
+    assert!(opens(&mut receiver, &datagram, &there));
+    let back = segment(Flags::ACK, b"done");
+    let datagram = sealed(&mut receiver, &back);
+    assert!(opens(&mut sender, &datagram, &back));
+}
+
+#[test]
+fn the_handshake_is_sent_again_as_it_was() {
+    let (gate, mut sender) = (gate(), Seal::initiate(&KEY));
+    let first = sealed(&mut sender, &syn());
+    assert_eq!(sealed(&mut sender, &syn()), first);
+    let with_cookie = initiation(&gate, &mut sender, at(0));
+    assert_eq!(sealed(&mut sender, &syn()), with_cookie);
+
+    let mut receiver = answer(&gate, at(1), &with_cookie).1.unwrap().seal;
+    let reply = sealed(&mut receiver, &syn_ack());
+    assert_eq!(sealed(&mut receiver, &syn_ack()), reply, "its first copy may be lost");
+    assert!(opens(&mut sender, &reply, &syn_ack()));
+    assert!(opens(&mut sender, &reply, &syn_ack()), "the connection acknowledges each copy");
+
+    let ack = segment(Flags::ACK, &[]);
+    let datagram = sealed(&mut sender, &ack);
+    assert!(opens(&mut receiver, &datagram, &ack));
+    let datagram = sealed(&mut receiver, &ack);
+    assert!(opens(&mut sender, &datagram, &ack));
+    assert!(!opens(&mut sender, &reply, &syn_ack()), "from here on it can only be a replay");
+}
+
+#[test]
+fn a_cookie_is_for_one_initiation_from_one_address_for_a_while() {
+    let (gate, mut sender) = (gate(), Seal::initiate(&KEY));
+    let initiation = initiation(&gate, &mut sender, at(1_000));
+    let admits = |now, from| gate.receive(now, from, &initiation, &mut Vec::new()).is_some();
+    assert!(admits(at(1_000), alice()));
+    assert!(admits(at(16_000), alice()));
+    assert!(!admits(at(16_001), alice()), "stale");
+    assert!(!admits(at(999), alice()), "from the future");
+    assert!(!admits(at(1_000), "192.0.2.1:4001".parse().unwrap()));
+    assert!(!admits(at(1_000), "192.0.2.2:4000".parse().unwrap()));
+    let other = Gate::new(KEY, [8; 32]);
+    assert!(answer(&other, at(1_000), &initiation).1.is_none(), "another process's cookie");
+}
+
+#[test]
+fn a_retry_is_answered_once() {
+    let (gate, mut sender) = (gate(), Seal::initiate(&KEY));
+    let first = sealed(&mut sender, &syn());
+    let (retry, _) = answer(&gate, at(0), &first);
+    assert!(matches!(sender.open(&retry, &mut Vec::new()), Opened::Answer(_)));
+    assert_eq!(sender.open(&retry, &mut Vec::new()), Opened::Nothing);
+    let mut stranger = Seal::initiate(&KEY);
+    sealed(&mut stranger, &syn());
+    assert_eq!(stranger.open(&retry, &mut Vec::new()), Opened::Nothing, "not its token");
+}
+
+#[test]
+fn another_key_is_told_so() {
+    let (gate, mut sender) = (gate(), Seal::initiate(&Key::new([8; 32])));
+    let initiation = initiation(&gate, &mut sender, at(0));
+    let (notice, newcomer) = answer(&gate, at(0), &initiation);
+    assert!(newcomer.is_none());
+    assert_eq!(sender.open(&notice, &mut Vec::new()), Opened::Refused(Refusal::OtherKey));
+}
+
+#[test]
+fn a_receiver_without_a_key_says_so() {
+    let mut sender = Seal::initiate(&KEY);
+    let initiation = sealed(&mut sender, &syn());
+    let mut notice = Vec::new();
+    refuse_sealed(&initiation, &mut notice);
+    assert!(!notice.is_empty() && notice.len() <= initiation.len());
+    assert_eq!(sender.open(&notice, &mut Vec::new()), Opened::Refused(Refusal::NoKey));
+    let mut nothing = Vec::new();
+    refuse_sealed(&syn(), &mut nothing);
+    assert!(nothing.is_empty());
+}
+
+#[test]
+fn a_syn_in_clear_is_reset_with_the_reason() {
+    let refused = |question: &[u8]| {
+        let mut answer = Vec::new();
+        refuse_in_clear(question, &mut answer);
+        assert!(answer.len() <= question.len());
+        answer
+    };
+    let padded = refused(&segment(Flags::SYN, &[0; 60]));
+    let reset = parse(&padded).unwrap();
+    assert_eq!(reset.segment.flags, Flags::RST.with(Flags::ACK));
+    assert_eq!(reset.segment.ack, SeqNum(1_001));
+    assert_eq!(reset.ports, Ports { source: 9_000, destination: 5 });
+    assert_eq!(Refusal::in_reset(reset.payload), Some(Refusal::KeyNeeded));
+    let bare = refused(&syn());
+    assert_eq!(parse(&bare).unwrap().payload, b"", "no room for it");
+    assert!(refused(&syn_ack()).is_empty());
+    assert!(refused(&segment(Flags::RST, &[0; 60])).is_empty());
+    assert!(refused(b"whatever").is_empty());
+}
+
+#[test]
+fn a_key_seals_so_much_and_no_more() {
+    let (mut sender, _) = pair();
+    let State::Open(session) = &mut sender.0 else { unreachable!("it is open") };
+    session.blocks = MAX_BLOCKS - 3;
+    let ack = segment(Flags::ACK, &[]);
+    sealed(&mut sender, &ack);
+    let mut nothing = Vec::new();
+    assert_eq!(sender.seal(&ack, &mut nothing), Err(SealError::Spent));
+    assert!(nothing.is_empty());
+}
+
+/// What happens to datagrams on their way.
+#[derive(Clone, Debug)]
+enum Fate {
+    Deliver,
+    Twice,
+    Lose,
+    /// The bit at this place, modulo the length, turns over.
+    Flip(usize),
+    Cut(usize),
+    Grow(Vec<u8>),
+    /// It comes again after this many others.
+    Late(usize),
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        3 => Just(Fate::Deliver),
+        1 => Just(Fate::Twice),
+        1 => Just(Fate::Lose),
+        3 => any::<usize>().prop_map(Fate::Flip),
+        1 => any::<usize>().prop_map(Fate::Cut),
+        1 => prop::collection::vec(any::<u8>(), 1..40).prop_map(Fate::Grow),
+        1 => (1..40usize).prop_map(Fate::Late),
+    ]
+}
+
+fn mangled(datagram: &[u8], fate: &Fate) -> Option<Vec<u8>> {
+    let mut bytes = datagram.to_vec();
+    match fate {
+        Fate::Flip(at) => bytes[at / 8 % datagram.len()] ^= 1 << (at % 8),
+        Fate::Cut(at) => bytes.truncate(at % datagram.len()),
+        Fate::Grow(by) => bytes.extend(by),
+        _ => return None,
+    }
+    Some(bytes)
+}
+
+/// Others belong to another connection.
+fn same_ports(a: &[u8], b: &[u8]) -> bool {
+    a.get(..4) == b.get(..4)
+}
+
+proptest! {
+    /// Whatever happens on the way, what opens is what was sealed, and each but once. The ports are in
+    /// clear: with those changed a datagram belongs to another connection, here it is only not equal.
+    #[test]
+    fn what_opens_was_sealed(
+        fates in prop::collection::vec((fate(), prop::collection::vec(any::<u8>(), 0..100)), 1..60)
+    ) {
+        let (mut sender, mut receiver) = pair();
+        let mut late: Vec<(usize, Vec<u8>)> = Vec::new();
+        for (step, (fate, payload)) in fates.iter().enumerate() {
+            let sent = segment(Flags::ACK, payload);
+            let datagram = sealed(&mut sender, &sent);
+            let mut room = Vec::new();
+            if let Some(bytes) = mangled(&datagram, fate) {
+                let ports_differ = !same_ports(&bytes, &datagram);
+                let opened = receiver.open(&bytes, &mut room);
+                match opened {
+                    Opened::Segment(opened) if ports_differ => {
+                        prop_assert!(parse(opened).is_err(), "its checksum covers the ports");
+                    }
+                    opened => prop_assert_eq!(opened, Opened::Nothing),
+                }
+                let _ = ports_differ || opens(&mut receiver, &datagram, &sent);
+            } else if !matches!(fate, Fate::Lose) {
+                prop_assert!(opens(&mut receiver, &datagram, &sent));
+            }
+            match fate {
+                Fate::Twice => prop_assert!(!opens(&mut receiver, &datagram, &sent)),
+                Fate::Late(by) => late.push((step + by, datagram)),
+                _ => {}
+            }
+            for (_, replayed) in late.iter().filter(|(due, _)| *due == step) {
+                prop_assert_eq!(receiver.open(replayed, &mut room), Opened::Nothing);
+            }
+        }
+    }
+
+    /// A window's worth may arrive in any order.
+    #[test]
+    fn order_does_not_matter(order in Just((0..50usize).collect::<Vec<_>>()).prop_shuffle()) {
+        let (mut sender, mut receiver) = pair();
+        let sent: Vec<_> = order.iter().map(|i| segment(Flags::ACK, &[*i as u8])).collect();
+        let datagrams: Vec<_> = sent.iter().map(|segment| sealed(&mut sender, segment)).collect();
+        for i in order {
+            prop_assert!(opens(&mut receiver, &datagrams[i], &sent[i]));
+        }
+    }
+
+    /// The handshake survives any one of its datagrams being changed first: the change is not noticed
+    /// by either side, except that a changed initiation may be asked to come again.
+    #[test]
+    fn a_changed_handshake_changes_nothing(fates in prop::collection::vec(fate(), 3)) {
+        let (gate, mut sender) = (gate(), Seal::initiate(&KEY));
+        let mut room = Vec::new();
+        let first = sealed(&mut sender, &syn());
+        if let Some(bytes) = mangled(&first, &fates[0]) {
+            prop_assert!(gate.receive(at(0), alice(), &bytes, &mut Vec::new()).is_none());
+        }
+        let (retry, _) = answer(&gate, at(0), &first);
+        if let Some(bytes) = mangled(&retry, &fates[1]).filter(|bytes| same_ports(bytes, &retry)) {
+            let opened = sender.open(&bytes, &mut room);
+            prop_assert!(matches!(opened, Opened::Nothing | Opened::Answer(_)));
+        }
+        let again = initiation(&gate, &mut sender, at(1));
+        let mut receiver = answer(&gate, at(1), &again).1.unwrap().seal;
+        let reply = sealed(&mut receiver, &syn_ack());
+        if let Some(bytes) = mangled(&reply, &fates[2]).filter(|bytes| same_ports(bytes, &reply)) {
+            prop_assert_eq!(sender.open(&bytes, &mut room), Opened::Nothing);
+        }
+        prop_assert!(opens(&mut sender, &reply, &syn_ack()));
+    }
+
+    /// Strangers' bytes open nothing and get nothing longer back.
+    #[test]
+    fn any_bytes_change_nothing(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let (mut sender, mut receiver) = pair();
+        let mut room = Vec::new();
+        prop_assert_eq!(sender.open(&bytes, &mut room), Opened::Nothing);
+        prop_assert_eq!(receiver.open(&bytes, &mut room), Opened::Nothing);
+        prop_assert!(answer(&gate(), at(0), &bytes).1.is_none());
+        let sent = segment(Flags::ACK, b"still here");
+        let datagram = sealed(&mut sender, &sent);
+        prop_assert!(opens(&mut receiver, &datagram, &sent));
+    }
+}
