@@ -53,6 +53,11 @@ impl<'a> Arrival<'a> {
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.bytes.chunks(self.stride.max(1))
     }
+
+    /// One datagram back to where this came from.
+    pub fn answer<'b>(&self, bytes: &'b [u8]) -> Departure<'b> {
+        Departure { to: self.from, from: self.to, ect: false, bytes, stride: bytes.len() }
+    }
 }
 
 /// Room for what arrives.

@@ -8,6 +8,7 @@ use std::thread;
 
 use weir_live::clock;
 use weir_live::endpoint::{Application, Endpoint};
+use weir_live::seal::Key;
 use weir_transport::{Config, Connection, Event};
 use weir_units::{Bytes, Duration, Instant};
 
@@ -69,12 +70,15 @@ fn config(mss: u32) -> Config {
 }
 
 /// Sends `size` bytes from one endpoint to another; returns how many arrived.
-fn pour(size: u64, mss: u32) -> u64 {
+fn pour(size: u64, mss: u32, key: Option<&Key>) -> u64 {
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let mut server = Endpoint::bind(loopback).unwrap();
     let address = server.socket().local_addr();
+    key.map(|key| server.seal_with(key.clone()).unwrap());
+    let key = key.cloned();
     let sender = thread::spawn(move || {
         let mut client = Endpoint::bind(loopback).unwrap();
+        key.map(|key| client.seal_with(key).unwrap());
         let id =
             client.connect(address, &config(mss), Pattern { size, received: 0, finished: false });
         while client.get(id).is_some() {
@@ -101,6 +105,45 @@ fn pour(size: u64, mss: u32) -> u64 {
 #[test]
 fn bytes_arrive_whatever_the_segment_size() {
     for (size, mss) in [(1, 1420), (200_000, 64), (20_000_000, 1420), (20_000_000, 65_447)] {
-        assert_eq!(pour(size, mss), size, "mss {mss}");
+        assert_eq!(pour(size, mss, None), size, "mss {mss}");
     }
+}
+
+#[test]
+fn sealed_bytes_arrive_too() {
+    let key = Key::new([5; 32]);
+    for (size, mss) in [(1, 1_396), (20_000_000, 1_396), (20_000_000, 65_423)] {
+        assert_eq!(pour(size, mss, Some(&key)), size, "mss {mss}");
+    }
+}
+
+/// What a sender learns from a receiver that has other ideas of keys.
+fn refusal(receivers: Option<Key>, senders: Option<Key>) -> String {
+    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut server = Endpoint::bind(loopback).unwrap();
+    let mut client = Endpoint::bind(loopback).unwrap();
+    receivers.map(|key| server.seal_with(key).unwrap());
+    senders.map(|key| client.seal_with(key).unwrap());
+    let pattern = |size| Pattern { size, received: 0, finished: false };
+    server.listen(config(1_396), move |_| Some(pattern(0)));
+    client.connect(server.socket().local_addr(), &config(1_396), pattern(1));
+    let patience = clock::now() + Duration::from_secs(60);
+    loop {
+        client.turn(Duration::from_millis(1)).unwrap();
+        server.turn(Duration::from_millis(1)).unwrap();
+        assert_eq!(server.connections().count(), 0);
+        if let Some(ended) = client.next_ended() {
+            return ended.error.unwrap().to_string();
+        }
+        assert!(clock::now() < patience, "the sender learns nothing");
+    }
+}
+
+#[test]
+fn a_sender_is_told_what_is_wrong_with_its_key() {
+    let key = |byte| Some(Key::new([byte; 32]));
+    assert_eq!(refusal(key(1), key(2)), "the receiver has another key");
+    assert_eq!(refusal(key(1), None), "the receiver demands a key");
+    let no_key = "the receiver has no key: start it with this one, or send without";
+    assert_eq!(refusal(None, key(1)), no_key);
 }

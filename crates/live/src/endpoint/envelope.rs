@@ -2,38 +2,69 @@
 
 use std::io;
 
-use weir_transport::wire::{self, Parsed};
+use weir_transport::Segment;
+use weir_transport::wire::{self, Ports};
+
+use crate::seal::{Opened, Seal};
 
 /// How a connection's segments are wrapped into datagrams.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub enum Envelope {
     /// Not at all: the datagram is the segment.
-    #[default]
     Clear,
+    /// Encrypted and authenticated.
+    Sealed(Seal),
 }
 
 impl Envelope {
-    /// Bytes that it adds to each segment.
-    pub fn overhead(&self) -> usize {
+    /// How long the datagram around a segment of `len` bytes will be.
+    pub fn wrapped_len(&self, len: usize) -> usize {
         match self {
-            Self::Clear => 0,
+            Self::Clear => len,
+            Self::Sealed(seal) => seal.sealed_len(len),
         }
     }
 
-    /// Wraps the segment that begins at `start` and ends with `out`.
+    /// Appends the datagram that carries `segment`, whose payload `fill` puts in its place; `room` is
+    /// overwritten.
     ///
     /// # Errors
-    /// Why it cannot be wrapped.
-    pub fn seal(&mut self, _out: &mut Vec<u8>, _start: usize) -> io::Result<()> {
+    /// That of `fill`, or why the segment cannot be wrapped.
+    pub fn wrap(
+        &mut self,
+        segment: &Segment,
+        ports: Ports,
+        fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
+        room: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let len = segment.header_len() + segment.payload_len as usize;
         match self {
-            Self::Clear => Ok(()),
+            Self::Clear => {
+                let start = out.len();
+                out.resize(start + len, 0);
+                wire::emit_into(segment, ports, &mut out[start..], fill)?;
+                Ok(())
+            }
+            Self::Sealed(seal) => {
+                room.resize(room.len().max(len), 0);
+                let len = wire::emit_into(segment, ports, room, fill)?;
+                seal.seal(&room[..len], out).map_err(io::Error::other)
+            }
         }
     }
 
-    /// The segment inside, if there is a proper one.
-    pub fn open<'a>(&mut self, datagram: &'a [u8]) -> Option<Parsed<'a>> {
+    /// What the datagram is; `room` is overwritten.
+    pub fn open<'a>(&'a mut self, datagram: &'a [u8], room: &'a mut Vec<u8>) -> Opened<'a> {
         match self {
-            Self::Clear => wire::parse(datagram).ok(),
+            Self::Clear => Opened::Segment(datagram),
+            Self::Sealed(seal) => seal.open(datagram, room),
         }
     }
+}
+
+/// The port fields, with which every datagram begins, wrapped or not.
+pub(super) fn ports(datagram: &[u8]) -> Option<Ports> {
+    let [a, b, c, d] = *datagram.first_chunk()?;
+    Some(Ports { source: u16::from_be_bytes([a, b]), destination: u16::from_be_bytes([c, d]) })
 }

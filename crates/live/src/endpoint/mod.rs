@@ -11,11 +11,12 @@ mod outbox;
 mod peer;
 mod table;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use weir_transport::wire::{Parsed, Ports};
+use weir_transport::wire::{self, Ports};
 use weir_transport::{Config, Connection, Flags};
 use weir_units::{Duration, Instant, Rng, stream};
 
@@ -26,7 +27,8 @@ use self::peer::{Peer, Sent};
 pub use self::table::ConnectionId;
 use self::table::{Key, Table};
 use crate::clock::{self, Interest};
-use crate::socket::{BindError, Inbox, Socket};
+use crate::seal::{self, Gate};
+use crate::socket::{Arrival, BindError, Inbox, Socket};
 
 /// Connections over one UDP socket.
 pub struct Endpoint<A> {
@@ -34,6 +36,8 @@ pub struct Endpoint<A> {
     inbox: Inbox,
     outbox: Outbox,
     table: Table<A>,
+    /// With which connections are sealed, if they are.
+    gate: Option<Gate>,
     listener: Option<Listener<A>>,
     ended: VecDeque<Ended<A>>,
     /// Luck for ports and initial sequence numbers.
@@ -43,6 +47,7 @@ pub struct Endpoint<A> {
     /// Kept for its memory.
     turning: Vec<ConnectionId>,
     scratch: Vec<u8>,
+    answer: Vec<u8>,
 }
 
 /// How connections are accepted.
@@ -77,13 +82,26 @@ impl<A: Application> Endpoint<A> {
             inbox: Inbox::default(),
             outbox: Outbox::default(),
             table: Table::default(),
+            gate: None,
             listener: None,
             ended: VecDeque::new(),
             rng: stream(getrandom::u64().unwrap_or_else(|_| clock::monotonic_nanos()), "endpoint"),
             blocked: false,
             turning: Vec::new(),
             scratch: Vec::new(),
+            answer: Vec::new(),
         })
+    }
+
+    /// Seals all connections from now on with `key`; those that come without it are refused.
+    ///
+    /// # Errors
+    /// If the system has no random bytes.
+    pub fn seal_with(&mut self, key: seal::Key) -> io::Result<()> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        self.gate = Some(Gate::new(key, secret));
+        Ok(())
     }
 
     /// The socket.
@@ -107,7 +125,12 @@ impl<A: Application> Endpoint<A> {
         let ports = self.free_ports(remote);
         let luck = stream(self.rng.next_u64(), "connection");
         let connection = Connection::connect(config, now, luck);
-        self.table.insert(Peer::new(Key { remote, ports }, None, connection, application))
+        let envelope = match &self.gate {
+            Some(gate) => Envelope::Sealed(gate.initiate()),
+            None => Envelope::Clear,
+        };
+        let key = Key { remote, ports };
+        self.table.insert(Peer::new(key, None, connection, application, envelope))
     }
 
     /// Waits for arrivals or deadlines, at most `max_wait`, and does everything that is due.
@@ -182,23 +205,31 @@ impl<A: Application> Endpoint<A> {
 
     /// Hands what arrived to the connections.
     fn dispatch(&mut self, now: Instant) {
-        let Self { inbox, table, listener, rng, .. } = self;
+        let Self { socket, inbox, table, gate, listener, rng, scratch, answer, .. } = self;
         let mut last: Option<(Key, ConnectionId)> = None;
         for arrival in inbox.arrivals() {
             for datagram in arrival.datagrams() {
-                let Some(parsed) = Envelope::Clear.open(datagram) else { continue };
-                let key = Key::of_arrival(arrival.from, parsed.ports);
+                let Some(ports) = envelope::ports(datagram) else { continue };
+                let key = Key::of_arrival(arrival.from, ports);
                 let known = last.filter(|(before, _)| *before == key).map(|(_, id)| id);
-                let id = known.or_else(|| table.find(&key)).or_else(|| {
-                    let peer = listener.as_mut()?.accept(key, arrival.to, &parsed, rng)?;
-                    Some(table.insert(peer))
-                });
-                let Some(id) = id else { continue };
-                last = Some((key, id));
-                if let Some(peer) = table.get_mut(id) {
-                    peer.handle(now, &parsed, arrival.ecn);
+                if let Some(id) = known.or_else(|| table.find(&key)) {
+                    last = Some((key, id));
+                    if let Some(peer) = table.get_mut(id) {
+                        peer.receive(now, datagram, arrival.ecn, scratch, answer);
+                    }
+                    table.touch(id);
+                } else if let Some(listener) = listener
+                    && let Some((segment, envelope)) =
+                        meet(now, gate.as_ref(), arrival.from, datagram, answer)
+                    && let Some(peer) = listener.accept(now, key, &arrival, &segment, envelope, rng)
+                {
+                    table.insert(peer);
                 }
-                table.touch(id);
+                if !answer.is_empty() {
+                    // Whoever asked asks again if this is lost.
+                    let _ = socket.send(&arrival.answer(answer));
+                    answer.clear();
+                }
             }
         }
     }
@@ -272,22 +303,44 @@ impl<A: Application> Endpoint<A> {
     }
 }
 
-impl<A> Listener<A> {
+/// What a datagram without a connection holds, once its sender is known to belong here. What is to be
+/// sent back at once is appended to `answer`.
+fn meet<'a>(
+    now: Instant,
+    gate: Option<&Gate>,
+    from: SocketAddr,
+    datagram: &'a [u8],
+    answer: &mut Vec<u8>,
+) -> Option<(Cow<'a, [u8]>, Envelope)> {
+    let Some(gate) = gate else {
+        seal::refuse_sealed(datagram, answer);
+        return Some((Cow::Borrowed(datagram), Envelope::Clear));
+    };
+    seal::refuse_in_clear(datagram, answer);
+    let newcomer = gate.receive(now, from, datagram, answer)?;
+    Some((Cow::Owned(newcomer.syn), Envelope::Sealed(newcomer.seal)))
+}
+
+impl<A: Application> Listener<A> {
     /// A new connection, if the segment asks for one.
     fn accept(
         &mut self,
+        now: Instant,
         key: Key,
-        local: Option<IpAddr>,
-        parsed: &Parsed<'_>,
+        arrival: &Arrival<'_>,
+        segment: &[u8],
+        envelope: Envelope,
         rng: &mut Rng,
     ) -> Option<Peer<A>> {
-        let flags = parsed.segment.flags;
+        let flags = wire::parse(segment).ok()?.segment.flags;
         if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) {
             return None;
         }
         let application = (self.accept)(key.remote)?;
         let luck = stream(rng.next_u64(), "connection");
         let connection = Connection::listen(&self.config, luck);
-        Some(Peer::new(key, local, connection, application))
+        let mut peer = Peer::new(key, arrival.to, connection, application, envelope);
+        peer.begin(now, segment, arrival.ecn);
+        Some(peer)
     }
 }

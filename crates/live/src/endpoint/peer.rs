@@ -4,13 +4,14 @@ use std::io;
 use std::net::IpAddr;
 
 use weir_transport::wire::{self, Parsed};
-use weir_transport::{Connection, EcnField, Transmit};
+use weir_transport::{Connection, EcnField, Flags, Transmit};
 use weir_units::Instant;
 
 use super::Application;
 use super::envelope::Envelope;
 use super::outbox::{Outbox, Way};
 use super::table::Key;
+use crate::seal::{Opened, Refusal};
 use crate::socket::Socket;
 
 /// One connection with what lives on it.
@@ -46,13 +47,14 @@ impl<A> Peer<A> {
         local: Option<IpAddr>,
         connection: Connection,
         application: A,
+        envelope: Envelope,
     ) -> Self {
         Self {
             key,
             local,
             connection,
             application,
-            envelope: Envelope::default(),
+            envelope,
             deadline: None,
             touched: false,
             held: None,
@@ -62,11 +64,34 @@ impl<A> Peer<A> {
 }
 
 impl<A: Application> Peer<A> {
-    pub(super) fn handle(&mut self, now: Instant, parsed: &Parsed<'_>, ecn: EcnField) {
-        let Some(new) = self.connection.handle_segment(now, &parsed.segment, ecn) else { return };
-        let from = new.skip as usize;
-        let bytes = &parsed.payload[from..from + new.len as usize];
-        if let Err(error) = self.application.store(new.offset, bytes) {
+    /// Takes in a datagram. What is to be sent back at once is appended to `answer`.
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+        ecn: EcnField,
+        room: &mut Vec<u8>,
+        answer: &mut Vec<u8>,
+    ) {
+        let Self { envelope, connection, application, .. } = self;
+        let done = match envelope.open(datagram, room) {
+            Opened::Segment(segment) => handle(connection, application, now, segment, ecn),
+            Opened::Answer(bytes) => {
+                answer.extend(bytes);
+                Ok(())
+            }
+            Opened::Refused(refusal) => Err(refused(refusal)),
+            Opened::Nothing => Ok(()),
+        };
+        if let Err(error) = done {
+            self.fail(now, error);
+        }
+    }
+
+    /// Takes in the segment that it begins with.
+    pub(super) fn begin(&mut self, now: Instant, segment: &[u8], ecn: EcnField) {
+        let Self { connection, application, .. } = self;
+        if let Err(error) = handle(connection, application, now, segment, ecn) {
             self.fail(now, error);
         }
     }
@@ -102,9 +127,8 @@ impl<A: Application> Peer<A> {
             loop {
                 let next = self.held.take().or_else(|| self.connection.poll_transmit(now));
                 let Some(transmit) = next else { return Ok(Sent::All) };
-                let len = transmit.segment.header_len()
-                    + transmit.segment.payload_len as usize
-                    + self.envelope.overhead();
+                let len = transmit.segment.header_len() + transmit.segment.payload_len as usize;
+                let len = self.envelope.wrapped_len(len);
                 let way = Way { to: self.key.remote, from: self.local, ect: transmit.ect };
                 if !outbox.takes(way, len, socket.max_segments()) {
                     self.held = Some(transmit);
@@ -126,13 +150,12 @@ impl<A: Application> Peer<A> {
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
-        let start = out.len();
-        scratch.resize(transmit.segment.payload_len as usize, 0);
-        if !scratch.is_empty() {
-            self.application.fill(transmit.offset, scratch)?;
-        }
-        wire::emit(&transmit.segment, self.key.ports, scratch, out);
-        self.envelope.seal(out, start)
+        let Self { envelope, application, .. } = self;
+        let fill = |payload: &mut [u8]| match payload.is_empty() {
+            true => Ok(()),
+            false => application.fill(transmit.offset, payload),
+        };
+        envelope.wrap(&transmit.segment, self.key.ports, fill, scratch, out)
     }
 
     /// The socket refused a batch, which is lost: an address that cannot be reached may be reachable
@@ -148,6 +171,31 @@ impl<A: Application> Peer<A> {
         self.error.get_or_insert(error);
         self.connection.abort(now);
     }
+}
+
+/// Hands a segment to the connection, and what is new in it to what lives there. Any datagram may come
+/// here: what is no segment is nothing.
+fn handle<A: Application>(
+    connection: &mut Connection,
+    application: &mut A,
+    now: Instant,
+    segment: &[u8],
+    ecn: EcnField,
+) -> io::Result<()> {
+    let Ok(Parsed { segment, payload, .. }) = wire::parse(segment) else { return Ok(()) };
+    if let Some(new) = connection.handle_segment(now, &segment, ecn) {
+        let from = new.skip as usize;
+        application.store(new.offset, &payload[from..from + new.len as usize])?;
+    }
+    let reset = segment.flags.contains(Flags::RST) && connection.is_closed();
+    match Refusal::in_reset(payload).filter(|_| reset) {
+        Some(refusal) => Err(refused(refusal)),
+        None => Ok(()),
+    }
+}
+
+fn refused(refusal: Refusal) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionRefused, refusal)
 }
 
 fn is_too_long(error: &io::Error) -> bool {

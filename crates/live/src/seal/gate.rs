@@ -14,7 +14,7 @@ use weir_units::{Duration, Instant};
 use super::wire::{self, Cookie, Message, PortField, Refusal, turned};
 use super::{Key, Seal};
 
-/// Answers initiations under one key.
+/// One key, and the answers to initiations under it.
 pub struct Gate {
     key: Key,
     secret: [u8; 32],
@@ -40,6 +40,11 @@ impl Gate {
     /// A gate whose cookies nobody can make without `secret`: random bytes, new for each process.
     pub fn new(key: Key, secret: [u8; 32]) -> Self {
         Self { key, secret }
+    }
+
+    /// The sender's end of a new connection under the same key.
+    pub fn initiate(&self) -> Seal {
+        Seal::initiate(&self.key)
     }
 
     /// Reads a datagram from an address without a connection. What is to be sent back, never more
