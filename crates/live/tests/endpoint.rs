@@ -69,16 +69,22 @@ fn config(mss: u32) -> Config {
     }
 }
 
+fn seal(endpoint: &mut Endpoint<Pattern>, key: Option<&Key>) {
+    if let Some(key) = key {
+        endpoint.seal_with(key.clone()).unwrap();
+    }
+}
+
 /// Sends `size` bytes from one endpoint to another; returns how many arrived.
 fn pour(size: u64, mss: u32, key: Option<&Key>) -> u64 {
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let mut server = Endpoint::bind(loopback).unwrap();
     let address = server.socket().local_addr();
-    key.map(|key| server.seal_with(key.clone()).unwrap());
+    seal(&mut server, key);
     let key = key.cloned();
     let sender = thread::spawn(move || {
         let mut client = Endpoint::bind(loopback).unwrap();
-        key.map(|key| client.seal_with(key).unwrap());
+        seal(&mut client, key.as_ref());
         let id =
             client.connect(address, &config(mss), Pattern { size, received: 0, finished: false });
         while client.get(id).is_some() {
@@ -122,8 +128,8 @@ fn refusal(receivers: Option<Key>, senders: Option<Key>) -> String {
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let mut server = Endpoint::bind(loopback).unwrap();
     let mut client = Endpoint::bind(loopback).unwrap();
-    receivers.map(|key| server.seal_with(key).unwrap());
-    senders.map(|key| client.seal_with(key).unwrap());
+    seal(&mut server, receivers.as_ref());
+    seal(&mut client, senders.as_ref());
     let pattern = |size| Pattern { size, received: 0, finished: false };
     server.listen(config(1_396), move |_| Some(pattern(0)));
     client.connect(server.socket().local_addr(), &config(1_396), pattern(1));
