@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::thread;
 
 use weir_live::clock;
-use weir_live::endpoint::{Application, Endpoint};
+use weir_live::endpoint::{Application, Endpoint, Loose};
 use weir_live::seal::Key;
 use weir_transport::{Config, Connection, Event};
 use weir_units::{Bytes, Duration, Instant};
@@ -69,7 +69,7 @@ fn config(mss: u32) -> Config {
     }
 }
 
-fn seal(endpoint: &mut Endpoint<Pattern>, key: Option<&Key>) {
+fn seal<A: Application>(endpoint: &mut Endpoint<A>, key: Option<&Key>) {
     if let Some(key) = key {
         endpoint.seal_with(key.clone()).unwrap();
     }
@@ -152,4 +152,75 @@ fn a_sender_is_told_what_is_wrong_with_its_key() {
     assert_eq!(refusal(key(1), None), "the receiver demands a key");
     let no_key = "the receiver has no key: start it with this one, or send without";
     assert_eq!(refusal(None, key(1)), no_key);
+}
+
+/// Sends a hundred loose datagrams once it is connected, and notes those that arrive.
+#[derive(Default)]
+struct Loosely {
+    unsent: Option<u64>,
+    arrived: Vec<u64>,
+}
+
+fn loose_len(number: u64) -> usize {
+    if number == 99 { Loose::MAX_LEN } else { number as usize * 16 }
+}
+
+impl Application for Loosely {
+    fn fill(&mut self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn store(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn on_turn(&mut self, _: Instant, connection: &mut Connection) -> io::Result<()> {
+        while let Some(event) = connection.poll_event() {
+            if event == Event::Connected {
+                self.unsent = Some(0);
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_loose(&mut self, _: Instant) -> Option<Loose> {
+        let number = self.unsent.filter(|number| *number < 100)?;
+        self.unsent = Some(number + 1);
+        Some(Loose { number, len: loose_len(number) })
+    }
+
+    fn fill_loose(&mut self, loose: Loose, buf: &mut [u8]) -> io::Result<()> {
+        assert_eq!(loose.len, buf.len());
+        buf.fill(loose.number as u8);
+        Ok(())
+    }
+
+    fn store_loose(&mut self, _: Instant, number: u64, bytes: &[u8]) -> io::Result<()> {
+        assert_eq!(bytes.len(), loose_len(number));
+        assert!(bytes.iter().all(|byte| *byte == number as u8));
+        self.arrived.push(number);
+        Ok(())
+    }
+}
+
+#[test]
+fn loose_datagrams_travel_beside_the_stream() {
+    for key in [None, Some(Key::new([6; 32]))] {
+        let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let mut server = Endpoint::bind(loopback).unwrap();
+        let mut client = Endpoint::bind(loopback).unwrap();
+        seal(&mut server, key.as_ref());
+        seal(&mut client, key.as_ref());
+        server.listen(config(1_396), |_| Some(Loosely::default()));
+        client.connect(server.socket().local_addr(), &config(1_396), Loosely::default());
+        let patience = clock::now() + Duration::from_secs(60);
+        // On loopback nothing overtakes, and few are on their way at once.
+        while !server.connections().any(|(_, _, here)| here.arrived.last() == Some(&99)) {
+            client.turn(Duration::from_millis(1)).unwrap();
+            server.turn(Duration::from_millis(1)).unwrap();
+            assert!(clock::now() < patience, "they do not arrive");
+        }
+        let (_, _, here) = server.connections().next().unwrap();
+        assert_eq!(here.arrived, (0..100).collect::<Vec<_>>());
+    }
 }

@@ -3,7 +3,11 @@
 use std::io;
 
 use weir_transport::Connection;
+use weir_transport::wire::Ports;
 use weir_units::Instant;
+
+use crate::seal;
+use crate::socket::MAX_DATAGRAM;
 
 /// What lives on a connection, as a state machine that the endpoint drives. An error from any of its
 /// methods breaks the connection off.
@@ -32,5 +36,68 @@ pub trait Application {
     /// When it wants a turn by itself.
     fn next_time(&self) -> Option<Instant> {
         None
+    }
+
+    /// The next [loose](Loose) datagram that may leave. It is sent once, and nobody says whether it
+    /// arrives.
+    fn poll_loose(&mut self, _now: Instant) -> Option<Loose> {
+        None
+    }
+
+    /// Copies the payload of a loose datagram into `buf`.
+    ///
+    /// # Errors
+    /// Why the bytes cannot be had.
+    fn fill_loose(&mut self, _loose: Loose, _buf: &mut [u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Takes a loose datagram that arrived: perhaps not the first time, in any order, and changed on
+    /// its way unless the connection is sealed.
+    ///
+    /// # Errors
+    /// Why the connection is to be broken off.
+    fn store_loose(&mut self, _now: Instant, _number: u64, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A datagram that travels beside the connection, outside its stream: as UDP has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loose {
+    /// Its number, which travels with it and means what the application likes.
+    pub number: u64,
+    /// How many bytes it carries, at most [`MAX_LEN`](Self::MAX_LEN).
+    pub len: usize,
+}
+
+impl Loose {
+    /// The header of a loose datagram: ports, number, and a zero where a segment has its header's
+    /// length, so that it can be none.
+    pub const HEADER_LEN: usize = 13;
+    /// The most that one carries, sealed or not.
+    pub const MAX_LEN: usize = MAX_DATAGRAM - Self::HEADER_LEN - seal::OVERHEAD;
+
+    /// Appends the datagram to `out`.
+    pub(super) fn emit(
+        self,
+        ports: Ports,
+        out: &mut Vec<u8>,
+        fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        out.extend(ports.source.to_be_bytes());
+        out.extend(ports.destination.to_be_bytes());
+        out.extend(self.number.to_be_bytes());
+        out.push(0);
+        let start = out.len();
+        out.resize(start + self.len, 0);
+        fill(&mut out[start..])
+    }
+
+    /// The number and the payload of a datagram that is loose.
+    pub(super) fn parse(datagram: &[u8]) -> Option<(u64, &[u8])> {
+        let (header, payload) = datagram.split_first_chunk::<{ Self::HEADER_LEN }>()?;
+        let [_, _, _, _, number @ .., 0] = *header else { return None };
+        Some((u64::from_be_bytes(number), payload))
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use weir_transport::Segment;
 use weir_transport::wire::{self, Ports};
 
+use super::application::Loose;
 use crate::seal::{Opened, Seal};
 
 /// How a connection's segments are wrapped into datagrams.
@@ -50,6 +51,25 @@ impl Envelope {
                 room.resize(room.len().max(len), 0);
                 let len = wire::emit_into(segment, ports, room, fill)?;
                 seal.seal(&room[..len], out).map_err(io::Error::other)
+            }
+        }
+    }
+
+    /// Appends the datagram that carries something loose, as [`wrap`](Self::wrap) does a segment.
+    pub(super) fn wrap_loose(
+        &mut self,
+        loose: Loose,
+        ports: Ports,
+        fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
+        room: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        match self {
+            Self::Clear => loose.emit(ports, out, fill),
+            Self::Sealed(seal) => {
+                room.clear();
+                loose.emit(ports, room, fill)?;
+                seal.seal(room, out).map_err(io::Error::other)
             }
         }
     }

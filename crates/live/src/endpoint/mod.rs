@@ -20,7 +20,7 @@ use weir_transport::wire::{self, Ports};
 use weir_transport::{Config, Connection, Flags};
 use weir_units::{Duration, Instant, Rng, stream};
 
-pub use self::application::Application;
+pub use self::application::{Application, Loose};
 pub use self::envelope::Envelope;
 use self::outbox::Outbox;
 use self::peer::{Peer, Sent};

@@ -7,7 +7,7 @@ use weir_transport::wire::{self, Parsed};
 use weir_transport::{Connection, EcnField, Flags, Transmit};
 use weir_units::Instant;
 
-use super::Application;
+use super::application::{Application, Loose};
 use super::envelope::Envelope;
 use super::outbox::{Outbox, Way};
 use super::table::Key;
@@ -26,10 +26,17 @@ pub(super) struct Peer<A> {
     pub(super) deadline: Option<Instant>,
     /// It is on the list for the present turn.
     pub(super) touched: bool,
-    /// A segment that found no room in the outbox.
-    held: Option<Transmit>,
+    /// What found no room in the outbox.
+    held: Option<Leaving>,
     /// What broke it, other than the peer.
     pub(super) error: Option<io::Error>,
+}
+
+/// What leaves in a datagram.
+#[derive(Clone, Copy, Debug)]
+enum Leaving {
+    Segment(Transmit),
+    Loose(Loose),
 }
 
 /// How far sending went.
@@ -125,16 +132,14 @@ impl<A: Application> Peer<A> {
     ) -> io::Result<Sent> {
         for _ in 0..BATCHES_A_TURN {
             loop {
-                let next = self.held.take().or_else(|| self.connection.poll_transmit(now));
-                let Some(transmit) = next else { return Ok(Sent::All) };
-                let len = transmit.segment.header_len() + transmit.segment.payload_len as usize;
-                let len = self.envelope.wrapped_len(len);
-                let way = Way { to: self.key.remote, from: self.local, ect: transmit.ect };
+                let Some(leaving) = self.next_leaving(now) else { return Ok(Sent::All) };
+                let len = self.envelope.wrapped_len(leaving.len());
+                let way = Way { to: self.key.remote, from: self.local, ect: leaving.ect() };
                 if !outbox.takes(way, len, socket.max_segments()) {
-                    self.held = Some(transmit);
+                    self.held = Some(leaving);
                     break;
                 }
-                if let Err(error) = outbox.push(way, len, |out| self.write(&transmit, scratch, out))
+                if let Err(error) = outbox.push(way, len, |out| self.write(&leaving, scratch, out))
                 {
                     self.fail(now, error);
                 }
@@ -144,18 +149,35 @@ impl<A: Application> Peer<A> {
         Ok(Sent::Some)
     }
 
+    fn next_leaving(&mut self, now: Instant) -> Option<Leaving> {
+        let segment = || self.connection.poll_transmit(now).map(Leaving::Segment);
+        self.held
+            .take()
+            .or_else(segment)
+            .or_else(|| self.application.poll_loose(now).map(Leaving::Loose))
+    }
+
     fn write(
         &mut self,
-        transmit: &Transmit,
+        leaving: &Leaving,
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
         let Self { envelope, application, .. } = self;
-        let fill = |payload: &mut [u8]| match payload.is_empty() {
-            true => Ok(()),
-            false => application.fill(transmit.offset, payload),
-        };
-        envelope.wrap(&transmit.segment, self.key.ports, fill, scratch, out)
+        let ports = self.key.ports;
+        match leaving {
+            Leaving::Segment(transmit) => {
+                let fill = |payload: &mut [u8]| match payload.is_empty() {
+                    true => Ok(()),
+                    false => application.fill(transmit.offset, payload),
+                };
+                envelope.wrap(&transmit.segment, ports, fill, scratch, out)
+            }
+            Leaving::Loose(loose) => {
+                let fill = |payload: &mut [u8]| application.fill_loose(*loose, payload);
+                envelope.wrap_loose(*loose, ports, fill, scratch, out)
+            }
+        }
     }
 
     /// The socket refused a batch, which is lost: an address that cannot be reached may be reachable
@@ -173,6 +195,22 @@ impl<A: Application> Peer<A> {
     }
 }
 
+impl Leaving {
+    /// Without its envelope.
+    fn len(&self) -> usize {
+        match self {
+            Self::Segment(Transmit { segment, .. }) => {
+                segment.header_len() + segment.payload_len as usize
+            }
+            Self::Loose(loose) => Loose::HEADER_LEN + loose.len,
+        }
+    }
+
+    fn ect(&self) -> bool {
+        matches!(self, Self::Segment(Transmit { ect: true, .. }))
+    }
+}
+
 /// Hands a segment to the connection, and what is new in it to what lives there. Any datagram may come
 /// here: what is no segment is nothing.
 fn handle<A: Application>(
@@ -182,6 +220,9 @@ fn handle<A: Application>(
     segment: &[u8],
     ecn: EcnField,
 ) -> io::Result<()> {
+    if let Some((number, payload)) = Loose::parse(segment) {
+        return application.store_loose(now, number, payload);
+    }
     let Ok(Parsed { segment, payload, .. }) = wire::parse(segment) else { return Ok(()) };
     if let Some(new) = connection.handle_segment(now, &segment, ecn) {
         let from = new.skip as usize;
