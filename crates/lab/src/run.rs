@@ -1,6 +1,7 @@
 //! The one entry point of every experiment.
 
-use weir_sim::{Outcome, SimError};
+use weir_scene::Outcome;
+use weir_sim::SimError;
 
 use crate::error::{Problem, ScenarioError};
 use crate::scenario::Scenario;

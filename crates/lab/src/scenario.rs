@@ -47,7 +47,7 @@ section! {
         /// Most rows of `events`; 0 records none.
         events: u32 = 0,
         /// Most rows of `requests` for each flow, the first that are answered; 0 records none.
-        requests: u32 = weir_sim::MeasureSpec::default().max_requests as u32,
+        requests: u32 = weir_scene::MeasureSpec::default().max_requests as u32,
         /// Most rows of `acks` for each flow; 0 records none.
         acks: u32 = 0,
         /// How often the experiment is repeated, each time with the next seed.
@@ -139,7 +139,7 @@ impl Scenario {
         for (index, flow) in self.flow.iter_mut().enumerate() {
             flow.name.get_or_insert_with(|| format!("flow{index}"));
             flow.mss.get_or_insert(match flow.stack {
-                Protocol::Udp => weir_sim::UdpConfig::default().payload,
+                Protocol::Udp => weir_scene::UdpConfig::default().payload,
                 Protocol::Reliable(_) => weir_transport::Config::default().mss,
             });
             let workload = &mut flow.workload;

@@ -4,12 +4,12 @@ use weir_net::{
     Counting, DropList, DropTailConfig, GilbertElliott, Impairments, Jitter, Limit, LinkConfig,
     Numbering, Order, PolicerConfig, QueueConfig, Reorder, Schedule, Service, Spread,
 };
-use weir_sim::topology::{
+use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, HostConfig, LabRouter, Relay, Route, Span,
     Topology as Built, TopologyError, parking_lot_spans,
 };
-use weir_sim::{
-    FlowSpec, MeasureSpec, OnOff, PeriodSpread, SimSpec, TransportSpec, UdpConfig, Workload as Work,
+use weir_scene::{
+    FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig, Workload as Work,
 };
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
@@ -29,7 +29,7 @@ use crate::traces;
 /// # Errors
 /// If a link cannot be as it is described, no way leads from one end of a flow to the other, or the
 /// world as a whole contradicts itself.
-pub(crate) fn build(scenario: &Scenario) -> Result<SimSpec, Problem> {
+pub(crate) fn build(scenario: &Scenario) -> Result<RunSpec, Problem> {
     let flows: Vec<&Flow> = scenario
         .flow
         .iter()
@@ -56,8 +56,8 @@ pub(crate) fn build(scenario: &Scenario) -> Result<SimSpec, Problem> {
             specs.push(flow_spec(flow, name, number as u64, route));
         }
     }
-    let spec = SimSpec { links: built.links, flows: specs, measure: measure(scenario) };
-    weir_sim::validate(&spec).map_err(|error| Problem::new("", error.to_string()))?;
+    let spec = RunSpec { links: built.links, flows: specs, measure: measure(scenario) };
+    weir_scene::validate(&spec).map_err(|error| Problem::new("", error.to_string()))?;
     Ok(spec)
 }
 

@@ -8,8 +8,9 @@
 use std::fs;
 
 use weir_net::{Limit, LinkConfig};
-use weir_sim::topology::{Access, Dumbbell};
-use weir_sim::{FlowSpec, MeasureSpec, Outcome, SimSpec, TransportSpec, Workload, run};
+use weir_scene::topology::{Access, Dumbbell};
+use weir_scene::{FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
+use weir_sim::run;
 use weir_transport::Config;
 use weir_units::{BufferSize, Duration, Instant, Rate};
 
@@ -53,7 +54,7 @@ fn main() {
 }
 
 impl Case {
-    fn spec(&self, stack: &str) -> SimSpec {
+    fn spec(&self, stack: &str) -> RunSpec {
         let rate = Rate::from_mbit(self.mbit);
         let link = LinkConfig::new(rate, self.rtt / 2);
         let limit = Limit::resolve(BufferSize::Bdp(1_000), rate, self.rtt);
@@ -76,7 +77,7 @@ impl Case {
             stop: None,
             start_jitter: Duration::from_millis(100),
         });
-        SimSpec {
+        RunSpec {
             flows: flows.collect(),
             links: topology.links,
             measure: MeasureSpec { duration: self.duration, ..MeasureSpec::default() },

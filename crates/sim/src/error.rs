@@ -1,45 +1,14 @@
 //! Why a run could not be made, or must not be believed.
 
-use weir_net::ConfigError;
+use weir_scene::SpecError;
 use weir_units::Instant;
 
 /// A run that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
-    /// A flow that cannot be.
-    #[error("flow '{flow}': {problem}")]
-    Flow {
-        /// Its name.
-        flow: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A link that cannot be.
-    #[error("link '{link}': {problem}")]
-    Link {
-        /// Its name.
-        link: String,
-        /// What is wrong with it.
-        problem: ConfigError,
-    },
-    /// Two flows, or two links, have one name, and would share their luck.
-    #[error("two {kind}s are called '{name}'; names must differ")]
-    NameTaken {
-        /// `flow` or `link`.
-        kind: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// A parameter of the measurement that cannot be.
-    #[error("{key} = {value}: {allowed}")]
-    Measure {
-        /// The parameter.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// What it may be.
-        allowed: &'static str,
-    },
+    /// The description cannot be run.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
     /// Something happened that must never happen: the simulator is at fault, not the scenario.
     #[error("seed {seed}, at {time}: {what}")]
     Check {

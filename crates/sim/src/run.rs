@@ -1,11 +1,21 @@
 //! The one entry point.
 
+use weir_scene::{HeapQueue, Outcome, RunSpec, WheelQueue, validate};
+
 use crate::error::SimError;
-use crate::outcome::Outcome;
-use crate::queue::{HeapQueue, QueueKind, WheelQueue};
-use crate::spec::SimSpec;
-use crate::validate::validate;
 use crate::world::World;
+
+/// Which implementation holds the events; results do not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueKind {
+    /// A timing wheel of 11 levels with 64 slots each, over the whole range of time. Measured on whole
+    /// runs it is up to a tenth faster than the heap from a few flows on, and a twentieth slower for
+    /// a single one.
+    #[default]
+    Wheel,
+    /// A 4-ary heap.
+    Heap,
+}
 
 /// How a run is made; nothing here changes its outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +28,7 @@ pub struct RunOptions {
 ///
 /// # Errors
 /// If the description contradicts itself, or if a checker finds the simulator at fault.
-pub fn run(spec: &SimSpec, seed: u64) -> Result<Outcome, SimError> {
+pub fn run(spec: &RunSpec, seed: u64) -> Result<Outcome, SimError> {
     run_with(spec, seed, &RunOptions::default())
 }
 
@@ -26,7 +36,7 @@ pub fn run(spec: &SimSpec, seed: u64) -> Result<Outcome, SimError> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_with(spec: &SimSpec, seed: u64, options: &RunOptions) -> Result<Outcome, SimError> {
+pub fn run_with(spec: &RunSpec, seed: u64, options: &RunOptions) -> Result<Outcome, SimError> {
     validate(spec)?;
     match options.queue {
         QueueKind::Heap => World::<HeapQueue>::new(spec, seed)?.run(),

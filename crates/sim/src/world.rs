@@ -1,30 +1,20 @@
 //! The world: takes events in order of time, hands them to links and flows, and takes samples.
 
-use weir_trace::{QueueRow, SampleRow, SummaryRow, jain_index};
+use weir_scene::{Books, Closing, Event, EventQueue, Flow, Network, Outcome, RunSpec, Side};
 use weir_units::Instant;
 
-use crate::aggregate;
 use crate::error::SimError;
-use crate::flow::{Flow, Side};
-use crate::ledger::{Ending, Ledger};
-use crate::network::Network;
-use crate::outcome::Outcome;
-use crate::probe::LinkProbe;
-use crate::queue::{Event, EventQueue};
-use crate::spec::{FlowSpec, SimSpec, Workload};
 
 /// A run in progress.
 pub(crate) struct World<'a, Q> {
-    spec: &'a SimSpec,
+    spec: &'a RunSpec,
     seed: u64,
     end: Instant,
     net: Network<Q>,
     flows: Vec<Flow>,
     /// Flows to which something can still happen.
     open_flows: usize,
-    probes: Vec<LinkProbe>,
-    samples: Vec<SampleRow>,
-    queues: Vec<QueueRow>,
+    books: Books,
     events: u64,
     /// Events since time last moved.
     at_once: u64,
@@ -34,7 +24,7 @@ pub(crate) struct World<'a, Q> {
 const MAX_AT_ONCE: u64 = 50_000_000;
 
 impl<'a, Q: EventQueue> World<'a, Q> {
-    pub(crate) fn new(spec: &'a SimSpec, seed: u64) -> Result<Self, SimError> {
+    pub(crate) fn new(spec: &'a RunSpec, seed: u64) -> Result<Self, SimError> {
         let mut net = Network::new(spec, seed)?;
         let measure = &spec.measure;
         net.schedule(Instant::ZERO + measure.warmup, Event::WarmedUp);
@@ -50,10 +40,8 @@ impl<'a, Q: EventQueue> World<'a, Q> {
             end: Instant::ZERO + measure.duration,
             open_flows: flows.len(),
             flows,
-            probes: net.links.iter().map(|_| LinkProbe::default()).collect(),
+            books: Books::new(spec.links.len()),
             net,
-            samples: Vec::new(),
-            queues: Vec::new(),
             events: 0,
             at_once: 0,
         })
@@ -67,10 +55,10 @@ impl<'a, Q: EventQueue> World<'a, Q> {
             self.events += 1;
             self.at_once = if self.net.now > before { 0 } else { self.at_once + 1 };
             if self.at_once > MAX_AT_ONCE {
-                self.net.violate(format!("{MAX_AT_ONCE} events without any time passing"));
+                self.net.notes.violate(format!("{MAX_AT_ONCE} events without any time passing"));
             }
             self.handle(event);
-            if let Some(what) = self.net.violation() {
+            if let Some(what) = self.net.notes.violation() {
                 return Err(self.failed(what));
             }
         }
@@ -98,26 +86,15 @@ impl<'a, Q: EventQueue> World<'a, Q> {
     }
 
     fn open_books(&mut self) {
-        self.flows.iter_mut().for_each(|flow| flow.open_books(&self.net));
-        for (probe, link) in self.probes.iter_mut().zip(&mut self.net.links) {
-            probe.open(self.net.now, link);
-        }
+        self.flows.iter_mut().for_each(|flow| flow.open_books(&mut self.net));
+        self.books.open(self.net.now, &mut self.net.links);
     }
 
     fn sample(&mut self) {
-        let now = self.net.now;
-        self.samples.extend(self.flows.iter_mut().filter_map(|flow| flow.sample(now)));
-        for index in 0..self.probes.len() {
-            if let Err(what) = self.probes[index].check(now, &mut self.net.links[index]) {
-                self.net.violate(format!("link '{}': {what}", self.spec.links[index].name));
-            }
-            if self.spec.links[index].monitored {
-                let row = self.probes[index].sample(index as u32, now, &mut self.net.links[index]);
-                self.queues.push(row);
-            }
-        }
+        let Network { now, links, notes, .. } = &mut self.net;
+        self.books.sample(*now, self.spec, &mut self.flows, links, notes);
         if let Some(interval) = self.spec.measure.sample_interval {
-            self.net.schedule(now + interval, Event::Sample);
+            self.net.schedule(self.net.now + interval, Event::Sample);
         }
     }
 
@@ -130,87 +107,12 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         if now < Instant::ZERO + self.spec.measure.warmup {
             self.open_books();
         }
-        for (index, link) in self.net.links.iter_mut().enumerate() {
-            if let Err(what) = self.probes[index].check(now, link) {
-                let what = format!("link '{}': {what}", self.spec.links[index].name);
-                return Err(SimError::Check { seed: self.seed, time: now, what });
-            }
+        if let Err(what) = self.books.check(now, self.spec, &mut self.net.links) {
+            return Err(self.failed(&what));
         }
-        self.flows.iter_mut().for_each(|flow| flow.close_books(&self.net, Ending::OutOfTime));
-        Ok(self.outcome())
-    }
-
-    fn outcome(mut self) -> Outcome {
-        let now = self.net.now;
-        let flows: Vec<_> = (0u32..)
-            .zip(&self.flows)
-            .map(|(index, flow)| {
-                let spec = &self.spec.flows[index as usize];
-                let capacity = |from, to| self.capacity_mbps(&spec.route_forward, from, to);
-                let mut row = flow.ledger().row(index, spec, capacity);
-                row.slowdown = self.slowdown(spec, flow.ledger());
-                row
-            })
-            .collect();
-        let links: Vec<_> = (0u32..)
-            .zip(&mut self.net.links)
-            .map(|(i, link)| {
-                self.probes[i as usize].row(i, &self.spec.links[i as usize], now, link)
-            })
-            .collect();
-        let monitored = self.spec.links.iter().position(|link| link.monitored);
-        let goodputs: Vec<f64> = flows.iter().map(|row| row.goodput_mbps).collect();
-        let measured = self.flows.iter().filter_map(|flow| flow.ledger().measured()).collect();
-        let (goodput_mbps, throughput_mbps) = aggregate::rates(measured).unzip();
-        let summary = SummaryRow {
-            jain_index: jain_index(&goodputs),
-            utilisation: monitored.and_then(|index| links[index].utilisation),
-            goodput_mbps,
-            throughput_mbps,
-            events: self.events,
-            data_packets: self.net.data_packets,
-            trace_hash: self.net.trace_hash(),
-            sim_s: now.as_secs_f64(),
-        };
-        Outcome {
-            flows,
-            links,
-            samples: self.samples,
-            queues: self.queues,
-            acks: self.flows.iter_mut().flat_map(Flow::take_acks).collect(),
-            requests: self.flows.iter_mut().flat_map(Flow::take_requests).collect(),
-            events: self.net.log.into_rows(),
-            summary,
-        }
-    }
-
-    /// The capacity of the monitored link on a route, or else of the slowest.
-    fn capacity_mbps(&self, route: &[usize], from: Instant, to: Instant) -> Option<f64> {
-        let monitored = route.iter().position(|index| self.spec.links[*index].monitored);
-        let watched = monitored.map_or(route, |at| &route[at..=at]);
-        self.slowest_mbps(watched, from, to).or_else(|| self.slowest_mbps(route, from, to))
-    }
-
-    /// The capacity of the slowest link of a route.
-    fn slowest_mbps(&self, route: &[usize], from: Instant, to: Instant) -> Option<f64> {
-        let seconds = to.saturating_since(from).as_secs_f64();
-        let capacities = route.iter().filter_map(|index| {
-            let bytes = self.net.links[*index].link.capacity(from, to)?;
-            Some(bytes.get() as f64 * 8e-6 / seconds)
-        });
-        capacities.min_by(f64::total_cmp).filter(|mbps| *mbps > 0.0)
-    }
-
-    /// A transfer's completion time over what it would be if nothing was in its way: `size / rate`
-    /// and a round trip.
-    fn slowdown(&self, spec: &FlowSpec, ledger: &Ledger) -> Option<f64> {
-        let Workload::File { size } = spec.workload else { return None };
-        let (from, to) = ledger.completed()?;
-        let mbps = self.slowest_mbps(&spec.route_forward, from, to)?;
-        let links = spec.route_forward.iter().chain(&spec.route_reverse);
-        let delay = |index: &usize| self.spec.links[*index].config.delay.initial.as_secs_f64();
-        let ideal = size.get() as f64 * 8e-6 / mbps + links.map(delay).sum::<f64>();
-        Some((to - from).as_secs_f64() / ideal)
+        self.flows.iter_mut().for_each(|flow| flow.end(&mut self.net));
+        let Self { spec, mut flows, net, books, events, .. } = self;
+        Ok(books.close(Closing { spec, flows: &mut flows, net, events }))
     }
 
     fn failed(&self, what: &str) -> SimError {

@@ -2,8 +2,9 @@
 //! far the formula may be off; none of the tolerances is ours to widen.
 
 use weir_net::{Limit, LinkConfig};
-use weir_sim::topology::{Access, Dumbbell};
-use weir_sim::{FlowSpec, LinkSpec, MeasureSpec, Outcome, SimSpec, TransportSpec, Workload, run};
+use weir_scene::topology::{Access, Dumbbell};
+use weir_scene::{FlowSpec, LinkSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
+use weir_sim::run;
 use weir_transport::{Config, DelayedAck};
 use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
@@ -80,7 +81,7 @@ impl Path {
             max_events: 0,
             ..MeasureSpec::default()
         };
-        run(&SimSpec { links: topology.links, flows: vec![flow], measure }, seed).expect("a run")
+        run(&RunSpec { links: topology.links, flows: vec![flow], measure }, seed).expect("a run")
     }
 }
 

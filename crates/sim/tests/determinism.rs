@@ -6,9 +6,8 @@ mod common;
 
 use common::{Flow, Path, secs};
 use weir_net::{GilbertElliott, Impairments, Jitter, LinkConfig, Order, Reorder, Spread};
-use weir_sim::{
-    OnOff, Outcome, PeriodSpread, QueueKind, RunOptions, SimSpec, Workload, run, run_with,
-};
+use weir_scene::{OnOff, Outcome, PeriodSpread, RunSpec, Workload};
+use weir_sim::{QueueKind, RunOptions, run, run_with};
 use weir_units::{Bytes, Duration, Rate, Ratio};
 
 /// Every kind of luck at once.
@@ -36,7 +35,7 @@ fn lucky() -> LinkConfig {
     LinkConfig { impairments, ..LinkConfig::default() }
 }
 
-fn mixed() -> SimSpec {
+fn mixed() -> RunSpec {
     let gap = Duration::from_millis(5);
     let (request, response) = (Bytes(10_000), Bytes(1));
     let rate = Workload::Rate { rate: Rate::from_mbit(1), size: Bytes(700) };

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 use weir_net::{DropList, Impairments, LinkConfig, Numbering, Service};
-use weir_sim::topology::{LabRouter, Relay};
-use weir_sim::{FlowSpec, MeasureSpec, SimSpec, TransportSpec, Workload, run};
+use weir_scene::topology::{LabRouter, Relay};
+use weir_scene::{FlowSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
+use weir_sim::run;
 use weir_trace::FlowRow;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant};
@@ -44,7 +45,7 @@ fn send(config: Config, segments: u64, spread: Duration, drops: Vec<u64>) -> Flo
         start_jitter: Duration::ZERO,
     };
     let spec =
-        SimSpec { links: topology.links, flows: vec![flow], measure: MeasureSpec::default() };
+        RunSpec { links: topology.links, flows: vec![flow], measure: MeasureSpec::default() };
     run(&spec, 1).unwrap().flows.remove(0)
 }
 

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 
 use common::{Flow, Path, over, secs};
 use weir_net::{Impairments, LinkConfig, Service};
-use weir_sim::{SimError, SimSpec, TransportSpec, Workload, run};
+use weir_scene::{RunSpec, TransportSpec, Workload};
+use weir_sim::{SimError, run};
 use weir_transport::{Config, RecoveryConfig};
 use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
@@ -151,7 +152,7 @@ fn a_warm_up_leaves_out_slow_start() {
 
 #[test]
 fn mistakes_are_named() {
-    type Change = fn(&mut SimSpec);
+    type Change = fn(&mut RunSpec);
     let mistake = |change: Change| -> SimError {
         let mut spec = Path::default().spec(&[Flow::bulk("reno"), Flow::bulk("reno")], secs(10));
         change(&mut spec);

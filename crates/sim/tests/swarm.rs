@@ -15,13 +15,13 @@ use weir_net::{
     Jitter, Limit, LinkConfig, Numbering, Order, PolicerConfig, QueueConfig, RedConfig, Reorder,
     Service, Spread, StepThreshold,
 };
-use weir_sim::topology::{
+use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
 };
-use weir_sim::{
-    FlowSpec, MeasureSpec, OnOff, PeriodSpread, QueueKind, RunOptions, SimSpec, TransportSpec,
-    UdpConfig, Workload, run_with,
+use weir_scene::{
+    FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig, Workload,
 };
+use weir_sim::{QueueKind, RunOptions, run_with};
 use weir_transport::{Config, DelayedAck};
 use weir_units::{Bytes, Duration, Instant, Rate, Ratio, Rng, stream};
 
@@ -84,7 +84,7 @@ fn check(seed: u64) -> usize {
 }
 
 /// The network that a seed stands for.
-fn network(seed: u64) -> SimSpec {
+fn network(seed: u64) -> RunSpec {
     let mut rng = stream(seed, "swarm");
     let flows = 1 + rng.below(5) as usize;
     let topology = topology(&mut rng, flows);
@@ -110,7 +110,7 @@ fn network(seed: u64) -> SimSpec {
             }
         },
     );
-    SimSpec {
+    RunSpec {
         flows: flows.collect(),
         links: topology.links,
         measure: MeasureSpec {

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{Flow, Path, over, secs};
-use weir_sim::{OnOff, Outcome, PeriodSpread, TransportSpec, Workload, run};
+use weir_scene::{OnOff, Outcome, PeriodSpread, TransportSpec, Workload};
+use weir_sim::run;
 use weir_trace::FlowRow;
 use weir_transport::DelayedAck;
 use weir_units::{BufferSize, Bytes, Duration, Rate};

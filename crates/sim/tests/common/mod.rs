@@ -3,8 +3,9 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use weir_net::{Limit, LinkConfig};
-use weir_sim::topology::{Access, Dumbbell, Topology};
-use weir_sim::{FlowSpec, MeasureSpec, Outcome, SimSpec, TransportSpec, UdpConfig, Workload, run};
+use weir_scene::topology::{Access, Dumbbell, Topology};
+use weir_scene::{FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, UdpConfig, Workload};
+use weir_sim::run;
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
 
@@ -46,7 +47,7 @@ impl Path {
     }
 
     /// A run of these flows for so long, the first tenth as warm-up if `warm`.
-    pub(crate) fn spec(&self, flows: &[Flow], duration: Duration) -> SimSpec {
+    pub(crate) fn spec(&self, flows: &[Flow], duration: Duration) -> RunSpec {
         let topology = self.topology(flows.len());
         let measure = MeasureSpec { duration, ..MeasureSpec::default() };
         let flows =
@@ -60,7 +61,7 @@ impl Path {
                 stop: flow.stop,
                 start_jitter: flow.jitter,
             });
-        SimSpec { flows: flows.collect(), links: topology.links, measure }
+        RunSpec { flows: flows.collect(), links: topology.links, measure }
     }
 
     pub(crate) fn run(&self, flows: &[Flow], duration: Duration) -> Outcome {

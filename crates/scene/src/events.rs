@@ -6,18 +6,19 @@ use weir_units::Instant;
 
 /// Single happenings, up to a number of rows.
 #[derive(Debug)]
-pub(crate) struct EventLog {
+pub struct EventLog {
     rows: Vec<EventRow>,
     max: usize,
 }
 
 impl EventLog {
-    pub(crate) fn new(max: usize) -> Self {
+    /// Of `max` rows at most; 0 for none.
+    pub fn new(max: usize) -> Self {
         Self { rows: Vec::new(), max }
     }
 
     /// Something happened to a flow.
-    pub(crate) fn flow(&mut self, now: Instant, flow: u32, kind: &'static str, detail: &str) {
+    pub fn flow(&mut self, now: Instant, flow: u32, kind: &'static str, detail: &str) {
         self.push(now, |row| {
             row.flow = Some(flow);
             row.kind = kind;
@@ -26,7 +27,7 @@ impl EventLog {
     }
 
     /// A link dropped a packet.
-    pub(crate) fn dropped(&mut self, link: u32, record: &DropRecord) {
+    pub fn dropped(&mut self, link: u32, record: &DropRecord) {
         self.push(record.time, |row| {
             row.flow = Some(record.flow);
             row.link = Some(link);
@@ -44,7 +45,8 @@ impl EventLog {
         });
     }
 
-    pub(crate) fn into_rows(self) -> Vec<EventRow> {
+    /// What was noted.
+    pub fn into_rows(self) -> Vec<EventRow> {
         self.rows
     }
 

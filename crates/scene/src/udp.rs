@@ -6,12 +6,11 @@ use weir_transport::RangeSet;
 use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::app::nth_tick;
-use crate::flow::{Side, wake_up};
+use crate::flow::Side;
 use crate::ledger::{Ending, Ledger, Totals};
-use crate::network::Network;
+use crate::medium::Medium;
 use crate::packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
 use crate::periods::{Deed, Periods};
-use crate::queue::EventQueue;
 use crate::spec::{FlowSpec, UdpConfig, Workload};
 
 /// A flow of bare datagrams.
@@ -31,6 +30,7 @@ pub(crate) struct UdpFlow {
     /// How long the first link took for the newest datagram.
     service: Duration,
     seen: Seen,
+    begun: bool,
     over: bool,
     warm: bool,
     sampled: (Instant, u64),
@@ -68,6 +68,7 @@ impl UdpFlow {
             sent_bytes: 0,
             service: Duration::from_micros(1),
             seen: Seen::default(),
+            begun: false,
             over: false,
             warm: false,
             sampled: (start, 0),
@@ -75,39 +76,39 @@ impl UdpFlow {
         }
     }
 
-    pub(crate) fn on_packet<Q: EventQueue>(&mut self, packet: &Packet, net: &mut Network<Q>) {
+    pub(crate) fn on_packet<M: Medium>(&mut self, packet: &Packet, net: &mut M) {
         let Body::Datagram { number, payload } = packet.body else {
-            return net.violate(format!("flow {} cannot receive {packet:?}", self.index));
+            return net.notes().violate(format!("flow {} cannot receive {packet:?}", self.index));
         };
         if packet.corrupted || !self.seen.is_new(number) {
             return;
         }
-        net.data_packets += 1;
+        net.notes().data_packets += 1;
         self.ledger.on_arrival(packet.queued);
         self.ledger.delivered += u64::from(payload);
         if self.ledger.delivered > self.sent_bytes {
-            net.violate(format!("flow {}: more bytes arrived than were sent", self.index));
+            net.notes().violate(format!("flow {}: more bytes arrived than were sent", self.index));
         }
         let all = matches!(self.workload, Workload::File { size }
             if size.get() == self.ledger.delivered);
         if all {
             self.close_books(net, Ending::Completed);
-            net.log.flow(net.now, self.index, "completed", "");
+            net.log(self.index, "completed", "");
         }
     }
 
-    pub(crate) fn on_wake<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
-        if self.armed != Some(net.now) {
+    pub(crate) fn on_wake<M: Medium>(&mut self, net: &mut M) {
+        if self.armed.is_none_or(|at| at > net.now()) {
             return;
         }
-        if net.now == self.ledger.start {
-            net.log.flow(net.now, self.index, "start", "");
+        if !std::mem::replace(&mut self.begun, true) {
+            net.log(self.index, "start", "");
             if self.warm {
                 self.open_books(net);
             }
         }
-        if self.stop.is_some_and(|stop| stop <= net.now) {
-            net.log.flow(net.now, self.index, "stopped", "");
+        if self.stop.is_some_and(|stop| stop <= net.now()) {
+            net.log(self.index, "stopped", "");
             self.close_books(net, Ending::Stopped);
             self.over = true;
             return;
@@ -128,21 +129,21 @@ impl UdpFlow {
         let wake = [next, self.stop].into_iter().flatten().min();
         self.armed = wake.filter(|_| !self.over);
         if let Some(at) = self.armed {
-            net.schedule(at, wake_up(self.index, Side::Sender));
+            net.wake(at, self.index, Side::Sender);
         }
     }
 
-    pub(crate) fn open_books<Q: EventQueue>(&mut self, net: &Network<Q>) {
+    pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
         self.warm = true;
-        if net.now >= self.ledger.start {
+        if net.now() >= self.ledger.start {
             let totals = self.totals(net);
-            self.ledger.open(net.now, totals);
+            self.ledger.open(net.now(), totals);
         }
     }
 
-    pub(crate) fn close_books<Q: EventQueue>(&mut self, net: &Network<Q>, ending: Ending) {
+    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: Ending) {
         let totals = self.totals(net);
-        self.ledger.close(net.now, totals, ending);
+        self.ledger.close(net.now(), totals, ending);
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -166,8 +167,8 @@ impl UdpFlow {
     }
 
     /// Sends what is due; returns when to come back.
-    fn send_in_periods<Q: EventQueue>(&mut self, net: &mut Network<Q>) -> Option<Instant> {
-        while self.periods.as_ref()?.next_time() <= net.now {
+    fn send_in_periods<M: Medium>(&mut self, net: &mut M) -> Option<Instant> {
+        while self.periods.as_ref()?.next_time() <= net.now() {
             if self.periods.as_mut()?.act() == Deed::Message {
                 self.send(self.payload, net);
             }
@@ -180,21 +181,17 @@ impl UdpFlow {
 
     /// Keeps one datagram waiting behind the one that the first link is sending; returns when to
     /// come back, or `None` when everything is sent.
-    fn fill_link<Q: EventQueue>(
-        &mut self,
-        size: Option<Bytes>,
-        net: &mut Network<Q>,
-    ) -> Option<Instant> {
-        let now = net.now;
-        while net.first_link(self.index).link.backlog(now).packets < 2 {
+    fn fill_link<M: Medium>(&mut self, size: Option<Bytes>, net: &mut M) -> Option<Instant> {
+        let now = net.now();
+        while net.first_link(self.index).backlog(now).packets < 2 {
             let left = size.map_or(u64::MAX, |size| size.get() - self.sent_bytes);
             if left == 0 {
                 return None;
             }
             let payload = left.min(u64::from(self.payload)) as u32;
-            let policed = net.first_link(self.index).link.policed();
+            let policed = net.first_link(self.index).policed();
             self.send(payload, net);
-            let link = &net.first_link(self.index).link;
+            let link = net.first_link(self.index);
             if link.busy_until() <= now || link.policed() > policed {
                 // It took no time: lost, refused by a policer, or let go at once by a token bucket.
                 // Nothing holds the sender back, so it waits as long as the link's rate, or its last
@@ -203,12 +200,12 @@ impl UdpFlow {
                 return Some(now + link.time_of(now, len).unwrap_or(self.service));
             }
         }
-        let free = net.first_link(self.index).link.busy_until();
+        let free = net.first_link(self.index).busy_until();
         self.service = (free - now).max(Duration::from_nanos(1));
         Some(now + self.service)
     }
 
-    fn send<Q: EventQueue>(&mut self, payload: u32, net: &mut Network<Q>) {
+    fn send<M: Medium>(&mut self, payload: u32, net: &mut M) {
         let number = self.sent;
         let packet = Packet {
             flow: self.index,
@@ -220,6 +217,7 @@ impl UdpFlow {
             stamp: 0,
             queued: Duration::ZERO,
             body: Body::Datagram { number, payload },
+            load: (),
         };
         self.sent += 1;
         self.sent_bytes += u64::from(payload);
@@ -227,9 +225,9 @@ impl UdpFlow {
         net.send(packet);
     }
 
-    fn totals<Q: EventQueue>(&self, net: &Network<Q>) -> Totals {
+    fn totals<M: Medium>(&self, net: &mut M) -> Totals {
         let mut totals = Totals {
-            dropped: net.dropped_data(self.index),
+            dropped: net.notes().dropped_data[self.index as usize],
             delivered: self.ledger.delivered,
             sent_ip_bytes: self.ledger.sent_ip_bytes,
             ..Totals::default()

@@ -4,7 +4,7 @@ use weir_net::{Service, Stats};
 use weir_trace::{LinkRow, QueueRow};
 use weir_units::{Bytes, Duration, Instant};
 
-use crate::network::SimLink;
+use crate::link::HostedLink;
 use crate::spec::LinkSpec;
 
 /// The state of a link's counters at earlier times.
@@ -26,14 +26,18 @@ struct Reading {
 
 impl LinkProbe {
     /// The warm-up is over.
-    pub(crate) fn open(&mut self, now: Instant, link: &mut SimLink) {
+    pub(crate) fn open<L: Clone>(&mut self, now: Instant, link: &mut HostedLink<L>) {
         self.opened = Reading::take(now, link);
         link.link.restart_peaks(now);
         link.meter.restart();
     }
 
     /// Checks the link's books, and that it sent no more than it could since the last check.
-    pub(crate) fn check(&mut self, now: Instant, link: &mut SimLink) -> Result<(), String> {
+    pub(crate) fn check<L: Clone>(
+        &mut self,
+        now: Instant,
+        link: &mut HostedLink<L>,
+    ) -> Result<(), String> {
         // Both ends of the window may have been rounded.
         const ROUNDING: u64 = 2;
         link.link.check().map_err(|violation| violation.to_string())?;
@@ -50,7 +54,12 @@ impl LinkProbe {
     }
 
     /// A row of table `queues`.
-    pub(crate) fn sample(&mut self, index: u32, now: Instant, link: &mut SimLink) -> QueueRow {
+    pub(crate) fn sample<L: Clone>(
+        &mut self,
+        index: u32,
+        now: Instant,
+        link: &mut HostedLink<L>,
+    ) -> QueueRow {
         let before = std::mem::replace(&mut self.sampled, Reading::take(now, link));
         let backlog = link.link.backlog(now);
         let stats = &self.sampled.stats;
@@ -67,12 +76,12 @@ impl LinkProbe {
     }
 
     /// The row of table `links`.
-    pub(crate) fn row(
+    pub(crate) fn row<L: Clone>(
         &self,
         index: u32,
         spec: &LinkSpec,
         now: Instant,
-        link: &mut SimLink,
+        link: &mut HostedLink<L>,
     ) -> LinkRow {
         let last = Reading::take(now, link);
         let span = now.saturating_since(self.opened.at);
@@ -111,13 +120,13 @@ fn busy(spec: &LinkSpec, stats: &Stats, span: Duration) -> Option<f64> {
 }
 
 impl Reading {
-    fn take(now: Instant, link: &mut SimLink) -> Self {
+    fn take<L: Clone>(now: Instant, link: &mut HostedLink<L>) -> Self {
         let stats = link.link.stats(now);
         Self { at: now, stats, sent: link.link.sent(now) }
     }
 
     /// Bytes sent since `before` over what the link could have sent.
-    fn utilisation(&self, before: &Self, link: &SimLink) -> Option<f64> {
+    fn utilisation<L: Clone>(&self, before: &Self, link: &HostedLink<L>) -> Option<f64> {
         let capacity = link.link.capacity(before.at, self.at)?;
         let sent = self.sent.saturating_sub(before.sent);
         (capacity > Bytes::ZERO).then(|| sent.get() as f64 / capacity.get() as f64)

@@ -4,7 +4,7 @@
 //! and the time. They share no state with what they check.
 
 use weir_net::{LinkConfig, Service};
-use weir_transport::{Flags, RangeSet, Segment, SeqNum, Snapshot};
+use weir_transport::{Arrived, Flags, RangeSet, Segment, SeqNum, Snapshot};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::packet::Packet;
@@ -89,28 +89,32 @@ impl LinkChecks {
 
     /// Numbers a packet that enters.
     #[inline]
-    pub(crate) fn stamp(&mut self, packet: &mut Packet) {
+    pub(crate) fn stamp<L>(&mut self, packet: &mut Packet<L>) {
         packet.stamp = self.entered;
         self.entered = self.entered.wrapping_add(1);
     }
 
     /// Checks a packet that comes out.
     #[inline]
-    pub(crate) fn on_delivery(&mut self, now: Instant, packet: &Packet) -> Result<(), String> {
+    pub(crate) fn on_delivery<L>(
+        &mut self,
+        now: Instant,
+        packet: &Packet<L>,
+    ) -> Result<(), String> {
         if self.keeps_order {
             // A duplicate carries its original's number.
             let ahead = self.last_out.map_or(0, |last| packet.stamp.wrapping_sub(last) as i32);
             if ahead < 0 {
-                return Err(format!("a link that keeps order let {packet:?} be overtaken"));
+                let body = packet.body;
+                return Err(format!("a link that keeps order let {body:?} be overtaken"));
             }
             self.last_out = Some(packet.stamp);
         }
         if let Some(rate) = self.pace {
             let gap = self.last_arrival.map_or(Duration::MAX, |last| now.saturating_since(last));
             if !fits(gap, rate, Bytes(u64::from(packet.ip_len)) + self.overhead) {
-                return Err(format!(
-                    "{gap} after the last packet a link of {rate} sent {packet:?}"
-                ));
+                let body = packet.body;
+                return Err(format!("{gap} after the last packet a link of {rate} sent {body:?}"));
             }
             self.last_arrival = Some(now);
         }
@@ -127,20 +131,9 @@ fn fits(gap: Duration, rate: Rate, len: Bytes) -> bool {
 }
 
 impl StreamCheck {
-    /// A segment's payload, which its sender took from `sent_from` on, is stored: `len` bytes after
-    /// the first `skip`, at `offset`.
-    pub(crate) fn on_stored(
-        &mut self,
-        packet: &Packet,
-        offset: u64,
-        skip: u32,
-        len: u32,
-    ) -> Result<(), String> {
-        if packet.seq() + u64::from(skip) != offset || skip + len > packet.payload() {
-            return Err(format!("{packet:?}: {len} bytes after {skip} stored at {offset}"));
-        }
+    /// `len` bytes are stored at `offset`.
+    pub(crate) fn on_stored(&mut self, offset: u64, len: u32) {
         self.stored.insert(offset..offset + u64::from(len), usize::MAX);
-        Ok(())
     }
 
     /// The application takes `bytes`.
@@ -154,6 +147,16 @@ impl StreamCheck {
         self.stored.remove_below(end);
         Ok(())
     }
+}
+
+/// Checks that the payload of `packet`, as its sender took it from the stream, is stored where it
+/// belongs.
+pub(crate) fn check_placement(packet: &Packet, at: &Arrived) -> Result<(), String> {
+    let Arrived { offset, skip, len } = *at;
+    if packet.seq() + u64::from(skip) != offset || skip + len > packet.payload() {
+        return Err(format!("{packet:?}: {len} bytes after {skip} stored at {offset}"));
+    }
+    Ok(())
 }
 
 impl WindowCheck {
@@ -232,6 +235,7 @@ mod tests {
             stamp,
             queued: Duration::ZERO,
             body: Body::Segment { segment, offset },
+            load: (),
         }
     }
 
@@ -266,12 +270,15 @@ mod tests {
     #[test]
     fn a_byte_is_read_once_in_order_and_where_it_belongs() {
         let mut check = StreamCheck::default();
-        assert!(check.on_stored(&packet(0, 0), 0, 0, 1_448).is_ok());
-        assert!(check.on_stored(&packet(0, 2_896), 2_896, 0, 1_448).is_ok());
+        check.on_stored(0, 1_448);
+        check.on_stored(2_896, 1_448);
         assert!(check.on_read(1_448).is_ok());
         assert!(check.on_read(1).is_err(), "there is a hole");
-        assert!(check.on_stored(&packet(0, 1_448), 1_450, 0, 100).is_err(), "misplaced");
-        assert!(check.on_stored(&packet(0, 1_448), 1_450, 2, 1_447).is_err(), "too long");
+        let place =
+            |offset, skip, len| check_placement(&packet(0, 1_448), &Arrived { offset, skip, len });
+        assert!(place(1_450, 2, 1_446).is_ok());
+        assert!(place(1_450, 0, 100).is_err(), "misplaced");
+        assert!(place(1_450, 2, 1_447).is_err(), "too long");
     }
 
     #[test]

@@ -1,30 +1,38 @@
-//! A packet on its way through the simulated network.
+//! A packet on its way through the network.
 
 use weir_net::{Ecn, Parcel};
 use weir_transport::Segment;
 use weir_units::{Bytes, Duration};
 
-/// A packet, passed by value from queue to queue: a segment or a datagram without its payload.
+/// A packet, passed by value from queue to queue: the description of a segment or a datagram, and
+/// with it a load: nothing where time is virtual, its bytes where they are real.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet {
-    pub(crate) flow: u32,
-    pub(crate) direction: Direction,
+pub struct Packet<L = ()> {
+    /// Its flow's index.
+    pub flow: u32,
+    /// Which way it travels.
+    pub direction: Direction,
     /// The position on its route of the link that it is on.
-    pub(crate) hop: u8,
-    pub(crate) ecn: Ecn,
-    pub(crate) corrupted: bool,
+    pub hop: u8,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Whether a link has damaged it.
+    pub corrupted: bool,
     /// Length of the IP packet.
-    pub(crate) ip_len: u32,
+    pub ip_len: u32,
     /// Its place in the order in which packets entered the link that it is on.
-    pub(crate) stamp: u32,
+    pub stamp: u32,
     /// Time that it spent waiting in queues so far.
-    pub(crate) queued: Duration,
-    pub(crate) body: Body,
+    pub queued: Duration,
+    /// What it carries.
+    pub body: Body,
+    /// Its bytes, if they are real.
+    pub load: L,
 }
 
 /// Which way a packet travels on its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
     /// Towards the flow's receiver.
     Forward,
     /// Back to the flow's sender.
@@ -33,21 +41,38 @@ pub(crate) enum Direction {
 
 /// What the packet carries.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Body {
+pub enum Body {
     /// A segment and where its payload lies in the sender's stream.
-    Segment { segment: Segment, offset: u64 },
+    Segment {
+        /// The header.
+        segment: Segment,
+        /// Where the payload begins in the stream.
+        offset: u64,
+    },
     /// The datagram with this number.
-    Datagram { number: u64, payload: u32 },
+    Datagram {
+        /// Counted from 0.
+        number: u64,
+        /// Bytes of payload.
+        payload: u32,
+    },
 }
 
 /// IPv4 without options.
-pub(crate) const IP_HEADER: u32 = 20;
+pub const IP_HEADER: u32 = 20;
 /// UDP.
-pub(crate) const UDP_HEADER: u32 = 8;
+pub const UDP_HEADER: u32 = 8;
 
-impl Packet {
+impl<L> Packet<L> {
+    /// The same packet with another load.
+    #[inline]
+    pub fn with<M>(self, load: M) -> Packet<M> {
+        let Self { flow, direction, hop, ecn, corrupted, ip_len, stamp, queued, body, .. } = self;
+        Packet { flow, direction, hop, ecn, corrupted, ip_len, stamp, queued, body, load }
+    }
+
     /// What identifies it on its flow: where its payload begins, or the datagram's number.
-    pub(crate) fn seq(&self) -> u64 {
+    pub fn seq(&self) -> u64 {
         match self.body {
             Body::Segment { offset, .. } => offset,
             Body::Datagram { number, .. } => number,
@@ -55,7 +80,7 @@ impl Packet {
     }
 
     /// Bytes of payload.
-    pub(crate) fn payload(&self) -> u32 {
+    pub fn payload(&self) -> u32 {
         match self.body {
             Body::Segment { segment, .. } => segment.payload_len,
             Body::Datagram { payload, .. } => payload,
@@ -63,7 +88,7 @@ impl Packet {
     }
 }
 
-impl Parcel for Packet {
+impl<L> Parcel for Packet<L> {
     fn len(&self) -> Bytes {
         Bytes(u64::from(self.ip_len))
     }

@@ -6,7 +6,7 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 
 /// A run: everything but the seed.
 #[derive(Clone, Debug)]
-pub struct SimSpec {
+pub struct RunSpec {
     /// The links; flows refer to them by index.
     pub links: Vec<LinkSpec>,
     /// The flows.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use weir_net::{LinkConfig, Service};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
-use crate::error::SimError;
-use crate::spec::{FlowSpec, LinkSpec, MeasureSpec, OnOff, SimSpec, TransportSpec, Workload};
+use crate::error::SpecError;
+use crate::spec::{FlowSpec, LinkSpec, MeasureSpec, OnOff, RunSpec, TransportSpec, Workload};
 
 /// The largest payload of a UDP datagram over IPv4.
 const MAX_DATAGRAM: u64 = 65_507;
@@ -15,12 +15,12 @@ const MAX_DATAGRAM: u64 = 65_507;
 ///
 /// # Errors
 /// For the first thing that cannot be.
-pub fn validate(spec: &SimSpec) -> Result<(), SimError> {
+pub fn validate(spec: &RunSpec) -> Result<(), SpecError> {
     check_names("link", spec.links.iter().map(|link| &link.name))?;
     check_names("flow", spec.flows.iter().map(|flow| &flow.name))?;
     check_measure(&spec.measure)?;
     for flow in &spec.flows {
-        let problem = |problem: String| SimError::Flow { flow: flow.name.clone(), problem };
+        let problem = |problem: String| SpecError::Flow { flow: flow.name.clone(), problem };
         check_route(flow, &spec.links).map_err(problem)?;
         check_times(flow).map_err(problem)?;
         check_workload(flow, &spec.links[flow.route_forward[0]].config).map_err(problem)?;
@@ -31,18 +31,18 @@ pub fn validate(spec: &SimSpec) -> Result<(), SimError> {
 fn check_names<'a>(
     kind: &'static str,
     names: impl Iterator<Item = &'a String>,
-) -> Result<(), SimError> {
+) -> Result<(), SpecError> {
     let mut taken = BTreeSet::new();
     for name in names {
         if !taken.insert(name) {
-            return Err(SimError::NameTaken { kind, name: name.clone() });
+            return Err(SpecError::NameTaken { kind, name: name.clone() });
         }
     }
     Ok(())
 }
 
-fn check_measure(measure: &MeasureSpec) -> Result<(), SimError> {
-    let wrong = |key, value: String, allowed| Err(SimError::Measure { key, value, allowed });
+fn check_measure(measure: &MeasureSpec) -> Result<(), SpecError> {
+    let wrong = |key, value: String, allowed| Err(SpecError::Measure { key, value, allowed });
     if measure.duration.is_zero() {
         return wrong("duration", measure.duration.to_string(), "it must be above zero");
     }

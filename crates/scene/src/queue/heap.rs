@@ -9,7 +9,7 @@ use super::{Event, EventQueue};
 
 /// See the module above.
 #[derive(Default)]
-pub(crate) struct HeapQueue {
+pub struct HeapQueue {
     heap: QuaternaryHeap<Entry>,
     pushed: u64,
     /// The top was popped but still sits there: most events push one successor, which then takes
@@ -46,16 +46,15 @@ impl EventQueue for HeapQueue {
         top
     }
 
-    #[cfg(test)]
-    fn peek(&self) -> Option<Instant> {
-        let gone = usize::from(self.top_is_gone);
-        let mut times: Vec<Instant> = self.heap.iter().map(|entry| entry.at).collect();
-        times.sort_unstable();
-        times.get(gone).copied()
+    fn peek(&mut self) -> Option<Instant> {
+        if std::mem::take(&mut self.top_is_gone) {
+            self.heap.pop();
+        }
+        self.heap.peek().map(|top| top.at)
     }
 
     #[cfg(test)]
-    fn len(&self) -> usize {
+    fn entries(&self) -> usize {
         self.heap.len() - usize::from(self.top_is_gone)
     }
 }

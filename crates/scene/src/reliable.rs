@@ -8,11 +8,10 @@ use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::app::{Client, Server};
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
-use crate::flow::{Side, wake_up};
+use crate::flow::Side;
 use crate::ledger::{Ending, Ledger, Totals};
-use crate::network::Network;
+use crate::medium::Medium;
 use crate::packet::{Body, IP_HEADER, Packet};
-use crate::queue::EventQueue;
 use crate::spec::{FlowSpec, Workload};
 
 /// A flow over a reliable connection.
@@ -78,10 +77,10 @@ impl ReliableFlow {
         }
     }
 
-    pub(crate) fn on_packet<Q: EventQueue>(&mut self, packet: &Packet, net: &mut Network<Q>) {
+    pub(crate) fn on_packet<M: Medium>(&mut self, packet: &Packet, net: &mut M) {
         let side = Side::at_end_of(packet.direction);
         let (Some(ends), Body::Segment { segment, .. }) = (&mut self.ends, packet.body) else {
-            return net.violate(format!("flow {} cannot receive {packet:?}", self.index));
+            return net.notes().violate(format!("flow {} cannot receive {packet:?}", self.index));
         };
         // What the network damaged fails the checksum.
         if packet.corrupted {
@@ -90,25 +89,26 @@ impl ReliableFlow {
         let end = &mut ends[side as usize];
         if self.acks_left > 0 && side == Side::Sender && !segment.flags.contains(Flags::SYN) {
             self.acks_left -= 1;
-            self.acks.push(ack_row(self.index, net.now, &end.conn));
+            self.acks.push(ack_row(self.index, net.now(), &end.conn));
         }
         end.window.on_received(&segment);
-        let stored = end.conn.handle_segment(net.now, &segment, ecn_field(packet.ecn));
-        if let Some(at) = stored
-            && let Err(what) = end.stream.on_stored(packet, at.offset, at.skip, at.len)
-        {
-            net.violate(what);
+        let stored = end.conn.handle_segment(net.now(), &segment, ecn_field(packet.ecn));
+        if let Some(at) = stored {
+            end.stream.on_stored(at.offset, at.len);
+            if let Err(what) = net.check_stored(packet, &at) {
+                net.notes().violate(what);
+            }
         }
         if side == Side::Receiver && segment.payload_len > 0 {
-            net.data_packets += 1;
+            net.notes().data_packets += 1;
             self.ledger.on_arrival(packet.queued);
         }
         self.pump(side, net);
     }
 
-    pub(crate) fn on_wake<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
-        let now = net.now;
-        if self.armed[side as usize] != Some(now) {
+    pub(crate) fn on_wake<M: Medium>(&mut self, side: Side, net: &mut M) {
+        let now = net.now();
+        if self.armed[side as usize].is_none_or(|at| at > now) {
             return;
         }
         self.armed[side as usize] = None;
@@ -125,7 +125,7 @@ impl ReliableFlow {
             conn.handle_timeout(now);
         }
         if conn.stats().timeouts > timeouts {
-            net.log.flow(now, self.index, "timeout", "");
+            net.log(self.index, "timeout", "");
         }
         if side == Side::Sender && !self.over {
             let demand = self.client.on_time(now);
@@ -142,18 +142,18 @@ impl ReliableFlow {
         self.pump(side, net);
     }
 
-    pub(crate) fn open_books<Q: EventQueue>(&mut self, net: &Network<Q>) {
+    pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
         self.warm = true;
         if self.ends.is_some() {
             let totals = self.totals(net);
-            self.ledger.open(net.now, totals);
+            self.ledger.open(net.now(), totals);
         }
     }
 
-    pub(crate) fn close_books<Q: EventQueue>(&mut self, net: &Network<Q>, ending: Ending) {
+    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: Ending) {
         if !self.ledger.is_closed() {
             let totals = self.totals(net);
-            self.ledger.close(net.now, totals, ending);
+            self.ledger.close(net.now(), totals, ending);
         }
     }
 
@@ -187,9 +187,9 @@ impl ReliableFlow {
         })
     }
 
-    fn begin<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+    fn begin<M: Medium>(&mut self, net: &mut M) {
         let Some([ours, theirs]) = self.rngs.take() else { return };
-        let now = net.now;
+        let now = net.now();
         let end = |conn: Connection| {
             let last = (conn.snapshot().cwnd, RecoveryState::Open);
             End { conn, window: WindowCheck::default(), stream: StreamCheck::default(), last }
@@ -198,42 +198,42 @@ impl ReliableFlow {
         let receiver = Connection::listen(&self.config, theirs);
         self.ends = Some([end(sender), end(receiver)]);
         self.sampled = (now, 0);
-        net.log.flow(now, self.index, "start", "");
+        net.log(self.index, "start", "");
         if self.warm {
             self.open_books(net);
         }
     }
 
     /// The flow is told to stop: it is broken off.
-    fn halt<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+    fn halt<M: Medium>(&mut self, net: &mut M) {
         self.stop = None;
         self.close_books(net, Ending::Stopped);
         if let Some(ends) = &mut self.ends {
-            ends[Side::Sender as usize].conn.abort(net.now);
+            ends[Side::Sender as usize].conn.abort(net.now());
         }
-        net.log.flow(net.now, self.index, "stopped", "");
+        net.log(self.index, "stopped", "");
         self.over = true;
     }
 
     /// After anything happened to one end: reads, answers, sends, and sets its wake-up.
-    fn pump<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+    fn pump<M: Medium>(&mut self, side: Side, net: &mut M) {
         self.read(side, net);
         self.take_events(side, net);
         self.transmit(side, net);
         self.arm(side, net);
     }
 
-    fn read<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+    fn read<M: Medium>(&mut self, side: Side, net: &mut M) {
         let Some(ends) = &mut self.ends else { return };
         let End { conn, stream, .. } = &mut ends[side as usize];
         let bytes = conn.readable();
         if bytes == 0 {
             return;
         }
-        let now = net.now;
+        let now = net.now();
         let bytes = conn.read(now, bytes);
         if let Err(what) = stream.on_read(bytes) {
-            net.violate(format!("flow {}: {what}", self.index));
+            net.notes().violate(format!("flow {}: {what}", self.index));
         }
         match side {
             Side::Sender => {
@@ -243,7 +243,8 @@ impl ReliableFlow {
                 }
                 let surplus = self.client.surplus();
                 if surplus > 0 {
-                    net.violate(format!("flow {}: {surplus} bytes answer nothing", self.index));
+                    net.notes()
+                        .violate(format!("flow {}: {surplus} bytes answer nothing", self.index));
                 }
             }
             Side::Receiver => {
@@ -256,22 +257,22 @@ impl ReliableFlow {
                     if size.get() == self.ledger.delivered);
                 if all && !self.ledger.is_closed() {
                     self.close_books(net, Ending::Completed);
-                    net.log.flow(now, self.index, "completed", "");
+                    net.log(self.index, "completed", "");
                 }
             }
         }
     }
 
-    fn take_events<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+    fn take_events<M: Medium>(&mut self, side: Side, net: &mut M) {
         let Some(ends) = &mut self.ends else { return };
         let conn = &mut ends[side as usize].conn;
         let mut failure = None;
         while let Some(event) = conn.poll_event() {
             match event {
-                Event::Finished if side == Side::Receiver => conn.close(net.now),
+                Event::Finished if side == Side::Receiver => conn.close(net.now()),
                 Event::Connected if side == Side::Sender => {
-                    self.client.on_connected(net.now);
-                    net.log.flow(net.now, self.index, "connected", "");
+                    self.client.on_connected(net.now());
+                    net.log(self.index, "connected", "");
                 }
                 Event::Failed(error) => failure = Some(error.to_string()),
                 _ => {}
@@ -279,26 +280,25 @@ impl ReliableFlow {
         }
         let finished = side == Side::Receiver && conn.is_finished() && self.ledger.is_closed();
         if let Some(why) = failure.filter(|_| !self.over) {
-            net.log.flow(net.now, self.index, "failed", &why);
+            net.log(self.index, "failed", &why);
             self.close_books(net, Ending::Failed(why));
             self.over = true;
         }
         self.over |= finished;
     }
 
-    fn transmit<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+    fn transmit<M: Medium>(&mut self, side: Side, net: &mut M) {
         let Some(ends) = &mut self.ends else { return };
         let End { conn, window, last, .. } = &mut ends[side as usize];
-        let now = net.now;
+        let now = net.now();
         let mut sent = 0;
-        let may_send = |net: &Network<Q>| {
-            side == Side::Receiver || net.sender_waits_until(self.index).is_none()
-        };
+        let may_send =
+            |net: &mut M| side == Side::Receiver || net.sender_waits_until(self.index).is_none();
         while may_send(net)
             && let Some(transmit) = conn.poll_transmit(now)
         {
             if let Err(what) = window.on_sent(&transmit.segment, transmit.offset) {
-                net.violate(format!("flow {}: {what}", self.index));
+                net.notes().violate(format!("flow {}: {what}", self.index));
             }
             sent += u64::from(transmit.segment.payload_len);
             let packet = packet(self.index, side, &transmit);
@@ -313,7 +313,7 @@ impl ReliableFlow {
         let snapshot = conn.snapshot();
         let (cwnd_before, state_before) = std::mem::replace(last, (snapshot.cwnd, snapshot.state));
         if let Err(what) = check_in_flight(&snapshot, cwnd_before, sent, self.config.mss) {
-            net.violate(format!("flow {}: {what}", self.index));
+            net.notes().violate(format!("flow {}: {what}", self.index));
         }
         if side == Side::Receiver {
             return;
@@ -323,14 +323,14 @@ impl ReliableFlow {
         }
         self.ledger.cwnd.set(now, snapshot.cwnd);
         if snapshot.state != state_before {
-            net.log.flow(now, self.index, state_name(snapshot.state), "");
+            net.log(self.index, state_name(snapshot.state), "");
         }
     }
 
     /// Each end has one wake-up pending at most, and it may be early: deadlines mostly move away.
-    fn arm<Q: EventQueue>(&mut self, side: Side, net: &mut Network<Q>) {
+    fn arm<M: Medium>(&mut self, side: Side, net: &mut M) {
         let Some(ends) = &self.ends else { return };
-        let mut deadline = ends[side as usize].conn.next_timeout(net.now);
+        let mut deadline = ends[side as usize].conn.next_timeout(net.now());
         if side == Side::Sender && !self.over {
             let waits_until = net.sender_waits_until(self.index);
             let others = [self.client.next_time(), self.stop, waits_until];
@@ -338,15 +338,15 @@ impl ReliableFlow {
         }
         let armed = &mut self.armed[side as usize];
         if let Some(at) = deadline.filter(|at| armed.is_none_or(|armed| *at < armed)) {
-            let at = at.max(net.now);
+            let at = at.max(net.now());
             *armed = Some(at);
-            net.schedule(at, wake_up(self.index, side));
+            net.wake(at, self.index, side);
         }
     }
 
-    fn totals<Q: EventQueue>(&mut self, net: &Network<Q>) -> Totals {
+    fn totals<M: Medium>(&mut self, net: &mut M) -> Totals {
         let mut totals = Totals {
-            dropped: net.dropped_data(self.index),
+            dropped: net.notes().dropped_data[self.index as usize],
             delivered: self.ledger.delivered,
             sent_ip_bytes: self.ledger.sent_ip_bytes,
             unanswered: self.client.unanswered(),
@@ -354,7 +354,7 @@ impl ReliableFlow {
         };
         if let Some(ends) = &mut self.ends {
             let sender = &mut ends[Side::Sender as usize].conn;
-            sender.book_time(net.now);
+            sender.book_time(net.now());
             totals.stats = *sender.stats();
         }
         totals
@@ -373,6 +373,7 @@ fn packet(flow: u32, side: Side, transmit: &Transmit) -> Packet {
         stamp: 0,
         queued: Duration::ZERO,
         body: Body::Segment { segment, offset: transmit.offset },
+        load: (),
     }
 }
 

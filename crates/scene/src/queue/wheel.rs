@@ -15,7 +15,7 @@ const BITS: u32 = 6;
 const NONE: u32 = u32::MAX;
 
 /// See the module above.
-pub(crate) struct WheelQueue {
+pub struct WheelQueue {
     /// No entry is earlier than this.
     now: u64,
     /// Per level, a bit for each slot that holds something.
@@ -78,8 +78,7 @@ impl EventQueue for WheelQueue {
         }
     }
 
-    #[cfg(test)]
-    fn peek(&self) -> Option<Instant> {
+    fn peek(&mut self) -> Option<Instant> {
         let (level, slot) = self.first_slot()?;
         let mut index = self.slots[level][slot].first;
         let mut earliest = u64::MAX;
@@ -92,7 +91,7 @@ impl EventQueue for WheelQueue {
     }
 
     #[cfg(test)]
-    fn len(&self) -> usize {
+    fn entries(&self) -> usize {
         let mut free = 0;
         let mut index = self.free;
         while let Some(node) = self.nodes.get(index as usize) {

@@ -9,12 +9,12 @@ mod wheel;
 
 use weir_units::Instant;
 
-pub(crate) use heap::HeapQueue;
-pub(crate) use wheel::WheelQueue;
+pub use heap::HeapQueue;
+pub use wheel::WheelQueue;
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     /// Something comes out of this link.
     Link(u32),
     /// An endpoint asked to be woken: twice the flow's index, plus one for its receiving side.
@@ -25,20 +25,8 @@ pub(crate) enum Event {
     WarmedUp,
 }
 
-/// Which implementation holds the events; results do not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QueueKind {
-    /// A timing wheel of 11 levels with 64 slots each, over the whole range of time. Measured on whole
-    /// runs it is up to a tenth faster than the heap from a few flows on, and a twentieth slower for
-    /// a single one.
-    #[default]
-    Wheel,
-    /// A 4-ary heap.
-    Heap,
-}
-
 /// A queue of events.
-pub(crate) trait EventQueue: Default {
+pub trait EventQueue: Default {
     /// Adds an entry. `at` must not lie before the entry that was popped last.
     fn push(&mut self, at: Instant, event: Event);
 
@@ -46,12 +34,11 @@ pub(crate) trait EventQueue: Default {
     fn pop(&mut self) -> Option<(Instant, Event)>;
 
     /// When the earliest entry is due.
-    #[cfg(test)]
-    fn peek(&self) -> Option<Instant>;
+    fn peek(&mut self) -> Option<Instant>;
 
     /// The number of entries.
     #[cfg(test)]
-    fn len(&self) -> usize;
+    fn entries(&self) -> usize;
 }
 
 #[cfg(test)]
@@ -100,7 +87,7 @@ mod tests {
                     now = expected.map_or(now, |(at, _)| at.as_nanos());
                 }
             }
-            assert_eq!(queue.len(), model.0.len());
+            assert_eq!(queue.entries(), model.0.len());
         }
     }
 

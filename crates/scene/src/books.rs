@@ -1,0 +1,186 @@
+//! The books of a run: samples on the way, and the result tables at its end.
+
+use weir_trace::{FlowRow, LinkRow, QueueRow, SampleRow, SummaryRow, jain_index};
+use weir_units::Instant;
+
+use crate::aggregate;
+use crate::flow::Flow;
+use crate::ledger::Ledger;
+use crate::link::HostedLink;
+use crate::network::Network;
+use crate::notes::Notes;
+use crate::outcome::Outcome;
+use crate::probe::LinkProbe;
+use crate::queue::EventQueue;
+use crate::spec::{FlowSpec, RunSpec, Workload};
+
+/// What is written down about a run beyond each flow's own ledger.
+#[derive(Debug)]
+pub struct Books {
+    probes: Vec<LinkProbe>,
+    samples: Vec<SampleRow>,
+    queues: Vec<QueueRow>,
+}
+
+/// What a run has come to when its books are closed.
+pub struct Closing<'a, Q, L> {
+    /// Its description.
+    pub spec: &'a RunSpec,
+    /// Its flows, whose own books are closed.
+    pub flows: &'a mut [Flow],
+    /// Its links, at the time of the end.
+    pub net: Network<Q, L>,
+    /// How many events the world handled.
+    pub events: u64,
+}
+
+impl Books {
+    /// Of a run with so many links.
+    pub fn new(links: usize) -> Self {
+        let probes = (0..links).map(|_| LinkProbe::default()).collect();
+        Self { probes, samples: Vec::new(), queues: Vec::new() }
+    }
+
+    /// The warm-up is over: what comes before `now` is left out of every figure about links.
+    pub fn open<L: Clone>(&mut self, now: Instant, links: &mut [HostedLink<L>]) {
+        for (probe, link) in self.probes.iter_mut().zip(links) {
+            probe.open(now, link);
+        }
+    }
+
+    /// Takes a row for each flow and each monitored link, and checks every link.
+    pub fn sample<L: Clone>(
+        &mut self,
+        now: Instant,
+        spec: &RunSpec,
+        flows: &mut [Flow],
+        links: &mut [HostedLink<L>],
+        notes: &mut Notes,
+    ) {
+        self.samples.extend(flows.iter_mut().filter_map(|flow| flow.sample(now)));
+        for (index, (link, described)) in (0u32..).zip(links.iter_mut().zip(&spec.links)) {
+            let probe = &mut self.probes[index as usize];
+            if let Err(what) = probe.check(now, link) {
+                notes.violate(format!("link '{}': {what}", described.name));
+            }
+            if described.monitored {
+                self.queues.push(probe.sample(index, now, link));
+            }
+        }
+    }
+
+    /// Checks every link once more.
+    ///
+    /// # Errors
+    /// Says which link did what it cannot.
+    pub fn check<L: Clone>(
+        &mut self,
+        now: Instant,
+        spec: &RunSpec,
+        links: &mut [HostedLink<L>],
+    ) -> Result<(), String> {
+        for (probe, (link, described)) in
+            self.probes.iter_mut().zip(links.iter_mut().zip(&spec.links))
+        {
+            probe.check(now, link).map_err(|what| format!("link '{}': {what}", described.name))?;
+        }
+        Ok(())
+    }
+
+    /// The result tables.
+    pub fn close<Q: EventQueue, L: Clone>(self, closing: Closing<'_, Q, L>) -> Outcome {
+        let Closing { spec, flows, mut net, events } = closing;
+        let rows: Vec<FlowRow> = (0u32..)
+            .zip(flows.iter())
+            .zip(&spec.flows)
+            .map(|((index, flow), described)| flow_row(index, described, flow.ledger(), spec, &net))
+            .collect();
+        let now = net.now;
+        let links: Vec<LinkRow> = (0u32..)
+            .zip(net.links.iter_mut())
+            .map(|(i, link)| self.probes[i as usize].row(i, &spec.links[i as usize], now, link))
+            .collect();
+        let monitored = spec.links.iter().position(|link| link.monitored);
+        let goodputs: Vec<f64> = rows.iter().map(|row| row.goodput_mbps).collect();
+        let measured = flows.iter().filter_map(|flow| flow.ledger().measured()).collect();
+        let (goodput_mbps, throughput_mbps) = aggregate::rates(measured).unzip();
+        let summary = SummaryRow {
+            jain_index: jain_index(&goodputs),
+            utilisation: monitored.and_then(|index| links[index].utilisation),
+            goodput_mbps,
+            throughput_mbps,
+            events,
+            data_packets: net.notes.data_packets,
+            trace_hash: net.trace_hash(),
+            sim_s: now.as_secs_f64(),
+        };
+        Outcome {
+            flows: rows,
+            links,
+            samples: self.samples,
+            queues: self.queues,
+            acks: flows.iter_mut().flat_map(Flow::take_acks).collect(),
+            requests: flows.iter_mut().flat_map(Flow::take_requests).collect(),
+            events: net.notes.log.into_rows(),
+            summary,
+        }
+    }
+}
+
+fn flow_row<Q, L: Clone>(
+    index: u32,
+    described: &FlowSpec,
+    ledger: &Ledger,
+    spec: &RunSpec,
+    net: &Network<Q, L>,
+) -> FlowRow {
+    let capacity = |from, to| capacity_mbps(&described.route_forward, spec, net, from, to);
+    let mut row = ledger.row(index, described, capacity);
+    row.slowdown = slowdown(described, ledger, spec, net);
+    row
+}
+
+/// The capacity of the monitored link on a route, or else of the slowest.
+fn capacity_mbps<Q, L: Clone>(
+    route: &[usize],
+    spec: &RunSpec,
+    net: &Network<Q, L>,
+    from: Instant,
+    to: Instant,
+) -> Option<f64> {
+    let monitored = route.iter().position(|index| spec.links[*index].monitored);
+    let watched = monitored.map_or(route, |at| &route[at..=at]);
+    slowest_mbps(watched, net, from, to).or_else(|| slowest_mbps(route, net, from, to))
+}
+
+/// The capacity of the slowest link of a route.
+fn slowest_mbps<Q, L: Clone>(
+    route: &[usize],
+    net: &Network<Q, L>,
+    from: Instant,
+    to: Instant,
+) -> Option<f64> {
+    let seconds = to.saturating_since(from).as_secs_f64();
+    let capacities = route.iter().filter_map(|index| {
+        let bytes = net.links[*index].link.capacity(from, to)?;
+        Some(bytes.get() as f64 * 8e-6 / seconds)
+    });
+    capacities.min_by(f64::total_cmp).filter(|mbps| *mbps > 0.0)
+}
+
+/// A transfer's completion time over what it would be if nothing was in its way: `size / rate` and a
+/// round trip.
+fn slowdown<Q, L: Clone>(
+    described: &FlowSpec,
+    ledger: &Ledger,
+    spec: &RunSpec,
+    net: &Network<Q, L>,
+) -> Option<f64> {
+    let Workload::File { size } = described.workload else { return None };
+    let (from, to) = ledger.completed()?;
+    let mbps = slowest_mbps(&described.route_forward, net, from, to)?;
+    let links = described.route_forward.iter().chain(&described.route_reverse);
+    let delay = |index: &usize| spec.links[*index].config.delay.initial.as_secs_f64();
+    let ideal = size.get() as f64 * 8e-6 / mbps + links.map(delay).sum::<f64>();
+    Some((to - from).as_secs_f64() / ideal)
+}

@@ -1,0 +1,47 @@
+//! What every world hosts: links and routes, flows with their applications, and the books on them.
+//!
+//! Nothing here knows a clock. A world moves its [`Network`] on, hands each [`Flow`] the packets that
+//! arrive for it, and has [`Books`] take samples and draw up the result tables. Between the two ends
+//! of a flow lies a [`Medium`]: in the simulator the network itself, in real time also sockets.
+
+mod aggregate;
+mod app;
+mod books;
+mod check;
+mod error;
+mod events;
+mod flow;
+mod ledger;
+mod link;
+mod medium;
+mod meter;
+mod network;
+mod notes;
+mod outcome;
+mod packet;
+mod periods;
+mod probe;
+mod queue;
+mod reliable;
+mod requests;
+mod spec;
+pub mod topology;
+mod udp;
+mod validate;
+
+pub use books::{Books, Closing};
+pub use error::SpecError;
+pub use events::EventLog;
+pub use flow::{Flow, Side};
+pub use link::HostedLink;
+pub use medium::Medium;
+pub use network::Network;
+pub use notes::Notes;
+pub use outcome::Outcome;
+pub use packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
+pub use queue::{Event, EventQueue, HeapQueue, WheelQueue};
+pub use spec::{
+    FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig,
+    Workload,
+};
+pub use validate::validate;

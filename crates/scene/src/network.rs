@@ -1,0 +1,207 @@
+//! The links and the event queue: packets go in, their arrivals become events.
+
+use weir_net::{DropRecord, Link};
+use weir_transport::Arrived;
+use weir_units::Instant;
+
+use crate::check::{TraceHash, check_placement};
+use crate::error::SpecError;
+use crate::flow::{Side, wake_up};
+use crate::link::HostedLink;
+use crate::medium::Medium;
+use crate::notes::Notes;
+use crate::packet::{Direction, Packet};
+use crate::queue::{Event, EventQueue};
+use crate::spec::{FlowSpec, RunSpec};
+
+/// Everything that flows share.
+pub struct Network<Q, L = ()> {
+    /// The time: that of the event at hand.
+    pub now: Instant,
+    /// The links, as the description orders them.
+    pub links: Vec<HostedLink<L>>,
+    /// What is noted along the way.
+    pub notes: Notes,
+    queue: Q,
+    routes: Vec<Routes>,
+    /// Links that have an event pending: while there are any, packets are under way.
+    busy_links: usize,
+    hash: TraceHash,
+    /// Whether any sender hands over its packets one at a time.
+    senders_wait: bool,
+}
+
+/// Where a flow's packets go.
+struct Routes {
+    forward: Box<[u32]>,
+    reverse: Box<[u32]>,
+}
+
+impl<Q: EventQueue, L: Clone> Network<Q, L> {
+    /// The links of `spec`, empty, and no event. All luck comes from `seed`.
+    ///
+    /// # Errors
+    /// For a link that cannot be.
+    pub fn new(spec: &RunSpec, seed: u64) -> Result<Self, SpecError> {
+        let links: Result<Vec<HostedLink<L>>, SpecError> =
+            spec.links.iter().map(|link| HostedLink::new(link, seed)).collect();
+        Ok(Self {
+            now: Instant::ZERO,
+            links: links?,
+            notes: Notes::new(spec.flows.len(), spec.measure.max_events),
+            queue: Q::default(),
+            routes: spec.flows.iter().map(Routes::new).collect(),
+            busy_links: 0,
+            hash: TraceHash::default(),
+            senders_wait: spec.links.iter().any(|link| link.one_at_a_time),
+        })
+    }
+
+    /// The next event, if it comes before `end`; time moves on to it.
+    #[inline]
+    pub fn next_event_until(&mut self, end: Instant) -> Option<Event> {
+        let (at, event) = self.queue.pop().filter(|(at, _)| *at < end)?;
+        if at < self.now {
+            self.notes.violate(format!("time went back from {} to {at}", self.now));
+        }
+        self.now = at;
+        Some(event)
+    }
+
+    /// Adds an event, now or later.
+    pub fn schedule(&mut self, at: Instant, event: Event) {
+        self.queue.push(at, event);
+    }
+
+    /// Puts a packet onto the link of its route that its `hop` says.
+    #[inline]
+    pub fn forward(&mut self, packet: Packet<L>) {
+        let index =
+            self.routes[packet.flow as usize].towards(packet.direction)[usize::from(packet.hop)];
+        let link = &mut self.links[index as usize];
+        link.offer(self.now, packet);
+        self.settle(index);
+    }
+
+    /// Handles a link's event: forwards what came out of it, and hands over what has arrived.
+    #[inline]
+    pub fn on_link(&mut self, index: u32, mut arrived: impl FnMut(&mut Self, Packet<L>)) {
+        if self.links[index as usize].armed != Some(self.now) {
+            return;
+        }
+        self.links[index as usize].armed = None;
+        self.busy_links -= 1;
+        loop {
+            let link = &mut self.links[index as usize];
+            let mut packet = match link.poll(self.now) {
+                Ok(Some(packet)) => packet,
+                Ok(None) => break,
+                Err(what) => return self.notes.violate(what),
+            };
+            self.hash.add(self.now, index, packet.flow, packet.seq());
+            packet.hop += 1;
+            let route = self.routes[packet.flow as usize].towards(packet.direction);
+            if usize::from(packet.hop) < route.len() {
+                self.forward(packet);
+            } else {
+                arrived(self, packet);
+            }
+        }
+        self.settle(index);
+    }
+
+    /// Whether any packet is under way.
+    pub fn is_busy(&self) -> bool {
+        self.busy_links > 0
+    }
+
+    /// The hash over every delivery so far.
+    pub fn trace_hash(&self) -> u64 {
+        self.hash.value()
+    }
+
+    /// After a link was touched: takes note of drops, and sees to it that its next delivery has an
+    /// event. Most touches change nothing, because only the head of a link is scheduled.
+    #[inline]
+    fn settle(&mut self, index: u32) {
+        let link = &mut self.links[index as usize];
+        if link.link.has_drops() {
+            for record in link.link.drain_drops() {
+                note_drop(&mut self.notes, index, &record);
+            }
+        }
+        let Some(next) = link.link.next_time() else { return };
+        if link.armed.is_none_or(|armed| next < armed) {
+            self.busy_links += usize::from(link.armed.is_none());
+            link.armed = Some(next);
+            self.queue.push(next.max(self.now), Event::Link(index));
+        }
+    }
+}
+
+/// Packets that are only descriptions go straight onto their first link.
+impl<Q: EventQueue> Medium for Network<Q> {
+    type Load = ();
+
+    #[inline]
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    #[inline]
+    fn send(&mut self, packet: Packet) {
+        self.forward(packet);
+    }
+
+    #[inline]
+    fn wake(&mut self, at: Instant, flow: u32, side: Side) {
+        self.schedule(at, wake_up(flow, side));
+    }
+
+    fn first_link(&mut self, flow: u32) -> &mut Link<Packet> {
+        let index = self.routes[flow as usize].forward[0];
+        &mut self.links[index as usize].link
+    }
+
+    #[inline]
+    fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
+        if !self.senders_wait {
+            return None;
+        }
+        let index = self.routes[flow as usize].forward[0];
+        let first = &self.links[index as usize];
+        if first.one_at_a_time { first.link.next_time() } else { None }
+    }
+
+    #[inline]
+    fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {
+        check_placement(packet, at)
+    }
+
+    #[inline]
+    fn notes(&mut self) -> &mut Notes {
+        &mut self.notes
+    }
+}
+
+fn note_drop(notes: &mut Notes, link: u32, record: &DropRecord) {
+    if record.is_forward && record.carries_data {
+        notes.dropped_data[record.flow as usize] += 1;
+    }
+    notes.log.dropped(link, record);
+}
+
+impl Routes {
+    fn new(flow: &FlowSpec) -> Self {
+        let indices = |route: &[usize]| route.iter().map(|&link| link as u32).collect();
+        Self { forward: indices(&flow.route_forward), reverse: indices(&flow.route_reverse) }
+    }
+
+    #[inline]
+    fn towards(&self, direction: Direction) -> &[u32] {
+        match direction {
+            Direction::Forward => &self.forward,
+            Direction::Reverse => &self.reverse,
+        }
+    }
+}

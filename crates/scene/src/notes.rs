@@ -1,0 +1,34 @@
+//! What a run's parts note as they go.
+
+use crate::events::EventLog;
+
+/// Single happenings, counts, and the first thing that must never happen.
+#[derive(Debug)]
+pub struct Notes {
+    /// Table `events`.
+    pub log: EventLog,
+    /// Data packets that have arrived whole.
+    pub data_packets: u64,
+    /// Per flow, packets with data that were dropped on their way to the receiver.
+    pub dropped_data: Vec<u64>,
+    violation: Option<String>,
+}
+
+impl Notes {
+    /// For so many flows; `max_events` rows of table `events` are kept.
+    pub fn new(flows: usize, max_events: usize) -> Self {
+        let log = EventLog::new(max_events);
+        Self { log, data_packets: 0, dropped_data: vec![0; flows], violation: None }
+    }
+
+    /// Notes the first thing that must never happen.
+    #[cold]
+    pub fn violate(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+
+    /// The first thing that happened and must never happen.
+    pub fn violation(&self) -> Option<&str> {
+        self.violation.as_deref()
+    }
+}
