@@ -7,10 +7,13 @@ __all__ = [
     "RunResult",
     "ScenarioError",
     "Table",
+    "TcpReceiver",
+    "TcpTransfer",
     "catalogue",
     "parse_quantity",
     "parse_scenario",
     "run",
+    "tcp_send",
     "version",
 ]
 
@@ -35,6 +38,48 @@ class RunResult:
     def table(self, name: str) -> Table:
         """Return the table called ``name``. Raises ``KeyError`` if there is none."""
 
+@final
+class TcpTransfer:
+    """What a transfer over the kernel's TCP moved, and when.
+
+    A transfer takes from the sender's ``began_ns``, just before it connected, to the receiver's
+    ``ended_ns``, when the last byte was in its file. Both are ``CLOCK_MONOTONIC``, which all
+    processes of a machine share.
+    """
+
+    @property
+    def bytes(self) -> int:
+        """The file's size."""
+
+    @property
+    def began_ns(self) -> int:
+        """When it began, in nanoseconds of ``CLOCK_MONOTONIC``."""
+
+    @property
+    def ended_ns(self) -> int:
+        """When it ended, in nanoseconds of ``CLOCK_MONOTONIC``."""
+
+@final
+class TcpReceiver:
+    """Waits for files over the kernel's TCP."""
+
+    def __new__(cls, address: str, *, controller: str | None = None) -> TcpReceiver:
+        """Listen on ``address``, ``host:port`` in numbers; port 0 lets the system choose.
+
+        Raises ``OSError`` if it cannot be had, ``ValueError`` if the kernel has no congestion
+        control called ``controller``.
+        """
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as ``host:port``."""
+
+    def receive(self, path: str, *, timeout_s: float | None = None) -> TcpTransfer:
+        """Receive one file, 256 KiB at a time. Other threads go on meanwhile.
+
+        Raises ``TimeoutError`` after ``timeout_s``, ``OSError`` where the system refuses something.
+        """
+
 def catalogue() -> str:
     """Return what a scenario may name: JSON, one list per kind."""
 
@@ -56,6 +101,22 @@ def run(scenario: str, seed: int) -> RunResult:
 
     Raises ``ScenarioError`` if the network cannot be built, ``RuntimeError`` if a checker finds
     that the simulation went wrong.
+    """
+
+def tcp_send(
+    path: str,
+    address: str,
+    *,
+    controller: str | None = None,
+    write_size: int | None = None,
+    timeout_s: float | None = None,
+) -> TcpTransfer:
+    """Send a file over the kernel's TCP. Other threads go on meanwhile.
+
+    It travels by ``sendfile`` unless ``write_size`` says how many bytes to write at a time.
+    ``address`` is ``host:port`` in numbers, ``controller`` the kernel's congestion control. Raises
+    ``TimeoutError`` after ``timeout_s``, ``ValueError`` if the kernel has no such congestion
+    control, ``OSError`` where the system refuses something.
     """
 
 def version() -> str:

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 mod lab;
 mod quantity;
 mod table;
+mod tcp;
 
 /// The Rust core of Weir; use the package `weir` instead.
 #[pymodule]
@@ -15,6 +16,8 @@ mod _native {
     use super::quantity::parse_quantity;
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::tcp::{TcpReceiver, TcpTransfer, tcp_send};
     #[pymodule_export]
     use super::version;
 }
