@@ -40,6 +40,10 @@ pub struct Moved {
 /// ends the transfer.
 pub type Watch<'a> = dyn FnMut(u64) -> io::Result<()> + 'a;
 
+/// Waits for senders.
+#[derive(Debug)]
+pub struct Listener(TcpListener);
+
 /// A transfer that did not happen.
 #[derive(Debug, Error)]
 pub enum TcpError {
@@ -96,25 +100,32 @@ pub fn send(
 ///
 /// # Errors
 /// What the system refuses.
-pub fn listen(address: SocketAddr, controller: Option<&str>) -> Result<TcpListener, TcpError> {
+pub fn listen(address: SocketAddr, controller: Option<&str>) -> Result<Listener, TcpError> {
     let failed = || failure(format!("listen on TCP address {address}"));
     let socket = open(address, controller)?;
     socket.set_reuse_address(true).map_err(failed())?;
     socket.bind(&address.into()).map_err(failed())?;
     socket.listen(8).map_err(failed())?;
-    Ok(socket.into())
+    Ok(Listener(socket.into()))
+}
+
+impl Listener {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
 }
 
 /// Receives one file, 256 KiB at a time.
 ///
 /// # Errors
 /// What the system refuses, and what `watch` returns.
-pub fn receive(
-    path: &Path,
-    listener: &TcpListener,
-    watch: &mut Watch<'_>,
-) -> Result<Moved, TcpError> {
-    let mut stream = accept(listener, watch).map_err(failure("accept a TCP connection".into()))?;
+pub fn receive(path: &Path, listener: &Listener, watch: &mut Watch<'_>) -> Result<Moved, TcpError> {
+    let mut stream =
+        accept(&listener.0, watch).map_err(failure("accept a TCP connection".into()))?;
     let began = monotonic_nanos();
     let mut file = File::create(path).map_err(failure(format!("create {}", path.display())))?;
     let mut buffer = vec![0; PIECE];

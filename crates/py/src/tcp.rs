@@ -1,12 +1,12 @@
 //! The kernel's TCP moving files.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use weir_live::clock;
-use weir_live::tcp::{self, Handover, Moved, TcpError};
+use weir_live::tcp::{self, Handover, Listener, Moved, TcpError};
 use weir_units::{Duration, Instant};
 
 /// What a transfer over the kernel's TCP moved, and when.
@@ -54,7 +54,7 @@ pub(crate) fn tcp_send(
 
 /// Waits for files over the kernel's TCP.
 #[pyclass(frozen, module = "weir._native")]
-pub(crate) struct TcpReceiver(TcpListener);
+pub(crate) struct TcpReceiver(Listener);
 
 #[pymethods]
 impl TcpReceiver {
