@@ -27,8 +27,8 @@ pub struct Departure<'a> {
     pub to: SocketAddr,
     /// Which of this machine's addresses they come from, if that matters.
     pub from: Option<IpAddr>,
-    /// Whether they are marked as ECN-capable.
-    pub ect: bool,
+    /// Their ECN field.
+    pub ecn: EcnField,
     /// The datagrams, one after the other.
     pub bytes: &'a [u8],
     /// The size of each but the last.
@@ -56,7 +56,13 @@ impl<'a> Arrival<'a> {
 
     /// One datagram back to where this came from.
     pub fn answer<'b>(&self, bytes: &'b [u8]) -> Departure<'b> {
-        Departure { to: self.from, from: self.to, ect: false, bytes, stride: bytes.len() }
+        Departure {
+            to: self.from,
+            from: self.to,
+            ecn: EcnField::NotCapable,
+            bytes,
+            stride: bytes.len(),
+        }
     }
 }
 
@@ -123,7 +129,11 @@ impl Socket {
     pub fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
             destination: departure.to,
-            ecn: departure.ect.then_some(EcnCodepoint::Ect0),
+            ecn: match departure.ecn {
+                EcnField::NotCapable => None,
+                EcnField::Capable => Some(EcnCodepoint::Ect0),
+                EcnField::Marked => Some(EcnCodepoint::Ce),
+            },
             contents: departure.bytes,
             segment_size: Some(departure.stride),
             src_ip: departure.from,

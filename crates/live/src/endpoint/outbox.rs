@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use weir_transport::EcnField;
+
 use crate::socket::{Departure, MAX_DATAGRAM, Socket};
 
 /// Where a datagram goes, and how.
@@ -69,7 +71,7 @@ impl Outbox {
         let departure = Departure {
             to: way.to,
             from: way.from,
-            ect: way.ect,
+            ecn: if way.ect { EcnField::Capable } else { EcnField::NotCapable },
             bytes: &self.bytes,
             stride: self.stride,
         };
