@@ -3,6 +3,7 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Type};
@@ -18,6 +19,10 @@ pub struct Socket {
     state: UdpSocketState,
     local: SocketAddr,
     recv_buffer: Bytes,
+    /// Datagrams of this length and longer leave one by one.
+    unjoined_from: AtomicUsize,
+    /// Whether datagrams may be fragmented.
+    fragments: AtomicBool,
 }
 
 /// Datagrams that leave together: all of `stride` bytes but the last, which may be shorter.
@@ -100,6 +105,8 @@ impl Socket {
         Ok(Self {
             local: socket.local_addr()?,
             recv_buffer: Bytes(recv_buffer as u64),
+            unjoined_from: AtomicUsize::new(usize::MAX),
+            fragments: AtomicBool::new(false),
             socket,
             state,
         })
@@ -121,12 +128,27 @@ impl Socket {
         self.state.max_gso_segments()
     }
 
-    /// Sends datagrams.
+    /// Sends datagrams, by themselves and in fragments where they are too long for the way out.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] where the system's buffer is full, and what else it reports. A
-    /// datagram that is too long for the way is an error here, not a loss.
+    /// [`io::ErrorKind::WouldBlock`] where the system's buffer is full: nothing was sent. Else what the
+    /// system reports; a datagram longer than [`MAX_DATAGRAM`] is an error here, not a loss.
     pub fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
+        if departure.stride >= self.unjoined_from.load(Ordering::Relaxed) {
+            return self.send_singly(departure);
+        }
+        match self.send_joined(departure) {
+            Err(error) if is_too_long(&error) || is_not_joined(&error) => {
+                // The system splits no datagrams that it would have to fragment, and not all drivers
+                // can split.
+                self.unjoined_from.fetch_min(departure.stride, Ordering::Relaxed);
+                self.send_singly(departure)
+            }
+            result => result,
+        }
+    }
+
+    fn send_joined(&self, departure: &Departure<'_>) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
             destination: departure.to,
             ecn: match departure.ecn {
@@ -139,6 +161,37 @@ impl Socket {
             src_ip: departure.from,
         };
         self.state.try_send(UdpSockRef::from(&self.socket), &transmit)
+    }
+
+    fn send_singly(&self, departure: &Departure<'_>) -> io::Result<()> {
+        for (index, bytes) in departure.bytes.chunks(departure.stride).enumerate() {
+            let one = Departure { bytes, ..*departure };
+            let mut result = self.send_joined(&one);
+            if result.as_ref().is_err_and(is_too_long) && self.allow_fragments() {
+                result = self.send_joined(&one);
+            }
+            // What has gone cannot be taken back: wait a little for the rest.
+            while index > 0 && result.as_ref().is_err_and(is_blocked) {
+                self.wait(Interest::ReadableOrWritable, Duration::from_millis(1))?;
+                result = self.send_joined(&one);
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Lets the system fragment what is longer than the way's largest packet. Returns whether that is
+    /// news.
+    #[cfg(target_os = "linux")]
+    fn allow_fragments(&self) -> bool {
+        use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
+        !self.fragments.swap(true, Ordering::Relaxed)
+            && set_ip_mtu_discover(&self.socket, Ipv4PathMtuDiscovery::DONT).is_ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn allow_fragments(&self) -> bool {
+        false
     }
 
     /// Takes in what has arrived, which may be nothing. Returns whether there was anything.
@@ -202,6 +255,23 @@ pub struct BindError {
     address: SocketAddr,
     #[source]
     error: io::Error,
+}
+
+/// Whether datagrams are longer than what can be sent.
+pub fn is_too_long(error: &io::Error) -> bool {
+    quinn_udp::is_msg_size_err(error)
+}
+
+fn is_blocked(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
+/// Linux's answers where a device or route cannot split datagrams.
+fn is_not_joined(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::IO, Errno::INVAL]
+        .map(|errno| Some(errno.raw_os_error()))
+        .contains(&error.raw_os_error())
 }
 
 fn bind_reason(error: &io::Error) -> String {

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::thread;
 
 use weir_live::clock;
-use weir_live::endpoint::{Application, Endpoint, Loose};
+use weir_live::endpoint::{Application, Ended, Endpoint, Limits, Loose};
 use weir_live::seal::Key;
 use weir_transport::{Config, Connection, Event};
 use weir_units::{Bytes, Duration, Instant};
@@ -223,4 +223,86 @@ fn loose_datagrams_travel_beside_the_stream() {
         let (_, _, here) = server.connections().next().unwrap();
         assert_eq!(here.arrived, (0..100).collect::<Vec<_>>());
     }
+}
+
+/// A receiver and a sender of one byte, which take turns until the sender's connection has ended.
+fn outcome(prepare: impl FnOnce(&mut Endpoint<Pattern>, &mut Endpoint<Pattern>)) -> Ended<Pattern> {
+    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut server = Endpoint::bind(loopback).unwrap();
+    let mut client = Endpoint::bind(loopback).unwrap();
+    prepare(&mut server, &mut client);
+    let patience = clock::now() + Duration::from_secs(60);
+    loop {
+        client.turn(Duration::from_millis(1)).unwrap();
+        server.turn(Duration::from_millis(1)).unwrap();
+        if let Some(ended) = client.next_ended() {
+            return ended;
+        }
+        assert!(clock::now() < patience, "the connection does not end");
+    }
+}
+
+fn sender(size: u64) -> Pattern {
+    Pattern { size, received: 0, finished: false }
+}
+
+#[test]
+fn who_is_not_let_in_is_told() {
+    let refused = |listen: fn(&mut Endpoint<Pattern>)| {
+        outcome(|server, client| {
+            listen(server);
+            client.connect(server.socket().local_addr(), &config(1_396), sender(1));
+        })
+        .error
+        .unwrap()
+        .to_string()
+    };
+    let no = "the peer refused the connection";
+    assert_eq!(refused(|_| {}), no, "nobody listens");
+    let full = |server: &mut Endpoint<Pattern>| {
+        server.set_limits(Limits { connections: 0, ..Limits::default() });
+        server.listen(config(1_396), |_| Some(sender(0)));
+    };
+    assert_eq!(refused(full), no, "there is no room");
+    let particular = |server: &mut Endpoint<Pattern>| server.listen(config(1_396), |_| None);
+    assert_eq!(refused(particular), "the peer reset the connection", "it was answered for");
+}
+
+#[test]
+fn a_listener_keeps_nothing_for_a_syn() {
+    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut server = Endpoint::bind(loopback).unwrap();
+    server.listen(config(1_396), |_| Some(sender(0)));
+    for _ in 0..3 {
+        let mut client = Endpoint::bind(loopback).unwrap();
+        client.connect(server.socket().local_addr(), &config(1_396), sender(1));
+        client.turn(Duration::ZERO).unwrap();
+        server.turn(Duration::from_millis(100)).unwrap();
+        assert_eq!(server.connections().count(), 0);
+    }
+}
+
+#[test]
+fn silence_ends_a_connection() {
+    let ended = outcome(|_, client| {
+        let brief = Duration::from_millis(20);
+        client.set_limits(Limits { handshake: brief, ..Limits::default() });
+        // Nobody answers on a port that was just let go.
+        let gone = Endpoint::<Pattern>::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        client.connect(gone.socket().local_addr(), &config(1_396), sender(1));
+    });
+    let error = ended.error.unwrap().to_string();
+    assert!(error.starts_with("nothing was heard of 127.0.0.1:"), "{error}");
+}
+
+#[test]
+fn a_datagram_that_is_too_long_is_an_error_and_no_loss() {
+    let ended = outcome(|server, client| {
+        let config = Config { initial_window: 2, ..config(65_500) };
+        server.listen(config.clone(), |_| Some(sender(0)));
+        client.connect(server.socket().local_addr(), &config, sender(200_000));
+    });
+    let error = ended.error.unwrap().to_string();
+    assert!(error.contains("longer than the system can send"), "{error}");
+    assert_eq!(ended.connection.stats().lost_bytes, 0);
 }

@@ -6,29 +6,33 @@
 //! leaves together takes one system call.
 
 mod application;
+mod cookie;
+mod door;
 mod envelope;
+mod limits;
 mod outbox;
 mod peer;
 mod table;
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
-use weir_transport::wire::{self, Ports};
-use weir_transport::{Config, Connection, Flags};
+use weir_transport::wire::Ports;
+use weir_transport::{Config, Connection};
 use weir_units::{Duration, Instant, Rng, stream};
 
 pub use self::application::{Application, Loose};
+use self::door::{Door, Listener, Stranger};
 pub use self::envelope::Envelope;
+pub use self::limits::Limits;
 use self::outbox::Outbox;
 use self::peer::{Peer, Sent};
 pub use self::table::ConnectionId;
 use self::table::{Key, Table};
 use crate::clock::{self, Interest};
 use crate::seal::{self, Gate};
-use crate::socket::{Arrival, BindError, Inbox, Socket};
+use crate::socket::{BindError, Inbox, Socket};
 
 /// Connections over one UDP socket.
 pub struct Endpoint<A> {
@@ -36,9 +40,7 @@ pub struct Endpoint<A> {
     inbox: Inbox,
     outbox: Outbox,
     table: Table<A>,
-    /// With which connections are sealed, if they are.
-    gate: Option<Gate>,
-    listener: Option<Listener<A>>,
+    door: Door<A>,
     ended: VecDeque<Ended<A>>,
     /// Luck for ports and initial sequence numbers.
     rng: Rng,
@@ -48,12 +50,6 @@ pub struct Endpoint<A> {
     turning: Vec<ConnectionId>,
     scratch: Vec<u8>,
     answer: Vec<u8>,
-}
-
-/// How connections are accepted.
-struct Listener<A> {
-    config: Config,
-    accept: Box<dyn FnMut(SocketAddr) -> Option<A>>,
 }
 
 /// A connection that is over.
@@ -77,15 +73,16 @@ impl<A: Application> Endpoint<A> {
     /// # Errors
     /// Why the address cannot be had.
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        let socket = Socket::bind(address)?;
+        let (secret, luck) = luck();
         Ok(Self {
-            socket: Socket::bind(address)?,
+            socket,
             inbox: Inbox::default(),
             outbox: Outbox::default(),
             table: Table::default(),
-            gate: None,
-            listener: None,
+            door: Door::new(secret),
             ended: VecDeque::new(),
-            rng: stream(getrandom::u64().unwrap_or_else(|_| clock::monotonic_nanos()), "endpoint"),
+            rng: stream(luck, "endpoint"),
             blocked: false,
             turning: Vec::new(),
             scratch: Vec::new(),
@@ -100,8 +97,13 @@ impl<A: Application> Endpoint<A> {
     pub fn seal_with(&mut self, key: seal::Key) -> io::Result<()> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
-        self.gate = Some(Gate::new(key, secret));
+        self.door.gate = Some(Gate::new(key, secret));
         Ok(())
+    }
+
+    /// Bounds what strangers may cost, from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.door.limits = limits;
     }
 
     /// The socket.
@@ -116,7 +118,7 @@ impl<A: Application> Endpoint<A> {
         config: Config,
         accept: impl FnMut(SocketAddr) -> Option<A> + 'static,
     ) {
-        self.listener = Some(Listener { config, accept: Box::new(accept) });
+        self.door.listener = Some(Listener { config, accept: Box::new(accept) });
     }
 
     /// Opens a connection to `remote`.
@@ -125,12 +127,12 @@ impl<A: Application> Endpoint<A> {
         let ports = self.free_ports(remote);
         let luck = stream(self.rng.next_u64(), "connection");
         let connection = Connection::connect(config, now, luck);
-        let envelope = match &self.gate {
+        let envelope = match &self.door.gate {
             Some(gate) => Envelope::Sealed(gate.initiate()),
             None => Envelope::Clear,
         };
         let key = Key { remote, ports };
-        self.table.insert(Peer::new(key, None, connection, application, envelope))
+        self.table.insert(Peer::connecting(now, key, connection, application, envelope))
     }
 
     /// Waits for arrivals or deadlines, at most `max_wait`, and does everything that is due.
@@ -151,7 +153,7 @@ impl<A: Application> Endpoint<A> {
         }
         while let Some(id) = self.table.pop_due(now) {
             if let Some(peer) = self.table.get_mut(id) {
-                peer.expire(now);
+                peer.expire(now, &self.door.limits);
             }
             self.table.touch(id);
         }
@@ -205,7 +207,7 @@ impl<A: Application> Endpoint<A> {
 
     /// Hands what arrived to the connections.
     fn dispatch(&mut self, now: Instant) {
-        let Self { socket, inbox, table, gate, listener, rng, scratch, answer, .. } = self;
+        let Self { socket, inbox, table, door, rng, scratch, answer, .. } = self;
         let mut last: Option<(Key, ConnectionId)> = None;
         for arrival in inbox.arrivals() {
             for datagram in arrival.datagrams() {
@@ -218,12 +220,11 @@ impl<A: Application> Endpoint<A> {
                         peer.receive(now, datagram, arrival.ecn, scratch, answer);
                     }
                     table.touch(id);
-                } else if let Some(listener) = listener
-                    && let Some((segment, envelope)) =
-                        meet(now, gate.as_ref(), arrival.from, datagram, answer)
-                    && let Some(peer) = listener.accept(now, key, &arrival, &segment, envelope, rng)
-                {
-                    table.insert(peer);
+                } else {
+                    let stranger = Stranger { now, key, arrival: &arrival, datagram };
+                    if let Some(peer) = door.meet(&stranger, table, rng, answer) {
+                        table.insert(peer);
+                    }
                 }
                 if !answer.is_empty() {
                     // Whoever asked asks again if this is lost.
@@ -262,7 +263,7 @@ impl<A: Application> Endpoint<A> {
                 }
             }
         }
-        let next = peer.next_time(now);
+        let next = peer.next_time(now, &self.door.limits);
         if peer.connection.is_closed() && !again {
             return self.bury(id);
         }
@@ -303,44 +304,12 @@ impl<A: Application> Endpoint<A> {
     }
 }
 
-/// What a datagram without a connection holds, once its sender is known to belong here. What is to be
-/// sent back at once is appended to `answer`.
-fn meet<'a>(
-    now: Instant,
-    gate: Option<&Gate>,
-    from: SocketAddr,
-    datagram: &'a [u8],
-    answer: &mut Vec<u8>,
-) -> Option<(Cow<'a, [u8]>, Envelope)> {
-    let Some(gate) = gate else {
-        seal::refuse_sealed(datagram, answer);
-        return Some((Cow::Borrowed(datagram), Envelope::Clear));
-    };
-    seal::refuse_in_clear(datagram, answer);
-    let newcomer = gate.receive(now, from, datagram, answer)?;
-    Some((Cow::Owned(newcomer.syn), Envelope::Sealed(newcomer.seal)))
-}
-
-impl<A: Application> Listener<A> {
-    /// A new connection, if the segment asks for one.
-    fn accept(
-        &mut self,
-        now: Instant,
-        key: Key,
-        arrival: &Arrival<'_>,
-        segment: &[u8],
-        envelope: Envelope,
-        rng: &mut Rng,
-    ) -> Option<Peer<A>> {
-        let flags = wire::parse(segment).ok()?.segment.flags;
-        if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) {
-            return None;
-        }
-        let application = (self.accept)(key.remote)?;
-        let luck = stream(rng.next_u64(), "connection");
-        let connection = Connection::listen(&self.config, luck);
-        let mut peer = Peer::new(key, arrival.to, connection, application, envelope);
-        peer.begin(now, segment, arrival.ecn);
-        Some(peer)
+/// What nobody can guess. Without the system's help it still differs from run to run.
+fn luck() -> ([u8; 32], u64) {
+    let mut secret = [0; 32];
+    if getrandom::fill(&mut secret).is_err() {
+        secret[..8].copy_from_slice(&clock::monotonic_nanos().to_be_bytes());
     }
+    let luck = getrandom::u64().unwrap_or_else(|_| clock::monotonic_nanos());
+    (secret, luck)
 }

@@ -1,18 +1,22 @@
 //! One connection with what lives on it.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 
 use weir_transport::wire::{self, Parsed};
-use weir_transport::{Connection, EcnField, Flags, Transmit};
+use weir_transport::{Connection, EcnField, Flags, Segment, Transmit};
 use weir_units::Instant;
 
 use super::application::{Application, Loose};
+use super::cookie::{Introduction, Note, emit_noted};
+use super::door::Stranger;
 use super::envelope::Envelope;
+use super::limits::Limits;
 use super::outbox::{Outbox, Way};
 use super::table::Key;
 use crate::seal::{Opened, Refusal};
-use crate::socket::Socket;
+use crate::socket::{Socket, is_too_long};
 
 /// One connection with what lives on it.
 pub(super) struct Peer<A> {
@@ -26,8 +30,13 @@ pub(super) struct Peer<A> {
     pub(super) deadline: Option<Instant>,
     /// It is on the list for the present turn.
     pub(super) touched: bool,
-    /// What found no room in the outbox.
-    held: Option<Leaving>,
+    introduction: Introduction,
+    /// When the peer was last heard of.
+    heard_at: Instant,
+    /// What leaves next: what found no room in the outbox.
+    queue: VecDeque<Leaving>,
+    /// The present flight began with a claim.
+    claimed: bool,
     /// What broke it, other than the peer.
     pub(super) error: Option<io::Error>,
 }
@@ -36,6 +45,8 @@ pub(super) struct Peer<A> {
 #[derive(Clone, Copy, Debug)]
 enum Leaving {
     Segment(Transmit),
+    /// A SYN with its note.
+    Noted(Segment, Note),
     Loose(Loose),
 }
 
@@ -49,22 +60,51 @@ pub(super) enum Sent {
 }
 
 impl<A> Peer<A> {
-    pub(super) fn new(
+    /// A connection that is being opened from here.
+    pub(super) fn connecting(
+        now: Instant,
         key: Key,
-        local: Option<IpAddr>,
+        connection: Connection,
+        application: A,
+        envelope: Envelope,
+    ) -> Self {
+        let introduction = match envelope {
+            Envelope::Clear => Introduction::Asking(Vec::new()),
+            Envelope::Sealed(_) => Introduction::Done,
+        };
+        Self { introduction, ..Self::new(now, key, connection, application, envelope) }
+    }
+
+    /// A connection that a stranger has opened.
+    pub(super) fn accepted(
+        stranger: &Stranger<'_>,
+        connection: Connection,
+        application: A,
+        envelope: Envelope,
+    ) -> Self {
+        let Stranger { now, key, arrival, .. } = stranger;
+        Self { local: arrival.to, ..Self::new(*now, *key, connection, application, envelope) }
+    }
+
+    fn new(
+        now: Instant,
+        key: Key,
         connection: Connection,
         application: A,
         envelope: Envelope,
     ) -> Self {
         Self {
             key,
-            local,
+            local: None,
             connection,
             application,
             envelope,
+            introduction: Introduction::Done,
+            heard_at: now,
             deadline: None,
             touched: false,
-            held: None,
+            queue: VecDeque::new(),
+            claimed: false,
             error: None,
         }
     }
@@ -80,9 +120,12 @@ impl<A: Application> Peer<A> {
         room: &mut Vec<u8>,
         answer: &mut Vec<u8>,
     ) {
-        let Self { envelope, connection, application, .. } = self;
+        let Self { envelope, connection, application, introduction, heard_at, .. } = self;
         let done = match envelope.open(datagram, room) {
-            Opened::Segment(segment) => handle(connection, application, now, segment, ecn),
+            Opened::Segment(segment) => {
+                *heard_at = now;
+                handle(connection, application, introduction, now, segment, ecn)
+            }
             Opened::Answer(bytes) => {
                 answer.extend(bytes);
                 Ok(())
@@ -97,15 +140,20 @@ impl<A: Application> Peer<A> {
 
     /// Takes in the segment that it begins with.
     pub(super) fn begin(&mut self, now: Instant, segment: &[u8], ecn: EcnField) {
-        let Self { connection, application, .. } = self;
-        if let Err(error) = handle(connection, application, now, segment, ecn) {
+        let Self { connection, application, introduction, .. } = self;
+        if let Err(error) = handle(connection, application, introduction, now, segment, ecn) {
             self.fail(now, error);
         }
     }
 
-    pub(super) fn expire(&mut self, now: Instant) {
+    pub(super) fn expire(&mut self, now: Instant, limits: &Limits) {
         if self.connection.next_timeout(now).is_some_and(|at| at <= now) {
             self.connection.handle_timeout(now);
+        }
+        if self.patience_ends(limits).is_some_and(|at| at <= now) {
+            let waited = now.saturating_since(self.heard_at).as_secs_f64();
+            let what = format!("nothing was heard of {} for {waited:.0} s", self.key.remote);
+            self.fail(now, io::Error::new(io::ErrorKind::TimedOut, what));
         }
     }
 
@@ -115,9 +163,20 @@ impl<A: Application> Peer<A> {
         }
     }
 
-    pub(super) fn next_time(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn next_time(&self, now: Instant, limits: &Limits) -> Option<Instant> {
         let own = self.connection.next_timeout(now);
-        [own, self.application.next_time()].into_iter().flatten().min()
+        let patience = self.patience_ends(limits);
+        [own, self.application.next_time(), patience].into_iter().flatten().min()
+    }
+
+    /// When the peer has been silent for too long.
+    fn patience_ends(&self, limits: &Limits) -> Option<Instant> {
+        let introduced = matches!(self.introduction, Introduction::Done);
+        let patience = match introduced && self.connection.is_synchronised() {
+            true => limits.idle,
+            false => limits.handshake,
+        };
+        (!self.connection.is_finished()).then(|| self.heard_at.saturating_add(patience))
     }
 
     /// Hands what may leave to the socket, up to a few batches; the last one stays in the outbox.
@@ -136,7 +195,7 @@ impl<A: Application> Peer<A> {
                 let len = self.envelope.wrapped_len(leaving.len());
                 let way = Way { to: self.key.remote, from: self.local, ect: leaving.ect() };
                 if !outbox.takes(way, len, socket.max_segments()) {
-                    self.held = Some(leaving);
+                    self.queue.push_front(leaving);
                     break;
                 }
                 if let Err(error) = outbox.push(way, len, |out| self.write(&leaving, scratch, out))
@@ -149,12 +208,31 @@ impl<A: Application> Peer<A> {
         Ok(Sent::Some)
     }
 
+    /// What leaves next. While the peer may know nothing of us, the SYN and its cookie go before and
+    /// after everything that leaves together.
     fn next_leaving(&mut self, now: Instant) -> Option<Leaving> {
-        let segment = || self.connection.poll_transmit(now).map(Leaving::Segment);
-        self.held
-            .take()
-            .or_else(segment)
-            .or_else(|| self.application.poll_loose(now).map(Leaving::Loose))
+        if let Some(waiting) = self.queue.pop_front() {
+            return Some(waiting);
+        }
+        let next = self.poll(now);
+        let Some((syn, cookie)) = self.introduction.claim() else { return next };
+        if next.is_some() == self.claimed {
+            return next;
+        }
+        self.claimed = next.is_some();
+        self.queue.extend(next);
+        Some(Leaving::Noted(syn, cookie))
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Leaving> {
+        if let Some(transmit) = self.connection.poll_transmit(now) {
+            let segment = transmit.segment;
+            return Some(match self.introduction.on_leaving(&segment) {
+                Some(note) => Leaving::Noted(segment, note),
+                None => Leaving::Segment(transmit),
+            });
+        }
+        self.application.poll_loose(now).map(Leaving::Loose)
     }
 
     fn write(
@@ -173,6 +251,10 @@ impl<A: Application> Peer<A> {
                 };
                 envelope.wrap(&transmit.segment, ports, fill, scratch, out)
             }
+            Leaving::Noted(segment, note) => {
+                emit_noted(segment, ports, note, out);
+                Ok(())
+            }
             Leaving::Loose(loose) => {
                 let fill = |payload: &mut [u8]| application.fill_loose(*loose, payload);
                 envelope.wrap_loose(*loose, ports, fill, scratch, out)
@@ -184,7 +266,8 @@ impl<A: Application> Peer<A> {
     /// again soon (RFC 9293 §3.9.2.2), a datagram that is too long will stay so.
     pub(super) fn on_send_error(&mut self, now: Instant, error: io::Error) {
         if is_too_long(&error) {
-            self.fail(now, error);
+            let what = "a datagram is longer than the system can send: choose a smaller mss";
+            self.fail(now, io::Error::new(io::ErrorKind::InvalidInput, what));
         }
     }
 
@@ -202,6 +285,7 @@ impl Leaving {
             Self::Segment(Transmit { segment, .. }) => {
                 segment.header_len() + segment.payload_len as usize
             }
+            Self::Noted(segment, note) => segment.header_len() + note.len(),
             Self::Loose(loose) => Loose::HEADER_LEN + loose.len,
         }
     }
@@ -216,6 +300,7 @@ impl Leaving {
 fn handle<A: Application>(
     connection: &mut Connection,
     application: &mut A,
+    introduction: &mut Introduction,
     now: Instant,
     segment: &[u8],
     ecn: EcnField,
@@ -223,7 +308,11 @@ fn handle<A: Application>(
     if let Some((number, payload)) = Loose::parse(segment) {
         return application.store_loose(now, number, payload);
     }
-    let Ok(Parsed { segment, payload, .. }) = wire::parse(segment) else { return Ok(()) };
+    let Ok(mut parsed) = wire::parse(segment) else { return Ok(()) };
+    if !introduction.on_arrival(&mut parsed) {
+        return Ok(());
+    }
+    let Parsed { segment, payload, .. } = parsed;
     if let Some(new) = connection.handle_segment(now, &segment, ecn) {
         let from = new.skip as usize;
         application.store(new.offset, &payload[from..from + new.len as usize])?;
@@ -237,10 +326,6 @@ fn handle<A: Application>(
 
 fn refused(refusal: Refusal) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionRefused, refusal)
-}
-
-fn is_too_long(error: &io::Error) -> bool {
-    quinn_udp::is_msg_size_err(error)
 }
 
 /// After so many it is the receiving side's turn: acknowledgements should not grow old.

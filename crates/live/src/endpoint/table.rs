@@ -86,6 +86,10 @@ impl<A> Table<A> {
         self.peers.iter().map(|(id, peer)| (*id, peer))
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.peers.len()
+    }
+
     /// Puts a connection on the list for this turn.
     pub(super) fn touch(&mut self, id: ConnectionId) {
         if let Some(peer) = self.peers.get_mut(&id)

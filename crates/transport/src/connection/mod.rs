@@ -248,6 +248,11 @@ impl Connection {
         self.rtt_sample.take()
     }
 
+    /// Whether the handshake is done, whatever came after it.
+    pub fn is_synchronised(&self) -> bool {
+        !matches!(self.state, State::Listen | State::SynSent | State::SynReceived)
+    }
+
     /// Whether the connection is over: closed, failed or aborted.
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed

@@ -1,0 +1,196 @@
+//! SYN cookies (RFC 4987 §3.6), without a further round trip: the listener keeps nothing for a SYN.
+//!
+//! ```text
+//!   SYN, padded              ──────────>   answers by a pure function of secret, address, SYN and time
+//!              <──────────   SYN-ACK, cookie
+//!   SYN, cookie              ──────────>   does the same again, and now has a connection
+//!   data                     ──────────>
+//! ```
+//!
+//! The answer comes out of a connection that listens, whose luck (its initial sequence number) is a
+//! MAC over what it answers; then it is forgotten. Whoever returns the cookie, the time and another
+//! part of that MAC, receives what is sent to its address: the same SYN at the same time gives the same
+//! connection. Notes travel as the payload of segments with a SYN, which carry no data here, and every
+//! SYN has a note, so that the answer is never longer than the question.
+
+use std::net::{IpAddr, SocketAddr};
+
+use weir_transport::wire::{self, Parsed, Ports};
+use weir_transport::{Config, Connection, EcnField, Flags, Segment};
+use weir_units::{Duration, Instant, Rng, stream};
+
+/// What travels with a SYN: zeros until there is a cookie, which is the time and a MAC.
+pub(super) type Note = [u8; 24];
+/// A SYN's note before there is a cookie.
+pub(super) const NO_COOKIE: Note = [0; _];
+
+/// Answers SYNs.
+pub(super) struct Cookies {
+    secret: [u8; 32],
+}
+
+/// What a SYN leads to.
+pub(super) enum Reception {
+    /// It is ignored.
+    Nothing,
+    /// This is sent back, and forgotten.
+    Answer(Segment, Note),
+    /// It returned a cookie.
+    Admitted(Box<Connection>),
+}
+
+impl Cookies {
+    /// Cookies that nobody can make without `secret`: random bytes, new for each process.
+    pub(super) fn new(secret: [u8; 32]) -> Self {
+        Self { secret }
+    }
+
+    /// Takes in a SYN.
+    pub(super) fn receive(
+        &self,
+        now: Instant,
+        from: SocketAddr,
+        config: &Config,
+        syn: &Parsed<'_>,
+    ) -> Reception {
+        let Ok(note) = Note::try_from(syn.payload) else { return Reception::Nothing };
+        if note == NO_COOKIE {
+            let (cookie, luck) = self.judge(now, from, syn);
+            let answer = begin(now, config, &syn.segment, luck).1;
+            return answer.map_or(Reception::Nothing, |answer| Reception::Answer(answer, cookie));
+        }
+        let issued = time_of(&note);
+        if issued > now || now.saturating_since(issued) > COOKIE_LIFE {
+            return Reception::Nothing;
+        }
+        let (cookie, luck) = self.judge(issued, from, syn);
+        // In constant time: nobody learns how much of a guess was right.
+        if blake3::hash(&cookie) != blake3::hash(&note) {
+            return Reception::Nothing;
+        }
+        Reception::Admitted(Box::new(begin(issued, config, &syn.segment, luck).0))
+    }
+
+    /// The cookie for a SYN that arrives at such a time, and the luck of its connection.
+    fn judge(&self, at: Instant, from: SocketAddr, syn: &Parsed<'_>) -> (Note, Rng) {
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let mut header = Vec::with_capacity(64);
+        wire::emit(&bare(&syn.segment), syn.ports, &[], &mut header);
+        let time = at.as_nanos().to_be_bytes();
+        let mut mac = blake3::Hasher::new_keyed(&self.secret);
+        mac.update(&time).update(&ip.octets()).update(&from.port().to_be_bytes()).update(&header);
+        let mut output = [0; 24];
+        mac.finalize_xof().fill(&mut output);
+        let (tag, luck) = output.split_at(16);
+        let mut cookie = NO_COOKIE;
+        cookie[..8].copy_from_slice(&time);
+        cookie[8..].copy_from_slice(tag);
+        let luck = luck.try_into().map_or(0, u64::from_be_bytes);
+        (cookie, stream(luck, "connection"))
+    }
+}
+
+/// A connection that has heard this SYN, and what it answers.
+fn begin(at: Instant, config: &Config, syn: &Segment, luck: Rng) -> (Connection, Option<Segment>) {
+    let mut connection = Connection::listen(config, luck);
+    connection.handle_segment(at, &bare(syn), EcnField::NotCapable);
+    let answer = connection.poll_transmit(at).map(|transmit| transmit.segment);
+    (connection, answer)
+}
+
+/// The segment without its note.
+fn bare(syn: &Segment) -> Segment {
+    Segment { payload_len: 0, ..*syn }
+}
+
+fn time_of(note: &Note) -> Instant {
+    let time = note.first_chunk().map_or(0, |time| u64::from_be_bytes(*time));
+    Instant::from_nanos(time)
+}
+
+/// Appends a segment with its note.
+pub(super) fn emit_noted(segment: &Segment, ports: Ports, note: &Note, out: &mut Vec<u8>) {
+    let noted = Segment { payload_len: note.len() as u32, ..*segment };
+    wire::emit(&noted, ports, note, out);
+}
+
+/// How the side that opens a connection is introduced; the other side needs no introduction.
+#[derive(Debug, Default)]
+pub(super) enum Introduction {
+    /// Nothing more has to be shown.
+    #[default]
+    Done,
+    /// These SYNs were sent.
+    Asking(Vec<Segment>),
+    /// The answer to this SYN came with a cookie, which goes with every flight until the peer says
+    /// something more.
+    Claiming(Segment, Note),
+}
+
+impl Introduction {
+    /// Notes a segment that leaves, and returns what goes with it.
+    pub(super) fn on_leaving(&mut self, segment: &Segment) -> Option<Note> {
+        let Self::Asking(syns) = self else { return None };
+        let opens = segment.flags.contains(Flags::SYN);
+        if opens && syns.len() < REMEMBERED {
+            syns.push(*segment);
+        }
+        opens.then_some(NO_COOKIE)
+    }
+
+    /// The SYN and the note that must go with a flight.
+    pub(super) fn claim(&self) -> Option<(Segment, Note)> {
+        match self {
+            Self::Claiming(syn, cookie) => Some((*syn, *cookie)),
+            _ => None,
+        }
+    }
+
+    /// Takes a note off a segment that arrives. Returns whether the connection should hear of it.
+    pub(super) fn on_arrival(&mut self, parsed: &mut Parsed<'_>) -> bool {
+        let flags = parsed.segment.flags;
+        let note = Note::try_from(parsed.payload).ok();
+        if flags.contains(Flags::SYN) {
+            // What has a connection already needs no cookie to get one.
+            let returned =
+                !flags.contains(Flags::ACK) && note.is_some_and(|note| note != NO_COOKIE);
+            if let (Self::Asking(syns), Some(cookie)) = (&*self, note)
+                && let Some(syn) = answered(syns, &parsed.segment)
+            {
+                *self = Self::Claiming(syn, cookie);
+            }
+            parsed.segment.payload_len = 0;
+            parsed.payload = &[];
+            return !returned;
+        }
+        match self {
+            // A listener that has missed the cookie knows nothing of us, and resets; if it means it,
+            // it says so.
+            Self::Claiming(_, cookie) if flags.contains(Flags::RST) => note == Some(*cookie),
+            Self::Claiming(..) => {
+                *self = Self::Done;
+                true
+            }
+            _ => true,
+        }
+    }
+}
+
+/// The SYN that this is the answer to: with timestamps it says so (RFC 7323 §3.2).
+fn answered(syns: &[Segment], answer: &Segment) -> Option<Segment> {
+    let echo = answer.options.timestamps.map(|stamps| stamps.echo);
+    let value = |syn: &&Segment| syn.options.timestamps.map(|stamps| stamps.value);
+    let named = echo.and_then(|echo| syns.iter().find(|syn| value(syn) == Some(echo)));
+    named.or(syns.last()).copied()
+}
+
+/// A cookie is used within a round trip; this leaves room for lost datagrams.
+const COOKIE_LIFE: Duration = Duration::from_secs(15);
+/// More SYNs than any cookie outlives.
+const REMEMBERED: usize = 16;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! What happens to datagrams that belong to no connection.
+
+use std::net::SocketAddr;
+
+use weir_transport::wire::{self, Parsed, Ports};
+use weir_transport::{Config, Connection, Flags, Segment};
+use weir_units::{Instant, Rng, stream};
+
+use super::Application;
+use super::cookie::{Cookies, Note, Reception, emit_noted};
+use super::envelope::Envelope;
+use super::limits::{Allowance, Limits};
+use super::peer::Peer;
+use super::table::{Key, Table};
+use crate::seal::{self, Gate};
+use crate::socket::Arrival;
+
+/// Lets connections in, and answers strays.
+pub(super) struct Door<A> {
+    /// With which connections are sealed, if they are.
+    pub(super) gate: Option<Gate>,
+    pub(super) listener: Option<Listener<A>>,
+    pub(super) limits: Limits,
+    cookies: Cookies,
+    resets: Allowance,
+}
+
+/// How connections are accepted.
+pub(super) struct Listener<A> {
+    pub(super) config: Config,
+    pub(super) accept: Box<dyn FnMut(SocketAddr) -> Option<A>>,
+}
+
+/// A datagram of no connection.
+pub(super) struct Stranger<'a> {
+    pub(super) now: Instant,
+    /// Whose it would be.
+    pub(super) key: Key,
+    pub(super) arrival: &'a Arrival<'a>,
+    pub(super) datagram: &'a [u8],
+}
+
+impl<A: Application> Door<A> {
+    /// A door that lets nobody in, with cookies under `secret`.
+    pub(super) fn new(secret: [u8; 32]) -> Self {
+        Self {
+            gate: None,
+            listener: None,
+            limits: Limits::default(),
+            cookies: Cookies::new(secret),
+            resets: Allowance::per_second(RESETS_PER_SECOND),
+        }
+    }
+
+    /// Takes in a datagram, which may begin a connection. What is to be sent back at once, never more
+    /// than came, is appended to `answer`.
+    pub(super) fn meet(
+        &mut self,
+        stranger: &Stranger<'_>,
+        table: &Table<A>,
+        rng: &mut Rng,
+        answer: &mut Vec<u8>,
+    ) -> Option<Peer<A>> {
+        let Some(gate) = &self.gate else {
+            seal::refuse_sealed(stranger.datagram, answer);
+            return self.meet_in_clear(stranger, table, answer);
+        };
+        seal::refuse_in_clear(stranger.datagram, answer);
+        let from = stranger.key.remote;
+        let newcomer = gate.receive(stranger.now, from, stranger.datagram, answer)?;
+        let parsed = wire::parse(&newcomer.syn).ok()?;
+        if !is_opening(&parsed.segment) || !self.has_room(from, table) {
+            return None;
+        }
+        let listener = self.listener.as_mut()?;
+        let application = (listener.accept)(from)?;
+        let connection = Connection::listen(&listener.config, stream(rng.next_u64(), "connection"));
+        let envelope = Envelope::Sealed(newcomer.seal);
+        let mut peer = Peer::accepted(stranger, connection, application, envelope);
+        peer.begin(stranger.now, &newcomer.syn, stranger.arrival.ecn);
+        Some(peer)
+    }
+
+    fn meet_in_clear(
+        &mut self,
+        stranger: &Stranger<'_>,
+        table: &Table<A>,
+        answer: &mut Vec<u8>,
+    ) -> Option<Peer<A>> {
+        let Stranger { now, key, datagram, .. } = *stranger;
+        let parsed = wire::parse(datagram).ok()?;
+        let room = self.has_room(key.remote, table);
+        let Some(listener) = self.listener.as_mut().filter(|_| is_opening(&parsed.segment) && room)
+        else {
+            self.reset(now, key.ports, &parsed, answer);
+            return None;
+        };
+        match self.cookies.receive(now, key.remote, &listener.config, &parsed) {
+            Reception::Nothing => None,
+            Reception::Answer(segment, cookie) => {
+                emit_noted(&segment, key.ports, &cookie, answer);
+                None
+            }
+            Reception::Admitted(connection) => match (listener.accept)(key.remote) {
+                Some(application) => {
+                    Some(Peer::accepted(stranger, *connection, application, Envelope::Clear))
+                }
+                None => {
+                    refuse(now, *connection, key.ports, &parsed, answer);
+                    None
+                }
+            },
+        }
+    }
+
+    fn has_room(&self, from: SocketAddr, table: &Table<A>) -> bool {
+        let same = |peer: &Peer<A>| peer.key.remote.ip() == from.ip();
+        table.len() < self.limits.connections
+            && table.iter().filter(|(_, peer)| same(peer)).count() < self.limits.per_address
+    }
+
+    /// RFC 9293 §3.10.7.1: what belongs to nobody is answered with a reset, but not every time.
+    fn reset(&mut self, now: Instant, ports: Ports, parsed: &Parsed<'_>, answer: &mut Vec<u8>) {
+        let stray = &parsed.segment;
+        if stray.flags.contains(Flags::RST) || !self.resets.take(now) {
+            return;
+        }
+        let reset = if stray.flags.contains(Flags::ACK) {
+            Segment { seq: stray.ack, flags: Flags::RST, ..Segment::default() }
+        } else {
+            let note = if stray.flags.contains(Flags::SYN) { 0 } else { stray.payload_len };
+            let ack = stray.seq + (stray.seq_len() - stray.payload_len + note);
+            Segment { ack, flags: Flags::RST.with(Flags::ACK), ..Segment::default() }
+        };
+        wire::emit(&reset, ports, &[], answer);
+    }
+}
+
+fn is_opening(segment: &Segment) -> bool {
+    segment.flags.contains(Flags::SYN)
+        && !segment.flags.contains(Flags::ACK)
+        && !segment.flags.contains(Flags::RST)
+}
+
+/// Resets a connection that was answered for; the cookie shows that this is meant.
+fn refuse(
+    now: Instant,
+    mut connection: Connection,
+    ports: Ports,
+    claim: &Parsed<'_>,
+    answer: &mut Vec<u8>,
+) {
+    connection.abort(now);
+    if let (Some(reset), Ok(cookie)) =
+        (connection.poll_transmit(now), Note::try_from(claim.payload))
+    {
+        emit_noted(&reset.segment, ports, &cookie, answer);
+    }
+}
+
+/// So many strays may be answered.
+const RESETS_PER_SECOND: u64 = 200;

@@ -1,0 +1,72 @@
+//! What strangers may cost.
+
+use weir_units::{Duration, Instant};
+
+/// What strangers may cost an endpoint. How much each connection may hold is its application's matter,
+/// which opens the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections in all.
+    pub connections: usize,
+    /// Connections from one IP address.
+    pub per_address: usize,
+    /// How long a handshake may take.
+    pub handshake: Duration,
+    /// How long a peer may be silent.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1_024,
+            per_address: 256,
+            handshake: Duration::from_secs(30),
+            idle: Duration::from_secs(60),
+        }
+    }
+}
+
+/// So many at once, and so many per second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    most: u64,
+    left: u64,
+    counted: Instant,
+}
+
+impl Allowance {
+    pub(super) fn per_second(most: u64) -> Self {
+        Self { most, left: most, counted: Instant::ZERO }
+    }
+
+    /// Whether one more is allowed; it then counts.
+    pub(super) fn take(&mut self, now: Instant) -> bool {
+        let one = Duration::from_secs(1) / self.most;
+        let earned = now.saturating_since(self.counted).as_nanos() / one.as_nanos();
+        if earned > 0 {
+            self.left = self.left.saturating_add(earned).min(self.most);
+            self.counted = now;
+        }
+        let allowed = self.left > 0;
+        self.left -= u64::from(allowed);
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowance_comes_back_with_time() {
+        let mut allowance = Allowance::per_second(10);
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let take =
+            |allowance: &mut Allowance, ms| (0..100).filter(|_| allowance.take(at(ms))).count();
+        assert_eq!(take(&mut allowance, 0), 10);
+        assert_eq!(take(&mut allowance, 50), 0);
+        assert_eq!(take(&mut allowance, 350), 3);
+        assert_eq!(take(&mut allowance, 60_000), 10);
+    }
+}
