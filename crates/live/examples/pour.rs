@@ -5,7 +5,8 @@
 //! $ cargo run --release -p weir-live --example pour -- 110mb 1452 rack/cubic 5
 //! ```
 //!
-//! The arguments are the size, the length of a datagram, the stack and the number of rounds. The file
+//! The arguments are the size, the length of a datagram, the stack, the number of rounds, and `sealed` for
+//! a connection under a key. The file
 //! lies in `/dev/shm` where there is one. Nothing is hashed: this measures the endpoint.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
@@ -22,6 +23,7 @@ use std::thread;
 use rustix::time::{ClockId, clock_gettime};
 use weir_live::clock::monotonic_nanos;
 use weir_live::endpoint::{Application, Endpoint};
+use weir_live::seal::{Key, OVERHEAD};
 use weir_live::tcp::{self, Handover};
 use weir_transport::{Config, Connection, Event, Stats};
 use weir_units::{Bytes, Duration, Instant};
@@ -35,12 +37,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let datagram: u32 = argument(2, "1452").parse()?;
     let stack: weir_transport::Stack = argument(3, "rack/cubic").parse()?;
     let rounds: usize = argument(4, "5").parse()?;
+    let key = (argument(5, "") == "sealed").then(|| Key::new([7; 32]));
+    let overhead = key.as_ref().map_or(0, |_| OVERHEAD as u32);
     let dir = directory()?;
     let (source, target) = (dir.join("source"), dir.join("target"));
     std::fs::write(&source, vec![0x5a; size.get() as usize])?;
     let config = Config {
         stack,
-        mss: datagram - HEADER,
+        mss: datagram - HEADER - overhead,
         recv_buffer: Bytes(64 << 20),
         time_wait: Duration::ZERO,
         gso: 64,
@@ -52,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..rounds {
         let sendfile = over_tcp(&source, &target, Handover::Sendfile)?;
         let write = over_tcp(&source, &target, Handover::Write(256 << 10))?;
-        let ours = over_us(&source, &target, &config)?;
+        let ours = over_us(&source, &target, &config, key.as_ref())?;
         let ratio = |run: &Run| run.millis / sendfile.millis;
         println!(
             "    {:8.2}  {:6.3}  {:8.2}  {:6.3}  {:5.2} {:8.2}  {:6.3} {:.3}+{:.3}     {:5.2}  {}",
@@ -104,13 +108,19 @@ fn over_tcp(source: &Path, target: &Path, handover: Handover) -> Result<Run, Box
     })
 }
 
-fn over_us(source: &Path, target: &Path, config: &Config) -> Result<Run, Box<dyn Error>> {
+fn over_us(
+    source: &Path,
+    target: &Path,
+    config: &Config,
+    key: Option<&Key>,
+) -> Result<Run, Box<dyn Error>> {
     let _ = std::fs::remove_file(target);
-    let mut server = Endpoint::bind(LOOPBACK)?;
+    let mut server = endpoint(key)?;
     let address = server.socket().local_addr();
-    let (path, ours) = (source.to_owned(), config.clone());
-    let sender =
-        thread::spawn(move || send(&path, address, &ours).map_err(|error| error.to_string()));
+    let (path, ours, key) = (source.to_owned(), config.clone(), key.cloned());
+    let sender = thread::spawn(move || {
+        send(&path, address, &ours, key.as_ref()).map_err(|error| error.to_string())
+    });
     let before = cpu();
     let (path, size) = (target.to_owned(), std::fs::metadata(source)?.len());
     let theirs = Config { delayed_ack: Some(weir_transport::DelayedAck::Off), ..config.clone() };
@@ -129,8 +139,19 @@ fn over_us(source: &Path, target: &Path, config: &Config) -> Result<Run, Box<dyn
     })
 }
 
-fn send(path: &Path, to: SocketAddr, config: &Config) -> Result<(u64, f64, Stats), Box<dyn Error>> {
-    let mut client = Endpoint::bind(LOOPBACK)?;
+fn endpoint<A: Application>(key: Option<&Key>) -> Result<Endpoint<A>, Box<dyn Error>> {
+    let mut endpoint = Endpoint::bind(LOOPBACK)?;
+    key.map_or(Ok(()), |key| endpoint.seal_with(key.clone()))?;
+    Ok(endpoint)
+}
+
+fn send(
+    path: &Path,
+    to: SocketAddr,
+    config: &Config,
+    key: Option<&Key>,
+) -> Result<(u64, f64, Stats), Box<dyn Error>> {
+    let mut client = endpoint(key)?;
     let source = Source::open(path)?;
     let began = monotonic_nanos();
     client.connect(to, config, source);

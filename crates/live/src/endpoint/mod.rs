@@ -225,6 +225,11 @@ impl<A: Application> Endpoint<A> {
                     if let Some(peer) = door.meet(&stranger, table, rng, answer) {
                         table.insert(peer);
                     }
+                    if answer.len() > datagram.len() {
+                        // A SYN-ACK has options that a scanty SYN has not: nobody is flooded
+                        // through us, not even a little.
+                        answer.clear();
+                    }
                 }
                 if !answer.is_empty() {
                     // Whoever asked asks again if this is lost.
