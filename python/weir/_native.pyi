@@ -1,7 +1,7 @@
 """The compiled core: scenarios in, tables out. Use the package ``weir`` instead."""
 
 from collections.abc import Sequence
-from typing import Literal, final
+from typing import Any, Literal, final
 
 __all__ = [
     "RunResult",
@@ -9,6 +9,7 @@ __all__ = [
     "Table",
     "TcpReceiver",
     "TcpTransfer",
+    "TunLink",
     "catalogue",
     "parse_quantity",
     "parse_scenario",
@@ -37,6 +38,31 @@ class RunResult:
 
     def table(self, name: str) -> Table:
         """Return the table called ``name``. Raises ``KeyError`` if there is none."""
+
+@final
+class TunLink:
+    """A link between two network namespaces, at work until it is stopped.
+
+    ``namespaces`` are their files, ``addresses`` the IPv4 addresses of the two ends. ``options``
+    hold for both directions, ``up`` (from the first to the second) and ``down`` for one. Raises
+    ``ScenarioError`` for an option that is not allowed, ``OSError`` where devices cannot be made.
+    """
+
+    def __new__(
+        cls,
+        namespaces: Sequence[str],
+        addresses: Sequence[str],
+        mtu: int,
+        options: Sequence[tuple[str, str]],
+        up: str,
+        down: str,
+        seed: int,
+    ) -> TunLink: ...
+    def report(self) -> dict[str, Any]:
+        """Return what it did so far: counters per direction, lateness, complaints."""
+
+    def stop(self) -> dict[str, Any]:
+        """Stop it and return the last report."""
 
 @final
 class TcpTransfer:

@@ -194,7 +194,7 @@ fn check_relay(topology: &Topology) -> Checked {
     Ok(())
 }
 
-fn check_queue(queue: &Queue, section: &str) -> Checked {
+pub(crate) fn check_queue(queue: &Queue, section: &str) -> Checked {
     let Queue(Discipline { interval, probability, weight, burst, .. }) = queue;
     let key = |name: &str| format!("{section}.{name}");
     require(!interval.is_zero(), key("interval"), interval, "above 0s")?;
@@ -230,7 +230,7 @@ fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
     check_direction(&link.impair, &key("impair"))
 }
 
-fn check_direction(direction: &Direction, section: &str) -> Checked {
+pub(crate) fn check_direction(direction: &Direction, section: &str) -> Checked {
     let key = |name: &str| format!("{section}.{name}");
     let Direction { rate, rate_trace, rate_steps, delay_steps, .. } = direction;
     if let Some(rate) = rate {

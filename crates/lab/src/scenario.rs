@@ -192,7 +192,7 @@ fn check_swept(tree: &Map<String, Value>, key: &str, values: &Value) -> Result<(
 }
 
 /// Reads a value, and names the key where that fails.
-fn deserialize<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+pub(crate) fn deserialize<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let key = match error.path().to_string() {
             path if path == "." => String::new(),

@@ -171,7 +171,7 @@ fn lab_router(topology: &Topology, flows: usize) -> Built {
     LabRouter { relay, forward, reverse, flows }.build()
 }
 
-fn relay_way(direction: &Direction, numbering: Numbering) -> Option<LinkConfig> {
+pub(crate) fn relay_way(direction: &Direction, numbering: Numbering) -> Option<LinkConfig> {
     if *direction == Direction::default() {
         return None;
     }
@@ -221,7 +221,12 @@ fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> L
 }
 
 /// The queue that is written down, or one without bound.
-fn queue(written: Option<&Queue>, rate: Rate, rtt: Duration, packet: Bytes) -> QueueConfig {
+pub(crate) fn queue(
+    written: Option<&Queue>,
+    rate: Rate,
+    rtt: Duration,
+    packet: Bytes,
+) -> QueueConfig {
     let unbounded = || QueueConfig::DropTail(Limit::Infinite.into());
     written.map_or_else(unbounded, |queue| queue.config(rate, rtt, packet))
 }
@@ -231,7 +236,7 @@ fn relay_buffer(topology: &Topology) -> BufferSize {
 }
 
 /// What `bdp` refers to: the rate, or the mean of a trace.
-fn mean_rate(direction: &Direction, rate: Rate) -> Rate {
+pub(crate) fn mean_rate(direction: &Direction, rate: Rate) -> Rate {
     let Ok(trace) = traces::trace(&direction.rate_trace) else { return rate };
     let period = trace.period();
     let carried = trace.capacity(Instant::ZERO, Instant::ZERO + period);
@@ -239,7 +244,7 @@ fn mean_rate(direction: &Direction, rate: Rate) -> Rate {
 }
 
 /// Puts what changes and goes wrong in a direction on its link.
-fn impair(config: &mut LinkConfig, direction: &Direction, numbering: Numbering) {
+pub(crate) fn impair(config: &mut LinkConfig, direction: &Direction, numbering: Numbering) {
     if let Service::Rate(rate) = &mut config.service {
         rate.steps = direction.rate_steps.iter().map(|step| (after(step.at), step.rate)).collect();
     }
@@ -269,7 +274,7 @@ fn impair(config: &mut LinkConfig, direction: &Direction, numbering: Numbering) 
 }
 
 /// Makes a link with a rate a token bucket.
-fn shape(config: &mut LinkConfig, burst: Option<Bytes>) {
+pub(crate) fn shape(config: &mut LinkConfig, burst: Option<Bytes>) {
     if let (Service::Rate(rate), Some(burst)) = (&config.service, burst) {
         config.service = Service::Shaper { rate: rate.clone(), burst };
     }

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod lab;
 mod quantity;
+mod relay;
 mod table;
 mod tcp;
 
@@ -14,6 +15,9 @@ mod _native {
     use super::lab::{RunResult, ScenarioError, catalogue, parse_scenario, run};
     #[pymodule_export]
     use super::quantity::parse_quantity;
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::relay::TunLink;
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -1,10 +1,19 @@
 //! Links between real programs: the simulator's path pieces over real packets, in real time.
 //!
-//! A [`Path`] hosts [`weir_net::Link`]s; it is told the time and knows no socket, so the relay
-//! between UDP programs, the link between network namespaces and the scenarios' world share it.
+//! A [`Path`] hosts [`weir_net::Link`]s; it is told the time and knows no socket. A [`Host`] adds what
+//! real time adds: how late each packet left, and what was lost without anybody asking for it. The
+//! relay between UDP programs and the link between network namespaces drive one each.
 
+mod background;
+mod health;
+mod host;
 mod packet;
 mod path;
+mod wait;
 
+pub use background::{Background, Carrier, TURN};
+pub use health::{GOOD_LATENESS, Report, Unasked, WayReport};
+pub use host::Host;
 pub use packet::{Header, Packet, Way};
-pub use path::{Arrival, Full, HostedLink, Path, Route};
+pub use path::{Arrival, Drops, Full, HostedLink, Path, Route};
+pub(crate) use wait::{Alarm, wait_any};

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use weir_net::{ConfigError, DropRecord, Link, LinkConfig, Stats};
+use weir_net::{ConfigError, DropCause, Link, LinkConfig, Stats};
 use weir_units::{Bytes, Duration, Instant, stream};
 
 use super::packet::{Header, Packet, Room, Way};
@@ -27,7 +27,18 @@ pub struct Path {
     now: Instant,
     entries: u64,
     offered: u64,
-    refused: u64,
+    drops: [Drops; 2],
+}
+
+/// What was dropped as the links are meant to, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// Lost on the way, by luck or by a list.
+    pub loss: u64,
+    /// Refused by a full queue, dropped by its discipline or by a policer.
+    pub queue: u64,
+    /// Longer than a link's MTU.
+    pub mtu: u64,
 }
 
 /// A link of a path.
@@ -102,14 +113,14 @@ impl Path {
             now: Instant::ZERO,
             entries: 0,
             offered: 0,
-            refused: 0,
+            drops: Default::default(),
         })
     }
 
     /// Puts a packet in at `now`, or a moment later if the path has been asked beyond that already.
     ///
     /// # Errors
-    /// If there is no room for it; it is counted and dropped.
+    /// If there is no room for it.
     ///
     /// # Panics
     /// If the header names a route that is not there.
@@ -119,7 +130,6 @@ impl Path {
         // Each packet has luck of its own, so that which bit breaks does not depend on other packets.
         let luck = self.seed.wrapping_add(self.offered.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let Some(packet) = Packet::new(header, bytes, luck, &self.room) else {
-            self.refused += 1;
             return Err(Full { held: self.room.held() });
         };
         self.forward(packet, Duration::ZERO);
@@ -149,14 +159,14 @@ impl Path {
         &mut self.links[link].link
     }
 
-    /// Takes the drops of a link out of its log, which holds some from [`Link::log_drops`] on.
-    pub fn drain_drops(&mut self, link: usize) -> impl Iterator<Item = DropRecord> + '_ {
-        self.links[link].link.drain_drops()
-    }
-
-    /// The packets that were not taken for want of room.
-    pub fn refused(&self) -> u64 {
-        self.refused
+    /// What the links have dropped of the packets of one direction up to `now`, by cause.
+    pub fn drops(&mut self, now: Instant, way: Way) -> Drops {
+        self.advance(now);
+        for link in &mut self.links {
+            link.link.advance(self.now);
+            link.count_drops(&mut self.drops);
+        }
+        self.drops[way as usize]
     }
 
     /// Whether no packet is under way.
@@ -187,6 +197,7 @@ impl Path {
             packet.cross_link();
             self.forward(packet, delivery.sojourn);
         }
+        self.links[link as usize].count_drops(&mut self.drops);
         self.arm(link);
     }
 
@@ -199,6 +210,7 @@ impl Path {
             return;
         };
         self.links[link].link.offer(self.now, packet);
+        self.links[link].count_drops(&mut self.drops);
         self.arm(link as u32);
     }
 
@@ -218,7 +230,24 @@ impl Path {
 impl Hosted {
     fn new(link: &HostedLink, seed: u64) -> Result<Self, ConfigError> {
         let named = |purpose: &'static str| stream(seed, &format!("link {} {purpose}", link.name));
-        Ok(Self { link: Link::new(&link.config, named)?, armed: None })
+        let mut link = Link::new(&link.config, named)?;
+        link.log_drops(DROP_LOG);
+        Ok(Self { link, armed: None })
+    }
+
+    fn count_drops(&mut self, drops: &mut [Drops; 2]) {
+        if !self.link.has_drops() {
+            return;
+        }
+        for record in self.link.drain_drops() {
+            let way = if record.is_forward { Way::Up } else { Way::Down };
+            let Drops { loss, queue, mtu } = &mut drops[way as usize];
+            match record.cause {
+                DropCause::Loss => *loss += 1,
+                DropCause::Queue | DropCause::Aqm | DropCause::Policer => *queue += 1,
+                DropCause::Mtu => *mtu += 1,
+            }
+        }
     }
 }
 
@@ -230,6 +259,9 @@ impl Route {
         }
     }
 }
+
+/// Room for the drops of a single step.
+const DROP_LOG: usize = 1 << 12;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,163 @@
+//! What a host of links did, and whether that is what was asked of it.
+
+use std::fmt;
+
+use weir_trace::Spread;
+use weir_units::Duration;
+
+/// One direction's counters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WayReport {
+    /// Packets that came in.
+    pub received: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Packets that went out.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Lost on the way, as asked.
+    pub lost: u64,
+    /// Refused by a full queue, dropped by its discipline or by a policer, as asked.
+    pub queue_dropped: u64,
+    /// Longer than a link's MTU.
+    pub too_long: u64,
+    /// Copies made on the way, as asked.
+    pub duplicated: u64,
+    /// Packets with a flipped bit, as asked.
+    pub corrupted: u64,
+    /// Packets that a later one overtook, as asked.
+    pub reordered: u64,
+    /// Packets marked by a queue (ECN).
+    pub marked: u64,
+    /// What nobody asked for.
+    pub unasked: Unasked,
+    /// How long after it was due each packet was handed to the system.
+    pub lateness: Spread,
+}
+
+/// What a host of links did so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Since when it has been at it.
+    pub elapsed: Duration,
+    /// From clients to the server, from the first end to the second.
+    pub up: WayReport,
+    /// Back.
+    pub down: WayReport,
+    /// Clients at the moment.
+    pub clients: u64,
+}
+
+/// Packets that got lost although no link said so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unasked {
+    /// Found the receive buffer full: the relay did not read fast enough.
+    pub overflow: u64,
+    /// Found the relay's own memory full.
+    pub no_room: u64,
+    /// Could not be sent.
+    pub send_errors: u64,
+    /// Came from, or were for, a client that is not known.
+    pub strangers: u64,
+}
+
+impl Unasked {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.overflow + self.no_room + self.send_errors + self.strangers
+    }
+}
+
+impl Report {
+    /// What was not as asked, one sentence each; nothing to say is good health.
+    pub fn complaints(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        for (name, way) in [("up", &self.up), ("down", &self.down)] {
+            if let Some(late) = way.late() {
+                let Spread { p99_ms, max_ms, .. } = way.lateness;
+                let what = match (p99_ms, max_ms) {
+                    (Some(_), Some(worst)) => {
+                        format!(
+                            "1 packet in 100 left {late:.3} ms late or later, one {worst:.3} ms"
+                        )
+                    }
+                    _ => format!("a packet left {late:.3} ms late"),
+                };
+                said.push(format!(
+                    "{name}: could not keep to the time: {what} (good is {GOOD_MS} ms)"
+                ));
+            }
+            if way.unasked.total() > 0 {
+                let what = way.unasked;
+                said.push(format!("{name}: packets were lost that nobody asked to lose: {what}"));
+            }
+        }
+        said
+    }
+}
+
+impl WayReport {
+    /// By how much it was late, if that is too much: the 99th percentile, or the worst where packets
+    /// are too few for one.
+    fn late(&self) -> Option<f64> {
+        let Spread { p99_ms, max_ms, .. } = self.lateness;
+        p99_ms.or(max_ms).filter(|late| *late > GOOD_MS)
+    }
+}
+
+impl fmt::Display for Unasked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let causes = [
+            (self.overflow, "found the receive buffer full"),
+            (self.no_room, "found the relay's memory full"),
+            (self.send_errors, "could not be sent"),
+            (self.strangers, "belonged to no client"),
+        ];
+        let named = causes.iter().filter(|(count, _)| *count > 0);
+        let named: Vec<String> = named.map(|(count, what)| format!("{count} {what}")).collect();
+        f.write_str(&named.join(", "))
+    }
+}
+
+/// A packet that leaves within this of its time is on time.
+pub const GOOD_LATENESS: Duration = Duration::from_micros(200);
+const GOOD_MS: f64 = 0.2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(p99_ms: Option<f64>, max_ms: f64, unasked: Unasked) -> WayReport {
+        let lateness = Spread { p99_ms, max_ms: Some(max_ms), ..Spread::default() };
+        WayReport { lateness, unasked, ..WayReport::default() }
+    }
+
+    #[test]
+    fn good_health_says_nothing() {
+        assert_eq!(GOOD_LATENESS.as_millis_f64(), GOOD_MS);
+        assert_eq!(Report::default().complaints(), Vec::<String>::new());
+        // One straggler among many is not what a percentile is about.
+        let up = way(Some(0.19), 4.0, Unasked::default());
+        assert_eq!(Report { up, ..Report::default() }.complaints(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn lateness_and_losses_that_nobody_asked_for_are_said_plainly() {
+        let late = way(Some(0.25), 4.0, Unasked::default());
+        let lossy = way(None, 0.5, Unasked { overflow: 3, send_errors: 1, ..Unasked::default() });
+        assert_eq!(
+            Report { up: late, ..Report::default() }.complaints(),
+            [
+                "up: could not keep to the time: 1 packet in 100 left 0.250 ms late or later, one 4.000 ms (good is 0.2 ms)"
+            ]
+        );
+        assert_eq!(
+            Report { down: lossy, ..Report::default() }.complaints(),
+            [
+                "down: could not keep to the time: a packet left 0.500 ms late (good is 0.2 ms)",
+                "down: packets were lost that nobody asked to lose: 3 found the receive buffer full, 1 could not be sent",
+            ]
+        );
+    }
+}

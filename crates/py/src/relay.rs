@@ -1,0 +1,120 @@
+//! Links in real time: between network namespaces, and between UDP programs.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use weir_lab::{RelayKind, relay_links};
+use weir_live::relay::{Background, HostedLink, Report, Route, WayReport};
+
+use crate::lab::ScenarioError;
+
+/// A link between two network namespaces, at work until it is stopped.
+#[pyclass(module = "weir._native")]
+pub(crate) struct TunLink(Option<Background>);
+
+#[pymethods]
+impl TunLink {
+    /// Joins two namespaces, given by their files. `options` hold for both directions, `up` (from the
+    /// first to the second) and `down` for one.
+    #[cfg(target_os = "linux")]
+    #[new]
+    fn new(
+        namespaces: [PathBuf; 2],
+        addresses: [String; 2],
+        mtu: u16,
+        options: Vec<(String, String)>,
+        up: &str,
+        down: &str,
+        seed: u64,
+    ) -> PyResult<Self> {
+        use weir_live::tun::{End, TunLink};
+        let (links, route) = hosted(RelayKind::DelayLine, &options, up, down)?;
+        let end = |index: usize| match addresses[index].parse() {
+            Ok(address) => Ok(End { namespace: namespaces[index].clone(), address }),
+            Err(_) => Err(PyValueError::new_err(format!("{}: no IPv4 address", addresses[index]))),
+        };
+        let link = TunLink::open([&end(0)?, &end(1)?], mtu, &links, route, seed)
+            .map_err(|error| PyOSError::new_err(error.to_string()))?;
+        Ok(Self(Some(Background::start(link))))
+    }
+
+    /// What it did so far.
+    fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        report(py, &mut self.0)
+    }
+
+    /// Stops it and says what it did.
+    fn stop<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stop(py, &mut self.0)
+    }
+}
+
+/// The links that options describe, with the route over them.
+fn hosted(
+    kind: RelayKind,
+    options: &[(String, String)],
+    up: &str,
+    down: &str,
+) -> PyResult<(Vec<HostedLink>, Route)> {
+    let found = relay_links(kind, options, up, down)
+        .map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    let hosted =
+        |link: weir_lab::RelayLink| HostedLink { name: link.name.into(), config: link.config };
+    let links = found.links.into_iter().map(hosted).collect();
+    Ok((links, Route { up: found.up, down: found.down }))
+}
+
+fn report<'py>(py: Python<'py>, work: &mut Option<Background>) -> PyResult<Bound<'py, PyDict>> {
+    let background = work.as_ref().ok_or_else(|| PyRuntimeError::new_err("it has been stopped"))?;
+    match py.detach(|| background.report()) {
+        Some(report) => as_dict(py, &report),
+        // It ended by itself: stopping it says why.
+        None => stop(py, work),
+    }
+}
+
+fn stop<'py>(py: Python<'py>, work: &mut Option<Background>) -> PyResult<Bound<'py, PyDict>> {
+    let work = work.take().ok_or_else(|| PyRuntimeError::new_err("it has been stopped"))?;
+    let report = py.detach(|| work.stop())?;
+    as_dict(py, &report)
+}
+
+fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("elapsed_s", report.elapsed.as_secs_f64())?;
+    dict.set_item("clients", report.clients)?;
+    dict.set_item("up", way_dict(py, &report.up)?)?;
+    dict.set_item("down", way_dict(py, &report.down)?)?;
+    dict.set_item("complaints", report.complaints())?;
+    Ok(dict)
+}
+
+fn way_dict<'py>(py: Python<'py>, way: &WayReport) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let counters = [
+        ("received", way.received),
+        ("received_bytes", way.received_bytes),
+        ("sent", way.sent),
+        ("sent_bytes", way.sent_bytes),
+        ("lost", way.lost),
+        ("queue_dropped", way.queue_dropped),
+        ("too_long", way.too_long),
+        ("duplicated", way.duplicated),
+        ("corrupted", way.corrupted),
+        ("reordered", way.reordered),
+        ("marked", way.marked),
+        ("overflow", way.unasked.overflow),
+        ("no_room", way.unasked.no_room),
+        ("send_errors", way.unasked.send_errors),
+        ("strangers", way.unasked.strangers),
+    ];
+    for (name, count) in counters {
+        dict.set_item(name, count)?;
+    }
+    dict.set_item("late_ms_p50", way.lateness.p50_ms)?;
+    dict.set_item("late_ms_p99", way.lateness.p99_ms)?;
+    dict.set_item("late_ms_max", way.lateness.max_ms)?;
+    Ok(dict)
+}
