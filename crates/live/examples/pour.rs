@@ -125,7 +125,8 @@ fn over_us(
     let (path, size) = (target.to_owned(), std::fs::metadata(source)?.len());
     let theirs = Config { delayed_ack: Some(weir_transport::DelayedAck::Off), ..config.clone() };
     let (done, ended) = mpsc::channel();
-    server.listen(theirs, move |_| Sink::create(&path, size, done.clone()).ok());
+    let window = server.socket().recv_buffer();
+    server.listen(theirs, move |_| Sink::create(&path, size, window, done.clone()).ok());
     while server.next_ended().is_none() {
         server.turn(Duration::from_secs(1))?;
     }
@@ -135,7 +136,13 @@ fn over_us(
     Ok(Run {
         millis: (ended - began) as f64 / 1e6,
         cpu: (sender_cpu, receiver_cpu),
-        note: format!("{} sent again, {} acks", stats.retransmits, stats.segments_received),
+        note: format!(
+            "{} sent again ({} after timeouts, {} in vain), {} acks",
+            stats.retransmits,
+            stats.retransmits_rto,
+            stats.retransmits_spurious,
+            stats.segments_received,
+        ),
     })
 }
 
@@ -219,13 +226,15 @@ struct Sink {
     size: u64,
     at: u64,
     piece: Vec<u8>,
+    /// What the socket holds.
+    window: Bytes,
     done: mpsc::Sender<u64>,
 }
 
 impl Sink {
-    fn create(path: &Path, size: u64, done: mpsc::Sender<u64>) -> io::Result<Self> {
+    fn create(path: &Path, size: u64, window: Bytes, done: mpsc::Sender<u64>) -> io::Result<Self> {
         let piece = Vec::with_capacity(PIECE as usize);
-        Ok(Self { file: File::create(path)?, size, at: 0, piece, done })
+        Ok(Self { file: File::create(path)?, size, at: 0, piece, window, done })
     }
 
     fn write_out(&mut self) -> io::Result<()> {
@@ -252,6 +261,7 @@ impl Application for Sink {
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         connection.read(now, u64::MAX);
+        connection.set_recv_window(self.window);
         while let Some(event) = connection.poll_event() {
             match event {
                 Event::Finished => {

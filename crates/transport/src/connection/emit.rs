@@ -70,7 +70,8 @@ impl Connection {
                 .then(|| Timestamps { value: timestamp_ms(now), echo: self.ts_recent }),
             sack: SackBlocks::default(),
         };
-        let window = self.receiver.offer().min(u64::from(u16::MAX)) as u16;
+        // Not scaled (RFC 7323 §2.2).
+        let window = self.receiver.offer_at_most(u64::from(u16::MAX)) as u16;
         let ack = if answering { self.irs + 1 } else { SeqNum::default() };
         let segment = Segment { seq: self.iss, ack, flags, window, payload_len: 0, options };
         Some(Transmit { segment, offset: 0, ect: ecn && self.sender.needs_ecn() })

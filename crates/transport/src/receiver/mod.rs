@@ -215,7 +215,13 @@ impl Receiver {
 
     /// The window to offer now, in bytes. It never shrinks, and grows by no slivers.
     pub(crate) fn offer(&mut self) -> u64 {
-        let (edge, before) = (self.edge(), self.offered_edge);
+        self.offer_at_most(u64::MAX)
+    }
+
+    /// The window to offer where the segment has no room to say more than `most`.
+    pub(crate) fn offer_at_most(&mut self, most: u64) -> u64 {
+        let (edge, before) =
+            (self.edge().min(self.rcv_nxt().saturating_add(most)), self.offered_edge);
         let worth = self.mss.min(self.buffer / 2);
         if edge >= self.offered_edge + worth || self.offered_edge == 0 {
             self.offered_edge = edge;
@@ -306,6 +312,19 @@ mod tests {
             (0..50_000u64).prop_map(Op::Read),
             Just(Op::Acknowledge),
         ]
+    }
+
+    #[test]
+    fn what_a_syn_has_no_room_to_say_is_not_offered() {
+        let config = Config {
+            recv_buffer: Bytes(1 << 20),
+            delayed_ack: Some(DelayedAck::Off),
+            ..Config::default()
+        };
+        let mut receiver = Receiver::new(&config);
+        assert_eq!(receiver.offer_at_most(65_535), 65_535);
+        receiver.set_window(100_000);
+        assert_eq!(receiver.offer(), 100_000);
     }
 
     proptest! {
