@@ -11,7 +11,7 @@ use weir_units::Bytes;
 
 use crate::{
     Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, Friendliness, Gain, Hystart,
-    Increase, Parametric, Reno, Vegas, Veno, Westwood,
+    Increase, Parametric, Reno, Startup, Vegas, Veno, Westwood,
 };
 
 /// Which controller, with its parameters.
@@ -32,7 +32,10 @@ pub enum CcConfig {
         friendliness: Friendliness,
     },
     /// BBR version 1 as Linux has it.
-    Bbr,
+    Bbr {
+        /// How long it waits for losses to be repaired before it calls the pipe full.
+        startup: Startup,
+    },
     /// Vegas as Linux has it.
     Vegas,
     /// Veno as Linux has it.
@@ -140,8 +143,8 @@ impl CcConfig {
         CatalogueEntry {
             name: "bbr",
             summary: "BBR version 1 as in Linux 6.1: paced at the measured bottleneck rate",
-            parameters: "",
-            examples: &["bbr"],
+            parameters: "startup=linux|patient",
+            examples: &["bbr", "bbr(startup=patient)"],
         },
         CatalogueEntry {
             name: "vegas",
@@ -203,7 +206,7 @@ impl CcConfig {
             "none" => given.none(),
             "reno" => given.nothing(Self::Reno),
             "cubic" => given.cubic(),
-            "bbr" => given.nothing(Self::Bbr),
+            "bbr" => given.bbr(),
             "vegas" => given.nothing(Self::Vegas),
             "veno" => given.nothing(Self::Veno),
             "westwood" => given.nothing(Self::Westwood),
@@ -221,7 +224,7 @@ impl CcConfig {
             Self::Cubic { hystart, friendliness } => {
                 Box::new(Cubic::new(initial_window, hystart, friendliness))
             }
-            Self::Bbr => Box::new(Bbr::new(mss, initial_window)),
+            Self::Bbr { startup } => Box::new(Bbr::new(mss, initial_window, startup)),
             Self::Vegas => Box::new(Vegas::new(initial_window)),
             Self::Veno => Box::new(Veno::new(initial_window)),
             Self::Westwood => Box::new(Westwood::new(initial_window)),
@@ -264,7 +267,8 @@ impl fmt::Display for CcConfig {
                     (Some(one), Some(other)) => write!(f, "cubic({one},{other})"),
                 }
             }
-            Self::Bbr => f.write_str("bbr"),
+            Self::Bbr { startup: Startup::Linux } => f.write_str("bbr"),
+            Self::Bbr { startup: Startup::Patient } => f.write_str("bbr(startup=patient)"),
             Self::Vegas => f.write_str("vegas"),
             Self::Veno => f.write_str("veno"),
             Self::Westwood => f.write_str("westwood"),
@@ -345,6 +349,18 @@ impl<'a> Given<'a> {
             }
         }
         Ok(CcConfig::Cubic { hystart, friendliness })
+    }
+
+    fn bbr(&self) -> Result<CcConfig, CcConfigError> {
+        let Some(text) = self.parameters else {
+            return Ok(CcConfig::Bbr { startup: Startup::Linux });
+        };
+        match text.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+            Some(("startup", "linux")) => Ok(CcConfig::Bbr { startup: Startup::Linux }),
+            Some(("startup", "patient")) => Ok(CcConfig::Bbr { startup: Startup::Patient }),
+            Some(("startup", value)) => Err(self.bad_value("startup", value, "linux or patient")),
+            _ => Err(self.refuse("write startup=patient or nothing")),
+        }
     }
 
     fn dctcp(&self) -> Result<CcConfig, CcConfigError> {

@@ -24,7 +24,7 @@ mod veno;
 mod westwood;
 mod window;
 
-pub use bbr::Bbr;
+pub use bbr::{Bbr, Startup};
 pub use config::{CatalogueEntry, CcConfig, CcConfigError};
 pub use cubic::{Cubic, Friendliness};
 pub use dctcp::{Dctcp, Gain};

@@ -53,8 +53,7 @@ struct Cost {
 
 /// Sends `SEGMENTS` from one connection to another.
 fn transfer(stack: &str) -> Cost {
-    let config =
-        Config { stack: stack.parse().expect("a stack"), gso: BATCH as u32, ..Config::default() };
+    let config = Config { stack: stack.parse().expect("a stack"), ..Config::for_datagrams() };
     let mut now = Instant::from_nanos(1_000_000_000);
     let mut sender = Connection::connect(&config, now, stream(1, "sender"));
     let mut receiver = Connection::listen(&config, stream(1, "receiver"));

@@ -20,7 +20,7 @@ mod stats;
 pub mod wire;
 
 pub use config::{
-    Config, DelayedAck, Detection, RackConfig, RecoveryConfig, Stack, StackError, Tlp,
+    Config, DelayedAck, Detection, Habits, RackConfig, RecoveryConfig, Stack, StackError, Tlp,
 };
 pub use connection::{Arrived, Connection, ConnectionError, Event, Transmit};
 pub use ranges::RangeSet;

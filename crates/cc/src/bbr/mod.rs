@@ -18,6 +18,11 @@
 //! out per one delivered), and the window from before comes back afterwards. A token-bucket policer is
 //! recognised (`policer`), and ACKs that come in bursts enlarge the window (`aggregation`).
 //!
+//! Parameter: `startup=patient` counts six rounds instead of three towards a full pipe while losses are
+//! repaired. Those rounds conserve packets, so delivery cannot grow as startup expects: where a quarter
+//! of all packets is lost whatever the rate, Linux's count ends startup far below the link's rate, and
+//! what a cycle gains later is lost again. Where a short queue overflows, startup lasts longer.
+//!
 //! Deviations from Linux: bandwidth in bits per second and windows in bytes, so roundings differ
 //! below one segment; time is exact instead of in ticks; samples of PROBE_RTT are known as limited
 //! by the controller itself rather than through the connection's mark; the pacing rate stays above
@@ -39,6 +44,16 @@ use filter::MaxFilter;
 use phases::{Mode, ProbeRtt};
 use policer::{Observation, Policer, Verdict};
 
+/// When startup believes that the pipe is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Startup {
+    /// After three rounds without growth.
+    #[default]
+    Linux,
+    /// After three, or after six if losses are then repaired.
+    Patient,
+}
+
 /// BBR's model of the path and what it makes of it.
 #[derive(Clone, Debug)]
 pub struct Bbr {
@@ -51,6 +66,7 @@ pub struct Bbr {
     bandwidth: MaxFilter,
     policer: Policer,
     aggregation: Aggregation,
+    startup: Startup,
     min_rtt: Option<Duration>,
     /// When it was measured, from the first transmission on.
     min_rtt_at: Option<Instant>,
@@ -87,7 +103,7 @@ struct FullPipe {
 
 impl Bbr {
     /// Starts with `initial_window` in segments of `mss`.
-    pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
+    pub fn new(mss: Bytes, initial_window: Bytes, startup: Startup) -> Self {
         let mut bbr = Self {
             cwnd: initial_window.max(mss),
             initial_window,
@@ -97,6 +113,7 @@ impl Bbr {
             bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
             policer: Policer::default(),
             aggregation: Aggregation::default(),
+            startup,
             min_rtt: None,
             min_rtt_at: None,
             full_pipe: FullPipe::default(),
@@ -176,8 +193,12 @@ impl Bbr {
         if bandwidth >= self.full_pipe.bandwidth.mul_ratio(5, 4) {
             self.full_pipe = FullPipe { bandwidth, ..FullPipe::default() };
         } else {
+            let rounds = match self.startup {
+                Startup::Patient if repairing(self.prior_state) => FULL_PIPE_ROUNDS_REPAIRING,
+                _ => FULL_PIPE_ROUNDS,
+            };
             self.full_pipe.rounds += 1;
-            self.full_pipe.reached = self.full_pipe.rounds >= FULL_PIPE_ROUNDS;
+            self.full_pipe.reached = self.full_pipe.rounds >= rounds;
         }
     }
 
@@ -370,6 +391,7 @@ const UNIT: u64 = 256;
 const HIGH_GAIN: u64 = UNIT * 2_885 / 1_000 + 1;
 const BANDWIDTH_ROUNDS: u64 = 10;
 const FULL_PIPE_ROUNDS: u32 = 3;
+const FULL_PIPE_ROUNDS_REPAIRING: u32 = 6;
 const LEAST_SEGMENTS: u64 = 4;
 const LEAST_RATE: Rate = Rate::from_bits_per_sec(1_000);
 /// Sums with it cannot overflow.

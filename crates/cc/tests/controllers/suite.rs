@@ -199,7 +199,7 @@ proptest! {
                 let (cwnd, ssthresh, rate, phase) = model.apply(operation);
                 prop_assert!(cwnd >= MSS, "{config}: cwnd {cwnd:?} after {operation:?}");
                 prop_assert!(cwnd < Bytes(u64::MAX / 2 + 1), "{config}: cwnd {cwnd:?}");
-                prop_assert!(ssthresh.is_none_or(|s| s >= MSS * 2 || config == CcConfig::Bbr));
+                prop_assert!(ssthresh.is_none_or(|s| s >= MSS * 2 || is_bbr(&config)));
                 prop_assert!(rate.is_none_or(|rate| rate > Rate::ZERO && rate < Rate::from_mbit(1 << 40)));
                 prop_assert!(!phase.is_empty());
                 prop_assert_eq!((cwnd, ssthresh, rate, phase), twin.apply(operation));
@@ -228,7 +228,7 @@ proptest! {
     /// An unfounded reduction is taken back in full.
     #[test]
     fn undo_restores_the_window(operations in vec(operation(), 1..100), timeout in any::<bool>()) {
-        for config in all_configs().into_iter().filter(|config| *config != CcConfig::Bbr) {
+        for config in all_configs().into_iter().filter(|config| !is_bbr(config)) {
             let mut model = Model::new(config);
             operations.iter().for_each(|operation| { model.apply(operation); });
             model.apply(&Operation::EpochEnd);
@@ -239,4 +239,8 @@ proptest! {
             prop_assert!(model.cc.cwnd() >= before, "{config}: {before:?} to {:?}", model.cc.cwnd());
         }
     }
+}
+
+fn is_bbr(config: &CcConfig) -> bool {
+    matches!(config, CcConfig::Bbr { .. })
 }

@@ -9,6 +9,8 @@ use crate::DelayedAck;
 pub(super) struct AckPolicy {
     mode: DelayedAck,
     mss: u64,
+    /// The longest delay.
+    longest: Duration,
     /// Bytes that arrived since the last acknowledgement.
     unacked: u64,
     due: bool,
@@ -70,10 +72,11 @@ const COMPRESSION_MAX: u32 = 44;
 const BLOCKS_EXPECTED: usize = 2;
 
 impl AckPolicy {
-    pub(super) fn new(mode: DelayedAck, mss: u64) -> Self {
+    pub(super) fn new(mode: DelayedAck, mss: u64, longest: Duration) -> Self {
         Self {
             mode,
             mss,
+            longest,
             unacked: 0,
             due: false,
             deadline: None,
@@ -97,7 +100,7 @@ impl AckPolicy {
             DelayedAck::Off => self.due = true,
             DelayedAck::Rfc1122 => {
                 self.due |= progress.missing || self.unacked >= 2 * self.mss;
-                self.deadline.get_or_insert(now + DELAY);
+                self.deadline.get_or_insert(now + DELAY.min(self.longest));
             }
             DelayedAck::Linux => self.on_data_linux(now, progress),
         }
@@ -120,7 +123,8 @@ impl AckPolicy {
         } else if progress.missing {
             self.due = true;
         } else {
-            self.deadline.get_or_insert(now + self.delay.unwrap_or(DELAY).max(DELAY));
+            let delay = self.delay.unwrap_or(DELAY).max(DELAY);
+            self.deadline.get_or_insert(now + delay.min(self.longest));
         }
     }
 
@@ -255,15 +259,15 @@ mod tests {
 
     #[test]
     fn off_acknowledges_every_segment() {
-        let mut policy = AckPolicy::new(DelayedAck::Off, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Off, MSS, MAX_DELAY);
         assert_eq!(acks(&mut policy, 100, Duration::from_millis(1)), 100);
     }
 
     #[test]
     fn rfc1122_acknowledges_every_second_segment_or_after_40_ms() {
-        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS, MAX_DELAY);
         assert_eq!(acks(&mut policy, 100, Duration::from_millis(1)), 50);
-        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS, MAX_DELAY);
         policy.on_data(Instant::ZERO, &in_order(MSS));
         assert!(!policy.is_due(Instant::ZERO + Duration::from_millis(39)));
         assert!(policy.is_due(Instant::ZERO + Duration::from_millis(40)));
@@ -271,13 +275,13 @@ mod tests {
 
     #[test]
     fn linux_acknowledges_sixteen_at_once_then_every_second() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, MAX_DELAY);
         assert_eq!(acks(&mut policy, 116, Duration::from_millis(1)), 16 + 50);
     }
 
     #[test]
     fn linux_acknowledges_at_once_while_its_window_grows() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, MAX_DELAY);
         for n in 1..=100 {
             policy.on_data(Instant::ZERO, &Progress { growing: true, ..in_order(n * MSS) });
             assert!(policy.is_due(Instant::ZERO));
@@ -287,7 +291,7 @@ mod tests {
 
     #[test]
     fn sixteen_more_follow_the_growth_of_the_window() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, MAX_DELAY);
         let grow = |n| Progress { growing: true, ..in_order(n * MSS) };
         for n in 1..=100 {
             policy.on_data(Instant::ZERO, &grow(n));
@@ -297,9 +301,21 @@ mod tests {
     }
 
     #[test]
+    fn no_delay_exceeds_the_longest() {
+        for mode in [DelayedAck::Rfc1122, DelayedAck::Linux] {
+            let longest = Duration::from_millis(5);
+            let mut policy = AckPolicy::new(mode, MSS, longest);
+            acks(&mut policy, 100, Duration::from_millis(1));
+            let now = Instant::ZERO + Duration::from_millis(101);
+            policy.on_data(now, &in_order(101 * MSS));
+            assert_eq!(policy.deadline(), Some(now + longest), "{mode:?}");
+        }
+    }
+
+    #[test]
     fn linux_acknowledges_a_push_when_all_is_read() {
         for (mode, due) in [(DelayedAck::Linux, true), (DelayedAck::Rfc1122, false)] {
-            let mut policy = AckPolicy::new(mode, MSS);
+            let mut policy = AckPolicy::new(mode, MSS, MAX_DELAY);
             acks(&mut policy, 16, Duration::from_millis(1));
             let now = Instant::ZERO + Duration::from_millis(17);
             policy.on_data(now, &in_order(17 * MSS));
@@ -313,7 +329,7 @@ mod tests {
 
     #[test]
     fn linux_compresses_no_sacks_while_its_window_grows() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, MAX_DELAY);
         assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
         let hole = Progress { advanced: 0, missing: true, growing: true, ..in_order(16 * MSS) };
         let now = Instant::ZERO + Duration::from_secs(1);
@@ -326,7 +342,7 @@ mod tests {
 
     #[test]
     fn sacks_wait_a_twentieth_of_a_short_round_trip() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, MAX_DELAY);
         policy.on_handshake_rtt(Duration::from_millis(4));
         let hole = Progress { advanced: 0, missing: true, ..in_order(MSS) };
         let now = Instant::ZERO + Duration::from_secs(1);
@@ -340,7 +356,7 @@ mod tests {
 
     #[test]
     fn linux_compresses_sacks_after_the_third() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, MAX_DELAY);
         assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
         let hole = Progress { advanced: 0, missing: true, ..in_order(16 * MSS) };
         let mut now = Instant::ZERO + Duration::from_secs(1);
@@ -357,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_counts_duplicates_gets_each() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, MAX_DELAY);
         assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
         let hole = Progress { advanced: 0, missing: true, selective: false, ..in_order(16 * MSS) };
         let now = Instant::ZERO + Duration::from_secs(1);

@@ -19,8 +19,8 @@ use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
 pub(crate) use self::epoch::{Epoch, Prr, Turn};
-use crate::RecoveryConfig;
 use crate::scoreboard::{Covered, Scoreboard};
+use crate::{Habits, RecoveryConfig};
 
 /// Decides what is lost.
 pub(crate) trait LossRecovery: fmt::Debug + Send {
@@ -93,6 +93,7 @@ pub(crate) struct RecoveryCx {
     pub(crate) new_data: bool,
     /// Whether selective acknowledgements were agreed upon.
     pub(crate) sack: bool,
+    pub(crate) habits: Habits,
 }
 
 impl RecoveryCx {

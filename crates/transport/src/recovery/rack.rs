@@ -12,13 +12,14 @@
 //! DSACKs widen the window only where reordering was seen.
 //!
 //! Parameters: `detection=count` finds losses by three segments SACKed above instead of by time, as
-//! Linux does with `tcp_recovery=0`; `tlp=off` sends no probes (`tcp_early_retrans=0`).
+//! Linux does with `tcp_recovery=0`; `tlp=off` sends no probes (`tcp_early_retrans=0`). With
+//! [`Habits::UserSpace`] timers fire when they are due.
 
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
 use super::{DUP_THRESH, Digest, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
-use crate::config::{Detection, RackConfig, Tlp};
+use crate::config::{Detection, Habits, RackConfig, Tlp};
 use crate::on_tick;
 use crate::scoreboard::{Scoreboard, Transmission};
 
@@ -53,6 +54,23 @@ struct Probe {
     resent: bool,
 }
 
+/// When a timer that is set for `wait` fires.
+fn fires(cx: &RecoveryCx, wait: Duration) -> Instant {
+    match cx.habits {
+        Habits::Kernel => on_tick(cx.now, wait),
+        Habits::UserSpace => cx.now + wait.max(SHORTEST_WAIT),
+    }
+}
+
+fn slack(cx: &RecoveryCx) -> Duration {
+    match cx.habits {
+        Habits::Kernel => TIMER_SLACK,
+        Habits::UserSpace => Duration::ZERO,
+    }
+}
+
+/// RFC 9002 §6.1.2.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// Linux's allowance for the timer's granularity (`TCP_TIMEOUT_MIN`, two jiffies of 1 ms).
 const TIMER_SLACK: Duration = Duration::from_millis(2);
 /// RFC 8985 §6.2: recoveries after which a widened window is reset.
@@ -167,8 +185,8 @@ impl Rack {
         let waits = spared.filter(|sent| sent.precedes(&newest));
         let last = waits.and_then(|_| board.last_in_flight_before(newest));
         self.reo_deadline = last.map(|sent| {
-            let overdue = sent.sent_at.saturating_add(patience + TIMER_SLACK);
-            on_tick(cx.now, overdue.saturating_since(cx.now))
+            let overdue = sent.sent_at.saturating_add(patience + slack(cx));
+            fires(cx, overdue.saturating_since(cx.now))
         });
         lost
     }
@@ -211,8 +229,8 @@ impl Rack {
             return;
         }
         let alone = first.end() == board.nxt();
-        let margin = if alone { cx.min_rto } else { TIMER_SLACK };
-        let due = on_tick(cx.now, srtt * 2 + margin);
+        let margin = if alone { cx.min_rto } else { slack(cx) };
+        let due = fires(cx, srtt * 2 + margin);
         self.probe_deadline = Some(cx.rto_deadline.map_or(due, |rto| rto.min(due)));
     }
 
@@ -260,6 +278,7 @@ mod tests {
             rto_deadline: None,
             new_data: false,
             sack: true,
+            habits: Habits::Kernel,
         }
     }
 

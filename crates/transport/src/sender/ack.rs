@@ -6,6 +6,7 @@ use weir_cc::{AckEvent, Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::Sender;
+use crate::Habits;
 use crate::recovery::{Digest, Found, Prr, Turn};
 use crate::scoreboard::{AckTime, Covered};
 use crate::segment::SackBlocks;
@@ -51,7 +52,7 @@ impl Sender {
         let window_moved = self.update_window(now, ack);
         let digest = self.update_board(now, ack, window_moved, stats);
         let covered = digest.covered;
-        let rtt = self.update_rtt(now, &covered, ack.echo);
+        let rtt = self.update_rtt(now, &digest, ack.echo);
         let rate = self.sampler.on_ack(
             now,
             covered.delivered,
@@ -194,9 +195,13 @@ impl Sender {
     fn update_rtt(
         &mut self,
         now: Instant,
-        covered: &Covered,
+        digest: &Digest,
         echo: Option<(u32, Duration)>,
     ) -> Option<Duration> {
+        let covered = &digest.covered;
+        let user_space = self.habits == Habits::UserSpace;
+        // The answer to a copy echoes what arrived long before.
+        let echo = echo.filter(|_| !(user_space && digest.dsack.is_some()));
         let since = |sent_at: Instant| now.saturating_since(sent_at);
         // Linux's tcp_clean_rtx_queue: what SACK covers is the newer.
         let measured = match (covered.cum_sent, covered.sack_sent) {
@@ -207,7 +212,11 @@ impl Sender {
             (None, None) if covered.cum_acked > 0 => echo.map(|(_, rtt)| (rtt, rtt)),
             (None, None) => None,
         };
-        let (sample, newest) = measured?;
+        let (mut sample, mut newest) = measured?;
+        if let (true, Some((_, rtt))) = (user_space, echo) {
+            // Neither is shorter than the round trip, and each may count what acknowledgements were lost.
+            (sample, newest) = (sample.min(rtt), newest.min(rtt));
+        }
         if newest < sample {
             self.rtt.on_newest(now, newest);
         }

@@ -19,7 +19,7 @@ use crate::rtt::{RttConfig, RttEstimator, RttVariation};
 use crate::sampler::RateSampler;
 use crate::scoreboard::Scoreboard;
 use crate::stats::{LimitClock, Snapshot, Stats};
-use crate::{Config, RecoveryConfig};
+use crate::{Config, Habits, RecoveryConfig};
 
 /// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
 #[derive(Debug)]
@@ -61,6 +61,7 @@ pub(crate) struct Sender {
     cwnd_validation: bool,
     slow_start_after_idle: bool,
     min_rto: Duration,
+    habits: Habits,
     last_sent_at: Instant,
 }
 
@@ -132,6 +133,7 @@ impl Sender {
             cwnd_validation: config.cwnd_validation,
             slow_start_after_idle: config.slow_start_after_idle,
             min_rto: config.min_rto,
+            habits: config.habits,
             last_sent_at: Instant::ZERO,
         }
     }
@@ -282,6 +284,7 @@ impl Sender {
             rto_deadline: self.timers.rto_deadline(&self.rtt),
             new_data: self.new_data_in_window() > 0,
             sack: self.sack,
+            habits: self.habits,
         }
     }
 

@@ -4,6 +4,7 @@ use weir_cc::PathEvent;
 use weir_units::{Bytes, Instant};
 
 use super::Sender;
+use crate::Habits;
 use crate::stats::{Limit, Stats};
 
 /// A segment's worth of the stream that leaves.
@@ -151,7 +152,8 @@ impl Sender {
     }
 
     fn resend(&mut self, now: Instant, start: u64, kind: Kind, stats: &mut Stats) -> Departure {
-        let record = self.sampler.on_sent(now, false);
+        let idle = self.habits == Habits::UserSpace && self.board.in_flight() == Bytes::ZERO;
+        let record = self.sampler.on_sent(now, idle);
         self.with_controller(now, |controller, cx| controller.on_sent(cx, cx.mss));
         let size = self.board.resend(now, start, record);
         if kind == Kind::Retransmission {

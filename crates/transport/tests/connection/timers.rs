@@ -49,6 +49,40 @@ fn linux_probes_where_the_timeout_would_be_and_then_backs_off() {
     assert_eq!((stats.retransmits_tlp, stats.timeouts), (1, 3), "{stats:?}");
 }
 
+/// RFC 8985 §7.2 to the nanosecond: two round trips after the last of several segments.
+#[test]
+fn a_probe_in_user_space_waits_for_no_tick() {
+    let config = Config { stack: "rack/reno".parse().expect("a stack"), ..Config::for_datagrams() };
+    let mut pair = Pair::connected(&config);
+    let start = pair.now;
+    pair.network(|_| Verdict::Drop);
+    pair.write(Client, 5_000);
+    pair.drive_for(RTT * 2);
+    let sent = pair.log.iter().filter(|p| p.from == Client && has_data(p));
+    let times: Vec<Duration> = sent.map(|p| p.at - start).collect();
+    assert_eq!(times[3..], [Duration::ZERO, RTT * 2], "{times:?}");
+}
+
+/// The wait for the timeout is not in the samples: what answers it was sent long after.
+#[test]
+fn lost_acknowledgements_lengthen_no_round_trip_in_user_space() {
+    let latest = |config: Config| {
+        let mut pair = Pair::connected(&config);
+        let until = pair.now + Duration::from_secs(1);
+        pair.network(move |p| {
+            if p.from == Server && p.at < until { Verdict::Drop } else { Verdict::Deliver }
+        });
+        pair.write(Client, 1_000);
+        pair.drive();
+        assert!(pair.client.connection.stats().timeouts > 0);
+        pair.client.connection.snapshot().srtt.expect("measured")
+    };
+    let stack = "rack/reno";
+    assert!(latest(with_stack(stack)) > RTT * 2);
+    let config = Config { stack: stack.parse().expect("a stack"), ..Config::for_datagrams() };
+    assert!(latest(config) < RTT * 2);
+}
+
 #[test]
 fn a_fixed_timeout_neither_adapts_nor_backs_off() {
     let config = Config {

@@ -4,7 +4,7 @@
 //! the connection expects, so that more than the first check is reached.
 
 use weir_transport::{
-    Config, Connection, DelayedAck, EcnField, Event, Flags, Options, SackBlock, SackBlocks,
+    Config, Connection, DelayedAck, EcnField, Event, Flags, Habits, Options, SackBlock, SackBlocks,
     Segment, SeqNum, Timestamps,
 };
 use weir_units::{Bytes, Duration, Instant, Rate, stream};
@@ -288,6 +288,7 @@ fn config(input: &mut Input<'_>) -> Config {
         sack: features & 1 == 0,
         timestamps: features & 2 == 0,
         pace_initial_window: features & 32 == 0,
+        habits: if features & 128 == 0 { Habits::Kernel } else { Habits::UserSpace },
         max_pacing_rate: (features & 64 == 0).then_some(Rate::from_mbit(1)),
         ecn: (features & 16 == 0).then_some(features & 4 == 0),
         limited_transmit: features & 8 == 0,
