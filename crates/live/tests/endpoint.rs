@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use weir_live::clock;
@@ -305,4 +307,73 @@ fn a_datagram_that_is_too_long_is_an_error_and_no_loss() {
     let error = ended.error.unwrap().to_string();
     assert!(error.contains("longer than the system can send"), "{error}");
     assert_eq!(ended.connection.stats().lost_bytes, 0);
+}
+
+/// Passes datagrams between a sender and `server`, but drops those that `drops` names, until `done`.
+fn lossy_way(
+    server: SocketAddr,
+    drops: impl Fn(u64) -> bool + Send + 'static,
+    done: Arc<AtomicBool>,
+) -> (SocketAddr, thread::JoinHandle<()>) {
+    let outer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let inner = UdpSocket::bind("127.0.0.1:0").unwrap();
+    outer.set_nonblocking(true).unwrap();
+    inner.set_nonblocking(true).unwrap();
+    let address = outer.local_addr().unwrap();
+    let relay = thread::spawn(move || {
+        let (mut sender, mut count, mut buffer) = (None, 0, [0; 2_000]);
+        while !done.load(Ordering::Relaxed) {
+            let (len, to, out) = if let Ok((len, from)) = outer.recv_from(&mut buffer) {
+                sender = Some(from);
+                (len, server, &inner)
+            } else if let (Some(sender), Ok(len)) = (sender, inner.recv(&mut buffer)) {
+                (len, sender, &outer)
+            } else {
+                thread::sleep(std::time::Duration::from_micros(50));
+                continue;
+            };
+            count += 1;
+            if !drops(count) {
+                out.send_to(&buffer[..len], to).unwrap();
+            }
+        }
+    });
+    (address, relay)
+}
+
+#[test]
+fn everything_arrives_whichever_datagram_is_lost() {
+    let size = 60_000;
+    // Each of the first dozen alone, then every fourth of all.
+    let single =
+        (1..=12u64).map(|lost| Box::new(move |n| n == lost) as Box<dyn Fn(u64) -> bool + Send>);
+    let quarter: Box<dyn Fn(u64) -> bool + Send> = Box::new(|n: u64| byte(n) < 64);
+    for drops in single.chain([quarter]) {
+        let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let mut server = Endpoint::bind(loopback).unwrap();
+        let mut client = Endpoint::bind(loopback).unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let (way, relay) = lossy_way(server.socket().local_addr(), drops, done.clone());
+        let config = Config {
+            initial_rto: Duration::from_millis(20),
+            min_rto: Duration::from_millis(5),
+            max_retransmits: 100,
+            ..config(1_420)
+        };
+        server.listen(config.clone(), |_| Some(sender(0)));
+        client.connect(way, &config, sender(size));
+        let patience = clock::now() + Duration::from_secs(60);
+        let arrived = loop {
+            client.turn(Duration::from_millis(1)).unwrap();
+            server.turn(Duration::from_millis(1)).unwrap();
+            if let Some(ended) = server.next_ended() {
+                break ended;
+            }
+            assert!(clock::now() < patience, "the transfer does not end");
+        };
+        done.store(true, Ordering::Relaxed);
+        relay.join().unwrap();
+        assert!(arrived.application.finished && arrived.error.is_none(), "{:?}", arrived.error);
+        assert_eq!(arrived.application.received, size);
+    }
 }
