@@ -5,9 +5,9 @@
 //! $ cargo run --release -p weir-live --example pour -- 110mb 1452 rack/cubic 5
 //! ```
 //!
-//! The arguments are the size, the length of a datagram, the stack, the number of rounds, and `sealed` for
-//! a connection under a key. The file
-//! lies in `/dev/shm` where there is one. Nothing is hashed: this measures the endpoint.
+//! The arguments are the size, the length of a datagram, the stack, the number of rounds, and either
+//! `sealed` for a connection under a key or an upper bound of the pacing rate, which counts payload.
+//! The file lies in `/dev/shm` where there is one. Nothing is hashed: this measures the endpoint.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -26,7 +26,7 @@ use weir_live::endpoint::{Application, Endpoint};
 use weir_live::seal::{Key, OVERHEAD};
 use weir_live::tcp::{self, Handover};
 use weir_transport::{Config, Connection, Event, Stats};
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration, Instant, Rate};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -39,6 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rounds: usize = argument(4, "5").parse()?;
     let key = (argument(5, "") == "sealed").then(|| Key::new([7; 32]));
     let overhead = key.as_ref().map_or(0, |_| OVERHEAD as u32);
+    let bound = arguments.get(5).filter(|_| key.is_none());
+    let most: Option<Rate> = bound.map(|rate| rate.parse()).transpose()?;
     let dir = directory()?;
     let (source, target) = (dir.join("source"), dir.join("target"));
     std::fs::write(&source, vec![0x5a; size.get() as usize])?;
@@ -48,6 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         recv_buffer: Bytes(64 << 20),
         time_wait: Duration::ZERO,
         gso: 64,
+        max_pacing_rate: most,
         ..Config::default()
     };
     println!("        tcp sendfile       tcp write 256K         ours {datagram}");

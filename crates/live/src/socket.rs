@@ -160,7 +160,13 @@ impl Socket {
             segment_size: Some(departure.stride),
             src_ip: departure.from,
         };
-        self.state.try_send(UdpSockRef::from(&self.socket), &transmit)
+        match self.state.try_send(UdpSockRef::from(&self.socket), &transmit) {
+            // The news of an earlier datagram took this one's place.
+            Err(error) if is_about_others(&error) => {
+                self.state.try_send(UdpSockRef::from(&self.socket), &transmit)
+            }
+            result => result,
+        }
     }
 
     fn send_singly(&self, departure: &Departure<'_>) -> io::Result<()> {
@@ -205,10 +211,29 @@ impl Socket {
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         match self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut inbox.metas) {
             Ok(filled) => inbox.filled = filled,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if is_blocked(&error) || is_about_others(&error) => {}
             Err(error) => return Err(error),
         }
         Ok(inbox.filled > 0)
+    }
+
+    /// From now on [`next_refusal`](Self::next_refusal) tells of datagrams that nobody wanted.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn hear_refusals(&self) -> io::Result<()> {
+        self.state.enable_transport_errors(UdpSockRef::from(&self.socket))
+    }
+
+    /// A machine that has said (by ICMP) that nobody listens on a port to which a datagram went.
+    pub fn next_refusal(&self) -> Option<IpAddr> {
+        loop {
+            let error = self.state.recv_transport_error(UdpSockRef::from(&self.socket)).ok()??;
+            let refused = error.raw_errno == rustix::io::Errno::CONNREFUSED.raw_os_error();
+            if let Some(by) = error.addr.filter(|_| refused) {
+                return Some(by.ip());
+            }
+        }
     }
 
     /// Waits for something to do, at most `time`. Returns whether there is.
@@ -260,6 +285,16 @@ pub struct BindError {
 /// Whether datagrams are longer than what can be sent.
 pub fn is_too_long(error: &io::Error) -> bool {
     quinn_udp::is_msg_size_err(error)
+}
+
+/// Whether an error tells of a datagram that was sent before, which may be lost like any other.
+fn is_about_others(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+    )
 }
 
 fn is_blocked(error: &io::Error) -> bool {

@@ -286,15 +286,25 @@ fn a_listener_keeps_nothing_for_a_syn() {
 
 #[test]
 fn silence_ends_a_connection() {
+    // Somebody has the port and does not answer.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let ended = outcome(|_, client| {
-        let brief = Duration::from_millis(20);
-        client.set_limits(Limits { handshake: brief, ..Limits::default() });
-        // Nobody answers on a port that was just let go.
-        let gone = Endpoint::<Pattern>::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        client.connect(gone.socket().local_addr(), &config(1_396), sender(1));
+        client.set_limits(Limits { handshake: Duration::from_millis(20), ..Limits::default() });
+        client.connect(silent.local_addr().unwrap(), &config(1_396), sender(1));
     });
     let error = ended.error.unwrap().to_string();
     assert!(error.starts_with("nothing was heard of 127.0.0.1:"), "{error}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_port_where_nobody_listens_is_named_at_once() {
+    let ended = outcome(|_, client| {
+        let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        client.connect(gone, &config(1_396), sender(1));
+    });
+    let error = ended.error.unwrap().to_string();
+    assert!(error.starts_with("nobody listens on UDP address 127.0.0.1:"), "{error}");
 }
 
 #[test]

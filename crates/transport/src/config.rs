@@ -20,6 +20,10 @@ pub struct Config {
     pub pace_initial_window: bool,
     /// An upper bound of the pacing rate, as `SO_MAX_PACING_RATE` is: with it every stack is paced.
     pub max_pacing_rate: Option<Rate>,
+    /// How much of the time by which its driver comes late a paced sender makes up for, at a burst.
+    /// It is always half of the time that the last burst takes, as in Linux, whose timers are seldom
+    /// later; a program among others needs more.
+    pub pacing_catch_up: Duration,
     /// What the receiver holds for the application, and so the largest window that it offers.
     pub recv_buffer: Bytes,
     /// Offer selective acknowledgements (RFC 2018). Unless both sides do, `sack` and `rack` give way
@@ -69,6 +73,7 @@ impl Default for Config {
             initial_window: 10,
             pace_initial_window: false,
             max_pacing_rate: None,
+            pacing_catch_up: Duration::ZERO,
             recv_buffer: Bytes(64 << 20),
             sack: true,
             timestamps: true,

@@ -118,15 +118,18 @@ impl<A: Application> Endpoint<A> {
         config: Config,
         accept: impl FnMut(SocketAddr) -> Option<A> + 'static,
     ) {
+        let config = suited(&config);
         self.door.listener = Some(Listener { config, accept: Box::new(accept) });
     }
 
     /// Opens a connection to `remote`.
     pub fn connect(&mut self, remote: SocketAddr, config: &Config, application: A) -> ConnectionId {
         let now = clock::now();
+        // Without it nothing but time is lost.
+        let _ = self.socket.hear_refusals();
         let ports = self.free_ports(remote);
         let luck = stream(self.rng.next_u64(), "connection");
-        let connection = Connection::connect(config, now, luck);
+        let connection = Connection::connect(&suited(config), now, luck);
         let envelope = match &self.door.gate {
             Some(gate) => Envelope::Sealed(gate.initiate()),
             None => Envelope::Clear,
@@ -142,14 +145,17 @@ impl<A: Application> Endpoint<A> {
     pub fn turn(&mut self, max_wait: Duration) -> io::Result<()> {
         self.unblock();
         let mut arrived = self.socket.receive(&mut self.inbox)?;
+        let mut woken = false;
         if !arrived && (self.blocked || !self.table.has_touched()) {
-            self.wait(max_wait)?;
+            woken = self.wait(max_wait)?;
             self.unblock();
             arrived = self.socket.receive(&mut self.inbox)?;
         }
         let now = clock::now();
         if arrived {
             self.dispatch(now);
+        } else if woken {
+            self.heed_refusals(now);
         }
         while let Some(id) = self.table.pop_due(now) {
             if let Some(peer) = self.table.get_mut(id) {
@@ -190,12 +196,12 @@ impl<A: Application> Endpoint<A> {
         self.ended.pop_front()
     }
 
-    fn wait(&self, max_wait: Duration) -> io::Result<()> {
+    fn wait(&self, max_wait: Duration) -> io::Result<bool> {
         let now = clock::now();
         let until_due = self.table.next_deadline().map(|at| at.saturating_since(now));
         let wait = until_due.map_or(max_wait, |due| due.min(max_wait));
         let interest = if self.blocked { Interest::ReadableOrWritable } else { Interest::Readable };
-        self.socket.wait(interest, wait).map(drop)
+        self.socket.wait(interest, wait)
     }
 
     /// Tries again to send what the system had no room for.
@@ -236,6 +242,23 @@ impl<A: Application> Endpoint<A> {
                     let _ = socket.send(&arrival.answer(answer));
                     answer.clear();
                 }
+            }
+        }
+    }
+
+    /// Ends handshakes with ports where nobody listens. Later such news is no reason to end anything
+    /// (RFC 5927 §4.1): the peer may be back soon.
+    fn heed_refusals(&mut self, now: Instant) {
+        while let Some(by) = self.socket.next_refusal() {
+            let opening = |peer: &Peer<A>| !peer.connection.is_synchronised();
+            let refused = |peer: &Peer<A>| peer.key.remote.ip() == by && opening(peer);
+            let these = self.table.iter().filter(|(_, peer)| refused(peer));
+            for id in these.map(|(id, _)| id).collect::<Vec<_>>() {
+                if let Some(peer) = self.table.get_mut(id) {
+                    let what = format!("nobody listens on UDP address {}", peer.key.remote);
+                    peer.fail(now, io::Error::new(io::ErrorKind::ConnectionRefused, what));
+                }
+                self.table.touch(id);
             }
         }
     }
@@ -308,6 +331,14 @@ impl<A: Application> Endpoint<A> {
         }
     }
 }
+
+/// The configuration with what a driver among other programs needs: its turn may come late.
+fn suited(config: &Config) -> Config {
+    Config { pacing_catch_up: config.pacing_catch_up.max(CATCH_UP), ..config.clone() }
+}
+
+/// A time slice or two of another program.
+const CATCH_UP: Duration = Duration::from_millis(4);
 
 /// What nobody can guess. Without the system's help it still differs from run to run.
 fn luck() -> ([u8; 32], u64) {

@@ -109,7 +109,7 @@ impl Sender {
             rng,
             rtt: RttEstimator::new(rtt_config(config)),
             sampler: RateSampler::default(),
-            pacer: Pacer::default(),
+            pacer: Pacer::new(config.pacing_catch_up),
             pacing: Pacing {
                 most: config.max_pacing_rate,
                 first_flight: if config.pace_initial_window { initial } else { Bytes::ZERO },
