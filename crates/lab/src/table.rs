@@ -200,6 +200,13 @@ pub(crate) fn summary(row: &SummaryRow) -> Table {
         data_packets,
         trace_hash,
         sim_s,
+        health,
+        late_ms_p50,
+        late_ms_p99,
+        late_ms_max,
+        on_time_ratio,
+        unasked_drops,
+        cpu_ratio,
     } = row;
     let hash = format!("{trace_hash:016x}");
     let columns = vec![
@@ -211,6 +218,13 @@ pub(crate) fn summary(row: &SummaryRow) -> Table {
         column("data_packets", std::iter::once(*data_packets)),
         column("trace_hash", std::iter::once(hash)),
         column("sim_s", std::iter::once(*sim_s)),
+        column("health", std::iter::once(health.clone())),
+        column("late_ms_p50", std::iter::once(*late_ms_p50)),
+        column("late_ms_p99", std::iter::once(*late_ms_p99)),
+        column("late_ms_max", std::iter::once(*late_ms_max)),
+        column("on_time_ratio", std::iter::once(*on_time_ratio)),
+        column("unasked_drops", std::iter::once(*unasked_drops)),
+        column("cpu_ratio", std::iter::once(*cpu_ratio)),
     ];
     assemble("summary", columns)
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
@@ -242,6 +242,12 @@ impl Socket {
     /// What the system reports.
     pub fn wait(&self, interest: Interest, time: Duration) -> io::Result<bool> {
         clock::wait(self.socket.as_fd(), interest, time)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -113,6 +113,7 @@ impl Books {
             data_packets: net.notes.data_packets,
             trace_hash: net.trace_hash(),
             sim_s: now.as_secs_f64(),
+            ..SummaryRow::default()
         };
         Outcome {
             flows: rows,

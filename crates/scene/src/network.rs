@@ -68,9 +68,27 @@ impl<Q: EventQueue, L: Clone> Network<Q, L> {
         Some(event)
     }
 
+    /// The next event, if it is due by `now`; time moves on to it. Other than
+    /// [`next_event_until`](Self::next_event_until) it leaves a later event where it is.
+    pub fn next_event_by(&mut self, now: Instant) -> Option<Event> {
+        self.queue.peek().filter(|at| *at <= now)?;
+        self.next_event_until(Instant::MAX)
+    }
+
+    /// When the next event is due.
+    pub fn next_time(&mut self) -> Option<Instant> {
+        self.queue.peek()
+    }
+
     /// Adds an event, now or later.
     pub fn schedule(&mut self, at: Instant, event: Event) {
         self.queue.push(at, event);
+    }
+
+    /// Adds the event that wakes one end of a flow.
+    #[inline]
+    pub fn wake_end(&mut self, at: Instant, flow: u32, side: Side) {
+        self.schedule(at, wake_up(flow, side));
     }
 
     /// Puts a packet onto the link of its route that its `hop` says.
@@ -120,6 +138,23 @@ impl<Q: EventQueue, L: Clone> Network<Q, L> {
         self.hash.value()
     }
 
+    /// The link that a flow's sender puts its packets on.
+    pub fn entry(&mut self, flow: u32) -> &mut Link<Packet<L>> {
+        let index = self.routes[flow as usize].forward[0];
+        &mut self.links[index as usize].link
+    }
+
+    /// Until when that link keeps the sender waiting before it hands over another packet.
+    #[inline]
+    pub fn entry_waits_until(&self, flow: u32) -> Option<Instant> {
+        if !self.senders_wait {
+            return None;
+        }
+        let index = self.routes[flow as usize].forward[0];
+        let first = &self.links[index as usize];
+        if first.one_at_a_time { first.link.next_time() } else { None }
+    }
+
     /// After a link was touched: takes note of drops, and sees to it that its next delivery has an
     /// event. Most touches change nothing, because only the head of a link is scheduled.
     #[inline]
@@ -155,22 +190,16 @@ impl<Q: EventQueue> Medium for Network<Q> {
 
     #[inline]
     fn wake(&mut self, at: Instant, flow: u32, side: Side) {
-        self.schedule(at, wake_up(flow, side));
+        self.wake_end(at, flow, side);
     }
 
     fn first_link(&mut self, flow: u32) -> &mut Link<Packet> {
-        let index = self.routes[flow as usize].forward[0];
-        &mut self.links[index as usize].link
+        self.entry(flow)
     }
 
     #[inline]
     fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
-        if !self.senders_wait {
-            return None;
-        }
-        let index = self.routes[flow as usize].forward[0];
-        let first = &self.links[index as usize];
-        if first.one_at_a_time { first.link.next_time() } else { None }
+        self.entry_waits_until(flow)
     }
 
     #[inline]

@@ -339,8 +339,23 @@ pub struct SummaryRow {
     pub data_packets: u64,
     /// Hash over every delivery: time, link, flow, sequence number.
     pub trace_hash: u64,
-    /// Simulated time.
+    /// Simulated time, or real time where that is the world's.
     pub sim_s: f64,
+    /// How well a run in real time kept to the time: `good`, or what was not. Null in the simulator,
+    /// as are the columns below.
+    pub health: Option<String>,
+    /// Median of the times by which packets left their links, and timers fired, later than due.
+    pub late_ms_p50: Option<f64>,
+    /// Their 99th percentile.
+    pub late_ms_p99: Option<f64>,
+    /// The largest.
+    pub late_ms_max: Option<f64>,
+    /// Share of them within a millisecond: what was achieved of what the links' rates ask for.
+    pub on_time_ratio: Option<f64>,
+    /// Datagrams that the machine lost although no link dropped them.
+    pub unasked_drops: Option<u64>,
+    /// Processor time of the world's thread over real time.
+    pub cpu_ratio: Option<f64>,
 }
 
 /// Jain's fairness index `(Σx)² / (n · Σx²)` (Jain, Chiu, Hawe, 1984): 1 when all are equal, `1/n`

@@ -1,0 +1,194 @@
+//! Packets as the datagrams that carry them over loopback.
+//!
+//! A datagram holds the segment as [`weir_transport::wire`] writes it; the number of the flow stands
+//! in its port fields. Datagrams of an unreliable flow take the same form: their number stands where
+//! sequence and acknowledgement numbers do. What counts for rates, queues and tables is the IP packet
+//! that it stands for, as in the simulator: an IP header of 20 bytes with the TCP segment, or with a
+//! UDP header of 8 bytes and the payload.
+//!
+//! On the way from the relay to a host a trailer of 8 bytes says how long the packet waited in queues.
+//! It does not count, and no protocol sees it.
+
+use weir_net::Ecn;
+use weir_scene::{Body, Direction, FlowSpec, IP_HEADER, Packet, TransportSpec, UDP_HEADER};
+use weir_transport::wire::{self, Ports};
+use weir_transport::{EcnField, Segment, SeqNum};
+use weir_units::Duration;
+
+/// The header of every frame without options.
+const BASE_HEADER: u32 = Segment::BASE_HEADER_LEN as u32;
+
+/// The most bytes of payload in an unreliable datagram, whose frame has to fit into a UDP datagram
+/// with the trailer.
+pub(super) const MAX_PAYLOAD: u64 =
+    crate::socket::MAX_DATAGRAM as u64 - BASE_HEADER as u64 - TRAILER as u64;
+/// The most bytes of payload in a segment, whose header may be 60 bytes long.
+pub(super) const MAX_MSS: u64 = crate::socket::MAX_DATAGRAM as u64 - 60 - TRAILER as u64;
+
+const TRAILER: usize = 8;
+
+/// Appends the frame of `packet` with its payload.
+pub(super) fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
+    let segment = match packet.body {
+        Body::Segment { segment, .. } => segment,
+        Body::Datagram { number, payload } => Segment {
+            seq: SeqNum(number as u32),
+            ack: SeqNum((number >> 32) as u32),
+            payload_len: payload,
+            ..Segment::default()
+        },
+    };
+    let ports = Ports { source: (packet.flow >> 16) as u16, destination: packet.flow as u16 };
+    wire::emit(&segment, ports, payload, out);
+}
+
+/// The packet that a frame stands for, if it is one of the run's flows.
+pub(super) fn parse(
+    frame: &[u8],
+    direction: Direction,
+    ecn: EcnField,
+    flows: &[FlowSpec],
+) -> Option<Packet> {
+    let wire::Parsed { segment, ports, payload } = wire::parse(frame).ok()?;
+    let flow = u32::from(ports.source) << 16 | u32::from(ports.destination);
+    let header = (frame.len() - payload.len()) as u32;
+    let (body, header) = match flows.get(flow as usize)?.transport {
+        TransportSpec::Reliable(_) => {
+            (Body::Segment { segment, offset: u64::from(segment.seq.0) }, header)
+        }
+        TransportSpec::Udp(_) => {
+            let number = u64::from(segment.ack.0) << 32 | u64::from(segment.seq.0);
+            (Body::Datagram { number, payload: segment.payload_len }, UDP_HEADER)
+        }
+    };
+    Some(Packet {
+        flow,
+        direction,
+        hop: 0,
+        ecn: match ecn {
+            EcnField::NotCapable => Ecn::NotEct,
+            EcnField::Capable => Ecn::Ect0,
+            EcnField::Marked => Ecn::Ce,
+        },
+        corrupted: false,
+        ip_len: IP_HEADER + header + payload.len() as u32,
+        stamp: 0,
+        queued: Duration::ZERO,
+        body,
+        load: (),
+    })
+}
+
+/// The payload of a frame that [`parse`] could read.
+pub(super) fn payload(frame: &[u8]) -> &[u8] {
+    let header = frame.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
+    frame.get(header..).unwrap_or_default()
+}
+
+/// The ECN field in which a packet travels.
+pub(super) fn ecn_field(ecn: Ecn) -> EcnField {
+    match ecn {
+        Ecn::NotEct => EcnField::NotCapable,
+        Ecn::Ect0 | Ecn::Ect1 => EcnField::Capable,
+        Ecn::Ce => EcnField::Marked,
+    }
+}
+
+/// Appends the trailer.
+pub(super) fn push_trailer(queued: Duration, frame: &mut Vec<u8>) {
+    frame.extend(queued.as_nanos().to_be_bytes());
+}
+
+/// Takes the trailer off.
+pub(super) fn split_trailer(datagram: &[u8]) -> Option<(&[u8], Duration)> {
+    let (frame, trailer) = datagram.split_last_chunk::<TRAILER>()?;
+    Some((frame, Duration::from_nanos(u64::from_be_bytes(*trailer))))
+}
+
+/// Flips one bit, which every checksum of the Internet's catches.
+pub(super) fn damage(frame: &mut [u8], luck: u64) {
+    let bits = frame.len() as u64 * 8;
+    if bits > 0 {
+        let bit = luck % bits;
+        frame[(bit / 8) as usize] ^= 1 << (bit % 8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use weir_scene::{UdpConfig, Workload};
+    use weir_transport::{Config, Flags};
+    use weir_units::{Bytes, Instant};
+
+    use super::*;
+
+    fn flows() -> Vec<FlowSpec> {
+        let flow = |transport| FlowSpec {
+            name: "flow".into(),
+            route_forward: vec![0],
+            route_reverse: vec![1],
+            transport,
+            workload: Workload::File { size: Bytes(1) },
+            start: Instant::ZERO,
+            stop: None,
+            start_jitter: Duration::ZERO,
+        };
+        let reliable = TransportSpec::Reliable(Box::new(Config::default()));
+        vec![flow(reliable), flow(TransportSpec::Udp(UdpConfig::default()))]
+    }
+
+    fn packet(flow: u32, body: Body, ip_len: u32) -> Packet {
+        Packet {
+            flow,
+            direction: Direction::Forward,
+            hop: 0,
+            ecn: Ecn::Ect0,
+            corrupted: false,
+            ip_len,
+            stamp: 0,
+            queued: Duration::ZERO,
+            body,
+            load: (),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_packet_comes_back_as_it_was(
+            flow in 0u32..2, seq: u32, number: u64, data in prop::collection::vec(any::<u8>(), 0..3_000),
+        ) {
+            let len = data.len() as u32;
+            let (body, ip_len) = if flow == 0 {
+                let seq = SeqNum(seq);
+                let segment = Segment { seq, flags: Flags::ACK, payload_len: len, ..Segment::default() };
+                (Body::Segment { segment, offset: u64::from(seq.0) }, 40 + len)
+            } else {
+                (Body::Datagram { number, payload: len }, 28 + len)
+            };
+            let sent = packet(flow, body, ip_len);
+            let mut frame = Vec::new();
+            emit(&sent, &data, &mut frame);
+            push_trailer(Duration::from_millis(7), &mut frame);
+            let (frame, queued) = split_trailer(&frame).expect("a trailer");
+            let got = parse(frame, Direction::Forward, EcnField::Capable, &flows()).expect("a packet");
+            prop_assert_eq!(format!("{got:?}"), format!("{sent:?}"));
+            prop_assert_eq!((payload(frame), queued), (&data[..], Duration::from_millis(7)));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&bytes, Direction::Reverse, EcnField::Marked, &flows());
+            let _ = payload(&bytes);
+        }
+
+        #[test]
+        fn damage_is_noticed(data in prop::collection::vec(any::<u8>(), 0..200), luck: u64) {
+            let segment = Segment { payload_len: data.len() as u32, ..Segment::default() };
+            let mut frame = Vec::new();
+            emit(&packet(0, Body::Segment { segment, offset: 0 }, 0), &data, &mut frame);
+            damage(&mut frame, luck);
+            prop_assert!(parse(&frame, Direction::Forward, EcnField::Capable, &flows()).is_none());
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Waiting for several sources at once, as precisely as the machine can.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_units::{Duration, Instant};
+
+use crate::clock;
+
+/// Lets this thread's timers end when they should. Linux puts them off by up to 50 µs otherwise, so
+/// that several can share an interrupt (`PR_SET_TIMERSLACK` in prctl(2)).
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    #[cfg(target_os = "linux")]
+    slack: Option<u64>,
+}
+
+impl Alarm {
+    pub(crate) fn set() -> Self {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::thread::{current_timer_slack, set_current_timer_slack};
+            let slack = current_timer_slack().ok();
+            let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
+            Self { slack }
+        }
+        #[cfg(not(target_os = "linux"))]
+        Self {}
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        let slack = self.slack.and_then(std::num::NonZeroU64::new);
+        let _ = rustix::thread::set_current_timer_slack(slack);
+    }
+}
+
+/// Waits until one of `sources` can be read or `until` has come, and says of each whether it can.
+///
+/// # Errors
+/// What the system reports; an interrupting signal counts as nothing to do.
+pub(crate) fn wait_any(
+    sources: &[BorrowedFd<'_>],
+    until: Instant,
+    readable: &mut Vec<bool>,
+) -> io::Result<()> {
+    let left = until.saturating_since(clock::now()).min(LONGEST).as_nanos();
+    let timeout =
+        Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
+    let mut polled: Vec<PollFd<'_>> =
+        sources.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    readable.clear();
+    match poll(&mut polled, Some(&timeout)) {
+        // An error of a socket is read like data.
+        Ok(_) => readable.extend(polled.iter().map(|fd| !fd.revents().is_empty())),
+        Err(rustix::io::Errno::INTR) => readable.resize(sources.len(), false),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// Nobody waits longer without looking up.
+const LONGEST: Duration = Duration::from_secs(1);
