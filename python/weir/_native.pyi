@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, final
 
 __all__ = [
+    "RunControl",
     "RunResult",
     "ScenarioError",
     "Table",
@@ -11,6 +12,7 @@ __all__ = [
     "TcpTransfer",
     "TunLink",
     "catalogue",
+    "check_world",
     "parse_quantity",
     "parse_scenario",
     "run",
@@ -106,6 +108,18 @@ class TcpReceiver:
         Raises ``TimeoutError`` after ``timeout_s``, ``OSError`` where the system refuses something.
         """
 
+@final
+class RunControl:
+    """Runs in real time, as seen and broken off from another thread."""
+
+    def __new__(cls) -> RunControl: ...
+    def stop(self) -> None:
+        """Break the runs off that are under way, and those that begin later."""
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long the run under way has lasted."""
+
 def catalogue() -> str:
     """Return what a scenario may name: JSON, one list per kind."""
 
@@ -122,12 +136,18 @@ def parse_scenario(toml_text: str, overrides: Sequence[tuple[str, str]], source:
     form in JSON. Raises ``ScenarioError``.
     """
 
-def run(scenario: str, seed: int) -> RunResult:
+def run(
+    scenario: str, seed: int, world: str = "sim", control: RunControl | None = None
+) -> RunResult:
     """Run a scenario in its canonical form. Other threads go on meanwhile.
 
-    Raises ``ScenarioError`` if the network cannot be built, ``RuntimeError`` if a checker finds
-    that the simulation went wrong.
+    Without a ``control`` a run in real time looks for signals itself. Raises ``ScenarioError`` if
+    the network cannot be built or not be run in this world, ``RuntimeError`` if a checker finds
+    that the run went wrong, it was broken off, or the system refused.
     """
+
+def check_world(scenario: str, world: str) -> None:
+    """Raise ``ScenarioError`` if ``world`` cannot run a canonical scenario as it is."""
 
 def tcp_send(
     path: str,

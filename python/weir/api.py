@@ -14,7 +14,7 @@ from weir import _native, runner
 from weir.errors import InputError
 from weir.progress import bar
 from weir.results import Results, load
-from weir.scenario import Overrides, Source, Sweep, read
+from weir.scenario import SIM, Overrides, Source, Sweep, read
 from weir.sweep import Plan, plan
 
 RESULTS = "results"
@@ -50,7 +50,9 @@ def carry_out(plan: Plan, **how: Unpack[How]) -> Results:
     Raises:
         WeirError: every run failed, the disk refused, or someone pressed Ctrl-C.
     """
-    with bar(plan.name, len(plan.runs), show=how.get("show_progress", True)) as watch:
+    control = _native.RunControl() if plan.is_real_time else None
+    show = how.get("show_progress", True)
+    with bar(plan.name, len(plan.runs), show=show, control=control) as watch:
         path = runner.carry_out(
             plan,
             Path(how.get("out", RESULTS)),
@@ -58,6 +60,7 @@ def carry_out(plan: Plan, **how: Unpack[How]) -> Results:
             resume=how.get("resume", False),
             executor=how.get("executor"),
             watch=watch,
+            control=control,
         )
     return load(path)
 
@@ -81,6 +84,7 @@ class Comparison:
     seed: int = 1
     sets: Overrides = ()
     sweep: Sweep = field(default_factory=dict)
+    world: str = SIM
 
     def plan(self) -> Plan:
         """Every run of the comparison.
@@ -115,7 +119,7 @@ class Comparison:
         for option, value in options.items():
             if value is not None:
                 words += [f"--{option}", str(value)]
-        return shlex.join(words + _key_words(self.sets, self.sweep))
+        return shlex.join([*words, *_key_words(self.sets, self.sweep), *_world_words(self.world)])
 
     def _source(self, stack: str) -> Source:
         """Options become overrides, so that an error names the key and the value as given."""
@@ -134,7 +138,8 @@ class Comparison:
         }
         if self.size is not None:
             overrides |= {"flow.0.workload.kind": "file", "flow.0.workload.size": self.size}
-        return Source(_DUMBBELL, "command line", (*overrides.items(), *self.sets))
+        source = Source(_DUMBBELL, "command line", (*overrides.items(), *self.sets))
+        return source.in_world(self.world)
 
     def _warmup(self) -> str:
         if self.warmup is not None:
@@ -162,9 +167,10 @@ def compare(
     seed: int = Comparison.seed,
     sets: Mapping[str, str] = _NOTHING,
     sweep: Mapping[str, Sequence[str]] = _NOTHING,
+    world: str = SIM,
     **how: Unpack[How],
 ) -> Results:
-    """Runs `stacks` on one simulated bottleneck, with the same seeds, and returns what happened.
+    """Runs `stacks` on one bottleneck, with the same seeds, and returns what happened.
 
     >>> results = compare("reno", "cubic", rate="10mbit", rtt="40ms", repeat=5)  # doctest: +SKIP
     >>> results.estimate("cubic", "goodput_mbps")  # doctest: +SKIP
@@ -186,6 +192,7 @@ def compare(
         seed=seed,
         sets=tuple(sets.items()),
         sweep=_swept(sweep),
+        world=world,
     )
     return carry_out(comparison.plan(), **how)
 
@@ -197,6 +204,7 @@ def run(
     seed: int | None = None,
     sets: Mapping[str, str] = _NOTHING,
     sweep: Mapping[str, Sequence[str]] = _NOTHING,
+    world: str = SIM,
     **how: Unpack[How],
 ) -> Results:
     """Runs a scenario: the path of a file, or its TOML text when it has more than one line.
@@ -209,6 +217,7 @@ def run(
         source = Source(scenario, "scenario", overrides)
     else:
         source = read(scenario, overrides)
+    source = source.in_world(world)
     return carry_out(scenario_plan(source, _swept(sweep), repeat=repeat, seed=seed), **how)
 
 
@@ -220,13 +229,18 @@ def scenario_plan(
         source = source.with_override("measure.repeat", str(repeat))
     if seed is not None:
         source = source.with_override("measure.seed", str(seed))
-    words = ["weir", "run", source.origin, *_key_words(source.overrides, sweep)]
+    keys = _key_words(source.overrides, sweep)
+    words = ["weir", "run", source.origin, *keys, *_world_words(source.world)]
     name = source.effective().name
     return plan(name, shlex.join(words), {name: source}, sweep)
 
 
 def _swept(sweep: Mapping[str, Sequence[str]]) -> Sweep:
     return {key: tuple(values) for key, values in sweep.items()}
+
+
+def _world_words(world: str) -> list[str]:
+    return [] if world == SIM else ["--world", world]
 
 
 def _key_words(sets: Overrides, sweep: Sweep) -> list[str]:

@@ -10,17 +10,38 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
+from weir._native import RunControl
 from weir.runner import Watcher
 
 
+class _RealTime(ProgressColumn):
+    """How far the run at hand has come."""
+
+    def __init__(self, control: RunControl) -> None:
+        super().__init__()
+        self._control = control
+
+    def render(self, _task: Task) -> Text:
+        """The time of the run."""
+        return Text(f"(in real time: {self._control.elapsed_s:.1f} s into a run)")
+
+
 @contextmanager
-def bar(title: str, total: int, *, show: bool = True) -> Iterator[Watcher]:
-    """A bar with the time left; nothing at all where stderr is neither terminal nor notebook."""
+def bar(
+    title: str, total: int, *, show: bool = True, control: RunControl | None = None
+) -> Iterator[Watcher]:
+    """A bar with the time left; nothing at all where stderr is neither terminal nor notebook.
+
+    With the `control` of runs in real time it says how long the present one has lasted.
+    """
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -31,6 +52,7 @@ def bar(title: str, total: int, *, show: bool = True) -> Iterator[Watcher]:
         TextColumn("so far,"),
         TimeRemainingColumn(),
         TextColumn("left"),
+        *([_RealTime(control)] if control else []),
     )
     visible = show and (console.is_terminal or console.is_jupyter)
     with Progress(*columns, console=console, disable=not visible, transient=True) as progress:

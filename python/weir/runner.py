@@ -17,6 +17,7 @@ import polars as pl
 
 from weir import _native
 from weir.errors import RunError, RunInterruptedError, StoreError
+from weir.scenario import SIM
 from weir.store import SCHEMA, RunDirectory
 from weir.sweep import Plan, Run
 
@@ -24,14 +25,18 @@ Watcher = Callable[[int], None]
 """Told how many more runs have been dealt with."""
 
 _QUEUED_PER_WORKER = 2
+_FEW_COMPLAINTS = 10
 
 
-def execute(scenario: str, seed: int) -> dict[str, pl.DataFrame]:
-    """One run: a pure function of its arguments, so it may happen anywhere.
+def execute(
+    scenario: str, seed: int, world: str = SIM, control: _native.RunControl | None = None
+) -> dict[str, pl.DataFrame]:
+    """One run: in the simulator a pure function of its arguments, so it may happen anywhere.
 
     The native call holds no lock of the interpreter, so threads are enough to use every core.
+    `control` watches a run in real time and can break it off.
     """
-    result = _native.run(scenario, seed)
+    result = _native.run(scenario, seed, world, control)
     return {name: pl.DataFrame(result.table(name)) for name in result.tables}
 
 
@@ -43,6 +48,7 @@ def carry_out(
     resume: bool = False,
     executor: Executor | None = None,
     watch: Watcher | None = None,
+    control: _native.RunControl | None = None,
 ) -> Path:
     """Runs everything in `plan` that is not on disk yet and returns the result directory.
 
@@ -54,7 +60,7 @@ def carry_out(
     directory = RunDirectory.reopen(root, plan) if resume else RunDirectory.create(root, plan)
     started = time.monotonic()
     try:
-        _run_all(plan, directory, jobs or default_jobs(), executor, watch)
+        _run_all(plan, directory, jobs or _own_jobs(plan), executor, watch, control)
         path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
     except KeyboardInterrupt:
         raise _interrupted(plan, directory, started) from None
@@ -72,15 +78,28 @@ def default_jobs() -> int:
     return os.cpu_count() or 1
 
 
+def _own_jobs(plan: Plan) -> int:
+    """What runs in real time disturb each other."""
+    return 1 if plan.is_real_time else default_jobs()
+
+
 def _run_all(
-    plan: Plan, directory: RunDirectory, jobs: int, executor: Executor | None, watch: Watcher | None
+    plan: Plan,
+    directory: RunDirectory,
+    jobs: int,
+    executor: Executor | None,
+    watch: Watcher | None,
+    control: _native.RunControl | None,
 ) -> None:
     pending = directory.pending
     if watch:
         watch(len(plan.runs) - len(pending))
     pool = executor or ThreadPoolExecutor(jobs, thread_name_prefix="weir")
+    # Other processes cannot be watched from here.
+    control = None if executor else control or _native.RunControl()
     try:
-        for run, future in _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER):
+        ended = _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER, control)
+        for run, future in ended:
             error = future.exception()
             if error is None:
                 directory.keep(run, future.result())
@@ -89,18 +108,22 @@ def _run_all(
             if watch:
                 watch(1)
     finally:
+        if control is not None:
+            control.stop()
         if pool is not executor:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _as_completed(
-    pool: Executor, runs: Iterator[Run], in_flight: int
+    pool: Executor, runs: Iterator[Run], in_flight: int, control: _native.RunControl | None
 ) -> Iterator[tuple[Run, Future[dict[str, pl.DataFrame]]]]:
     """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
     waiting: dict[Future[dict[str, pl.DataFrame]], Run] = {}
     while True:
         for run in islice(runs, in_flight - len(waiting)):
-            waiting[pool.submit(execute, run.case.scenario.text, run.seed)] = run
+            case = run.case
+            future = pool.submit(execute, case.scenario.text, run.seed, case.world, control)
+            waiting[future] = run
         if not waiting:
             return
         ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -126,14 +149,31 @@ def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, A
                 "label": case.label,
                 "series": case.series,
                 "stack": case.stack,
+                "world": case.world,
                 "point": dict(case.point),
                 "scenario": case.scenario.fields,
             }
             for case in plan.cases
         ],
-        "health": {"verdict": "bad" if failures else "good", "wall_s": round(wall_s, 3)},
+        "health": {**_health(plan, directory), "wall_s": round(wall_s, 3)},
         "host": host(),
     }
+
+
+def _health(plan: Plan, directory: RunDirectory) -> dict[str, Any]:
+    """Whether the runs are to be believed; in real time, how well they kept to the time."""
+    if directory.failures:
+        return {"verdict": "bad"}
+    if not plan.is_real_time:
+        return {"verdict": "good"}
+    told = [row for row in directory.summaries if row.get("health") is not None]
+    strained = [row["health"] for row in told if row["health"] != "good"]
+    worst = {
+        key: max((row[key] for row in told if row[key] is not None), default=None)
+        for key in ("late_ms_p99", "late_ms_max", "unasked_drops", "cpu_ratio")
+    }
+    verdict = f"strained in {len(strained)} of {len(told)} runs" if strained else "good"
+    return {"verdict": verdict, "complaints": strained[:_FEW_COMPLAINTS], "worst": worst}
 
 
 def host() -> dict[str, Any]:

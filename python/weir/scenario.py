@@ -15,18 +15,22 @@ from typing import Any
 from weir import _native
 from weir.errors import InputError
 
+SIM = "sim"
+"""The world of virtual time; the others are in real time."""
+
 Overrides = tuple[tuple[str, str], ...]
 Sweep = dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of a scenario, where it came from, and the keys that were set on top of it."""
+    """A scenario's text, where it came from, the keys that were set on top of it, its world."""
 
     text: str
     origin: str
     overrides: Overrides = ()
     file: str | None = None
+    world: str = SIM
 
     def with_override(self, key: str, value: str) -> Source:
         """The same with one more key set."""
@@ -47,11 +51,27 @@ class Source:
         """The scenario at one point of its sweep, as if it had never been swept.
 
         Raises:
-            ScenarioError: it is not valid there.
+            ScenarioError: it is not valid there, or its world cannot run it.
         """
         fields = replace(self, overrides=(*self.overrides, *point.items())).effective().fields
         fields.pop("sweep", None)
-        return Effective(json.dumps(fields, ensure_ascii=False), fields)
+        text = json.dumps(fields, ensure_ascii=False)
+        if self.world != SIM:
+            _native.check_world(text, self.world)
+        return Effective(text, fields)
+
+    def in_world(self, world: str) -> Source:
+        """The same in another world.
+
+        Raises:
+            InputError: there is no such world.
+        """
+        known = worlds()
+        if world not in known:
+            raise InputError(
+                f"--world {world}: there is no such world; there are: {', '.join(known)}"
+            )
+        return replace(self, world=world)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +115,11 @@ class Effective:
 
 LIBRARY = Path(__file__).parent / "library"
 """The scenarios that come with Weir; `scenarios` at the top of the sources leads here."""
+
+
+def worlds() -> list[str]:
+    """The names of the worlds that scenarios can be run in."""
+    return [str(world["name"]) for world in json.loads(_native.catalogue())["worlds"]]
 
 
 def read(path: str | Path, overrides: Overrides = ()) -> Source:

@@ -39,6 +39,13 @@ _TEMPORARY = ".partial"
 _SUMMARY = "summary"
 _LOCK = ".lock"
 _PROBE_BYTES = 1 << 20
+_HEALTH = {
+    "health": pl.String,
+    **dict.fromkeys(("late_ms_p50", "late_ms_p99", "late_ms_max"), pl.Float64),
+    **dict.fromkeys(("on_time_ratio", "cpu_ratio"), pl.Float64),
+    "unasked_drops": pl.UInt64,
+}
+"""Columns of `summary` that are null in the simulator."""
 
 
 class RunDirectory:
@@ -108,6 +115,12 @@ class RunDirectory:
     def done(self) -> int:
         """How many runs have succeeded."""
         return sum(self._is_ok(run) for run in self._plan.runs)
+
+    @property
+    def summaries(self) -> list[dict[str, Any]]:
+        """The table `summary` of each run that succeeded."""
+        records = (self._records.get(run.index) for run in self._plan.runs)
+        return [record["summary"] for record in records if record and record["status"] == "ok"]
 
     def keep(self, run: Run, tables: Tables) -> None:
         """Writes the tables of a successful run."""
@@ -203,7 +216,7 @@ class RunDirectory:
                         **record["summary"],
                     }
                 )
-        types = {"run": pl.UInt32, "error": pl.String, "jain_index": pl.Float64}
+        types = {"run": pl.UInt32, "error": pl.String, "jain_index": pl.Float64, **_HEALTH}
         return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from weir import _native
 from weir.errors import InputError
-from weir.scenario import Effective, Source, Sweep
+from weir.scenario import SIM, Effective, Source, Sweep
 
 MAX_RUNS = 100_000
 """More runs than this are taken for a slip in a sweep."""
@@ -25,6 +25,7 @@ class Case:
     stack: str
     point: Mapping[str, str]
     scenario: Effective
+    world: str = SIM
 
     @property
     def label(self) -> str:
@@ -57,6 +58,11 @@ class Plan:
     seed: int
 
     @property
+    def is_real_time(self) -> bool:
+        """Whether any run takes as long as what happens in it."""
+        return any(case.world != SIM for case in self.cases)
+
+    @property
     def swept(self) -> tuple[str, ...]:
         """The keys that differ between cases."""
         return tuple(dict.fromkeys(key for case in self.cases for key in case.point))
@@ -72,7 +78,7 @@ class Plan:
         pairs = itertools.product(enumerate(self.seeds), self.cases)
         wanted = (pair for pair in pairs if pair[0][0] < pair[1].scenario.repeat)
         return tuple(
-            Run(index, case, repeat, seed, _key(case.scenario.text, seed))
+            Run(index, case, repeat, seed, _key(case, seed))
             for index, ((repeat, seed), case) in enumerate(wanted)
         )
 
@@ -98,7 +104,8 @@ def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -
         for point in points({**source.effective().sweep, **sweep}):
             scenario = source.at(point)
             swept, place = _split(point) if len(sources) == 1 else ("", point)
-            cases.append(Case(swept or series, " + ".join(scenario.stacks), place, scenario))
+            stacks = " + ".join(scenario.stacks)
+            cases.append(Case(swept or series, stacks, place, scenario, source.world))
             if len(cases) * scenario.repeat > MAX_RUNS:
                 raise InputError(f"this would make more than {MAX_RUNS} runs")
     repeat = max(case.scenario.repeat for case in cases)
@@ -118,8 +125,9 @@ def _split(point: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     return " + ".join(stacks), rest
 
 
-def _key(scenario: str, seed: int) -> str:
-    return _hash([_native.version(), scenario, str(seed)])
+def _key(case: Case, seed: int) -> str:
+    world = [] if case.world == SIM else [case.world]
+    return _hash([_native.version(), case.scenario.text, str(seed), *world])
 
 
 def _hash(parts: Iterable[str]) -> str:

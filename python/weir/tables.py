@@ -224,7 +224,15 @@ def _remarks(results: Results) -> str:
     elif not results.manifest["complete"]:
         remarks.append("Not all planned runs are here: the command was interrupted.")
     remarks += _unfinished(results.flows)
+    remarks += _strained(results)
     return " ".join(remarks)
+
+
+def _strained(results: Results) -> list[str]:
+    """What to say of runs in real time that the machine could not carry."""
+    health = results.manifest["health"]
+    complaints = health.get("complaints")
+    return [f"Health {health['verdict']}, the first: {complaints[0]}."] if complaints else []
 
 
 def _unfinished(flows: pl.DataFrame) -> list[str]:

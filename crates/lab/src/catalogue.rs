@@ -8,6 +8,7 @@ use weir_transport::RecoveryConfig;
 use crate::flow::{Flow, Workload, WorkloadKind};
 use crate::keys::Key;
 use crate::queue::{Discipline, QueueKind};
+use crate::run::World;
 use crate::scenario::{Measure, Scenario};
 use crate::topology::{BurstLoss, Direction, GraphLink, Policer, Topology, TopologyKind};
 
@@ -84,6 +85,7 @@ pub fn catalogue() -> String {
     let queues = QueueKind::CATALOGUE
         .iter()
         .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));
+    let worlds = World::CATALOGUE.iter().map(|(_, name, about)| plain(name, about, ""));
     json!({
         "controllers": controllers.collect::<Vec<_>>(),
         "recoveries": recoveries.collect::<Vec<_>>(),
@@ -91,6 +93,7 @@ pub fn catalogue() -> String {
         "impairments": impairments.collect::<Vec<_>>(),
         "topologies": topologies.collect::<Vec<_>>(),
         "workloads": workloads.collect::<Vec<_>>(),
+        "worlds": worlds.collect::<Vec<_>>(),
     })
     .to_string()
 }

@@ -1,8 +1,8 @@
 //! Experiments: a scenario and a seed go in, result tables come out.
 //!
 //! [`Scenario`] is read from TOML with every key, unit and value checked, and has a canonical form.
-//! [`run`] is a pure function of a scenario and a seed; command line, notebooks and worker
-//! processes all call it. [`catalogue`] says what there is to choose from.
+//! [`run`] takes a scenario and a seed to a [`World`], in the simulated one as a pure function; command
+//! line, notebooks and worker processes all call it. [`catalogue`] says what there is to choose from.
 
 mod catalogue;
 mod check;
@@ -24,7 +24,7 @@ pub use catalogue::{SECTIONS, Section, catalogue};
 pub use error::ScenarioError;
 pub use keys::Key;
 pub use relay::{RelayLink, RelayLinks, relay_links};
-pub use run::{Results, RunError, run};
+pub use run::{Results, RunError, Watch, World, check, run, run_watched};
 pub use scenario::Scenario;
 pub use table::Table;
 pub use topology::RelayKind;

@@ -1,12 +1,27 @@
 //! The one entry point of every experiment.
 
+use std::ops::ControlFlow;
+use std::str::FromStr;
+
+use weir_live::world::{self as real_time, WorldError};
 use weir_scene::Outcome;
 use weir_sim::SimError;
+use weir_units::Instant;
 
 use crate::error::{Problem, ScenarioError};
 use crate::scenario::Scenario;
 use crate::table::{self, Table};
 use crate::world;
+
+/// Where a scenario is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum World {
+    /// The simulator: virtual time.
+    #[default]
+    Sim,
+    /// Real transfers over UDP sockets on loopback, through the scenario's links in real time.
+    Udp,
+}
 
 /// What a run found out.
 #[derive(Clone, Debug)]
@@ -17,26 +32,107 @@ pub struct Results {
 /// A run that did not come to an end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// The scenario cannot be built.
+    /// The scenario cannot be built, or not be run in this world.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// A checker of the simulated world found something that cannot be.
     #[error("the simulation failed: {0}")]
     Simulation(String),
+    /// The world in real time could not go on.
+    #[error("the run in real time failed: {0}")]
+    RealTime(String),
+    /// Whoever watched it broke it off.
+    #[error("the run was broken off")]
+    Stopped,
 }
 
-/// Runs `scenario` in the simulated world. The same scenario and seed give the same tables, on
-/// every machine.
+/// Told the time of a run in real time, many times a second; may break it off.
+pub type Watch<'a> = dyn FnMut(Instant) -> ControlFlow<()> + 'a;
+
+/// Runs `scenario` in a world. In the simulated one the same scenario and seed give the same tables,
+/// on every machine.
 ///
 /// # Errors
-/// If the network cannot be built, or a checker finds that the simulation went wrong.
-pub fn run(scenario: &Scenario, seed: u64) -> Result<Results, RunError> {
+/// If the network cannot be built, or a checker finds that the run went wrong.
+pub fn run(scenario: &Scenario, seed: u64, world: World) -> Result<Results, RunError> {
+    run_watched(scenario, seed, world, &mut |_| ControlFlow::Continue(()))
+}
+
+/// The same, for a world in real time under the eyes of `watch`.
+///
+/// # Errors
+/// As [`run`], and if `watch` breaks it off.
+pub fn run_watched(
+    scenario: &Scenario,
+    seed: u64,
+    world: World,
+    watch: &mut Watch<'_>,
+) -> Result<Results, RunError> {
     let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
-    let outcome = weir_sim::run(&spec, seed).map_err(|error| match error {
-        SimError::Check { .. } => RunError::Simulation(error.to_string()),
-        _ => ScenarioError::nowhere(Problem::new("", error.to_string())).into(),
-    })?;
+    let outcome = match world {
+        World::Sim => weir_sim::run(&spec, seed)?,
+        World::Udp => real_time::run(&spec, seed, watch)?,
+    };
     Ok(Results::new(&outcome))
+}
+
+/// Says whether `scenario` can be run in `world`, without running it.
+///
+/// # Errors
+/// For what that world cannot honour, with the reason.
+pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
+    let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    match world {
+        World::Sim => Ok(()),
+        World::Udp => real_time::check(&spec).map_err(|error| unfit(&error)),
+    }
+}
+
+fn unfit(error: &dyn std::error::Error) -> ScenarioError {
+    ScenarioError::nowhere(Problem::new("", error.to_string()))
+}
+
+impl From<SimError> for RunError {
+    fn from(error: SimError) -> Self {
+        match error {
+            SimError::Check { .. } => Self::Simulation(error.to_string()),
+            SimError::Spec(_) => unfit(&error).into(),
+        }
+    }
+}
+
+impl From<WorldError> for RunError {
+    fn from(error: WorldError) -> Self {
+        match error {
+            WorldError::Spec(_) | WorldError::Unfit { .. } => unfit(&error).into(),
+            WorldError::Stopped => Self::Stopped,
+            _ => Self::RealTime(error.to_string()),
+        }
+    }
+}
+
+impl World {
+    /// Every world: its name, and what it is.
+    pub const CATALOGUE: &[(Self, &'static str, &'static str)] = &[
+        (Self::Sim, "sim", "the simulator: virtual time, the same tables for the same seed"),
+        (
+            Self::Udp,
+            "udp",
+            "real transfers over UDP sockets on loopback, through the scenario's links in real time",
+        ),
+    ];
+}
+
+impl FromStr for World {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::CATALOGUE.iter().find(|(_, name, _)| *name == text);
+        found.map(|(world, ..)| *world).ok_or_else(|| {
+            let known: Vec<&str> = Self::CATALOGUE.iter().map(|(_, name, _)| *name).collect();
+            format!("there is no world '{text}'; there are {}", known.join(", "))
+        })
+    }
 }
 
 impl Results {

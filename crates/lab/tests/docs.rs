@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use weir_lab::{SECTIONS, Scenario, run};
+use weir_lab::{SECTIONS, Scenario, World, run};
 
 const BEGIN: &str = "<!-- keys: written by a test from the code -->\n";
 const END: &str = "<!-- end of keys -->\n";
@@ -98,7 +98,7 @@ fn listed_columns(text: &str, table: &str) -> Vec<(String, String)> {
 fn the_documented_columns_are_those_of_the_tables() {
     let text = fs::read_to_string(document("results.md")).unwrap();
     let scenario = Scenario::parse("[[flow]]\n", &[("measure.duration".into(), "1s".into())], "");
-    let results = run(&scenario.unwrap(), 1).unwrap();
+    let results = run(&scenario.unwrap(), 1, World::Sim).unwrap();
     assert_eq!(results.tables().len(), 8);
     for table in results.tables() {
         let columns: Vec<(String, String)> = table

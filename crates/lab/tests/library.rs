@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use weir_lab::{Results, Scenario, run};
+use weir_lab::{Results, Scenario, World, run};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -35,7 +35,7 @@ fn every_scenario_is_valid_and_each_of_its_flows_gets_through() {
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(Some(scenario.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
         assert!(!scenario.description.is_empty(), "{} has a description", scenario.name);
-        let results = run(&scenario, scenario.measure.seed);
+        let results = run(&scenario, scenario.measure.seed, World::Sim);
         let results = results.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
         let goodput = goodput(&results);
         assert!(goodput.iter().all(|mbps| *mbps > 0.0), "{}: {goodput:?}", scenario.name);

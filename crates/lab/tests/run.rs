@@ -1,7 +1,7 @@
 //! A run from the file to the tables.
 
 use arrow_array::UInt64Array;
-use weir_lab::{Results, Scenario, run};
+use weir_lab::{Results, Scenario, World, run};
 
 const TWO_FLOWS: &str = "
 [topology]
@@ -21,7 +21,7 @@ fn results(overrides: &[(&str, &str)], seed: u64) -> Results {
     let overrides: Vec<(String, String)> =
         overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let scenario = Scenario::parse(TWO_FLOWS, &overrides, "two-flows.toml");
-    run(&scenario.expect("it is valid"), seed).expect("it runs")
+    run(&scenario.expect("it is valid"), seed, World::Sim).expect("it runs")
 }
 
 fn rows(results: &Results, table: &str) -> usize {

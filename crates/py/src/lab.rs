@@ -1,9 +1,15 @@
 //! Scenarios in, results out.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use weir_lab::{Results, RunError, Scenario};
+
+use weir_lab::{Results, RunError, Scenario, World};
+use weir_units::Instant;
 
 use crate::table::Table;
 
@@ -49,18 +55,94 @@ pub(crate) fn parse_scenario(
         .map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
-/// Runs a scenario in its canonical form. Other Python threads go on meanwhile.
+/// A run in real time, as seen and broken off from another thread. One serves several runs too; then
+/// the time is that of whichever spoke last.
+#[pyclass(frozen, module = "weir._native")]
+#[derive(Default)]
+pub(crate) struct RunControl(Arc<Control>);
+
+#[derive(Default)]
+struct Control {
+    stopped: AtomicBool,
+    elapsed: AtomicU64,
+}
+
+#[pymethods]
+impl RunControl {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Breaks the runs off that are under way, and those that begin later.
+    fn stop(&self) {
+        self.0.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// How long the run under way has lasted, in seconds.
+    #[getter]
+    fn elapsed_s(&self) -> f64 {
+        Instant::from_nanos(self.0.elapsed.load(Ordering::Relaxed)).as_secs_f64()
+    }
+}
+
+impl Control {
+    fn look(&self, now: Instant) -> ControlFlow<()> {
+        self.elapsed.store(now.as_nanos(), Ordering::Relaxed);
+        if self.stopped.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+/// Runs a scenario in its canonical form. Other Python threads go on meanwhile. Without a `control` a
+/// run in real time looks for signals itself.
 #[pyfunction]
-pub(crate) fn run(py: Python<'_>, scenario: &str, seed: u64) -> PyResult<RunResult> {
-    py.detach(|| {
+#[pyo3(signature = (scenario, seed, world = "sim", control = None))]
+pub(crate) fn run(
+    py: Python<'_>,
+    scenario: &str,
+    seed: u64,
+    world: &str,
+    control: Option<Bound<'_, RunControl>>,
+) -> PyResult<RunResult> {
+    let world = parse_world(world)?;
+    let control = control.map(|control| Arc::clone(&control.get().0));
+    let mut signal = None;
+    let mut watch = |now| match &control {
+        Some(control) => control.look(now),
+        None => match Python::attach(|py| py.check_signals()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                signal = Some(error);
+                ControlFlow::Break(())
+            }
+        },
+    };
+    let result = py.detach(|| {
         let scenario = Scenario::from_json(scenario)?;
-        weir_lab::run(&scenario, seed)
-    })
-    .map(RunResult)
-    .map_err(|error| match error {
+        weir_lab::run_watched(&scenario, seed, world, &mut watch)
+    });
+    result.map(RunResult).map_err(|error| match error {
         RunError::Scenario(error) => ScenarioError::new_err(error.to_string()),
-        RunError::Simulation(_) => PyRuntimeError::new_err(error.to_string()),
+        RunError::Stopped => signal.unwrap_or_else(|| PyRuntimeError::new_err(error.to_string())),
+        _ => PyRuntimeError::new_err(error.to_string()),
     })
+}
+
+/// Refuses a scenario in its canonical form that `world` cannot run as it is.
+#[pyfunction]
+pub(crate) fn check_world(scenario: &str, world: &str) -> PyResult<()> {
+    let world = parse_world(world)?;
+    Scenario::from_json(scenario)
+        .and_then(|scenario| weir_lab::check(&scenario, world))
+        .map_err(|error| ScenarioError::new_err(error.to_string()))
+}
+
+fn parse_world(name: &str) -> PyResult<World> {
+    name.parse().map_err(PyValueError::new_err)
 }
 
 /// What a scenario may name: JSON, one list per kind.

@@ -12,7 +12,9 @@ mod tcp;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::lab::{RunResult, ScenarioError, catalogue, parse_scenario, run};
+    use super::lab::{
+        RunControl, RunResult, ScenarioError, catalogue, check_world, parse_scenario, run,
+    };
     #[pymodule_export]
     use super::quantity::parse_quantity;
     #[cfg(target_os = "linux")]

@@ -11,7 +11,7 @@ from weir.api import Comparison, carry_out
 from weir.cli import complete, options, output, rows
 from weir.comparison import caution, contrasts
 from weir.results import Results
-from weir.scenario import parse_assignments, parse_sweep
+from weir.scenario import SIM, parse_assignments, parse_sweep
 from weir.tables import cases_table, contrasts_grid
 
 _HELP = (
@@ -90,6 +90,7 @@ def compare(
     ] = Comparison.seed,
     sets: options.Set = None,
     sweep: options.SweepOption = None,
+    world: options.World = SIM,
     jobs: options.Jobs = None,
     out: options.Out = options.OutDefault,
     resume: options.Resume = False,
@@ -113,6 +114,7 @@ def compare(
         seed=seed,
         sets=parse_assignments(sets or [], "--set"),
         sweep=parse_sweep(sweep or []),
+        world=world,
     )
     plan = comparison.plan()
     if dry_run:

@@ -21,6 +21,11 @@ def scenarios(incomplete: str) -> list[str]:
     return _matching(incomplete, scenario.library())
 
 
+def worlds(incomplete: str) -> list[str]:
+    """Every world."""
+    return _matching(incomplete, scenario.worlds())
+
+
 def study_names(incomplete: str) -> list[str]:
     """Every study."""
     return _matching(incomplete, list(studies.studies()))

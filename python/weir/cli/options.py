@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from weir.api import RESULTS, How
+from weir.cli import complete
+from weir.scenario import worlds
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout instead of tables.")
@@ -21,12 +23,23 @@ Resume = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", min=1, help="Runs at a time.", show_default="one per core"),
+    typer.Option(
+        "--jobs", "-j", min=1, help="Runs at a time.", show_default="one per core; in real time one"
+    ),
 ]
 Out = Annotated[
     Path, typer.Option("--out", "-o", metavar="DIR", help="Where result directories are made.")
 ]
 OutDefault = Path(RESULTS)
+World = Annotated[
+    str,
+    typer.Option(
+        "--world",
+        metavar="|".join(worlds()),
+        help="The simulator, or real transfers over loopback in real time.",
+        autocompletion=complete.worlds,
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(

@@ -9,7 +9,7 @@ import typer
 
 from weir.api import carry_out, scenario_plan
 from weir.cli import complete, options, output, rows
-from weir.scenario import parse_assignments, parse_sweep, read
+from weir.scenario import SIM, parse_assignments, parse_sweep, read
 from weir.tables import cases_table
 
 _HELP = (
@@ -25,6 +25,8 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir run mine.toml --set topology.rate=50mbit --repeat 20 --jobs 4
 
   weir run mine.toml --sweep topology.queue=0.5bdp,1bdp --sweep topology.rtt=10ms,100ms
+
+  weir run lab-router --world udp
 
   weir run mine.toml --dry-run
 
@@ -57,6 +59,7 @@ def run(
         int | None,
         typer.Option(min=0, help="Seed of the first repeat.", show_default="the scenario's own"),
     ] = None,
+    world: options.World = SIM,
     jobs: options.Jobs = None,
     out: options.Out = options.OutDefault,
     resume: options.Resume = False,
@@ -65,7 +68,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the file, prints tables or JSON, draws the report."""
-    source = read(file, parse_assignments(sets or [], "--set"))
+    source = read(file, parse_assignments(sets or [], "--set")).in_world(world)
     plan = scenario_plan(source, parse_sweep(sweep or []), repeat=repeat, seed=seed)
     if dry_run:
         output.list_plan("run", plan, as_json=json)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from weir import studies
 from weir.cli import complete, options, output
+from weir.scenario import SIM
 from weir.tables import Grid
 
 _WIDEST = 12
@@ -24,6 +25,8 @@ _HELP = """Carry out a published experiment and print its numbers beside ours.
 _EXAMPLES = """[bold]Examples[/bold]
 
   weir study lab-udp
+
+  weir study lab-udp --world udp
 
   weir study lab-udp --size full --repeat 10 --json > lab-udp.json"""
 
@@ -50,6 +53,7 @@ def study(
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the first repeat.")
     ] = studies.Settings.seed,
+    world: options.World = SIM,
     jobs: options.Jobs = None,
     out: options.Out = options.OutDefault,
     resume: options.Resume = False,
@@ -58,7 +62,7 @@ def study(
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
     how = options.how(out, jobs, resume=resume, quiet=quiet)
-    result = studies.study(name, size=size, repeat=repeat, seed=seed, **how)
+    result = studies.study(name, size=size, repeat=repeat, seed=seed, world=world, **how)
     if json:
         output.print_json("study", result.rows)
     else:

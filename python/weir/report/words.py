@@ -329,9 +329,11 @@ def _about_runs(results: Results) -> Iterator[str]:
                 f"Nothing is random {where}: all repeats are the same run, and their intervals "
                 "have no width."
             )
-    verdict = results.manifest.get("health", {}).get("verdict", "good")
+    health = results.manifest.get("health", {})
+    verdict, complaints = health.get("verdict", "good"), health.get("complaints", [])
     if verdict != "good":
-        yield f"The machine's own verdict on these runs is: {verdict}."
+        why = f" ({complaints[0]})" if complaints else ""
+        yield f"The machine's own verdict on these runs is: {verdict}{why}."
 
 
 def _shortened(texts: Sequence[str]) -> str:

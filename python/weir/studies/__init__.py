@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 from weir.api import How
 from weir.errors import InputError
 from weir.results import Results
+from weir.scenario import SIM
 from weir.store import write_text
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Settings:
     """How many seeds per cell; the study's own number for its size when None."""
     seed: int = 1
     how: How = field(default_factory=How)
+    world: str = SIM
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,13 @@ class Study(Protocol):
     def run(self, settings: Settings) -> StudyResult:
         """Carries it out."""
         ...
+
+
+@runtime_checkable
+class WorldlyStudy(Study, Protocol):
+    """A study that can be carried out in other worlds than the simulated one."""
+
+    worlds: Sequence[str]
 
 
 @runtime_checkable
@@ -112,17 +121,21 @@ def study(
     size: str = Settings.size,
     repeat: int | None = Settings.repeat,
     seed: int = Settings.seed,
+    world: str = SIM,
     **how: Unpack[How],
 ) -> StudyResult:
     """Carries out a study and keeps its cells beside the results, in `study.json`.
 
     Raises:
-        WeirError: there is no such study or size, or nothing could be run.
+        WeirError: there is no such study, size or world, or nothing could be run.
     """
     chosen = find(name)
+    possible = chosen.worlds if isinstance(chosen, WorldlyStudy) else (SIM,)
+    if world not in possible:
+        raise InputError(f"--world {world}: study {name} runs in {' or '.join(possible)}")
     if size not in SIZES:
         raise InputError(f"size {size!r}: a study has the sizes {' and '.join(SIZES)}")
-    result = chosen.run(Settings(size, repeat, seed, how))
+    result = chosen.run(Settings(size, repeat, seed, how, world))
     cells = {"study": name, "rows": list(result.rows), "findings": list(result.findings)}
     write_text(result.results.path / "study.json", json.dumps(cells, indent=2, ensure_ascii=False))
     return result

@@ -118,7 +118,7 @@ pub(super) fn damage(frame: &mut [u8], luck: u64) {
 mod tests {
     use proptest::prelude::*;
     use weir_scene::{UdpConfig, Workload};
-    use weir_transport::{Config, Flags};
+    use weir_transport::Flags;
     use weir_units::{Bytes, Instant};
 
     use super::*;
@@ -134,7 +134,7 @@ mod tests {
             stop: None,
             start_jitter: Duration::ZERO,
         };
-        let reliable = TransportSpec::Reliable(Box::new(Config::default()));
+        let reliable = TransportSpec::Reliable(Box::default());
         vec![flow(reliable), flow(TransportSpec::Udp(UdpConfig::default()))]
     }
 

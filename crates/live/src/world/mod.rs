@@ -99,7 +99,7 @@ pub fn check(spec: &RunSpec) -> Result<(), WorldError> {
         if size > most {
             let problem = format!(
                 "{key} = {size}: world udp sends real datagrams, which hold at most {most} bytes \
-                 with its headers"
+                 of payload"
             );
             return Err(WorldError::Unfit { flow: flow.name.clone(), problem });
         }

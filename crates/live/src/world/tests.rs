@@ -186,6 +186,6 @@ fn what_no_datagram_holds_is_refused_by_name() {
     assert_eq!(
         refused.to_string(),
         "flow 'flow0': mss = 65495: world udp sends real datagrams, which hold at most 65439 bytes \
-         with its headers"
+         of payload"
     );
 }

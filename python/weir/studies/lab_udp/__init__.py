@@ -7,15 +7,22 @@ and relay needs is computed from a few named ones (`calibration`).
 
 from __future__ import annotations
 
-from weir.api import carry_out
+from weir.api import How, carry_out
+from weir.scenario import SIM
 from weir.studies import Settings, StudyResult
 from weir.studies.lab_udp.calibration import Model, calibrate_000, calibrate_002
 from weir.studies.lab_udp.cells import study_cells
 from weir.studies.lab_udp.experiment import study_plan
 from weir.studies.lab_udp.findings import findings
 from weir.studies.lab_udp.published import SOURCES, Source, load
+from weir.sweep import Plan
 
 REPEATS = {"small": 5, "full": 20}
+REAL_REPEATS = {"small": 1, "full": 5}
+"""In real time every run takes as long as what happens in it."""
+
+REAL_JOBS = 16
+"""Runs in real time at a time: they sleep, and use a hundredth of a core each."""
 
 
 class LabUdp:
@@ -27,16 +34,31 @@ class LabUdp:
         "loss and delay"
     )
 
+    worlds = ("sim", "udp")
+
     def run(self, settings: Settings) -> StudyResult:
         """Runs every published experiment over both relays and compares."""
         sources = [load(name) for name in SOURCES]
         models = calibrated(sources)
-        repeat = settings.repeat or REPEATS[settings.size]
-        plan = study_plan(sources, models, settings.size, repeat, settings.seed)
-        results = carry_out(plan, **settings.how)
-        cells = study_cells(sources, results)
+        plan = self.plan(settings, sources, models)
+        how = settings.how
+        if plan.is_real_time and how.get("jobs") is None:
+            how = How(**{**how, "jobs": REAL_JOBS})
+        results = carry_out(plan, **how)
+        cells = study_cells(sources, results, settings.world)
         rows = [cell.as_json() for cell in cells]
         return StudyResult(rows, findings(cells, sources, models), results)
+
+    def plan(self, settings: Settings, sources: list[Source], models: dict[str, Model]) -> Plan:
+        """Every run that the settings ask for."""
+        repeats = {SIM: settings.repeat or REPEATS[settings.size]}
+        options = ["--size", settings.size]
+        if settings.world == SIM or settings.repeat is not None:
+            options += ["--repeat", str(repeats[SIM])]
+        if settings.world != SIM:
+            repeats[settings.world] = settings.repeat or REAL_REPEATS[settings.size]
+            options += ["--world", settings.world]
+        return study_plan(sources, models, repeats, settings.seed, options)
 
 
 def calibrated(sources: list[Source]) -> dict[str, Model]:

@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from weir.results import Results
+from weir.scenario import SIM
 from weir.stats import Estimate, mean_interval
-from weir.studies.lab_udp.experiment import RELAYS, Experiment
+from weir.studies.lab_udp.experiment import Experiment, columns
 from weir.studies.lab_udp.published import Conditions, Row, Source, Table
 
 _WORTH_A_WORD = 0.1
@@ -81,7 +82,7 @@ class StudyCell:
             "column": self.table.heading(self.column),
             "published": self.published,
             "unit": "s",
-            **{relay: self.ours[relay].time.as_json() for relay in RELAYS},
+            **{column: measured.time.as_json() for column, measured in self.ours.items()},
             "note": " ".join(self._notes()),
         }
 
@@ -99,16 +100,16 @@ class StudyCell:
         )
 
 
-def study_cells(sources: Sequence[Source], results: Results) -> list[StudyCell]:
-    """Every cell, in the order of the published tables."""
-    measured = _measured(results)
+def study_cells(sources: Sequence[Source], results: Results, world: str = SIM) -> list[StudyCell]:
+    """Every cell, in the order of the published tables, simulated and in `world`."""
+    measured, ours_are = _measured(results), columns(world)
     cells = []
     for source in sources:
         for table in source.tables:
             for row in table.rows:
                 for column in range(len(table.columns)):
                     experiment = Experiment(source.id, row.experiment, table.conditions(column))
-                    ours = {relay: measured[experiment.label(relay)] for relay in RELAYS}
+                    ours = {each.name: measured[experiment.label(each)] for each in ours_are}
                     cells.append(StudyCell(source.id, table, row, column, ours))
     return cells
 

@@ -6,13 +6,34 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from weir.scenario import SIM
 from weir.scenario import Source as ScenarioSource
 from weir.studies.lab_udp.calibration import SOCKET_BUFFER, Model
 from weir.studies.lab_udp.published import Conditions, Source
 from weir.sweep import Plan, plan
 
 RELAYS = {"serial": "serial", "delay_line": "delay-line"}
-"""Our columns, and the relay of each as a scenario names it."""
+"""Our simulated columns, and the relay of each as a scenario names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One of our columns: over which of `RELAYS`, in which world."""
+
+    relay: str
+    world: str = SIM
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables and `--json`."""
+        return self.relay if self.world == SIM else f"{self.relay}_{self.world}"
+
+
+def columns(world: str) -> list[Column]:
+    """The simulated columns, and beside each the same in `world`."""
+    worlds = dict.fromkeys((SIM, world))
+    return [Column(relay, each) for relay in RELAYS for each in worlds]
+
 
 STACKS: Mapping[str, Mapping[str, str]] = {
     "000": {
@@ -84,12 +105,12 @@ class Experiment:
     protocol: str
     conditions: Conditions
 
-    def label(self, relay: str) -> str:
-        """The name of its case over one of `RELAYS`."""
-        conditions = self.conditions
+    def label(self, column: Column) -> str:
+        """The name of its case in one of our columns."""
+        conditions, where = self.conditions, column.name.replace("_", " ")
         return (
             f"{self.source} {self.protocol}, loss {conditions.loss_percent:g} %, delay "
-            f"{conditions.delay_ms:g} ms, {conditions.file_bytes} B, {relay.replace('_', ' ')}"
+            f"{conditions.delay_ms:g} ms, {conditions.file_bytes} B, {where}"
         )
 
     @property
@@ -135,16 +156,26 @@ def experiments(sources: Sequence[Source]) -> Iterator[Experiment]:
 
 
 def study_plan(
-    sources: Sequence[Source], models: Mapping[str, Model], size: str, repeat: int, seed: int
+    sources: Sequence[Source],
+    models: Mapping[str, Model],
+    repeats: Mapping[str, int],
+    seed: int,
+    options: Sequence[str],
 ) -> Plan:
-    """Every run of the study."""
-    words = ["weir", "study", "lab-udp", "--size", size, "--repeat", str(repeat)]
+    """Every run of the study: in each world as often as `repeats` says, the simulated ones first.
+
+    `options` are those of the command that repeats it, but for the seed.
+    """
     scenarios = {
-        experiment.label(relay): ScenarioSource(
-            experiment.scenario(relay, models[experiment.source], repeat=repeat, seed=seed),
+        experiment.label(column): ScenarioSource(
+            experiment.scenario(
+                column.relay, models[experiment.source], repeat=repeats[column.world], seed=seed
+            ),
             "study lab-udp",
-        )
+        ).in_world(column.world)
+        for world in repeats
         for experiment in experiments(sources)
-        for relay in RELAYS
+        for column in (Column(relay, world) for relay in RELAYS)
     }
-    return plan("lab-udp", shlex.join([*words, "--seed", str(seed)]), scenarios, {})
+    command = shlex.join(["weir", "study", "lab-udp", *options, "--seed", str(seed)])
+    return plan("lab-udp", command, scenarios, {})

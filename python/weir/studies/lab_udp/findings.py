@@ -9,6 +9,7 @@ from statistics import fmean, linear_regression
 from weir.studies.lab_udp.calibration import RELAY_HANDLINGS, Model
 from weir.studies.lab_udp.cells import StudyCell
 from weir.studies.lab_udp.claims import verdicts
+from weir.studies.lab_udp.experiment import RELAYS
 from weir.studies.lab_udp.published import Source, mismatches
 
 WINDOWED = ("W=5", "W=10", "W=20", "W=30")
@@ -16,6 +17,7 @@ TICK_MS = 15.6
 """The timer of the laboratory's Windows, unless a program asks for a finer one."""
 
 _FAR_OFF = 0.2
+_AGREES = 0.15
 _DUPLICATES = 3
 _TIE = 1.01
 """Two means closer than this are the same, where nothing but the hosts' jitter differs."""
@@ -51,6 +53,7 @@ def findings(
         _nature(found, model),
         _collapse(found, model),
         _ideal(found, model),
+        *_real_sockets(found),
         *_loss(found),
         *verdicts(cells),
         *_differences(found, models),
@@ -128,6 +131,27 @@ def _ideal(cells: Cells, model: Model) -> str:
         f"{round_trip / model.send_ms:.0f} datagrams, which is all that this sender can prepare in "
         "a round trip."
     )
+
+
+def _real_sockets(cells: Cells) -> Iterator[str]:
+    """Of runs over real sockets, if there are any, how far they are from the simulated ones."""
+    for relay in RELAYS:
+        pairs = [
+            (cell, real.seconds / cell.ours[relay].seconds)
+            for cell in cells.all
+            if (real := cell.ours.get(f"{relay}_udp")) is not None
+        ]
+        if not pairs:
+            continue
+        near = sum(abs(ratio - 1) <= _AGREES for _, ratio in pairs)
+        worst, ratio = max(pairs, key=lambda pair: abs(pair[1] - 1))
+        yield (
+            f"Real sockets, {relay.replace('_', ' ')}: through a relay in real time a transfer "
+            f"takes {fmean(ratio for _, ratio in pairs):.3f} times the simulated time on average; "
+            f"{near} of {len(pairs)} cells agree within {_AGREES:.0%}, the farthest is "
+            f"{_where(worst)} in {worst.table.id} ({ratio - 1:+.0%}). Few runs in real time stand "
+            "beside many simulated ones, so luck with losses is in these differences."
+        )
 
 
 def _gains_by_window(column: Sequence[StudyCell]) -> bool:
