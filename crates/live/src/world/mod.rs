@@ -10,7 +10,6 @@
 mod frame;
 mod health;
 mod payload;
-mod wait;
 mod wires;
 
 use std::io;
@@ -22,8 +21,8 @@ use weir_scene::{
 };
 use weir_units::{Duration, Instant};
 
-use self::wait::Alarm;
 use self::wires::Wires;
+use crate::relay::Alarm;
 use crate::socket::BindError;
 
 /// A run that could not be made, was broken off, or must not be believed.

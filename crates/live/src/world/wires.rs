@@ -19,8 +19,8 @@ use super::WorldError;
 use super::frame;
 use super::health::Health;
 use super::payload::Pattern;
-use super::wait::wait_any;
 use crate::clock;
+use crate::relay::wait_any;
 use crate::socket::{Departure, Inbox, Socket};
 
 /// The links of the run, and the sockets that packets go through before and behind them.
