@@ -48,8 +48,10 @@ impl Sender {
         if self.bursts.most == 1 {
             return;
         }
-        let fresh = self.burst_size().min(self.room_in_window() / self.mss);
-        let left = if self.bursts.left == 0 { fresh } else { self.bursts.left };
+        let left = match self.bursts.left {
+            0 => self.burst_size().min(self.room_in_window() / self.mss),
+            left => left,
+        };
         self.bursts.left = left.saturating_sub(1);
     }
 

@@ -209,6 +209,14 @@ impl Sender {
         self.board.nxt()
     }
 
+    /// Whether nothing is under way, and this acknowledgement and window are those of before.
+    pub(crate) fn knows(&self, ack: u64, window: u64) -> bool {
+        let idle = self.board.is_empty() && !self.timers.is_persisting();
+        idle && self.epoch.state() == RecoveryState::Open
+            && ack == self.board.una()
+            && window == self.window
+    }
+
     /// The largest window that the peer has offered.
     pub(crate) fn max_window(&self) -> u64 {
         self.max_window

@@ -57,6 +57,10 @@ impl Timers {
         }
     }
 
+    pub(super) fn is_persisting(&self) -> bool {
+        self.persist.is_some()
+    }
+
     /// The peer answers a probe: as long as it does, it may keep its window closed (RFC 9293
     /// §3.8.6.1).
     pub(super) fn on_answered(&mut self, now: Instant) {
