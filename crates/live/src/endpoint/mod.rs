@@ -219,13 +219,14 @@ impl<A: Application> Endpoint<A> {
             for datagram in arrival.datagrams() {
                 let Some(ports) = envelope::ports(datagram) else { continue };
                 let key = Key::of_arrival(arrival.from, ports);
-                let known = last.filter(|(before, _)| *before == key).map(|(_, id)| id);
-                if let Some(id) = known.or_else(|| table.find(&key)) {
-                    last = Some((key, id));
-                    if let Some(peer) = table.get_mut(id) {
-                        peer.receive(now, datagram, arrival.ecn, scratch, answer);
+                if last.is_none_or(|(before, _)| before != key) {
+                    last = table.find(&key).map(|id| (key, id));
+                    if let Some((_, id)) = last {
+                        table.touch(id);
                     }
-                    table.touch(id);
+                }
+                if let Some(peer) = last.and_then(|(_, id)| table.get_mut(id)) {
+                    peer.receive(now, datagram, arrival.ecn, scratch, answer);
                 } else {
                     let stranger = Stranger { now, key, arrival: &arrival, datagram };
                     if let Some(peer) = door.meet(&stranger, table, rng, answer) {

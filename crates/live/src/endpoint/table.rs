@@ -10,7 +10,11 @@ use super::peer::Peer;
 
 /// Names a connection for as long as its endpoint lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(u64);
+pub struct ConnectionId {
+    /// First, so that those made earlier come first.
+    serial: u64,
+    slot: usize,
+}
 
 /// Whose a datagram is: where it comes from, and its port fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +34,9 @@ impl Key {
 
 /// The connections of an endpoint.
 pub(super) struct Table<A> {
-    peers: HashMap<ConnectionId, Peer<A>>,
+    /// Each in its slot, with the serial number of whoever has the slot now.
+    slots: Vec<Option<(u64, Peer<A>)>>,
+    vacant: Vec<usize>,
     by_key: HashMap<Key, ConnectionId>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
     /// Those for whom there is something to do this turn.
@@ -41,7 +47,8 @@ pub(super) struct Table<A> {
 impl<A> Default for Table<A> {
     fn default() -> Self {
         Self {
-            peers: HashMap::new(),
+            slots: Vec::new(),
+            vacant: Vec::new(),
             by_key: HashMap::new(),
             deadlines: BTreeSet::new(),
             touched: Vec::new(),
@@ -53,16 +60,22 @@ impl<A> Default for Table<A> {
 impl<A> Table<A> {
     /// Adds a connection; it gets a turn.
     pub(super) fn insert(&mut self, peer: Peer<A>) -> ConnectionId {
-        let id = ConnectionId(self.next);
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        let id = ConnectionId { serial: self.next, slot };
         self.next += 1;
         self.by_key.insert(peer.key, id);
-        self.peers.insert(id, peer);
+        self.slots[slot] = Some((id.serial, peer));
         self.touch(id);
         id
     }
 
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Peer<A>> {
-        let peer = self.peers.remove(&id)?;
+        let slot = self.slots.get_mut(id.slot)?;
+        let (_, peer) = slot.take_if(|(serial, _)| *serial == id.serial)?;
+        self.vacant.push(id.slot);
         self.by_key.remove(&peer.key);
         if let Some(at) = peer.deadline {
             self.deadlines.remove(&(at, id));
@@ -75,24 +88,29 @@ impl<A> Table<A> {
     }
 
     pub(super) fn get(&self, id: ConnectionId) -> Option<&Peer<A>> {
-        self.peers.get(&id)
+        let (serial, peer) = self.slots.get(id.slot)?.as_ref()?;
+        (*serial == id.serial).then_some(peer)
     }
 
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Peer<A>> {
-        self.peers.get_mut(&id)
+        let (serial, peer) = self.slots.get_mut(id.slot)?.as_mut()?;
+        (*serial == id.serial).then_some(peer)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Peer<A>)> {
-        self.peers.iter().map(|(id, peer)| (*id, peer))
+        self.slots.iter().enumerate().filter_map(|(slot, taken)| {
+            let (serial, peer) = taken.as_ref()?;
+            Some((ConnectionId { serial: *serial, slot }, peer))
+        })
     }
 
     pub(super) fn len(&self) -> usize {
-        self.peers.len()
+        self.slots.len() - self.vacant.len()
     }
 
     /// Puts a connection on the list for this turn.
     pub(super) fn touch(&mut self, id: ConnectionId) {
-        if let Some(peer) = self.peers.get_mut(&id)
+        if let Some(peer) = self.get_mut(id)
             && !std::mem::replace(&mut peer.touched, true)
         {
             self.touched.push(id);
@@ -108,7 +126,7 @@ impl<A> Table<A> {
         list.clear();
         std::mem::swap(&mut self.touched, list);
         for id in list {
-            if let Some(peer) = self.peers.get_mut(id) {
+            if let Some(peer) = self.get_mut(*id) {
                 peer.touched = false;
             }
         }
@@ -128,7 +146,7 @@ impl<A> Table<A> {
 
     /// Notes when a connection next wants a turn.
     pub(super) fn set_deadline(&mut self, id: ConnectionId, at: Option<Instant>) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let Some(peer) = self.get_mut(id) else { return };
         if peer.deadline == at {
             return;
         }
