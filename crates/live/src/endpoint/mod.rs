@@ -30,7 +30,7 @@ use self::outbox::Outbox;
 use self::peer::{Peer, Sent};
 pub use self::table::ConnectionId;
 use self::table::{Key, Table};
-use crate::clock::{self, Interest};
+use crate::clock::{self, Alarm, Interest};
 use crate::seal::{self, Gate};
 use crate::socket::{BindError, Inbox, Socket};
 
@@ -44,6 +44,8 @@ pub struct Endpoint<A> {
     ended: VecDeque<Ended<A>>,
     /// Luck for ports and initial sequence numbers.
     rng: Rng,
+    /// Wakes this thread on time, from the first turn on.
+    alarm: Option<Alarm>,
     /// The system had no room for what is in the outbox.
     blocked: bool,
     /// Kept for its memory.
@@ -83,6 +85,7 @@ impl<A: Application> Endpoint<A> {
             door: Door::new(secret),
             ended: VecDeque::new(),
             rng: stream(luck, "endpoint"),
+            alarm: None,
             blocked: false,
             turning: Vec::new(),
             scratch: Vec::new(),
@@ -143,6 +146,7 @@ impl<A: Application> Endpoint<A> {
     /// # Errors
     /// What makes the socket useless.
     pub fn turn(&mut self, max_wait: Duration) -> io::Result<()> {
+        self.alarm.get_or_insert_with(Alarm::set);
         self.unblock();
         let mut arrived = self.socket.receive(&mut self.inbox)?;
         let mut woken = false;

@@ -16,4 +16,4 @@ pub use health::{GOOD_LATENESS, Report, Unasked, WayReport};
 pub use host::Host;
 pub use packet::{Header, Packet, Way};
 pub use path::{Arrival, Drops, Full, HostedLink, Path, Route};
-pub(crate) use wait::{Alarm, wait_any};
+pub(crate) use wait::wait_any;

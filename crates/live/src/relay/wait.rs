@@ -8,36 +8,6 @@ use weir_units::{Duration, Instant};
 
 use crate::clock;
 
-/// Lets this thread's timers end when they should. Linux puts them off by up to 50 µs otherwise, so
-/// that several can share an interrupt (`PR_SET_TIMERSLACK` in prctl(2)).
-#[derive(Debug)]
-pub(crate) struct Alarm {
-    #[cfg(target_os = "linux")]
-    slack: Option<u64>,
-}
-
-impl Alarm {
-    pub(crate) fn set() -> Self {
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::thread::{current_timer_slack, set_current_timer_slack};
-            let slack = current_timer_slack().ok();
-            let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
-            Self { slack }
-        }
-        #[cfg(not(target_os = "linux"))]
-        Self {}
-    }
-}
-
-#[cfg(target_os = "linux")]
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        let slack = self.slack.and_then(std::num::NonZeroU64::new);
-        let _ = rustix::thread::set_current_timer_slack(slack);
-    }
-}
-
 /// Waits until one of `sources` can be read or `until` has come, and says of each whether it can.
 ///
 /// # Errors

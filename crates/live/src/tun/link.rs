@@ -14,8 +14,8 @@ use weir_net::{ConfigError, Ecn};
 use weir_units::{Bytes, Instant};
 
 use super::ip;
-use crate::clock;
-use crate::relay::{Alarm, Carrier, Header, Host, HostedLink, Report, Route, TURN, Way, wait_any};
+use crate::clock::{self, Alarm};
+use crate::relay::{Carrier, Header, Host, HostedLink, Report, Route, TURN, Way, wait_any};
 
 /// One end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use weir_scene::{
 use weir_units::{Duration, Instant};
 
 use self::wires::Wires;
-use crate::relay::Alarm;
+use crate::clock::Alarm;
 use crate::socket::BindError;
 
 /// A run that could not be made, was broken off, or must not be believed.
