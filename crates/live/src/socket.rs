@@ -353,5 +353,5 @@ pub const MAX_DATAGRAM: usize = 65_507;
 const SOCKET_BUFFER: usize = 8 << 20;
 /// How many batches one call takes in, and how long a batch may be: the system joins datagrams into
 /// at most 64 KiB.
-const BATCHES: usize = 16;
+const BATCHES: usize = 8;
 const BATCH_BYTES: usize = 64 << 10;

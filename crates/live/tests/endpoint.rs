@@ -271,6 +271,30 @@ fn who_is_not_let_in_is_told() {
 }
 
 #[test]
+fn an_address_has_so_many_connections_and_no_more() {
+    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut server = Endpoint::bind(loopback).unwrap();
+    let mut client = Endpoint::bind(loopback).unwrap();
+    server.set_limits(Limits { per_address: 2, ..Limits::default() });
+    server.listen(config(1_396), |_| Some(sender(0)));
+    let patience = clock::now() + Duration::from_secs(60);
+    for before in 0..3 {
+        let id = client.connect(server.socket().local_addr(), &config(1_396), sender(0));
+        let settled = |client: &Endpoint<Pattern>, server: &Endpoint<Pattern>| {
+            client.get(id).is_none() || server.connections().count() > before
+        };
+        while !settled(&client, &server) {
+            client.turn(Duration::from_millis(1)).unwrap();
+            server.turn(Duration::from_millis(1)).unwrap();
+            assert!(clock::now() < patience, "a SYN has no answer");
+        }
+    }
+    assert_eq!(server.connections().count(), 2);
+    let error = client.next_ended().unwrap().error.unwrap().to_string();
+    assert_eq!(error, "the peer refused the connection");
+}
+
+#[test]
 fn a_listener_keeps_nothing_for_a_syn() {
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let mut server = Endpoint::bind(loopback).unwrap();
