@@ -210,8 +210,10 @@ impl<A: Application> Endpoint<A> {
 
     /// Tries again to send what the system had no room for.
     fn unblock(&mut self) {
-        if std::mem::take(&mut self.blocked) {
-            self.flush();
+        if std::mem::take(&mut self.blocked)
+            && let Err(error) = self.outbox.send(&self.socket)
+        {
+            self.blocked = error.kind() == io::ErrorKind::WouldBlock;
         }
     }
 
@@ -276,7 +278,6 @@ impl<A: Application> Endpoint<A> {
             self.serve_one(now, *id);
         }
         self.turning = turning;
-        self.flush();
     }
 
     fn serve_one(&mut self, now: Instant, id: ConnectionId) {
@@ -303,13 +304,6 @@ impl<A: Application> Endpoint<A> {
         self.table.set_deadline(id, next);
         if again {
             self.table.touch(id);
-        }
-    }
-
-    /// Sends what is left in the outbox.
-    fn flush(&mut self) {
-        if let Err(error) = self.outbox.send(&self.socket) {
-            self.blocked = error.kind() == io::ErrorKind::WouldBlock;
         }
     }
 

@@ -179,8 +179,7 @@ impl<A: Application> Peer<A> {
         (!self.connection.is_finished()).then(|| self.heard_at.saturating_add(patience))
     }
 
-    /// Hands what may leave to the socket, up to a few batches; the last one stays in the outbox.
-    /// Returns the socket's error: after [`io::ErrorKind::WouldBlock`] nothing is lost, after others
+    /// Hands what may leave to the socket, up to a few batches. Returns the socket's error: after [`io::ErrorKind::WouldBlock`] nothing is lost, after others
     /// the batch is.
     pub(super) fn transmit(
         &mut self,
@@ -191,7 +190,9 @@ impl<A: Application> Peer<A> {
     ) -> io::Result<Sent> {
         for _ in 0..BATCHES_A_TURN {
             loop {
-                let Some(leaving) = self.next_leaving(now) else { return Ok(Sent::All) };
+                let Some(leaving) = self.next_leaving(now) else {
+                    return outbox.send(socket).map(|()| Sent::All);
+                };
                 let len = self.envelope.wrapped_len(leaving.len());
                 let way = Way { to: self.key.remote, from: self.local, ect: leaving.ect() };
                 if !outbox.takes(way, len, socket.max_segments()) {
