@@ -36,7 +36,7 @@ impl Connection {
         if !segment.flags.contains(Flags::SYN) || segment.flags.contains(Flags::ACK) {
             return self.reject();
         }
-        self.accept_offer(segment);
+        self.accept_offer(now, segment);
         self.state = State::SynReceived;
         self.handshake.started_at = Some(now);
         self.handshake.due = true;
@@ -56,7 +56,7 @@ impl Connection {
         if !segment.flags.contains(Flags::SYN) {
             return self.reject();
         }
-        self.accept_offer(segment);
+        self.accept_offer(now, segment);
         if acks_syn {
             self.establish(now, segment);
             self.receiver.demand_ack();
@@ -71,7 +71,7 @@ impl Connection {
     }
 
     /// Notes what the peer's SYN offers.
-    fn accept_offer(&mut self, segment: &Segment) {
+    fn accept_offer(&mut self, now: Instant, segment: &Segment) {
         self.irs = segment.seq;
         self.terms.peer_mss = segment.options.mss.map_or(DEFAULT_MSS, u32::from).max(MIN_MSS);
         let (ours, theirs) = (&self.config, &segment.options);
@@ -93,6 +93,7 @@ impl Connection {
             None => self.terms.our_scale = 0,
         }
         self.ts_recent = theirs.timestamps.map_or(0, |ts| ts.value);
+        self.ts_recent_at = now;
     }
 
     /// The handshake is complete. A window on a SYN is never scaled (RFC 7323 §2.2).
@@ -141,15 +142,14 @@ impl Connection {
             if self.state == State::SynReceived && segment.seq == self.irs {
                 return self.on_syn_again(now, segment);
             }
-            self.receiver.demand_ack();
-            self.reject();
+            self.challenge(now);
             return None;
         }
         if !segment.flags.contains(Flags::ACK) {
             self.reject();
             return None;
         }
-        self.note_timestamp(segment, offset);
+        self.note_timestamp(now, segment, offset);
         if self.state == State::SynReceived {
             if segment.ack != self.iss + 1 && self.sender_offset(segment.ack).is_none() {
                 self.reject();
@@ -183,7 +183,7 @@ impl Connection {
         let syn_again = self.state == State::SynReceived && segment.flags.contains(Flags::SYN);
         let stale = self.terms.timestamps
             && !segment.flags.contains(Flags::RST)
-            && segment.options.timestamps.is_some_and(|ts| is_older(ts.value, self.ts_recent));
+            && segment.options.timestamps.is_none_or(|ts| self.is_stale(now, ts.value));
         if (outside || stale) && !syn_again {
             return self.on_unacceptable(now, segment, offset);
         }
@@ -205,10 +205,12 @@ impl Connection {
             let known = self.receiver.rcv_nxt();
             let len = u64::from(segment.payload_len).min(known.saturating_sub(offset as u64));
             self.receiver.on_data(now, offset as u64, len as u32, false);
+            self.receiver.demand_ack();
         } else if segment.seq_len() == 0 {
-            self.reject();
+            self.challenge(now);
+        } else {
+            self.receiver.demand_ack();
         }
-        self.receiver.demand_ack();
         // What it acknowledges is still news when only its data is old (Linux drops it; a peer that
         // retransmits with fresh acknowledgements would otherwise be ignored).
         let fresh = segment.flags.contains(Flags::ACK) && !segment.flags.contains(Flags::SYN);
@@ -221,8 +223,7 @@ impl Connection {
     /// RFC 5961 §3: a reset counts only at exactly the next sequence number.
     fn on_reset(&mut self, now: Instant, segment: &Segment) {
         if segment.seq != self.rcv_seq() {
-            self.receiver.demand_ack();
-            return self.reject();
+            return self.challenge(now);
         }
         match self.state {
             State::TimeWait => self.end(now),
@@ -242,21 +243,37 @@ impl Connection {
     }
 
     /// RFC 7323 §4.3 step 2: the newest timestamp that covers what was acknowledged last.
-    fn note_timestamp(&mut self, segment: &Segment, offset: i64) {
+    fn note_timestamp(&mut self, now: Instant, segment: &Segment, offset: i64) {
         if let Some(ts) = segment.options.timestamps
             && offset <= self.last_ack_sent as i64
-            && !is_older(ts.value, self.ts_recent)
+            && !self.is_stale(now, ts.value)
         {
             self.ts_recent = ts.value;
+            self.ts_recent_at = now;
         }
+    }
+
+    /// PAWS (RFC 7323 §5.3); after 24 days of silence the clocks may have wrapped, and nothing is known
+    /// (§5.5).
+    fn is_stale(&self, now: Instant, value: u32) -> bool {
+        is_older(value, self.ts_recent)
+            && now.saturating_since(self.ts_recent_at) < TIMESTAMP_LIFETIME
+    }
+
+    /// What is not right is answered with where we stand, so that an honest peer finds its way (RFC 5961 §3,
+    /// §4, §5), but not without bound.
+    fn challenge(&mut self, now: Instant) {
+        if self.challenges.admit(now) {
+            self.receiver.demand_ack();
+        }
+        self.reject();
     }
 
     /// Returns whether the segment's payload may be looked at.
     fn on_acknowledgement(&mut self, now: Instant, segment: &Segment) -> bool {
         let Some(ack) = self.sender_offset(segment.ack) else {
             // It acknowledges what was never sent, or is too old to be true (RFC 5961 §5).
-            self.receiver.demand_ack();
-            self.reject();
+            self.challenge(now);
             return false;
         };
         if ack < self.sender.una() || self.is_mere_data(segment, ack) {
@@ -411,6 +428,8 @@ impl Connection {
 
 /// RFC 9293 §3.7.1: what to assume where the option is missing.
 const DEFAULT_MSS: u32 = 536;
+/// RFC 7323 §5.5.
+const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 24 * 3600);
 /// No peer can make us send segments of a few bytes.
 const MIN_MSS: u32 = 48;
 

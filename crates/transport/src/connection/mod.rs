@@ -33,7 +33,9 @@ pub struct Connection {
     terms: Agreed,
     /// The peer's newest timestamp (RFC 7323 §4.3), and the offset acknowledged last.
     ts_recent: u32,
+    ts_recent_at: Instant,
     last_ack_sent: u64,
+    challenges: Challenges,
     time_wait_until: Option<Instant>,
     reset_due: Option<Segment>,
     events: VecDeque<Event>,
@@ -68,6 +70,29 @@ struct Handshake {
     /// The answer to a SYN-ACK must go out alone.
     confirmation_due: bool,
 }
+
+/// Acknowledgements that answer what may be forged: RFC 5961 §7 bounds them, lest a stranger make the
+/// ends talk.
+#[derive(Debug, Default)]
+struct Challenges {
+    since: Instant,
+    sent: u32,
+}
+
+impl Challenges {
+    /// Whether one more may be sent now.
+    fn admit(&mut self, now: Instant) -> bool {
+        if now.saturating_since(self.since) >= CHALLENGE_INTERVAL {
+            *self = Self { since: now, sent: 0 };
+        }
+        self.sent += 1;
+        self.sent <= CHALLENGES
+    }
+}
+
+/// RFC 5961 §7's example.
+const CHALLENGES: u32 = 10;
+const CHALLENGE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What both sides offered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,6 +163,8 @@ impl Connection {
             handshake: Handshake::default(),
             terms: Agreed { our_scale: window_scale(&config), ..Agreed::default() },
             ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
+            challenges: Challenges::default(),
             last_ack_sent: 0,
             time_wait_until: None,
             reset_due: None,

@@ -5,6 +5,7 @@ mod close;
 mod ecn;
 mod faults;
 mod flow_control;
+mod forged;
 mod handshake;
 mod pacing;
 mod pair;

@@ -1,0 +1,75 @@
+//! Segments that somebody else may have made up (RFC 5961, RFC 7323 §5).
+
+use weir_transport::{Connection, EcnField, Flags, Segment};
+use weir_units::{Duration, Instant};
+
+use super::has_data;
+use super::pair::Pair;
+use super::pair::Side::Client;
+
+/// A pair whose client has sent a little, and the segment that carried it.
+fn after_a_little() -> (Pair, Segment) {
+    let mut pair = Pair::connected(&weir_transport::Config::default());
+    pair.write(Client, 1_000);
+    pair.drive();
+    let data = pair.log.iter().find(|p| p.from == Client && has_data(p)).expect("sent").segment;
+    (pair, data)
+}
+
+/// How often `connection` answers so many of `segment`, each on its own.
+fn answers(connection: &mut Connection, now: Instant, segment: &Segment, times: u32) -> usize {
+    let one = |_| {
+        connection.handle_segment(now, segment, EcnField::NotCapable);
+        std::iter::from_fn(|| connection.poll_transmit(now)).count()
+    };
+    (0..times).map(one).sum()
+}
+
+/// RFC 5961 §7: ten within five seconds.
+#[test]
+fn challenges_are_bounded() {
+    let (mut pair, data) = after_a_little();
+    let next = data.seq + 1_000;
+    let syn = Segment { flags: Flags::SYN, seq: next, payload_len: 0, ..data };
+    let reset = Segment { flags: Flags::RST, seq: next + 100, payload_len: 0, ..data };
+    let too_far = Segment { ack: data.ack + 1, seq: next, payload_len: 0, ..data };
+    let old = Segment { seq: data.seq - 1_000, payload_len: 0, ..data };
+    for forged in [syn, reset, too_far, old] {
+        pair.drive_for(Duration::from_secs(5));
+        let now = pair.now;
+        let server = &mut pair.server.connection;
+        assert_eq!(answers(server, now, &forged, 1_000), 10, "{forged:?}");
+        assert_eq!(answers(server, now, &data, 3), 3, "copies of data are reported as ever");
+        assert!(!server.is_closed());
+    }
+    pair.write(Client, 50_000);
+    pair.drive();
+    assert_eq!(pair.server.read, 51_000);
+}
+
+/// RFC 7323 §3.2: what was agreed upon is on every segment but a reset.
+#[test]
+fn data_without_its_timestamp_is_not_taken_in() {
+    let (mut pair, data) = after_a_little();
+    let mut forged = Segment { seq: data.seq + 1_000, ..data };
+    forged.options.timestamps = None;
+    let now = pair.now;
+    let arrived = pair.server.connection.handle_segment(now, &forged, EcnField::NotCapable);
+    assert_eq!((arrived, pair.server.read), (None, 1_000));
+}
+
+/// RFC 7323 §5.5: after 24 days a clock of milliseconds may have wrapped.
+#[test]
+fn timestamps_are_forgotten_after_24_days() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    for (days, accepted) in [(23, false), (24, true)] {
+        let (mut pair, data) = after_a_little();
+        pair.drive_for(DAY * days);
+        let mut old = Segment { seq: data.seq + 1_000, ..data };
+        let timestamps = old.options.timestamps.as_mut().expect("agreed upon");
+        timestamps.value = timestamps.value.wrapping_sub(1_000);
+        let now = pair.now;
+        let arrived = pair.server.connection.handle_segment(now, &old, EcnField::NotCapable);
+        assert_eq!(arrived.is_some(), accepted, "{days} days");
+    }
+}
