@@ -54,6 +54,7 @@ bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full
+	$(WEIR) study lab-udp --size full --world udp
 	$(WEIR) study book --size full
 	$(WEIR) study netesto --size full
 	$(WEIR) study coexist --size full

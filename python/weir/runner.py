@@ -26,6 +26,7 @@ Watcher = Callable[[int], None]
 
 _QUEUED_PER_WORKER = 2
 _FEW_COMPLAINTS = 10
+_LOOK_S = 0.2
 
 
 def execute(
@@ -126,7 +127,8 @@ def _as_completed(
             waiting[future] = run
         if not waiting:
             return
-        ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
+        # A wait without end may not notice Ctrl-C before it is over.
+        ended, _ = wait(waiting, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
         for future in ended:
             yield waiting.pop(future), future
 

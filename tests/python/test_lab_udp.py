@@ -173,7 +173,7 @@ def made(sources: list[Source], serial_of: float, line_of: float) -> list[StudyC
     """Cells whose times are the published ones times a factor."""
 
     def measured(seconds: float) -> Measured:
-        return Measured(Estimate(seconds, seconds, seconds, 5), 124.0, 0.0, 0.0, 0)
+        return Measured(Estimate(seconds, seconds, seconds, 5), 124.0, 0.0, 0.0, 0, {1: seconds})
 
     return [
         StudyCell(

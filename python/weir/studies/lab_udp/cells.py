@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import polars as pl
@@ -27,6 +28,8 @@ class Measured:
     timeouts: float
     overflows: float
     unfinished: int
+    by_seed: Mapping[int, float]
+    """The time of each run that came to an end."""
 
     @property
     def seconds(self) -> float:
@@ -68,6 +71,15 @@ class StudyCell:
     def line(self) -> Measured:
         """Through a true delay line."""
         return self.ours["delay_line"]
+
+    def against_simulated(self, relay: str, world: str) -> float | None:
+        """The time over `relay` in `world` over the simulated one, on average over common seeds."""
+        simulated, real = self.ours[relay], self.ours.get(f"{relay}_{world}")
+        if real is None:
+            return None
+        common = simulated.by_seed.keys() & real.by_seed.keys()
+        ratios = [real.by_seed[seed] / simulated.by_seed[seed] for seed in sorted(common)]
+        return fmean(ratios) if ratios else None
 
     @property
     def error(self) -> float:
@@ -116,7 +128,7 @@ def study_cells(sources: Sequence[Source], results: Results, world: str = SIM) -
 
 def _measured(results: Results) -> dict[str, Measured]:
     """By label of the case."""
-    runs = results.runs.filter(status="ok").select("run", "label")
+    runs = results.runs.filter(status="ok").select("run", "label", "seed")
     relays = results.links.filter(pl.col("name") == _RELAY_LINK)
     lost = relays.select("run", "dropped_queue")
     flows = results.flows.select("run", "fct_s", "sent_segments", "timeouts")
@@ -128,6 +140,7 @@ def _measured(results: Results) -> dict[str, Measured]:
             _mean(own["timeouts"]),
             _mean(own["dropped_queue"]),
             own["fct_s"].null_count(),
+            dict(own.drop_nulls("fct_s").select("seed", "fct_s").iter_rows()),
         )
         for (label,), own in rows.group_by("label", maintain_order=True)
     }
