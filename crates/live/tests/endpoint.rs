@@ -295,6 +295,34 @@ fn an_address_has_so_many_connections_and_no_more() {
 }
 
 #[test]
+fn a_receiver_that_was_started_again_resets_what_it_does_not_know() {
+    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut server = Endpoint::bind(loopback).unwrap();
+    let mut client = Endpoint::bind(loopback).unwrap();
+    let address = server.socket().local_addr();
+    server.listen(config(1_396), |_| Some(sender(0)));
+    client.connect(address, &config(1_396), sender(u64::MAX / 2));
+    let patience = clock::now() + Duration::from_secs(60);
+    while server.connections().all(|(_, _, here)| here.received == 0) {
+        client.turn(Duration::from_millis(1)).unwrap();
+        server.turn(Duration::from_millis(1)).unwrap();
+        assert!(clock::now() < patience, "nothing arrives");
+    }
+    drop(server);
+    let mut again = Endpoint::bind(address).unwrap();
+    again.listen(config(1_396), |_| Some(sender(0)));
+    let ended = loop {
+        client.turn(Duration::from_millis(1)).unwrap();
+        again.turn(Duration::from_millis(1)).unwrap();
+        if let Some(ended) = client.next_ended() {
+            break ended;
+        }
+        assert!(clock::now() < patience, "the sender does not learn of it");
+    };
+    assert_eq!(ended.error.unwrap().to_string(), "the peer reset the connection");
+}
+
+#[test]
 fn a_listener_keeps_nothing_for_a_syn() {
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let mut server = Endpoint::bind(loopback).unwrap();

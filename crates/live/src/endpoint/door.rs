@@ -89,9 +89,8 @@ impl<A: Application> Door<A> {
     ) -> Option<Peer<A>> {
         let Stranger { now, key, datagram, .. } = *stranger;
         let parsed = wire::parse(datagram).ok()?;
-        let room = self.has_room(key.remote, table);
-        let Some(listener) = self.listener.as_mut().filter(|_| is_opening(&parsed.segment) && room)
-        else {
+        let welcome = is_opening(&parsed.segment) && self.has_room(key.remote, table);
+        let Some(listener) = self.listener.as_mut().filter(|_| welcome) else {
             self.reset(now, key.ports, &parsed, answer);
             return None;
         };
@@ -128,9 +127,13 @@ impl<A: Application> Door<A> {
         let reset = if stray.flags.contains(Flags::ACK) {
             Segment { seq: stray.ack, flags: Flags::RST, ..Segment::default() }
         } else {
-            let note = if stray.flags.contains(Flags::SYN) { 0 } else { stray.payload_len };
-            let ack = stray.seq + (stray.seq_len() - stray.payload_len + note);
-            Segment { ack, flags: Flags::RST.with(Flags::ACK), ..Segment::default() }
+            // With a SYN travels a note, no data.
+            let len = if stray.flags.contains(Flags::SYN) { 1 } else { stray.seq_len() };
+            Segment {
+                ack: stray.seq + len,
+                flags: Flags::RST.with(Flags::ACK),
+                ..Segment::default()
+            }
         };
         wire::emit(&reset, ports, &[], answer);
     }
