@@ -11,10 +11,12 @@ __all__ = [
     "TcpReceiver",
     "TcpTransfer",
     "TunLink",
+    "UdpRelay",
     "catalogue",
     "check_world",
     "parse_quantity",
     "parse_scenario",
+    "relay_check",
     "run",
     "tcp_send",
     "version",
@@ -60,6 +62,37 @@ class TunLink:
         down: str,
         seed: int,
     ) -> TunLink: ...
+    def report(self) -> dict[str, Any]:
+        """Return what it did so far: counters per direction, lateness, complaints."""
+
+    def stop(self) -> dict[str, Any]:
+        """Stop it and return the last report."""
+
+@final
+class UdpRelay:
+    """A relay between UDP programs, at work until it is stopped.
+
+    It listens at the first of two ``addresses``, written ``HOST:PORT``, and relays to the second,
+    for up to ``clients`` at a time, each until it has been silent for ``idle``. ``options`` hold
+    for both directions, the two of ``ways`` (up to the server, down) for one each; ``serial`` makes
+    it one server that sleeps for every datagram. Raises ``ScenarioError`` for an option that is not
+    allowed, ``ValueError`` for an address that is none, ``OSError`` where it cannot listen.
+    """
+
+    def __new__(
+        cls,
+        addresses: Sequence[str],
+        options: Sequence[tuple[str, str]],
+        ways: Sequence[str],
+        serial: bool,
+        seed: int,
+        clients: int,
+        idle: str,
+    ) -> UdpRelay: ...
+    @property
+    def address(self) -> str:
+        """Where clients send to."""
+
     def report(self) -> dict[str, Any]:
         """Return what it did so far: counters per direction, lateness, complaints."""
 
@@ -167,3 +200,6 @@ def tcp_send(
 
 def version() -> str:
     """Return the version of the compiled core."""
+
+def relay_check(delay: str, gap: str, size: int, count: int) -> dict[str, Any]:
+    """Return how precise a relay is here, from ``count`` datagrams, one per ``gap``."""

@@ -22,6 +22,23 @@ pub fn monotonic_nanos() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// The same moment on our clock and on the wall's (`CLOCK_REALTIME` since 1970), which the system
+/// writes on datagrams. Read again where something came between the two readings.
+pub(crate) fn now_and_wall() -> (Instant, std::time::Duration) {
+    const AT_ONCE: Duration = Duration::from_micros(2);
+    let mut before = now();
+    for _ in 0..3 {
+        let time = clock_gettime(ClockId::Realtime);
+        let after = now();
+        if after.saturating_since(before) < AT_ONCE {
+            return (before, std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32));
+        }
+        before = after;
+    }
+    // Without a wall's clock nothing on a datagram is believed.
+    (before, std::time::Duration::ZERO)
+}
+
 /// What to wait for on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {

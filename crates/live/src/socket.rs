@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Type};
 use weir_transport::EcnField;
-use weir_units::{Bytes, Duration};
+use weir_units::{Bytes, Duration, Instant};
 
 use crate::clock::{self, Interest};
 
@@ -49,12 +49,19 @@ pub struct Arrival<'a> {
     pub to: Option<IpAddr>,
     /// The ECN field of all of them.
     pub ecn: EcnField,
+    /// When the system had them, or where it does not say, when we did.
+    pub time: Instant,
     bytes: &'a [u8],
     stride: usize,
 }
 
 impl<'a> Arrival<'a> {
-    /// The datagrams.
+    /// Whether this is a datagram without content.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The datagrams that have content.
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.bytes.chunks(self.stride.max(1))
     }
@@ -76,6 +83,8 @@ pub struct Inbox {
     bytes: Vec<u8>,
     metas: [RecvMeta; BATCHES],
     filled: usize,
+    /// When it was filled, on our clock and on the wall's, which the system writes on datagrams.
+    read: (Instant, std::time::Duration),
 }
 
 impl Socket {
@@ -210,7 +219,10 @@ impl Socket {
         let mut slices: [IoSliceMut<'_>; BATCHES] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         match self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut inbox.metas) {
-            Ok(filled) => inbox.filled = filled,
+            Ok(filled) => {
+                inbox.filled = filled;
+                inbox.read = clock::now_and_wall();
+            }
             Err(error) if is_blocked(&error) || is_about_others(&error) => {}
             Err(error) => return Err(error),
         }
@@ -257,6 +269,7 @@ impl Default for Inbox {
             bytes: vec![0; BATCHES * BATCH_BYTES],
             metas: [RecvMeta::default(); BATCHES],
             filled: 0,
+            read: (Instant::ZERO, std::time::Duration::ZERO),
         }
     }
 }
@@ -273,9 +286,20 @@ impl Inbox {
                 Some(EcnCodepoint::Ect0 | EcnCodepoint::Ect1) => EcnField::Capable,
                 Some(EcnCodepoint::Ce) => EcnField::Marked,
             },
+            time: self.time(meta.timestamp),
             bytes: &buffer[..meta.len],
             stride: meta.stride,
         })
+    }
+
+    /// A time on the wall's clock, on ours. That clock may be set at any time, so what lies in the
+    /// future or far back is not believed.
+    fn time(&self, wall: Option<std::time::Duration>) -> Instant {
+        let (now, read) = self.read;
+        let ago = wall.and_then(|wall| read.checked_sub(wall)).unwrap_or_default();
+        let believed = ago < std::time::Duration::from_secs(1);
+        let ago = if believed { ago.as_nanos() as u64 } else { 0 };
+        Instant::from_nanos(now.as_nanos().saturating_sub(ago))
     }
 }
 

@@ -21,6 +21,8 @@ mod _native {
     #[pymodule_export]
     use super::relay::TunLink;
     #[pymodule_export]
+    use super::relay::{UdpRelay, relay_check};
+    #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
     use super::tcp::{TcpReceiver, TcpTransfer, tcp_send};

@@ -1,12 +1,17 @@
 //! Links in real time: between network namespaces, and between UDP programs.
 
+use std::io::ErrorKind;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use weir_lab::{RelayKind, relay_links};
-use weir_live::relay::{Background, HostedLink, Report, Route, WayReport};
+use weir_live::relay::{
+    self, Background, CheckSpec, HostedLink, RelaySpec, Report, Route, WayReport,
+};
+use weir_units::Duration;
 
 use crate::lab::ScenarioError;
 
@@ -49,6 +54,103 @@ impl TunLink {
     fn stop<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         stop(py, &mut self.0)
     }
+}
+
+/// A relay between UDP programs, at work until it is stopped.
+#[pyclass(module = "weir._native")]
+pub(crate) struct UdpRelay {
+    work: Option<Background>,
+    address: SocketAddr,
+}
+
+#[pymethods]
+impl UdpRelay {
+    /// Listens at the first of two `addresses` and relays to the second. `options` hold for both
+    /// directions, the two of `ways` (up, down) for one each.
+    #[new]
+    fn new(
+        addresses: [String; 2],
+        options: Vec<(String, String)>,
+        ways: [String; 2],
+        serial: bool,
+        seed: u64,
+        clients: usize,
+        idle: &str,
+    ) -> PyResult<Self> {
+        let kind = if serial { RelayKind::Serial } else { RelayKind::DelayLine };
+        let (links, route) = hosted(kind, &options, &ways[0], &ways[1])?;
+        let listen = resolve("--listen", &addresses[0])?;
+        let to = resolve("--to", &addresses[1])?;
+        if to.port() == 0 || to.ip().is_unspecified() {
+            let problem = format!("--to {to}: a host and a port above 0 are needed");
+            return Err(PyValueError::new_err(problem));
+        }
+        let idle: Duration = duration("--idle", idle)?;
+        let relay =
+            relay::UdpRelay::bind(RelaySpec { listen, to, links, route, seed, clients, idle })
+                .map_err(|error| PyOSError::new_err(error.to_string()))?;
+        let address = relay.local_addr();
+        Ok(Self { work: Some(Background::start(relay)), address })
+    }
+
+    /// Where clients send to.
+    #[getter]
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// What it did so far.
+    fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        report(py, &mut self.work)
+    }
+
+    /// Stops it and says what it did.
+    fn stop<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stop(py, &mut self.work)
+    }
+}
+
+/// Sends `count` datagrams of `size` bytes, one per `gap`, through a relay with this `delay`.
+#[pyfunction]
+pub(crate) fn relay_check<'py>(
+    py: Python<'py>,
+    delay: &str,
+    gap: &str,
+    size: usize,
+    count: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (delay, gap) = (duration("--delay", delay)?, duration("gap", gap)?);
+    let found = py
+        .detach(|| relay::check(&CheckSpec { delay, gap, size, count }))
+        .map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let dict = PyDict::new(py);
+    dict.set_item("sent", found.sent)?;
+    dict.set_item("received", found.received)?;
+    dict.set_item("rate_pps", found.rate)?;
+    dict.set_item("good_ms", relay::GOOD_LATENESS_MS)?;
+    for (name, spread) in [("direct", found.direct), ("added", found.added)] {
+        dict.set_item(format!("{name}_ms_p50"), spread.p50_ms)?;
+        dict.set_item(format!("{name}_ms_p99"), spread.p99_ms)?;
+        dict.set_item(format!("{name}_ms_max"), spread.max_ms)?;
+    }
+    dict.set_item("relay", as_dict(py, &found.relay)?)?;
+    Ok(dict)
+}
+
+fn duration(option: &str, text: &str) -> PyResult<Duration> {
+    text.parse().map_err(|error| PyValueError::new_err(format!("{option}: {error}")))
+}
+
+/// The first address that a host and a port stand for.
+fn resolve(option: &str, text: &str) -> PyResult<SocketAddr> {
+    let refuse = |why: String| PyValueError::new_err(format!("{option} {text}: {why}"));
+    let mut found = text.to_socket_addrs().map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => {
+            refuse("an address is HOST:PORT, as in 127.0.0.1:9000 or [::1]:9000".to_owned())
+        }
+        _ => refuse(format!("there is no such host ({error})")),
+    })?;
+    found.next().ok_or_else(|| refuse("there is no such host".to_owned()))
 }
 
 /// The links that options describe, with the route over them.

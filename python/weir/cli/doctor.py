@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 
-from weir import _native
+from weir import _native, netns
 from weir.cli import options, output
+from weir.errors import WeirError
 from weir.runner import default_jobs
 from weir.tables import Grid
 
@@ -106,17 +105,18 @@ def _ns3() -> Check:
     return Check("ns-3", next(filter(None, versions), None), "the comparison in `make bench`")
 
 
-def _tun() -> Check:
-    device = Path("/dev/net/tun")
-    usable = device.exists() and os.access(device, os.R_OK | os.W_OK)
-    return Check(
-        "TUN device", str(device) if usable else None, "the kernel world, in a later version"
-    )
-
-
-def _root() -> Check:
-    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return Check("root", "yes" if is_root else None, "network namespaces, in a later version")
+def _namespaces() -> Check:
+    """Makes the smallest link between two namespaces, so that what does not work is found here."""
+    lacking = netns.missing()
+    purpose = "links between network namespaces (`weir.netns`)"
+    if lacking is not None:
+        return Check("namespaces, TUN", None, f"{purpose}: {lacking}")
+    try:
+        with netns.joined() as link:
+            found = f"{link.left.address} to {link.right.address}"
+    except (WeirError, OSError) as error:
+        return Check("namespaces, TUN", None, f"{purpose}; it failed: {error}")
+    return Check("namespaces, TUN", found, purpose)
 
 
 _CHECKS: tuple[Callable[[], Check], ...] = (
@@ -127,8 +127,7 @@ _CHECKS: tuple[Callable[[], Check], ...] = (
     _chromium,
     _tshark,
     _ns3,
-    _tun,
-    _root,
+    _namespaces,
 )
 
 

@@ -5,15 +5,21 @@
 //! relay between UDP programs and the link between network namespaces drive one each.
 
 mod background;
+mod check;
+mod clients;
 mod health;
 mod host;
+mod overflow;
 mod packet;
 mod path;
+mod udp;
 mod wait;
 
 pub use background::{Background, Carrier, TURN};
-pub use health::{GOOD_LATENESS, Report, Unasked, WayReport};
+pub use check::{CheckError, CheckReport, CheckSpec, check};
+pub use health::{GOOD_LATENESS_MS, Report, Unasked, WayReport};
 pub use host::Host;
 pub use packet::{Header, Packet, Way};
 pub use path::{Arrival, Drops, Full, HostedLink, Path, Route};
+pub use udp::{RelayError, RelaySpec, UdpRelay};
 pub(crate) use wait::wait_any;

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use weir_net::{ConfigError, DropCause, Link, LinkConfig, Stats};
-use weir_units::{Bytes, Duration, Instant, stream};
+use weir_units::{Bytes, Instant, stream};
 
 use super::packet::{Header, Packet, Room, Way};
 
@@ -67,8 +67,6 @@ pub struct Arrival {
     pub due: Instant,
     /// The packet.
     pub packet: Packet,
-    /// How long it waited in the queue of its last link.
-    pub sojourn: Duration,
 }
 
 /// The path holds as many bytes as it may: the packet was not taken.
@@ -132,7 +130,7 @@ impl Path {
         let Some(packet) = Packet::new(header, bytes, luck, &self.room) else {
             return Err(Full { held: self.room.held() });
         };
-        self.forward(packet, Duration::ZERO);
+        self.forward(packet);
         Ok(())
     }
 
@@ -154,11 +152,6 @@ impl Path {
         self.links[link].link.stats(self.now)
     }
 
-    /// A link, to look at what else it knows.
-    pub fn link(&mut self, link: usize) -> &mut Link<Packet> {
-        &mut self.links[link].link
-    }
-
     /// What the links have dropped of the packets of one direction up to `now`, by cause.
     pub fn drops(&mut self, now: Instant, way: Way) -> Drops {
         self.advance(now);
@@ -170,7 +163,8 @@ impl Path {
     }
 
     /// Whether no packet is under way.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
         self.room.held() == Bytes::ZERO
     }
 
@@ -195,18 +189,18 @@ impl Path {
         while let Some(delivery) = self.links[link as usize].link.poll(self.now) {
             let mut packet = delivery.parcel;
             packet.cross_link();
-            self.forward(packet, delivery.sojourn);
+            self.forward(packet);
         }
         self.links[link as usize].count_drops(&mut self.drops);
         self.arm(link);
     }
 
     /// Puts a packet onto the next link of its route, or at its end.
-    fn forward(&mut self, packet: Packet, sojourn: Duration) {
+    fn forward(&mut self, packet: Packet) {
         let header = packet.header();
         let link = self.routes[header.route as usize].towards(header.way).get(packet.hop());
         let Some(&link) = link else {
-            self.arrived.push_back(Arrival { due: self.now, packet, sojourn });
+            self.arrived.push_back(Arrival { due: self.now, packet });
             return;
         };
         self.links[link].link.offer(self.now, packet);

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use weir_net::{Ecn, Impairments, Jitter, Limit, Order, Reorder, Service, Spread};
-use weir_units::{Rate, Ratio};
+use weir_units::{Duration, Rate, Ratio};
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn simulate(link: &HostedLink, seed: u64, arrivals: &[Event]) -> Vec<Event> {
 fn host(path: &mut Path, arrivals: &[Event], looks: &[u64]) -> Vec<Event> {
     let mut out = Vec::new();
     let mut take = |path: &mut Path, now: Instant| {
-        while let Some(Arrival { due, packet, .. }) = path.poll(now) {
+        while let Some(Arrival { due, packet }) = path.poll(now) {
             assert!(due <= now);
             out.push((due, packet.header().way, packet.bytes().to_vec()));
         }

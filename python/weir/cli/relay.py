@@ -1,0 +1,278 @@
+"""`weir relay`: a bad network between UDP programs."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from weir import _native
+from weir._native import ScenarioError, parse_quantity
+from weir.cli import options, output
+from weir.errors import InputError, RunError
+from weir.tables import Grid
+
+_HELP = (
+    "Relay UDP between any programs, late and incomplete as asked.\n\n"
+    "Clients send to --listen, the relay talks to the server at --to, for any number of clients up "
+    "to --clients. The links in between are the simulator's. What is asked holds for both "
+    "directions; [bold]--up[/bold] (to the server) and [bold]--down[/bold] say what differs and "
+    "take every key of a scenario's \\[topology.forward], and delay.\n\n"
+    "It ends with Ctrl-C, SIGTERM or --duration, and then says what it did and whether it kept to "
+    "its task."
+)
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir relay --listen 127.0.0.1:9000 --to 127.0.0.1:9001 --loss 5% --delay 20ms
+
+  weir relay --listen :9000 --to server:9001 --rate 10mbit --queue 64p --up loss=10%,jitter=5ms
+
+  weir relay --listen 127.0.0.1:9000 --to 127.0.0.1:9001 --serial --delay 3ms --down delay=0s
+
+  weir relay --check"""
+
+_CHECK_GAP = "100us"
+_CHECK_PPS = 10_000
+_CHECK_SIZE = 1_200
+_CHECK_DELAY = "20ms"
+_CHECK_S = 5.0
+_EVERYWHERE = "0.0.0.0"  # noqa: S104 – whoever writes a port alone asks for it
+
+_ROWS = (
+    ("received", "received"),
+    ("sent", "sent"),
+    ("lost", "lost"),
+    ("queue full or policed", "queue_dropped"),
+    ("duplicated", "duplicated"),
+    ("corrupted", "corrupted"),
+    ("reordered", "reordered"),
+    ("marked (ECN)", "marked"),
+    ("not asked for: receive buffer full", "overflow"),
+    ("not asked for: memory full", "no_room"),
+    ("not asked for: could not be sent", "send_errors"),
+    ("not asked for: of no known client", "strangers"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(relay)
+
+
+def _asked(help_: str, metavar: str) -> Any:
+    return typer.Option(metavar=metavar, help=help_, show_default=False)
+
+
+def relay(
+    listen: Annotated[
+        str | None, _asked("Where clients send to; port 0 lets the system choose.", "HOST:PORT")
+    ] = None,
+    to: Annotated[str | None, _asked("The server.", "HOST:PORT")] = None,
+    loss: Annotated[str | None, _asked("Share of datagrams lost, as in 5%.", "SHARE")] = None,
+    delay: Annotated[str | None, _asked("One-way delay, as in 20ms.", "TIME")] = None,
+    rate: Annotated[str | None, _asked("Rate in IP bytes, as in 10mbit.", "RATE")] = None,
+    queue: Annotated[
+        str | None,
+        _asked("Room in front of --rate: 64p (default), 1bdp, 100ms, 64kb.", "SIZE"),
+    ] = None,
+    jitter: Annotated[str | None, _asked("The delay varies by up to this.", "TIME")] = None,
+    corrupt: Annotated[str | None, _asked("Share that has a bit flipped.", "SHARE")] = None,
+    duplicate: Annotated[str | None, _asked("Share that arrives twice.", "SHARE")] = None,
+    reorder: Annotated[
+        str | None, _asked("Share held back by reorder_delay (10ms).", "SHARE")
+    ] = None,
+    up: Annotated[str, _asked("What differs on the way up: key=value,...", "OPTIONS")] = "",
+    down: Annotated[str, _asked("What differs on the way down: key=value,...", "OPTIONS")] = "",
+    serial: Annotated[
+        bool,
+        typer.Option(
+            "--serial",
+            help="One server for both directions that sleeps --delay for every datagram.",
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all luck.")] = 1,
+    clients: Annotated[int, typer.Option(min=1, max=500, help="Most clients at a time.")] = 100,
+    idle: Annotated[
+        str, typer.Option(metavar="TIME", help="A client silent for this long is forgotten.")
+    ] = "60s",
+    duration: Annotated[str | None, _asked("Ends after this time.", "TIME")] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Measure how precise the delay is on this machine, and nothing else."
+        ),
+    ] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Relays until told to stop, and prints what happened."""
+    seconds = None if duration is None else _seconds("--duration", duration)
+    if check:
+        _check(delay or _CHECK_DELAY, seconds or _CHECK_S, as_json=json)
+        return
+    if listen is None or to is None:
+        raise InputError("--listen and --to are needed, as in --listen :9000 --to 127.0.0.1:9001")
+    asked = {
+        "loss": loss,
+        "delay": delay,
+        "rate": rate,
+        "queue": queue,
+        "jitter": jitter,
+        "corrupt": corrupt,
+        "duplicate": duplicate,
+        "reorder": reorder,
+    }
+    given = [(key, value) for key, value in asked.items() if value is not None]
+    listen = f"{_EVERYWHERE}{listen}" if listen.startswith(":") else listen
+    with _input_errors():
+        work = _native.UdpRelay([listen, to], given, [up, down], serial, seed, clients, idle)
+    output.remark(f"relay: {work.address} to {to}; Ctrl-C ends it", quiet=quiet)
+    began = time.process_time()
+    with _told_to_stop() as told:
+        _watch(work, told, seconds, quiet=quiet or not sys.stderr.isatty())
+    report = work.stop()
+    _print(report, time.process_time() - began, as_json=json)
+
+
+def _watch(work: _native.UdpRelay, told: Event, seconds: float | None, *, quiet: bool) -> None:
+    """Waits for the end, with a line of counters every second."""
+    began = time.monotonic()
+    before: dict[str, Any] | None = None
+    while not told.wait(_pause(began, seconds)):
+        if seconds is not None and time.monotonic() - began >= seconds:
+            break
+        # A relay that has failed says so here.
+        now = work.report()
+        if not quiet:
+            sys.stderr.write(f"\r{_line(now, before)}\x1b[K")
+            sys.stderr.flush()
+        before = now
+    if not quiet:
+        sys.stderr.write("\r\x1b[K")
+
+
+def _pause(began: float, seconds: float | None) -> float:
+    left = 1.0 if seconds is None else began + seconds - time.monotonic()
+    return max(0.0, min(1.0, left))
+
+
+def _line(now: dict[str, Any], before: dict[str, Any] | None) -> str:
+    """The last second: packets and bits per second of each way, what was lost."""
+    parts = []
+    span = now["elapsed_s"] - (before["elapsed_s"] if before else 0.0)
+    for way in ("up", "down"):
+        new, old = now[way], before[way] if before else dict.fromkeys(now[way], 0)
+        packets = (new["sent"] - old["sent"]) / span
+        mbit = (new["sent_bytes"] - old["sent_bytes"]) * 8e-6 / span
+        lost = new["lost"] + new["queue_dropped"]
+        parts.append(f"{way} {packets:.0f}/s {mbit:.2f} Mbit/s, {lost} lost")
+    clients = now["clients"]
+    parts.append(f"{clients} client{'' if clients == 1 else 's'}")
+    if now["complaints"]:
+        parts.append("NOT AS ASKED")
+    return "; ".join(parts)
+
+
+def _print(report: dict[str, Any], cpu_s: float, *, as_json: bool) -> None:
+    complaints = report["complaints"]
+    if as_json:
+        rows = [{"way": way, **report[way]} for way in ("up", "down")]
+        output.print_json(
+            "relay",
+            rows,
+            elapsed_s=report["elapsed_s"],
+            cpu_s=cpu_s,
+            clients=report["clients"],
+            healthy=not complaints,
+            complaints=complaints,
+        )
+        return
+    up, down = report["up"], report["down"]
+    cells = [(name, str(up[key]), str(down[key])) for name, key in _ROWS]
+    for name, key in (("P50", "late_ms_p50"), ("P99", "late_ms_p99"), ("worst", "late_ms_max")):
+        cells.append((f"late, {name}, ms", _millis(up[key]), _millis(down[key])))
+    elapsed = report["elapsed_s"]
+    title = f"relay: datagrams in {elapsed:.1f} s, {100 * cpu_s / elapsed:.0f}% of a core"
+    verdict = "; ".join(complaints) or "good: on time, nothing lost but what was asked"
+    output.show(Grid(title, ("", "up", "down"), cells, note=f"Health: {verdict}").rich())
+
+
+def _check(delay: str, seconds: float, *, as_json: bool) -> None:
+    count = int(seconds * _CHECK_PPS)
+    if count < 1_000:
+        raise InputError(f"--duration {seconds:g}s: a check takes at least 0.1s")
+    began = time.process_time()
+    with _input_errors():
+        found = _native.relay_check(delay, _CHECK_GAP, _CHECK_SIZE, count)
+    cpu_s = time.process_time() - began
+    relay_ = found.pop("relay")
+    late, good = found["added_ms_p99"], found["good_ms"]
+    healthy = found["received"] == count and late is not None and late <= good
+    row = {"delay": delay, **found, "late_ms_p99": relay_["up"]["late_ms_p99"]}
+    if as_json:
+        output.print_json("relay", [row], cpu_s=cpu_s, healthy=healthy)
+        return
+    late_of = (
+        ("without a relay, ms", found, "direct_ms"),
+        (f"through a relay, beyond {delay}, ms", found, "added_ms"),
+        ("left late by the relay's own clock, ms", relay_["up"], "late_ms"),
+    )
+    cells = [
+        (name, *(_millis(source[f"{key}_{of}"]) for of in ("p50", "p99", "max")))
+        for name, source, key in late_of
+    ]
+    title = f"relay: {count} datagrams at {found['rate_pps']:.0f}/s, {found['received']} arrived"
+    verdict = (
+        f"good: within {good} ms of what was asked (P99)"
+        if healthy
+        else f"this machine, as busy as it is, does not keep within {good} ms (P99)"
+    )
+    output.show(Grid(title, ("", "P50", "P99", "worst"), cells, note=f"Health: {verdict}").rich())
+
+
+def _millis(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return parse_quantity("time", text)
+    except ValueError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+@contextmanager
+def _input_errors() -> Iterator[None]:
+    """Bad input is told as such; what the system refuses is a failure."""
+    try:
+        yield
+    except ScenarioError:
+        raise
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    except OSError as error:
+        raise RunError(str(error)) from None
+
+
+@contextmanager
+def _told_to_stop() -> Iterator[Event]:
+    """An event that Ctrl-C and SIGTERM set: to stop is how a relay ends, not a failure."""
+    told = Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        told.set()
+
+    earlier = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield told
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
