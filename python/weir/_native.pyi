@@ -1,6 +1,7 @@
 """The compiled core: scenarios in, tables out. Use the package ``weir`` instead."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any, Literal, final
 
 __all__ = [
@@ -10,14 +11,17 @@ __all__ = [
     "Table",
     "TcpReceiver",
     "TcpTransfer",
+    "TransferError",
     "TunLink",
     "UdpRelay",
     "catalogue",
     "check_world",
     "parse_quantity",
     "parse_scenario",
+    "receive_files",
     "relay_check",
     "run",
+    "send_files",
     "tcp_send",
     "version",
 ]
@@ -203,3 +207,42 @@ def version() -> str:
 
 def relay_check(delay: str, gap: str, size: int, count: int) -> dict[str, Any]:
     """Return how precise a relay is here, from ``count`` datagrams, one per ``gap``."""
+
+class TransferError(Exception):
+    """A transfer that did not happen: why, in one line."""
+
+def send_files(
+    paths: Sequence[str | PathLike[str]],
+    target: str,
+    *,
+    stack: str,
+    mss: int,
+    initial_window: int,
+    max_rate_bps: int | None,
+    max_retransmits: int,
+    max_wait_s: float,
+    tell: Callable[[str, dict[str, Any]], None],
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Send files to ``target`` (``HOST:PORT``): a row per file, and facts about the whole.
+
+    ``tell("progress", facts)`` is called several times a second; what it raises ends the transfer.
+    After Ctrl-C the facts say ``interrupted``. Raises ``ValueError`` for options and addresses,
+    ``TransferError`` if a file cannot be read, ``KeyboardInterrupt`` before anything was sent.
+    """
+
+def receive_files(
+    folder: str | PathLike[str],
+    bind: str,
+    *,
+    max_size: int | None,
+    max_files: int,
+    once: bool,
+    tell: Callable[[str, dict[str, Any]], None],
+) -> None:
+    """Receive files into ``folder`` until interrupted, or with ``once`` one session's.
+
+    ``tell`` is called with ``listening`` (``address``), ``progress`` several times a second, and
+    ``ended`` (``sender``, ``failure``, ``rows``) when a session is over; what it raises ends the
+    receiver. Raises ``ValueError`` for the address, ``TransferError`` if the folder or the port
+    cannot be had, ``KeyboardInterrupt`` at Ctrl-C.
+    """

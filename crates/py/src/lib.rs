@@ -7,6 +7,7 @@ mod quantity;
 mod relay;
 mod table;
 mod tcp;
+mod transfer;
 
 /// The Rust core of Weir; use the package `weir` instead.
 #[pymodule]
@@ -26,6 +27,8 @@ mod _native {
     use super::table::Table;
     #[pymodule_export]
     use super::tcp::{TcpReceiver, TcpTransfer, tcp_send};
+    #[pymodule_export]
+    use super::transfer::{TransferError, receive_files, send_files};
     #[pymodule_export]
     use super::version;
 }

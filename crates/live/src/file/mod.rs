@@ -1,1 +1,31 @@
 //! The file protocol: what a sender says of its files, and how a receiver keeps them.
+//!
+//! One connection carries a session: the sender announces files and sends their pieces without waiting
+//! ([`Outgoing`]); the receiver answers what it has already and what became of each file
+//! ([`Incoming`]). A file appears under its name only when its hash is right. docs/transfer.md has the
+//! frames.
+
+mod claims;
+mod frame;
+mod inbox;
+mod incoming;
+mod keeper;
+mod name;
+mod outbox;
+mod outgoing;
+mod partial;
+mod read_ahead;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub(crate) use claims::Claims;
+pub use frame::{
+    Announcement, Answer, Frame, FrameError, Hash, Header, MAX_FRAME, MAX_NAME, Verdict,
+};
+pub use incoming::{Arriving, Folder, Incoming};
+pub(crate) use keeper::Keeper;
+pub use name::safe_name;
+pub use outgoing::{Departing, Failure, Outgoing};

@@ -1,0 +1,116 @@
+//! Which session of a receiver is at which partial file, so that one can go on with what another, whose
+//! sender has vanished, has left half done.
+//!
+//! Nobody hears of a sender that was killed: its session lives until it has been silent for long. The
+//! same file coming anew is watched for against it: the old session's sender is alive if bytes
+//! still come, and gone if none do for a while.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::{Rc, Weak};
+
+use weir_units::{Duration, Instant};
+
+use super::frame::Hash;
+use super::partial::Partial;
+
+/// The partial files that a receiver's sessions are at.
+#[derive(Debug, Default)]
+pub(crate) struct Claims(RefCell<Vec<Weak<Claim>>>);
+
+/// A partial file and the session's hold on it, which another session may take over.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    hash: Hash,
+    partial: RefCell<Option<Partial>>,
+    /// How many times something arrived for it.
+    arrivals: Cell<u64>,
+}
+
+/// Another session with the same file, and what is known of its health.
+#[derive(Debug)]
+pub(crate) struct Rival {
+    claim: Weak<Claim>,
+    arrivals: u64,
+    since: Option<Instant>,
+}
+
+/// What is known of a rival.
+#[derive(Debug)]
+pub(crate) enum Health {
+    Unknown,
+    /// It has ended, or its sender is alive.
+    Independent,
+    /// Its sender is gone; this is what it has left.
+    Gone(Box<Partial>),
+}
+
+impl Claims {
+    /// Another session that has part of the same content.
+    pub(crate) fn rival(&self, hash: &Hash) -> Option<Rival> {
+        let claims = self.0.borrow();
+        let mut others = claims.iter().filter_map(Weak::upgrade);
+        let other = others.find(|claim| claim.hash == *hash && claim.partial.borrow().is_some())?;
+        let (claim, arrivals) = (Rc::downgrade(&other), other.arrivals.get());
+        Some(Rival { claim, arrivals, since: None })
+    }
+
+    pub(crate) fn claim(&self, hash: Hash, partial: Partial) -> Rc<Claim> {
+        let partial = RefCell::new(Some(partial));
+        let claim = Rc::new(Claim { hash, partial, arrivals: Cell::new(0) });
+        let mut claims = self.0.borrow_mut();
+        claims.retain(|claim| claim.strong_count() > 0);
+        claims.push(Rc::downgrade(&claim));
+        claim
+    }
+}
+
+impl Claim {
+    /// Does something with the file, unless another session has it by now.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Partial) -> R) -> Option<R> {
+        self.partial.borrow_mut().as_mut().map(act)
+    }
+
+    /// Keeps bytes that arrived.
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.arrivals.set(self.arrivals.get() + 1);
+        self.with(|partial| partial.write(offset, bytes)).unwrap_or(Ok(()))
+    }
+
+    /// Takes the file away from whoever has it.
+    pub(crate) fn take(&self) -> Option<Partial> {
+        self.partial.take()
+    }
+
+    /// Puts another file in its place.
+    pub(crate) fn replace(&self, partial: Partial) -> Option<Partial> {
+        self.partial.replace(Some(partial))
+    }
+
+    /// Whether another session has it by now.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.partial.borrow().is_none()
+    }
+}
+
+impl Rival {
+    /// Looks at it; as soon as more is known than before, there is no point in looking again.
+    pub(crate) fn look(&mut self, now: Instant) -> Health {
+        let Some(claim) = self.claim.upgrade() else { return Health::Independent };
+        if claim.arrivals.get() != self.arrivals {
+            return Health::Independent;
+        }
+        if now < self.decides_at(now) {
+            return Health::Unknown;
+        }
+        claim.take().map_or(Health::Independent, |partial| Health::Gone(Box::new(partial)))
+    }
+
+    /// When silence means that it is gone.
+    pub(crate) fn decides_at(&mut self, now: Instant) -> Instant {
+        *self.since.get_or_insert(now) + SILENCE
+    }
+}
+
+/// A sender that is alive is heard of within this time, unless its path is cut.
+const SILENCE: Duration = Duration::from_millis(500);

@@ -1,0 +1,395 @@
+//! The sending end of a session: files become a stream.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use weir_transport::{Connection, ConnectionError, Event};
+use weir_units::{Bytes, Instant};
+
+use super::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, Verdict};
+use super::inbox::Inbox;
+use super::keeper::hash_of;
+use super::read_ahead::ReadAhead;
+use crate::clock;
+use crate::endpoint::Application;
+
+/// A file that is to be sent, and what is known of its way.
+#[derive(Clone, Debug)]
+pub struct Departing {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What the receiver is told of it.
+    pub header: Header,
+    /// What the receiver had of it before, once it has said so.
+    pub resumed_from: Option<u64>,
+    /// How much of it is there.
+    pub arrived: u64,
+    /// How it ended, if it did,
+    pub verdict: Option<Verdict>,
+    /// and when that was known, on the machine's monotonic clock.
+    pub ended_ns: Option<u64>,
+}
+
+impl Departing {
+    /// Reads the file at `path` once, for its hash. `watch` is told now and then how many bytes of how
+    /// many are done; its error ends the reading.
+    ///
+    /// # Errors
+    /// Why the file cannot be read.
+    pub fn prepare(
+        path: &Path,
+        watch: &mut dyn FnMut(u64, u64) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let there = std::fs::metadata(path)?;
+        if !there.is_file() {
+            let what = if there.is_dir() { "a directory" } else { "no plain file" };
+            return Err(io::Error::other(format!("it is {what}; name files")));
+        }
+        let (size, hash): (u64, Hash) = hash_of(path, &mut |done| watch(done, there.len()))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self {
+            path: path.to_owned(),
+            header: Header { name, size, hash },
+            resumed_from: None,
+            arrived: 0,
+            verdict: None,
+            ended_ns: None,
+        })
+    }
+
+    fn on_verdict(&mut self, verdict: Verdict) {
+        if matches!(verdict, Verdict::Kept { .. } | Verdict::Already { .. }) {
+            self.arrived = self.header.size;
+        }
+        self.verdict = Some(verdict);
+        self.ended_ns = Some(clock::monotonic_nanos());
+    }
+}
+
+/// The sending end of a session.
+#[derive(Debug)]
+pub struct Outgoing {
+    files: Vec<Departing>,
+    /// The file to announce next.
+    next: usize,
+    present: Option<Present>,
+    /// What the stream consists of, from the oldest byte that may be asked for again.
+    spans: VecDeque<Span>,
+    /// Handed to the connection up to here, and asked for up to there.
+    written: u64,
+    asked: u64,
+    ended: bool,
+    inbox: Inbox,
+    read_ahead: ReadAhead,
+    /// When the receiver last said anything, and last acknowledged anything.
+    heard_at: Option<Instant>,
+    acked_at: Option<Instant>,
+    acked: u64,
+    failure: Option<Failure>,
+}
+
+/// Why a session cannot end well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The connection broke: another one may do better.
+    Broken(ConnectionError),
+    /// The receiver wants no more.
+    Refused(String),
+    /// What the receiver says makes no sense.
+    Nonsense(FrameError),
+    /// The receiver left without a verdict on every file.
+    Left,
+}
+
+/// The file whose pieces are being written.
+#[derive(Debug)]
+struct Present {
+    file: Rc<File>,
+    /// The next piece begins here.
+    at: u64,
+    /// The receiver has said from where on it wants the file.
+    welcome: bool,
+}
+
+#[derive(Debug)]
+struct Span {
+    start: u64,
+    len: u64,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Frame(Vec<u8>),
+    /// Bytes of a file, by its place in the list, from an offset on.
+    Piece(Rc<File>, usize, u64),
+}
+
+impl Outgoing {
+    /// Sends `files`.
+    pub fn new(files: Vec<Departing>) -> Self {
+        let mut outgoing = Self {
+            files,
+            next: 0,
+            present: None,
+            spans: VecDeque::new(),
+            written: 0,
+            asked: 0,
+            ended: false,
+            inbox: Inbox::new(ROOM_FOR_ANSWERS),
+            read_ahead: ReadAhead::default(),
+            heard_at: None,
+            acked_at: None,
+            acked: 0,
+            failure: None,
+        };
+        outgoing.say(&Announcement::Hello { files: outgoing.files.len() as u32 });
+        outgoing
+    }
+
+    /// The files and what became of them so far.
+    pub fn files(&self) -> &[Departing] {
+        &self.files
+    }
+
+    /// The files and what became of them.
+    pub fn into_files(self) -> Vec<Departing> {
+        self.files
+    }
+
+    /// Why the session cannot end well, if so.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Whether every file has its verdict.
+    pub fn is_settled(&self) -> bool {
+        self.files.iter().all(|file| file.verdict.is_some())
+    }
+
+    /// When the receiver last said or acknowledged anything.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.heard_at.max(self.acked_at)
+    }
+
+    /// The file that is being sent.
+    pub fn present(&self) -> Option<&Departing> {
+        self.next.checked_sub(1).map(|at| &self.files[at])
+    }
+
+    fn say(&mut self, frame: &Announcement) {
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        self.append(bytes.len() as u64, What::Frame(bytes));
+    }
+
+    fn append(&mut self, len: u64, what: What) {
+        let start = self.spans.back().map_or(self.written, |last| last.start + last.len);
+        self.spans.push_back(Span { start, len, what });
+    }
+
+    fn end(&self) -> u64 {
+        self.spans.back().map_or(self.written, |last| last.start + last.len)
+    }
+
+    /// Puts so much into the stream that the connection does not run dry before the next turn.
+    fn compose(&mut self) -> io::Result<()> {
+        while !self.ended && self.end() < self.asked + self.ahead() {
+            match &self.present {
+                Some(_) => self.compose_piece(),
+                None if self.next < self.files.len() => self.announce()?,
+                None => {
+                    self.say(&Announcement::End);
+                    self.ended = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ahead(&self) -> u64 {
+        match &self.present {
+            Some(Present { welcome: false, .. }) => AHEAD_UNASKED,
+            _ => AHEAD,
+        }
+    }
+
+    fn announce(&mut self) -> io::Result<()> {
+        let departing = &self.files[self.next];
+        let named = |error| named(&departing.path, error);
+        let file = Rc::new(File::open(&departing.path).map_err(named)?);
+        let header = departing.header.clone();
+        self.next += 1;
+        self.say(&Announcement::File(header));
+        self.present = Some(Present { file, at: 0, welcome: false });
+        Ok(())
+    }
+
+    /// The next piece of the present file: a small one while the receiver may yet say that it has the
+    /// beginning, then all the rest at once.
+    fn compose_piece(&mut self) {
+        let Some(present) = &mut self.present else { return };
+        let number = self.next - 1;
+        let departing = &self.files[number];
+        let left = departing.header.size.saturating_sub(present.at);
+        if left == 0 || departing.verdict.is_some() {
+            self.present = None;
+            return;
+        }
+        let len = if present.welcome { left } else { left.min(UNASKED_PIECE) };
+        let (file, offset) = (Rc::clone(&present.file), present.at);
+        present.at += len;
+        self.say(&Announcement::Data { offset, len });
+        self.append(len, What::Piece(file, number, offset));
+    }
+
+    fn read_answers(&mut self) -> Result<(), FrameError> {
+        while let Some((answer, len)) = Answer::parse(self.inbox.ready())? {
+            self.inbox.advance(self.inbox.base() + len as u64);
+            self.on_answer(answer)?;
+        }
+        Ok(())
+    }
+
+    fn on_answer(&mut self, answer: Answer) -> Result<(), FrameError> {
+        match answer {
+            Answer::Have { file, prefix } => {
+                let number = self.announced(file)?;
+                let departing = &mut self.files[number];
+                if prefix > departing.header.size {
+                    return Err(FrameError::Order("more of a file than there is"));
+                }
+                departing.resumed_from.get_or_insert(prefix);
+                departing.arrived = departing.arrived.max(prefix);
+                if let Some(present) = self.present.as_mut().filter(|_| number + 1 == self.next) {
+                    present.at = present.at.max(prefix);
+                    present.welcome = true;
+                }
+            }
+            Answer::Verdict { file, verdict } => {
+                let number = self.announced(file)?;
+                self.files[number].on_verdict(verdict);
+            }
+            Answer::Working => {}
+            Answer::Failed { reason } => {
+                self.failure.get_or_insert(Failure::Refused(reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of file `number` in the list, if it was announced.
+    fn announced(&self, number: u32) -> Result<usize, FrameError> {
+        let number = number as usize;
+        let known = number < self.next;
+        known.then_some(number).ok_or(FrameError::Order("an answer about no file"))
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Failed(error) if !self.is_settled() => {
+                self.failure.get_or_insert(Failure::Broken(error));
+            }
+            Event::Finished | Event::Closed if !self.is_settled() => {
+                self.failure.get_or_insert(Failure::Left);
+            }
+            _ => {}
+        }
+    }
+
+    /// Everything below `acked` is at the receiver.
+    fn on_acked(&mut self, now: Instant, acked: u64) {
+        if acked == self.acked {
+            return;
+        }
+        self.acked = acked;
+        self.acked_at = Some(now);
+        while let Some(span) = self.spans.front().filter(|span| span.start < acked) {
+            let len = span.len.min(acked - span.start);
+            if let What::Piece(_, number, offset) = span.what {
+                let departing = &mut self.files[number];
+                departing.arrived = departing.arrived.max(offset + len);
+            }
+            if len < span.len {
+                break;
+            }
+            self.spans.pop_front();
+        }
+    }
+
+    /// The span in which `offset` lies.
+    fn find(&self, offset: u64) -> Option<usize> {
+        let after = self.spans.partition_point(|span| span.start <= offset);
+        after.checked_sub(1).filter(|at| offset < self.spans[*at].start + self.spans[*at].len)
+    }
+}
+
+impl Application for Outgoing {
+    fn fill(&mut self, mut offset: u64, mut buf: &mut [u8]) -> io::Result<()> {
+        let first = self.find(offset).ok_or_else(|| io::Error::other("asked for what is gone"))?;
+        self.asked = self.asked.max(offset + buf.len() as u64);
+        for span in self.spans.range(first..) {
+            if buf.is_empty() {
+                break;
+            }
+            let skip = offset - span.start;
+            let len = (span.len - skip).min(buf.len() as u64) as usize;
+            let (part, rest) = buf.split_at_mut(len);
+            match &span.what {
+                What::Frame(bytes) => part.copy_from_slice(&bytes[skip as usize..][..len]),
+                What::Piece(file, _, at) => self.read_ahead.read(file, at + skip, part)?,
+            }
+            offset += len as u64;
+            buf = rest;
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inbox.insert(offset, bytes)
+    }
+
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+        if connection.read(now, u64::MAX) > 0 {
+            self.heard_at = Some(now);
+        }
+        if let Err(error) = self.read_answers() {
+            self.failure.get_or_insert(Failure::Nonsense(error));
+        }
+        while let Some(event) = connection.poll_event() {
+            self.on_event(event);
+        }
+        if self.failure.is_some() {
+            connection.abort(now);
+            return Ok(());
+        }
+        self.compose()?;
+        connection.write(now, self.end() - self.written);
+        self.written = self.end();
+        if self.ended {
+            connection.close(now);
+        }
+        self.on_acked(now, connection.stats().acked_bytes);
+        let delivered = connection.stats().delivered_bytes;
+        connection.set_recv_window(Bytes(self.inbox.edge() - delivered.min(self.inbox.edge())));
+        Ok(())
+    }
+}
+
+/// An error that says which file it is about.
+pub(crate) fn named(path: &Path, error: io::Error) -> io::Error {
+    let text = error.to_string();
+    let plain = text.split(" (os error").next().unwrap_or_default();
+    io::Error::new(error.kind(), format!("{}: {plain}", path.display()))
+}
+
+/// How much is composed ahead of what the connection has asked for: less while the receiver may yet say
+/// that it has it.
+const AHEAD: u64 = 1 << 20;
+const AHEAD_UNASKED: u64 = 256 << 10;
+/// A piece before the receiver has said from where on it wants the file.
+const UNASKED_PIECE: u64 = 64 << 10;
+const ROOM_FOR_ANSWERS: usize = 64 << 10;

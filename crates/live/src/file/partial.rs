@@ -1,0 +1,272 @@
+//! A file that is arriving: under a hidden name, hashed as it comes, and resumable.
+//!
+//! What arrives in order is gathered, so that hashing and writing happen in pieces that are worth it
+//! and while the bytes are still in the cache; what arrives early is written to its place at once and
+//! hashed later. Behind the content, at offset `size`, a journal says up to where the file is whole. A
+//! process that is killed leaves what it has written in the system's page cache, so the next one goes
+//! on from there; whatever else may have happened to the bytes, the hash at the end finds it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use blake3::Hasher;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use weir_transport::{RangeSet, Reassembly};
+
+use super::frame::{Hash, Header};
+
+/// How hidden names begin.
+pub(crate) const HIDDEN_PREFIX: &str = ".weir-";
+
+/// A file that is arriving.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    file: File,
+    path: PathBuf,
+    size: u64,
+    hash: Hash,
+    /// Everything below has arrived; the end of it is in `staging`.
+    prefix: u64,
+    staging: Vec<u8>,
+    ahead: RangeSet,
+    hasher: Hasher,
+    hashed: u64,
+    /// What the journal says.
+    noted: u64,
+}
+
+impl Partial {
+    /// Opens the partial file of `header` in `folder` to go on with it, or a new one. If another
+    /// session is at it, this one gets its own.
+    pub(crate) fn open(folder: &Path, header: &Header) -> io::Result<Self> {
+        let id: String = header.hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        for n in 1..=MAX_AT_ONCE {
+            let number = if n == 1 { String::new() } else { format!("-{n}") };
+            let path = folder.join(format!("{HIDDEN_PREFIX}{id}{number}.part"));
+            if let Some(file) = lock(&path)? {
+                return Self::resume(file, path, header);
+            }
+        }
+        Err(io::Error::other(format!("{MAX_AT_ONCE} senders are sending it already")))
+    }
+
+    fn resume(file: File, path: PathBuf, header: &Header) -> io::Result<Self> {
+        let Header { size, hash, .. } = *header;
+        let mut journal = [0; JOURNAL_LEN];
+        let known = file.read_exact_at(&mut journal, size).is_ok();
+        let prefix = if known { read_journal(&journal, header) } else { None };
+        if prefix.is_none() {
+            file.set_len(0)?;
+        }
+        let prefix = prefix.unwrap_or(0);
+        Ok(Self {
+            file,
+            path,
+            size,
+            hash,
+            prefix,
+            staging: Vec::new(),
+            ahead: RangeSet::new(),
+            hasher: Hasher::new(),
+            hashed: 0,
+            noted: prefix,
+        })
+    }
+
+    /// How much there is without a hole.
+    pub(crate) fn prefix(&self) -> u64 {
+        self.prefix
+    }
+
+    /// Whether every byte is there.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.prefix == self.size
+    }
+
+    /// Keeps bytes of the file, whatever of them there was before.
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let end = offset + bytes.len() as u64;
+        if offset > self.prefix {
+            self.file.write_all_at(bytes, offset)?;
+            let known = self.ahead.insert(offset..end, MAX_RANGES);
+            return known.map(drop).ok_or_else(|| io::Error::other("too many holes"));
+        }
+        if end <= self.prefix {
+            return Ok(());
+        }
+        self.append(&bytes[(self.prefix - offset) as usize..])?;
+        if let Some(next) = self.ahead.first().filter(|next| next.start <= self.prefix) {
+            self.flush()?;
+            self.prefix = self.prefix.max(next.end);
+            self.ahead.remove_below(self.prefix);
+        }
+        Ok(())
+    }
+
+    /// Writes out what is gathered, and how far that goes.
+    pub(crate) fn note(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if self.noted != self.prefix {
+            self.file.write_all_at(&journal(self.prefix, self.size, &self.hash), self.size)?;
+            self.noted = self.prefix;
+        }
+        Ok(())
+    }
+
+    /// How many bytes have been written since the journal was.
+    pub(crate) fn unnoted(&self) -> u64 {
+        self.prefix.saturating_sub(self.noted)
+    }
+
+    /// How many bytes were written without being hashed.
+    pub(crate) fn unhashed(&self) -> u64 {
+        self.prefix.saturating_sub(self.staging.len() as u64 + self.hashed)
+    }
+
+    /// Hashes up to `budget` bytes of what was written without being hashed: what was there when the
+    /// transfer was resumed, and what had arrived before its turn.
+    pub(crate) fn catch_up(&mut self, budget: u64) -> io::Result<()> {
+        if self.unhashed() == 0 {
+            return Ok(());
+        }
+        self.flush()?;
+        let until = self.prefix.min(self.hashed.saturating_add(budget));
+        while self.hashed < until {
+            let len = (until - self.hashed).min(CHUNK as u64) as usize;
+            self.staging.resize(len, 0);
+            self.file.read_exact_at(&mut self.staging, self.hashed)?;
+            self.hasher.update(&self.staging);
+            self.hashed += len as u64;
+        }
+        self.staging.clear();
+        Ok(())
+    }
+
+    /// Whether the whole file has the hash that was announced.
+    pub(crate) fn verify(&mut self) -> io::Result<bool> {
+        self.flush()?;
+        self.catch_up(u64::MAX)?;
+        Ok(self.is_complete() && *self.hasher.finalize().as_bytes() == self.hash)
+    }
+
+    /// Brings the content, and nothing else, to the disk.
+    pub(crate) fn seal(&mut self) -> io::Result<()> {
+        self.file.set_len(self.size)?;
+        self.file.sync_all()
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it is to become.
+    pub(crate) fn content(&self) -> (u64, &Hash) {
+        (self.size, &self.hash)
+    }
+
+    /// Removes it.
+    pub(crate) fn discard(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.staging.is_empty() && bytes.len() >= WORTH_A_WRITE {
+            self.commit(self.prefix, bytes)?;
+            self.prefix += bytes.len() as u64;
+            return Ok(());
+        }
+        if self.staging.capacity() == 0 {
+            self.staging.reserve_exact(CHUNK.min((self.size - self.prefix) as usize));
+        }
+        self.staging.extend_from_slice(bytes);
+        self.prefix += bytes.len() as u64;
+        if self.staging.len() + MAX_DATAGRAM > CHUNK || self.is_complete() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.staging.is_empty() {
+            return Ok(());
+        }
+        let mut staging = std::mem::take(&mut self.staging);
+        let at = self.prefix - staging.len() as u64;
+        let result = self.commit(at, &staging);
+        if result.is_err() {
+            // What is not written is not there, should anyone go on from here.
+            self.prefix = at;
+        }
+        staging.clear();
+        self.staging = staging;
+        result
+    }
+
+    fn commit(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        if self.hashed == at {
+            self.hasher.update(bytes);
+            self.hashed += bytes.len() as u64;
+        }
+        self.file.write_all_at(bytes, at)
+    }
+}
+
+/// The file at `path`, made if it is not there, for this process alone; `None` if someone has it.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        // Whoever had it may have renamed or removed it meanwhile.
+        let ours = file.metadata()?;
+        let same = |there: &fs::Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
+        match fs::symlink_metadata(path) {
+            Ok(there) if same(&there) => return Ok(Some(file)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The journal: a mark, how much is whole, of what, and a check against half of it being written.
+fn journal(prefix: u64, size: u64, hash: &Hash) -> [u8; JOURNAL_LEN] {
+    let mut bytes = [0; JOURNAL_LEN];
+    let (body, check) = bytes.split_at_mut(JOURNAL_LEN - CHECK_LEN);
+    body[..8].copy_from_slice(b"weirpart");
+    body[8..16].copy_from_slice(&prefix.to_be_bytes());
+    body[16..24].copy_from_slice(&size.to_be_bytes());
+    body[24..].copy_from_slice(hash);
+    check.copy_from_slice(&blake3::hash(body).as_bytes()[..CHECK_LEN]);
+    bytes
+}
+
+fn read_journal(bytes: &[u8; JOURNAL_LEN], header: &Header) -> Option<u64> {
+    let prefix = u64::from_be_bytes(*bytes[8..].first_chunk()?);
+    let proper = prefix <= header.size && *bytes == journal(prefix, header.size, &header.hash);
+    proper.then_some(prefix)
+}
+
+const JOURNAL_LEN: usize = 24 + blake3::OUT_LEN + CHECK_LEN;
+const CHECK_LEN: usize = 8;
+/// Gathered until so much is there: more than BLAKE3 needs to use the whole width of the processor,
+/// less than a core's cache.
+const CHUNK: usize = 256 << 10;
+/// What is so long is not gathered but written as it is.
+const WORTH_A_WRITE: usize = 32 << 10;
+const MAX_DATAGRAM: usize = 64 << 10;
+/// The connection keeps no more ranges apart; bytes that were known before it may come to these.
+const MAX_RANGES: usize = 2 * Reassembly::MAX_RANGES;
+/// Sessions that receive the same file.
+const MAX_AT_ONCE: u32 = 16;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+use std::fs;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::file::testing::{TempDir, header_of, noise};
+
+/// What happens to a file that is arriving.
+#[derive(Clone, Debug)]
+enum Op {
+    /// Bytes arrive: from so far below or above what is whole, so many.
+    Arrive {
+        from: i64,
+        len: usize,
+    },
+    Note,
+    CatchUp(u64),
+    /// The process is killed: what was only in its memory is gone.
+    Kill,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => (-2_000..4_000i64, 1..3_000usize).prop_map(|(from, len)| Op::Arrive { from, len }),
+        2 => (Just(0i64), 30_000..70_000usize).prop_map(|(from, len)| Op::Arrive { from, len }),
+        1 => Just(Op::Note),
+        1 => (0..50_000u64).prop_map(Op::CatchUp),
+        1 => Just(Op::Kill),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn any_order_of_pieces_and_any_cuts_give_the_file(
+        size in 0..300_000usize,
+        ops in prop::collection::vec(op(), 0..60),
+    ) {
+        let folder = TempDir::new();
+        let content = noise(size);
+        let header = header_of("x", &content);
+        let mut partial = Partial::open(folder.path(), &header).expect("a writable folder");
+        for op in ops {
+            match op {
+                Op::Arrive { from, len } => {
+                    let start = (partial.prefix() as i64 + from).clamp(0, size as i64) as usize;
+                    let end = (start + len).min(size);
+                    partial.write(start as u64, &content[start..end]).expect("room");
+                }
+                Op::Note => partial.note().expect("room"),
+                Op::CatchUp(budget) => partial.catch_up(budget).expect("readable"),
+                Op::Kill => {
+                    let noted = partial.noted;
+                    drop(partial);
+                    partial = Partial::open(folder.path(), &header).expect("it is there");
+                    prop_assert_eq!(partial.prefix(), noted);
+                }
+            }
+        }
+        let rest = partial.prefix() as usize;
+        partial.write(rest as u64, &content[rest..]).expect("room");
+        prop_assert!(partial.is_complete());
+        prop_assert!(partial.verify().expect("readable"));
+        partial.seal().expect("room");
+        prop_assert_eq!(fs::read(partial.path()).expect("it is there"), content);
+    }
+}
+
+#[test]
+fn two_sessions_with_one_file_get_one_each() {
+    let folder = TempDir::new();
+    let content = noise(1000);
+    let header = header_of("x", &content);
+    let mut first = Partial::open(folder.path(), &header).expect("writable");
+    let second = Partial::open(folder.path(), &header).expect("writable");
+    assert_ne!(first.path(), second.path());
+    first.write(0, &content[..400]).expect("room");
+    first.note().expect("room");
+    assert_eq!(second.prefix(), 0);
+    drop(first);
+    let third = Partial::open(folder.path(), &header).expect("writable");
+    assert_eq!(third.prefix(), 400);
+}
+
+#[test]
+fn a_journal_of_another_file_or_a_damaged_one_counts_for_nothing() {
+    let folder = TempDir::new();
+    let content = noise(1000);
+    let header = header_of("x", &content);
+    let path = {
+        let mut partial = Partial::open(folder.path(), &header).expect("writable");
+        partial.write(0, &content[..400]).expect("room");
+        partial.note().expect("room");
+        partial.path().to_owned()
+    };
+    let mut bytes = fs::read(&path).expect("it is there");
+    *bytes.last_mut().expect("a journal") ^= 1;
+    fs::write(&path, &bytes).expect("writable");
+    assert_eq!(Partial::open(folder.path(), &header).expect("writable").prefix(), 0);
+    assert_eq!(fs::metadata(&path).expect("it is there").len(), 0, "it begins anew");
+}
+
+#[test]
+fn other_bytes_than_announced_do_not_verify() {
+    let folder = TempDir::new();
+    let content = noise(100_000);
+    let mut partial = Partial::open(folder.path(), &header_of("x", &content)).expect("writable");
+    let mut wrong = content;
+    wrong[70_000] ^= 1;
+    partial.write(0, &wrong).expect("room");
+    assert!(partial.is_complete() && !partial.verify().expect("readable"));
+    let path = partial.path().to_owned();
+    partial.discard().expect("removable");
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_link_in_the_place_of_a_partial_file_is_not_followed() {
+    let folder = TempDir::new();
+    let header = header_of("x", &noise(10));
+    let path = {
+        let partial = Partial::open(folder.path(), &header).expect("writable");
+        partial.path().to_owned()
+    };
+    fs::remove_file(&path).expect("removable");
+    let elsewhere = folder.path().join("elsewhere");
+    std::os::unix::fs::symlink(&elsewhere, &path).expect("links");
+    assert!(Partial::open(folder.path(), &header).is_err());
+    assert!(!elsewhere.exists());
+}

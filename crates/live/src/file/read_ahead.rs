@@ -1,0 +1,108 @@
+//! Reading a file in larger pieces than it is sent in.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::rc::{Rc, Weak};
+
+/// The piece of a file that was read last.
+#[derive(Debug, Default)]
+pub(crate) struct ReadAhead {
+    file: Weak<File>,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl ReadAhead {
+    /// Reads `buf.len()` bytes at `offset`.
+    pub(crate) fn read(&mut self, file: &Rc<File>, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        let same = std::ptr::eq(self.file.as_ptr(), Rc::as_ptr(file));
+        let start = offset.checked_sub(self.offset).filter(|_| same);
+        let there = start.and_then(|start| self.bytes.get(start as usize..)?.get(..buf.len()));
+        if let Some(bytes) = there {
+            buf.copy_from_slice(bytes);
+            return Ok(());
+        }
+        // What is sent again is read alone, so that what comes next stays; so is what is long enough.
+        if buf.len() >= LONG || same && offset < self.offset {
+            return file.read_exact_at(buf, offset).map_err(explain);
+        }
+        self.bytes.resize(PIECE.max(buf.len()), 0);
+        let read = fill_from(file, offset, &mut self.bytes)?;
+        self.bytes.truncate(read);
+        self.file = Rc::downgrade(file);
+        self.offset = offset;
+        let bytes = self.bytes.get(..buf.len()).ok_or_else(|| explain(ends_early()))?;
+        buf.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Reads until `buf` is full or the file ends.
+fn fill_from(file: &File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buf.len() {
+        match file.read_at(&mut buf[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(len) => filled += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn ends_early() -> io::Error {
+    io::ErrorKind::UnexpectedEof.into()
+}
+
+fn explain(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            io::Error::new(error.kind(), "the file became shorter while it was sent")
+        }
+        _ => error,
+    }
+}
+
+/// Half of what a core's second cache holds.
+const PIECE: usize = 256 << 10;
+const LONG: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::file::testing::{TempDir, noise};
+
+    #[test]
+    fn any_part_of_any_file_is_read() {
+        let folder = TempDir::new();
+        let contents = [noise(600_000), noise(1000)];
+        let files: Vec<_> = (0..2)
+            .map(|n| {
+                let path = folder.path().join(n.to_string());
+                fs::write(&path, &contents[n]).expect("writable");
+                Rc::new(File::open(path).expect("readable"))
+            })
+            .collect();
+        let mut ahead = ReadAhead::default();
+        for (file, offset, len) in [
+            (0, 0, 1448),
+            (0, 1448, 1448),
+            (0, 261_000, 1448),
+            (0, 100, 50),
+            (1, 900, 100),
+            (0, 300_000, 40_000),
+            (0, 599_999, 1),
+            (1, 0, 1000),
+        ] {
+            let mut buf = vec![0; len];
+            ahead.read(&files[file], offset as u64, &mut buf).expect("it is there");
+            assert_eq!(buf, contents[file][offset..offset + len], "{file} {offset} {len}");
+        }
+        let error = ahead.read(&files[1], 990, &mut [0; 11]).expect_err("there are but 1000");
+        assert_eq!(error.to_string(), "the file became shorter while it was sent");
+    }
+}

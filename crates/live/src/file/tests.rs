@@ -1,0 +1,347 @@
+//! Whole sessions over a scripted network in virtual time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::rc::Rc;
+
+use proptest::prelude::*;
+use weir_transport::{Config, Connection, EcnField};
+use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
+
+use super::testing::{TempDir, noise};
+use super::*;
+use crate::endpoint::Application;
+
+/// A datagram under way: when it arrives, and a number that tells those of one instant apart.
+type Due = (Instant, u64);
+
+struct Network {
+    now: Instant,
+    rng: Rng,
+    loss_percent: u64,
+    jitter: Duration,
+    /// To the receiver, and to the sender: the segment and its payload.
+    under_way: [BTreeMap<Due, (weir_transport::Segment, Vec<u8>)>; 2],
+    count: u64,
+}
+
+struct Side<A> {
+    connection: Connection,
+    application: A,
+}
+
+impl Network {
+    fn new(seed: u64, loss_percent: u64, jitter: Duration) -> Self {
+        Self {
+            now: Instant::ZERO,
+            rng: stream(seed, "network"),
+            loss_percent,
+            jitter,
+            under_way: [BTreeMap::new(), BTreeMap::new()],
+            count: 0,
+        }
+    }
+
+    /// Lets one side act on what is due.
+    fn act<A: Application>(&mut self, side: &mut Side<A>, me: usize) {
+        let later = self.under_way[me].split_off(&(self.now, u64::MAX));
+        for (segment, payload) in std::mem::replace(&mut self.under_way[me], later).into_values() {
+            let arrived = side.connection.handle_segment(self.now, &segment, EcnField::NotCapable);
+            if let Some(new) = arrived {
+                let bytes = &payload[new.skip as usize..][..new.len as usize];
+                side.application.store(new.offset, bytes).expect("within the window");
+            }
+        }
+        if side.connection.next_timeout(self.now).is_some_and(|at| at <= self.now) {
+            side.connection.handle_timeout(self.now);
+        }
+        side.application.on_turn(self.now, &mut side.connection).expect("a working disk");
+        while let Some(sent) = side.connection.poll_transmit(self.now) {
+            let mut payload = vec![0; sent.segment.payload_len as usize];
+            if !payload.is_empty() {
+                side.application.fill(sent.offset, &mut payload).expect("it was written");
+            }
+            if self.rng.below(100) < self.loss_percent {
+                continue;
+            }
+            let delay = Duration::from_millis(5) + self.rng.duration_up_to(self.jitter);
+            self.count += 1;
+            self.under_way[1 - me].insert((self.now + delay, self.count), (sent.segment, payload));
+        }
+    }
+
+    /// When anything happens next.
+    fn next<A: Application, B: Application>(&self, a: &Side<A>, b: &Side<B>) -> Instant {
+        let arrivals = self.under_way.iter().filter_map(|way| way.keys().next().map(|due| due.0));
+        let timers = [a.connection.next_timeout(self.now), b.connection.next_timeout(self.now)];
+        let own = [a.application.next_time(), b.application.next_time()];
+        let next = arrivals.chain(timers.into_iter().chain(own).flatten()).min();
+        next.unwrap_or(self.now).max(self.now + Duration::from_micros(1))
+    }
+}
+
+struct Session {
+    network: Network,
+    sender: Side<Outgoing>,
+    receiver: Side<Incoming>,
+}
+
+impl Session {
+    fn new(files: Vec<Departing>, folder: &TempDir, keeper: &Keeper, network: Network) -> Self {
+        Self::beside(files, folder, keeper, network, Rc::default(), None)
+    }
+
+    /// A session of a receiver that has others.
+    fn beside(
+        files: Vec<Departing>,
+        folder: &TempDir,
+        keeper: &Keeper,
+        network: Network,
+        claims: Rc<Claims>,
+        max_pacing_rate: Option<Rate>,
+    ) -> Self {
+        let config = Config { recv_buffer: Bytes(1 << 20), max_pacing_rate, ..Config::default() };
+        let now = network.now;
+        let sender = Side {
+            connection: Connection::connect(&config, now, stream(1, "a")),
+            application: Outgoing::new(files),
+        };
+        let receiver = Side {
+            connection: Connection::listen(&config, stream(1, "b")),
+            application: Incoming::new(receiving_in(folder), claims, keeper.desk()),
+        };
+        Self { network, sender, receiver }
+    }
+
+    fn step(&mut self) {
+        self.network.act(&mut self.sender, 1);
+        self.network.act(&mut self.receiver, 0);
+        let next = self.network.next(&self.sender, &self.receiver);
+        // The keeper lives in real time.
+        if next - self.network.now <= Duration::from_millis(1) {
+            std::thread::yield_now();
+        }
+        self.network.now = next;
+    }
+
+    fn run(&mut self) {
+        while !self.is_over() {
+            self.step();
+            assert!(self.network.now < Instant::ZERO + Duration::from_secs(3600), "it hangs");
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let sender = &self.sender;
+        sender.application.failure().is_some()
+            || sender.application.is_settled() && sender.connection.is_finished()
+    }
+
+    fn verdicts(&self) -> Vec<Option<Verdict>> {
+        self.sender.application.files().iter().map(|file| file.verdict.clone()).collect()
+    }
+}
+
+fn receiving_in(folder: &TempDir) -> Folder {
+    Folder {
+        path: folder.path().to_owned(),
+        max_size: None,
+        max_files: 100,
+        window: Bytes(200_000)..Bytes(1 << 20),
+    }
+}
+
+fn departing(folder: &TempDir, contents: &[Vec<u8>]) -> Vec<Departing> {
+    let write = |(n, content)| {
+        let path = folder.path().join(format!("file-{n}.bin"));
+        fs::write(&path, content).expect("writable");
+        Departing::prepare(&path, &mut |_, _| Ok(())).expect("readable")
+    };
+    contents.iter().enumerate().map(write).collect()
+}
+
+fn kept(n: usize) -> Option<Verdict> {
+    Some(Verdict::Kept { name: format!("file-{n}.bin") })
+}
+
+fn assert_same(folder: &TempDir, contents: &[Vec<u8>]) {
+    let names: Vec<_> = (0..contents.len()).map(|n| format!("file-{n}.bin")).collect();
+    assert_eq!(folder.names(), names);
+    for (name, content) in names.iter().zip(contents) {
+        assert!(fs::read(folder.path().join(name)).expect("it is there") == *content, "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn any_weather_and_any_cuts_bring_the_files(
+        seed in any::<u64>(),
+        sizes in prop::collection::vec(0..200_000usize, 1..5),
+        loss_percent in 0..20u64,
+        jitter_ms in 0..20u64,
+        cuts in prop::collection::vec(0..120usize, 0..4),
+    ) {
+        let (from, to) = (TempDir::new(), TempDir::new());
+        let contents: Vec<_> = sizes.iter().map(|size| noise(*size)).collect();
+        let files = departing(&from, &contents);
+        let keeper = Keeper::start().expect("a thread");
+        let weather = |n| Network::new(seed + n, loss_percent, Duration::from_millis(jitter_ms));
+        for (n, steps) in cuts.into_iter().enumerate() {
+            let mut session = Session::new(files.clone(), &to, &keeper, weather(n as u64));
+            for _ in 0..steps {
+                session.step();
+            }
+        }
+        let mut session = Session::new(files, &to, &keeper, weather(99));
+        session.run();
+        prop_assert_eq!(session.sender.application.failure(), None);
+        for (n, verdict) in session.verdicts().into_iter().enumerate() {
+            let name = format!("file-{n}.bin");
+            let twice = Some(Verdict::Already { name });
+            prop_assert!(verdict == kept(n) || verdict == twice, "{verdict:?}");
+        }
+        drop((session, keeper));
+        assert_same(&to, &contents);
+    }
+}
+
+fn calm() -> Network {
+    Network::new(1, 0, Duration::ZERO)
+}
+
+#[test]
+fn a_session_that_was_cut_goes_on_where_it_stood() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(3_000_000)];
+    let files = departing(&from, &contents);
+    let keeper = Keeper::start().expect("a thread");
+    let mut session = Session::new(files.clone(), &to, &keeper, calm());
+    while session.receiver.application.files().first().is_none_or(|file| file.arrived < 1_500_000) {
+        session.step();
+    }
+    drop(session);
+    let mut session = Session::new(files, &to, &keeper, calm());
+    session.run();
+    assert_eq!(session.verdicts(), [kept(0)]);
+    let resumed = session.sender.application.files()[0].resumed_from;
+    assert!(resumed.is_some_and(|from| from >= 1_500_000), "{resumed:?}");
+    let sent = session.sender.connection.stats().data_bytes_sent;
+    assert!(sent < 2_000_000, "{sent} bytes were sent again");
+    drop((session, keeper));
+    assert_same(&to, &contents);
+}
+
+#[test]
+fn two_senders_of_one_file_do_not_disturb_each_other() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(500_000)];
+    let files = departing(&from, &contents);
+    let keeper = Keeper::start().expect("a thread");
+    let claims = Rc::new(Claims::default());
+    let mut sessions = [0, 1]
+        .map(|_| Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&claims), None));
+    while !sessions.iter().all(Session::is_over) {
+        for session in sessions.iter_mut().filter(|session| !session.is_over()) {
+            session.step();
+        }
+    }
+    let verdicts: Vec<_> = sessions.iter().flat_map(Session::verdicts).collect();
+    assert!(verdicts.contains(&kept(0)));
+    assert!(verdicts.contains(&Some(Verdict::Already { name: "file-0.bin".into() })));
+    drop((sessions, keeper));
+    assert_same(&to, &contents);
+}
+
+#[test]
+fn a_sender_that_was_killed_goes_on_before_its_old_session_is_given_up() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(3_000_000)];
+    let files = departing(&from, &contents);
+    let keeper = Keeper::start().expect("a thread");
+    let claims = Rc::new(Claims::default());
+    let rate = Some(Rate::from_mbit(16));
+    let begin = || Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&claims), rate);
+    let mut old = begin();
+    while old.receiver.application.files().first().is_none_or(|file| file.arrived < 1_500_000) {
+        old.step();
+    }
+    let mut new = begin();
+    new.run();
+    assert_eq!(new.verdicts(), [kept(0)]);
+    let resumed = new.sender.application.files()[0].resumed_from;
+    assert!(resumed.is_some_and(|from| from >= 1_500_000), "{resumed:?}");
+    // Should its sender not be dead after all, it hears of it.
+    old.run();
+    let reason = "the same file is coming from another sender".to_owned();
+    assert_eq!(old.sender.application.failure(), Some(&Failure::Refused(reason)));
+    drop((old, new, keeper));
+    assert_same(&to, &contents);
+}
+
+#[test]
+fn a_file_that_is_there_is_not_sent_again() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(2_000_000)];
+    let files = departing(&from, &contents);
+    let keeper = Keeper::start().expect("a thread");
+    fs::write(to.path().join("file-0.bin"), &contents[0]).expect("writable");
+    let mut session = Session::new(files, &to, &keeper, calm());
+    session.run();
+    assert_eq!(session.verdicts(), [Some(Verdict::Already { name: "file-0.bin".into() })]);
+    drop((session, keeper));
+    assert_same(&to, &contents);
+}
+
+#[test]
+fn a_file_that_changed_after_it_was_hashed_does_not_arrive() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let files = departing(&from, &[noise(300_000), noise(1000)]);
+    let keeper = Keeper::start().expect("a thread");
+    fs::write(&files[0].path, vec![1; 300_000]).expect("writable");
+    let mut session = Session::new(files, &to, &keeper, calm());
+    session.run();
+    assert_eq!(session.verdicts(), [Some(Verdict::Mismatch), kept(1)]);
+    assert_eq!(to.names(), ["file-1.bin"]);
+}
+
+#[test]
+fn a_file_that_is_too_large_is_refused_and_others_are_not() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let files = departing(&from, &[noise(300_000), noise(1000)]);
+    let keeper = Keeper::start().expect("a thread");
+    let mut session = Session::new(files, &to, &keeper, calm());
+    let folder = Folder { max_size: Some(Bytes(1000)), ..receiving_in(&to) };
+    session.receiver.application = Incoming::new(folder, Rc::default(), keeper.desk());
+    session.run();
+    let reason = "300000 bytes; at most 1000 are taken".into();
+    assert_eq!(session.verdicts(), [Some(Verdict::Refused { reason }), kept(1)]);
+    assert_eq!(to.names(), ["file-1.bin"]);
+}
+
+#[test]
+fn too_many_files_and_nonsense_end_the_session_with_a_reason() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let files = departing(&from, &[noise(10), noise(11)]);
+    let keeper = Keeper::start().expect("a thread");
+    let mut session = Session::new(files, &to, &keeper, calm());
+    let folder = Folder { max_files: 1, ..receiving_in(&to) };
+    session.receiver.application = Incoming::new(folder, Rc::default(), keeper.desk());
+    session.run();
+    let reason = "2 files at once; at most 1 are taken".to_owned();
+    assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason)));
+    assert_eq!(to.names(), [""; 0]);
+}
+
+#[test]
+fn a_folder_that_is_gone_is_told_to_the_sender() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let files = departing(&from, &[noise(10)]);
+    let keeper = Keeper::start().expect("a thread");
+    let mut session = Session::new(files, &to, &keeper, calm());
+    let folder = Folder { path: to.path().join("gone"), ..receiving_in(&to) };
+    session.receiver.application = Incoming::new(folder, Rc::default(), keeper.desk());
+    session.run();
+    let reason = "cannot write 'file-0.bin': No such file or directory".to_owned();
+    assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason)));
+}

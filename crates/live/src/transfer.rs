@@ -1,1 +1,0 @@
-//! The programs behind weir send and weir recv.

@@ -1,0 +1,194 @@
+//! The programs behind weir send and weir recv: an endpoint, the file protocol on it, and someone who
+//! is told how far it is.
+
+mod recv;
+mod send;
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::ControlFlow;
+
+use thiserror::Error;
+pub use weir_transport::Stack;
+use weir_transport::{Config, ConnectionError};
+use weir_units::{Bytes, Duration, Rate};
+
+pub use self::recv::{Receiving, RecvOptions, recv};
+pub use self::send::{SendOptions, Sent, send};
+use crate::socket::BindError;
+
+/// How far a transfer is, told several times a second. Breaking off ends the program in good order.
+pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
+
+/// How far a transfer is.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// What happens now: of a sender, the file that it reads or sends.
+    pub name: String,
+    /// Whether the sender still hashes.
+    pub hashing: bool,
+    /// Files with a verdict, of so many.
+    pub files_done: u64,
+    /// Files in all.
+    pub files: u64,
+    /// Bytes that are at the receiver, those of earlier sessions included.
+    pub bytes_done: u64,
+    /// Bytes in all.
+    pub bytes: u64,
+    /// Connections.
+    pub peers: u64,
+    /// The sender's window,
+    pub cwnd: Option<Bytes>,
+    /// its round trip,
+    pub srtt: Option<Duration>,
+    /// the rate at which it sends, if it is paced,
+    pub pacing_rate: Option<Rate>,
+    /// segments that carried data, and how many of them were sent again.
+    pub segments: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// How often the connection was opened anew.
+    pub reconnects: u64,
+}
+
+/// Why a transfer did not happen, or not all of it.
+#[derive(Debug, Error)]
+pub enum TransferError {
+    /// The local address cannot be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A file, a folder or the socket.
+    #[error("{0}")]
+    System(String),
+    /// No such host.
+    #[error("cannot find the host of '{target}': {error}")]
+    NoSuchHost {
+        /// As asked for.
+        target: String,
+        /// What the resolver says.
+        error: String,
+    },
+    /// The address is not one.
+    #[error(
+        "'{0}' is no address: HOST:PORT is needed, as in 192.0.2.7:9000, [2001:db8::7]:9000 or example.org:9000"
+    )]
+    Address(String),
+    /// Nobody answered.
+    #[error("nobody answers at {remote} (tried for {} s); is 'weir recv' running there, and does a firewall let UDP through?", seconds(*.waited))]
+    NoAnswer {
+        /// Where.
+        remote: SocketAddr,
+        /// For how long.
+        waited: Duration,
+    },
+    /// The connection broke, and could not be opened again.
+    #[error(
+        "the connection to {remote} broke: {reason}; what has arrived is kept there, the same command goes on from it"
+    )]
+    Broken {
+        /// With whom.
+        remote: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// The receiver wants none of it.
+    #[error("{remote} refuses: {reason}")]
+    Refused {
+        /// Who.
+        remote: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// Someone asked for the end.
+    #[error("interrupted; what has arrived is kept, the same command goes on from it")]
+    Interrupted,
+}
+
+impl TransferError {
+    fn system(what: &str, error: &io::Error) -> Self {
+        Self::System(format!("{what}: {}", plain(error)))
+    }
+
+    fn from_connection(remote: SocketAddr, error: &ConnectionError) -> Self {
+        match error {
+            ConnectionError::NoAnswer { waited, .. } => Self::NoAnswer { remote, waited: *waited },
+            other => Self::Broken { remote, reason: other.to_string() },
+        }
+    }
+}
+
+/// The addresses of `HOST:PORT`, in the resolver's order.
+///
+/// # Errors
+/// If that is no address, or the host is not known.
+pub fn resolve(target: &str) -> Result<Vec<SocketAddr>, TransferError> {
+    let (host, port) = target.rsplit_once(':').unwrap_or_default();
+    let bare =
+        host.starts_with('[') == host.ends_with(']') && host.starts_with('[') == host.contains(':');
+    if host.is_empty() || !bare || port.parse::<u16>().is_ok_and(|port| port == 0) {
+        return Err(TransferError::Address(target.to_owned()));
+    }
+    if port.parse::<u16>().is_err() {
+        return Err(TransferError::Address(target.to_owned()));
+    }
+    let unknown = |error: &io::Error| TransferError::NoSuchHost {
+        target: target.to_owned(),
+        error: plain(error).replace("failed to lookup address information: ", ""),
+    };
+    let found: Vec<_> = target.to_socket_addrs().map_err(|error| unknown(&error))?.collect();
+    if found.is_empty() {
+        return Err(unknown(&io::Error::other("no address")));
+    }
+    Ok(found)
+}
+
+/// What both ends have in common.
+fn base_config() -> Config {
+    Config {
+        recv_buffer: LARGEST_WINDOW,
+        // Nothing depends on the old connection's stragglers: ports and sequence numbers are random.
+        time_wait: Duration::from_millis(500),
+        ..Config::default()
+    }
+}
+
+/// An error without its number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1}", time.as_secs_f64())
+}
+
+/// The most that is offered to a sender: a second of a gigabit over half a second of round trip.
+const LARGEST_WINDOW: Bytes = Bytes(64 << 20);
+/// How often the watcher is told.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
+/// How long one end waits for the other's goodbye when all is said.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_host_and_port() {
+        for good in ["127.0.0.1:9000", "[::1]:9000"] {
+            assert_eq!(resolve(good).expect("an address").len(), 1, "{good}");
+        }
+        for bad in [
+            "127.0.0.1",
+            "::1:9000",
+            "host:",
+            ":9000",
+            "host:70000",
+            "host:x",
+            "host:0",
+            "[::1:9000",
+        ] {
+            assert!(matches!(resolve(bad), Err(TransferError::Address(_))), "{bad}");
+        }
+    }
+}

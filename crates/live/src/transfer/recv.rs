@@ -1,0 +1,190 @@
+//! Receiving files from whoever sends some.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use weir_transport::{Config, DelayedAck};
+use weir_units::{Bytes, Duration, Instant};
+
+use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_config};
+use crate::clock;
+use crate::endpoint::{ConnectionId, Endpoint};
+use crate::file::{Arriving, Claims, Folder, Incoming, Keeper};
+
+/// How to receive.
+#[derive(Clone, Debug)]
+pub struct RecvOptions {
+    /// Where to listen; port 0 lets the system choose.
+    pub bind: SocketAddr,
+    /// Where files go; it is made if it is not there.
+    pub folder: std::path::PathBuf,
+    /// The largest file; without it, what the disk has room for.
+    pub max_size: Option<Bytes>,
+    /// The most files of one session.
+    pub max_files: u32,
+    /// End after the first session.
+    pub once: bool,
+}
+
+/// What the watcher of a receiver is told.
+#[derive(Debug)]
+pub enum Receiving<'a> {
+    /// It listens here.
+    Listening(SocketAddr),
+    /// How far it is, several times a second.
+    Progress(&'a Progress),
+    /// A session is over.
+    Ended {
+        /// Whose it was.
+        remote: SocketAddr,
+        /// Its files.
+        files: &'a [Arriving],
+        /// Why it is not complete, if anything but the files is to blame.
+        failure: Option<String>,
+    },
+}
+
+/// Receives until the watcher breaks off, or with `once` until the first session is over.
+///
+/// # Errors
+/// If the folder or the address cannot be had, or the socket fails.
+pub fn recv(
+    options: &RecvOptions,
+    watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
+) -> Result<(), TransferError> {
+    let mut receiver = Receiver::open(options)?;
+    if watch(Receiving::Listening(receiver.endpoint.socket().local_addr())).is_break() {
+        return Err(TransferError::Interrupted);
+    }
+    loop {
+        let failed = |error: io::Error| TransferError::system("the socket failed", &error);
+        receiver.endpoint.turn(TOLD_EVERY).map_err(failed)?;
+        let sessions = receiver.tell_ended(watch);
+        if options.once && sessions > 0 {
+            return Ok(());
+        }
+        let now = clock::now();
+        if now.saturating_since(receiver.told_at) >= TOLD_EVERY {
+            receiver.told_at = now;
+            let progress = receiver.progress();
+            if watch(Receiving::Progress(&progress)).is_break() {
+                return receiver.interrupt(watch);
+            }
+            receiver.leave_the_silent(now);
+        }
+    }
+}
+
+struct Receiver {
+    endpoint: Endpoint<Incoming>,
+    told_at: Instant,
+    /// Sessions that have ended, but for the last goodbye.
+    leaving: HashSet<ConnectionId>,
+    /// Ends last, and waits for what it has to do.
+    _keeper: Rc<Keeper>,
+}
+
+impl Receiver {
+    fn open(options: &RecvOptions) -> Result<Self, TransferError> {
+        let cannot = |error: io::Error| {
+            TransferError::system(&format!("cannot use '{}'", options.folder.display()), &error)
+        };
+        std::fs::create_dir_all(&options.folder).map_err(cannot)?;
+        let keeper = Rc::new(Keeper::start().map_err(cannot)?);
+        let mut endpoint = Endpoint::bind(options.bind)?;
+        let folder = Folder {
+            path: options.folder.clone(),
+            max_size: options.max_size,
+            max_files: options.max_files,
+            window: endpoint.socket().recv_buffer()..LARGEST_WINDOW,
+        };
+        let (own, claims) = (Rc::clone(&keeper), Rc::new(Claims::default()));
+        endpoint.listen(config(), move |_| {
+            Some(Incoming::new(folder.clone(), Rc::clone(&claims), own.desk()))
+        });
+        let leaving = HashSet::new();
+        Ok(Self { endpoint, told_at: clock::now(), leaving, _keeper: keeper })
+    }
+
+    /// Tells of sessions that are over; returns how many were more than a knock at the door.
+    fn tell_ended(&mut self, watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>) -> usize {
+        let mut sessions = 0;
+        while let Some(ended) = self.endpoint.next_ended() {
+            self.leaving.remove(&ended.id);
+            let application = &ended.application;
+            if !application.is_known() {
+                continue;
+            }
+            sessions += 1;
+            let own = ended.error.map(|error| super::plain(&error));
+            let failure = own.or_else(|| application.failure());
+            let files = application.files();
+            // Whether to go on is asked with the next progress.
+            let _ = watch(Receiving::Ended { remote: ended.remote, files, failure });
+        }
+        sessions
+    }
+
+    /// All verdicts have been heard, or should have been: a sender that has left says no goodbye.
+    fn leave_the_silent(&mut self, now: Instant) {
+        let late = |application: &Incoming| {
+            application.said_at().is_some_and(|at| now.saturating_since(at) >= GOODBYE)
+        };
+        let silent: Vec<_> = self
+            .endpoint
+            .connections()
+            .filter(|(id, _, application)| late(application) && !self.leaving.contains(id))
+            .map(|(id, ..)| id)
+            .collect();
+        for id in silent {
+            self.leaving.insert(id);
+            self.endpoint.abort(id);
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        let mut progress = Progress::default();
+        for (_, connection, application) in self.endpoint.connections() {
+            let files = application.files();
+            progress.peers += u64::from(application.is_known());
+            progress.files += u64::from(application.announced());
+            progress.files_done +=
+                files.iter().filter(|file| file.verdict.is_some()).count() as u64;
+            progress.bytes_done += files.iter().map(|file| file.arrived).sum::<u64>();
+            progress.bytes += files.iter().map(|file| file.size).sum::<u64>();
+            progress.srtt = connection.snapshot().srtt.or(progress.srtt);
+            if let Some(file) = files.last() {
+                progress.name.clone_from(&file.name);
+            }
+        }
+        progress
+    }
+
+    /// Breaks everything off; what has arrived stays.
+    fn interrupt(
+        mut self,
+        watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
+    ) -> Result<(), TransferError> {
+        let all: Vec<_> = self.endpoint.connections().map(|(id, ..)| id).collect();
+        for id in all {
+            self.endpoint.abort(id);
+        }
+        let _ = self.endpoint.turn(Duration::ZERO);
+        self.tell_ended(watch);
+        Err(TransferError::Interrupted)
+    }
+}
+
+fn config() -> Config {
+    Config {
+        // The sender's size of segments decides.
+        mss: super::SendOptions::MAX_MSS,
+        // One acknowledgement answers what arrived together; a sender that waits for it, as
+        // stop-and-wait does, gets it at once.
+        delayed_ack: Some(DelayedAck::Off),
+        ..base_config()
+    }
+}

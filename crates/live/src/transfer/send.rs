@@ -1,0 +1,425 @@
+//! Sending files: hash, connect, send, and connect again when the connection breaks.
+
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use weir_transport::{Config, Connection, ConnectionError, Stack, Stats};
+use weir_units::{Duration, Instant, Rate};
+
+use super::{GOODBYE, Progress, TOLD_EVERY, TransferError, Watch, base_config, plain};
+use crate::clock;
+use crate::endpoint::{ConnectionId, Endpoint};
+use crate::file::{Departing, Failure, Outgoing, Verdict};
+
+/// How to send.
+#[derive(Clone, Debug)]
+pub struct SendOptions {
+    /// Loss recovery and congestion control.
+    pub stack: Stack,
+    /// Bytes of payload in a segment, at most [`SendOptions::MAX_MSS`].
+    pub mss: u32,
+    /// The first congestion window in segments.
+    pub initial_window: u32,
+    /// A bound of the rate at which segments leave.
+    pub max_rate: Option<Rate>,
+    /// Timeouts in a row after which a connection is given up (`MAX_RETRANSMITS`).
+    pub max_retransmits: u32,
+    /// Time without progress after which it is (`MAX_WAIT`).
+    pub max_wait: Duration,
+}
+
+impl SendOptions {
+    /// The smallest payload of a segment.
+    pub const MIN_MSS: u32 = 64;
+    /// The largest: a datagram's 65507 bytes without the longest header.
+    pub const MAX_MSS: u32 = 65_507 - 60;
+
+    /// What is wrong with it, if anything is.
+    ///
+    /// # Errors
+    /// The option, its value and what is allowed.
+    pub fn validate(&self) -> Result<(), String> {
+        let (least, most) = (Self::MIN_MSS, Self::MAX_MSS);
+        if !(least..=most).contains(&self.mss) {
+            return Err(format!("mss {} is not between {least} and {most} bytes", self.mss));
+        }
+        if self.initial_window == 0 {
+            return Err("initial-window 0: at least one segment is needed".to_owned());
+        }
+        if self.max_rate.is_some_and(|rate| rate == Rate::ZERO) {
+            return Err("rate 0: nothing would ever leave".to_owned());
+        }
+        if self.max_wait.is_zero() {
+            return Err("max-wait 0: nobody answers in no time".to_owned());
+        }
+        Ok(())
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            stack: self.stack.clone(),
+            mss: self.mss,
+            initial_window: self.initial_window,
+            pace_initial_window: self.initial_window > Config::default().initial_window,
+            max_pacing_rate: self.max_rate,
+            max_retransmits: self.max_retransmits,
+            max_wait: Some(self.max_wait),
+            gso: (GSO_BYTES / self.mss).clamp(1, 64),
+            ..base_config()
+        }
+    }
+}
+
+/// What became of a transfer.
+#[derive(Debug)]
+pub struct Sent {
+    /// The files, and what became of each.
+    pub files: Vec<Departing>,
+    /// Who received them.
+    pub remote: SocketAddr,
+    /// The machine's monotonic clock just before the first connection was opened,
+    pub began_ns: u64,
+    /// and when the last verdict was there, or the end.
+    pub ended_ns: u64,
+    /// Counters over all connections.
+    pub segments: u64,
+    /// Data segments that were sent again.
+    pub retransmits: u64,
+    /// Payload bytes that were sent, again or not.
+    pub bytes_sent: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// How often the connection was opened anew.
+    pub reconnects: u64,
+    /// The smoothed round trip at the end.
+    pub srtt: Option<Duration>,
+    /// Why it is not complete, if anything but the files is to blame.
+    pub error: Option<TransferError>,
+}
+
+impl Sent {
+    /// Whether every file is where it should be.
+    pub fn is_complete(&self) -> bool {
+        let arrived = |verdict: &Option<Verdict>| {
+            matches!(verdict, Some(Verdict::Kept { .. } | Verdict::Already { .. }))
+        };
+        self.error.is_none() && self.files.iter().all(|file| arrived(&file.verdict))
+    }
+
+    fn count(&mut self, connection: &Connection) {
+        let Stats { data_segments_sent, retransmits, data_bytes_sent, timeouts, .. } =
+            *connection.stats();
+        self.segments += data_segments_sent;
+        self.retransmits += retransmits;
+        self.bytes_sent += data_bytes_sent;
+        self.timeouts += timeouts;
+        self.srtt = connection.snapshot().srtt.or(self.srtt);
+    }
+}
+
+/// Sends `paths` to the first of `remotes` that answers.
+///
+/// # Errors
+/// If a file cannot be read; nothing has been sent then.
+pub fn send(
+    paths: &[PathBuf],
+    remotes: &[SocketAddr],
+    options: &SendOptions,
+    watch: &mut Watch<'_>,
+) -> Result<Sent, TransferError> {
+    let files = prepare(paths, watch)?;
+    let mut sender = Sender {
+        files: files.len() as u64,
+        bytes: files.iter().map(|file| file.header.size).sum(),
+        options,
+        watch,
+        told_at: clock::now(),
+        sent: Sent {
+            files: Vec::new(),
+            remote: remotes[0],
+            began_ns: clock::monotonic_nanos(),
+            ended_ns: 0,
+            segments: 0,
+            retransmits: 0,
+            bytes_sent: 0,
+            timeouts: 0,
+            reconnects: 0,
+            srtt: None,
+            error: None,
+        },
+    };
+    let left = sender.find_receiver(files, remotes);
+    let mut sent = sender.sent;
+    sent.files.extend(left);
+    sent.ended_ns = clock::monotonic_nanos();
+    Ok(sent)
+}
+
+/// Reads every file once, for its hash.
+fn prepare(paths: &[PathBuf], watch: &mut Watch<'_>) -> Result<Vec<Departing>, TransferError> {
+    let mut files = Vec::new();
+    for path in paths {
+        let name = path.display().to_string();
+        let mut interrupted = false;
+        let file = Departing::prepare(path, &mut |bytes_done, bytes| {
+            let (done, all) = (files.len() as u64, paths.len() as u64);
+            let name = name.clone();
+            let progress = Progress {
+                name,
+                hashing: true,
+                files_done: done,
+                files: all,
+                bytes_done,
+                bytes,
+                ..Progress::default()
+            };
+            interrupted |= watch(&progress).is_break();
+            if interrupted { Err(std::io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+        });
+        match file {
+            _ if interrupted => return Err(TransferError::Interrupted),
+            Ok(file) => files.push(file),
+            Err(error) => {
+                return Err(TransferError::system(&format!("cannot send '{name}'"), &error));
+            }
+        }
+    }
+    Ok(files)
+}
+
+struct Sender<'a, 'b> {
+    files: u64,
+    bytes: u64,
+    options: &'a SendOptions,
+    watch: &'a mut Watch<'b>,
+    told_at: Instant,
+    sent: Sent,
+}
+
+/// How a connection ended.
+enum End {
+    /// Every file has its verdict.
+    Settled,
+    /// It was never there.
+    Unheard(TransferError),
+    /// It was there, and may be again.
+    Broken(TransferError),
+    /// There is no point in another.
+    Hopeless(TransferError),
+}
+
+impl Sender<'_, '_> {
+    /// Tries the addresses in turn; returns the files that have no verdict.
+    fn find_receiver(
+        &mut self,
+        mut files: Vec<Departing>,
+        remotes: &[SocketAddr],
+    ) -> Vec<Departing> {
+        for (n, remote) in remotes.iter().enumerate() {
+            let patience = if n + 1 < remotes.len() { ONE_OF_SEVERAL } else { FIRST_ANSWER };
+            self.sent.remote = *remote;
+            let (end, left) = self.send_to(*remote, files, patience);
+            files = left;
+            match end {
+                Ok(()) => return files,
+                Err(error @ TransferError::NoAnswer { .. }) => self.sent.error = Some(error),
+                Err(error) => {
+                    self.sent.error = Some(error);
+                    return files;
+                }
+            }
+        }
+        files
+    }
+
+    fn send_to(
+        &mut self,
+        remote: SocketAddr,
+        mut files: Vec<Departing>,
+        patience: Duration,
+    ) -> (Result<(), TransferError>, Vec<Departing>) {
+        let mut endpoint = match open_endpoint(remote) {
+            Ok(endpoint) => endpoint,
+            Err(error) => return (Err(error), files),
+        };
+        let mut patience = patience.min(self.options.max_wait);
+        let mut fruitless = 0;
+        loop {
+            let before = arrived(&files) + arrived(&self.sent.files);
+            let (end, left) = self.session(&mut endpoint, remote, files, patience);
+            let (done, left): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|file| file.verdict.is_some());
+            self.sent.files.extend(done);
+            files = left;
+            let progress = arrived(&files) + arrived(&self.sent.files) > before;
+            fruitless = if progress { 0 } else { fruitless + 1 };
+            match end {
+                End::Settled => {
+                    self.sent.error = None;
+                    return (Ok(()), files);
+                }
+                End::Broken(_) if fruitless < FRUITLESS => {
+                    self.sent.reconnects += 1;
+                    patience = self.options.max_wait;
+                }
+                End::Unheard(_) if self.sent.reconnects > 0 => {
+                    let waited = super::seconds(patience);
+                    let reason = format!("for {waited} s nobody has answered a new one");
+                    return (Err(TransferError::Broken { remote, reason }), files);
+                }
+                End::Broken(error) | End::Unheard(error) | End::Hopeless(error) => {
+                    return (Err(error), files);
+                }
+            }
+        }
+    }
+
+    /// One connection from its first to its last segment.
+    fn session(
+        &mut self,
+        endpoint: &mut Endpoint<Outgoing>,
+        remote: SocketAddr,
+        files: Vec<Departing>,
+        patience: Duration,
+    ) -> (End, Vec<Departing>) {
+        let started = clock::now();
+        let id = endpoint.connect(remote, &self.options.config(), Outgoing::new(files));
+        loop {
+            if let Err(error) = endpoint.turn(TOLD_EVERY) {
+                let error = TransferError::system("the socket failed", &error);
+                return self.give_up(endpoint, id, End::Hopeless(error));
+            }
+            if let Some(ended) = endpoint.next_ended() {
+                self.sent.count(&ended.connection);
+                let hopeless = ended.error.map(|error| TransferError::System(plain(&error)));
+                let end = hopeless.map(End::Hopeless);
+                let end = end.unwrap_or_else(|| end_of(remote, &ended.application));
+                return (end, ended.application.into_files());
+            }
+            let now = clock::now();
+            let Some((connection, application)) = endpoint.get(id) else { continue };
+            let verdict = self.judge(now, started, patience, remote, connection, application);
+            if let Some(end) = verdict {
+                return self.give_up(endpoint, id, end);
+            }
+        }
+    }
+
+    /// Whether a connection that lives should end, after telling how far it is.
+    fn judge(
+        &mut self,
+        now: Instant,
+        started: Instant,
+        patience: Duration,
+        remote: SocketAddr,
+        connection: &Connection,
+        application: &Outgoing,
+    ) -> Option<End> {
+        let quiet = now.saturating_since(application.heard_at().unwrap_or(started));
+        if application.is_settled() {
+            return (connection.is_finished() || quiet >= GOODBYE).then_some(End::Settled);
+        }
+        if application.heard_at().is_none() && quiet >= patience {
+            return Some(End::Unheard(TransferError::NoAnswer { remote, waited: quiet }));
+        }
+        // The connection itself notices silence only while it waits for acknowledgements.
+        if quiet >= self.options.max_wait.saturating_mul(2) {
+            let reason = "the receiver fell silent".to_owned();
+            return Some(End::Broken(TransferError::Broken { remote, reason }));
+        }
+        if now.saturating_since(self.told_at) < TOLD_EVERY {
+            return None;
+        }
+        self.told_at = now;
+        let progress = self.progress(connection, application);
+        match (self.watch)(&progress) {
+            ControlFlow::Continue(()) => None,
+            ControlFlow::Break(()) => Some(End::Hopeless(TransferError::Interrupted)),
+        }
+    }
+
+    fn progress(&self, connection: &Connection, application: &Outgoing) -> Progress {
+        let (snapshot, stats) = (connection.snapshot(), connection.stats());
+        let done = application.files().iter().filter(|file| file.verdict.is_some()).count();
+        Progress {
+            name: application.present().map_or_else(String::new, |file| file.header.name.clone()),
+            hashing: false,
+            files_done: (self.sent.files.len() + done) as u64,
+            files: self.files,
+            bytes_done: arrived(&self.sent.files) + arrived(application.files()),
+            bytes: self.bytes,
+            peers: 1,
+            cwnd: Some(snapshot.cwnd),
+            srtt: snapshot.srtt,
+            pacing_rate: snapshot.pacing_rate,
+            segments: self.sent.segments + stats.data_segments_sent,
+            retransmits: self.sent.retransmits + stats.retransmits,
+            reconnects: self.sent.reconnects,
+        }
+    }
+
+    /// Leaves a connection that lives, not without telling the other end.
+    fn give_up(
+        &mut self,
+        endpoint: &mut Endpoint<Outgoing>,
+        id: ConnectionId,
+        end: End,
+    ) -> (End, Vec<Departing>) {
+        if !matches!(end, End::Settled) {
+            endpoint.abort(id);
+            // If the socket has failed, the receiver will notice by itself.
+            let _ = endpoint.turn(Duration::ZERO);
+        }
+        if let Some(ended) = endpoint.next_ended() {
+            self.sent.count(&ended.connection);
+            return (end, ended.application.into_files());
+        }
+        let Some((connection, application)) = endpoint.get(id) else { return (end, Vec::new()) };
+        self.sent.count(connection);
+        (end, application.files().to_vec())
+    }
+}
+
+/// What the end of a connection means.
+fn end_of(remote: SocketAddr, application: &Outgoing) -> End {
+    if application.is_settled() {
+        return End::Settled;
+    }
+    let broken = |reason: String| TransferError::Broken { remote, reason };
+    match application.failure() {
+        Some(Failure::Broken(error @ ConnectionError::NoAnswer { .. })) => {
+            End::Unheard(TransferError::from_connection(remote, error))
+        }
+        Some(Failure::Broken(error)) => End::Broken(TransferError::from_connection(remote, error)),
+        Some(Failure::Refused(reason)) => {
+            End::Hopeless(TransferError::Refused { remote, reason: reason.clone() })
+        }
+        Some(Failure::Nonsense(error)) => {
+            End::Hopeless(broken(format!("the receiver's answer makes no sense: {error}")))
+        }
+        Some(Failure::Left) | None => End::Broken(broken("the receiver left".to_owned())),
+    }
+}
+
+/// Any free port of the family of `remote`.
+fn open_endpoint(remote: SocketAddr) -> Result<Endpoint<Outgoing>, TransferError> {
+    let any: std::net::IpAddr = match remote {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    Ok(Endpoint::bind(SocketAddr::new(any, 0))?)
+}
+
+/// How many bytes of the files are at the receiver.
+fn arrived(files: &[Departing]) -> u64 {
+    files.iter().map(|file| file.arrived).sum()
+}
+
+/// How long the first answer may take; where a host has several addresses, at all but the last.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+const ONE_OF_SEVERAL: Duration = Duration::from_secs(2);
+/// Connections in a row that brought nothing.
+const FRUITLESS: u32 = 3;
+/// Bytes that leave with one system call.
+const GSO_BYTES: u32 = 65_000;

@@ -1,0 +1,238 @@
+//! Files over reliable UDP: weir send and weir recv.
+
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pyo3::{Py, PyAny, create_exception};
+use weir_live::file::{Arriving, Departing, Verdict};
+use weir_live::transfer::{self, Progress, Receiving, RecvOptions, SendOptions, Sent, Stack};
+use weir_units::{Bytes, Duration, Rate};
+
+create_exception!(
+    weir,
+    TransferError,
+    pyo3::exceptions::PyException,
+    "A transfer that did not happen: why, in one line."
+);
+
+/// Sends files and says what became of them: a row per file, and facts about the whole. `tell` is
+/// called several times a second; what it raises ends the transfer.
+#[pyfunction]
+#[pyo3(signature = (paths, target, *, stack, mss, initial_window, max_rate_bps, max_retransmits, max_wait_s, tell))]
+#[allow(clippy::too_many_arguments, reason = "the options of weir send, by keyword")]
+pub(crate) fn send_files<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    target: &str,
+    stack: &str,
+    mss: u32,
+    initial_window: u32,
+    max_rate_bps: Option<u64>,
+    max_retransmits: u32,
+    max_wait_s: f64,
+    tell: Py<PyAny>,
+) -> PyResult<(Vec<Bound<'py, PyDict>>, Bound<'py, PyDict>)> {
+    let bad = |error: String| PyValueError::new_err(error);
+    let options = SendOptions {
+        stack: stack.parse::<Stack>().map_err(|error| bad(error.to_string()))?,
+        mss,
+        initial_window,
+        max_rate: max_rate_bps.map(Rate::from_bits_per_sec),
+        max_retransmits,
+        max_wait: Duration::from_nanos((max_wait_s * 1e9) as u64),
+    };
+    options.validate().map_err(bad)?;
+    let mut teller = Teller { tell, raised: None };
+    let sent = py.detach(|| {
+        let remotes = transfer::resolve(target)?;
+        let mut watch = |progress: &Progress| teller.on_progress(progress);
+        transfer::send(&paths, &remotes, &options, &mut watch)
+    });
+    if let Some(raised) =
+        teller.raised.filter(|raised| !raised.is_instance_of::<PyKeyboardInterrupt>(py))
+    {
+        return Err(raised);
+    }
+    let sent = sent.map_err(failure)?;
+    let rows = sent.files.iter().map(|file| sent_row(py, file, &sent)).collect::<PyResult<_>>()?;
+    Ok((rows, sent_facts(py, &sent)?))
+}
+
+/// Receives files until interrupted, or with `once` until the first session is over. `tell` is called
+/// with what happens: `listening`, `progress`, `ended`; what it raises ends the receiver.
+#[pyfunction]
+#[pyo3(signature = (folder, bind, *, max_size, max_files, once, tell))]
+pub(crate) fn receive_files(
+    py: Python<'_>,
+    folder: PathBuf,
+    bind: &str,
+    max_size: Option<u64>,
+    max_files: u32,
+    once: bool,
+    tell: Py<PyAny>,
+) -> PyResult<()> {
+    let bind: SocketAddr = bind.parse().map_err(|_| {
+        let problem =
+            format!("'{bind}' is no ADDR:PORT to listen on, as 0.0.0.0:9000 and [::]:9000 are");
+        PyValueError::new_err(problem)
+    })?;
+    let max_size = max_size.map(Bytes);
+    let options = RecvOptions { bind, folder, max_size, max_files, once };
+    let mut teller = Teller { tell, raised: None };
+    let received = py.detach(|| transfer::recv(&options, &mut |what| teller.on_receiving(&what)));
+    match (teller.raised, received) {
+        (Some(raised), _) => Err(raised),
+        (None, result) => result.map_err(failure),
+    }
+}
+
+fn failure(error: transfer::TransferError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        transfer::TransferError::Interrupted => PyKeyboardInterrupt::new_err(text),
+        transfer::TransferError::Address(_) | transfer::TransferError::NoSuchHost { .. } => {
+            PyValueError::new_err(text)
+        }
+        _ => TransferError::new_err(text),
+    }
+}
+
+/// Passes on what happens, and looks for signals.
+struct Teller {
+    tell: Py<PyAny>,
+    raised: Option<PyErr>,
+}
+
+impl Teller {
+    fn on_progress(&mut self, progress: &Progress) -> ControlFlow<()> {
+        self.call("progress", |facts| progress_facts(facts, progress))
+    }
+
+    fn on_receiving(&mut self, what: &Receiving<'_>) -> ControlFlow<()> {
+        match what {
+            Receiving::Listening(address) => {
+                self.call("listening", |facts| facts.set_item("address", address.to_string()))
+            }
+            Receiving::Progress(progress) => self.on_progress(progress),
+            Receiving::Ended { remote, files, failure } => self.call("ended", |facts| {
+                let py = facts.py();
+                let row = |file| received_row(py, file, *remote);
+                facts.set_item("sender", remote.to_string())?;
+                facts.set_item("failure", failure.as_deref())?;
+                facts.set_item("rows", files.iter().map(row).collect::<PyResult<Vec<_>>>()?)
+            }),
+        }
+    }
+
+    fn call(
+        &mut self,
+        kind: &str,
+        fill: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>,
+    ) -> ControlFlow<()> {
+        let told = Python::attach(|py| {
+            let facts = PyDict::new(py);
+            fill(&facts)?;
+            py.check_signals()?;
+            self.tell.call1(py, (kind, facts)).map(drop)
+        });
+        match told {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.raised.get_or_insert(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+fn progress_facts(facts: &Bound<'_, PyDict>, progress: &Progress) -> PyResult<()> {
+    facts.set_item("name", &progress.name)?;
+    facts.set_item("hashing", progress.hashing)?;
+    facts.set_item("files_done", progress.files_done)?;
+    facts.set_item("files", progress.files)?;
+    facts.set_item("bytes_done", progress.bytes_done)?;
+    facts.set_item("bytes", progress.bytes)?;
+    facts.set_item("peers", progress.peers)?;
+    facts.set_item("cwnd_bytes", progress.cwnd.map(Bytes::get))?;
+    facts.set_item("srtt_ms", progress.srtt.map(Duration::as_millis_f64))?;
+    facts.set_item("pacing_mbps", progress.pacing_rate.map(Rate::as_mbit_f64))?;
+    facts.set_item("segments", progress.segments)?;
+    facts.set_item("retransmits", progress.retransmits)?;
+    facts.set_item("reconnects", progress.reconnects)
+}
+
+fn sent_row<'py>(py: Python<'py>, file: &Departing, sent: &Sent) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("file", file.path.display().to_string())?;
+    row.set_item("receiver", sent.remote.to_string())?;
+    row.set_item("size_bytes", file.header.size)?;
+    row.set_item("blake3", hex(&file.header.hash))?;
+    set_verdict(&row, file.verdict.as_ref())?;
+    row.set_item("resumed_from_bytes", file.resumed_from)?;
+    row.set_item("arrived_bytes", file.arrived)?;
+    row.set_item("began_ns", sent.began_ns)?;
+    row.set_item("ended_ns", file.ended_ns)?;
+    let time = file.ended_ns.map(|at| at.saturating_sub(sent.began_ns) as f64 / 1e9);
+    row.set_item("time_s", time)?;
+    Ok(row)
+}
+
+fn sent_facts<'py>(py: Python<'py>, sent: &Sent) -> PyResult<Bound<'py, PyDict>> {
+    let facts = PyDict::new(py);
+    facts.set_item("complete", sent.is_complete())?;
+    let interrupted = matches!(sent.error, Some(transfer::TransferError::Interrupted));
+    facts.set_item("interrupted", interrupted)?;
+    facts.set_item("problem", sent.error.as_ref().map(ToString::to_string))?;
+    facts.set_item("receiver", sent.remote.to_string())?;
+    facts.set_item("began_ns", sent.began_ns)?;
+    facts.set_item("ended_ns", sent.ended_ns)?;
+    facts.set_item("segments", sent.segments)?;
+    facts.set_item("retransmits", sent.retransmits)?;
+    facts.set_item("sent_bytes", sent.bytes_sent)?;
+    facts.set_item("timeouts", sent.timeouts)?;
+    facts.set_item("reconnects", sent.reconnects)?;
+    facts.set_item("srtt_ms", sent.srtt.map(Duration::as_millis_f64))?;
+    Ok(facts)
+}
+
+fn received_row<'py>(
+    py: Python<'py>,
+    file: &Arriving,
+    remote: SocketAddr,
+) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("file", &file.name)?;
+    row.set_item("sender", remote.to_string())?;
+    row.set_item("size_bytes", file.size)?;
+    set_verdict(&row, file.verdict.as_ref())?;
+    row.set_item("resumed_from_bytes", file.resumed_from)?;
+    row.set_item("arrived_bytes", file.arrived)?;
+    row.set_item("began_ns", file.began_ns)?;
+    row.set_item("arrived_ns", file.arrived_ns)?;
+    row.set_item("verified_ns", file.verified_ns)?;
+    let time = file.arrived_ns.map(|at| at.saturating_sub(file.began_ns) as f64 / 1e9);
+    row.set_item("time_s", time)?;
+    Ok(row)
+}
+
+/// What became of a file: `kept`, `already`, `mismatch`, `refused`, or `incomplete`.
+fn set_verdict(row: &Bound<'_, PyDict>, verdict: Option<&Verdict>) -> PyResult<()> {
+    let (word, saved_as, reason) = match verdict {
+        Some(Verdict::Kept { name }) => ("kept", Some(name), None),
+        Some(Verdict::Already { name }) => ("already", Some(name), None),
+        Some(Verdict::Mismatch) => ("mismatch", None, None),
+        Some(Verdict::Refused { reason }) => ("refused", None, Some(reason)),
+        None => ("incomplete", None, None),
+    };
+    row.set_item("verdict", word)?;
+    row.set_item("saved_as", saved_as)?;
+    row.set_item("reason", reason)
+}
+
+fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,173 @@
+"""`weir send`: files to a `weir recv`, over UDP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.filesize import decimal
+
+from weir import _native
+from weir.cli import complete, options, output
+from weir.cli.transfer import (
+    TransferFailedError,
+    TransferInterruptedError,
+    bar,
+    counted,
+    goodput_mbps,
+    is_there,
+    quantity,
+    table,
+)
+from weir.errors import InputError
+
+DEFAULT_STACK = "rack/bbr"
+"""Unless measured otherwise."""
+
+_HELP = """Send files to a [bold]weir recv[/bold], over UDP and any of Weir's transports.
+
+A file appears at the receiver under its name only when its hash is right. If either side is stopped
+or killed, the same command goes on from what has arrived. docs/transfer.md says what is protected
+and what is not."""
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir send big.bin 192.0.2.7:9000
+
+  weir send a.iso b.iso example.org:9000 --rate 50mbit
+
+  weir send big.bin '[2001:db8::7]:9000' --stack rack/cubic --initial-window 64
+
+  weir send big.bin 127.0.0.1:9000 --stack 'go-back-n(30)/none' --mss 1000b --json"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(send)
+
+
+def send(
+    what: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE... HOST:PORT", help="What to send, and last where to."),
+    ],
+    stack: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RECOVERY/CONTROLLER",
+            help="The transport; weir list names all.",
+            show_default=DEFAULT_STACK,
+            autocompletion=complete.stacks,
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Never send faster, as in 50mbit.")
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="A fixed window in segments, for go-back-n, selective-repeat and none."
+        ),
+    ] = None,
+    initial_window: Annotated[
+        int, typer.Option(min=1, max=65535, help="The first window in segments; paced above 10.")
+    ] = 10,
+    mss: Annotated[
+        str, typer.Option(metavar="SIZE", help="Bytes of a file in a segment, 64b to 65447b.")
+    ] = "1420b",
+    max_retransmits: Annotated[
+        int, typer.Option(min=0, help="Timeouts in a row after which a connection is given up.")
+    ] = 10,
+    max_wait: Annotated[
+        str, typer.Option(metavar="TIME", help="Time without progress after which it is.")
+    ] = "30s",
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Sends the files, prints what became of them."""
+    *paths, target = what
+    if not paths:
+        raise InputError(f"'{target}': FILE... and HOST:PORT are needed, as in big.bin host:9000")
+    for path in paths:
+        if Path(path).is_dir():
+            raise InputError(f"'{path}' is a directory; name the files in it, as in {path}/*")
+        if not Path(path).exists():
+            raise InputError(f"there is no file '{path}'")
+    with bar(show=not quiet) as progress:
+        rows, facts = _send(
+            paths,
+            target,
+            stack=_stack(stack, window),
+            mss=round(quantity("size", "--mss", mss)),
+            initial_window=initial_window,
+            max_rate_bps=None if rate is None else round(quantity("rate", "--rate", rate)),
+            max_retransmits=max_retransmits,
+            max_wait_s=quantity("time", "--max-wait", max_wait),
+            tell=lambda _kind, report: progress.show(report),
+        )
+    if json:
+        output.print_json(
+            "send", [{**row, "goodput_mbps": goodput_mbps(row)} for row in rows], session=facts
+        )
+    elif facts["segments"]:
+        output.show(table(_title(rows, facts), rows, _note(facts)).rich())
+    _finish(rows, facts)
+
+
+def _send(paths: list[str], target: str, **how: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    try:
+        return _native.send_files(paths, target, **how)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    except _native.TransferError as error:
+        raise TransferFailedError(str(error)) from error
+    except KeyboardInterrupt:
+        raise TransferInterruptedError("interrupted before anything was sent") from None
+
+
+def _stack(stack: str | None, window: int | None) -> str:
+    """The stack with its fixed window, where it takes one."""
+    if window is None:
+        return stack or DEFAULT_STACK
+    recovery, _, controller = (stack or "rack/none").rpartition("/")
+    if recovery in {"go-back-n", "selective-repeat"}:
+        return f"{recovery}({window})/{controller}"
+    if controller == "none":
+        return f"{recovery or 'rack'}/none({window})"
+    raise InputError(
+        f"--window {window}: '{stack}' sizes its window itself; a fixed one goes with the "
+        "controller none or the recoveries go-back-n and selective-repeat"
+    )
+
+
+def _title(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
+    seconds = (facts["ended_ns"] - facts["began_ns"]) / 1e9
+    return f"{counted(rows)} to {facts['receiver']}: {seconds:.2f} s"
+
+
+def _note(facts: dict[str, Any]) -> str:
+    if not facts["segments"]:
+        return ""
+    again = 100 * facts["retransmits"] / facts["segments"]
+    rtt = "" if facts["srtt_ms"] is None else f", RTT {facts['srtt_ms']:.2f} ms"
+    reconnects = f", reconnected {facts['reconnects']} times" if facts["reconnects"] else ""
+    sent = decimal(facts["sent_bytes"])
+    return f"{sent} sent in {facts['segments']} segments, {again:.2f} % again{rtt}{reconnects}."
+
+
+def _finish(rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:
+    if facts["interrupted"]:
+        raise TransferInterruptedError(facts["problem"])
+    if facts["problem"]:
+        raise TransferFailedError(facts["problem"])
+    missing = [row for row in rows if not is_there(row)]
+    if missing:
+        reasons = "; ".join(f"'{row['file']}': {_why(row)}" for row in missing)
+        raise TransferFailedError(f"{len(missing)} of {counted(rows)} did not arrive: {reasons}")
+
+
+def _why(row: dict[str, Any]) -> str:
+    if row["verdict"] == "mismatch":
+        return "what arrived has another hash, and was removed; did the file change meanwhile?"
+    return str(row["reason"] or row["verdict"])

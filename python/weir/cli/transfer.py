@@ -1,0 +1,160 @@
+"""What `weir send` and `weir recv` share: quantities, progress, tables, the way they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from weir import _native
+from weir.errors import InputError, WeirError
+from weir.tables import Grid
+
+Row = Mapping[str, Any]
+
+
+class TransferFailedError(WeirError):
+    """A transfer that did not happen, or not all of it."""
+
+
+class TransferInterruptedError(WeirError):
+    """Someone pressed Ctrl-C."""
+
+    exit_code = 130
+
+
+def quantity(kind: Literal["time", "rate", "size"], option: str, text: str) -> float:
+    """The value of an option in seconds, bits per second or bytes."""
+    try:
+        return _native.parse_quantity(kind, text)
+    except ValueError as error:
+        raise InputError(f"{option}: {error}") from error
+
+
+class Bar:
+    """The line on stderr that moves."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None, more="")
+        self._of = ""
+
+    def show(self, facts: Mapping[str, Any]) -> None:
+        """Draws the facts of a progress report."""
+        if not facts["peers"] and not facts["hashing"]:
+            description = "waiting"
+        else:
+            what = "reading" if facts["hashing"] else f"{facts['files_done']}/{facts['files']}"
+            description = f"{what} {_short(facts['name'])}"
+        # Hashing and sending are two ways to go.
+        if facts["hashing"] != (self._of == "hashing"):
+            self._of = "hashing" if facts["hashing"] else ""
+            self._progress.reset(self._task, total=facts["bytes"] or None)
+        self._progress.update(
+            self._task,
+            description=description,
+            total=facts["bytes"] or None,
+            completed=facts["bytes_done"],
+            more=_more(facts),
+        )
+
+    def write(self, text: str) -> None:
+        """Prints a line above it."""
+        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def bar(*, show: bool) -> Iterator[Bar]:
+    """A progress line while there is a terminal."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[more]}"),
+    )
+    hidden = not (show and console.is_terminal)
+    with Progress(*columns, console=console, disable=hidden, transient=True) as progress:
+        yield Bar(progress)
+
+
+def table(title: str, rows: Sequence[Row], note: str = "") -> Grid:
+    """The files of a session and what became of them."""
+    headers = ("file", "", "as", "size", "resumed from", "time, s", "goodput, Mbit/s")
+    cells = [
+        (
+            row["file"],
+            _VERDICTS[row["verdict"]],
+            row["saved_as"] or row["reason"] or "",
+            decimal(row["size_bytes"]),
+            decimal(row["resumed_from_bytes"]) if row["resumed_from_bytes"] else "",
+            "" if row["time_s"] is None else f"{row['time_s']:.3f}",
+            _goodput(row),
+        )
+        for row in rows
+    ]
+    return Grid(title, headers, cells, names=3, note=note)
+
+
+def goodput_mbps(row: Row) -> float | None:
+    """What was moved in this session, per time."""
+    if not row["time_s"] or row["verdict"] not in {"kept", "mismatch"}:
+        return None
+    moved = row["size_bytes"] - (row["resumed_from_bytes"] or 0)
+    return float(moved) * 8e-6 / float(row["time_s"])
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """`1 file`, `3 files`."""
+    return "1 file" if len(rows) == 1 else f"{len(rows)} files"
+
+
+def is_there(row: Row) -> bool:
+    """Whether the file is where it should be."""
+    return row["verdict"] in {"kept", "already"}
+
+
+_VERDICTS = {
+    "kept": "arrived",
+    "already": "was there",
+    "mismatch": "wrong hash, removed",
+    "refused": "refused",
+    "incomplete": "incomplete",
+}
+
+
+def _goodput(row: Row) -> str:
+    value = goodput_mbps(row)
+    return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _more(facts: Mapping[str, Any]) -> str:
+    parts = []
+    if facts["cwnd_bytes"] is not None:
+        parts.append(f"cwnd {decimal(facts['cwnd_bytes'])}")
+    if facts["srtt_ms"] is not None:
+        parts.append(f"RTT {facts['srtt_ms']:.1f} ms")
+    if facts["segments"]:
+        parts.append(f"sent again {100 * facts['retransmits'] / facts['segments']:.1f} %")
+    if facts["peers"] > 1:
+        parts.append(f"{facts['peers']} senders")
+    if facts["reconnects"]:
+        parts.append(f"reconnected {facts['reconnects']}x")
+    return ", ".join(parts)
+
+
+def _short(name: str, width: int = 28) -> str:
+    return name if len(name) <= width else f"…{name[1 - width :]}"
