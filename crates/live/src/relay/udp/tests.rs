@@ -65,6 +65,25 @@ fn each_client_gets_its_own_answers_and_boundaries_are_kept() {
     assert_eq!(report.up.received_bytes, 2 * (3 * 1_200 + 300 + 9_000 + 60_000));
 }
 
+/// What is due together leaves with one call, and arrives as it was sent.
+#[test]
+fn a_burst_keeps_lengths_and_order() {
+    let server = socket();
+    let delay = Duration::from_millis(20).into();
+    let up = LinkConfig { delay, ..LinkConfig::default() };
+    let (at, work) = start(spec(&server, up, LinkConfig::default()));
+    let client = socket();
+    let lens =
+        [500, 500, 500, 200, 500, 0, 0, 500, 900, 900, 1, 1, 1_452, 1_452, 30_000, 30_000, 30_000];
+    for (number, len) in lens.iter().enumerate() {
+        client.send_to(&vec![number as u8; *len], at).unwrap();
+    }
+    for (number, len) in lens.iter().enumerate() {
+        assert_eq!(receive(&server).0, vec![number as u8; *len], "datagram {number}");
+    }
+    assert_eq!(work.stop().unwrap().up.sent, lens.len() as u64);
+}
+
 #[test]
 fn the_path_does_what_it_does_in_the_simulator() {
     let server = socket();
