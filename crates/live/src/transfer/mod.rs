@@ -148,7 +148,7 @@ fn base_config() -> Config {
         recv_buffer: LARGEST_WINDOW,
         // Nothing depends on the old connection's stragglers: ports and sequence numbers are random.
         time_wait: Duration::from_millis(500),
-        ..Config::default()
+        ..Config::for_datagrams()
     }
 }
 
