@@ -15,6 +15,7 @@ use super::keeper::{Desk, Report, has_candidate};
 use super::name::safe_name;
 use super::outbox::Outbox;
 use super::partial::Partial;
+use super::plain;
 use super::window::Window;
 use crate::clock;
 use crate::endpoint::Application;
@@ -511,12 +512,6 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         self.let_go();
     }
-}
-
-/// An error without its number.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// What may come from someone who has not said anything yet, and from others before it is known what it

@@ -29,3 +29,9 @@ pub use incoming::{Arriving, Folder, Incoming};
 pub(crate) use keeper::Keeper;
 pub use name::safe_name;
 pub use outgoing::{Departing, Failure, Outgoing};
+
+/// What an error says, without the system's number for it.
+pub(crate) fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}

@@ -12,6 +12,7 @@ use weir_units::{Bytes, Instant};
 use super::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, Verdict};
 use super::inbox::Inbox;
 use super::keeper::hash_of;
+use super::plain;
 use super::read_ahead::ReadAhead;
 use crate::clock;
 use crate::endpoint::Application;
@@ -340,7 +341,10 @@ impl Application for Outgoing {
             let (part, rest) = buf.split_at_mut(len);
             match &span.what {
                 What::Frame(bytes) => part.copy_from_slice(&bytes[skip as usize..][..len]),
-                What::Piece(file, _, at) => self.read_ahead.read(file, at + skip, part)?,
+                What::Piece(file, number, at) => {
+                    let read = self.read_ahead.read(file, at + skip, part);
+                    read.map_err(|error| named(&self.files[*number].path, error))?;
+                }
             }
             offset += len as u64;
             buf = rest;
@@ -380,10 +384,8 @@ impl Application for Outgoing {
 }
 
 /// An error that says which file it is about.
-pub(crate) fn named(path: &Path, error: io::Error) -> io::Error {
-    let text = error.to_string();
-    let plain = text.split(" (os error").next().unwrap_or_default();
-    io::Error::new(error.kind(), format!("{}: {plain}", path.display()))
+fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {}", path.display(), plain(&error)))
 }
 
 /// How much is composed ahead of what the connection has asked for: less while the receiver may yet say

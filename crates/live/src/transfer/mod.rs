@@ -15,6 +15,7 @@ use weir_units::{Bytes, Duration, Rate};
 
 pub use self::recv::{Receiving, RecvOptions, recv};
 pub use self::send::{SendOptions, Sent, send};
+use crate::file::plain;
 use crate::socket::BindError;
 
 /// How far a transfer is, told several times a second. Breaking off ends the program in good order.
@@ -150,12 +151,6 @@ fn base_config() -> Config {
         time_wait: Duration::from_millis(500),
         ..Config::for_datagrams()
     }
-}
-
-/// An error without its number.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 fn seconds(time: Duration) -> String {

@@ -12,7 +12,7 @@ use weir_units::{Bytes, Duration, Instant};
 use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_config};
 use crate::clock;
 use crate::endpoint::{ConnectionId, Endpoint};
-use crate::file::{Arriving, Claims, Folder, Incoming, Keeper};
+use crate::file::{Arriving, Claims, Folder, Incoming, Keeper, plain};
 
 /// How to receive.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl Receiver {
                 continue;
             }
             sessions += 1;
-            let own = ended.error.map(|error| super::plain(&error));
+            let own = ended.error.map(|error| plain(&error));
             let failure = own.or_else(|| application.failure());
             let files = application.files();
             // Whether to go on is asked with the next progress.

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use weir_transport::{Config, Connection, ConnectionError, Stack, Stats};
 use weir_units::{Duration, Instant, Rate};
 
-use super::{GOODBYE, Progress, TOLD_EVERY, TransferError, Watch, base_config, plain};
+use super::{GOODBYE, Progress, TOLD_EVERY, TransferError, Watch, base_config};
 use crate::clock;
 use crate::endpoint::{ConnectionId, Endpoint};
-use crate::file::{Departing, Failure, Outgoing, Verdict};
+use crate::file::{Departing, Failure, Outgoing, Verdict, plain};
 
 /// How to send.
 #[derive(Clone, Debug)]
