@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -289,7 +290,7 @@ def test_a_file_that_changes_while_it_is_sent_does_not_arrive(tmp_path: Path) ->
         (("a.bin", "127.0.0.1:9", "--mss", "10b"), 2, "mss 10 is not between 64 and 65447"),
         (("a.bin", "127.0.0.1:9", "--window", "9", "--stack", "bbr"), 2, "sizes its window itself"),
         (("a.bin", "127.0.0.1:9", "--rate", "fast"), 2, "--rate: 'fast' is not a rate"),
-        (("a.bin", "127.0.0.1:9", "--max-wait", "300ms"), 1, "(tried for 0.3 s)"),
+        (("a.bin", "127.0.0.1:9"), 1, "nobody listens on UDP address 127.0.0.1:9"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -300,6 +301,16 @@ def test_what_cannot_be_sent_is_said_in_one_line(
     result = invoke("send", *args)
     assert result.exit_code == code
     assert text in _line(result)
+
+
+def test_silence_is_given_up_and_said_for_how_long(invoke: Invoke, tmp_path: Path) -> None:
+    path = _file(tmp_path / "a.bin", 10)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        target = f"127.0.0.1:{silent.getsockname()[1]}"
+        result = invoke("send", path, target, "--max-wait", "300ms")
+    assert result.exit_code == 1
+    assert f"nobody answers at {target} (tried for 0.3 s)" in _line(result)
 
 
 @pytest.mark.parametrize(
