@@ -44,13 +44,16 @@ class How(TypedDict, total=False):
     show_progress: bool
 
 
-def carry_out(plan: Plan, **how: Unpack[How]) -> Results:
+def carry_out(plan: Plan, run_one: runner.Execute = runner.execute, **how: Unpack[How]) -> Results:
     """Runs what `plan` asks for and is not on disk yet, and loads everything.
+
+    `run_one` replaces the simulator where runs are something else, as real transfers are.
 
     Raises:
         WeirError: every run failed, the disk refused, or someone pressed Ctrl-C.
     """
-    control = _native.RunControl() if plan.is_real_time else None
+    is_watched = plan.is_real_time and run_one is runner.execute
+    control = _native.RunControl() if is_watched else None
     show = how.get("show_progress", True)
     with bar(plan.name, len(plan.runs), show=show, control=control) as watch:
         path = runner.carry_out(
@@ -61,6 +64,7 @@ def carry_out(plan: Plan, **how: Unpack[How]) -> Results:
             executor=how.get("executor"),
             watch=watch,
             control=control,
+            run_one=run_one,
         )
     return load(path)
 

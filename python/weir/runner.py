@@ -25,6 +25,9 @@ from weir.sweep import Plan, Run
 Watcher = Callable[[int], None]
 """Told how many more runs have been dealt with."""
 
+Execute = Callable[[str, int, str, _native.RunControl | None], Mapping[str, pl.DataFrame]]
+"""Carries out a scenario with a seed in a world, as `execute` does, and returns its tables."""
+
 _QUEUED_PER_WORKER = 2
 _FEW_COMPLAINTS = 10
 _LOOK_S = 0.2
@@ -72,6 +75,7 @@ def carry_out(
     executor: Executor | None = None,
     watch: Watcher | None = None,
     control: _native.RunControl | None = None,
+    run_one: Execute = execute,
 ) -> Path:
     """Runs everything in `plan` that is not on disk yet and returns the result directory.
 
@@ -83,7 +87,7 @@ def carry_out(
     directory = RunDirectory.reopen(root, plan) if resume else RunDirectory.create(root, plan)
     started = time.monotonic()
     try:
-        _run_all(plan, directory, jobs or _own_jobs(plan), executor, watch, control)
+        _run_all(plan, directory, jobs or _own_jobs(plan), executor, watch, control, run_one)
         path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
     except KeyboardInterrupt:
         raise _interrupted(plan, directory, started) from None
@@ -113,6 +117,7 @@ def _run_all(
     executor: Executor | None,
     watch: Watcher | None,
     control: _native.RunControl | None,
+    run_one: Execute,
 ) -> None:
     pending = directory.pending
     if watch:
@@ -121,7 +126,7 @@ def _run_all(
     # Other processes cannot be watched from here.
     control = None if executor else control or _native.RunControl()
     try:
-        ended = _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER, control)
+        ended = _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER, control, run_one)
         for run, future in ended:
             error = future.exception()
             if error is None:
@@ -138,14 +143,18 @@ def _run_all(
 
 
 def _as_completed(
-    pool: Executor, runs: Iterator[Run], in_flight: int, control: _native.RunControl | None
-) -> Iterator[tuple[Run, Future[dict[str, pl.DataFrame]]]]:
+    pool: Executor,
+    runs: Iterator[Run],
+    in_flight: int,
+    control: _native.RunControl | None,
+    run_one: Execute,
+) -> Iterator[tuple[Run, Future[Mapping[str, pl.DataFrame]]]]:
     """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
-    waiting: dict[Future[dict[str, pl.DataFrame]], Run] = {}
+    waiting: dict[Future[Mapping[str, pl.DataFrame]], Run] = {}
     while True:
         for run in islice(runs, in_flight - len(waiting)):
             case = run.case
-            future = pool.submit(execute, case.scenario.text, run.seed, case.world, control)
+            future = pool.submit(run_one, case.scenario.text, run.seed, case.world, control)
             waiting[future] = run
         if not waiting:
             return

@@ -13,10 +13,13 @@ from rich.text import Text
 from weir import studies
 from weir.cli import complete, options, output
 from weir.scenario import SIM
+from weir.studies.cells import count_text, decimals
 from weir.tables import Grid
 
 _WIDEST = 12
 """A table of more columns, as a figure over time is, is left to the report and to `--json`."""
+
+_DECIMALS = 3
 
 _HELP = """Carry out a published experiment and print its numbers beside ours.
 
@@ -91,7 +94,7 @@ def _grid(table: str, columns: Sequence[str], cells: Sequence[studies.Cell]) -> 
     for row in dict.fromkeys(cell["row"] for cell in cells):
         by_column = {cell["column"]: cell for cell in cells if cell["row"] == row}
         for number, series in enumerate(studies.sources(cells)):
-            texts = (_text(by_column.get(column, {}).get(series)) for column in columns)
+            texts = (_text(by_column.get(column, {}), series) for column in columns)
             rows.append((row if number == 0 else "", series, *texts))
     units = {cell["unit"] for cell in cells if cell["unit"]}
     what = [*units, "mean ± 95 % interval"] if len(units) == 1 else ["mean ± 95 % interval"]
@@ -99,10 +102,13 @@ def _grid(table: str, columns: Sequence[str], cells: Sequence[studies.Cell]) -> 
     return Grid(title, ("row", "column", *columns), rows, names=2)
 
 
-def _text(value: object) -> str:
+def _text(cell: studies.Cell, series: str) -> str:
+    value, count = cell.get(series), count_text(cell, series)
     if not isinstance(value, dict):
-        return "–" if value is None else f"{value}"
+        return "–" if value is None else f"{value}{count}"
     mean, high = value.get("mean"), value.get("hi")
     if mean is None:
-        return "–"
-    return f"{mean:.3f}" if high is None else f"{mean:.3f} ± {high - mean:.3f}"
+        return f"–{count}"
+    digits = max(decimals(mean), _DECIMALS)
+    spread = "" if high is None else f" ± {high - mean:.{digits}f}"
+    return f"{mean:.{digits}f}{spread}{count}"

@@ -65,11 +65,16 @@ def provenance(results: Results) -> Provenance:
 
 def provenance_section(results: Results) -> ReportSection:
     """Every case with the hash of its configuration, every run with its seed."""
+    again = (
+        "The same version with the same configuration and the same seed gives the same trace hash "
+        "on every machine."
+    )
+    if "trace_hash" not in results.runs.columns:
+        again = "Time was real: no run can be repeated exactly."
     text = (
-        "Every number above comes from the runs listed here. The same version with the same "
-        "configuration and the same seed gives the same trace hash on every machine. The complete "
-        "configuration is in manifest.json, and each run's rows are in the Parquet tables, both "
-        "beside this file: weir.load(directory) reads them."
+        f"Every number above comes from the runs listed here. {again} The complete configuration "
+        "is in manifest.json, and each run's rows are in the Parquet tables, both beside this "
+        "file: weir.load(directory) reads them."
     )
     scenario = results.cases[0]["scenario"] if results.cases else {}
     return ReportSection(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.results import Results
 from weir.studies import DrawnStudy, studies
 from weir.studies import sources as value_sources
+from weir.studies.cells import count_text, decimals
 
 FILE = "study.json"
 
@@ -90,20 +90,14 @@ def study_table(name: str, cells: Cells) -> ReportTable:
 
 
 def _value(cell: Mapping[str, Any], source: str) -> Cell:
-    value = cell.get(source)
+    value, count = cell.get(source), count_text(cell, source)
     if not isinstance(value, Mapping):
-        text = "–" if value is None else str(value)
+        text = "–" if value is None else f"{value}{count}"
         return Cell(text, note=str(cell.get("note") or ""), tone="strong")
     mean, low, high = value.get("mean"), value.get("lo"), value.get("hi")
     if mean is None:
-        return Cell("–")
-    digits = _decimals(mean)
+        return Cell(f"–{count}")
+    digits = decimals(mean)
     if low is None or high is None:
-        return Cell(f"{mean:.{digits}f}")
-    return Cell(f"{mean:.{digits}f} ± {(high - low) / 2:.{digits}f}")
-
-
-def _decimals(value: float) -> int:
-    """How many digits after the point make three significant ones, at most three."""
-    size = math.floor(math.log10(abs(value))) if value else 0
-    return min(max(2 - size, 0), 3)
+        return Cell(f"{mean:.{digits}f}{count}")
+    return Cell(f"{mean:.{digits}f} ± {(high - low) / 2:.{digits}f}{count}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 
 from weir.results import Results
 from weir.stats import Estimate, mean_interval
-from weir.studies import Cell
+from weir.studies import PUBLISHED, Cell
 
 
 def cell(
@@ -99,6 +100,26 @@ def digits(value: float) -> str:
         return "0"
     text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
     return f"{value:.3f}".rstrip("0").rstrip(".") if "e" in text else text
+
+
+def count_text(cell: Mapping[str, Any], source: str) -> str:
+    """` (4/5)`, or ` (4)` of a published value: how many of several tries came off, where told.
+
+    A cell has `complete` and `tried` for ours, `published_complete` for what is published.
+    """
+    if source == PUBLISHED:
+        count = cell.get("published_complete")
+        return "" if count is None else f" ({count})"
+    return f" ({cell['complete']}/{cell['tried']})" if cell.get("tried") else ""
+
+
+def decimals(value: float) -> int:
+    """How many digits after the point show three significant ones, at most three.
+
+    A value below 0.01 is shown with two significant ones, however many digits that takes.
+    """
+    size = math.floor(math.log10(abs(value))) if value else 0
+    return min(max(2 - size, 0), 3) if size >= -2 else 1 - size
 
 
 def frame(cells: Cells, panel: str, places: Iterable[float | str]) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from weir.stats import Estimate
+from weir.stats import Estimate, rounded
 from weir.studies import Cell
 from weir.studies.cells import Cells, cell, digits
 
@@ -27,7 +27,8 @@ def claim(
     """
     verdict = "cannot be said" if holds is None else "agrees" if holds else "differs"
     text = f"{verdict}: {note}" if note else verdict
-    return cell(TABLE, says, COLUMN, "", ours, published=published, note=text, measured=measured)
+    printed = rounded(published)
+    return cell(TABLE, says, COLUMN, "", ours, published=printed, note=text, measured=measured)
 
 
 def verdict_of(cell: Cell) -> str:

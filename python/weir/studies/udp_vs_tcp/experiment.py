@@ -1,0 +1,210 @@
+"""What is run: each transport with each packet length and file in each setting, some times over."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from weir.scenario import Effective
+from weir.studies.udp_vs_tcp.published import Transport
+from weir.sweep import Case, Plan
+from weir.transfers import LOCAL, Network, Transfer
+from weir.transfers.model import JUMBO, LONGEST_MSS
+
+NAME = "udp-vs-tcp"
+
+SIZES = {"1B": 1, "28KB": 28_000, "2.8MB": 2_800_000, "14MB": 14_000_000, "110MB": 110_000_000}
+
+_DELAY_MS = 50.0
+_LOSS_PERCENT = 25.0
+
+SETTINGS: dict[str, Network] = {
+    "local": LOCAL,
+    "two hosts": Network(),
+    "50 ms delay": Network(delay_ms=_DELAY_MS),
+    "25 % loss": Network(loss_percent=_LOSS_PERCENT),
+}
+
+_HEADERS = 20 + 8 + 32
+"""IPv4, UDP, and the header of a segment with timestamps, as all of ours are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A packet length of the source, and what it is for each transport.
+
+    TCP is given so many bytes with each write, and cuts segments as it sees fit. Of ours it is the
+    data of a segment (`--mss`), but for 1500B, which the source calls the MTU: that is the whole
+    packet; and but for 64KB, where it is the most that a datagram holds. A link's MTU is such that
+    no datagram is cut.
+    """
+
+    name: str
+    write_bytes: int
+    mss: int
+    mtu: int = 1500
+
+    @property
+    def packet_bytes(self) -> int:
+        """A full packet of ours with all headers."""
+        return self.mss + _HEADERS
+
+
+PACKETS = {
+    packet.name: packet
+    for packet in (
+        Packet("64B", 64, 64),
+        Packet("1500B", 1500, 1500 - _HEADERS),
+        Packet("10KB", 10_000, 10_000, 10_000 + _HEADERS),
+        Packet("64KB", 65_536, LONGEST_MSS, JUMBO),
+    )
+}
+
+STACK = "rack/bbr"
+"""Of the reliable transport over UDP; docs/studies/udp-vs-tcp.md has what decided for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A kind of row: one of the source's transports as we run it, or one beside them."""
+
+    name: str
+    transport: Transport | None
+    protocol: str
+    stack: str
+    sizes: tuple[str, ...] = tuple(SIZES)
+    packets: tuple[str, ...] = tuple(PACKETS)
+
+    def row(self, packet: str) -> str:
+        """What the source calls such a row."""
+        return f"{self.name} ({packet})"
+
+
+CONTENDERS = (
+    Contender("TCP", "TCP", "tcp", "cubic"),
+    Contender("TCP bbr", None, "tcp", "bbr"),
+    Contender("UDP", "UDP", "weir", "udp"),
+    Contender("UDPR", "UDPR", "weir", STACK),
+    Contender("UDPR cubic", None, "weir", "rack/cubic", ("28KB", "2.8MB"), ("1500B",)),
+    Contender("UDPR window", None, "weir", "rack/none(64)", ("28KB", "2.8MB"), ("1500B",)),
+    Contender(
+        "stop-and-wait", None, "weir", "stop-and-wait/none", ("1B", "28KB"), ("1500B", "10KB")
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of it is run, and how long one transfer may take."""
+
+    settings: tuple[str, ...]
+    packets: tuple[str, ...]
+    sizes: tuple[str, ...]
+    contenders: tuple[Contender, ...]
+    repeat: int
+    limit_s: float
+    left_out: frozenset[tuple[str, str]] = frozenset()
+    """Packet lengths and files, as ("64B", "110MB"), that would take too long."""
+
+    def on_one_machine(self) -> Extent:
+        """What is left of it where no namespaces can be made."""
+        alone = tuple(name for name in self.settings if SETTINGS[name].kind == "loopback")
+        return replace(self, settings=alone)
+
+    def trials(self) -> Iterator[Trial]:
+        """Every cell that is measured, in the order of the tables."""
+        for setting in self.settings:
+            for packet in self.packets:
+                for contender in self.contenders:
+                    if packet in contender.packets:
+                        for size in self.sizes:
+                            if size in contender.sizes and (packet, size) not in self.left_out:
+                                yield Trial(setting, contender, PACKETS[packet], size)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A cell that is measured."""
+
+    setting: str
+    contender: Contender
+    packet: Packet
+    size: str
+
+    @property
+    def label(self) -> str:
+        """Its place: setting, row, column."""
+        return ", ".join((self.setting, self.row, self.size))
+
+    @property
+    def row(self) -> str:
+        """The row of its table."""
+        return self.contender.row(self.packet.name)
+
+    @property
+    def network(self) -> Network:
+        """What the file goes through."""
+        network = SETTINGS[self.setting]
+        if network.kind == "loopback":
+            return network
+        return Network("link", network.delay_ms, network.loss_percent, self.packet.mtu)
+
+    @property
+    def transfer(self) -> Transfer:
+        """The file, and how it is carried."""
+        contender = self.contender
+        if contender.protocol == "tcp":
+            options: dict[str, Any] = {"write_size": self.packet.write_bytes}
+        else:
+            options = {"mss": self.packet.mss}
+        return Transfer(contender.protocol, contender.stack, SIZES[self.size], options)
+
+
+def study_plan(extent: Extent, size: str, repeat: int | None, seed: int) -> Plan:
+    """All runs of the study: each is one transfer."""
+    times = repeat or extent.repeat
+    cases = tuple(
+        Case(
+            trial.label,
+            trial.transfer.stack,
+            {},
+            _scenario(trial, extent.limit_s, times, seed),
+            "kernel" if trial.contender.protocol == "tcp" else "udp",
+        )
+        for trial in extent.trials()
+    )
+    words = ["weir", "study", NAME, "--size", size, "--repeat", str(times), "--seed", str(seed)]
+    return Plan(NAME, shlex.join(words), cases, times, seed)
+
+
+def _scenario(trial: Trial, limit_s: float, repeat: int, seed: int) -> Effective:
+    """What a transfer is, in the form in which plans and manifests have scenarios."""
+    fields = {
+        "name": NAME,
+        "transfer": asdict(trial.transfer),
+        "network": asdict(trial.network),
+        "limit_s": limit_s,
+        "row": [trial.setting, trial.row],
+        "measure": {"repeat": repeat, "seed": seed},
+    }
+    return Effective(json.dumps(fields, ensure_ascii=False), fields)
+
+
+EXTENTS = {
+    "small": Extent(
+        tuple(SETTINGS),
+        tuple(PACKETS),
+        tuple(SIZES),
+        CONTENDERS,
+        repeat=5,
+        limit_s=20.0,
+        left_out=frozenset({("64B", "110MB")}),
+    ),
+    "full": Extent(
+        tuple(SETTINGS), tuple(PACKETS), tuple(SIZES), CONTENDERS, repeat=5, limit_s=120.0
+    ),
+}
+"""The small one leaves out what takes half of the time."""

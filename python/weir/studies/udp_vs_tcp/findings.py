@@ -1,0 +1,168 @@
+"""What the numbers say, in sentences computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from weir.studies import Cell
+from weir.studies.cells import digits
+from weir.studies.claims import TABLE, in_words, summary
+from weir.studies.udp_vs_tcp.experiment import PACKETS, SETTINGS, SIZES, STACK, Extent
+from weir.studies.udp_vs_tcp.measures import Tables, whole
+from weir.studies.udp_vs_tcp.published import Source
+
+
+def findings(cells: Sequence[Cell], source: Source, extent: Extent, place: str) -> list[str]:
+    """The main ones first."""
+    tables = Tables(source, [found for found in cells if found["table"] != TABLE])
+    claims = [found for found in cells if found["table"] == TABLE]
+    return [
+        *_deliveries(tables),
+        *_where_it_broke(tables),
+        *_against_tcp(tables),
+        *_unreliable(tables),
+        summary(claims, "of the source"),
+        *in_words(claims),
+        *_how(extent, place),
+        *_about(source),
+    ]
+
+
+def _deliveries(tables: Tables) -> Iterator[str]:
+    """How many cells are complete, ours and the source's."""
+    for name in ("UDPR", "TCP", "TCP bbr"):
+        own = list(tables.ours(name))
+        if not own:
+            continue
+        complete = [found for found in own if whole(found)]
+        who = f"{_NAMES[name][:1].upper()}{_NAMES[name][1:]}"
+        text = f"{who} delivers every file intact in {len(complete)} of {len(own)} cells"
+        missing = [found for found in own if not whole(found)]
+        if missing:
+            text += f"; not in {_places(tables, missing)}"
+        printed = [f for f in own if f["published"] is not None]
+        if printed:
+            right = sum(f["published_complete"] == 5 for f in printed)
+            text += f". Published: 5 of 5 in {right} of {len(printed)} such cells"
+        yield f"{text}."
+
+
+def _where_it_broke(tables: Tables) -> Iterator[str]:
+    """What ours does where the published UDPR ended in words."""
+    broken = [found for found in tables.ours("UDPR") if isinstance(found["published"], str)]
+    if not broken:
+        return
+    times = [found["ours"]["mean"] for found in broken if found["ours"]["mean"] is not None]
+    done = [found for found in broken if whole(found)]
+    words = ", ".join(f"“{word}”" for word in dict.fromkeys(str(f["published"]) for f in broken))
+    text = f"In {len(broken)} cells the published UDPR ended with words ({words})"
+    if times:
+        text += (
+            f"; ours delivers all files in {len(done)} of them, and takes {digits(min(times))} to "
+            f"{digits(max(times))} s"
+        )
+    yield f"{text}."
+
+
+def _against_tcp(tables: Tables) -> Iterator[str]:
+    """Ours against the kernel's, setting by setting."""
+    for setting in SETTINGS:
+        parts = []
+        for name in ("TCP", "TCP bbr"):
+            published, ours = tables.ratios("UDPR", name, setting)
+            if ours.mean is not None:
+                told = f" (published: {digits(published.mean)})" if published.mean else ""
+                parts.append(f"{digits(ours.mean)} times the time of {_NAMES[name]}{told}")
+        if parts:
+            where, times = f"{setting[:1].upper()}{setting[1:]}", " and ".join(parts)
+            yield (
+                f"{where}: our reliable UDP takes {times}, as geometric means over the cells where "
+                "both deliver."
+            )
+
+
+def _unreliable(tables: Tables) -> Iterator[str]:
+    """What bare UDP loses, by setting."""
+    parts = []
+    for setting in SETTINGS:
+        own = list(tables.ours("UDP", setting))
+        lost = [f for f in own if f["received_percent"] is not None and not whole(f)]
+        if own:
+            part = f"{setting}: {len(own) - len(lost)} of {len(own)} cells whole"
+            if lost:
+                least = min(found["received_percent"] for found in lost)
+                part += f", in the worst {digits(least)} % of the bytes"
+            parts.append(part)
+    if parts:
+        yield f"Bare UDP (the stack udp: no acknowledgement, no pacing). {'; '.join(parts)}."
+
+
+def _how(extent: Extent, place: str) -> Iterator[str]:
+    largest, whole_packet = PACKETS["64KB"], PACKETS["1500B"]
+    yield (
+        "What a packet length is: for TCP the bytes of each write, as in the source; the kernel "
+        "cuts its own segments, up to the MTU. For UDPR and UDP the data of a segment, to which "
+        f"headers of 60 bytes come; but 1500B, the source's MTU, is the whole packet, with "
+        f"{whole_packet.mss} bytes of data, and 64KB the most that a segment holds, {largest.mss} "
+        "bytes. The links between the hosts have an MTU that lets each packet pass whole; on the "
+        "source's network those of 10KB went in fragments."
+    )
+    yield (
+        "Two hosts are two network namespaces joined by an emulated link without a limit of rate; "
+        "delay and loss are those of each direction, so 50 ms make a round trip of 100 ms, and "
+        "with 25 % loss a packet and its acknowledgement survive with 56 %. The source names "
+        "neither direction."
+    )
+    yield (
+        f"UDPR is ours over the stack {STACK}, TCP the kernel's with CUBIC, Linux's default, which "
+        "the source does not name, and with BBR. A transfer may take "
+        f"{extent.limit_s:g} s; after one that took longer, the same row is not tried again with "
+        f"files as large. Files are in {place}."
+    )
+
+
+def _about(source: Source) -> Iterator[str]:
+    yield f"Source {source.id}: {source.title}; {source.published}; {source.repeats}."
+    yield f"The source at odds with itself: {'; '.join(source.oddities)}."
+    missing = [
+        f"{table.setting}, {row.name} at {size}" for table, row, size in source.without_count()
+    ]
+    yield f"Times printed without a count of complete transfers: {'; '.join(missing)}."
+    row = source.table("local").row("TCP", "10KB")
+    if row and row.cells["14MB"].complete == 0:
+        yield (
+            "Table 1 prints no complete transfer for TCP (10KB) at 14MB, although the text calls "
+            "TCP reliable there: a slip, most likely."
+        )
+    yield from _faster_with_delay(source)
+
+
+def _faster_with_delay(source: Source) -> Iterator[str]:
+    """Where the published TCP is faster through more delay."""
+    found = []
+    for row in source.table("50 ms delay").rows:
+        plain = source.table("two hosts").row(row.transport, row.packet)
+        for size in SIZES:
+            slow, quick = row.cells[size].seconds, plain.cells[size].seconds if plain else None
+            if row.transport == "TCP" and slow and quick and slow < quick:
+                found.append(f"{row.name} at {size}: {slow} s with delay, {quick} s without")
+    if found:
+        places = "; ".join(found)
+        yield f"The published TCP is faster with 50 ms delay in {len(found)} cells ({places})."
+
+
+def _places(tables: Tables, cells: Iterable[Cell]) -> str:
+    settings = {table.id: table.setting for table in tables.source.tables}
+    places = (
+        f"{settings[found['table']]}, {found['row']} at {found['column']} "
+        f"({found['complete']}/{found['tried']})"
+        for found in cells
+    )
+    return "; ".join(places)
+
+
+_NAMES = {
+    "UDPR": "our reliable UDP",
+    "TCP": "the kernel's TCP (CUBIC)",
+    "TCP bbr": "the kernel's TCP (BBR)",
+}

@@ -1,0 +1,79 @@
+"""The two processes of a transfer, and the hosts that they run on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir import netns
+from weir.transfers.model import Network
+from weir.transfers.process import End
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What sends and what receives: commands that read a job and print answers."""
+
+    sender: Sequence[str]
+    receiver: Sequence[str]
+
+
+def own_programs() -> Programs:
+    """Those that Weir itself has: one for both ends."""
+    command = [sys.executable, str(Path(__file__).with_name("worker.py"))]
+    return Programs(command, command)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A sender and a receiver that wait for a job, and where the receiver is to listen."""
+
+    sender: End
+    receiver: End
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Where the two ends run, as commands to put in front of theirs, and the receiver's address."""
+
+    address: str
+    at_sender: Sequence[str] = ()
+    at_receiver: Sequence[str] = ()
+
+    @contextmanager
+    def start(self, programs: Programs) -> Iterator[Ends]:
+        """Starts both programs, and ends them in the end."""
+        receiver = End([*self.at_receiver, *programs.receiver])
+        try:
+            sender = End([*self.at_sender, *programs.sender])
+            try:
+                yield Ends(sender, receiver, self.address)
+            finally:
+                sender.kill()
+        finally:
+            receiver.kill()
+
+
+@contextmanager
+def hosts(network: Network) -> Iterator[Hosts]:
+    """This host twice, or two namespaces joined by an emulated link.
+
+    Raises:
+        WeirError: such a link cannot be made here.
+    """
+    if network.kind == "loopback":
+        yield Hosts("127.0.0.1:0")
+        return
+    delay, loss = f"{network.delay_ms}ms", f"{network.loss_percent}%"
+    with netns.joined(mtu=network.mtu, delay=delay, loss=loss) as (left, right):
+        for host in (left, right):
+            host.run(["sh", "-c", _FORGET])
+        yield Hosts(f"{right.address}:0", left.command([]), right.command([]))
+
+
+_FORGET = "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"
+"""TCP shall not start with what it remembers of a transfer before."""

@@ -1,0 +1,60 @@
+"""What is carried, how, through what, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+JUMBO = 65_535
+"""The largest MTU that IP knows."""
+
+LONGEST_MSS = 65_447
+"""The most data that a segment of ours may carry: a datagram less the longest header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What lies between the two ends: loopback, or a link between two namespaces.
+
+    Loss and delay are those of each direction. Nothing limits the rate.
+    """
+
+    kind: Literal["loopback", "link"] = "link"
+    delay_ms: float = 0.0
+    loss_percent: float = 0.0
+    mtu: int = 1500
+
+
+LOCAL = Network("loopback", mtu=JUMBO)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One file by one protocol. `stack` is a congestion control for TCP, a stack for Weir's own.
+
+    `protocol` is `tcp`, the kernel's, or `weir`, or what a program of another's understands.
+    `options` are for the end that sends. `with_key` gives both ends a key that they share.
+    """
+
+    protocol: str
+    stack: str
+    size_bytes: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    with_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a transfer.
+
+    `seconds` are there when the receiver ended in its own time, whether or not what it has is what
+    was sent; `is_intact` says that it is, by its SHA-256.
+    """
+
+    seconds: float | None
+    is_intact: bool
+    received_bytes: int
+    send_cpu_s: float | None = None
+    receive_cpu_s: float | None = None
+    failure: str | None = None

@@ -1,0 +1,145 @@
+"""Where transfers happen: files in memory, processes at both ends, links between namespaces."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+
+from weir.transfers.ends import Ends, Hosts, Programs, hosts, own_programs
+from weir.transfers.model import Network, Outcome, Transfer
+from weir.transfers.process import EndError, OutOfTimeError
+
+_MEMORY = Path("/dev/shm")  # noqa: S108  # what is in there is private to this process
+_ROOM_BYTES = 1 << 30
+_CHUNK = 1 << 20
+_KEY_BYTES = 32
+_START_S = 30.0
+_CLOSE_S = 15.0
+"""So much longer than the transfer itself may its close take, which no time includes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    digest: str
+
+
+class Site(AbstractContextManager["Site"]):
+    """Carries transfers, one at a time, each between two processes of its own, as a user's is."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._files: dict[int, _File] = {}
+        self._hosts: dict[Network, Hosts] = {}
+        parent = memory()
+        self.is_in_memory = parent is not None
+        made = TemporaryDirectory(prefix="weir-transfers-", dir=parent)
+        self._directory = Path(self._stack.enter_context(made))
+        self._key = self._directory / "key"
+        self._key.write_text(secrets.token_hex(_KEY_BYTES), encoding="ascii")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def place(self) -> str:
+        """Where the files are, for people."""
+        return "a memory file system" if self.is_in_memory else "the temporary directory"
+
+    def carry(
+        self,
+        transfer: Transfer,
+        network: Network,
+        limit_s: float,
+        programs: Programs | None = None,
+    ) -> Outcome:
+        """Carries one file and says what became of it; `programs` replace our own.
+
+        Raises:
+            WeirError: the network cannot be made here.
+        """
+        source = self._source(transfer.size_bytes)
+        folder = self._directory / "in"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        with self._hosts_of(network).start(programs or own_programs()) as ends:
+            try:
+                return self._carried(transfer, source, folder, ends, limit_s)
+            except EndError as error:
+                left = _received(folder)
+                size = left.stat().st_size if left else 0
+                return Outcome(None, is_intact=False, received_bytes=size, failure=str(error))
+
+    def _carried(
+        self, transfer: Transfer, source: _File, folder: Path, ends: Ends, limit_s: float
+    ) -> Outcome:
+        deadline = time.monotonic() + limit_s + _CLOSE_S
+        common = {"protocol": transfer.protocol, "stack": transfer.stack}
+        if transfer.with_key:
+            common["key_file"] = str(self._key)
+        listening = {**common, "listen": ends.address, "directory": str(folder)}
+        ends.receiver.ask({"do": "receive", **listening})
+        ready = ends.receiver.answer(time.monotonic() + _START_S)
+        sending = {**common, "to": ready["address"], "path": str(source.path)}
+        ends.sender.ask({"do": "send", **sending, **transfer.options})
+        sent = ends.sender.answer(deadline)
+        got = ends.receiver.answer(deadline)
+        arrived = _received(folder)
+        size = arrived.stat().st_size if arrived else 0
+        is_intact = arrived is not None and _digest(arrived) == source.digest
+        seconds = (got["ended_ns"] - sent["began_ns"]) / 1e9
+        if seconds > limit_s:
+            raise OutOfTimeError
+        return Outcome(
+            seconds,
+            is_intact,
+            got.get("received_bytes", size),
+            sent["cpu_s"],
+            got["cpu_s"],
+            None if is_intact else "incomplete",
+        )
+
+    def _source(self, size: int) -> _File:
+        if size not in self._files:
+            path = self._directory / f"file-{size}"
+            with path.open("wb") as file:
+                for begin in range(0, size, _CHUNK):
+                    file.write(os.urandom(min(_CHUNK, size - begin)))
+            self._files[size] = _File(path, _digest(path))
+        return self._files[size]
+
+    def _hosts_of(self, network: Network) -> Hosts:
+        if network not in self._hosts:
+            self._hosts[network] = self._stack.enter_context(hosts(network))
+        return self._hosts[network]
+
+
+def memory() -> Path | None:
+    """A memory file system with room for files, if there is one."""
+    if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
+        return _MEMORY if shutil.disk_usage(_MEMORY).free > _ROOM_BYTES else None
+    return None
+
+
+def _received(folder: Path) -> Path | None:
+    """What the receiver has made of the file, under whichever name."""
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    return max(found, key=lambda path: path.stat().st_size, default=None)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

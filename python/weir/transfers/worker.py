@@ -1,0 +1,134 @@
+"""One end of transfers: reads jobs from stdin, a line of JSON each, and answers in lines.
+
+Run by its path, and on its own: it knows the native module and nothing else of the package, so
+that a fresh process does not load the libraries of statistics and plots first.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+Job = Mapping[str, Any]
+
+_INITIAL_WINDOW = 10
+_PATIENCE, _MAX_WAIT_S = 10, 30.0
+"""Timeouts in a row, and time without progress, after which `weir send` too gives up."""
+
+
+def main() -> None:
+    """Does what it is told until stdin ends; an error is an answer too."""
+    for line in sys.stdin:
+        job = json.loads(line)
+        try:
+            _DO[job["do"], job["protocol"]](job)
+        except Exception as error:  # whatever it is, whoever asked shall know
+            _say(error=str(error) or type(error).__name__)
+
+
+def _receive_tcp(job: Job) -> None:
+    receiver = _native.TcpReceiver(job["listen"], controller=job["stack"])
+    _say(address=receiver.address)
+    began = _cpu_s()
+    moved = receiver.receive(os.path.join(job["directory"], "file"))  # noqa: PTH118
+    _say(ended_ns=moved.ended_ns, received_bytes=moved.bytes, cpu_s=_cpu_s() - began)
+
+
+def _send_tcp(job: Job) -> None:
+    began = _cpu_s()
+    moved = _native.tcp_send(
+        job["path"], job["to"], controller=job["stack"], write_size=job.get("write_size")
+    )
+    _say(began_ns=moved.began_ns, cpu_s=_cpu_s() - began)
+
+
+def _receive_weir(job: Job) -> None:
+    sessions: list[Mapping[str, Any]] = []
+    began = _cpu_s()
+
+    def tell(kind: str, facts: Mapping[str, Any]) -> None:
+        if kind == "listening":
+            _say(address=facts["address"])
+        elif kind == "ended":
+            sessions.append(facts)
+
+    _native.receive_files(
+        job["directory"],
+        job["listen"],
+        max_size=None,
+        max_files=1,
+        once=True,
+        tell=tell,
+        **_key(job),
+    )
+    (row,) = (row for session in sessions for row in session["rows"])
+    ended_ns = row["arrived_ns"]
+    if ended_ns is None and row["time_s"] is not None:  # bare UDP: when its last datagram was there
+        ended_ns = row["began_ns"] + round(row["time_s"] * 1e9)
+    _say(ended_ns=ended_ns, received_bytes=row["arrived_bytes"], cpu_s=_cpu_s() - began)
+
+
+def _send_weir(job: Job) -> None:
+    began = _cpu_s()
+    _, facts = _native.send_files(
+        [job["path"]],
+        job["to"],
+        stack=job["stack"],
+        mss=job["mss"],
+        initial_window=job.get("initial_window", _INITIAL_WINDOW),
+        max_rate_bps=None,
+        max_retransmits=_PATIENCE,
+        max_wait_s=_MAX_WAIT_S,
+        tell=lambda *_: None,
+        **_key(job),
+    )
+    if facts["problem"]:
+        raise RuntimeError(facts["problem"])
+    _say(began_ns=facts["began_ns"], cpu_s=_cpu_s() - began, segments=facts["segments"])
+
+
+def _key(job: Job) -> dict[str, Any]:
+    return {"key_file": job["key_file"]} if "key_file" in job else {}
+
+
+def _say(**answer: Any) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+def _cpu_s() -> float:
+    """CPU time of all threads so far, the system's work for us included."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _load_native() -> Any:
+    """The native module from its file, without the package around it."""
+    package = Path(__file__).parents[1]
+    found = (package / f"_native{suffix}" for suffix in EXTENSION_SUFFIXES)
+    file = next(path for path in found if path.is_file())
+    spec = importlib.util.spec_from_file_location("weir._native", file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_native = _load_native()
+
+_DO: dict[tuple[str, str], Callable[[Job], None]] = {
+    ("receive", "tcp"): _receive_tcp,
+    ("send", "tcp"): _send_tcp,
+    ("receive", "weir"): _receive_weir,
+    ("send", "weir"): _send_weir,
+}
+
+if __name__ == "__main__":
+    main()

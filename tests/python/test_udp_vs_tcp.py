@@ -1,0 +1,264 @@
+"""The study `udp-vs-tcp`: its data, what it makes of results, and a small part of it for real."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+import pytest
+
+from weir import netns, report
+from weir.api import carry_out
+from weir.results import Results
+from weir.stats import Estimate
+from weir.store import write_text
+from weir.studies import Cell, Settings, StudyResult, studies
+from weir.studies.claims import verdict_of
+from weir.studies.udp_vs_tcp import STUDY, study_rows
+from weir.studies.udp_vs_tcp.experiment import (
+    CONTENDERS,
+    EXTENTS,
+    PACKETS,
+    SETTINGS,
+    SIZES,
+    Extent,
+    study_plan,
+)
+from weir.studies.udp_vs_tcp.findings import findings
+from weir.studies.udp_vs_tcp.published import Source, load
+from weir.transfers import LOCAL, Network, Outcome, Transfer
+from weir.transfers.model import JUMBO
+from weir.transfers.runs import GIVEN_UP, Carrier, tables
+from weir.transfers.site import memory
+
+WAITS = ("1B", "28KB")
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return load()
+
+
+def made(text: str, seed: int, *_: object) -> Any:
+    """A world in which CUBIC dies of losses, bare UDP loses a quarter, and ours takes 1 s/GB."""
+    fields = json.loads(text)
+    transfer, network = Transfer(**fields["transfer"]), Network(**fields["network"])
+    seconds = 1e-3 * seed + transfer.size_bytes / 1e9
+    if transfer.stack == "cubic" and network.loss_percent and transfer.size_bytes > 1:
+        return tables(transfer, Outcome(None, is_intact=False, received_bytes=0, failure="timeout"))
+    if transfer.stack == "udp" and transfer.size_bytes > 28_000:
+        arrived = transfer.size_bytes * 3 // 4
+        return tables(transfer, Outcome(seconds, False, arrived, failure="incomplete"))
+    slower = 2 if transfer.protocol == "tcp" else 1
+    return tables(transfer, Outcome(seconds * slower, True, transfer.size_bytes, 0.1, 0.2))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    plan = study_plan(EXTENTS["full"], "full", 2, 1)
+    out = tmp_path_factory.mktemp("made")
+    return carry_out(plan, made, out=out, jobs=1, show_progress=False)
+
+
+@pytest.fixture(scope="module")
+def rows(source: Source, results: Results) -> list[Cell]:
+    return study_rows(source, results)
+
+
+def at(rows: list[Cell], table: str, row: str, column: str) -> Cell:
+    (found,) = (c for c in rows if (c["table"], c["row"], c["column"]) == (table, row, column))
+    return found
+
+
+def test_the_study_is_listed() -> None:
+    assert studies()["udp-vs-tcp"] is STUDY
+
+
+def test_every_table_is_complete(source: Source) -> None:
+    assert [(table.id, len(table.rows)) for table in source.tables] == [
+        ("004-local", 12),
+        ("004-two-hosts", 9),
+        ("004-delay", 9),
+        ("004-loss", 9),
+    ]
+    for table in source.tables:
+        assert table.setting in SETTINGS
+        assert table.columns == tuple(SIZES)
+        for row in table.rows:
+            assert row.packet in PACKETS
+            assert row.transport in {contender.transport for contender in CONTENDERS}
+
+
+def test_cells_say_what_is_printed(source: Source) -> None:
+    cells = [cell for table in source.tables for row in table.rows for cell in row.cells.values()]
+    assert len(cells) == 195
+    assert sum(cell.complete is not None for cell in cells) == 60 + 43 + 22 + 22
+    assert sum(cell.seconds is not None for cell in cells) == 60 + 45 + 25 + 28
+    loss = source.table("25 % loss")
+    row = loss.row("UDPR", "64B")
+    assert row is not None
+    assert [cell.value for cell in row.cells.values()] == [
+        "0.021 / timeout",
+        "112.525 / timeout",
+        "timeout",
+        "timeout",
+        "timeout",
+    ]
+    late = source.table("50 ms delay").row("UDPR", "10KB")
+    assert late is not None
+    assert [cell.value for cell in late.cells.values()][:3] == [
+        0.229,
+        25.541,
+        "beyond reasonable time",
+    ]
+
+
+def test_times_without_a_count_are_known(source: Source) -> None:
+    found = [(table.setting, row.name, size) for table, row, size in source.without_count()]
+    assert found == [
+        ("two hosts", "TCP (1500B)", "28KB"),
+        ("two hosts", "UDPR (1500B)", "14MB"),
+        ("50 ms delay", "UDPR (1500B)", "28KB"),
+        ("50 ms delay", "UDPR (10KB)", "28KB"),
+        ("25 % loss", "TCP (1500B)", "110MB"),
+        ("25 % loss", "TCP (10KB)", "14MB"),
+        ("25 % loss", "TCP (10KB)", "110MB"),
+    ]
+
+
+@pytest.mark.parametrize("packet", PACKETS.values(), ids=lambda packet: packet.name)
+def test_a_datagram_passes_whole(packet: Any) -> None:
+    assert packet.mss < packet.packet_bytes <= packet.mtu <= JUMBO
+
+
+def test_the_plan_has_every_cell_of_ours_in_every_setting() -> None:
+    plan = study_plan(EXTENTS["full"], "full", None, 1)
+    labels = {case.label for case in plan.cases}
+    for setting in SETTINGS:
+        for packet in PACKETS:
+            for size in SIZES:
+                assert f"{setting}, UDPR ({packet}), {size}" in labels
+    assert len(labels) == len(plan.cases)
+    assert plan.repeat == 5
+
+
+def test_every_published_cell_stands_beside_ours(source: Source, rows: list[Cell]) -> None:
+    for table in source.tables:
+        for row in table.rows:
+            for size, printed in row.cells.items():
+                cell = at(rows, table.id, row.name, size)
+                assert cell["published"] == printed.value
+                assert cell["published_complete"] == printed.complete
+                assert cell["tried"] == 2
+    ours = at(rows, "004-loss", "UDPR (64B)", "2.8MB")
+    assert (ours["complete"], ours["ours"]["n"]) == (2, 2)
+    assert ours["ours"]["mean"] == pytest.approx(0.0015 + 0.0028)
+
+
+def test_what_did_not_arrive_is_counted(rows: list[Cell]) -> None:
+    dead = at(rows, "004-loss", "TCP (1500B)", "2.8MB")
+    assert (dead["complete"], dead["tried"], dead["ours"]["mean"]) == (0, 2, None)
+    assert dead["note"] == "timeout"
+    torn = at(rows, "004-local", "UDP (1500B)", "14MB")
+    assert (torn["complete"], torn["received_percent"]) == (0, 75.0)
+    assert torn["ours"]["mean"] == pytest.approx(0.0015 + 0.014)
+
+
+def test_claims_are_judged_by_the_numbers(rows: list[Cell]) -> None:
+    verdicts = {cell["row"]: verdict_of(cell) for cell in rows if cell["table"] == "expectations"}
+    assert verdicts["UDPR is quite reliable on one machine"] == "agrees"
+    assert verdicts["UDP is exceptionally unreliable on one machine beyond 2.8MB"] == "agrees"
+    assert verdicts["TCP is much faster than UDPR on one machine"] == "differs"
+    assert verdicts["UDPR often breaks with 25 % loss"] == "differs"
+    assert verdicts["TCP delivers with 25 % loss"] == "differs"
+    ratio = at(rows, "expectations", "TCP is much faster than UDPR on one machine", "value")
+    assert ratio["ours"]["mean"] == pytest.approx(0.5)
+    assert ratio["published"] == pytest.approx(2.23, abs=0.01)
+
+
+def test_findings_are_computed(source: Source, rows: list[Cell]) -> None:
+    told = findings(rows, source, EXTENTS["full"], "a box")
+    assert told[0] == (
+        "Our reliable UDP delivers every file intact in 80 of 80 cells. Published: 5 of 5 in 40 of "
+        "65 such cells."
+    )
+    assert any("takes 0.0015 to 0.112 s" in text for text in told)
+    assert any("in the worst 75 % of the bytes" in text for text in told)
+    assert any(text.startswith("The published TCP is faster with 50 ms delay in") for text in told)
+
+
+def test_the_report_draws_what_there_is(source: Source, rows: list[Cell], results: Results) -> None:
+    told = findings(rows, source, EXTENTS["full"], "a box")
+    kept = {"study": "udp-vs-tcp", "rows": rows, "findings": told}
+    write_text(results.path / "study.json", json.dumps(kept))
+    text = report.write(results.path).read_text(encoding="utf-8")
+    for words in ("beyond reasonable time", "(2/2)", "(0/2)", "0.021 / timeout", "Files that"):
+        assert words in text
+    sections = STUDY.sections(results, rows)
+    names = [figure.name for section in sections for figure in section.figures]
+    assert names == ["complete", *(f"time-{name}" for name in _SLUGS)]
+
+
+_SLUGS = ("local", "two-hosts", "50-ms-delay", "25-loss")
+
+
+class Hopeless:
+    """A site where every transfer takes too long; counts them."""
+
+    def __init__(self) -> None:
+        self.carried: list[int] = []
+
+    def carry(self, transfer: Transfer, network: Network, limit_s: float) -> Outcome:
+        assert (network, limit_s) == (LOCAL, 20.0)
+        self.carried.append(transfer.size_bytes)
+        return Outcome(None, is_intact=False, received_bytes=0, failure="timeout")
+
+
+def test_a_row_that_took_too_long_is_not_tried_with_larger_files() -> None:
+    site = Hopeless()
+    carrier = Carrier(site)
+    plan = study_plan(EXTENTS["small"], "small", 2, 1)
+    own = [run for run in plan.runs if run.case.label.startswith("local, TCP (1500B)")]
+    failures = [carrier(run.case.scenario.text, run.seed)["flows"]["failure"].item() for run in own]
+    assert site.carried == [1]
+    assert failures == ["timeout", *[GIVEN_UP] * (len(own) - 1)]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
+    settings = ("local", "two hosts", "50 ms delay")
+    contenders = tuple(c for c in CONTENDERS if c.name in {"TCP", "UDPR"})
+    extent = Extent(settings, ("1500B",), ("28KB", "2.8MB"), contenders, 1, limit_s=20.0)
+    how: Any = {"out": tmp_path_factory.mktemp("small"), "show_progress": False}
+    return STUDY.run_extent(extent, Settings(how=how))
+
+
+def test_real_files_arrive(small: StudyResult) -> None:
+    reliable = [c for c in small.rows if str(c["row"]).startswith("UDPR (") and c["tried"]]
+    assert len(reliable) >= 2
+    for cell in reliable:
+        assert (cell["complete"], cell["note"]) == (1, ""), cell
+        assert Estimate(**cell["ours"]).mean
+    local = [c for c in small.rows if c["table"] == "004-local" and c["tried"]]
+    assert {c["row"] for c in local} == {"TCP (1500B)", "UDPR (1500B)"}
+
+
+def test_real_files_arrive_through_links(small: StudyResult) -> None:
+    if (reason := netns.missing()) is not None:
+        pytest.skip(reason)
+    tried = {c["table"] for c in small.rows if c["row"] == "UDPR (1500B)" and c["tried"]}
+    assert tried == {"004-local", "004-two-hosts", "004-delay"}
+    (late,) = (
+        c
+        for c in small.rows
+        if (c["table"], c["row"], c["column"]) == ("004-delay", "UDPR (1500B)", "28KB")
+    )
+    assert late["ours"]["mean"] > 0.15, "a round trip for the handshake, half of one for the data"
+
+
+def test_nothing_is_left_behind(small: StudyResult) -> None:
+    assert small.results.path.is_dir()
+    places = (memory(), Path(gettempdir()))
+    assert not [file for place in places if place for file in place.glob("weir-transfers-*")]
