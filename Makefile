@@ -14,7 +14,7 @@ SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Carg
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup build demo test lint test-rust test-python fmt bench studies docs lock clean
+.PHONY: help setup build demo test lint test-rust test-python fmt bench bench-udp studies docs lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ fmt: $(TOOLS) ## Format the sources
 bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
 	$(BIN)/python -m weir.bench
 
+bench-udp: $(NATIVE) ## Speed of file transfers, beside the kernel's TCP (PEERS=--peers: and QUIC)
+	$(BIN)/python -m weir.bench.udp $(PEERS)
+
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full
 	$(WEIR) study lab-udp --size full --world udp
@@ -61,6 +64,7 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study rtt-fairness --size full
 	$(WEIR) study random-loss --size full
 	$(WEIR) study steps --size full
+	$(WEIR) study udp-vs-tcp --size full
 
 docs: ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked

@@ -1,0 +1,63 @@
+"""The command `python -m weir.bench.udp`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from weir import netns
+from weir.bench.udp import measure, peers, show
+from weir.bench.udp.cases import Case, cases
+from weir.cli import output
+from weir.errors import WeirError
+from weir.transfers import Site
+
+
+def bench(
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each contender.")] = 7,
+    only: Annotated[str, typer.Option(help="Cases whose name has this in it.")] = "",
+    with_peers: Annotated[
+        bool, typer.Option("--peers", help="QUIC too: quiche and quinn, built with cargo first.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measures file transfers: ours beside the kernel's TCP, and beside QUIC where asked."""
+    chosen = [case for case in cases() if only in case.name]
+    if not chosen:
+        names = "; ".join(case.name for case in cases())
+        raise typer.BadParameter(f"no case has '{only}' in its name; cases: {names}")
+    if (obstacle := netns.missing()) is not None:
+        chosen = [case for case in chosen if case.network.kind == "loopback"]
+        output.remark(f"Nothing over links between namespaces: {obstacle}", quiet=False)
+    programs = peers.build() if with_peers else {}
+    rows: list[measure.Row] = []
+    with Site() as site:
+        for case in chosen:
+            output.remark(case.name, quiet=not sys.stderr.isatty())
+            wanted: Case = case.with_peers() if with_peers else case
+            rows += measure.rows(wanted, measure.carry_out(site, wanted, rounds, programs))
+        place = site.place
+    if json:
+        output.print_json("bench-udp", rows, files=place)
+        return
+    for grid in show.grids(rows):
+        output.show(grid.rich())
+    held, missed, unknown = show.held(rows)
+    verdict = f"Goals: {held} held, {missed} missed, {unknown} not measured."
+    output.show(Text(f"{verdict}\n{show.SETTINGS} Files are in {place}."))
+
+
+def main() -> None:
+    """Runs the command; what can be expected to go wrong is told in a line."""
+    try:
+        typer.run(bench)
+    except WeirError as error:
+        output.remark(f"weir.bench.udp: {error}", quiet=False)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

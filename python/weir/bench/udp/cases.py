@@ -1,0 +1,163 @@
+"""What is measured, and what each case asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from weir.transfers import LOCAL, Network, Transfer
+from weir.transfers.model import LONGEST_MSS
+
+Quantity = Literal["time", "CPU time", "round trips"]
+
+_MB = 1_000_000
+_LARGE, _MEDIUM, _MIDDLE = 110 * _MB, 14 * _MB, 2_800_000
+_SMALL, _ONE = 28_000, 1
+
+_RTT_MS = 50.0
+_HEADER = 32
+"""Bytes of ours in each datagram: a TCP header with timestamps."""
+_INTERNET = 1452 - _HEADER
+_WINDOW = 2_000
+"""Segments: a first window raised so far holds the file; pacing spreads it over a round trip."""
+
+PEERS = ("quiche", "quinn")
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """At most so many times what another contender takes; or so many round trips of the path."""
+
+    contender: str
+    against: str
+    at_most: float
+    quantity: Quantity = "time"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One file over one path; the first contender is what the others are held against."""
+
+    name: str
+    size_bytes: int
+    network: Network
+    contenders: dict[str, Transfer]
+    goals: tuple[Goal, ...]
+    limit_s: float = 30.0
+
+    def with_peers(self) -> Case:
+        """The same with every QUIC, as far as they are of use here."""
+        peers = {
+            f"{peer} {stack}": Transfer(peer, stack, self.size_bytes)
+            for peer in PEERS
+            for stack in self._peer_stacks
+        }
+        return Case(
+            self.name,
+            self.size_bytes,
+            self.network,
+            {**self.contenders, **peers},
+            self.goals,
+            self.limit_s,
+        )
+
+    @property
+    def _peer_stacks(self) -> Sequence[str]:
+        return ("bbr",) if self.network.loss_percent else ("cubic",)
+
+
+def cases() -> tuple[Case, ...]:
+    """All cases in the order in which they are printed."""
+    return (_large(), *_small(), _long(), _long_with_loss(), *_heavy_loss())
+
+
+def _large() -> Case:
+    size = _LARGE
+    contenders = {
+        "TCP sendfile": _tcp("cubic", size),
+        "TCP write": _tcp("cubic", size, write_size=256 << 10),
+        "ours, 1452 B": _ours("rack/bbr", size, _INTERNET),
+        "ours, 64 KB": _ours("rack/bbr", size, LONGEST_MSS),
+        "ours, 1452 B, key": _ours("rack/bbr", size, _INTERNET, with_key=True),
+        "ours, 64 KB, key": _ours("rack/bbr", size, LONGEST_MSS, with_key=True),
+    }
+    goals = (
+        Goal("ours, 1452 B", "TCP sendfile", 1.5),
+        Goal("ours, 64 KB", "TCP sendfile", 1.1),
+        Goal("ours, 1452 B, key", "quiche cubic", 1.0),
+        Goal("ours, 64 KB, key", "quiche cubic", 1.0),
+        Goal("ours, 1452 B", "TCP write", 2.0, "CPU time"),
+        Goal("ours, 64 KB", "TCP write", 2.0, "CPU time"),
+    )
+    return Case("110 MB, loopback", size, LOCAL, contenders, goals)
+
+
+def _small() -> tuple[Case, ...]:
+    found = []
+    for name, size in (("1 B", _ONE), ("28 KB", _SMALL)):
+        contenders = {
+            "TCP": _tcp("cubic", size),
+            "ours": _ours("rack/bbr", size, _INTERNET),
+        }
+        faster = (Goal("ours", f"{peer} cubic", 1.0) for peer in PEERS)
+        goals = (Goal("ours", "TCP", 1.5), *faster)
+        found.append(Case(f"{name}, loopback", size, LOCAL, contenders, goals))
+    return tuple(found)
+
+
+def _long() -> Case:
+    size, link = _MIDDLE, Network(delay_ms=_RTT_MS / 2)
+    contenders = {
+        "TCP cubic": _tcp("cubic", size),
+        "TCP bbr": _tcp("bbr", size),
+        "ours, rack/cubic": _ours("rack/cubic", size, _INTERNET),
+        "ours, rack/bbr": _ours("rack/bbr", size, _INTERNET),
+        "ours, first window raised": _ours("rack/bbr", size, _INTERNET, initial_window=_WINDOW),
+    }
+    goals = (
+        Goal("ours, rack/cubic", "TCP cubic", 1.0),
+        Goal("ours, first window raised", "", 4.0, "round trips"),
+    )
+    return Case("2.8 MB, RTT 50 ms", size, link, contenders, goals)
+
+
+def _long_with_loss() -> Case:
+    size, link = _MIDDLE, Network(delay_ms=_RTT_MS / 2, loss_percent=1.0)
+    contenders = {
+        "TCP bbr": _tcp("bbr", size),
+        "TCP cubic": _tcp("cubic", size),
+        "ours, rack/bbr": _ours("rack/bbr", size, _INTERNET),
+        "ours, rack/cubic": _ours("rack/cubic", size, _INTERNET),
+    }
+    goals = (
+        Goal("ours, rack/bbr", "TCP bbr", 1.0),
+        Goal("ours, rack/cubic", "TCP cubic", 1.2),
+    )
+    return Case("2.8 MB, RTT 50 ms, 1 % loss", size, link, contenders, goals)
+
+
+def _heavy_loss() -> tuple[Case, ...]:
+    found = []
+    for name, size in (("2.8 MB", _MIDDLE), ("14 MB", _MEDIUM)):
+        contenders = {
+            "TCP bbr": _tcp("bbr", size),
+            "ours, rack/bbr": _ours("rack/bbr", size, _INTERNET),
+        }
+        goals = (Goal("ours, rack/bbr", "TCP bbr", 1.5),)
+        link = Network(loss_percent=25.0)
+        found.append(Case(f"{name}, 25 % loss both ways", size, link, contenders, goals))
+    return tuple(found)
+
+
+def _tcp(controller: str, size: int, **options: int) -> Transfer:
+    return Transfer("tcp", controller, size, options)
+
+
+def _ours(
+    stack: str, size: int, mss: int, *, with_key: bool = False, initial_window: int | None = None
+) -> Transfer:
+    options: dict[str, int] = {"mss": mss}
+    if initial_window is not None:
+        options["initial_window"] = initial_window
+    return Transfer("weir", stack, size, options, with_key=with_key)

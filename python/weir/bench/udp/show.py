@@ -1,0 +1,68 @@
+"""The measurements as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from weir.bench.udp.measure import Row
+from weir.studies.cells import digits
+from weir.tables import Grid
+
+_HEADERS = ("contender", "ms", "min..max", "intact", "CPU s/GB", "× the first", "min..max", "goals")
+
+_SOME_BYTES = 1_000_000
+"""CPU time per byte means something from here on."""
+
+SETTINGS = (
+    "Medians over the rounds; a ratio is taken within each round. Times run from the sender's "
+    "clock just before it connects to the receiver's when the last byte is in its file; every file "
+    "is compared by SHA-256. CPU time is that of both ends, user and system. TCP is the kernel's, "
+    "with CUBIC where nothing else is said, over the same path. RTT and loss are those of a link "
+    "between two network namespaces; loss is that of each direction."
+)
+
+
+def grids(rows: Sequence[Row]) -> Iterator[Grid]:
+    """One table per case."""
+    for case in dict.fromkeys(str(row["case"]) for row in rows):
+        own = [row for row in rows if row["case"] == case]
+        yield Grid(case, _HEADERS, [_cells(row) for row in own], names=1, remarks=1)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    per_gb = row["cpu_s_per_gb"] if row["size_bytes"] >= _SOME_BYTES else None
+    return (
+        row["contender"],
+        _number(row["seconds"], 1e3),
+        _ends(row, "seconds", 1e3),
+        f"{row['intact']}/{row['rounds']}",
+        _number(per_gb),
+        _number(row["ratio"]),
+        _ends(row, "ratio"),
+        "; ".join(_goal(goal) for goal in row["goals"]) or str(row["failure"]),
+    )
+
+
+def _goal(goal: Row) -> str:
+    unit = "round trips" if goal["quantity"] == "round trips" else f"× {goal['against']}"
+    what = "CPU " if goal["quantity"] == "CPU time" else ""
+    asked = f"{what}≤ {goal['at_most']:g} {unit}"
+    if goal["held"] is None:
+        return f"{asked}: not measured"
+    verdict = "held" if goal["held"] else "missed"
+    return f"{asked}: {verdict} ({digits(goal['ratio'])})"
+
+
+def _ends(row: Row, name: str, scale: float = 1.0) -> str:
+    low, high = row[f"{name}_min"], row[f"{name}_max"]
+    return "–" if low is None else f"{_number(low, scale)}..{_number(high, scale)}"
+
+
+def _number(value: float | None, scale: float = 1.0) -> str:
+    return "–" if value is None else digits(value * scale)
+
+
+def held(rows: Sequence[Row]) -> tuple[int, int, int]:
+    """How many goals are held, missed, and not measured."""
+    verdicts = [goal["held"] for row in rows for goal in row["goals"]]
+    return verdicts.count(True), verdicts.count(False), verdicts.count(None)
