@@ -222,12 +222,14 @@ def send_files(
     max_retransmits: int,
     max_wait_s: float,
     tell: Callable[[str, dict[str, Any]], None],
+    key_file: str | PathLike[str] | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Send files to ``target`` (``HOST:PORT``): a row per file, and facts about the whole.
 
     ``tell("progress", facts)`` is called several times a second; what it raises ends the transfer.
-    After Ctrl-C the facts say ``interrupted``. Raises ``ValueError`` for options and addresses,
-    ``TransferError`` if a file cannot be read, ``KeyboardInterrupt`` before anything was sent.
+    After Ctrl-C the facts say ``interrupted``. The stack ``udp`` sends bare datagrams. Raises
+    ``ValueError`` for options, addresses and keys, ``TransferError`` if a file cannot be read,
+    ``KeyboardInterrupt`` before anything was sent.
     """
 
 def receive_files(
@@ -238,11 +240,12 @@ def receive_files(
     max_files: int,
     once: bool,
     tell: Callable[[str, dict[str, Any]], None],
+    key_file: str | PathLike[str] | None = None,
 ) -> None:
     """Receive files into ``folder`` until interrupted, or with ``once`` one session's.
 
     ``tell`` is called with ``listening`` (``address``), ``progress`` several times a second, and
     ``ended`` (``sender``, ``failure``, ``rows``) when a session is over; what it raises ends the
-    receiver. Raises ``ValueError`` for the address, ``TransferError`` if the folder or the port
+    receiver. Raises ``ValueError`` for address and key, ``TransferError`` if the folder or the port
     cannot be had, ``KeyboardInterrupt`` at Ctrl-C.
     """

@@ -8,8 +8,9 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{Py, PyAny, create_exception};
-use weir_live::file::{Arriving, Departing, Verdict};
-use weir_live::transfer::{self, Progress, Receiving, RecvOptions, SendOptions, Sent, Stack};
+use weir_live::file::{Arriving, Departing, Tally, Verdict};
+use weir_live::seal::Key;
+use weir_live::transfer::{self, Carrier, Progress, Receiving, RecvOptions, SendOptions, Sent};
 use weir_units::{Bytes, Duration, Rate};
 
 create_exception!(
@@ -22,7 +23,7 @@ create_exception!(
 /// Sends files and says what became of them: a row per file, and facts about the whole. `tell` is
 /// called several times a second; what it raises ends the transfer.
 #[pyfunction]
-#[pyo3(signature = (paths, target, *, stack, mss, initial_window, max_rate_bps, max_retransmits, max_wait_s, tell))]
+#[pyo3(signature = (paths, target, *, stack, mss, initial_window, max_rate_bps, max_retransmits, max_wait_s, tell, key_file=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of weir send, by keyword")]
 pub(crate) fn send_files<'py>(
     py: Python<'py>,
@@ -35,15 +36,17 @@ pub(crate) fn send_files<'py>(
     max_retransmits: u32,
     max_wait_s: f64,
     tell: Py<PyAny>,
+    key_file: Option<PathBuf>,
 ) -> PyResult<(Vec<Bound<'py, PyDict>>, Bound<'py, PyDict>)> {
     let bad = |error: String| PyValueError::new_err(error);
     let options = SendOptions {
-        stack: stack.parse::<Stack>().map_err(|error| bad(error.to_string()))?,
+        carrier: stack.parse::<Carrier>().map_err(|error| bad(error.to_string()))?,
         mss,
         initial_window,
         max_rate: max_rate_bps.map(Rate::from_bits_per_sec),
         max_retransmits,
         max_wait: Duration::from_nanos((max_wait_s * 1e9) as u64),
+        key: read_key(key_file)?,
     };
     options.validate().map_err(bad)?;
     let mut teller = Teller { tell, raised: None };
@@ -65,7 +68,8 @@ pub(crate) fn send_files<'py>(
 /// Receives files until interrupted, or with `once` until the first session is over. `tell` is called
 /// with what happens: `listening`, `progress`, `ended`; what it raises ends the receiver.
 #[pyfunction]
-#[pyo3(signature = (folder, bind, *, max_size, max_files, once, tell))]
+#[pyo3(signature = (folder, bind, *, max_size, max_files, once, tell, key_file=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of weir recv, by keyword")]
 pub(crate) fn receive_files(
     py: Python<'_>,
     folder: PathBuf,
@@ -74,6 +78,7 @@ pub(crate) fn receive_files(
     max_files: u32,
     once: bool,
     tell: Py<PyAny>,
+    key_file: Option<PathBuf>,
 ) -> PyResult<()> {
     let bind: SocketAddr = bind.parse().map_err(|_| {
         let problem =
@@ -81,13 +86,18 @@ pub(crate) fn receive_files(
         PyValueError::new_err(problem)
     })?;
     let max_size = max_size.map(Bytes);
-    let options = RecvOptions { bind, folder, max_size, max_files, once };
+    let options = RecvOptions { bind, folder, max_size, max_files, once, key: read_key(key_file)? };
     let mut teller = Teller { tell, raised: None };
     let received = py.detach(|| transfer::recv(&options, &mut |what| teller.on_receiving(&what)));
     match (teller.raised, received) {
         (Some(raised), _) => Err(raised),
         (None, result) => result.map_err(failure),
     }
+}
+
+fn read_key(file: Option<PathBuf>) -> PyResult<Option<Key>> {
+    let key = file.map(|file| Key::read(&file)).transpose();
+    key.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 fn failure(error: transfer::TransferError) -> PyErr {
@@ -178,6 +188,7 @@ fn sent_row<'py>(py: Python<'py>, file: &Departing, sent: &Sent) -> PyResult<Bou
     row.set_item("ended_ns", file.ended_ns)?;
     let time = file.ended_ns.map(|at| at.saturating_sub(sent.began_ns) as f64 / 1e9);
     row.set_item("time_s", time)?;
+    set_tally(&row, file.tally)?;
     Ok(row)
 }
 
@@ -216,7 +227,17 @@ fn received_row<'py>(
     row.set_item("verified_ns", file.verified_ns)?;
     let time = file.arrived_ns.map(|at| at.saturating_sub(file.began_ns) as f64 / 1e9);
     row.set_item("time_s", time)?;
+    set_tally(&row, file.tally)?;
     Ok(row)
+}
+
+/// What became of the datagrams of a file over bare UDP. Its time is the receiver's then, from the offer to
+/// the last datagram: when to stop waiting for more is a matter of taste.
+fn set_tally(row: &Bound<'_, PyDict>, tally: Option<Tally>) -> PyResult<()> {
+    row.set_item("datagrams_sent", tally.map(|tally| tally.sent))?;
+    row.set_item("datagrams_arrived", tally.map(|tally| tally.arrived))?;
+    row.set_item("datagrams_again", tally.map(|tally| tally.duplicates))?;
+    tally.map_or(Ok(()), |tally| row.set_item("time_s", tally.span.as_secs_f64()))
 }
 
 /// What became of a file: `kept`, `already`, `mismatch`, `refused`, or `incomplete`.

@@ -6,14 +6,14 @@ import errno
 import os
 import sys
 
-from weir.cli import compare, doctor, recv, relay, report, run, send, study, validate
+from weir.cli import compare, doctor, key, recv, relay, report, run, send, study, validate
 from weir.cli import list as list_
 from weir.cli.app import app
 from weir.errors import RunInterruptedError
 
 __all__ = ["app", "main"]
 
-for verb in (compare, run, study, send, recv, relay, validate, list_, report, doctor):
+for verb in (compare, run, study, send, recv, key, relay, validate, list_, report, doctor):
     verb.register(app)
 
 

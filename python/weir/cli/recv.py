@@ -12,6 +12,7 @@ from weir import _native
 from weir.cli import options, output
 from weir.cli.transfer import (
     Bar,
+    KeyFile,
     TransferFailedError,
     TransferInterruptedError,
     bar,
@@ -20,6 +21,7 @@ from weir.cli.transfer import (
     is_there,
     quantity,
     table,
+    warn_of_exposed,
 )
 from weir.errors import InputError
 
@@ -35,7 +37,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir recv --dir in --once --json
 
-  weir recv --bind 127.0.0.1:9001 --max-size 2gb --max-files 10"""
+  weir recv --bind 127.0.0.1:9001 --max-size 2gb --max-files 10
+
+  weir recv --dir in --key-file weir.key"""
 
 
 def register(app: typer.Typer) -> None:
@@ -58,11 +62,13 @@ def recv(
         ),
     ] = None,
     max_files: Annotated[int, typer.Option(min=1, help="Refuse more files of one sender.")] = 10000,
+    key_file: KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Receives, prints what became of each file."""
     size = None if max_size is None else round(quantity("size", "--max-size", max_size))
+    warn_of_exposed(key_file, quiet=quiet)
     with bar(show=not quiet) as progress:
         sessions = _Sessions(progress, as_json=json, quiet=quiet)
         try:
@@ -72,6 +78,7 @@ def recv(
                 max_size=size,
                 max_files=max_files,
                 once=once,
+                key_file=key_file,
                 tell=sessions.tell,
             )
         except ValueError as error:

@@ -11,6 +11,7 @@ from rich.filesize import decimal
 from weir import _native
 from weir.cli import complete, options, output
 from weir.cli.transfer import (
+    KeyFile,
     TransferFailedError,
     TransferInterruptedError,
     bar,
@@ -19,11 +20,14 @@ from weir.cli.transfer import (
     is_there,
     quantity,
     table,
+    warn_of_exposed,
 )
 from weir.errors import InputError
 
 DEFAULT_STACK = "rack/bbr"
 """Unless measured otherwise."""
+DEFAULT_MSS, DEFAULT_SEALED_MSS = "1420b", "1396b"
+"""Datagrams that pass wherever packets of 1500 bytes do, over IPv6 too."""
 
 _HELP = """Send files to a [bold]weir recv[/bold], over UDP and any of Weir's transports.
 
@@ -39,7 +43,11 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir send big.bin '[2001:db8::7]:9000' --stack rack/cubic --initial-window 64
 
-  weir send big.bin 127.0.0.1:9000 --stack 'go-back-n(30)/none' --mss 1000b --json"""
+  weir send big.bin 127.0.0.1:9000 --stack 'go-back-n(30)/none' --mss 1000b --json
+
+  weir send big.bin example.org:9000 --key-file weir.key
+
+  weir send big.bin 127.0.0.1:9000 --stack udp --rate 50mbit"""
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +64,7 @@ def send(
         str | None,
         typer.Option(
             metavar="RECOVERY/CONTROLLER",
-            help="The transport; weir list names all.",
+            help="The transport; weir list names all. udp: bare datagrams, to count what is lost.",
             show_default=DEFAULT_STACK,
             autocompletion=complete.stacks,
         ),
@@ -74,14 +82,20 @@ def send(
         int, typer.Option(min=1, max=65535, help="The first window in segments; paced above 10.")
     ] = 10,
     mss: Annotated[
-        str, typer.Option(metavar="SIZE", help="Bytes of a file in a segment, 64b to 65447b.")
-    ] = "1420b",
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Bytes of a file in a segment, 64b to 65447b.",
+            show_default=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
+        ),
+    ] = None,
     max_retransmits: Annotated[
         int, typer.Option(min=0, help="Timeouts in a row after which a connection is given up.")
     ] = 10,
     max_wait: Annotated[
         str, typer.Option(metavar="TIME", help="Time without progress after which it is.")
     ] = "30s",
+    key_file: KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -94,16 +108,19 @@ def send(
             raise InputError(f"'{path}' is a directory; name the files in it, as in {path}/*")
         if not Path(path).exists():
             raise InputError(f"there is no file '{path}'")
+    default_mss = DEFAULT_MSS if key_file is None else DEFAULT_SEALED_MSS
+    warn_of_exposed(key_file, quiet=quiet)
     with bar(show=not quiet) as progress:
         rows, facts = _send(
             paths,
             target,
             stack=_stack(stack, window),
-            mss=round(quantity("size", "--mss", mss)),
+            mss=round(quantity("size", "--mss", mss or default_mss)),
             initial_window=initial_window,
             max_rate_bps=None if rate is None else round(quantity("rate", "--rate", rate)),
             max_retransmits=max_retransmits,
             max_wait_s=quantity("time", "--max-wait", max_wait),
+            key_file=key_file,
             tell=lambda _kind, report: progress.show(report),
         )
     if json:
@@ -111,7 +128,7 @@ def send(
             "send", [{**row, "goodput_mbps": goodput_mbps(row)} for row in rows], session=facts
         )
     elif facts["segments"]:
-        output.show(table(_title(rows, facts), rows, _note(facts)).rich())
+        output.show(table(_title(rows, facts), rows, _note(rows, facts)).rich())
     _finish(rows, facts)
 
 
@@ -130,6 +147,8 @@ def _stack(stack: str | None, window: int | None) -> str:
     """The stack with its fixed window, where it takes one."""
     if window is None:
         return stack or DEFAULT_STACK
+    if stack == "udp":
+        raise InputError(f"--window {window}: udp has none; --rate limits it")
     recovery, _, controller = (stack or "rack/none").rpartition("/")
     if recovery in {"go-back-n", "selective-repeat"}:
         return f"{recovery}({window})/{controller}"
@@ -146,9 +165,17 @@ def _title(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
     return f"{counted(rows)} to {facts['receiver']}: {seconds:.2f} s"
 
 
-def _note(facts: dict[str, Any]) -> str:
+def _note(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
     if not facts["segments"]:
         return ""
+    counted_rows = [row for row in rows if row["datagrams_sent"] is not None]
+    if counted_rows:
+        sent, there = (
+            sum(row[key] for row in counted_rows) for key in ("datagrams_sent", "datagrams_arrived")
+        )
+        return (
+            f"{there} of {sent} datagrams arrived; a time is from the offer to the last of these."
+        )
     again = 100 * facts["retransmits"] / facts["segments"]
     rtt = "" if facts["srtt_ms"] is None else f", RTT {facts['srtt_ms']:.2f} ms"
     reconnects = f", reconnected {facts['reconnects']} times" if facts["reconnects"] else ""
@@ -168,6 +195,8 @@ def _finish(rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:
 
 
 def _why(row: dict[str, Any]) -> str:
+    if row["datagrams_sent"] and row["datagrams_arrived"] < row["datagrams_sent"]:
+        return f"{row['datagrams_arrived']} of {row['datagrams_sent']} datagrams did"
     if row["verdict"] == "mismatch":
         return "what arrived has another hash, and was removed; did the file change meanwhile?"
     return str(row["reason"] or row["verdict"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import typer
 from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import (
@@ -18,6 +20,7 @@ from rich.progress import (
 )
 
 from weir import _native
+from weir.cli import output
 from weir.errors import InputError, WeirError
 from weir.tables import Grid
 
@@ -40,6 +43,24 @@ def quantity(kind: Literal["time", "rate", "size"], option: str, text: str) -> f
         return _native.parse_quantity(kind, text)
     except ValueError as error:
         raise InputError(f"{option}: {error}") from error
+
+
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file",
+        metavar="FILE",
+        help="Seal everything with this key, which weir key makes; see docs/security.md.",
+    ),
+]
+"""The option of both verbs."""
+
+
+def warn_of_exposed(key_file: Path | None, *, quiet: bool) -> None:
+    """Says so if others may read the key. That it cannot be read at all is told by who reads it."""
+    with suppress(OSError):
+        if key_file is not None and key_file.stat().st_mode & 0o077:
+            output.remark(f"others may read the key in {key_file}: chmod 600 helps", quiet=quiet)
 
 
 class Bar:

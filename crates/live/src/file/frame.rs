@@ -4,10 +4,14 @@
 //! Nothing here trusts the other end: every length has a bound, every text is made printable, and a
 //! frame that breaks a rule is an error with its reason.
 
+use weir_units::Duration;
+
+use super::unreliable::Tally;
+
 /// The longest file name in bytes, as on most file systems.
 pub const MAX_NAME: usize = 255;
 /// The longest frame: a file's header with the longest name.
-pub const MAX_FRAME: usize = 1 + 8 + HASH_LEN + 1 + MAX_NAME;
+pub const MAX_FRAME: usize = 1 + 4 + 8 + HASH_LEN + 1 + MAX_NAME;
 /// A BLAKE3 hash.
 pub type Hash = [u8; HASH_LEN];
 const HASH_LEN: usize = blake3::OUT_LEN;
@@ -39,6 +43,18 @@ pub enum Announcement {
         /// How long it is, at least 1.
         len: u64,
     },
+    /// The next file, whose data comes in datagrams beside the stream: `--stack udp`.
+    Loose {
+        /// The file.
+        header: Header,
+        /// Its bytes in each datagram but the last.
+        piece: u32,
+    },
+    /// All datagrams of the file announced last have left.
+    Sent {
+        /// How many they were.
+        datagrams: u64,
+    },
     /// Nothing comes after this.
     End,
 }
@@ -63,6 +79,13 @@ pub enum Answer {
         file: u32,
         /// How many bytes of it are there.
         prefix: u64,
+    },
+    /// How much of a file arrived in datagrams. Its verdict follows.
+    Count {
+        /// Which file.
+        file: u32,
+        /// What became of its datagrams.
+        tally: Tally,
     },
     /// Nothing to say yet: it is still at work on the verdicts.
     Working,
@@ -139,9 +162,16 @@ impl Frame for Announcement {
             }
             Self::File(header) => {
                 out.push(kind::FILE);
-                out.extend(header.size.to_be_bytes());
-                out.extend(header.hash);
-                put_text(out, &header.name);
+                header.encode(out);
+            }
+            Self::Loose { header, piece } => {
+                out.push(kind::LOOSE);
+                out.extend(piece.to_be_bytes());
+                header.encode(out);
+            }
+            Self::Sent { datagrams } => {
+                out.push(kind::SENT);
+                out.extend(datagrams.to_be_bytes());
             }
             Self::Data { offset, len } => {
                 out.push(kind::DATA);
@@ -165,6 +195,11 @@ impl Frame for Announcement {
                 reader.u32().map(|files| Self::Hello { files })
             }
             kind::FILE => reader.header()?.map(Self::File),
+            kind::LOOSE => match reader.u32() {
+                Some(piece) => reader.header()?.map(|header| Self::Loose { header, piece }),
+                None => None,
+            },
+            kind::SENT => reader.u64().map(|datagrams| Self::Sent { datagrams }),
             kind::DATA => reader.piece()?,
             kind::END => Some(Self::End),
             other => return Err(FrameError::Kind(other)),
@@ -178,6 +213,7 @@ impl Frame for Answer {
         let (kind, file) = match self {
             Self::Have { file, .. } => (kind::HAVE, *file),
             Self::Verdict { file, verdict } => (verdict.kind(), *file),
+            Self::Count { file, .. } => (kind::COUNT, *file),
             Self::Working => (kind::WORKING, 0),
             Self::Failed { .. } => (kind::FAILED, 0),
         };
@@ -185,6 +221,11 @@ impl Frame for Answer {
         out.extend(file.to_be_bytes());
         match self {
             Self::Have { prefix, .. } => out.extend(prefix.to_be_bytes()),
+            Self::Count { tally, .. } => {
+                let Tally { sent, arrived, bytes, duplicates, span } = tally;
+                let fields = [*sent, *arrived, *bytes, *duplicates, span.as_nanos()];
+                out.extend(fields.map(u64::to_be_bytes).as_flattened());
+            }
             Self::Working | Self::Verdict { verdict: Verdict::Mismatch, .. } => {}
             Self::Verdict { verdict: Verdict::Kept { name: text }, .. }
             | Self::Verdict { verdict: Verdict::Already { name: text }, .. }
@@ -202,6 +243,7 @@ impl Frame for Answer {
         let Some(file) = reader.u32() else { return Ok(None) };
         let frame = match kind {
             kind::HAVE => reader.u64().map(|prefix| Self::Have { file, prefix }),
+            kind::COUNT => reader.tally().map(|tally| Self::Count { file, tally }),
             kind::WORKING => Some(Self::Working),
             kind::MISMATCH => Some(Self::Verdict { file, verdict: Verdict::Mismatch }),
             _ => reader.text()?.map(|text| match kind {
@@ -212,6 +254,14 @@ impl Frame for Answer {
             }),
         };
         Ok(frame.map(|frame| (frame, bytes.len() - reader.0.len())))
+    }
+}
+
+impl Header {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.size.to_be_bytes());
+        out.extend(self.hash);
+        put_text(out, &self.name);
     }
 }
 
@@ -231,6 +281,8 @@ mod kind {
     pub(super) const FILE: u8 = 1;
     pub(super) const DATA: u8 = 2;
     pub(super) const END: u8 = 3;
+    pub(super) const LOOSE: u8 = 4;
+    pub(super) const SENT: u8 = 5;
     pub(super) const HAVE: u8 = 16;
     pub(super) const KEPT: u8 = 17;
     pub(super) const ALREADY: u8 = 18;
@@ -238,7 +290,8 @@ mod kind {
     pub(super) const REFUSED: u8 = 20;
     pub(super) const FAILED: u8 = 21;
     pub(super) const WORKING: u8 = 22;
-    pub(super) const ANSWERS: std::ops::RangeInclusive<u8> = HAVE..=WORKING;
+    pub(super) const COUNT: u8 = 23;
+    pub(super) const ANSWERS: std::ops::RangeInclusive<u8> = HAVE..=COUNT;
 }
 
 /// Texts carry their length in one byte; what is longer is cut.
@@ -286,10 +339,17 @@ impl Reader<'_> {
         if size > i64::MAX as u64 {
             return Err(FrameError::Piece { offset: 0, len: size });
         }
-        if self.0.first() == Some(&0) {
-            return Err(FrameError::NoName);
+        match self.text()? {
+            // Nor one of which nothing can be printed.
+            Some(name) if name.is_empty() => Err(FrameError::NoName),
+            name => Ok(name.map(|name| Header { name, size, hash })),
         }
-        Ok(self.text()?.map(|name| Header { name, size, hash }))
+    }
+
+    fn tally(&mut self) -> Option<Tally> {
+        let [sent, arrived, bytes, duplicates, span] =
+            [self.u64()?, self.u64()?, self.u64()?, self.u64()?, self.u64()?];
+        Some(Tally { sent, arrived, bytes, duplicates, span: Duration::from_nanos(span) })
     }
 
     fn piece(&mut self) -> Result<Option<Announcement>, FrameError> {
@@ -314,12 +374,21 @@ mod tests {
         "[a-zA-Zäß€ ._-]{1,60}"
     }
 
+    fn header() -> impl Strategy<Value = Header> {
+        (text(), 0..=i64::MAX as u64, any::<Hash>()).prop_map(|(name, size, hash)| Header {
+            name,
+            size,
+            hash,
+        })
+    }
+
     fn announcement() -> impl Strategy<Value = Announcement> {
-        let size = 0..=i64::MAX as u64;
-        let header = (text(), size, any::<Hash>());
         prop_oneof![
             any::<u32>().prop_map(|files| Announcement::Hello { files }),
-            header.prop_map(|(name, size, hash)| Announcement::File(Header { name, size, hash })),
+            header().prop_map(Announcement::File),
+            (header(), any::<u32>())
+                .prop_map(|(header, piece)| Announcement::Loose { header, piece }),
+            any::<u64>().prop_map(|datagrams| Announcement::Sent { datagrams }),
             (0..1u64 << 62, 1..1u64 << 61)
                 .prop_map(|(offset, len)| Announcement::Data { offset, len }),
             Just(Announcement::End),
@@ -337,6 +406,12 @@ mod tests {
             any::<(u32, u64)>().prop_map(|(file, prefix)| Answer::Have { file, prefix }),
             (any::<u32>(), verdict).prop_map(|(file, verdict)| Answer::Verdict { file, verdict }),
             text().prop_map(|reason| Answer::Failed { reason }),
+            any::<(u32, [u64; 5])>().prop_map(
+                |(file, [sent, arrived, bytes, duplicates, span])| {
+                    let span = Duration::from_nanos(span);
+                    Answer::Count { file, tally: Tally { sent, arrived, bytes, duplicates, span } }
+                }
+            ),
             Just(Answer::Working),
         ]
     }

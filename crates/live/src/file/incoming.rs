@@ -16,6 +16,7 @@ use super::name::safe_name;
 use super::outbox::Outbox;
 use super::partial::Partial;
 use super::plain;
+use super::unreliable::{LooseFile, Tally};
 use super::window::Window;
 use crate::clock;
 use crate::endpoint::Application;
@@ -44,6 +45,8 @@ pub struct Arriving {
     pub resumed_from: u64,
     /// How much is there.
     pub arrived: u64,
+    /// What became of its datagrams so far, if it comes in such.
+    pub tally: Option<Tally>,
     /// How it ended, if it did.
     pub verdict: Option<Verdict>,
     /// The machine's monotonic clock when its header came,
@@ -72,10 +75,13 @@ pub struct Incoming {
     /// Another session that has the same file: perhaps it can be taken over.
     rival: Option<Rival>,
     rival_decides_at: Option<Instant>,
+    /// The file that comes in datagrams now.
+    loose: Option<LooseFile>,
     /// The piece that comes now: where it lies in the stream, and its offset in the file.
     piece: Range<u64>,
     offset: u64,
     turned_at: Instant,
+    srtt: Duration,
     noted_at: Instant,
     /// When the sender was last told anything while it waits for verdicts.
     told_at: Instant,
@@ -107,9 +113,11 @@ impl Incoming {
             claims,
             rival: None,
             rival_decides_at: None,
+            loose: None,
             piece: 0..0,
             offset: 0,
             turned_at: Instant::ZERO,
+            srtt: UNKNOWN_RTT,
             noted_at: Instant::ZERO,
             told_at: Instant::ZERO,
             said_at: None,
@@ -169,6 +177,7 @@ impl Incoming {
             // If even this is impossible, the next session begins further back.
             let _ = claim.with(Partial::note);
         }
+        self.loose = None;
     }
 
     /// Bytes of the present piece.
@@ -239,6 +248,14 @@ impl Incoming {
             (State::Stranger, _) => return Err(FrameError::Magic),
             (State::Receiving, Announcement::File(header)) => self.on_file(&header)?,
             (State::Receiving, Announcement::Data { offset, len }) => self.on_piece(offset, len)?,
+            (State::Receiving, Announcement::Loose { header, piece }) => {
+                self.on_loose(&header, piece)?;
+            }
+            (State::Receiving, Announcement::Sent { datagrams }) => {
+                if let Some(loose) = &mut self.loose {
+                    loose.on_sent(self.turned_at, datagrams);
+                }
+            }
             (State::Receiving, Announcement::End) => {
                 self.let_go();
                 self.state = State::Ended;
@@ -264,6 +281,43 @@ impl Incoming {
     }
 
     fn on_file(&mut self, header: &Header) -> Result<(), FrameError> {
+        if self.admit(header)? {
+            self.begin(header);
+        }
+        Ok(())
+    }
+
+    fn on_loose(&mut self, header: &Header, piece: u32) -> Result<(), FrameError> {
+        if !self.admit(header)? {
+            return Ok(());
+        }
+        match LooseFile::begin(self.turned_at, &self.folder.path, header, piece) {
+            Ok(Ok(loose)) => {
+                self.loose = Some(loose);
+                self.outbox.push(&Answer::Have { file: self.number(), prefix: 0 });
+            }
+            Ok(Err(reason)) => self.settle(self.number(), Verdict::Refused { reason }),
+            Err(error) => self.on_disk_error(&error),
+        }
+        Ok(())
+    }
+
+    /// Counts what came in datagrams, once nothing more is to be expected.
+    fn end_loose(&mut self, now: Instant, srtt: Duration) {
+        let over = |loose: &mut LooseFile| loose.ends_at(srtt).is_some_and(|at| at <= now);
+        let Some(loose) = self.loose.take_if(over) else { return };
+        let (number, tally) = (self.number(), loose.tally());
+        self.outbox.push(&Answer::Count { file: number, tally });
+        let Some(file) = self.files.last_mut() else { return };
+        file.tally = Some(tally);
+        match loose.finish() {
+            Some(partial) => self.desk.keep(number, &file.name, partial),
+            None => self.settle(number, Verdict::Mismatch),
+        }
+    }
+
+    /// Notes a file that was announced; returns whether it may come.
+    fn admit(&mut self, header: &Header) -> Result<bool, FrameError> {
         self.let_go();
         if self.files.len() as u64 >= u64::from(self.announced) {
             return Err(FrameError::Order("more files than announced"));
@@ -273,6 +327,7 @@ impl Incoming {
             size: header.size,
             resumed_from: 0,
             arrived: 0,
+            tally: None,
             verdict: None,
             began_ns: clock::monotonic_nanos(),
             arrived_ns: None,
@@ -280,10 +335,9 @@ impl Incoming {
         });
         if let Some(reason) = self.too_large(header) {
             self.settle(self.number(), Verdict::Refused { reason });
-            return Ok(());
+            return Ok(false);
         }
-        self.begin(header);
-        Ok(())
+        Ok(true)
     }
 
     fn too_large(&self, header: &Header) -> Option<String> {
@@ -422,7 +476,6 @@ impl Incoming {
 
     /// A sender that waits for verdicts hears that someone is at work on them.
     fn reassure(&mut self, now: Instant) {
-        self.turned_at = now;
         if !self.desk.is_waiting() {
             self.told_at = now;
         } else if now.saturating_since(self.told_at) >= TOLD_EVERY {
@@ -472,6 +525,7 @@ impl Application for Incoming {
     }
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+        self.turned_at = now;
         while let Some(report) = self.desk.poll() {
             self.on_report(report);
         }
@@ -483,6 +537,8 @@ impl Application for Incoming {
             self.on_event(event);
         }
         connection.read(now, u64::MAX);
+        self.srtt = connection.snapshot().srtt.unwrap_or(UNKNOWN_RTT);
+        self.end_loose(now, self.srtt);
         self.watch_rival(now);
         self.tend(now);
         self.reassure(now);
@@ -491,8 +547,7 @@ impl Application for Incoming {
             self.said_at.get_or_insert(now);
             connection.close(now);
         }
-        let rtt = connection.snapshot().srtt.unwrap_or(Duration::from_millis(100));
-        let window = self.window.update(now, delivered, rtt);
+        let window = self.window.update(now, delivered, self.srtt);
         // Nothing is offered that could not be placed.
         let room = self.inbox.edge() - delivered.min(self.inbox.edge());
         connection.set_recv_window(Bytes(window.min(room)));
@@ -504,7 +559,17 @@ impl Application for Incoming {
         let noting = self.claim.as_ref().and_then(|claim| claim.with(|partial| partial.unnoted()));
         let noting = noting.filter(|bytes| *bytes > 0).map(|_| self.noted_at + NOTED_EVERY);
         let rival = self.rival_decides_at.filter(|_| self.rival.is_some());
-        [waiting, noting, rival].into_iter().flatten().min()
+        let counting = self.loose.as_ref().and_then(|loose| loose.ends_at(self.srtt));
+        [waiting, noting, rival, counting].into_iter().flatten().min()
+    }
+
+    fn store_loose(&mut self, now: Instant, number: u64, bytes: &[u8]) -> io::Result<()> {
+        if let Some((loose, file)) = self.loose.as_mut().zip(self.files.last_mut()) {
+            loose.store(now, number, bytes);
+            file.arrived = loose.tally().bytes;
+            file.arrived_ns = Some(clock::monotonic_nanos());
+        }
+        Ok(())
     }
 }
 
@@ -518,6 +583,8 @@ impl Drop for Incoming {
 /// is: bytes that have to be kept in memory.
 const STRANGERS_ROOM: usize = 64 << 10;
 const KNOWN_SENDERS_ROOM: usize = 1 << 20;
+/// Until there is a measurement.
+const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 /// How often the journal is written.
 const NOTED_AFTER: u64 = 4 << 20;
 const NOTED_EVERY: Duration = Duration::from_millis(200);

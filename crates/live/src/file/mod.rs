@@ -19,6 +19,7 @@ mod read_ahead;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod unreliable;
 mod window;
 
 pub(crate) use claims::Claims;
@@ -29,6 +30,7 @@ pub use incoming::{Arriving, Folder, Incoming};
 pub(crate) use keeper::Keeper;
 pub use name::safe_name;
 pub use outgoing::{Departing, Failure, Outgoing};
+pub use unreliable::{LooseOutgoing, Pouring, Tally};
 
 /// What an error says, without the system's number for it.
 pub(crate) fn plain(error: &std::io::Error) -> String {

@@ -14,6 +14,7 @@ use super::inbox::Inbox;
 use super::keeper::hash_of;
 use super::plain;
 use super::read_ahead::ReadAhead;
+use super::unreliable::Tally;
 use crate::clock;
 use crate::endpoint::Application;
 
@@ -28,6 +29,8 @@ pub struct Departing {
     pub resumed_from: Option<u64>,
     /// How much of it is there.
     pub arrived: u64,
+    /// What became of its datagrams, if it was sent in such.
+    pub tally: Option<Tally>,
     /// How it ended, if it did,
     pub verdict: Option<Verdict>,
     /// and when that was known, on the machine's monotonic clock.
@@ -56,12 +59,13 @@ impl Departing {
             header: Header { name, size, hash },
             resumed_from: None,
             arrived: 0,
+            tally: None,
             verdict: None,
             ended_ns: None,
         })
     }
 
-    fn on_verdict(&mut self, verdict: Verdict) {
+    pub(super) fn on_verdict(&mut self, verdict: Verdict) {
         if matches!(verdict, Verdict::Kept { .. } | Verdict::Already { .. }) {
             self.arrived = self.header.size;
         }
@@ -274,6 +278,9 @@ impl Outgoing {
                 let number = self.announced(file)?;
                 self.files[number].on_verdict(verdict);
             }
+            Answer::Count { .. } => {
+                return Err(FrameError::Order("a count of datagrams that were not sent"));
+            }
             Answer::Working => {}
             Answer::Failed { reason } => {
                 self.failure.get_or_insert(Failure::Refused(reason));
@@ -384,7 +391,7 @@ impl Application for Outgoing {
 }
 
 /// An error that says which file it is about.
-fn named(path: &Path, error: io::Error) -> io::Error {
+pub(super) fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {}", path.display(), plain(&error)))
 }
 

@@ -41,15 +41,15 @@ impl Partial {
     /// Opens the partial file of `header` in `folder` to go on with it, or a new one. If another
     /// session is at it, this one gets its own.
     pub(crate) fn open(folder: &Path, header: &Header) -> io::Result<Self> {
-        let id: String = header.hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        for n in 1..=MAX_AT_ONCE {
-            let number = if n == 1 { String::new() } else { format!("-{n}") };
-            let path = folder.join(format!("{HIDDEN_PREFIX}{id}{number}.part"));
-            if let Some(file) = lock(&path)? {
-                return Self::resume(file, path, header);
-            }
-        }
-        Err(io::Error::other(format!("{MAX_AT_ONCE} senders are sending it already")))
+        let (file, path) = take_place(folder, header, "part")?;
+        Self::resume(file, path, header)
+    }
+
+    /// A partial file that takes nothing over from earlier sessions, nor leaves anything to later ones.
+    pub(crate) fn fresh(folder: &Path, header: &Header) -> io::Result<Self> {
+        let (file, path) = take_place(folder, header, "loose")?;
+        file.set_len(0)?;
+        Self::resume(file, path, header)
     }
 
     fn resume(file: File, path: PathBuf, header: &Header) -> io::Result<Self> {
@@ -212,6 +212,19 @@ impl Partial {
         }
         self.file.write_all_at(bytes, at)
     }
+}
+
+/// A hidden file for the content of `header` that no other session has.
+fn take_place(folder: &Path, header: &Header, ending: &str) -> io::Result<(File, PathBuf)> {
+    let id: String = header.hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    for n in 1..=MAX_AT_ONCE {
+        let number = if n == 1 { String::new() } else { format!("-{n}") };
+        let path = folder.join(format!("{HIDDEN_PREFIX}{id}{number}.{ending}"));
+        if let Some(file) = lock(&path)? {
+            return Ok((file, path));
+        }
+    }
+    Err(io::Error::other(format!("{MAX_AT_ONCE} senders are sending it already")))
 }
 
 /// The file at `path`, made if it is not there, for this process alone; `None` if someone has it.

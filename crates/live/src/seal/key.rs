@@ -12,20 +12,11 @@ use thiserror::Error;
 #[derive(Clone)]
 pub struct Key([u8; Key::LEN]);
 
-/// A key as it was read.
-#[derive(Debug)]
-pub struct KeyFile {
-    /// The key.
-    pub key: Key,
-    /// Others than the file's owner may read it.
-    pub exposed: bool,
-}
-
 /// Why a file holds no key.
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// It cannot be read.
-    #[error("cannot read the key file {path}: {source}")]
+    #[error("cannot read the key file '{path}': {}", plain(.source))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -34,7 +25,7 @@ pub enum KeyError {
     },
     /// It holds something else.
     #[error(
-        "the key file {path} holds {found}; a key is {digits} hexadecimal digits, as `weir key FILE` writes",
+        "the key file '{path}' holds {found}; a key is {digits} hexadecimal digits, as `weir key FILE` writes",
         digits = 2 * Key::LEN
     )]
     Malformed {
@@ -57,16 +48,13 @@ impl Key {
     ///
     /// # Errors
     /// If the file cannot be read or holds something else.
-    pub fn read(path: &Path) -> Result<KeyFile, KeyError> {
+    pub fn read(path: &Path) -> Result<Self, KeyError> {
         let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
         let file = File::open(path).map_err(unreadable)?;
-        let exposed = is_exposed(&file).map_err(unreadable)?;
         let mut text = Vec::new();
         // A device may have no end.
         file.take(MAX_FILE).read_to_end(&mut text).map_err(unreadable)?;
-        let key = Self::parse(&text)
-            .map_err(|found| KeyError::Malformed { path: path.to_owned(), found })?;
-        Ok(KeyFile { key, exposed })
+        Self::parse(&text).map_err(|found| KeyError::Malformed { path: path.to_owned(), found })
     }
 
     /// What stands in the way of a key goes into the error, the text itself does not.
@@ -104,20 +92,15 @@ impl fmt::Debug for Key {
     }
 }
 
+/// An error without its number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
 /// The value of a hexadecimal digit.
 fn nibble(digit: u8) -> u8 {
     (digit as char).to_digit(16).map_or(0, |value| value as u8)
-}
-
-#[cfg(unix)]
-fn is_exposed(file: &File) -> io::Result<bool> {
-    use std::os::unix::fs::PermissionsExt;
-    Ok(file.metadata()?.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_exposed(_: &File) -> io::Result<bool> {
-    Ok(false)
 }
 
 /// No static keys: who has the pre-shared key is a friend. Ephemeral ones keep what was recorded

@@ -29,7 +29,7 @@ use snow::{HandshakeState, StatelessTransportState};
 use thiserror::Error;
 
 pub use self::gate::{Gate, Newcomer, refuse_in_clear, refuse_sealed};
-pub use self::key::{Key, KeyError, KeyFile};
+pub use self::key::{Key, KeyError};
 use self::replay::ReplayWindow;
 pub use self::wire::Refusal;
 use self::wire::{COUNTER_LEN, Cookie, Message, PORTS_LEN, PortField, Token};

@@ -1,22 +1,43 @@
 //! The programs behind weir send and weir recv: an endpoint, the file protocol on it, and someone who
 //! is told how far it is.
 
+mod loose;
 mod recv;
 mod send;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::ControlFlow;
+use std::str::FromStr;
 
 use thiserror::Error;
-pub use weir_transport::Stack;
-use weir_transport::{Config, ConnectionError};
+use weir_transport::{Config, ConnectionError, Stack, StackError};
 use weir_units::{Bytes, Duration, Rate};
 
 pub use self::recv::{Receiving, RecvOptions, recv};
 pub use self::send::{SendOptions, Sent, send};
+use crate::endpoint::{Application, Endpoint};
 use crate::file::plain;
+use crate::seal::Key;
 use crate::socket::BindError;
+
+/// What carries a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Carrier {
+    /// A connection with loss recovery and congestion control.
+    Stack(Stack),
+    /// Bare datagrams beside a connection, so that their losses can be counted.
+    Udp,
+}
+
+impl FromStr for Carrier {
+    type Err = StackError;
+
+    /// `udp`, or a stack.
+    fn from_str(text: &str) -> Result<Self, StackError> {
+        if text == "udp" { Ok(Self::Udp) } else { text.parse().map(Self::Stack) }
+    }
+}
 
 /// How far a transfer is, told several times a second. Breaking off ends the program in good order.
 pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
@@ -110,6 +131,14 @@ impl TransferError {
         Self::System(format!("{what}: {}", plain(error)))
     }
 
+    /// What broke a connection on this side, or what the receiver says of keys.
+    fn from_local(remote: SocketAddr, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::Refused { remote, reason: plain(error) },
+            _ => Self::System(plain(error)),
+        }
+    }
+
     fn from_connection(remote: SocketAddr, error: &ConnectionError) -> Self {
         match error {
             ConnectionError::NoAnswer { waited, .. } => Self::NoAnswer { remote, waited: *waited },
@@ -143,6 +172,15 @@ pub fn resolve(target: &str) -> Result<Vec<SocketAddr>, TransferError> {
     Ok(found)
 }
 
+/// Seals what an endpoint sends and takes, if there is a key.
+fn seal_with<A: Application>(
+    endpoint: &mut Endpoint<A>,
+    key: Option<&Key>,
+) -> Result<(), TransferError> {
+    let sealed = key.map_or(Ok(()), |key| endpoint.seal_with(key.clone()));
+    sealed.map_err(|error| TransferError::system("no random bytes", &error))
+}
+
 /// What both ends have in common.
 fn base_config() -> Config {
     Config {
@@ -159,6 +197,8 @@ fn seconds(time: Duration) -> String {
 
 /// The most that is offered to a sender: a second of a gigabit over half a second of round trip.
 const LARGEST_WINDOW: Bytes = Bytes(64 << 20);
+/// How long the first answer may take.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// How often the watcher is told.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 /// How long one end waits for the other's goodbye when all is said.

@@ -13,6 +13,7 @@ use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_c
 use crate::clock;
 use crate::endpoint::{ConnectionId, Endpoint};
 use crate::file::{Arriving, Claims, Folder, Incoming, Keeper, plain};
+use crate::seal::Key;
 
 /// How to receive.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct RecvOptions {
     pub max_files: u32,
     /// End after the first session.
     pub once: bool,
+    /// Which senders must have, if any.
+    pub key: Option<Key>,
 }
 
 /// What the watcher of a receiver is told.
@@ -95,6 +98,7 @@ impl Receiver {
         std::fs::create_dir_all(&options.folder).map_err(cannot)?;
         let keeper = Rc::new(Keeper::start().map_err(cannot)?);
         let mut endpoint = Endpoint::bind(options.bind)?;
+        super::seal_with(&mut endpoint, options.key.as_ref())?;
         let folder = Folder {
             path: options.folder.clone(),
             max_size: options.max_size,

@@ -4,19 +4,23 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use weir_transport::{Config, Connection, ConnectionError, Stack, Stats};
+use weir_transport::{Config, Connection, ConnectionError, Stats};
 use weir_units::{Duration, Instant, Rate};
 
-use super::{GOODBYE, Progress, TOLD_EVERY, TransferError, Watch, base_config};
+use super::loose::Pourer;
+use super::{
+    Carrier, FIRST_ANSWER, GOODBYE, Progress, TOLD_EVERY, TransferError, Watch, base_config,
+};
 use crate::clock;
-use crate::endpoint::{ConnectionId, Endpoint};
-use crate::file::{Departing, Failure, Outgoing, Verdict, plain};
+use crate::endpoint::{Application, ConnectionId, Endpoint};
+use crate::file::{Departing, Failure, Outgoing, Verdict};
+use crate::seal::{self, Key};
 
 /// How to send.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
-    /// Loss recovery and congestion control.
-    pub stack: Stack,
+    /// Loss recovery and congestion control, or neither.
+    pub carrier: Carrier,
     /// Bytes of payload in a segment, at most [`SendOptions::MAX_MSS`].
     pub mss: u32,
     /// The first congestion window in segments.
@@ -27,6 +31,8 @@ pub struct SendOptions {
     pub max_retransmits: u32,
     /// Time without progress after which it is (`MAX_WAIT`).
     pub max_wait: Duration,
+    /// With which everything is sealed, if it is.
+    pub key: Option<Key>,
 }
 
 impl SendOptions {
@@ -40,7 +46,8 @@ impl SendOptions {
     /// # Errors
     /// The option, its value and what is allowed.
     pub fn validate(&self) -> Result<(), String> {
-        let (least, most) = (Self::MIN_MSS, Self::MAX_MSS);
+        let overhead = if self.key.is_some() { seal::OVERHEAD as u32 } else { 0 };
+        let (least, most) = (Self::MIN_MSS, Self::MAX_MSS - overhead);
         if !(least..=most).contains(&self.mss) {
             return Err(format!("mss {} is not between {least} and {most} bytes", self.mss));
         }
@@ -56,9 +63,13 @@ impl SendOptions {
         Ok(())
     }
 
-    fn config(&self) -> Config {
+    pub(super) fn config(&self) -> Config {
+        let stack = match &self.carrier {
+            Carrier::Stack(stack) => stack.clone(),
+            Carrier::Udp => Config::default().stack,
+        };
         Config {
-            stack: self.stack.clone(),
+            stack,
             mss: self.mss,
             initial_window: self.initial_window,
             pace_initial_window: self.initial_window > Config::default().initial_window,
@@ -99,6 +110,22 @@ pub struct Sent {
 }
 
 impl Sent {
+    fn to(remote: SocketAddr) -> Self {
+        Self {
+            files: Vec::new(),
+            remote,
+            began_ns: clock::monotonic_nanos(),
+            ended_ns: 0,
+            segments: 0,
+            retransmits: 0,
+            bytes_sent: 0,
+            timeouts: 0,
+            reconnects: 0,
+            srtt: None,
+            error: None,
+        }
+    }
+
     /// Whether every file is where it should be.
     pub fn is_complete(&self) -> bool {
         let arrived = |verdict: &Option<Verdict>| {
@@ -129,25 +156,19 @@ pub fn send(
     watch: &mut Watch<'_>,
 ) -> Result<Sent, TransferError> {
     let files = prepare(paths, watch)?;
+    let (told_at, sent) = (clock::now(), Sent::to(remotes[0]));
+    if options.carrier == Carrier::Udp {
+        let mut sent = Pourer { options, watch, told_at, sent }.pour(files, remotes);
+        sent.ended_ns = clock::monotonic_nanos();
+        return Ok(sent);
+    }
     let mut sender = Sender {
         files: files.len() as u64,
         bytes: files.iter().map(|file| file.header.size).sum(),
         options,
         watch,
-        told_at: clock::now(),
-        sent: Sent {
-            files: Vec::new(),
-            remote: remotes[0],
-            began_ns: clock::monotonic_nanos(),
-            ended_ns: 0,
-            segments: 0,
-            retransmits: 0,
-            bytes_sent: 0,
-            timeouts: 0,
-            reconnects: 0,
-            srtt: None,
-            error: None,
-        },
+        told_at,
+        sent,
     };
     let left = sender.find_receiver(files, remotes);
     let mut sent = sender.sent;
@@ -239,7 +260,7 @@ impl Sender<'_, '_> {
         mut files: Vec<Departing>,
         patience: Duration,
     ) -> (Result<(), TransferError>, Vec<Departing>) {
-        let mut endpoint = match open_endpoint(remote) {
+        let mut endpoint = match open_endpoint(remote, self.options.key.as_ref()) {
             Ok(endpoint) => endpoint,
             Err(error) => return (Err(error), files),
         };
@@ -292,7 +313,8 @@ impl Sender<'_, '_> {
             }
             if let Some(ended) = endpoint.next_ended() {
                 self.sent.count(&ended.connection);
-                let hopeless = ended.error.map(|error| TransferError::System(plain(&error)));
+                let local = |error| TransferError::from_local(remote, &error);
+                let hopeless = ended.error.map(local);
                 let end = hopeless.map(End::Hopeless);
                 let end = end.unwrap_or_else(|| end_of(remote, &ended.application));
                 return (end, ended.application.into_files());
@@ -403,12 +425,17 @@ fn end_of(remote: SocketAddr, application: &Outgoing) -> End {
 }
 
 /// Any free port of the family of `remote`.
-fn open_endpoint(remote: SocketAddr) -> Result<Endpoint<Outgoing>, TransferError> {
+pub(super) fn open_endpoint<A: Application>(
+    remote: SocketAddr,
+    key: Option<&Key>,
+) -> Result<Endpoint<A>, TransferError> {
     let any: std::net::IpAddr = match remote {
         SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
-    Ok(Endpoint::bind(SocketAddr::new(any, 0))?)
+    let mut endpoint = Endpoint::bind(SocketAddr::new(any, 0))?;
+    super::seal_with(&mut endpoint, key)?;
+    Ok(endpoint)
 }
 
 /// How many bytes of the files are at the receiver.
@@ -416,8 +443,7 @@ fn arrived(files: &[Departing]) -> u64 {
     files.iter().map(|file| file.arrived).sum()
 }
 
-/// How long the first answer may take; where a host has several addresses, at all but the last.
-const FIRST_ANSWER: Duration = Duration::from_secs(10);
+/// How long the first answer may take where a host has several addresses, at all but the last.
 const ONE_OF_SEVERAL: Duration = Duration::from_secs(2);
 /// Connections in a row that brought nothing.
 const FRUITLESS: u32 = 3;

@@ -9,6 +9,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 mod endpoint;
+mod frames;
 mod input;
 mod seal;
 
@@ -30,10 +31,34 @@ fn kept_strangers_hold() {
     assert!(replay("endpoint", endpoint::check) >= 10);
 }
 
+#[test]
+fn kept_frames_hold() {
+    assert!(replay("frames", frames::check) >= 10);
+}
+
+/// The kinds of frames, each with something behind it.
+fn plausible_frames() -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop_oneof![Just(b'W'), 1..=5u8, 16..=23u8, any::<u8>()];
+    let hello = (any::<[u8; 4]>()).prop_map(|files| [&b"WEIR\x01"[..], &files].concat());
+    let frame = (kind, prop::collection::vec(any::<u8>(), 0..80))
+        .prop_map(|(kind, rest)| [&[kind], &rest[..]].concat());
+    prop::collection::vec(prop_oneof![1 => hello, 5 => frame], 1..4).prop_map(|all| all.concat())
+}
+
 proptest! {
     #[test]
     fn any_strangers_hold(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         endpoint::check(&bytes);
+    }
+
+    #[test]
+    fn any_frames_hold(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        frames::check(&bytes);
+    }
+
+    #[test]
+    fn plausible_frames_hold(bytes in plausible_frames()) {
+        frames::check(&bytes);
     }
 
     #[test]

@@ -1,0 +1,282 @@
+//! The sending end: offers a file, pours its datagrams out, asks what arrived.
+
+use std::fs::File;
+use std::io;
+use std::rc::Rc;
+
+use weir_transport::{Connection, Event};
+use weir_units::{Bytes, Duration, Instant, Rate};
+
+use crate::endpoint::{Application, Loose};
+use crate::file::frame::{Announcement, Answer, Frame, FrameError};
+use crate::file::inbox::Inbox;
+use crate::file::outbox::Outbox;
+use crate::file::outgoing::named;
+use crate::file::read_ahead::ReadAhead;
+use crate::file::{Departing, Failure};
+
+/// How datagrams leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Pouring {
+    /// The file's bytes in each datagram, at most [`Loose::MAX_LEN`].
+    pub piece: u32,
+    /// The rate at which they leave, counted in the file's bytes; without it, as the socket takes them.
+    pub rate: Option<Rate>,
+}
+
+/// The sending end of a session over bare UDP.
+#[derive(Debug)]
+pub struct LooseOutgoing {
+    files: Vec<Departing>,
+    pouring: Pouring,
+    /// The place of the present file in the list.
+    present: usize,
+    stage: Stage,
+    /// When the next datagram may leave.
+    next_at: Instant,
+    /// What rounding has left of earlier intervals.
+    carry: u64,
+    inbox: Inbox,
+    outbox: Outbox,
+    read_ahead: ReadAhead,
+    heard_at: Option<Instant>,
+    poured_at: Option<Instant>,
+    failure: Option<Failure>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The next file is to be offered, or there is none.
+    Between,
+    /// It was offered.
+    Offered(Rc<File>),
+    /// Its datagrams leave; the next begins at this offset.
+    Pouring(Rc<File>, u64),
+    /// They have left but perhaps the last one, and the receiver was told.
+    Told(Rc<File>),
+    /// Everything is said.
+    Over,
+}
+
+impl LooseOutgoing {
+    /// Sends `files`, one after the other.
+    pub fn new(files: Vec<Departing>, pouring: Pouring) -> Self {
+        let mut outbox = Outbox::default();
+        outbox.push(&Announcement::Hello { files: files.len() as u32 });
+        Self {
+            files,
+            pouring,
+            present: 0,
+            stage: Stage::Between,
+            next_at: Instant::ZERO,
+            carry: 0,
+            inbox: Inbox::new(ROOM_FOR_ANSWERS),
+            outbox,
+            read_ahead: ReadAhead::default(),
+            heard_at: None,
+            poured_at: None,
+            failure: None,
+        }
+    }
+
+    /// The files and what became of them so far.
+    pub fn files(&self) -> &[Departing] {
+        &self.files
+    }
+
+    /// The files and what became of them.
+    pub fn into_files(self) -> Vec<Departing> {
+        self.files
+    }
+
+    /// Why the session cannot end well, if so.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Whether every file has its verdict.
+    pub fn is_settled(&self) -> bool {
+        self.files.iter().all(|file| file.verdict.is_some())
+    }
+
+    /// When the receiver last said anything.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.heard_at
+    }
+
+    /// When the receiver last said anything or a datagram last left.
+    pub fn active_at(&self) -> Option<Instant> {
+        self.heard_at.max(self.poured_at)
+    }
+
+    /// How many bytes of the present file have left.
+    pub fn poured(&self) -> u64 {
+        match &self.stage {
+            Stage::Between | Stage::Offered(_) | Stage::Over => 0,
+            Stage::Pouring(_, at) => *at,
+            Stage::Told(_) => self.present().map_or(0, |departing| departing.header.size),
+        }
+    }
+
+    /// The file that is being sent.
+    pub fn present(&self) -> Option<&Departing> {
+        self.files.get(self.present)
+    }
+
+    /// Offers the next file, or says that there is none.
+    fn offer(&mut self) -> io::Result<()> {
+        let Some(departing) = self.files.get(self.present) else {
+            self.outbox.push(&Announcement::End);
+            self.stage = Stage::Over;
+            return Ok(());
+        };
+        let file = File::open(&departing.path).map_err(|error| named(&departing.path, error))?;
+        let (header, piece) = (departing.header.clone(), self.pouring.piece);
+        self.outbox.push(&Announcement::Loose { header, piece });
+        self.stage = Stage::Offered(Rc::new(file));
+        Ok(())
+    }
+
+    fn on_answer(&mut self, now: Instant, answer: Answer) -> Result<(), FrameError> {
+        let about_present = |file: u32| match file as usize == self.present {
+            true => Ok(()),
+            false => Err(FrameError::Order("an answer about no file")),
+        };
+        match answer {
+            Answer::Have { file, .. } => {
+                about_present(file)?;
+                match std::mem::replace(&mut self.stage, Stage::Between) {
+                    Stage::Offered(file) => {
+                        self.stage = Stage::Pouring(file, 0);
+                        self.next_at = now;
+                    }
+                    other => self.stage = other,
+                }
+            }
+            Answer::Count { file, tally } => {
+                about_present(file)?;
+                self.files[self.present].arrived = tally.bytes;
+                self.files[self.present].tally = Some(tally);
+            }
+            Answer::Verdict { file, verdict } => {
+                about_present(file)?;
+                self.files[self.present].on_verdict(verdict);
+                self.present += 1;
+                self.stage = Stage::Between;
+            }
+            Answer::Working => {}
+            Answer::Failed { reason } => {
+                self.failure.get_or_insert(Failure::Refused(reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_answers(&mut self, now: Instant) -> Result<(), FrameError> {
+        while let Some((answer, len)) = Answer::parse(self.inbox.ready())? {
+            self.inbox.advance(self.inbox.base() + len as u64);
+            self.on_answer(now, answer)?;
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Failed(error) if !self.is_settled() => {
+                self.failure.get_or_insert(Failure::Broken(error));
+            }
+            Event::Finished | Event::Closed if !self.is_settled() => {
+                self.failure.get_or_insert(Failure::Left);
+            }
+            _ => {}
+        }
+    }
+
+    /// Once all have left, the receiver is told how many there were.
+    fn tell(&mut self) {
+        let Some(size) = self.present().map(|departing| departing.header.size) else { return };
+        let told = match &self.stage {
+            Stage::Pouring(file, at) if *at >= size => Stage::Told(Rc::clone(file)),
+            _ => return,
+        };
+        let datagrams = size.div_ceil(u64::from(self.pouring.piece));
+        self.outbox.push(&Announcement::Sent { datagrams });
+        self.stage = told;
+    }
+
+    /// How long a datagram of `len` bytes takes at the rate that was asked for.
+    fn interval(&mut self, len: u64) -> Duration {
+        let Some(rate) = self.pouring.rate else { return Duration::ZERO };
+        rate.transmit_time(Bytes(len), &mut self.carry)
+    }
+}
+
+impl Application for LooseOutgoing {
+    fn fill(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.outbox.fill(offset, buf)
+    }
+
+    fn store(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inbox.insert(offset, bytes)
+    }
+
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+        if connection.read(now, u64::MAX) > 0 {
+            self.heard_at = Some(now);
+        }
+        if let Err(error) = self.read_answers(now) {
+            self.failure.get_or_insert(Failure::Nonsense(error));
+        }
+        while let Some(event) = connection.poll_event() {
+            self.on_event(event);
+        }
+        if self.failure.is_some() {
+            connection.abort(now);
+            return Ok(());
+        }
+        self.tell();
+        if matches!(self.stage, Stage::Between) {
+            self.offer()?;
+        }
+        self.outbox.write(now, connection);
+        if matches!(self.stage, Stage::Over) {
+            connection.close(now);
+        }
+        let delivered = connection.stats().delivered_bytes;
+        let room = self.inbox.edge() - delivered.min(self.inbox.edge());
+        connection.set_recv_window(Bytes(room));
+        Ok(())
+    }
+
+    fn next_time(&self) -> Option<Instant> {
+        matches!(self.stage, Stage::Pouring(..)).then_some(self.next_at)
+    }
+
+    fn poll_loose(&mut self, now: Instant) -> Option<Loose> {
+        let size = self.present()?.header.size;
+        let Stage::Pouring(_, at) = &mut self.stage else { return None };
+        if *at >= size || now < self.next_at {
+            return None;
+        }
+        let (number, len) = (*at, (size - *at).min(u64::from(self.pouring.piece)));
+        *at += len;
+        self.poured_at = Some(now);
+        // What a late wake-up has missed is made up for, within reason.
+        let floor = Instant::from_nanos(now.as_nanos().saturating_sub(MAX_DEBT.as_nanos()));
+        self.next_at = self.next_at.max(floor) + self.interval(len);
+        Some(Loose { number, len: len as usize })
+    }
+
+    fn fill_loose(&mut self, loose: Loose, buf: &mut [u8]) -> io::Result<()> {
+        match &self.stage {
+            Stage::Pouring(file, _) | Stage::Told(file) => {
+                self.read_ahead.read(file, loose.number, buf)
+            }
+            _ => Err(io::Error::other("asked for what is gone")),
+        }
+    }
+}
+
+const ROOM_FOR_ANSWERS: usize = 64 << 10;
+/// A sender that was kept from sending for longer does not make up for it at once.
+const MAX_DEBT: Duration = Duration::from_millis(10);

@@ -1,0 +1,52 @@
+"""`weir key`: makes a key for `--key-file`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weir.cli import options, output
+from weir.errors import InputError
+
+_HELP = """Write a new key to FILE, for the [bold]--key-file[/bold] of [bold]weir send[/bold] and \
+[bold]weir recv[/bold].
+
+A key is 32 random bytes in hexadecimal. Whoever has a copy can send to a receiver that demands it
+and read what is sent; carry it over by a way that you trust, such as ssh."""
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir key weir.key
+
+  scp weir.key example.org:
+
+  weir recv --dir in --key-file weir.key
+
+  weir send big.bin example.org:9000 --key-file weir.key"""
+
+_KEY_BYTES = 32
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(key)
+
+
+def key(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to make.")],
+    quiet: options.Quiet = False,
+) -> None:
+    """Makes a file that only its owner can read, and replaces none."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InputError(f"'{file}' is there already, and a key is not replaced") from None
+    except OSError as error:
+        raise InputError(f"cannot make '{file}': {error.strerror}") from error
+    with os.fdopen(descriptor, "w", encoding="ascii") as out:
+        out.write(secrets.token_hex(_KEY_BYTES) + "\n")
+    output.remark(f"a new key is in {file}", quiet=quiet)
