@@ -6,6 +6,7 @@ import json
 import os
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import SHORT, Invoke, started
@@ -156,10 +157,10 @@ def test_failed_runs_are_recorded_and_the_others_stay(
 
     sound = runner.execute
 
-    def fails_once(scenario: str, seed: int) -> object:
+    def fails_once(scenario: str, seed: int, *where: Any) -> object:
         if seed == 2:
             raise RuntimeError("the checker objects")
-        return sound(scenario, seed)
+        return sound(scenario, seed, *where)
 
     monkeypatch.setattr(runner, "execute", fails_once)
     broken = invoke("compare", "reno", "--json", *SHORT)

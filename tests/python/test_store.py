@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -88,9 +89,9 @@ def test_an_unfinished_directory_is_found_again_and_only_the_rest_is_run(
     executed = []
     sound = runner.execute
 
-    def watched(scenario: str, seed: int) -> dict[str, pl.DataFrame]:
+    def watched(scenario: str, seed: int, *where: Any) -> dict[str, pl.DataFrame]:
         executed.append((scenario, seed))
-        return sound(scenario, seed)
+        return sound(scenario, seed, *where)
 
     monkeypatch.setattr(runner, "execute", watched)
     resumed = weir.load(runner.carry_out(plan, tmp_path, resume=True))

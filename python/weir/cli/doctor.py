@@ -83,6 +83,19 @@ def _simulation() -> Check:
     )
 
 
+def _real_time() -> Check:
+    """The same over real sockets: how punctual this machine is."""
+    from weir.runner import execute
+    from weir.scenario import read
+
+    quick = ("topology.delay", "1ms"), ("flow.0.workload.size", "300kb")
+    try:
+        summary = execute(read("lab-router", quick).at({}).text, 1, "udp")["summary"]
+    except Exception as error:  # as above
+        return Check("world udp", None, f"`--world udp`; it failed: {error}")
+    return Check("world udp", f"{summary['late_ms_max'][0]:.2f} ms late at most", "`--world udp`")
+
+
 def _cores() -> Check:
     return Check("cores", str(default_jobs()), "as many runs at a time", is_needed=True)
 
@@ -123,6 +136,7 @@ _CHECKS: tuple[Callable[[], Check], ...] = (
     _python,
     _core,
     _simulation,
+    _real_time,
     _cores,
     _chromium,
     _tshark,

@@ -55,19 +55,19 @@ impl Health {
         row.on_time_ratio = on_time;
         row.unasked_drops = Some(self.under_way());
         row.cpu_ratio = (!real.is_zero()).then(|| cpu.as_secs_f64() / real.as_secs_f64());
-        row.health = Some(verdict(on_time, late.p99_ms.or(late.max_ms), self.under_way()));
+        row.health = Some(verdict(on_time, late.max_ms, self.under_way()));
     }
 }
 
 /// `good`, or what was not.
-fn verdict(on_time: Option<f64>, late_ms: Option<f64>, lost: u64) -> String {
+fn verdict(on_time: Option<f64>, worst_ms: Option<f64>, lost: u64) -> String {
     const ENOUGH: f64 = 0.99;
     let mut said = Vec::new();
     if let Some(ratio) = on_time.filter(|ratio| *ratio < ENOUGH) {
         said.push(format!(
-            "could not keep up: {:.1} % was more than {ON_TIME} late, one in a hundred {:.1} ms or more",
+            "could not keep up: {:.1} % was more than {ON_TIME} late, {:.1} ms at worst",
             (1.0 - ratio) * 100.0,
-            late_ms.unwrap_or_default(),
+            worst_ms.unwrap_or_default(),
         ));
     }
     if lost > 0 {
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(verdict(None, None, 0), "good", "nothing happened");
         assert_eq!(
             verdict(Some(0.9), Some(12.3), 4),
-            "could not keep up: 10.0 % was more than 1ms late, one in a hundred 12.3 ms or more; \
+            "could not keep up: 10.0 % was more than 1ms late, 12.3 ms at worst; \
              the machine lost 4 datagrams that no link dropped"
         );
     }
