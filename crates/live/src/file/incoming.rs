@@ -14,7 +14,7 @@ use super::inbox::Inbox;
 use super::keeper::{Desk, Report, has_candidate};
 use super::name::safe_name;
 use super::outbox::Outbox;
-use super::partial::Partial;
+use super::partial::{Partial, remove_leftovers};
 use super::plain;
 use super::unreliable::{LooseFile, Tally};
 use super::window::Window;
@@ -432,13 +432,14 @@ impl Incoming {
 
     fn on_report(&mut self, report: Report) {
         match report {
-            Report::Found { file, name: Some(name) } => {
+            Report::Found { file, name: Some(name), hash } => {
                 if file == self.number()
                     && let Some(claim) = self.claim.take()
                 {
                     self.rival = None;
                     let _ = claim.take().map(Partial::discard);
                 }
+                remove_leftovers(&self.folder.path, &hash);
                 self.settle(file, Verdict::Already { name });
             }
             Report::Found { name: None, .. } => {}

@@ -11,7 +11,7 @@ use blake3::Hasher;
 
 use super::frame::{Hash, Verdict};
 use super::name::numbered;
-use super::partial::Partial;
+use super::partial::{Partial, remove_leftovers};
 use crate::clock;
 
 /// A thread that compares, verifies and keeps files. Dropping it waits for what it has to do.
@@ -34,7 +34,7 @@ pub(crate) struct Desk {
 #[derive(Debug)]
 pub(crate) enum Report {
     /// Under which name the folder has the file already.
-    Found { file: u32, name: Option<String> },
+    Found { file: u32, name: Option<String>, hash: Hash },
     /// How the file ended, and when its hash was known on the machine's monotonic clock.
     Done { file: u32, verdict: io::Result<Verdict>, verified_ns: u64 },
 }
@@ -119,7 +119,7 @@ fn carry_out(file: u32, name: &str, job: Job) -> Report {
     match job {
         Job::Find { folder, size, hash } => {
             let name = find(&folder, name, size, &hash);
-            Report::Found { file, name }
+            Report::Found { file, name, hash }
         }
         Job::Keep(partial) => {
             let mut verified_ns = 0;
@@ -144,6 +144,7 @@ fn keep(mut partial: Partial, name: &str, verified_ns: &mut u64) -> io::Result<V
         match rename_to_new(partial.path(), &path) {
             Ok(()) => {
                 File::open(&folder)?.sync_all()?;
+                remove_leftovers(&folder, hash);
                 return Ok(Verdict::Kept { name });
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -19,6 +19,8 @@ use super::frame::{Hash, Header};
 
 /// How hidden names begin.
 pub(crate) const HIDDEN_PREFIX: &str = ".weir-";
+/// How the names of those end that a later session goes on with.
+const RESUMABLE: &str = "part";
 
 /// A file that is arriving.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl Partial {
     /// Opens the partial file of `header` in `folder` to go on with it, or a new one. If another
     /// session is at it, this one gets its own.
     pub(crate) fn open(folder: &Path, header: &Header) -> io::Result<Self> {
-        let (file, path) = take_place(folder, header, "part")?;
+        let (file, path) = take_place(folder, header, RESUMABLE)?;
         Self::resume(file, path, header)
     }
 
@@ -214,17 +216,33 @@ impl Partial {
     }
 }
 
+/// Removes what sessions that are over have left of a content that the folder has by now. What cannot
+/// be removed is in nobody's way.
+pub(crate) fn remove_leftovers(folder: &Path, hash: &Hash) {
+    for path in places(folder, hash, RESUMABLE).filter(|path| path.exists()) {
+        if let Ok(Some(_ours)) = lock(&path) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
 /// A hidden file for the content of `header` that no other session has.
 fn take_place(folder: &Path, header: &Header, ending: &str) -> io::Result<(File, PathBuf)> {
-    let id: String = header.hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    for n in 1..=MAX_AT_ONCE {
-        let number = if n == 1 { String::new() } else { format!("-{n}") };
-        let path = folder.join(format!("{HIDDEN_PREFIX}{id}{number}.{ending}"));
+    for path in places(folder, &header.hash, ending) {
         if let Some(file) = lock(&path)? {
             return Ok((file, path));
         }
     }
     Err(io::Error::other(format!("{MAX_AT_ONCE} senders are sending it already")))
+}
+
+/// Where parts of a content may lie, a place for each session that is at it.
+fn places(folder: &Path, hash: &Hash, ending: &str) -> impl Iterator<Item = PathBuf> {
+    let id: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    (1..=MAX_AT_ONCE).map(move |n| {
+        let number = if n == 1 { String::new() } else { format!("-{n}") };
+        folder.join(format!("{HIDDEN_PREFIX}{id}{number}.{ending}"))
+    })
 }
 
 /// The file at `path`, made if it is not there, for this process alone; `None` if someone has it.
