@@ -12,6 +12,9 @@ JUMBO = 65_535
 LONGEST_MSS = 65_447
 """The most data that a segment of ours may carry: a datagram less the longest header."""
 
+SEAL_BYTES = 24
+"""So much less of it where a key seals the datagram."""
+
 
 @dataclass(frozen=True, slots=True)
 class Network:

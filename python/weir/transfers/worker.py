@@ -66,7 +66,7 @@ def _receive_weir(job: Job) -> None:
         max_files=1,
         once=True,
         tell=tell,
-        **_key(job),
+        key_file=job.get("key_file"),
     )
     (row,) = (row for session in sessions for row in session["rows"])
     ended_ns = row["arrived_ns"]
@@ -87,15 +87,11 @@ def _send_weir(job: Job) -> None:
         max_retransmits=_PATIENCE,
         max_wait_s=_MAX_WAIT_S,
         tell=lambda *_: None,
-        **_key(job),
+        key_file=job.get("key_file"),
     )
     if facts["problem"]:
         raise RuntimeError(facts["problem"])
     _say(began_ns=facts["began_ns"], cpu_s=_cpu_s() - began, segments=facts["segments"])
-
-
-def _key(job: Job) -> dict[str, Any]:
-    return {"key_file": job["key_file"]} if "key_file" in job else {}
 
 
 def _say(**answer: Any) -> None:

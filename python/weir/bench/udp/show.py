@@ -39,7 +39,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _number(per_gb),
         _number(row["ratio"]),
         _ends(row, "ratio"),
-        "; ".join(_goal(goal) for goal in row["goals"]) or str(row["failure"]),
+        "; ".join([*map(_goal, row["goals"]), *([row["failure"]] if row["failure"] else [])]),
     )
 
 
