@@ -13,6 +13,7 @@ mod limits;
 mod outbox;
 mod peer;
 mod table;
+mod vigil;
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,6 +31,7 @@ use self::outbox::Outbox;
 use self::peer::{Peer, Sent};
 pub use self::table::ConnectionId;
 use self::table::{Key, Table};
+use self::vigil::Vigil;
 use crate::clock::{self, Alarm, Interest};
 use crate::seal::{self, Gate};
 use crate::socket::{BindError, Inbox, Socket};
@@ -46,6 +48,7 @@ pub struct Endpoint<A> {
     rng: Rng,
     /// Wakes this thread on time, from the first turn on.
     alarm: Option<Alarm>,
+    vigil: Vigil,
     /// The system had no room for what is in the outbox.
     blocked: bool,
     /// Kept for its memory.
@@ -86,6 +89,7 @@ impl<A: Application> Endpoint<A> {
             ended: VecDeque::new(),
             rng: stream(luck, "endpoint"),
             alarm: None,
+            vigil: Vigil::default(),
             blocked: false,
             turning: Vec::new(),
             scratch: Vec::new(),
@@ -138,6 +142,7 @@ impl<A: Application> Endpoint<A> {
             None => Envelope::Clear,
         };
         let key = Key { remote, ports };
+        self.vigil.begin(now);
         self.table.insert(Peer::connecting(now, key, connection, application, envelope))
     }
 
@@ -151,9 +156,12 @@ impl<A: Application> Endpoint<A> {
         let mut arrived = self.socket.receive(&mut self.inbox)?;
         let mut woken = false;
         if !arrived && (self.blocked || !self.table.has_touched()) {
-            woken = self.wait(max_wait)?;
-            self.unblock();
-            arrived = self.socket.receive(&mut self.inbox)?;
+            arrived = self.hold_vigil()?;
+            if !arrived {
+                woken = self.wait(max_wait)?;
+                self.unblock();
+                arrived = self.socket.receive(&mut self.inbox)?;
+            }
         }
         let now = clock::now();
         if arrived {
@@ -200,6 +208,17 @@ impl<A: Application> Endpoint<A> {
         self.ended.pop_front()
     }
 
+    /// Looks for arrivals for as long as it is worth while to stay awake for them.
+    fn hold_vigil(&mut self) -> io::Result<bool> {
+        while self.vigil.lasts(clock::now()) {
+            if self.socket.receive(&mut self.inbox)? {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(false)
+    }
+
     fn wait(&self, max_wait: Duration) -> io::Result<bool> {
         let now = clock::now();
         let until_due = self.table.next_deadline().map(|at| at.saturating_since(now));
@@ -219,7 +238,7 @@ impl<A: Application> Endpoint<A> {
 
     /// Hands what arrived to the connections.
     fn dispatch(&mut self, now: Instant) {
-        let Self { socket, inbox, table, door, rng, scratch, answer, .. } = self;
+        let Self { socket, inbox, table, door, rng, vigil, scratch, answer, .. } = self;
         let mut last: Option<(Key, ConnectionId)> = None;
         for arrival in inbox.arrivals() {
             for datagram in arrival.datagrams() {
@@ -242,6 +261,9 @@ impl<A: Application> Endpoint<A> {
                         // A SYN-ACK has options that a scanty SYN has not: nobody is flooded
                         // through us, not even a little.
                         answer.clear();
+                    }
+                    if !answer.is_empty() {
+                        vigil.begin(now);
                     }
                 }
                 if !answer.is_empty() {

@@ -13,7 +13,7 @@ use crate::receiver::Receiver;
 use crate::segment::{Segment, SeqNum};
 use crate::sender::Sender;
 use crate::stats::{Snapshot, Stats};
-use crate::{Config, RecoveryConfig};
+use crate::{Config, Habits, RecoveryConfig};
 
 /// One end of a connection.
 ///
@@ -328,7 +328,12 @@ impl Connection {
 
     fn handshake_deadline(&self) -> Option<Instant> {
         let rto = self.config.fixed_rto.unwrap_or_else(|| {
-            self.config.initial_rto.saturating_mul(1 << self.handshake.retries.min(16))
+            let patient = match self.config.habits {
+                Habits::Kernel => 0,
+                Habits::UserSpace => LINEAR_SYN_TIMEOUTS,
+            };
+            let doublings = self.handshake.retries.saturating_sub(patient).min(16);
+            self.config.initial_rto.saturating_mul(1 << doublings)
         });
         let retry = self.handshake.sent_at?.saturating_add(rto.min(self.config.max_rto));
         let patience = self.handshake.started_at.zip(self.config.max_wait);
@@ -394,6 +399,11 @@ impl RecoveryConfig {
         matches!(self, Self::SelectiveRepeat { .. } | Self::Sack | Self::Rack(_))
     }
 }
+
+/// How many timeouts of a handshake are of the same length before they double: as many as in Linux since
+/// 6.5 (`tcp_syn_linear_timeouts`). Where much is lost, doubling at once makes the handshake the
+/// longest part of a short transfer.
+const LINEAR_SYN_TIMEOUTS: u32 = 4;
 
 /// The smallest shift with which the receive buffer fits 16 bits (RFC 7323 §2.3: at most 14).
 fn window_scale(config: &Config) -> u8 {
