@@ -29,6 +29,7 @@ PAIRS = 7 if FULL else 1
 FILE_BYTES = 100_000_000 if FULL else 3_000_000
 RATE = "200mbit" if FULL else "20mbit"
 STRANGERS = 64
+pytestmark = pytest.mark.timeout(900)
 MEMORY_BOUND_KIB = 16 << 10
 SLOWER_BY_AT_MOST = 1.1
 
