@@ -57,9 +57,10 @@ impl Partial {
     fn resume(file: File, path: PathBuf, header: &Header) -> io::Result<Self> {
         let Header { size, hash, .. } = *header;
         let mut journal = [0; JOURNAL_LEN];
-        let known = file.read_exact_at(&mut journal, size).is_ok();
+        let is_new = file.metadata()?.len() == 0;
+        let known = !is_new && file.read_exact_at(&mut journal, size).is_ok();
         let prefix = if known { read_journal(&journal, header) } else { None };
-        if prefix.is_none() {
+        if prefix.is_none() && !is_new {
             file.set_len(0)?;
         }
         let prefix = prefix.unwrap_or(0);

@@ -27,7 +27,10 @@ impl ReadAhead {
         if buf.len() >= LONG || same && offset < self.offset {
             return file.read_exact_at(buf, offset).map_err(explain);
         }
-        self.bytes.resize(PIECE.max(buf.len()), 0);
+        // Of a small file no more memory is touched than it fills.
+        let rest = file.metadata()?.len().saturating_sub(offset);
+        let piece = usize::try_from(rest).unwrap_or(PIECE).min(PIECE);
+        self.bytes.resize(piece.max(buf.len()), 0);
         let read = fill_from(file, offset, &mut self.bytes)?;
         self.bytes.truncate(read);
         self.file = Rc::downgrade(file);
