@@ -143,6 +143,8 @@ pub enum Habits {
     /// * `rack`'s timers fire when they are due (RFC 8985 §6.2, §7.2), 1 ms ahead at least (RFC 9002 §6.1.2).
     /// * An acknowledgement is put off by 5 ms at most.
     /// * A handshake's timeout doubles from the fifth on (Linux's `tcp_syn_linear_timeouts`).
+    /// * A timeout doubles five times at most: where a quarter is lost both ways, one try in sixty is the
+    ///   fifth in a row to fail by mere luck, and the next should not be seconds away.
     /// * What leaves while nothing is on its way begins a new interval of the delivery rate
     ///   (draft-cheng-iccrg-delivery-rate-estimation-02 §3.2): waiting for a timeout is not slow delivery.
     /// * Of the time since sending and the timestamp's age, both of which count a wait for lost

@@ -34,6 +34,8 @@ pub struct RttConfig {
     pub max_rto: Duration,
     /// The timeout before the first sample (RFC 6298 §2.1).
     pub initial_rto: Duration,
+    /// How many times the timeout doubles at most (RFC 6298 §5.5).
+    pub max_doublings: u32,
     /// A timeout that neither samples nor back-off move.
     pub fixed_rto: Option<Duration>,
 }
@@ -128,7 +130,8 @@ impl RttEstimator {
     /// The retransmission timeout, back-off included.
     pub fn rto(&self) -> Duration {
         self.config.fixed_rto.unwrap_or_else(|| {
-            let factor = 1u64.checked_shl(self.backoff).unwrap_or(u64::MAX);
+            let doublings = self.backoff.min(self.config.max_doublings);
+            let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
             self.base_rto().saturating_mul(factor).min(self.config.max_rto)
         })
     }

@@ -91,7 +91,7 @@ def send(
     ] = None,
     max_retransmits: Annotated[
         int, typer.Option(min=0, help="Timeouts in a row after which a connection is given up.")
-    ] = 10,
+    ] = 100,
     max_wait: Annotated[
         str, typer.Option(metavar="TIME", help="Time without progress after which it is.")
     ] = "30s",

@@ -7,6 +7,7 @@ const LINUX: RttConfig = RttConfig {
     min_rto: Duration::from_millis(200),
     max_rto: Duration::from_secs(120),
     initial_rto: Duration::from_secs(1),
+    max_doublings: u32::MAX,
     fixed_rto: None,
 };
 
@@ -216,4 +217,17 @@ proptest! {
             prop_assert!(rtt.rto() <= LINUX.max_rto);
         }
     }
+}
+
+#[test]
+fn a_bounded_back_off_ends_where_it_should() {
+    let mut rtt = RttEstimator::new(RttConfig { max_doublings: 2, ..LINUX });
+    let rtos: Vec<u64> = (0..4)
+        .map(|_| {
+            let rto = rtt.rto().as_millis();
+            rtt.on_timeout();
+            rto
+        })
+        .collect();
+    assert_eq!(rtos, [1_000, 2_000, 4_000, 4_000]);
 }

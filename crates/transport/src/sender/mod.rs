@@ -355,7 +355,14 @@ fn rtt_config(config: &Config) -> RttConfig {
         variation: if linux { RttVariation::Linux } else { RttVariation::Rfc6298 },
         min_rto: config.min_rto,
         max_rto: config.max_rto,
+        max_doublings: match config.habits {
+            Habits::Kernel => u32::MAX,
+            Habits::UserSpace => MAX_DOUBLINGS,
+        },
         initial_rto: config.initial_rto,
         fixed_rto: config.fixed_rto,
     }
 }
+
+/// How many times the timeout doubles where no kernel's habits are kept ([`Habits::UserSpace`]).
+const MAX_DOUBLINGS: u32 = 5;
