@@ -44,7 +44,7 @@ class How(TypedDict, total=False):
     show_progress: bool
 
 
-def carry_out(plan: Plan, run_one: runner.Execute = runner.execute, **how: Unpack[How]) -> Results:
+def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[How]) -> Results:
     """Runs what `plan` asks for and is not on disk yet, and loads everything.
 
     `run_one` replaces the simulator where runs are something else, as real transfers are.
@@ -52,7 +52,7 @@ def carry_out(plan: Plan, run_one: runner.Execute = runner.execute, **how: Unpac
     Raises:
         WeirError: every run failed, the disk refused, or someone pressed Ctrl-C.
     """
-    is_watched = plan.is_real_time and run_one is runner.execute
+    is_watched = plan.is_real_time and run_one is None
     control = _native.RunControl() if is_watched else None
     show = how.get("show_progress", True)
     with bar(plan.name, len(plan.runs), show=show, control=control) as watch:
@@ -64,7 +64,7 @@ def carry_out(plan: Plan, run_one: runner.Execute = runner.execute, **how: Unpac
             executor=how.get("executor"),
             watch=watch,
             control=control,
-            run_one=run_one,
+            run_one=run_one or runner.execute,
         )
     return load(path)
 

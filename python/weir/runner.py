@@ -117,7 +117,7 @@ def _run_all(
     executor: Executor | None,
     watch: Watcher | None,
     control: _native.RunControl | None,
-    run_one: Execute,
+    run_one: Execute = execute,
 ) -> None:
     pending = directory.pending
     if watch:
@@ -147,7 +147,7 @@ def _as_completed(
     runs: Iterator[Run],
     in_flight: int,
     control: _native.RunControl | None,
-    run_one: Execute,
+    run_one: Execute = execute,
 ) -> Iterator[tuple[Run, Future[Mapping[str, pl.DataFrame]]]]:
     """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
     waiting: dict[Future[Mapping[str, pl.DataFrame]], Run] = {}

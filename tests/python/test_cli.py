@@ -177,7 +177,7 @@ def test_failed_runs_are_recorded_and_the_others_stay(
 def test_a_plan_of_which_everything_fails_prints_nothing(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(_scenario: str, _seed: int) -> object:
+    def fails(_scenario: str, _seed: int, *_where: Any) -> object:
         raise RuntimeError("no")
 
     monkeypatch.setattr("weir.runner.execute", fails)
