@@ -64,7 +64,7 @@ def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[H
             executor=how.get("executor"),
             watch=watch,
             control=control,
-            run_one=run_one or runner.execute,
+            run_one=run_one,
         )
     return load(path)
 

@@ -75,7 +75,7 @@ def carry_out(
     executor: Executor | None = None,
     watch: Watcher | None = None,
     control: _native.RunControl | None = None,
-    run_one: Execute = execute,
+    run_one: Execute | None = None,
 ) -> Path:
     """Runs everything in `plan` that is not on disk yet and returns the result directory.
 
@@ -87,6 +87,8 @@ def carry_out(
     directory = RunDirectory.reopen(root, plan) if resume else RunDirectory.create(root, plan)
     started = time.monotonic()
     try:
+        # Looked up now, so that a test may replace it.
+        run_one = run_one or execute
         _run_all(plan, directory, jobs or _own_jobs(plan), executor, watch, control, run_one)
         path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
     except KeyboardInterrupt:
@@ -117,7 +119,7 @@ def _run_all(
     executor: Executor | None,
     watch: Watcher | None,
     control: _native.RunControl | None,
-    run_one: Execute = execute,
+    run_one: Execute,
 ) -> None:
     pending = directory.pending
     if watch:
@@ -147,7 +149,7 @@ def _as_completed(
     runs: Iterator[Run],
     in_flight: int,
     control: _native.RunControl | None,
-    run_one: Execute = execute,
+    run_one: Execute,
 ) -> Iterator[tuple[Run, Future[Mapping[str, pl.DataFrame]]]]:
     """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
     waiting: dict[Future[Mapping[str, pl.DataFrame]], Run] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -261,4 +262,6 @@ def test_real_files_arrive_through_links(small: StudyResult) -> None:
 def test_nothing_is_left_behind(small: StudyResult) -> None:
     assert small.results.path.is_dir()
     places = (memory(), Path(gettempdir()))
-    assert not [file for place in places if place for file in place.glob("weir-transfers-*")]
+    assert not [
+        file for place in places if place for file in place.glob(f"weir-transfers-{os.getpid()}-*")
+    ]

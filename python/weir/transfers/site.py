@@ -41,7 +41,7 @@ class Site(AbstractContextManager["Site"]):
         self._hosts: dict[Network, Hosts] = {}
         parent = memory()
         self.is_in_memory = parent is not None
-        made = TemporaryDirectory(prefix="weir-transfers-", dir=parent)
+        made = TemporaryDirectory(prefix=f"weir-transfers-{os.getpid()}-", dir=parent)
         self._directory = Path(self._stack.enter_context(made))
         self._key = self._directory / "key"
         self._key.write_text(secrets.token_hex(_KEY_BYTES), encoding="ascii")
