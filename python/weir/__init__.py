@@ -5,11 +5,16 @@
 >>> results.flows  # doctest: +SKIP
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from weir._native import ScenarioError, version
-from weir.api import compare, run
 from weir.errors import InputError, RunError, RunInterruptedError, StoreError, WeirError
-from weir.results import Results, load
-from weir.studies import study
+
+if TYPE_CHECKING:
+    from weir.api import compare, run
+    from weir.results import Results, load
+    from weir.studies import study
 
 __all__ = [
     "InputError",
@@ -27,3 +32,23 @@ __all__ = [
 ]
 
 __version__ = version()
+
+if not TYPE_CHECKING:  # a checker that saw this would let any name pass
+    # These bring the libraries of data frames and statistics along, and a file transfer needs none.
+    _HOMES = {
+        "Results": "weir.results",
+        "compare": "weir.api",
+        "load": "weir.results",
+        "run": "weir.api",
+        "study": "weir.studies",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'weir' has no attribute {name!r}")
+        found = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_HOMES})

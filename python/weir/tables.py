@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from rich.box import SIMPLE_HEAD
-from rich.console import Group, JustifyMethod, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Group, RenderableType
 
 from weir import metrics
 from weir.comparison import Contrast, compared
+from weir.grid import Grid
 from weir.sharing import Observed
 from weir.stats import Estimate, mean_interval
 
@@ -24,43 +20,6 @@ if TYPE_CHECKING:
 _MAX_FLOW_ROWS = 24
 _SIDE_BY_SIDE = 5
 _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", "fct_s")
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table of text, whose columns are names first, then numbers, then remarks."""
-
-    title: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    names: int = 1
-    remarks: int = 0
-    note: str = ""
-
-    def rich(self) -> RenderableType:
-        """For a terminal."""
-        table = Table(box=SIMPLE_HEAD)
-        numbers = range(self.names, len(self.headers) - self.remarks)
-        for position, header in enumerate(self.headers):
-            justify: JustifyMethod = "right" if position in numbers else "left"
-            table.add_column(Text(header), justify=justify, overflow="fold")
-        for row in self.rows:
-            table.add_row(*map(Text, row))
-        # A title of the table's own would be wrapped at the width of the table.
-        title = Text(self.title, style="bold")
-        return Group(title, table, *([Text(self.note, style="dim")] if self.note else []))
-
-    def html(self) -> str:
-        """For a notebook."""
-        head = "".join(f"<th>{escape(header)}</th>" for header in self.headers)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.rows
-        )
-        return (
-            f"<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table><p>{escape(self.note)}</p>"
-        )
 
 
 def cases_table(results: Results) -> RenderableType:

@@ -22,7 +22,7 @@ Invoke = Callable[..., Result]
 def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Runs `weir ARGS` in this process, in an empty working directory, without drawing reports."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("weir.cli.output.draw", lambda directory: directory / "report.html")
+    monkeypatch.setattr("weir.cli.plans.draw", lambda directory: directory / "report.html")
     return lambda *args: CliRunner().invoke(app, [str(arg) for arg in args])
 
 

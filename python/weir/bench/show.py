@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.bench.measure import Row
-from weir.tables import Grid
+from weir.grid import Grid
 
 _HEADERS = (
     "case",

@@ -6,15 +6,10 @@ import errno
 import os
 import sys
 
-from weir.cli import compare, doctor, key, recv, relay, report, run, send, study, validate
-from weir.cli import list as list_
 from weir.cli.app import app
 from weir.errors import RunInterruptedError
 
 __all__ = ["app", "main"]
-
-for verb in (compare, run, study, send, recv, key, relay, validate, list_, report, doctor):
-    verb.register(app)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -23,9 +24,40 @@ _DESCRIPTION = (
     "finished runs are kept, --resume goes on)."
 )
 
+_VERBS = (
+    "compare",
+    "run",
+    "study",
+    "send",
+    "recv",
+    "key",
+    "relay",
+    "validate",
+    "list",
+    "report",
+    "doctor",
+)
+"""The modules of this package that are verbs, in the order of `weir --help`."""
+
 
 class _Group(TyperGroup):
     """Turns every expected error into one line on stderr and the exit code that belongs to it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """The verbs in the order of `weir --help`."""
+        return list(_VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A verb, imported now: `weir send` does not wait for what `weir compare` needs.
+
+        Of an unknown one all are imported, so that those of similar names can be suggested.
+        """
+        for verb in (cmd_name,) if cmd_name in _VERBS else _VERBS:
+            if verb not in self.commands:
+                alone = typer.Typer(add_completion=False)
+                import_module(f"weir.cli.{verb}").register(alone)
+                self.add_command(typer.main.get_command(alone), verb)
+        return super().get_command(ctx, cmd_name)
 
     def main(
         self,

@@ -8,7 +8,7 @@ import typer
 from rich.console import Group
 
 from weir.api import Comparison, carry_out
-from weir.cli import complete, options, output, rows
+from weir.cli import complete, options, output, plans, rows
 from weir.comparison import caution, contrasts
 from weir.results import Results
 from weir.scenario import SIM, parse_assignments, parse_sweep
@@ -88,13 +88,13 @@ def compare(
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the first repeat; the next has the next.")
     ] = Comparison.seed,
-    sets: options.Set = None,
-    sweep: options.SweepOption = None,
-    world: options.World = SIM,
-    jobs: options.Jobs = None,
-    out: options.Out = options.OutDefault,
-    resume: options.Resume = False,
-    dry_run: options.DryRun = False,
+    sets: plans.Set = None,
+    sweep: plans.SweepOption = None,
+    world: plans.World = SIM,
+    jobs: plans.Jobs = None,
+    out: plans.Out = plans.OutDefault,
+    resume: plans.Resume = False,
+    dry_run: plans.DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -118,11 +118,11 @@ def compare(
     )
     plan = comparison.plan()
     if dry_run:
-        output.list_plan("compare", plan, as_json=json)
+        plans.list_plan("compare", plan, as_json=json)
         return
-    results = carry_out(plan, **options.how(out, jobs, resume=resume, quiet=quiet))
+    results = carry_out(plan, **plans.how(out, jobs, resume=resume, quiet=quiet))
     _print(results, as_json=json)
-    output.finish(results, quiet=quiet)
+    plans.finish(results, quiet=quiet)
 
 
 def _print(results: Results, *, as_json: bool) -> None:

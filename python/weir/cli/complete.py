@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from weir import _native, scenario, studies
+from weir import _native, scenario
 
 
 def stacks(incomplete: str) -> list[str]:
@@ -28,6 +28,8 @@ def worlds(incomplete: str) -> list[str]:
 
 def study_names(incomplete: str) -> list[str]:
     """Every study."""
+    from weir import studies  # whoever presses TAB elsewhere does not wait for them
+
     return _matching(incomplete, list(studies.studies()))
 
 

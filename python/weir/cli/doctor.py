@@ -14,8 +14,7 @@ import typer
 from weir import _native, netns
 from weir.cli import options, output
 from weir.errors import WeirError
-from weir.runner import default_jobs
-from weir.tables import Grid
+from weir.grid import Grid
 
 _HELP = """Say what this machine can do, and what each missing piece would add.
 
@@ -97,6 +96,8 @@ def _real_time() -> Check:
 
 
 def _cores() -> Check:
+    from weir.runner import default_jobs
+
     return Check("cores", str(default_jobs()), "as many runs at a time", is_needed=True)
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json as json_
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
 
-from weir import _native, metrics, scenario, studies
+from weir import _native, scenario
 from weir.cli import options, output
 from weir.errors import InputError
-from weir.tables import Grid
+from weir.grid import Grid
+
+if TYPE_CHECKING:
+    from weir.metrics import Metric
 
 _HELP = (
     "List what exists, all of it or one kind.\n\n"
@@ -66,6 +69,8 @@ def _scenarios() -> list[Item]:
 
 
 def _studies() -> list[Item]:
+    from weir import studies  # like the metrics, they take longer to load than a list may
+
     return [
         {"name": study.name, "description": study.description}
         for study in studies.studies().values()
@@ -73,13 +78,15 @@ def _studies() -> list[Item]:
 
 
 def _metrics() -> list[Item]:
+    from weir import metrics
+
     return [
         {"name": metric.name, "unit": _unit(metric), "description": metric.meaning}
         for metric in metrics.METRICS
     ]
 
 
-def _unit(metric: metrics.Metric) -> str:
+def _unit(metric: Metric) -> str:
     """The unit in tables and JSON; a percentage is for people only."""
     return "ratio" if metric.unit == "%" else metric.unit
 

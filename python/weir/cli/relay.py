@@ -17,7 +17,7 @@ from weir import _native
 from weir._native import ScenarioError, parse_quantity
 from weir.cli import options, output
 from weir.errors import InputError, RunError
-from weir.tables import Grid
+from weir.grid import Grid
 
 _HELP = (
     "Relay UDP between any programs, late and incomplete as asked.\n\n"

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from weir.cli.output import draw
 from weir.results import load
 
 _HELP = """Draw the report of a result directory again, and its figures as files for papers."""
@@ -31,7 +30,9 @@ def report(
     pdf: Annotated[bool, typer.Option("--pdf", help="Also write each figure as PDF.")] = False,
 ) -> None:
     """Draws the report and says where it is."""
+    from weir.report import write  # the drawing libraries take longer to load than `--help` may
+
     results = load(directory)
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
-    typer.echo(draw(results.path, formats))
+    typer.echo(write(results.path, formats))

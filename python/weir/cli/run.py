@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from weir.api import carry_out, scenario_plan
-from weir.cli import complete, options, output, rows
+from weir.cli import complete, options, output, plans, rows
 from weir.scenario import SIM, parse_assignments, parse_sweep, read
 from weir.tables import cases_table
 
@@ -47,8 +47,8 @@ def run(
             autocompletion=complete.scenarios,
         ),
     ],
-    sets: options.Set = None,
-    sweep: options.SweepOption = None,
+    sets: plans.Set = None,
+    sweep: plans.SweepOption = None,
     repeat: Annotated[
         int | None,
         typer.Option(
@@ -59,11 +59,11 @@ def run(
         int | None,
         typer.Option(min=0, help="Seed of the first repeat.", show_default="the scenario's own"),
     ] = None,
-    world: options.World = SIM,
-    jobs: options.Jobs = None,
-    out: options.Out = options.OutDefault,
-    resume: options.Resume = False,
-    dry_run: options.DryRun = False,
+    world: plans.World = SIM,
+    jobs: plans.Jobs = None,
+    out: plans.Out = plans.OutDefault,
+    resume: plans.Resume = False,
+    dry_run: plans.DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -71,13 +71,13 @@ def run(
     source = read(file, parse_assignments(sets or [], "--set")).in_world(world)
     plan = scenario_plan(source, parse_sweep(sweep or []), repeat=repeat, seed=seed)
     if dry_run:
-        output.list_plan("run", plan, as_json=json)
+        plans.list_plan("run", plan, as_json=json)
         return
-    results = carry_out(plan, **options.how(out, jobs, resume=resume, quiet=quiet))
+    results = carry_out(plan, **plans.how(out, jobs, resume=resume, quiet=quiet))
     if json:
         flows = rows.flow_rows(results)
         cases = rows.case_rows(results)
         output.print_json("run", [{**row, "flows": flows.get(row["label"], [])} for row in cases])
     else:
         output.show(cases_table(results))
-    output.finish(results, quiet=quiet)
+    plans.finish(results, quiet=quiet)

@@ -11,10 +11,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from weir import studies
-from weir.cli import complete, options, output
+from weir.cli import complete, options, output, plans
+from weir.grid import Grid
 from weir.scenario import SIM
 from weir.studies.cells import count_text, decimals
-from weir.tables import Grid
 
 _WIDEST = 12
 """A table of more columns, as a figure over time is, is left to the report and to `--json`."""
@@ -56,15 +56,15 @@ def study(
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the first repeat.")
     ] = studies.Settings.seed,
-    world: options.World = SIM,
-    jobs: options.Jobs = None,
-    out: options.Out = options.OutDefault,
-    resume: options.Resume = False,
+    world: plans.World = SIM,
+    jobs: plans.Jobs = None,
+    out: plans.Out = plans.OutDefault,
+    resume: plans.Resume = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
-    how = options.how(out, jobs, resume=resume, quiet=quiet)
+    how = plans.how(out, jobs, resume=resume, quiet=quiet)
     result = studies.study(name, size=size, repeat=repeat, seed=seed, world=world, **how)
     if json:
         output.print_json("study", result.rows)
@@ -72,7 +72,7 @@ def study(
         grids = (grid.rich() for grid in _tables(result.rows))
         findings = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in result.findings)
         output.show(Group(*grids, *findings))
-    output.finish(result.results, quiet=quiet)
+    plans.finish(result.results, quiet=quiet)
 
 
 def _tables(cells: Sequence[studies.Cell]) -> Iterator[Grid]:

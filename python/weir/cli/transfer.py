@@ -22,7 +22,7 @@ from rich.progress import (
 from weir import _native
 from weir.cli import output
 from weir.errors import InputError, WeirError
-from weir.tables import Grid
+from weir.grid import Grid
 
 Row = Mapping[str, Any]
 

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from weir import validate as validation
-from weir.cli import options, output
-from weir.tables import Grid
+from weir.cli import options, output, plans
+from weir.grid import Grid
 from weir.validate.words import TITLE, UNITS, findings, table
 
 _HELP = """Repeat recorded runs of the Linux kernel's TCP in the simulator, and compare.
@@ -49,14 +49,14 @@ def validate(
     seeds: Annotated[
         int, typer.Option(min=2, help="Seeds per case in which anything is random.")
     ] = validation.SEEDS,
-    jobs: options.Jobs = None,
-    out: options.Out = options.OutDefault,
-    resume: options.Resume = False,
+    jobs: plans.Jobs = None,
+    out: plans.Out = plans.OutDefault,
+    resume: plans.Resume = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Carries the cases out, prints the rows, draws the report."""
-    how = options.how(out, jobs, resume=resume, quiet=quiet)
+    how = plans.how(out, jobs, resume=resume, quiet=quiet)
     found = validation.validate(truth, cases=case or (), seeds=seeds, **how)
     if json:
         output.print_json("validate", found.rows, score=found.score)
@@ -64,4 +64,4 @@ def validate(
         told = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in findings(found.rows))
         grid = Grid(TITLE, *table(found.rows), names=2, note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
         output.show(Group(grid.rich(), *told))
-    output.finish(found.results, quiet=quiet)
+    plans.finish(found.results, quiet=quiet)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from weir.bench.udp.measure import Row
+from weir.grid import Grid
 from weir.studies.cells import digits
-from weir.tables import Grid
 
 _HEADERS = ("contender", "ms", "min..max", "intact", "CPU s/GB", "× the first", "min..max", "goals")
 

@@ -1,0 +1,99 @@
+"""What the verbs that carry out plans share: their options, the list of runs, the way they end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weir.api import RESULTS, How
+from weir.cli import complete, output
+from weir.errors import RunError
+from weir.grid import Grid
+from weir.results import Results
+from weir.runner import failure_text
+from weir.scenario import worlds
+from weir.sweep import Plan
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List every run and start none.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with an interrupted command, given once more.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, help="Runs at a time.", show_default="one per core; in real time one"
+    ),
+]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", metavar="DIR", help="Where result directories are made.")
+]
+OutDefault = Path(RESULTS)
+World = Annotated[
+    str,
+    typer.Option(
+        "--world",
+        metavar="|".join(worlds()),
+        help="The simulator, or real transfers over loopback in real time.",
+        autocompletion=complete.worlds,
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Set any key of the scenario; may be repeated."
+    ),
+]
+SweepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        metavar="KEY=A,B,C",
+        help="Run once per value of a key; several sweeps make their cross product.",
+    ),
+]
+
+
+def how(out: Path, jobs: int | None, *, resume: bool = False, quiet: bool = False) -> How:
+    """The execution settings that the options describe."""
+    return How(out=out, jobs=jobs, resume=resume, show_progress=not quiet)
+
+
+def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
+    """Every run of a plan, for `--dry-run`."""
+    rows = [
+        {
+            "run": run.index,
+            "label": run.case.label,
+            "stack": run.case.stack,
+            **run.case.point,
+            "repeat": run.repeat,
+            "seed": run.seed,
+            "key": run.key,
+        }
+        for run in plan.runs
+    ]
+    if as_json:
+        output.print_json(command, rows)
+        return
+    cells = [
+        (str(r.index), r.case.label, r.case.stack, str(r.repeat), str(r.seed)) for r in plan.runs
+    ]
+    title = f"{plan.name}: {len(cells)} runs"
+    output.show(Grid(title, ("run", "case", "stack", "repeat", "seed"), cells, names=3).rich())
+
+
+def finish(results: Results, *, quiet: bool) -> None:
+    """Draws the report, says where everything is, and fails if any run did."""
+    output.remark(f"Report: {draw(results.path)}", quiet=quiet)
+    if results.failures:
+        text = failure_text(results.failures, results.manifest["runs"]["planned"])
+        raise RunError(f"{text}; the others are in {results.path}")
+
+
+def draw(directory: Path) -> Path:
+    """Draws the report of a result directory and returns where it is."""
+    from weir.report import write  # the drawing libraries take longer to load than `--help` may
+
+    return write(directory)

@@ -1,0 +1,59 @@
+"""What is quick to start stays so: the libraries of data frames and pictures are left alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import weir
+
+HEAVY = {"altair", "numpy", "pandas", "polars", "pyarrow", "scipy"}
+
+LIGHT = ["send", "recv", "key", "relay", "list", "doctor"]
+
+
+def loaded_by(code: str) -> set[str]:
+    """The packages that a new interpreter has imported after `code`."""
+    report = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def verb(*args: str) -> str:
+    return (
+        "from weir.cli import app\n"
+        f"try: app({list(args)!r}, prog_name='weir')\n"
+        "except SystemExit as exit: assert not exit.code, exit.code"
+    )
+
+
+@pytest.mark.parametrize("code", ["import weir", "import weir._native", "import weir.cli"])
+def test_the_package_alone_loads_nothing_heavy(code: str) -> None:
+    assert "weir" in loaded_by(code)
+    assert not loaded_by(code) & HEAVY
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_verbs_of_the_network_load_nothing_heavy(name: str) -> None:
+    assert not loaded_by(verb(name, "--help")) & HEAVY
+
+
+def test_a_list_of_what_rust_has_loads_nothing_heavy() -> None:
+    assert not loaded_by(verb("list", "controllers")) & HEAVY
+
+
+def test_what_is_heavy_is_loaded_when_it_is_asked_for() -> None:
+    """So that the tests above look at something."""
+    assert "polars" in loaded_by("from weir import compare")
+    assert "polars" in loaded_by(verb("compare", "--help"))
+
+
+def test_every_name_of_the_package_is_there_and_no_other() -> None:
+    assert set(weir.__all__) <= set(dir(weir))
+    assert {name for name in weir.__all__ if getattr(weir, name) is None} == set()
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        getattr(weir, "nonsense")  # noqa: B009 – the checker knows that there is none
