@@ -1,0 +1,197 @@
+//! The frames as bytes, and bytes as frames.
+
+use weir_units::Duration;
+
+use super::{Announcement, Answer, Frame, FrameError, Header, MAGIC, MAX_NAME, Verdict, kind};
+use crate::file::unreliable::Tally;
+
+impl Frame for Announcement {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Hello { files } => {
+                out.extend(MAGIC);
+                out.extend(files.to_be_bytes());
+            }
+            Self::File(header) => {
+                out.push(kind::FILE);
+                header.encode(out);
+            }
+            Self::Loose { header, piece } => {
+                out.push(kind::LOOSE);
+                out.extend(piece.to_be_bytes());
+                header.encode(out);
+            }
+            Self::Sent { datagrams } => {
+                out.push(kind::SENT);
+                out.extend(datagrams.to_be_bytes());
+            }
+            Self::Data { offset, len } => {
+                out.push(kind::DATA);
+                out.extend(offset.to_be_bytes());
+                out.extend(len.to_be_bytes());
+            }
+            Self::End => out.push(kind::END),
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
+        let mut reader = Reader(bytes);
+        let Some([kind]) = reader.array() else { return Ok(None) };
+        let frame = match kind {
+            kind::HELLO => {
+                let known = bytes.len().min(MAGIC.len());
+                if bytes[..known] != MAGIC[..known] {
+                    return Err(FrameError::Magic);
+                }
+                let _: Option<[u8; MAGIC.len() - 1]> = reader.array();
+                reader.u32().map(|files| Self::Hello { files })
+            }
+            kind::FILE => reader.header()?.map(Self::File),
+            kind::LOOSE => match reader.u32() {
+                Some(piece) => reader.header()?.map(|header| Self::Loose { header, piece }),
+                None => None,
+            },
+            kind::SENT => reader.u64().map(|datagrams| Self::Sent { datagrams }),
+            kind::DATA => reader.piece()?,
+            kind::END => Some(Self::End),
+            other => return Err(FrameError::Kind(other)),
+        };
+        Ok(frame.map(|frame| (frame, bytes.len() - reader.0.len())))
+    }
+}
+
+impl Frame for Answer {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let (kind, file) = match self {
+            Self::Have { file, .. } => (kind::HAVE, *file),
+            Self::Verdict { file, verdict } => (verdict.kind(), *file),
+            Self::Count { file, .. } => (kind::COUNT, *file),
+            Self::Working => (kind::WORKING, 0),
+            Self::Failed { .. } => (kind::FAILED, 0),
+        };
+        out.push(kind);
+        out.extend(file.to_be_bytes());
+        match self {
+            Self::Have { prefix, .. } => out.extend(prefix.to_be_bytes()),
+            Self::Count { tally, .. } => {
+                let Tally { sent, arrived, bytes, duplicates, span } = tally;
+                let fields = [*sent, *arrived, *bytes, *duplicates, span.as_nanos()];
+                out.extend(fields.map(u64::to_be_bytes).as_flattened());
+            }
+            Self::Working | Self::Verdict { verdict: Verdict::Mismatch, .. } => {}
+            Self::Verdict { verdict: Verdict::Kept { name: text }, .. }
+            | Self::Verdict { verdict: Verdict::Already { name: text }, .. }
+            | Self::Verdict { verdict: Verdict::Refused { reason: text }, .. }
+            | Self::Failed { reason: text } => put_text(out, text),
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
+        let mut reader = Reader(bytes);
+        let Some([kind]) = reader.array() else { return Ok(None) };
+        if !kind::ANSWERS.contains(&kind) {
+            return Err(FrameError::Kind(kind));
+        }
+        let Some(file) = reader.u32() else { return Ok(None) };
+        let frame = match kind {
+            kind::HAVE => reader.u64().map(|prefix| Self::Have { file, prefix }),
+            kind::COUNT => reader.tally().map(|tally| Self::Count { file, tally }),
+            kind::WORKING => Some(Self::Working),
+            kind::MISMATCH => Some(Self::Verdict { file, verdict: Verdict::Mismatch }),
+            _ => reader.text()?.map(|text| match kind {
+                kind::KEPT => Self::Verdict { file, verdict: Verdict::Kept { name: text } },
+                kind::ALREADY => Self::Verdict { file, verdict: Verdict::Already { name: text } },
+                kind::REFUSED => Self::Verdict { file, verdict: Verdict::Refused { reason: text } },
+                _ => Self::Failed { reason: text },
+            }),
+        };
+        Ok(frame.map(|frame| (frame, bytes.len() - reader.0.len())))
+    }
+}
+
+impl Header {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.size.to_be_bytes());
+        out.extend(self.hash);
+        put_text(out, &self.name);
+    }
+}
+
+impl Verdict {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Kept { .. } => kind::KEPT,
+            Self::Already { .. } => kind::ALREADY,
+            Self::Mismatch => kind::MISMATCH,
+            Self::Refused { .. } => kind::REFUSED,
+        }
+    }
+}
+
+/// Texts carry their length in one byte; what is longer is cut.
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    let text = head(text, MAX_NAME);
+    out.push(text.len() as u8);
+    out.extend(text.as_bytes());
+}
+
+/// At most `max` bytes of `text`, in whole characters.
+pub(in crate::file) fn head(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
+/// What is left of the bytes at hand; `None` where they end too early.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// A text that is safe to print on a terminal.
+    fn text(&mut self) -> Result<Option<String>, FrameError> {
+        let Some([len]) = self.array() else { return Ok(None) };
+        let Some((text, rest)) = self.0.split_at_checked(usize::from(len)) else { return Ok(None) };
+        let text = std::str::from_utf8(text).map_err(|_| FrameError::Text)?;
+        self.0 = rest;
+        Ok(Some(text.chars().filter(|c| !c.is_control()).collect()))
+    }
+
+    fn header(&mut self) -> Result<Option<Header>, FrameError> {
+        let Some((size, hash)) = self.u64().zip(self.array()) else { return Ok(None) };
+        if size > i64::MAX as u64 {
+            return Err(FrameError::Piece { offset: 0, len: size });
+        }
+        match self.text()? {
+            // Nor one of which nothing can be printed.
+            Some(name) if name.is_empty() => Err(FrameError::NoName),
+            name => Ok(name.map(|name| Header { name, size, hash })),
+        }
+    }
+
+    fn tally(&mut self) -> Option<Tally> {
+        let [sent, arrived, bytes, duplicates, span] =
+            [self.u64()?, self.u64()?, self.u64()?, self.u64()?, self.u64()?];
+        Some(Tally { sent, arrived, bytes, duplicates, span: Duration::from_nanos(span) })
+    }
+
+    fn piece(&mut self) -> Result<Option<Announcement>, FrameError> {
+        let Some((offset, len)) = self.u64().zip(self.u64()) else { return Ok(None) };
+        let end = offset.checked_add(len).filter(|end| len > 0 && *end <= i64::MAX as u64);
+        match end {
+            Some(_) => Ok(Some(Announcement::Data { offset, len })),
+            None => Err(FrameError::Piece { offset, len }),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What the two ends say to each other, byte by byte. Integers are big-endian; a table of the frames is
+//! in docs/transfer.md.
+//!
+//! Nothing here trusts the other end: every length has a bound, every text is made printable, and a
+//! frame that breaks a rule is an error with its reason.
+
+mod codec;
+#[cfg(test)]
+mod tests;
+
+pub(super) use codec::head;
+
+use super::unreliable::Tally;
+
+/// The longest file name in bytes, as on most file systems.
+pub const MAX_NAME: usize = 255;
+/// The longest frame: a file's header with the longest name.
+pub const MAX_FRAME: usize = 1 + 4 + 8 + HASH_LEN + 1 + MAX_NAME;
+/// A BLAKE3 hash.
+pub type Hash = [u8; HASH_LEN];
+const HASH_LEN: usize = blake3::OUT_LEN;
+const MAGIC: [u8; 5] = *b"WEIR\x01";
+
+/// What either end says, one frame after the other.
+pub trait Frame: Sized {
+    /// Appends the frame's bytes to `out`.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads the frame at the start of `bytes` and says how long it is; `None` if more bytes are needed.
+    fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError>;
+}
+
+/// From the sender of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Announcement {
+    /// First of all: how many files there will be.
+    Hello {
+        /// Their number.
+        files: u32,
+    },
+    /// The next file; its data follows.
+    File(Header),
+    /// A piece of the file announced last. Its bytes follow the frame.
+    Data {
+        /// Where the piece begins in the file.
+        offset: u64,
+        /// How long it is, at least 1.
+        len: u64,
+    },
+    /// The next file, whose data comes in datagrams beside the stream: `--stack udp`.
+    Loose {
+        /// The file.
+        header: Header,
+        /// Its bytes in each datagram but the last.
+        piece: u32,
+    },
+    /// All datagrams of the file announced last have left.
+    Sent {
+        /// How many they were.
+        datagrams: u64,
+    },
+    /// Nothing comes after this.
+    End,
+}
+
+/// What a file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its name as the sender knows it: not safe to use (see [`super::safe_name`]).
+    pub name: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// The BLAKE3 hash of its content.
+    pub hash: Hash,
+}
+
+/// From the receiver. Files are numbered from 0 in the order in which they were announced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The file is welcome, from `prefix` on: what comes before has arrived earlier.
+    Have {
+        /// Which file.
+        file: u32,
+        /// How many bytes of it are there.
+        prefix: u64,
+    },
+    /// How much of a file arrived in datagrams. Its verdict follows.
+    Count {
+        /// Which file.
+        file: u32,
+        /// What became of its datagrams.
+        tally: Tally,
+    },
+    /// Nothing to say yet: it is still at work on the verdicts.
+    Working,
+    /// What became of a file.
+    Verdict {
+        /// Which file.
+        file: u32,
+        /// How it ended.
+        verdict: Verdict,
+    },
+    /// The receiver ends the session.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How a file ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Complete, and in its folder under this name.
+    Kept {
+        /// The name that it got.
+        name: String,
+    },
+    /// A file with the same content was there before, under this name.
+    Already {
+        /// The name that it has.
+        name: String,
+    },
+    /// What arrived has another hash than announced, and was thrown away.
+    Mismatch,
+    /// The receiver does not want it; it may want others.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A frame that breaks the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// The stream does not begin as ours does.
+    #[error("not a weir transfer, or one of another version")]
+    Magic,
+    /// No such frame.
+    #[error("unknown frame {0:#04x}")]
+    Kind(u8),
+    /// A file without a name.
+    #[error("a file without a name")]
+    NoName,
+    /// A text that is not UTF-8.
+    #[error("a text that is not UTF-8")]
+    Text,
+    /// A piece without bytes, or beyond what a file can have.
+    #[error("a piece of {len} bytes at {offset}")]
+    Piece {
+        /// Where it would begin.
+        offset: u64,
+        /// Its length.
+        len: u64,
+    },
+    /// A frame where it has no place.
+    #[error("{0}")]
+    Order(&'static str),
+}
+
+mod kind {
+    pub(super) const HELLO: u8 = super::MAGIC[0];
+    pub(super) const FILE: u8 = 1;
+    pub(super) const DATA: u8 = 2;
+    pub(super) const END: u8 = 3;
+    pub(super) const LOOSE: u8 = 4;
+    pub(super) const SENT: u8 = 5;
+    pub(super) const HAVE: u8 = 16;
+    pub(super) const KEPT: u8 = 17;
+    pub(super) const ALREADY: u8 = 18;
+    pub(super) const MISMATCH: u8 = 19;
+    pub(super) const REFUSED: u8 = 20;
+    pub(super) const FAILED: u8 = 21;
+    pub(super) const WORKING: u8 = 22;
+    pub(super) const COUNT: u8 = 23;
+    pub(super) const ANSWERS: std::ops::RangeInclusive<u8> = HAVE..=COUNT;
+}

@@ -1,0 +1,310 @@
+//! The receiving end of a session: a stranger's stream becomes files in a folder.
+//!
+//! What the sender says is understood in `frames.rs`; how bytes become a file that is kept or not stands in
+//! `keeping.rs`.
+
+mod frames;
+mod keeping;
+
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use weir_transport::{Connection, ConnectionError, Event};
+use weir_units::{Bytes, Duration, Instant};
+
+use super::claims::{Claim, Claims, Rival};
+use super::frame::{Answer, Verdict};
+use super::inbox::Inbox;
+use super::keeper::Desk;
+use super::outbox::Outbox;
+use super::partial::Partial;
+use super::unreliable::{LooseFile, Tally};
+use super::window::Window;
+use crate::clock;
+use crate::endpoint::Application;
+
+/// Where files go, and what is refused.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    /// The folder.
+    pub path: PathBuf,
+    /// The largest file; without it, what the disk has room for.
+    pub max_size: Option<Bytes>,
+    /// The most files of one session.
+    pub max_files: u32,
+    /// What is offered at first, and at most once the path has shown what it carries.
+    pub window: Range<Bytes>,
+}
+
+/// What is known of a file that someone sends.
+#[derive(Clone, Debug)]
+pub struct Arriving {
+    /// Its name, made safe.
+    pub name: String,
+    /// Its length.
+    pub size: u64,
+    /// What of it was there before.
+    pub resumed_from: u64,
+    /// How much is there.
+    pub arrived: u64,
+    /// What became of its datagrams so far, if it comes in such.
+    pub tally: Option<Tally>,
+    /// How it ended, if it did.
+    pub verdict: Option<Verdict>,
+    /// The machine's monotonic clock when its header came,
+    pub began_ns: u64,
+    /// when its last byte was in the file,
+    pub arrived_ns: Option<u64>,
+    /// and when its hash was known to be right or wrong.
+    pub verified_ns: Option<u64>,
+}
+
+/// The receiving end of a session.
+#[derive(Debug)]
+pub struct Incoming {
+    folder: Folder,
+    desk: Desk,
+    inbox: Inbox,
+    outbox: Outbox,
+    window: Window,
+    state: State,
+    /// How many files were announced at the beginning.
+    announced: u32,
+    files: Vec<Arriving>,
+    /// The file whose pieces come now, unless it is not wanted.
+    claim: Option<Rc<Claim>>,
+    claims: Rc<Claims>,
+    /// Another session that has the same file: perhaps it can be taken over.
+    rival: Option<Rival>,
+    rival_decides_at: Option<Instant>,
+    /// The file that comes in datagrams now.
+    loose: Option<LooseFile>,
+    /// The piece that comes now: where it lies in the stream, and its offset in the file.
+    piece: Range<u64>,
+    offset: u64,
+    turned_at: Instant,
+    srtt: Duration,
+    noted_at: Instant,
+    /// When the sender was last told anything while it waits for verdicts.
+    told_at: Instant,
+    said_at: Option<Instant>,
+    broken: Option<ConnectionError>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing is known of the other end: it gets little room.
+    Stranger,
+    Receiving,
+    /// The sender has said everything.
+    Ended,
+    /// One of the two has broken it off.
+    Failed(String),
+}
+
+impl Incoming {
+    pub(crate) fn new(folder: Folder, claims: Rc<Claims>, desk: Desk) -> Self {
+        Self {
+            inbox: Inbox::new(STRANGERS_ROOM),
+            outbox: Outbox::default(),
+            window: Window::new(folder.window.start, folder.window.end),
+            state: State::Stranger,
+            announced: 0,
+            files: Vec::new(),
+            claim: None,
+            claims,
+            rival: None,
+            rival_decides_at: None,
+            loose: None,
+            piece: 0..0,
+            offset: 0,
+            turned_at: Instant::ZERO,
+            srtt: UNKNOWN_RTT,
+            noted_at: Instant::ZERO,
+            told_at: Instant::ZERO,
+            said_at: None,
+            broken: None,
+            folder,
+            desk,
+        }
+    }
+
+    /// The files that were announced so far.
+    pub fn files(&self) -> &[Arriving] {
+        &self.files
+    }
+
+    /// How many files the sender means to send.
+    pub fn announced(&self) -> u32 {
+        self.announced
+    }
+
+    /// Whether the sender has said what it wants.
+    pub fn is_known(&self) -> bool {
+        self.state != State::Stranger
+    }
+
+    /// Why the session cannot end well, if so.
+    pub fn failure(&self) -> Option<String> {
+        match (&self.state, &self.broken) {
+            (State::Failed(reason), _) => Some(reason.clone()),
+            (State::Stranger | State::Receiving, Some(error)) => Some(error.to_string()),
+            _ => None,
+        }
+    }
+
+    /// When everything was said that this end has to say.
+    pub fn said_at(&self) -> Option<Instant> {
+        self.said_at
+    }
+
+    /// Whether every file of the session has its verdict.
+    fn is_settled(&self) -> bool {
+        self.files.iter().all(|file| file.verdict.is_some())
+    }
+
+    fn fail(&mut self, reason: String) {
+        if matches!(self.state, State::Failed(_)) {
+            return;
+        }
+        self.outbox.push(&Answer::Failed { reason: reason.clone() });
+        self.state = State::Failed(reason);
+        self.let_go();
+    }
+
+    /// Puts the present file aside: what arrived of it stays.
+    fn let_go(&mut self) {
+        self.rival = None;
+        if let Some(claim) = self.claim.take() {
+            // If even this is impossible, the next session begins further back.
+            let _ = claim.with(Partial::note);
+        }
+        self.loose = None;
+    }
+
+    /// The number of the present file.
+    fn number(&self) -> u32 {
+        self.files.len().saturating_sub(1) as u32
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Failed(error) => {
+                self.broken = Some(error);
+                self.let_go();
+            }
+            Event::Finished if self.state == State::Receiving || self.state == State::Stranger => {
+                self.fail("the sender ended early".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether nothing more is to be said.
+    fn is_done(&self) -> bool {
+        match self.state {
+            State::Ended => self.is_settled() || !self.desk.is_waiting(),
+            State::Failed(_) => true,
+            State::Stranger | State::Receiving => false,
+        }
+    }
+
+    /// A sender that waits for verdicts hears that someone is at work on them.
+    fn reassure(&mut self, now: Instant) {
+        if !self.desk.is_waiting() {
+            self.told_at = now;
+        } else if now.saturating_since(self.told_at) >= TOLD_EVERY {
+            self.told_at = now;
+            self.outbox.push(&Answer::Working);
+        }
+    }
+}
+
+impl Application for Incoming {
+    fn fill(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.outbox.fill(offset, buf)
+    }
+
+    fn store(&mut self, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
+        if matches!(self.state, State::Failed(_)) {
+            return Ok(());
+        }
+        if at < self.piece.end {
+            let mine = (self.piece.end - at).min(bytes.len() as u64) as usize;
+            let known = self.piece.start.saturating_sub(at).min(mine as u64) as usize;
+            self.place(at + known as u64, &bytes[known..mine]);
+            at += mine as u64;
+            bytes = &bytes[mine..];
+        }
+        if bytes.is_empty() { Ok(()) } else { self.inbox.insert(at, bytes) }
+    }
+
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+        self.turned_at = now;
+        while let Some(report) = self.desk.poll() {
+            self.on_report(report);
+        }
+        let delivered = connection.stats().delivered_bytes;
+        if let Err(error) = self.read_frames(delivered) {
+            self.fail(error.to_string());
+        }
+        while let Some(event) = connection.poll_event() {
+            self.on_event(event);
+        }
+        connection.read(now, u64::MAX);
+        self.srtt = connection.snapshot().srtt.unwrap_or(UNKNOWN_RTT);
+        self.end_loose(now, self.srtt);
+        self.watch_rival(now);
+        self.tend(now);
+        self.reassure(now);
+        self.outbox.write(now, connection);
+        if self.is_done() {
+            self.said_at.get_or_insert(now);
+            connection.close(now);
+        }
+        let window = self.window.update(now, delivered, self.srtt);
+        // Nothing is offered that could not be placed.
+        let room = self.inbox.edge() - delivered.min(self.inbox.edge());
+        connection.set_recv_window(Bytes(window.min(room)));
+        Ok(())
+    }
+
+    fn next_time(&self) -> Option<Instant> {
+        let waiting = self.desk.is_waiting().then(|| self.turned_at + ASKED_EVERY);
+        let noting = self.claim.as_ref().and_then(|claim| claim.with(|partial| partial.unnoted()));
+        let noting = noting.filter(|bytes| *bytes > 0).map(|_| self.noted_at + NOTED_EVERY);
+        let rival = self.rival_decides_at.filter(|_| self.rival.is_some());
+        let counting = self.loose.as_ref().and_then(|loose| loose.ends_at(self.srtt));
+        [waiting, noting, rival, counting].into_iter().flatten().min()
+    }
+
+    fn store_loose(&mut self, now: Instant, number: u64, bytes: &[u8]) -> io::Result<()> {
+        if let Some((loose, file)) = self.loose.as_mut().zip(self.files.last_mut()) {
+            loose.store(now, number, bytes);
+            file.arrived = loose.tally().bytes;
+            file.arrived_ns = Some(clock::monotonic_nanos());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// What may come from someone who has not said anything yet, and from others before it is known what it
+/// is: bytes that have to be kept in memory.
+const STRANGERS_ROOM: usize = 64 << 10;
+const KNOWN_SENDERS_ROOM: usize = 1 << 20;
+/// Until there is a measurement.
+const UNKNOWN_RTT: Duration = Duration::from_millis(100);
+/// How often the journal is written at least, while anything arrives.
+const NOTED_EVERY: Duration = Duration::from_millis(200);
+/// How often a sender that waits hears of us.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// How soon the keeper's reports are looked for.
+const ASKED_EVERY: Duration = Duration::from_micros(300);
