@@ -10,8 +10,8 @@ use std::str::FromStr;
 use weir_units::Bytes;
 
 use crate::{
-    Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, Friendliness, Gain, Hystart,
-    Increase, Parametric, Reno, Startup, Vegas, Veno, Westwood,
+    Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, Friendliness, Gain, Htcp,
+    Hystart, Illinois, Increase, Parametric, Reno, Startup, Vegas, Veno, Westwood,
 };
 
 /// Which controller, with its parameters.
@@ -42,6 +42,10 @@ pub enum CcConfig {
     Veno,
     /// Westwood+ as Linux has it.
     Westwood,
+    /// Illinois as Linux has it.
+    Illinois,
+    /// H-TCP as Linux has it.
+    Htcp,
     /// RFC 8257 as Linux computes it.
     Dctcp {
         /// The gain of its filter.
@@ -165,6 +169,18 @@ impl CcConfig {
             examples: &["westwood"],
         },
         CatalogueEntry {
+            name: "illinois",
+            summary: "Reno with steps by delay: up to 10 segments per round trip, an eighth to a half on loss",
+            parameters: "",
+            examples: &["illinois"],
+        },
+        CatalogueEntry {
+            name: "htcp",
+            summary: "H-TCP: grows faster the longer nothing was lost, gives way by the queue's share of the RTT",
+            parameters: "",
+            examples: &["htcp"],
+        },
+        CatalogueEntry {
             name: "dctcp",
             summary: "Data Center TCP (RFC 8257): gives way by the share of ECN marks",
             parameters: "g=1/16,alpha0=1",
@@ -210,6 +226,8 @@ impl CcConfig {
             "vegas" => given.nothing(Self::Vegas),
             "veno" => given.nothing(Self::Veno),
             "westwood" => given.nothing(Self::Westwood),
+            "illinois" => given.nothing(Self::Illinois),
+            "htcp" => given.nothing(Self::Htcp),
             "dctcp" => given.dctcp(),
             _ => given.parametric(),
         }
@@ -228,6 +246,8 @@ impl CcConfig {
             Self::Vegas => Box::new(Vegas::new(initial_window)),
             Self::Veno => Box::new(Veno::new(initial_window)),
             Self::Westwood => Box::new(Westwood::new(initial_window)),
+            Self::Illinois => Box::new(Illinois::new(initial_window)),
+            Self::Htcp => Box::new(Htcp::new(initial_window)),
             Self::Dctcp { gain, alpha } => Box::new(Dctcp::new(initial_window, gain, alpha)),
             Self::Parametric { increase, decrease } => {
                 Box::new(Parametric::new(initial_window, increase, decrease))
@@ -272,6 +292,8 @@ impl fmt::Display for CcConfig {
             Self::Vegas => f.write_str("vegas"),
             Self::Veno => f.write_str("veno"),
             Self::Westwood => f.write_str("westwood"),
+            Self::Illinois => f.write_str("illinois"),
+            Self::Htcp => f.write_str("htcp"),
             Self::Dctcp { gain, alpha } if (gain, alpha) == (Gain::default(), Decimal::ONE) => {
                 f.write_str("dctcp")
             }

@@ -15,7 +15,9 @@ mod dctcp;
 mod decimal;
 mod event;
 mod fixed;
+mod htcp;
 mod hystart;
+mod illinois;
 mod parametric;
 mod reno;
 mod ticks;
@@ -34,7 +36,9 @@ pub use event::{
     RttSnapshot,
 };
 pub use fixed::Fixed;
+pub use htcp::Htcp;
 pub use hystart::Hystart;
+pub use illinois::Illinois;
 pub use parametric::{Decrease, Increase, Parametric};
 pub use reno::Reno;
 pub use vegas::Vegas;

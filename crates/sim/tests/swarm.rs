@@ -43,6 +43,8 @@ const STACKS: &[&str] = &[
     "rack/veno",
     "rack/westwood",
     "sack/westwood",
+    "rack/illinois",
+    "rack/htcp",
     "rack/dctcp",
     "newreno/dctcp",
     "rack/aimd(1,0.5)",

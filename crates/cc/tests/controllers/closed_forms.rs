@@ -76,7 +76,17 @@ fn reno_adds_one_packet_per_round_trip() {
 
 #[test]
 fn slow_start_doubles_per_round_trip() {
-    let all = ["reno", "cubic(hystart=off)", "vegas", "veno", "westwood", "dctcp", "aimd"];
+    let all = [
+        "reno",
+        "cubic(hystart=off)",
+        "vegas",
+        "veno",
+        "westwood",
+        "illinois",
+        "htcp",
+        "dctcp",
+        "aimd",
+    ];
     for controller in all {
         let mut path = Path::new(controller, Conditions::open(RTT_MS));
         assert_eq!(windows(&mut path, 0, 5), [20, 40, 80, 160, 320], "{controller}");
@@ -208,6 +218,88 @@ fn westwood_falls_back_to_what_the_path_holds_without_its_queue() {
             seen += 1;
         }
         assert!(seen > 5, "{seen}");
+    }
+}
+
+#[test]
+fn illinois_takes_ten_segments_and_gives_an_eighth_where_nothing_queues() {
+    let drops = vec![400, 8_000];
+    let mut path = Path::new("illinois", Conditions { drops, ..Conditions::open(RTT_MS) });
+    let windows = windows(&mut path, 10, 60);
+    let cut = windows.windows(2).position(|pair| pair[1] < pair[0]).expect("the second loss");
+    assert_within((windows[cut] - windows[0]) as f64 / cut as f64, 10.0, 0.02);
+    // Which is a part of a round trip's growth later than the sample.
+    assert_within(windows[cut + 1] as f64 / windows[cut] as f64, 7.0 / 8.0, 0.03);
+}
+
+#[test]
+fn illinois_grows_along_its_convex_curve_as_the_queue_fills() {
+    let mut path = Path::new("illinois", Conditions::bottleneck(RTT_MS, 50, 100));
+    path.run(ROUND * 100);
+    // A full buffer is the largest delay ever; 50 are under way and one is in service.
+    let service_ms = RTT_MS as f64 / 50.0;
+    let (largest, low, least) = (100.0 * service_ms, service_ms, 38.0 / 128.0);
+    let alpha = |window: u64| {
+        let delay = (window - 51) as f64 * service_ms;
+        10.0 * (largest - low) / (largest - low + (delay - low) * (10.0 - least) / least)
+    };
+    for (from, to) in [(80, 100), (100, 120), (120, 140)] {
+        while path.cwnd_packets() != from {
+            path.run(Duration::from_millis(1));
+        }
+        let before = path.delivered;
+        while path.cwnd_packets() < to {
+            path.run(Duration::from_millis(1));
+        }
+        let packets = (path.delivered - before).get() as f64 / MSS.get() as f64;
+        // A segment per W / alpha packets.
+        let expected: f64 = (from..to).map(|window| window as f64 / alpha(window)).sum();
+        assert_within(packets, expected, 0.03);
+    }
+}
+
+#[test]
+fn htcp_grows_with_the_time_since_the_last_loss() {
+    let open = Conditions { drops: vec![1_000], ..Conditions::open(RTT_MS) };
+    let mut path = Path::new("htcp", open);
+    while path.cc.ssthresh().is_none() {
+        path.run(Duration::from_millis(1));
+    }
+    // A round trip after the reduction the episode is over.
+    path.run(ROUND);
+    let start = path.cwnd_packets() as f64;
+    // Over a path of 100 ms the scale is one: f(t) whole segments per round trip, less a little. A
+    // round trip acknowledges what the window was f segments ago, and Linux does not count the
+    // acknowledgement at which the window grows, nor half a packet on average before it.
+    let f = |t: f64| 1.0 + (10.0 * (t - 1.0) + ((t - 1.0) / 2.0).powi(2)).max(0.0).floor();
+    let mut window = start;
+    for ms in 0..8_000_u32 {
+        let f = f(f64::from(ms) / 1e3);
+        window += f / (1.0 + 2.5 * f / window) / RTT_MS as f64;
+        path.run(Duration::from_millis(1));
+        if (ms + 1) % 1_000 == 0 && ms > 1_000 {
+            assert_within(path.cwnd_packets() as f64 - start, window - start, 0.03);
+        }
+    }
+}
+
+#[test]
+fn htcp_leaves_the_queue_just_empty_once_the_throughput_is_steady() {
+    // RTT_min / RTT_max with the buffer full, within 0.5 and 0.8; 50 under way and one in service.
+    for (buffer, beta) in [(5, 0.8), (25, 51.0 / 76.0), (40, 51.0 / 91.0), (75, 0.5)] {
+        let mut path = Path::new("htcp", Conditions::bottleneck(RTT_MS, 50, buffer));
+        path.run(ROUND * 600);
+        let mut cuts = 0;
+        for _ in 0..60_000 {
+            let before = path.cwnd_packets();
+            path.run(Duration::from_millis(1));
+            let after = path.cwnd_packets();
+            if after < before {
+                assert_within(after as f64 / before as f64, beta, 0.02);
+                cuts += 1;
+            }
+        }
+        assert!(cuts > 5, "{cuts}");
     }
 }
 
