@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, final
 
 __all__ = [
@@ -49,23 +50,25 @@ class RunResult:
 
 @final
 class TunLink:
-    """A link between two network namespaces, at work until it is stopped.
+    """A link between two network namespaces of its own, at work until it is stopped.
 
-    ``namespaces`` are their files, ``addresses`` the IPv4 addresses of the two ends. ``options``
-    hold for both directions, ``up`` (from the first to the second) and ``down`` for one. Raises
-    ``ScenarioError`` for an option that is not allowed, ``OSError`` where devices cannot be made.
+    ``addresses`` are the IPv4 addresses of the two ends. ``options`` hold for both directions, the
+    two of ``ways`` (from the first to the second, and back) for one each. Raises ``ScenarioError``
+    for an option that is not allowed, ``OSError`` where namespaces or devices cannot be made.
     """
 
     def __new__(
         cls,
-        namespaces: Sequence[str],
         addresses: Sequence[str],
         mtu: int,
         options: Sequence[tuple[str, str]],
-        up: str,
-        down: str,
+        ways: Sequence[str],
         seed: int,
     ) -> TunLink: ...
+    @property
+    def namespaces(self) -> list[Path]:
+        """The files that stand for the namespaces until it is stopped."""
+
     def report(self) -> dict[str, Any]:
         """Return what it did so far: counters per direction, lateness, complaints."""
 

@@ -12,12 +12,11 @@ of this process. It needs Linux, root and ``/dev/net/tun``: [`missing`][] says w
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,9 +27,6 @@ DEVICE = "weir0"
 """The name of the link's device in each namespace."""
 
 _ADDRESSES = ("10.77.0.1", "10.77.0.2")
-_FILES = Path("/run/netns")
-_PREFIX = "weir"
-_numbers = itertools.count()
 
 
 class NamespaceError(WeirError):
@@ -41,13 +37,14 @@ class NamespaceError(WeirError):
 class Namespace:
     """A network namespace with one end of a link in it."""
 
-    name: str
+    file: Path
+    """Stands for it while the link is there; the namespace has no name."""
     address: str
     """IPv4 address of its end of the link."""
 
     def command(self, command: Sequence[str]) -> list[str]:
         """``command`` as it has to be written to run in here."""
-        return ["nsenter", f"--net={_FILES / self.name}", "--", *command]
+        return ["nsenter", f"--net={self.file}", "--", *command]
 
     def run(self, command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
         """Runs ``command`` to its end; ``options`` are those of `subprocess.run`."""
@@ -90,7 +87,7 @@ def missing() -> str | None:
 def joined(
     *, mtu: int = 1500, up: str = "", down: str = "", seed: int = 1, **options: str
 ) -> Iterator[Link]:
-    """Makes two namespaces with a link between them, and removes both at the end.
+    """Makes two namespaces with a link between them, which vanish at the end.
 
     ``options`` are those of ``weir relay``, for both directions: ``delay="25ms"`` (one-way),
     ``loss="1%"``, ``rate="10mbit"``, ``queue="64p"`` and every other key of a scenario's
@@ -107,50 +104,13 @@ def joined(
         raise NamespaceError(lacking)
     from weir import _native
 
-    _sweep()
-    with ExitStack() as stack:
-        number = next(_numbers)
-        names = [f"{_PREFIX}-{os.getpid()}-{number}-{end}" for end in ("left", "right")]
-        left, right = (
-            Namespace(stack.enter_context(_namespace(name)), address)
-            for name, address in zip(names, _ADDRESSES, strict=True)
-        )
-        try:
-            native = _native.TunLink(
-                [str(_FILES / left.name), str(_FILES / right.name)],
-                list(_ADDRESSES),
-                mtu,
-                list(options.items()),
-                up,
-                down,
-                seed,
-            )
-        except OSError as error:
-            raise NamespaceError(str(error)) from None
-        stack.callback(native.stop)
-        yield Link(left, right, native)
-
-
-@contextmanager
-def _namespace(name: str) -> Iterator[str]:
-    """A namespace whose own loopback works."""
-    from pyroute2 import NetNS, netns
-
-    netns.create(name)
     try:
-        with NetNS(name) as inside:
-            inside.link("set", index=1, state="up")
-        yield name
+        native = _native.TunLink(list(_ADDRESSES), mtu, list(options.items()), (up, down), seed)
+    except OSError as error:
+        raise NamespaceError(str(error)) from None
+    ends = zip(native.namespaces, _ADDRESSES, strict=True)
+    left, right = (Namespace(file, address) for file, address in ends)
+    try:
+        yield Link(left, right, native)
     finally:
-        netns.remove(name)
-
-
-def _sweep() -> None:
-    """Removes what processes left behind that were killed before they could."""
-    from pyroute2 import netns
-
-    for name in netns.listnetns():
-        prefix, _, rest = name.partition("-")
-        pid = rest.partition("-")[0]
-        if prefix == _PREFIX and pid.isdigit() and not Path("/proc", pid).exists():
-            netns.remove(name)
+        native.stop()

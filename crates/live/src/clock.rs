@@ -6,6 +6,11 @@ use std::sync::OnceLock;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
+#[cfg(target_os = "linux")]
+use thread_priority::{
+    NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue,
+    ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id, thread_schedule_policy,
+};
 use weir_units::{Duration, Instant};
 
 /// The time since this process first asked, on the machine's monotonic clock.
@@ -73,13 +78,14 @@ pub fn wait(fd: BorrowedFd<'_>, interest: Interest, time: Duration) -> io::Resul
 /// Lets this thread's timers end when they should. Linux puts them off by up to 50 µs otherwise, so
 /// that several can share an interrupt (`PR_SET_TIMERSLACK` in prctl(2)).
 #[derive(Debug)]
-pub(crate) struct Alarm {
+pub struct Alarm {
     #[cfg(target_os = "linux")]
     slack: Option<u64>,
 }
 
 impl Alarm {
-    pub(crate) fn set() -> Self {
+    /// Until this is dropped.
+    pub fn set() -> Self {
         #[cfg(target_os = "linux")]
         {
             use rustix::thread::{current_timer_slack, set_current_timer_slack};
@@ -97,5 +103,92 @@ impl Drop for Alarm {
     fn drop(&mut self) {
         let slack = self.slack.and_then(std::num::NonZeroU64::new);
         let _ = rustix::thread::set_current_timer_slack(slack);
+    }
+}
+
+/// Lets this thread run ahead of all ordinary ones (`SCHED_FIFO` in sched(7)) until it is dropped,
+/// where the system allows that: otherwise whatever else a busy machine does makes it late, by
+/// milliseconds. A thread that is started meanwhile inherits it, until it calls [`be_ordinary`].
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub struct Punctual {
+    was_ordinary: bool,
+}
+
+#[cfg(target_os = "linux")]
+impl Punctual {
+    /// Until this is dropped. A thread that runs ahead already goes on as it did.
+    pub fn set() -> Self {
+        let was_ordinary = is_ordinary();
+        if was_ordinary {
+            let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+            let me = thread_native_id();
+            let _ = set_thread_priority_and_policy(me, ThreadPriority::Min, policy);
+        }
+        Self { was_ordinary }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Punctual {
+    fn drop(&mut self) {
+        if self.was_ordinary {
+            be_ordinary();
+        }
+    }
+}
+
+/// Makes this thread one of the ordinary ones again, if it is not: one that a [`Punctual`] thread has
+/// started.
+#[cfg(target_os = "linux")]
+pub fn be_ordinary() {
+    /// Nice 0, on this scale.
+    const MIDDLE: u8 = 47;
+    if is_ordinary() {
+        return;
+    }
+    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
+    if let Ok(middle) = ThreadPriorityValue::try_from(MIDDLE) {
+        let priority = ThreadPriority::Crossplatform(middle);
+        let _ = set_thread_priority_and_policy(thread_native_id(), priority, policy);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn is_ordinary() -> bool {
+    !matches!(thread_schedule_policy(), Ok(ThreadSchedulePolicy::Realtime(_)))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// Nice value, priority and policy of this thread (proc_pid_stat(5), from field 19 on).
+    fn scheduling() -> [String; 3] {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("a thread has a file");
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').expect("a name in parentheses").1.split_whitespace().collect();
+        [16, 37, 38].map(|field| fields[field].to_owned())
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+    fn a_punctual_thread_is_as_it_was_afterwards_and_need_not_pass_it_on() {
+        let on_its_own = || {
+            be_ordinary();
+            assert_eq!(scheduling(), ["0", "0", "0"]);
+            let punctual = Punctual::set();
+            if scheduling()[2] != "1" {
+                return println!("skipped: SCHED_FIFO is not permitted");
+            }
+            let inside = std::thread::spawn(|| {
+                be_ordinary();
+                scheduling()
+            });
+            assert_eq!(inside.join().unwrap(), ["0", "0", "0"]);
+            drop(punctual);
+            assert_eq!(scheduling(), ["0", "0", "0"]);
+        };
+        std::thread::spawn(on_its_own).join().unwrap();
     }
 }

@@ -2,13 +2,14 @@
 //! the simulator, driven by the machine's clock over UDP sockets.
 
 pub mod clock;
+#[cfg(target_os = "linux")]
+pub mod emulator;
 pub mod endpoint;
 pub mod file;
+pub mod health;
 pub mod relay;
 pub mod seal;
 pub mod socket;
 pub mod tcp;
 pub mod transfer;
-#[cfg(target_os = "linux")]
-pub mod tun;
 pub mod world;

@@ -104,7 +104,7 @@ impl<P: Parcel> FqCodel<P> {
     /// The queue of a parcel's flow: Fibonacci hashing, scaled to the number of queues.
     fn flow_of(&self, parcel: &P) -> usize {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let key = u64::from(parcel.flow()) << 1 | u64::from(parcel.is_forward());
+        let key = u64::from(parcel.conversation()) << 1 | u64::from(parcel.is_forward());
         let mixed = (key ^ self.salt).wrapping_mul(GOLDEN);
         let hash = (mixed ^ mixed >> 32).wrapping_mul(GOLDEN) >> 32;
         ((hash * u64::from(self.config.flows)) >> 32) as usize

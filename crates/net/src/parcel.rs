@@ -22,8 +22,13 @@ pub trait Parcel {
     /// The length that counts for rates and buffers: the IP packet.
     fn len(&self) -> Bytes;
 
-    /// Which flow it belongs to, for queues that tell flows apart and for counters.
+    /// Which flow it belongs to, for counters.
     fn flow(&self) -> u32;
+
+    /// What queues tell flows apart by. A flow of foreign packets may be many conversations.
+    fn conversation(&self) -> u32 {
+        self.flow()
+    }
 
     /// Whether it travels towards the flow's receiver (data) rather than back (acknowledgements).
     fn is_forward(&self) -> bool;

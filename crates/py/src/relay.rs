@@ -2,12 +2,15 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
+#[cfg(target_os = "linux")]
 use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use weir_lab::{RelayKind, relay_links};
+#[cfg(target_os = "linux")]
+use weir_live::emulator::{self, Namespace};
 use weir_live::relay::{
     self, Background, CheckSpec, HostedLink, RelaySpec, Report, Route, WayReport,
 };
@@ -15,45 +18,67 @@ use weir_units::Duration;
 
 use crate::lab::ScenarioError;
 
-/// A link between two network namespaces, at work until it is stopped.
+/// A link between two network namespaces of its own, at work until it is stopped.
 #[pyclass(module = "weir._native")]
-pub(crate) struct TunLink(Option<Background>);
+pub(crate) struct TunLink {
+    work: Option<Background>,
+    #[cfg(target_os = "linux")]
+    namespaces: Vec<Namespace>,
+}
 
 #[pymethods]
 impl TunLink {
-    /// Joins two namespaces, given by their files. `options` hold for both directions, `up` (from the
-    /// first to the second) and `down` for one.
+    /// Makes two namespaces and joins them; `addresses` are those of their devices. `options` hold for
+    /// both directions, the two of `ways` (up, from the first to the second, and down) for one each.
     #[cfg(target_os = "linux")]
     #[new]
     fn new(
-        namespaces: [PathBuf; 2],
+        py: Python<'_>,
         addresses: [String; 2],
         mtu: u16,
         options: Vec<(String, String)>,
-        up: &str,
-        down: &str,
+        ways: [String; 2],
         seed: u64,
     ) -> PyResult<Self> {
-        use weir_live::tun::{End, TunLink};
-        let (links, route) = hosted(RelayKind::DelayLine, &options, up, down)?;
-        let end = |index: usize| match addresses[index].parse() {
-            Ok(address) => Ok(End { namespace: namespaces[index].clone(), address }),
-            Err(_) => Err(PyValueError::new_err(format!("{}: no IPv4 address", addresses[index]))),
-        };
-        let link = TunLink::open([&end(0)?, &end(1)?], mtu, &links, route, seed)
-            .map_err(|error| PyOSError::new_err(error.to_string()))?;
-        Ok(Self(Some(Background::start(link))))
+        let (links, route) = hosted(RelayKind::DelayLine, &options, &ways[0], &ways[1])?;
+        let mut options = emulator::Options { mtu, ..emulator::Options::default() };
+        for (device, text) in options.devices.iter_mut().zip(&addresses) {
+            device.address = text
+                .parse()
+                .map_err(|_| PyValueError::new_err(format!("{text}: no IPv4 address")))?;
+        }
+        py.detach(|| {
+            let namespaces = [namespace()?, namespace()?];
+            let [left, right] = &namespaces;
+            let link = emulator::TunLink::open([left, right], &links, route, seed, &options)
+                .map_err(|error| PyOSError::new_err(error.to_string()))?;
+            Ok(Self { work: Some(Background::start(link)), namespaces: namespaces.into() })
+        })
+    }
+
+    /// The files that stand for the namespaces: `nsenter --net=FILE` enters one until it is stopped.
+    #[cfg(target_os = "linux")]
+    #[getter]
+    fn namespaces(&self) -> Vec<PathBuf> {
+        self.namespaces.iter().map(|namespace| namespace.file().to_owned()).collect()
     }
 
     /// What it did so far.
     fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        report(py, &mut self.0)
+        report(py, &mut self.work)
     }
 
-    /// Stops it and says what it did.
+    /// Stops it and says what it did. Its namespaces are given up.
     fn stop<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        stop(py, &mut self.0)
+        #[cfg(target_os = "linux")]
+        self.namespaces.clear();
+        stop(py, &mut self.work)
     }
+}
+
+#[cfg(target_os = "linux")]
+fn namespace() -> PyResult<Namespace> {
+    Namespace::new().map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
 /// A relay between UDP programs, at work until it is stopped.

@@ -91,6 +91,11 @@ impl<Q: EventQueue, L: Clone> Network<Q, L> {
         self.schedule(at, wake_up(flow, side));
     }
 
+    /// Whether there is any link on a flow's way: without one its packets arrive when they leave.
+    pub fn has_links(&self, flow: u32, direction: Direction) -> bool {
+        !self.routes[flow as usize].towards(direction).is_empty()
+    }
+
     /// Puts a packet onto the link of its route that its `hop` says.
     #[inline]
     pub fn forward(&mut self, packet: Packet<L>) {

@@ -56,6 +56,15 @@ pub enum Body {
         /// Bytes of payload.
         payload: u32,
     },
+    /// What a program sent that is none of ours, as Linux's TCP does.
+    Foreign {
+        /// What identifies it as far as its headers tell: a sequence number, or another number.
+        seq: u64,
+        /// Bytes of payload.
+        payload: u32,
+        /// The same for all packets of one conversation: queues that tell flows apart go by it.
+        conversation: u32,
+    },
 }
 
 /// IPv4 without options.
@@ -76,6 +85,7 @@ impl<L> Packet<L> {
         match self.body {
             Body::Segment { offset, .. } => offset,
             Body::Datagram { number, .. } => number,
+            Body::Foreign { seq, .. } => seq,
         }
     }
 
@@ -83,7 +93,7 @@ impl<L> Packet<L> {
     pub fn payload(&self) -> u32 {
         match self.body {
             Body::Segment { segment, .. } => segment.payload_len,
-            Body::Datagram { payload, .. } => payload,
+            Body::Datagram { payload, .. } | Body::Foreign { payload, .. } => payload,
         }
     }
 }
@@ -95,6 +105,13 @@ impl<L> Parcel for Packet<L> {
 
     fn flow(&self) -> u32 {
         self.flow
+    }
+
+    fn conversation(&self) -> u32 {
+        match self.body {
+            Body::Foreign { conversation, .. } => conversation,
+            _ => self.flow,
+        }
     }
 
     fn is_forward(&self) -> bool {

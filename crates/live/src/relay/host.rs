@@ -102,4 +102,4 @@ impl Host {
 }
 
 /// What a host holds at most: 10 Gbit/s for 200 ms.
-const MEMORY: Bytes = Bytes(256 << 20);
+pub(crate) const MEMORY: Bytes = Bytes(256 << 20);

@@ -53,7 +53,7 @@ pub(crate) struct Room {
 
 /// A share of it.
 #[derive(Debug)]
-struct Taken {
+pub(crate) struct Taken {
     held: Arc<AtomicU64>,
     size: u64,
 }
@@ -64,7 +64,7 @@ const BOOKKEEPING: u64 = 192;
 impl Packet {
     /// A copy of `bytes`, if there is room for it.
     pub(crate) fn new(header: Header, bytes: &[u8], luck: u64, room: &Room) -> Option<Self> {
-        let room = room.take(bytes.len() as u64 + BOOKKEEPING)?;
+        let room = room.take(bytes.len())?;
         Some(Self { header, bytes: bytes.into(), hop: 0, luck, _room: room })
     }
 
@@ -140,7 +140,9 @@ impl Room {
         Bytes(self.held.load(Ordering::Relaxed))
     }
 
-    fn take(&self, size: u64) -> Option<Taken> {
+    /// Room for a packet of so many bytes, if there is any.
+    pub(crate) fn take(&self, bytes: usize) -> Option<Taken> {
+        let size = bytes as u64 + BOOKKEEPING;
         let fits = self.held.load(Ordering::Relaxed) + size <= self.limit;
         fits.then(|| Taken::new(&self.held, size))
     }

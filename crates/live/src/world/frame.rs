@@ -37,6 +37,7 @@ pub(super) fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
             payload_len: payload,
             ..Segment::default()
         },
+        Body::Foreign { .. } => unreachable!("flows send nothing foreign"),
     };
     let ports = Ports { source: (packet.flow >> 16) as u16, destination: packet.flow as u16 };
     wire::emit(&segment, ports, payload, out);

@@ -4,11 +4,10 @@
 //! controllers, the same luck for the same seed. What differs is the clock, and that every packet is
 //! a datagram which crosses a socket on its way into the links and another behind them, with real
 //! bytes that are checked on arrival. One thread does it all, since on a machine of few cores waking
-//! another costs more than it saves. What real time adds is counted ([`health`]) and told with the
+//! another costs more than it saves. What real time adds is counted ([`Health`](crate::health::Health)) and told with the
 //! results.
 
 mod frame;
-mod health;
 mod payload;
 mod wires;
 
@@ -244,7 +243,8 @@ impl<'a> World<'a> {
         }
         self.flows.iter_mut().for_each(|flow| flow.end(&mut self.wires));
         let Self { spec, mut flows, wires, books, events, .. } = self;
-        let Wires { net, health, .. } = wires;
+        let health = wires.health();
+        let Wires { net, .. } = wires;
         let mut outcome = books.close(Closing { spec, flows: &mut flows, net, events });
         health.fill(&mut outcome.summary, real - Instant::ZERO);
         Ok(outcome)

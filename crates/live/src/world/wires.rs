@@ -17,9 +17,9 @@ use weir_units::{Duration, Instant};
 
 use super::WorldError;
 use super::frame;
-use super::health::Health;
 use super::payload::Pattern;
 use crate::clock;
+use crate::health::Health;
 use crate::relay::wait_any;
 use crate::socket::{Departure, Inbox, Socket};
 
@@ -29,6 +29,9 @@ pub(super) struct Wires<'a> {
     /// The links, which the relay hosts. Its time is that of the turn at hand.
     pub(super) net: Network<HeapQueue, Vec<u8>>,
     pub(super) health: Health,
+    /// Datagrams that were sent from socket to socket, and those that arrived.
+    sent: u64,
+    received: u64,
     /// What has reached hosts and was not handed to its flow yet.
     pub(super) arrived: VecDeque<Arrival>,
     /// When time began.
@@ -56,11 +59,15 @@ const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 impl<'a> Wires<'a> {
     pub(super) fn new(spec: &'a RunSpec, seed: u64) -> Result<Self, WorldError> {
+        let mut health = Health::default();
+        health.begin();
         let socket = || Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         Ok(Self {
             spec,
             net: Network::new(spec, seed)?,
-            health: Health::new(),
+            health,
+            sent: 0,
+            received: 0,
             arrived: VecDeque::new(),
             senders: socket()?,
             receivers: socket()?,
@@ -85,6 +92,16 @@ impl<'a> Wires<'a> {
         self.error.take()
     }
 
+    /// Datagrams that were sent and have not arrived.
+    fn under_way(&self) -> u64 {
+        self.sent - self.received
+    }
+
+    /// How the run kept to the time; at its end, what is still under way is lost.
+    pub(super) fn health(&self) -> Health {
+        self.health.having_lost(self.under_way())
+    }
+
     /// Whether any packet is under way, on a link or between sockets.
     pub(super) fn is_busy(&self) -> bool {
         self.net.is_busy() || !self.arrived.is_empty()
@@ -104,7 +121,7 @@ impl<'a> Wires<'a> {
 
     /// Takes in what has arrived at sockets since.
     pub(super) fn read(&mut self) {
-        if self.health.under_way() > 0 {
+        if self.under_way() > 0 {
             self.read_at_relay();
             self.read_at_hosts();
         }
@@ -158,7 +175,7 @@ impl<'a> Wires<'a> {
     /// A datagram that the system has no room for is lost without anybody asking for it; whatever else
     /// goes wrong ends the run.
     fn note_sent(&mut self, sent: io::Result<()>) {
-        self.health.sent += 1;
+        self.sent += 1;
         match sent {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => self.fail(error),
             _ => {}
@@ -185,7 +202,7 @@ impl<'a> Wires<'a> {
                 };
                 let Some(direction) = direction else { continue };
                 for bytes in arrival.datagrams() {
-                    self.health.received += 1;
+                    self.received += 1;
                     if let Some(packet) =
                         frame::parse(bytes, direction, arrival.ecn, &self.spec.flows)
                     {
@@ -220,7 +237,7 @@ impl<'a> Wires<'a> {
             }
             for arrival in self.inbox.arrivals().filter(|arrival| arrival.from == relay) {
                 for datagram in arrival.datagrams() {
-                    self.health.received += 1;
+                    self.received += 1;
                     let Some((bytes, queued)) = frame::split_trailer(datagram) else { continue };
                     let parsed = frame::parse(bytes, direction, arrival.ecn, &self.spec.flows);
                     if let Some(packet) = parsed {
@@ -248,6 +265,7 @@ impl Medium for Wires<'_> {
         let place = match packet.body {
             Body::Segment { segment, offset } => offset..offset + u64::from(segment.payload_len),
             Body::Datagram { number, payload } => datagram_place(number, payload),
+            Body::Foreign { .. } => unreachable!("flows send nothing foreign"),
         };
         self.scratch.clear();
         let payload = self.pattern.bytes(packet.flow, packet.direction, place);

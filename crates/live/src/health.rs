@@ -1,19 +1,19 @@
 //! How well a run in real time kept to the time.
 
 use rustix::time::{ClockId, clock_gettime};
-use weir_trace::{Histogram, SummaryRow};
+use weir_trace::{Histogram, Spread, SummaryRow};
 use weir_units::{Duration, Instant};
 
 /// Counts what real time adds to a run.
-#[derive(Debug)]
-pub(super) struct Health {
+#[derive(Clone, Debug, Default)]
+pub struct Health {
     /// By how much packets left their links, and ends were woken, after they should have.
     lateness: Histogram,
     on_time: u64,
-    /// Datagrams that were sent from socket to socket, and those that arrived.
-    pub(super) sent: u64,
-    pub(super) received: u64,
-    cpu_before: Duration,
+    /// What the machine lost although no link dropped it.
+    unasked_drops: u64,
+    /// What the thread at work had used of the processor when it began.
+    cpu_before: Option<Duration>,
 }
 
 /// Later than this is not on time: a tick of the kernel's own timers, below which its TCP does not
@@ -21,41 +21,56 @@ pub(super) struct Health {
 const ON_TIME: Duration = Duration::from_millis(1);
 
 impl Health {
-    pub(super) fn new() -> Self {
-        Self {
-            lateness: Histogram::new(),
-            on_time: 0,
-            sent: 0,
-            received: 0,
-            cpu_before: thread_cpu_time(),
-        }
+    /// The calling thread begins to work; only the first time counts.
+    pub(crate) fn begin(&mut self) {
+        self.cpu_before.get_or_insert_with(thread_cpu_time);
     }
 
     /// Something was done at `now` that was due at `due`.
-    pub(super) fn record(&mut self, due: Instant, now: Instant) {
+    pub(crate) fn record(&mut self, due: Instant, now: Instant) {
         let late = now.saturating_since(due);
         self.lateness.record(late);
         self.on_time += u64::from(late <= ON_TIME);
     }
 
-    /// Datagrams that were sent and have not arrived.
-    pub(super) fn under_way(&self) -> u64 {
-        self.sent - self.received
+    /// The same, when so many packets were lost that no link dropped.
+    #[must_use]
+    pub(crate) fn having_lost(&self, unasked_drops: u64) -> Self {
+        Self { unasked_drops, ..self.clone() }
     }
 
-    /// Fills in the columns about health, after `real` time.
-    pub(super) fn fill(&self, row: &mut SummaryRow, real: Duration) {
-        let late = self.lateness.spread();
-        let cpu = thread_cpu_time().saturating_sub(self.cpu_before);
-        let events = self.lateness.count();
-        let on_time = (events > 0).then(|| self.on_time as f64 / events as f64);
+    /// Packets that were lost although no link dropped them.
+    pub fn unasked_drops(&self) -> u64 {
+        self.unasked_drops
+    }
+
+    /// How late things were done.
+    pub fn lateness(&self) -> Spread {
+        self.lateness.spread()
+    }
+
+    /// `good`, or what was not.
+    pub fn verdict(&self) -> String {
+        verdict(self.on_time_ratio(), self.lateness().max_ms, self.unasked_drops)
+    }
+
+    /// Fills in the columns about health, after `real` time. For the thread that did the work.
+    pub fn fill(&self, row: &mut SummaryRow, real: Duration) {
+        let late = self.lateness();
+        let cpu = self.cpu_before.map(|before| thread_cpu_time().saturating_sub(before));
         row.late_ms_p50 = late.p50_ms;
         row.late_ms_p99 = late.p99_ms;
         row.late_ms_max = late.max_ms;
-        row.on_time_ratio = on_time;
-        row.unasked_drops = Some(self.under_way());
-        row.cpu_ratio = (!real.is_zero()).then(|| cpu.as_secs_f64() / real.as_secs_f64());
-        row.health = Some(verdict(on_time, late.max_ms, self.under_way()));
+        row.on_time_ratio = self.on_time_ratio();
+        row.unasked_drops = Some(self.unasked_drops);
+        row.cpu_ratio =
+            cpu.filter(|_| !real.is_zero()).map(|cpu| cpu.as_secs_f64() / real.as_secs_f64());
+        row.health = Some(self.verdict());
+    }
+
+    fn on_time_ratio(&self) -> Option<f64> {
+        let events = self.lateness.count();
+        (events > 0).then(|| self.on_time as f64 / events as f64)
     }
 }
 
@@ -71,7 +86,7 @@ fn verdict(on_time: Option<f64>, worst_ms: Option<f64>, lost: u64) -> String {
         ));
     }
     if lost > 0 {
-        said.push(format!("the machine lost {lost} datagrams that no link dropped"));
+        said.push(format!("the machine lost {lost} packets that no link dropped"));
     }
     if said.is_empty() { "good".to_owned() } else { said.join("; ") }
 }
@@ -93,13 +108,13 @@ mod tests {
         assert_eq!(
             verdict(Some(0.9), Some(12.3), 4),
             "could not keep up: 10.0 % was more than 1ms late, 12.3 ms at worst; \
-             the machine lost 4 datagrams that no link dropped"
+             the machine lost 4 packets that no link dropped"
         );
     }
 
     #[test]
     fn lateness_counts_from_when_something_was_due() {
-        let mut health = Health::new();
+        let mut health = Health::default();
         let at = |micros| Instant::ZERO + Duration::from_micros(micros);
         health.record(at(1_000), at(1_100));
         health.record(at(1_000), at(4_000));

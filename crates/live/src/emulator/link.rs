@@ -1,0 +1,113 @@
+//! A link between two namespaces, at work until it is told to stop.
+
+use std::io;
+use std::ops::ControlFlow;
+
+use weir_scene::{Direction, FlowSpec, LinkSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
+use weir_units::{Duration, Instant};
+
+use super::namespace::Namespace;
+use super::router::{Emulator, EmulatorError, Options};
+use crate::clock::{Alarm, Punctual};
+use crate::relay::{Carrier, HostedLink, Report, Route, TURN, Way, WayReport};
+
+/// A link between two namespaces for whatever programs send. From the first to the second is up.
+pub struct TunLink {
+    emulator: Emulator,
+    route: Route,
+}
+
+impl TunLink {
+    /// Joins two namespaces by `links`, each of which belongs to one direction of `route`.
+    ///
+    /// # Errors
+    /// If a device cannot be made, or a link cannot be as it is described.
+    pub fn open(
+        ends: [&Namespace; 2],
+        links: &[HostedLink],
+        route: Route,
+        seed: u64,
+        options: &Options,
+    ) -> Result<Self, EmulatorError> {
+        let spec = describe(links, &route);
+        Ok(Self { emulator: Emulator::open(&spec, seed, ends, options)?, route })
+    }
+
+    fn way(&mut self, way: Way) -> WayReport {
+        let (direction, links) = match way {
+            Way::Up => (Direction::Forward, &self.route.up),
+            Way::Down => (Direction::Reverse, &self.route.down),
+        };
+        let meter = self.emulator.meter(direction);
+        let mut report = WayReport {
+            received: meter.received,
+            received_bytes: meter.received_bytes,
+            sent: meter.sent,
+            sent_bytes: meter.sent_bytes,
+            unasked: meter.unasked,
+            lateness: meter.lateness.spread(),
+            ..WayReport::default()
+        };
+        let now = self.emulator.net.now;
+        for index in links {
+            let stats = self.emulator.net.links[*index].link.stats(now);
+            let by_queue = [stats.dropped_queue, stats.dropped_aqm, stats.dropped_policer];
+            report.lost += stats.dropped_loss.packets;
+            report.queue_dropped += by_queue.iter().map(|tally| tally.packets).sum::<u64>();
+            report.too_long += stats.dropped_mtu.packets;
+            report.duplicated += stats.duplicated.packets;
+            report.corrupted += stats.corrupted;
+            report.reordered += stats.reordered;
+            report.marked += stats.marked;
+        }
+        report
+    }
+}
+
+impl Carrier for TunLink {
+    fn run(&mut self, turn: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
+        let (_alarm, _punctual) = (Alarm::set(), Punctual::set());
+        loop {
+            let next_turn = self.emulator.clock() + TURN;
+            while self.emulator.net.now < next_turn {
+                self.emulator.turn(next_turn)?;
+            }
+            if let Some(what) = self.emulator.net.notes.violation() {
+                return Err(io::Error::other(format!("the program is at fault: {what}")));
+            }
+            if turn(self).is_break() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn report(&mut self) -> Report {
+        let elapsed = self.emulator.clock() - Instant::ZERO;
+        Report { elapsed, up: self.way(Way::Up), down: self.way(Way::Down), clients: 0 }
+    }
+}
+
+/// A run whose one flow takes `route`: only the way of a foreign packet counts.
+fn describe(links: &[HostedLink], route: &Route) -> RunSpec {
+    let link = |link: &HostedLink| LinkSpec {
+        name: link.name.clone(),
+        config: link.config.clone(),
+        monitored: true,
+        one_at_a_time: false,
+    };
+    let flow = FlowSpec {
+        name: "all".to_owned(),
+        route_forward: route.up.clone(),
+        route_reverse: route.down.clone(),
+        transport: TransportSpec::Udp(Default::default()),
+        workload: Workload::Bulk,
+        start: Instant::ZERO,
+        stop: None,
+        start_jitter: Duration::ZERO,
+    };
+    RunSpec {
+        links: links.iter().map(link).collect(),
+        flows: vec![flow],
+        measure: MeasureSpec::default(),
+    }
+}

@@ -1,0 +1,171 @@
+//! Network namespaces that belong to threads of ours.
+
+use std::fs::File;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use nix::sched::{CloneFlags, setns, unshare};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
+
+use crate::clock;
+
+/// A network namespace with a thread of ours in it.
+///
+/// One that is made new has no name and no file: nothing of it is left behind, whatever ends our
+/// process. It lives until this is dropped and the last process that was started in it has ended.
+#[derive(Debug)]
+pub struct Namespace {
+    /// Closed when this is dropped, which ends the thread.
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    file: PathBuf,
+}
+
+/// Why there is no namespace.
+#[derive(Debug, thiserror::Error)]
+pub enum NamespaceError {
+    /// A new one cannot be had.
+    #[error("cannot make a network namespace: {0}")]
+    New(io::Error),
+    /// One that exists cannot be entered.
+    #[error("cannot enter the network namespace {file}: {error}")]
+    Enter {
+        /// The file that stands for it.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+impl Namespace {
+    /// A new one: its loopback works, it has no other interface, and IPv6 is off, so that nothing is
+    /// sent but what programs send.
+    ///
+    /// # Errors
+    /// If the system does not allow it, which wants root.
+    pub fn new() -> Result<Self, NamespaceError> {
+        let make = || {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            turn_ipv6_off();
+            bring_up_loopback()
+        };
+        Self::start(make).map_err(NamespaceError::New)
+    }
+
+    /// One that exists, given by a file that stands for it, as `/run/netns/NAME` or
+    /// `/proc/PID/ns/net`. It is left as it is.
+    ///
+    /// # Errors
+    /// If there is no such file, it stands for something else, or the system does not allow it.
+    pub fn enter(file: &Path) -> Result<Self, NamespaceError> {
+        let refused = |error| NamespaceError::Enter { file: file.to_owned(), error };
+        let opened = File::open(file).map_err(refused)?;
+        Self::start(move || Ok(setns(opened, CloneFlags::CLONE_NEWNET)?)).map_err(refused)
+    }
+
+    /// Runs `closure` on the thread in this namespace, one at a time. Sockets, devices and processes
+    /// that it makes belong to the namespace for good; files under `/proc/sys/net` and
+    /// `/proc/thread-self/net` that it opens are the namespace's.
+    ///
+    /// # Panics
+    /// If `closure` panics.
+    pub fn run<T: Send + 'static>(&self, closure: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, result) = channel();
+        let job = move || {
+            // Whoever waits for the result is there: it is we.
+            let _ = done.send(catch_unwind(AssertUnwindSafe(closure)));
+        };
+        let jobs = self.jobs.as_ref().expect("only dropping takes it");
+        jobs.send(Box::new(job)).expect("the thread works until this is dropped");
+        let result = result.recv().expect("the thread ends each job that it begins");
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// The file that stands for it while this lives: other processes enter by it, as with
+    /// `nsenter --net=FILE`.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    fn start(enter: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<Self> {
+        let (entered, entry) = channel();
+        let (jobs, queue): (Sender<Job>, Receiver<Job>) = channel();
+        let thread = std::thread::Builder::new().name("namespace".to_owned());
+        let thread = thread.spawn(move || {
+            // Who makes it may be punctual; what is started in here is not.
+            clock::be_ordinary();
+            let result = enter().map(|()| own_file());
+            let failed = result.is_err();
+            if entered.send(result).is_err() || failed {
+                return;
+            }
+            queue.iter().for_each(|job| job());
+        })?;
+        let file = entry.recv().expect("the thread says how it went")?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), file })
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A job that panicked has said so to whoever wanted it done.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The file that stands for the namespace of the calling thread.
+fn own_file() -> PathBuf {
+    let (process, thread) = (std::process::id(), rustix::thread::gettid());
+    format!("/proc/{process}/task/{}/ns/net", thread.as_raw_nonzero()).into()
+}
+
+/// Where there is no IPv6, there is nothing to turn off.
+fn turn_ipv6_off() {
+    for interface in ["all", "default"] {
+        let file = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
+        let _ = std::fs::write(file, "1");
+    }
+}
+
+/// Sets loopback up with a netlink message (rtnetlink(7)), which needs no `ioctl`.
+fn bring_up_loopback() -> io::Result<()> {
+    let kernel = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
+    sendto(&kernel, &set_up_message(LOOPBACK), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    let mut reply = [0; 256];
+    let (len, _) = recv(&kernel, &mut reply, RecvFlags::empty())?;
+    // An error message with code 0 is an acknowledgement (netlink(7)).
+    let code = reply[..len].get(16..20).and_then(|code| code.try_into().ok());
+    match code.map(i32::from_ne_bytes) {
+        Some(0) => Ok(()),
+        Some(error) => Err(io::Error::from_raw_os_error(-error)),
+        None => Err(io::Error::other("the kernel's answer about loopback is too short")),
+    }
+}
+
+/// `RTM_NEWLINK` that sets `IFF_UP` of an interface: a `nlmsghdr` and an `ifinfomsg`.
+fn set_up_message(interface: i32) -> [u8; 32] {
+    const RTM_NEWLINK: u16 = 16;
+    const NLM_F_REQUEST_ACK: u16 = 1 | 4;
+    const IFF_UP: u32 = 1;
+    let mut message = [0; 32];
+    message[..4].copy_from_slice(&32u32.to_ne_bytes());
+    message[4..6].copy_from_slice(&RTM_NEWLINK.to_ne_bytes());
+    message[6..8].copy_from_slice(&NLM_F_REQUEST_ACK.to_ne_bytes());
+    message[20..24].copy_from_slice(&interface.to_ne_bytes());
+    // The flags, and which of them change.
+    message[24..28].copy_from_slice(&IFF_UP.to_ne_bytes());
+    message[28..].copy_from_slice(&IFF_UP.to_ne_bytes());
+    message
+}
+
+/// The index of loopback, the first interface of every namespace.
+const LOOPBACK: i32 = 1;
