@@ -157,6 +157,10 @@ class RunControl:
         """Break the runs off that are under way, and those that begin later."""
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether the runs have been broken off."""
+
+    @property
     def elapsed_s(self) -> float:
         """How long the run under way has lasted."""
 

@@ -79,6 +79,12 @@ impl RunControl {
         self.0.stopped.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the runs have been broken off.
+    #[getter]
+    fn is_stopped(&self) -> bool {
+        self.0.stopped.load(Ordering::Relaxed)
+    }
+
     /// How long the run under way has lasted, in seconds.
     #[getter]
     fn elapsed_s(&self) -> f64 {
