@@ -48,6 +48,9 @@ class RunResult:
     def table(self, name: str) -> Table:
         """Return the table called ``name``. Raises ``KeyError`` if there is none."""
 
+    def write_to(self, folder: str | PathLike[str]) -> None:
+        """Write every table into ``folder``, as an Arrow IPC file ``NAME.arrow``."""
+
 @final
 class TunLink:
     """A link between two network namespaces of its own, at work until it is stopped.

@@ -1,8 +1,12 @@
 //! The one entry point of every experiment.
 
+use std::fs::File;
+use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::str::FromStr;
 
+use arrow_ipc::writer::FileWriter;
 use weir_live::world::{self as real_time, WorldError};
 use weir_scene::Outcome;
 use weir_sim::SimError;
@@ -155,4 +159,31 @@ impl Results {
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }
+
+    /// Writes every table into `folder`, as an Arrow IPC file `NAME.arrow`.
+    ///
+    /// # Errors
+    /// What the system refuses, with the file's path.
+    pub fn write_to(&self, folder: &Path) -> io::Result<()> {
+        for table in &self.tables {
+            let path = folder.join(format!("{}.arrow", table.name));
+            write_ipc(table, &path).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn write_ipc(table: &Table, path: &Path) -> io::Result<()> {
+    let file = BufWriter::new(File::create(path)?);
+    let schema = table.batch.schema();
+    FileWriter::try_new(file, &schema)
+        .and_then(|mut writer| {
+            writer.write(&table.batch)?;
+            writer.into_inner()
+        })
+        .map_err(io::Error::other)?
+        .into_inner()?;
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Scenarios in, results out.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -39,6 +40,11 @@ impl RunResult {
             let known = self.tables().join(", ");
             PyKeyError::new_err(format!("there is no table '{name}'; there are {known}"))
         })
+    }
+
+    /// Writes every table into `folder`, as an Arrow IPC file `NAME.arrow`.
+    fn write_to(&self, folder: PathBuf) -> PyResult<()> {
+        Ok(self.0.write_to(&folder)?)
     }
 }
 
