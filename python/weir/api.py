@@ -14,7 +14,15 @@ from weir import _native, runner
 from weir.errors import InputError
 from weir.progress import bar
 from weir.results import Results, load
-from weir.scenario import SIM, Overrides, Source, Sweep, read
+from weir.scenario import (
+    KERNEL,
+    SIM,
+    VIRTUAL,
+    Overrides,
+    Source,
+    Sweep,
+    read,
+)
 from weir.sweep import Plan, plan
 
 RESULTS = "results"
@@ -244,7 +252,9 @@ def _swept(sweep: Mapping[str, Sequence[str]]) -> Sweep:
 
 
 def _world_words(world: str) -> list[str]:
-    return [] if world == SIM else ["--world", world]
+    if world == SIM:
+        return []
+    return ["--world", KERNEL, "--virtual"] if world == VIRTUAL else ["--world", world]
 
 
 def _key_words(sets: Overrides, sweep: Sweep) -> list[str]:

@@ -18,7 +18,8 @@ import polars as pl
 
 from weir import _native
 from weir.errors import RunError, RunInterruptedError, StoreError
-from weir.scenario import SIM
+from weir.kernel import cache
+from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.store import SCHEMA, RunDirectory
 from weir.sweep import Plan, Run
 
@@ -39,8 +40,12 @@ def execute(
     """One run: in the simulator a pure function of its arguments, so it may happen anywhere.
 
     The native call holds no lock of the interpreter, so threads are enough to use every core.
-    `control` watches a run in real time and can break it off.
+    `control` watches a run in real time, or in a guest, and can break it off.
     """
+    if world == VIRTUAL:
+        from weir.kernel.world import run  # runs elsewhere have no use for it
+
+        return run(scenario, seed, KERNEL, control)
     with contextlib.nullcontext() if world == SIM else _punctual():
         result = _native.run(scenario, seed, world, control)
     return {name: pl.DataFrame(result.table(name)) for name in result.tables}
@@ -80,10 +85,13 @@ def carry_out(
     """Runs everything in `plan` that is not on disk yet and returns the result directory.
 
     Raises:
+        KernelError: runs need a guest kernel, and there is none.
         RunError: every run failed. When only some did, they are in the table `runs`.
         RunInterruptedError: Ctrl-C; the finished runs are kept.
         StoreError: the directory cannot be written.
     """
+    if plan.needs_guests and executor is None:
+        _ = cache.needed()
     directory = RunDirectory.reopen(root, plan) if resume else RunDirectory.create(root, plan)
     started = time.monotonic()
     try:
@@ -192,6 +200,7 @@ def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, A
         ],
         "health": {**_health(plan, directory), "wall_s": round(wall_s, 3)},
         "host": host(),
+        **_guest(plan),
     }
 
 
@@ -209,6 +218,12 @@ def _health(plan: Plan, directory: RunDirectory) -> dict[str, Any]:
     }
     verdict = f"strained in {len(strained)} of {len(told)} runs" if strained else "good"
     return {"verdict": verdict, "complaints": strained[:_FEW_COMPLAINTS], "worst": worst}
+
+
+def _guest(plan: Plan) -> dict[str, Any]:
+    """Which kernel the guests ran, where there were any."""
+    kernel = cache.newest() if plan.needs_guests else None
+    return {"guest_kernel": {"version": kernel.version, "recipe": kernel.recipe}} if kernel else {}
 
 
 def host() -> dict[str, Any]:

@@ -16,7 +16,9 @@ from weir import _native
 from weir.errors import InputError
 
 SIM = "sim"
-"""The world of virtual time; the others are in real time."""
+KERNEL = "kernel"
+VIRTUAL = "kernel-virtual"
+"""The world `kernel` in a guest, whose time is virtual, as that of `sim` is."""
 
 Overrides = tuple[tuple[str, str], ...]
 Sweep = dict[str, tuple[str, ...]]
@@ -57,7 +59,7 @@ class Source:
         fields.pop("sweep", None)
         text = json.dumps(fields, ensure_ascii=False)
         if self.world != SIM:
-            _native.check_world(text, self.world)
+            _native.check_world(text, KERNEL if self.world == VIRTUAL else self.world)
         return Effective(text, fields)
 
     def in_world(self, world: str) -> Source:
@@ -67,7 +69,7 @@ class Source:
             InputError: there is no such world.
         """
         known = worlds()
-        if world not in known:
+        if world not in (*known, VIRTUAL):
             raise InputError(
                 f"--world {world}: there is no such world; there are: {', '.join(known)}"
             )

@@ -32,6 +32,7 @@ _VERBS = (
     "recv",
     "key",
     "relay",
+    "kernel",
     "validate",
     "list",
     "report",

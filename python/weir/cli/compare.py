@@ -91,6 +91,7 @@ def compare(
     sets: plans.Set = None,
     sweep: plans.SweepOption = None,
     world: plans.World = SIM,
+    virtual: plans.Virtual = False,
     jobs: plans.Jobs = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
@@ -114,7 +115,7 @@ def compare(
         seed=seed,
         sets=parse_assignments(sets or [], "--set"),
         sweep=parse_sweep(sweep or []),
-        world=world,
+        world=plans.world_of(world, virtual=virtual),
     )
     plan = comparison.plan()
     if dry_run:

@@ -15,6 +15,7 @@ from weir import _native, netns
 from weir.cli import options, output
 from weir.errors import WeirError
 from weir.grid import Grid
+from weir.kernel import cache
 
 _HELP = """Say what this machine can do, and what each missing piece would add.
 
@@ -133,6 +134,14 @@ def _namespaces() -> Check:
     return Check("namespaces, TUN", found, purpose)
 
 
+def _guest_kernel() -> Check:
+    purpose = "Linux's TCP in virtual time (`--world kernel --virtual`)"
+    kernel = cache.newest()
+    if kernel is not None:
+        return Check("guest kernel", f"Linux {kernel.version}", purpose)
+    return Check("guest kernel", None, f"{purpose}: {cache.HINT}")
+
+
 _CHECKS: tuple[Callable[[], Check], ...] = (
     _python,
     _core,
@@ -143,6 +152,7 @@ _CHECKS: tuple[Callable[[], Check], ...] = (
     _tshark,
     _ns3,
     _namespaces,
+    _guest_kernel,
 )
 
 

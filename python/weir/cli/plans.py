@@ -9,11 +9,11 @@ import typer
 
 from weir.api import RESULTS, How
 from weir.cli import complete, output
-from weir.errors import RunError
+from weir.errors import InputError, RunError
 from weir.grid import Grid
 from weir.results import Results
 from weir.runner import failure_text
-from weir.scenario import worlds
+from weir.scenario import KERNEL, VIRTUAL, worlds
 from weir.sweep import Plan
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List every run and start none.")]
@@ -39,6 +39,14 @@ World = Annotated[
         autocompletion=complete.worlds,
     ),
 ]
+Virtual = Annotated[
+    bool,
+    typer.Option(
+        "--virtual",
+        help="With --world kernel: in a guest whose time is virtual, which needs no root. "
+        "`weir kernel build` makes its kernel.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,6 +61,17 @@ SweepOption = Annotated[
         help="Run once per value of a key; several sweeps make their cross product.",
     ),
 ]
+
+
+def world_of(world: str, *, virtual: bool) -> str:
+    """The world that the options mean together.
+
+    Raises:
+        InputError: they do not fit each other.
+    """
+    if virtual and world != KERNEL:
+        raise InputError(f"--virtual: world {world} has no guests; add --world kernel")
+    return VIRTUAL if virtual else world
 
 
 def how(out: Path, jobs: int | None, *, resume: bool = False, quiet: bool = False) -> How:

@@ -60,6 +60,7 @@ def run(
         typer.Option(min=0, help="Seed of the first repeat.", show_default="the scenario's own"),
     ] = None,
     world: plans.World = SIM,
+    virtual: plans.Virtual = False,
     jobs: plans.Jobs = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
@@ -68,7 +69,8 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the file, prints tables or JSON, draws the report."""
-    source = read(file, parse_assignments(sets or [], "--set")).in_world(world)
+    source = read(file, parse_assignments(sets or [], "--set"))
+    source = source.in_world(plans.world_of(world, virtual=virtual))
     plan = scenario_plan(source, parse_sweep(sweep or []), repeat=repeat, seed=seed)
     if dry_run:
         plans.list_plan("run", plan, as_json=json)

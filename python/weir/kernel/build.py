@@ -1,0 +1,237 @@
+"""Builds the guest kernel: unpack, change, configure, compile, publish.
+
+Each step leaves a mark in the workshop when it is complete, so that a build that was interrupted
+goes on where it stopped. What is published appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from weir.kernel import cache, recipe
+from weir.kernel.cache import Kernel
+from weir.kernel.recipe import KernelError
+
+Tell = Callable[[str, int, int], None]
+"""Told the step at hand, how far it has come, and how far there is to go (0: not known)."""
+
+LOG = "build.log"
+_UNPACKED, _CONFIGURED = ".unpacked", ".configured"
+_TAIL = 12
+_ROOM_BYTES = 2 << 30
+_UNNEEDED = ("Documentation/*/*", "sound/*.c", "drivers/gpu/drm/*/*.[ch]", "tools/testing")
+"""A third of the sources that a guest has no use for; what configures them has to stay."""
+
+
+@dataclass(slots=True)
+class Build:
+    """One kernel in the making."""
+
+    source: Path
+    jobs: int
+    tell: Tell
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def workshop(self) -> Path:
+        """Where it is made: another folder for another recipe or source."""
+        stamp = self.source.stat()
+        return cache.home() / f".build-{recipe.digest()}-{stamp.st_size:x}-{int(stamp.st_mtime):x}"
+
+    @property
+    def tree(self) -> Path:
+        """The sources."""
+        return self.workshop / self.source.name.removesuffix(".tar.xz")
+
+    def run(self) -> Kernel:
+        """Goes through all steps that are not done yet."""
+        self.workshop.mkdir(parents=True, exist_ok=True)
+        with _alone(self.workshop):
+            self._unpack()
+            self._configure()
+            self._compile()
+            return self._publish()
+
+    def _unpack(self) -> None:
+        if (self.tree / _UNPACKED).exists():
+            return
+        shutil.rmtree(self.tree, ignore_errors=True)
+        if shutil.disk_usage(self.workshop).free < _ROOM_BYTES:
+            raise KernelError(f"{self.workshop}: a build needs 2 GB of room")
+        name = self.tree.name
+        exclude = [f"--exclude={name}/{pattern}" for pattern in _UNNEEDED]
+        command = ["tar", "--extract", "--verbose", "--file", str(self.source), *exclude]
+        self._call("unpack", command, self.workshop, lambda line: line.startswith(name), 70_000)
+        (self.tree / _UNPACKED).touch()
+
+    def _configure(self) -> None:
+        if (self.tree / _CONFIGURED).exists():
+            return
+        for change in recipe.CHANGES:
+            path = self.tree / change.file
+            if not path.is_file():
+                raise KernelError(f"{self.source}: it has no {change.file}")
+            path.write_text(change.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+        all_config = f"KCONFIG_ALLCONFIG={recipe.OPTIONS}"
+        self._make("configure", "allnoconfig", all_config)
+        refused = recipe.refused((self.tree / ".config").read_text(encoding="utf-8"))
+        if refused:
+            raise KernelError(f"{self.source}: it does not know {', '.join(refused)}")
+        (self.tree / _CONFIGURED).touch()
+
+    def _compile(self) -> None:
+        self._make("compile", f"-j{self.jobs}", "linux", total=recipe.OBJECTS)
+
+    def _publish(self) -> Kernel:
+        version = self._version()
+        kernel = cache.home() / f"{version}-{recipe.digest()}"
+        parcel = self.workshop / "parcel"
+        shutil.rmtree(parcel, ignore_errors=True)
+        parcel.mkdir()
+        shutil.copy2(self.tree / "linux", parcel / cache.BINARY)
+        shutil.copy2(self.tree / ".config", parcel / cache.CONFIG)
+        shutil.copy2(self.workshop / LOG, parcel / LOG)
+        record = {
+            "version": version,
+            "recipe": recipe.digest(),
+            "source": self.source.name,
+            "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            "wall_s": round(time.monotonic() - self.began),
+            "host": platform.release(),
+        }
+        text = json.dumps(record, indent=2) + "\n"
+        (parcel / cache.RECORD).write_text(text, encoding="utf-8")
+        # A folder that is in the way is an older build of the same.
+        shutil.rmtree(kernel, ignore_errors=True)
+        parcel.rename(kernel)
+        shutil.rmtree(self.workshop, ignore_errors=True)
+        return next(found for found in cache.kernels() if found.path == kernel)
+
+    def _version(self) -> str:
+        answer = subprocess.run(
+            ["make", "--silent", *recipe.MAKE, "kernelversion"],  # noqa: S607
+            cwd=self.tree,
+            env=_environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return answer.stdout.strip()
+
+    def _make(self, step: str, *arguments: str, total: int = 0) -> None:
+        self._call(step, ["make", *recipe.MAKE, *arguments], self.tree, _is_object, total)
+
+    def _call(
+        self,
+        step: str,
+        command: Sequence[str],
+        folder: Path,
+        counts: Callable[[str], bool],
+        total: int,
+    ) -> None:
+        """Runs a command, keeps what it says, and counts the lines that tell of progress."""
+        done, log = 0, self.workshop / LOG
+        self.tell(step, 0, total)
+        with log.open("a", encoding="utf-8") as kept, _started(command, folder) as process:
+            for line in process.stdout or ():
+                if step != "unpack":
+                    kept.write(line)
+                if counts(line):
+                    done += 1
+                    self.tell(step, done, total)
+            code = process.wait()
+        if code != 0:
+            last = " / ".join(_tail(log))
+            raise KernelError(f"{step} failed (exit code {code}); {log} ends with: {last}")
+
+
+def build(
+    *, source: Path | None = None, jobs: int, tell: Tell, force: bool = False
+) -> tuple[Kernel, bool]:
+    """The guest kernel, and whether it had to be built.
+
+    Raises:
+        KernelError: packages are missing, which it names, or a step failed.
+    """
+    there = cache.newest()
+    if there is not None and not force:
+        return there, False
+    lacking = missing(source)
+    if lacking:
+        raise KernelError(f"a build needs more packages: apt-get install {' '.join(lacking)}")
+    chosen = source or recipe.sources()[-1]
+    if not chosen.is_file():
+        raise KernelError(f"{chosen}: there is no such file")
+    return Build(chosen, jobs, tell).run(), True
+
+
+def missing(source: Path | None = None) -> list[str]:
+    """The packages of Debian that a build needs and this machine lacks."""
+    programs = [package for name, package in recipe.PACKAGES.items() if shutil.which(name) is None]
+    headers = [package for path, package in recipe.HEADERS.items() if not path.exists()]
+    kernel = [] if source or recipe.sources() else [recipe.SOURCE_PACKAGE]
+    return [*kernel, *programs, *headers]
+
+
+@contextlib.contextmanager
+def _alone(workshop: Path) -> Iterator[None]:
+    """Keeps a second build away."""
+    with (workshop / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise KernelError(f"{workshop}: another build is at work there") from None
+        yield
+
+
+@contextlib.contextmanager
+def _started(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process group of its own, which ends with this block."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        with process:
+            try:
+                yield process
+            except BaseException:
+                os.killpg(process.pid, signal.SIGTERM)
+                raise
+    finally:
+        process.poll()
+
+
+def _environment() -> dict[str, str]:
+    """Without what a surrounding make or a translation would add."""
+    own = ("MAKE", "MFLAGS")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(own)}
+    return {**kept, "LC_ALL": "C"}
+
+
+def _is_object(line: str) -> bool:
+    return line.startswith(("  CC ", "  AS "))
+
+
+def _tail(log: Path) -> list[str]:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line.strip() for line in lines[-_TAIL:] if line.strip()]

@@ -1,0 +1,79 @@
+"""Guest kernels that have been built: where they are kept, and which there are."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weir.kernel import recipe
+from weir.kernel.recipe import KernelError
+
+BINARY = "linux"
+CONFIG = "config"
+RECORD = "build.json"
+
+HINT = "`weir kernel build` makes it, once, in 5 to 15 minutes"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A guest kernel on disk."""
+
+    path: Path
+    version: str
+    recipe: str
+    record: dict[str, Any]
+
+    @property
+    def binary(self) -> Path:
+        """What is run."""
+        return self.path / BINARY
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it was made by the recipe of this version of Weir."""
+        return self.recipe == recipe.digest()
+
+
+def home() -> Path:
+    """The folder of all guest kernels, below the user's cache directory."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (named if named.is_absolute() else Path.home() / ".cache") / "weir" / "kernel"
+
+
+def kernels() -> list[Kernel]:
+    """Every guest kernel that has been built to the end, the newest version last."""
+    records = home().glob(f"*/{RECORD}") if home().is_dir() else []
+    found = [_read(path.parent) for path in records if not path.parent.name.startswith(".")]
+    return sorted(filter(None, found), key=lambda kernel: recipe.version_key(kernel.version))
+
+
+def newest() -> Kernel | None:
+    """The one to run: the newest that this version's recipe made."""
+    current = [kernel for kernel in kernels() if kernel.is_current]
+    return current[-1] if current else None
+
+
+def needed() -> Kernel:
+    """The same.
+
+    Raises:
+        KernelError: there is none; it says how to get one.
+    """
+    kernel = newest()
+    if kernel is not None:
+        return kernel
+    older = " (those there were made for another version of Weir)" if kernels() else ""
+    raise KernelError(f"there is no guest kernel in {home()}{older}: {HINT}")
+
+
+def _read(path: Path) -> Kernel | None:
+    try:
+        record = json.loads((path / RECORD).read_text(encoding="utf-8"))
+        kernel = Kernel(path, str(record["version"]), str(record["recipe"]), record)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return kernel if os.access(kernel.binary, os.X_OK) else None

@@ -1,0 +1,153 @@
+"""Boots a guest for one job and waits until it has powered itself off.
+
+The guest's root is this machine's file system, read-only; what it writes goes to the folder of the
+job. It needs no rights that its user has not, and ends with whoever started it, even when that is
+killed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import weir
+from weir import _native
+from weir.kernel import leash
+from weir.kernel.cache import Kernel
+from weir.kernel.recipe import KernelError
+
+BOOT_LOG = "boot.log"
+"""What the kernel says, in the folder of the job."""
+
+MEMORY_MB = 768
+
+_LOOK_S = 0.05
+_IDLE_S = 60.0
+"""Virtual time never waits: a guest that has not computed for so long hangs."""
+_START_NS = 1_500_000_000 * 10**9
+"""The date at which every guest boots, so that none can depend on today's."""
+_HERTZ = os.sysconf("SC_CLK_TCK")
+
+
+def boot(kernel: Kernel, job: Path, seed: int, control: _native.RunControl | None = None) -> None:
+    """Runs the job in `job` to its end, or until `control` breaks it off.
+
+    Raises:
+        KernelError: the guest cannot be started, hangs, or was broken off.
+    """
+    command = [str(kernel.binary), *arguments(seed)]
+    start = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command]
+    environment = {"PATH": os.defpath, "TMPDIR": str(memory_folder()), "HOME": str(job)}
+    with (job / BOOT_LOG).open("wb") as log:
+        process = subprocess.Popen(
+            start,
+            cwd=job,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            # Ctrl-C is for us; the guest would take it for its own keyboard's.
+            start_new_session=True,
+        )
+        try:
+            _wait(process, control)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def arguments(seed: int) -> list[str]:
+    """The guest's command line, from which its random numbers grow.
+
+    It has nothing of this run but the seed: the folder of the job is the working directory.
+    """
+    package = Path(weir.__file__).parent.parent
+    environment = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "PYTHONPATH": str(package),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return [
+        f"mem={MEMORY_MB}M",
+        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
+        *("con=null", "con0=null,fd:1", "loglevel=4"),
+        *("time-travel=inf-cpu", f"time-travel-start={_START_NS}"),
+        *("uml_dir=.", "umid=guest"),
+        f"weir.seed={seed}",
+        *(f"{name}={_quoted(value)}" for name, value in environment.items()),
+        f"init={_quoted(sys.executable)}",
+        *("--", "-S", "-m", "weir.kernel.guest"),
+    ]
+
+
+def memory_folder(folders: Sequence[str] = ("/dev/shm",)) -> Path:  # noqa: S108
+    """Where the guest's memory is a file: in memory where there is room and code may be run.
+
+    Raises:
+        KernelError: nowhere.
+    """
+    for folder in (*folders, tempfile.gettempdir()):
+        path = Path(folder)
+        if path.is_dir() and _has_room(path) and _may_hold_code(path):
+            return path
+    raise KernelError(
+        f"no folder for a guest's memory ({MEMORY_MB} MB): neither {' nor '.join(folders)} nor "
+        f"{tempfile.gettempdir()} has the room and lets code be run (TMPDIR names another)"
+    )
+
+
+def _has_room(path: Path) -> bool:
+    return shutil.disk_usage(path).free > MEMORY_MB << 20
+
+
+def _may_hold_code(path: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=path) as file:
+            file.truncate(mmap.PAGESIZE)
+            protection = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+            mmap.mmap(file.fileno(), mmap.PAGESIZE, mmap.MAP_PRIVATE, protection).close()
+    except OSError:
+        return False
+    return True
+
+
+def _wait(process: subprocess.Popen[bytes], control: _native.RunControl | None) -> None:
+    used, changed = -1.0, time.monotonic()
+    while True:
+        try:
+            process.wait(_LOOK_S)
+        except subprocess.TimeoutExpired:
+            pass
+        else:
+            return
+        if control is not None and control.is_stopped:
+            raise KernelError("the run was broken off")
+        now = _cpu_s(process.pid)
+        if now != used:
+            used, changed = now, time.monotonic()
+        elif time.monotonic() - changed > _IDLE_S:
+            raise KernelError(f"the guest hangs: it has not computed for {_IDLE_S:.0f} s")
+
+
+def _cpu_s(pid: int) -> float:
+    """The processor time of a process, its threads and the children it has waited for."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _HERTZ
+
+
+def _quoted(value: str) -> str:
+    """A value as the kernel's command line wants it."""
+    if '"' in value or "\n" in value:
+        raise KernelError(f"{value!r}: a guest cannot be told of a path with a quote")
+    return f'"{value}"' if " " in value else value

@@ -1,0 +1,138 @@
+"""How the guest kernel is made: from which source, with which options, with which changes.
+
+A pure description: `build` carries it out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.errors import WeirError
+
+
+class KernelError(WeirError):
+    """The guest kernel cannot be made, is not there, or did not run to the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of one source file: `old` is replaced wherever it stands, `times` times in all."""
+
+    file: str
+    old: str
+    new: str
+    times: int = 1
+
+    def applied(self, text: str) -> str:
+        """The text of the file with this change; a text that has it already stays as it is.
+
+        Raises:
+            KernelError: the file is not the one this change was written for.
+        """
+        if text.count(self.new) == self.times and self.old not in text.replace(self.new, ""):
+            return text
+        found = text.count(self.old)
+        if found != self.times:
+            raise KernelError(
+                f"{self.file} is not as expected: {self.old.strip()!r} occurs {found} times, not "
+                f"{self.times}; the guest kernel is made from linux-source-6.1"
+            )
+        return text.replace(self.old, self.new)
+
+
+CHANGES: Sequence[Change] = (
+    # A CPU with AMX has a register area of 11 KB: PTRACE_SETREGSET fails with a smaller buffer.
+    Change(
+        "arch/x86/um/user-offsets.c",
+        "DEFINE_LONGS(HOST_FP_SIZE, 2696)",
+        "DEFINE_LONGS(HOST_FP_SIZE, 12288)",
+    ),
+    # Retransmission timers count in jiffies; of 10 ms they would be unlike any server's.
+    Change("arch/um/Kconfig", "\tint\n\tdefault 100\n", "\tint\n\tdefault 1000\n"),
+    # Random numbers come from the command line, which names the seed, and from nothing of the host:
+    # neither its generator nor its cycle counter.
+    Change(
+        "arch/um/os-Linux/util.c",
+        "\treturn getrandom(buf, len, flags);\n",
+        "\tmemset(buf, 0x77, len);\n\treturn len;\n",
+    ),
+    Change("arch/x86/include/asm/timex.h", "\treturn rdtsc();\n", "\treturn 1;\n"),
+    # The processes of a guest end with it, also when it is killed.
+    Change(
+        "arch/um/os-Linux/skas/process.c",
+        "PTRACE_O_TRACESYSGOOD)",
+        "(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL))",
+        times=2,
+    ),
+)
+
+OPTIONS = Path(__file__).with_name("guest.config")
+"""Every option that is on."""
+
+MAKE = (
+    "ARCH=um",
+    # The same source gives the same kernel, whoever builds it: its version seeds random numbers.
+    "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 1970",
+    "KBUILD_BUILD_USER=weir",
+    "KBUILD_BUILD_HOST=weir",
+    "KBUILD_BUILD_VERSION=1",
+    "LOCALVERSION=-weir",
+)
+"""Arguments of every call of make."""
+
+PACKAGES = {
+    "gcc": "gcc",
+    "make": "make",
+    "ld": "binutils",
+    "bc": "bc",
+    "bison": "bison",
+    "flex": "flex",
+    "perl": "perl",
+    "tar": "tar",
+    "xz": "xz-utils",
+}
+"""The programs that a build runs, and Debian's package of each."""
+
+HEADERS = {Path("/usr/include/stdio.h"): "libc6-dev"}
+
+OBJECTS = 587
+"""About so many files are compiled; for the progress shown only."""
+
+SOURCES = Path("/usr/src")
+SOURCE_PACKAGE = "linux-source-6.1"
+
+
+def options() -> dict[str, str]:
+    """Every option that is on, and its value."""
+    lines = OPTIONS.read_text(encoding="utf-8").splitlines()
+    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    return {name: value for name, _, value in pairs}
+
+
+def refused(config: str) -> list[str]:
+    """The options that the kernel's own configuration did not take over."""
+    taken = set(config.splitlines())
+    return [name for name, value in options().items() if f"{name}={value}" not in taken]
+
+
+def digest() -> str:
+    """Another one for every other recipe."""
+    whole = hashlib.sha256(OPTIONS.read_bytes())
+    for text in (*MAKE, *(repr(change) for change in CHANGES)):
+        whole.update(text.encode() + b"\0")
+    return whole.hexdigest()[:8]
+
+
+def sources(folder: Path = SOURCES) -> list[Path]:
+    """The kernel sources that Debian's packages have put there, the newest last."""
+    found = folder.glob("linux-source-*.tar.xz")
+    return sorted(found, key=lambda path: version_key(path.name.removesuffix(".tar.xz")))
+
+
+def version_key(text: str) -> tuple[int, ...]:
+    """The numbers in a version, for sorting: 6.10 is newer than 6.9."""
+    return tuple(int(number) for number in re.findall(r"\d+", text))

@@ -1,0 +1,75 @@
+"""The world `kernel-virtual`: a scenario in a guest, its tables back."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import polars as pl
+
+from weir import _native
+from weir.kernel import cache, guest, machine
+from weir.kernel.recipe import KernelError
+from weir.scenario import KERNEL
+
+_TAIL = 6
+_TELLING = ("Kernel panic", "Out of memory", "oom-kill", "segfault", "BUG:")
+"""What a kernel's log says when something is wrong, worth more than its last lines."""
+
+
+def run(
+    scenario: str,
+    seed: int,
+    world: str = KERNEL,
+    control: _native.RunControl | None = None,
+) -> dict[str, pl.DataFrame]:
+    """One run in a guest of its own: the same arguments give the same tables.
+
+    It takes as much of one core as the guest computes, whatever time goes by in there.
+
+    Raises:
+        KernelError: there is no guest kernel, or the guest failed; its last words are quoted.
+        ScenarioError: the guest's kernel cannot host the scenario.
+    """
+    kernel = cache.needed()
+    with tempfile.TemporaryDirectory(prefix="weir-guest-") as folder:
+        job = Path(folder)
+        asked = {"scenario": scenario, "seed": seed, "world": world}
+        (job / guest.JOB).write_text(json.dumps(asked), encoding="utf-8")
+        try:
+            machine.boot(kernel, job, seed, control)
+        except KernelError as error:
+            raise KernelError(f"{error}{_quoted(job)}") from None
+        _check(job)
+        files = sorted((job / guest.TABLES).glob("*.arrow"))
+        return {file.stem: pl.read_ipc(file.read_bytes()) for file in files}
+
+
+def _check(job: Path) -> None:
+    """Raises what went wrong in the guest."""
+    try:
+        status = json.loads((job / guest.STATUS).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        raise KernelError(f"the guest ended before its time{_quoted(job)}") from None
+    error = status["error"]
+    if error is None:
+        return
+    if status["scenario"]:
+        raise _native.ScenarioError(error)
+    raise KernelError(f"the run in the guest failed: {' / '.join(_lines(error)[-_TAIL:])}")
+
+
+def _quoted(job: Path) -> str:
+    """The guest's last words."""
+    said = []
+    for name in (machine.BOOT_LOG, guest.LOG):
+        path = job / name
+        lines = _lines(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
+        telling = [line for line in lines if any(word in line for word in _TELLING)]
+        said += telling[:_TAIL] or lines[-_TAIL:]
+    return f"; its last words: {' / '.join(said)}" if said else "; it said nothing"
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
