@@ -33,6 +33,7 @@ _VERBS = (
     "key",
     "relay",
     "kernel",
+    "kernel-cc",
     "validate",
     "list",
     "report",
@@ -56,7 +57,7 @@ class _Group(TyperGroup):
         for verb in (cmd_name,) if cmd_name in _VERBS else _VERBS:
             if verb not in self.commands:
                 alone = typer.Typer(add_completion=False)
-                import_module(f"weir.cli.{verb}").register(alone)
+                import_module(f"weir.cli.{verb.replace('-', '_')}").register(alone)
                 self.add_command(typer.main.get_command(alone), verb)
         return super().get_command(ctx, cmd_name)
 

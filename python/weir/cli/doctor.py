@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import typer
 
-from weir import _native, netns
+from weir import _native, kernel_cc, netns
 from weir.cli import options, output
 from weir.errors import WeirError
 from weir.grid import Grid
@@ -142,6 +142,14 @@ def _guest_kernel() -> Check:
     return Check("guest kernel", None, f"{purpose}: {cache.HINT}")
 
 
+def _bpf() -> Check:
+    lacking = kernel_cc.missing()
+    purpose = "congestion controls in BPF (`weir kernel-cc`)"
+    if lacking is not None:
+        return Check("BPF", None, f"{purpose}: {lacking}")
+    return Check("BPF", "root, BTF, bpftool, clang", purpose)
+
+
 _CHECKS: tuple[Callable[[], Check], ...] = (
     _python,
     _core,
@@ -153,6 +161,7 @@ _CHECKS: tuple[Callable[[], Check], ...] = (
     _ns3,
     _namespaces,
     _guest_kernel,
+    _bpf,
 )
 
 
