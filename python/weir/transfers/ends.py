@@ -59,8 +59,8 @@ class Hosts:
 
 
 @contextmanager
-def hosts(network: Network) -> Iterator[Hosts]:
-    """This host twice, or two namespaces joined by an emulated link.
+def hosts(network: Network, seed: int = 1) -> Iterator[Hosts]:
+    """This host twice, or two namespaces joined by an emulated link with the luck of that seed.
 
     Raises:
         WeirError: such a link cannot be made here.
@@ -69,7 +69,7 @@ def hosts(network: Network) -> Iterator[Hosts]:
         yield Hosts("127.0.0.1:0")
         return
     delay, loss = f"{network.delay_ms}ms", f"{network.loss_percent}%"
-    with netns.joined(mtu=network.mtu, delay=delay, loss=loss) as (left, right):
+    with netns.joined(mtu=network.mtu, delay=delay, loss=loss, seed=seed) as (left, right):
         for host in (left, right):
             host.run(["sh", "-c", _FORGET])
         yield Hosts(f"{right.address}:0", left.command([]), right.command([]))

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import time
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,8 +65,12 @@ class Site(AbstractContextManager["Site"]):
         network: Network,
         limit_s: float,
         programs: Programs | None = None,
+        seed: int | None = None,
     ) -> Outcome:
         """Carries one file and says what became of it; `programs` replace our own.
+
+        With a seed the link is a new one, so that transfers with the same lose the packets of the
+        same numbers. Without, all transfers share a link, whose luck goes on.
 
         Raises:
             WeirError: the network cannot be made here.
@@ -75,7 +79,10 @@ class Site(AbstractContextManager["Site"]):
         folder = self._directory / "in"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        with self._hosts_of(network).start(programs or own_programs()) as ends:
+        with (
+            self._hosts_of(network, seed) as there,
+            there.start(programs or own_programs()) as ends,
+        ):
             try:
                 return self._carried(transfer, source, folder, ends, limit_s)
             except EndError as error:
@@ -121,10 +128,12 @@ class Site(AbstractContextManager["Site"]):
             self._files[size] = _File(path, _digest(path))
         return self._files[size]
 
-    def _hosts_of(self, network: Network) -> Hosts:
+    def _hosts_of(self, network: Network, seed: int | None) -> AbstractContextManager[Hosts]:
+        if seed is not None:
+            return hosts(network, seed)
         if network not in self._hosts:
             self._hosts[network] = self._stack.enter_context(hosts(network))
-        return self._hosts[network]
+        return nullcontext(self._hosts[network])
 
 
 def memory() -> Path | None:
