@@ -6,6 +6,7 @@
 //! frames.
 
 mod claims;
+mod digest;
 mod frame;
 mod inbox;
 mod incoming;

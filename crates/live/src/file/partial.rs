@@ -11,10 +11,10 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use blake3::Hasher;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use weir_transport::{RangeSet, Reassembly};
 
+use super::digest::Digest;
 use super::frame::{Hash, Header};
 
 /// How hidden names begin.
@@ -33,8 +33,8 @@ pub(crate) struct Partial {
     prefix: u64,
     staging: Vec<u8>,
     ahead: RangeSet,
-    hasher: Hasher,
-    hashed: u64,
+    /// Of the beginning of the file, as far as it was hashed.
+    digest: Digest,
     /// What the journal says.
     noted: u64,
 }
@@ -72,8 +72,7 @@ impl Partial {
             prefix,
             staging: Vec::new(),
             ahead: RangeSet::new(),
-            hasher: Hasher::new(),
-            hashed: 0,
+            digest: Digest::default(),
             noted: prefix,
         })
     }
@@ -125,7 +124,7 @@ impl Partial {
 
     /// How many bytes were written without being hashed.
     pub(crate) fn unhashed(&self) -> u64 {
-        self.prefix.saturating_sub(self.staging.len() as u64 + self.hashed)
+        self.prefix.saturating_sub(self.staging.len() as u64 + self.digest.count())
     }
 
     /// Hashes up to `budget` bytes of what was written without being hashed: what was there when the
@@ -135,13 +134,12 @@ impl Partial {
             return Ok(());
         }
         self.flush()?;
-        let until = self.prefix.min(self.hashed.saturating_add(budget));
-        while self.hashed < until {
-            let len = (until - self.hashed).min(CHUNK as u64) as usize;
-            self.staging.resize(len, 0);
-            self.file.read_exact_at(&mut self.staging, self.hashed)?;
-            self.hasher.update(&self.staging);
-            self.hashed += len as u64;
+        let until = self.prefix.min(self.digest.count().saturating_add(budget));
+        while self.digest.count() < until {
+            let at = self.digest.count();
+            self.staging.resize((until - at).min(CHUNK as u64) as usize, 0);
+            self.file.read_exact_at(&mut self.staging, at)?;
+            self.digest.update(&self.staging);
         }
         self.staging.clear();
         Ok(())
@@ -151,7 +149,7 @@ impl Partial {
     pub(crate) fn verify(&mut self) -> io::Result<bool> {
         self.flush()?;
         self.catch_up(u64::MAX)?;
-        Ok(self.is_complete() && *self.hasher.finalize().as_bytes() == self.hash)
+        Ok(self.is_complete() && self.digest.hash() == self.hash)
     }
 
     /// Brings the content, and nothing else, to the disk.
@@ -175,19 +173,29 @@ impl Partial {
         fs::remove_file(&self.path)
     }
 
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.staging.is_empty() && bytes.len() >= WORTH_A_WRITE {
-            self.commit(self.prefix, bytes)?;
+    fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let last = self.prefix + bytes.len() as u64 == self.size;
+        if last && self.staging.is_empty() {
+            // A small file comes all at once.
+            self.file.write_all_at(bytes, self.prefix)?;
+            if self.digest.count() == self.prefix {
+                self.digest.update(bytes);
+            }
             self.prefix += bytes.len() as u64;
             return Ok(());
         }
-        if self.staging.capacity() == 0 {
-            self.staging.reserve_exact(CHUNK.min((self.size - self.prefix) as usize));
-        }
-        self.staging.extend_from_slice(bytes);
-        self.prefix += bytes.len() as u64;
-        if self.staging.len() + MAX_DATAGRAM > CHUNK || self.is_complete() {
-            self.flush()?;
+        while !bytes.is_empty() {
+            let room = CHUNK - self.prefix as usize % CHUNK;
+            let (part, rest) = bytes.split_at(bytes.len().min(room));
+            if self.staging.capacity() == 0 {
+                self.staging.reserve_exact(CHUNK.min((self.size - self.prefix) as usize));
+            }
+            self.staging.extend_from_slice(part);
+            self.prefix += part.len() as u64;
+            if part.len() == room || self.is_complete() {
+                self.flush()?;
+            }
+            bytes = rest;
         }
         Ok(())
     }
@@ -196,24 +204,19 @@ impl Partial {
         if self.staging.is_empty() {
             return Ok(());
         }
-        let mut staging = std::mem::take(&mut self.staging);
-        let at = self.prefix - staging.len() as u64;
-        let result = self.commit(at, &staging);
-        if result.is_err() {
+        let at = self.prefix - self.staging.len() as u64;
+        if let Err(error) = self.file.write_all_at(&self.staging, at) {
             // What is not written is not there, should anyone go on from here.
             self.prefix = at;
+            self.staging.clear();
+            return Err(error);
         }
-        staging.clear();
-        self.staging = staging;
-        result
-    }
-
-    fn commit(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        if self.hashed == at {
-            self.hasher.update(bytes);
-            self.hashed += bytes.len() as u64;
+        if self.digest.count() == at {
+            let left = self.size - self.prefix;
+            self.staging = self.digest.take(std::mem::take(&mut self.staging), left);
         }
-        self.file.write_all_at(bytes, at)
+        self.staging.clear();
+        Ok(())
     }
 }
 
@@ -289,12 +292,10 @@ fn read_journal(bytes: &[u8; JOURNAL_LEN], header: &Header) -> Option<u64> {
 
 const JOURNAL_LEN: usize = 24 + blake3::OUT_LEN + CHECK_LEN;
 const CHECK_LEN: usize = 8;
-/// Gathered until so much is there: more than BLAKE3 needs to use the whole width of the processor,
-/// less than a core's cache.
+/// Gathered until so much is there: more than BLAKE3 needs to use the whole width of the processor, less
+/// than a core's cache. A power of two, at whose multiples in the file pieces end: others BLAKE3 has to
+/// take apart.
 const CHUNK: usize = 256 << 10;
-/// What is so long is not gathered but written as it is.
-const WORTH_A_WRITE: usize = 32 << 10;
-const MAX_DATAGRAM: usize = 64 << 10;
 /// The connection keeps no more ranges apart; bytes that were known before it may come to these.
 const MAX_RANGES: usize = 2 * Reassembly::MAX_RANGES;
 /// Sessions that receive the same file.
