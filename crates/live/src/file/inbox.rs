@@ -25,6 +25,11 @@ impl Inbox {
         self.base
     }
 
+    /// Whether the next frame begins at `offset`, and nothing of it or of what follows is here.
+    pub(crate) fn awaits(&self, offset: u64) -> bool {
+        offset == self.base && self.bytes.is_empty()
+    }
+
     /// From now on it may hold more.
     pub(crate) fn widen(&mut self, limit: usize) {
         self.limit = self.limit.max(limit);

@@ -20,6 +20,21 @@ impl Incoming {
         Ok(())
     }
 
+    /// Reads the frame at the start of what has just come, all before which is there, so that it need
+    /// not be kept first. Returns its length; `None` if it is to be kept: for want of the rest of it, or
+    /// because its meaning depends on the time.
+    pub(super) fn read_frame_in(&mut self, bytes: &[u8]) -> Option<usize> {
+        let timed = |frame: &Announcement| {
+            matches!(frame, Announcement::Loose { .. } | Announcement::Sent { .. })
+        };
+        let (frame, len) = Announcement::parse(bytes).ok()?.filter(|(frame, _)| !timed(frame))?;
+        self.inbox.advance(self.inbox.base() + len as u64);
+        if let Err(error) = self.on_frame(frame) {
+            self.fail(error.to_string());
+        }
+        Some(len)
+    }
+
     fn on_frame(&mut self, frame: Announcement) -> Result<(), FrameError> {
         match (&self.state, frame) {
             (State::Stranger, Announcement::Hello { files }) => self.on_hello(files),

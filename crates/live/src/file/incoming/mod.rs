@@ -81,6 +81,8 @@ pub struct Incoming {
     rival_decides_at: Option<Instant>,
     /// The file that comes in datagrams now.
     loose: Option<LooseFile>,
+    /// All of the stream before this has been stored, perhaps more.
+    whole: u64,
     /// The piece that comes now: where it lies in the stream, and its offset in the file.
     piece: Range<u64>,
     offset: u64,
@@ -118,6 +120,7 @@ impl Incoming {
             rival: None,
             rival_decides_at: None,
             loose: None,
+            whole: 0,
             piece: 0..0,
             offset: 0,
             turned_at: Instant::ZERO,
@@ -228,17 +231,29 @@ impl Application for Incoming {
     }
 
     fn store(&mut self, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
-        if matches!(self.state, State::Failed(_)) {
-            return Ok(());
+        let in_order = at == self.whole;
+        if in_order {
+            self.whole += bytes.len() as u64;
         }
-        if at < self.piece.end {
-            let mine = (self.piece.end - at).min(bytes.len() as u64) as usize;
-            let known = self.piece.start.saturating_sub(at).min(mine as u64) as usize;
-            self.place(at + known as u64, &bytes[known..mine]);
-            at += mine as u64;
-            bytes = &bytes[mine..];
+        while !matches!(self.state, State::Failed(_)) {
+            if at < self.piece.end {
+                let mine = (self.piece.end - at).min(bytes.len() as u64) as usize;
+                let known = self.piece.start.saturating_sub(at).min(mine as u64) as usize;
+                self.place(at + known as u64, &bytes[known..mine]);
+                at += mine as u64;
+                bytes = &bytes[mine..];
+            }
+            if bytes.is_empty() {
+                break;
+            }
+            let next = in_order && self.inbox.awaits(at);
+            let Some(len) = next.then(|| self.read_frame_in(bytes)).flatten() else {
+                return self.inbox.insert(at, bytes);
+            };
+            at += len as u64;
+            bytes = &bytes[len..];
         }
-        if bytes.is_empty() { Ok(()) } else { self.inbox.insert(at, bytes) }
+        Ok(())
     }
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
@@ -247,6 +262,7 @@ impl Application for Incoming {
             self.on_report(report);
         }
         let delivered = connection.stats().delivered_bytes;
+        self.whole = delivered;
         if let Err(error) = self.read_frames(delivered) {
             self.fail(error.to_string());
         }
