@@ -78,11 +78,21 @@ impl Rate {
     /// # Panics
     /// If the rate is zero: a stopped link has no transmission time.
     pub fn transmit_time(self, bytes: Bytes, carry: &mut u64) -> Duration {
-        let work = u128::from(bytes.0) * Self::NANO_BITS_PER_BYTE + u128::from(*carry);
-        let rate = u128::from(self.0);
         // A carry from a faster rate may exceed this one; it is at most one nanosecond of it.
-        *carry = (work % rate) as u64;
-        Duration::from_nanos((work / rate) as u64)
+        let work = u128::from(bytes.0) * Self::NANO_BITS_PER_BYTE + u128::from(*carry);
+        let nanos = match u64::try_from(work) {
+            // A packet's: one division in place of two long ones.
+            Ok(work) => {
+                *carry = work % self.0;
+                work / self.0
+            }
+            Err(_) => {
+                let rate = u128::from(self.0);
+                *carry = (work % rate) as u64;
+                (work / rate) as u64
+            }
+        };
+        Duration::from_nanos(nanos)
     }
 
     /// The bytes that pass in `time`, rounded down.
