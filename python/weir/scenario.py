@@ -58,8 +58,7 @@ class Source:
         fields = replace(self, overrides=(*self.overrides, *point.items())).effective().fields
         fields.pop("sweep", None)
         text = json.dumps(fields, ensure_ascii=False)
-        if self.world != SIM:
-            _native.check_world(text, KERNEL if self.world == VIRTUAL else self.world)
+        _native.check_world(text, KERNEL if self.world == VIRTUAL else self.world)
         return Effective(text, fields)
 
     def in_world(self, world: str) -> Source:

@@ -195,6 +195,12 @@ def test_what_is_missing_is_said_with_what_still_works(
         kernel_cc.install("vegas")
 
 
+def test_a_scenario_may_name_it_but_the_simulator_has_it_not(invoke: Invoke) -> None:
+    result = invoke("compare", "bpf_vegas", "reno", "--dry-run")
+    assert result.exit_code == 2
+    assert "only a kernel's TCP has 'bpf_vegas'" in result.stderr
+
+
 def test_anyone_may_list(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("weir.kernel_cc.registry.available", lambda: ["reno", "cubic"])

@@ -11,7 +11,7 @@ use weir_units::Bytes;
 
 use crate::{
     Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, Friendliness, Gain, Htcp,
-    Hystart, Illinois, Increase, Parametric, Reno, Startup, Vegas, Veno, Westwood,
+    Hystart, Illinois, Increase, KernelName, Parametric, Reno, Startup, Vegas, Veno, Westwood,
 };
 
 /// Which controller, with its parameters.
@@ -60,6 +60,8 @@ pub enum CcConfig {
         /// The answer to a loss.
         decrease: Decrease,
     },
+    /// What only a kernel's TCP has; no catalogue lists it, and it cannot be built here.
+    Kernel(KernelName),
 }
 
 /// A line of [`CcConfig::CATALOGUE`].
@@ -233,8 +235,20 @@ impl CcConfig {
         }
     }
 
+    /// The same for flows that may be a kernel's, whose congestion controls have further names.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_also_kernels(text: &str) -> Result<Self, CcConfigError> {
+        KernelName::parse(text.trim())
+            .map_or_else(|| Self::parse(text), |name| Ok(Self::Kernel(name)))
+    }
+
     /// Builds the controller for segments of `mss` (at least one byte) and the given initial window
     /// (at least one segment).
+    ///
+    /// # Panics
+    /// For a [`Kernel`](Self::Kernel)'s, which worlds with connections of ours refuse.
     pub fn build(&self, mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
         match *self {
             Self::None { window } => Box::new(Fixed::new(window, mss)),
@@ -252,6 +266,7 @@ impl CcConfig {
             Self::Parametric { increase, decrease } => {
                 Box::new(Parametric::new(initial_window, increase, decrease))
             }
+            Self::Kernel(name) => panic!("only a kernel's TCP has {name}"),
         }
     }
 }
@@ -304,6 +319,7 @@ impl fmt::Display for CcConfig {
                 (I::Multiply(a), D::Multiply(b)) => write!(f, "mimd({a},{b})"),
                 (I::Multiply(a), D::Subtract(b)) => write!(f, "miad({a},{b})"),
             },
+            Self::Kernel(name) => name.fmt(f),
         }
     }
 }

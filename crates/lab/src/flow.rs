@@ -210,7 +210,11 @@ impl Default for Protocol {
 impl FromStr for Protocol {
     type Err = StackError;
     fn from_str(text: &str) -> Result<Self, StackError> {
-        if text.trim() == "udp" { Ok(Self::Udp) } else { text.parse().map(Self::Reliable) }
+        if text.trim() == "udp" {
+            return Ok(Self::Udp);
+        }
+        // Whether the flow is a kernel's is a question of the world, which refuses what it has not.
+        Stack::parse_also_kernels(text).map(Self::Reliable)
     }
 }
 

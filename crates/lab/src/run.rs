@@ -7,8 +7,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use arrow_ipc::writer::FileWriter;
+use weir_cc::CcConfig;
 use weir_live::world::{self as real_time, WorldError};
-use weir_scene::Outcome;
+use weir_scene::{Outcome, RunSpec, TransportSpec};
 use weir_sim::SimError;
 use weir_units::Instant;
 
@@ -73,6 +74,9 @@ pub fn run_watched(
     watch: &mut Watch<'_>,
 ) -> Result<Results, RunError> {
     let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    if matches!(world, World::Sim | World::Udp) {
+        check_ours(&spec)?;
+    }
     let outcome = match world {
         World::Sim => weir_sim::run(&spec, seed)?,
         World::Udp => real_time::run(&spec, seed, watch)?,
@@ -86,10 +90,30 @@ pub fn run_watched(
 /// For what that world cannot honour, with the reason.
 pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
     let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    if matches!(world, World::Sim | World::Udp) {
+        check_ours(&spec)?;
+    }
     match world {
         World::Sim => Ok(()),
         World::Udp => real_time::check(&spec).map_err(|error| unfit(&error)),
     }
+}
+
+/// Refuses what only a kernel's TCP has: these connections are ours.
+fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
+    for flow in &spec.flows {
+        if let TransportSpec::Reliable(config) = &flow.transport
+            && let CcConfig::Kernel(name) = config.stack.controller
+        {
+            let message = format!(
+                "{}: stack = {}: only a kernel's TCP has '{name}'; `weir list controllers` prints \
+                 what our connections have",
+                flow.name, config.stack
+            );
+            return Err(ScenarioError::nowhere(Problem::new("", message)));
+        }
+    }
+    Ok(())
 }
 
 fn unfit(error: &dyn std::error::Error) -> ScenarioError {

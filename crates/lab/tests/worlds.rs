@@ -86,6 +86,16 @@ fn a_run_in_real_time_is_broken_off_by_who_watches_it() {
 }
 
 #[test]
+fn what_only_a_kernel_has_is_refused_where_the_connections_are_ours() {
+    let scenario = scenario("[[flow]]\nstack = 'bpf_vegas'\n");
+    for world in [World::Sim, World::Udp] {
+        let refused = check(&scenario, world).expect_err("only a kernel has it").to_string();
+        assert!(refused.contains("only a kernel's TCP has 'bpf_vegas'"), "{refused}");
+        assert!(run(&scenario, 1, world).is_err());
+    }
+}
+
+#[test]
 fn an_unknown_world_is_named_with_those_that_exist() {
     let known = "there is no world 'moon'; there are sim, udp";
     assert_eq!("moon".parse::<World>().expect_err("there is none"), known);

@@ -348,10 +348,27 @@ impl FromStr for Stack {
 
     /// Reads `recovery/controller`; a bare controller runs over `rack`, as Linux does.
     fn from_str(text: &str) -> Result<Self, StackError> {
+        Self::read(text, CcConfig::parse)
+    }
+}
+
+impl Stack {
+    /// The same for flows that may be a kernel's, whose congestion controls have further names.
+    ///
+    /// # Errors
+    /// For what is no stack.
+    pub fn parse_also_kernels(text: &str) -> Result<Self, StackError> {
+        Self::read(text, CcConfig::parse_also_kernels)
+    }
+
+    fn read(
+        text: &str,
+        controller_of: impl Fn(&str) -> Result<CcConfig, CcConfigError>,
+    ) -> Result<Self, StackError> {
         let (recovery, controller) = text.trim().split_once('/').unwrap_or(("rack", text.trim()));
         Ok(Self {
             recovery: RecoveryConfig::parse(recovery.trim())?,
-            controller: CcConfig::parse(controller.trim())?,
+            controller: controller_of(controller.trim())?,
         })
     }
 }

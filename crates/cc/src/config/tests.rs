@@ -80,6 +80,19 @@ fn errors_name_the_parameter_the_value_and_what_is_allowed() {
     );
 }
 
+#[test]
+fn a_kernels_names_are_read_where_a_kernel_may_be_meant() {
+    for name in ["bic", "yeah", "bpf_vegas", "bpf_fifteen_lon"] {
+        let read = CcConfig::parse_also_kernels(name).expect("a kernel may have it");
+        assert_eq!(read.to_string(), name);
+        assert!(CcConfig::parse(name).is_err(), "{name} is none of ours");
+    }
+    assert_eq!(CcConfig::parse_also_kernels(" cubic "), Ok(CcConfig::parse("cubic").unwrap()));
+    for name in ["bpf_", "bpf_a_b_c_d_e_f_", "bpf_é", "bpf_x(1)", "bicc", "vega", ""] {
+        assert!(CcConfig::parse_also_kernels(name).is_err(), "{name}");
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_printed_reads_back(
