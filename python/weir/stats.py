@@ -122,6 +122,27 @@ def paired_difference(
     return Difference(estimate, _p_value(differences))
 
 
+def mean_ratio(values: Sequence[float | None], reference: Sequence[float | None]) -> Estimate:
+    """The mean of `values` over that of `reference`, whose repeats are matched by their order.
+
+    A single value stands for every repeat. The interval is that of a ratio of means over pairs, by
+    how far they lie off the common ratio (Cochran 1977, §2.11); there is none where the repeats of
+    one side cannot be matched with those of the other.
+    """
+    own = [*values] * len(reference) if len(values) == 1 else [*values]
+    if len(own) != len(reference):
+        return _quotient(_present(own), _present(reference))
+    matched = zip(own, reference, strict=True)
+    pairs = [(one, other) for one, other in matched if one is not None and other is not None]
+    ratio = _quotient([one for one, _ in pairs], [other for _, other in pairs])
+    if ratio.mean is None or ratio.n < 2:
+        return ratio
+    middle = math.fsum(other for _, other in pairs) / ratio.n
+    error = _standard_error([one - ratio.mean * other for one, other in pairs]) / abs(middle)
+    half = float(stdtrit(ratio.n - 1, 0.5 + LEVEL / 2)) * error
+    return Estimate(ratio.mean, ratio.mean - half, ratio.mean + half, ratio.n)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values adjusted for their number (Holm 1979), in the order given."""
     ranked = sorted(range(len(p_values)), key=lambda i: p_values[i])
@@ -164,6 +185,14 @@ def rounded(value: float | None) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{SIGNIFICANT_DIGITS}g}") + 0.0  # adding 0.0 turns -0.0 into 0.0
+
+
+def _quotient(one: Sequence[float], other: Sequence[float]) -> Estimate:
+    """The ratio of two means."""
+    if not one or math.fsum(other) == 0:
+        return Estimate(None, None, None, 0)
+    mean = math.fsum(one) / len(one) / (math.fsum(other) / len(other))
+    return Estimate(mean, None, None, min(len(one), len(other)))
 
 
 def _present(values: Iterable[float | None]) -> list[float]:

@@ -322,7 +322,7 @@ def test_a_row_holds_within_its_tolerance(metric: str, factor: float, holds: boo
 
 
 def test_few_retransmissions_may_differ_by_five() -> None:
-    rule = judge.TOLERANCES["deterministic"]["retransmits"]
+    rule = judge.RECORDED["deterministic"]["retransmits"]
     assert rule.holds(15, 20)
     assert not rule.holds(14, 20)
 
@@ -382,7 +382,7 @@ def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> 
     assert len(loss) == len(truth.KEYS)
     assert [row["metric"] for row in loss if row["holds"] is not None] == ["steady_goodput_mbps"]
     assert loss[0]["ours_interval"]["n"] == 2
-    assert "mean of 5 recordings" in loss[0]["note"]
+    assert "mean of 5 runs" in loss[0]["note"]
     judged = [row for row in document["rows"] if row["holds"] is not None]
     assert document["score"]["all"]["judged"] == len(judged)
     _report_shows_both(Path("results/validate/latest"))

@@ -12,20 +12,38 @@ from rich.text import Text
 
 from weir import validate as validation
 from weir.cli import options, output, plans
+from weir.errors import InputError
 from weir.grid import Grid
+from weir.validate import Validation
 from weir.validate.words import TITLE, UNITS, findings, table
 
-_HELP = """Repeat recorded runs of the Linux kernel's TCP in the simulator, and compare.
+_HELP = """Carry out the same scenarios in the simulator and in Linux's TCP, and compare.
+
+The kernel is this machine's, in real time, which needs root; with [bold]--virtual[/bold] that of a
+guest in virtual time, which needs `weir kernel build` once; with [bold]--truth[/bold] that of
+recorded runs.
 
 Prints per case and flow what we measured, its ratio to the kernel's, and whether that is near
-enough. Whatever the simulator cannot carry out is listed with the reason. The report shows both
-over time, one picture per case. docs/validation.md has the format, the metrics, the tolerances."""
+enough. Whatever cannot be carried out is listed with the reason. The report shows both over time,
+one picture per case. docs/validation.md has the cases, the metrics, the tolerances."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
-  weir validate --truth tests/truth
+  weir validate
 
-  weir validate --truth tests/truth --case '10m-q34-*' --json > validation.json"""
+  weir validate --virtual --case '10m-1bdp-*' --json > validation.json
+
+  weir validate --truth tests/truth"""
+
+Case = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--case",
+        metavar="GLOB",
+        help="Only cases with such names; may be repeated.",
+        show_default="all",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -34,34 +52,78 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
+    virtual: Annotated[
+        bool, typer.Option("--virtual", help="The kernel of a guest, in virtual time.")
+    ] = False,
     truth: Annotated[
-        Path, typer.Option("--truth", metavar="DIR", help="Folder of recorded traces.")
-    ],
-    case: Annotated[
-        list[str] | None,
+        Path | None, typer.Option("--truth", metavar="DIR", help="Folder of recorded traces.")
+    ] = None,
+    case: Case = None,
+    size: Annotated[
+        str | None,
+        typer.Option("--size", metavar="|".join(validation.SIZES), help="How long the runs take."),
+    ] = None,
+    repeat: Annotated[
+        int | None,
         typer.Option(
-            "--case",
-            metavar="GLOB",
-            help="Only cases with such names; may be repeated.",
-            show_default="all",
+            min=2,
+            help="Runs per case, in virtual time where anything is random.",
+            show_default=str(validation.REPEAT),
         ),
     ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the first run.", show_default="1")
+    ] = None,
     seeds: Annotated[
-        int, typer.Option(min=2, help="Seeds per case in which anything is random.")
-    ] = validation.SEEDS,
+        int | None,
+        typer.Option(
+            min=2,
+            help="With --truth: seeds per case in which anything is random.",
+            show_default=str(validation.SEEDS),
+        ),
+    ] = None,
     jobs: plans.Jobs = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
+    dry_run: plans.DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Carries the cases out, prints the rows, draws the report."""
     how = plans.how(out, jobs, resume=resume, quiet=quiet)
-    found = validation.validate(truth, cases=case or (), seeds=seeds, **how)
-    if json:
-        output.print_json("validate", found.rows, score=found.score)
+    if truth is None:
+        _refuse("without --truth", seeds=seeds)
+        compared = validation.comparison(
+            virtual=virtual,
+            size=size or validation.SMALL,
+            cases=case or (),
+            repeat=repeat or validation.REPEAT,
+            seed=1 if seed is None else seed,
+        )
+        if dry_run:
+            plans.list_plan("validate", compared.plan, as_json=json)
+            return
+        found = compared.carry_out(**how)
     else:
-        told = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in findings(found.rows))
-        grid = Grid(TITLE, *table(found.rows), names=2, note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
-        output.show(Group(grid.rich(), *told))
+        own = {"virtual": virtual or None, "dry-run": dry_run or None}
+        _refuse("with --truth", size=size, repeat=repeat, seed=seed, **own)
+        seeds = seeds or validation.SEEDS
+        found = validation.validate(truth, cases=case or (), seeds=seeds, **how)
+    _show(found, as_json=json)
     plans.finish(found.results, quiet=quiet)
+
+
+def _refuse(where: str, **given: object) -> None:
+    """Refuses options that mean nothing there."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"--{name} means nothing {where}; leave it out")
+
+
+def _show(found: Validation, *, as_json: bool) -> None:
+    if as_json:
+        output.print_json("validate", found.rows, score=found.score)
+        return
+    told = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in findings(found.rows))
+    grid = Grid(TITLE, *table(found.rows), names=2, note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
+    output.show(Group(grid.rich(), *told))

@@ -17,10 +17,8 @@ from weir.report.study import study_report
 from weir.results import Results
 from weir.validate import FILE, SERIES
 from weir.validate.judge import Row
+from weir.validate.reduce import series
 from weir.validate.words import TITLE, TITLES, UNITS, findings, mark, table, value_text
-
-_EVERY_S = 0.1
-"""How often the recordings say what the state was."""
 
 
 def compose_validation(results: Results) -> Report:
@@ -44,14 +42,15 @@ def compose_validation(results: Results) -> Report:
 def _figures(results: Results, rows: Sequence[Row]) -> Iterator[Figure]:
     """A picture of each case whose series was recorded."""
     path = results.path / SERIES
-    series = pl.read_parquet(path) if path.is_file() else pl.DataFrame(schema={"case": pl.String})
+    kept = pl.read_parquet(path) if path.is_file() else pl.DataFrame(schema={"case": pl.String})
     for case in results.cases:
         name = case["label"]
-        theirs = series.filter(case=name).drop("case")
+        theirs = kept.filter(case=name).drop("case")
         own = results.runs.filter(label=name, status="ok").sort("repeat")["run"].to_list()
         if not theirs.is_empty() and own:
             flows, headings = case["scenario"]["flow"], _flow_names(case["scenario"]["flow"])
-            ours = _named(_ours(results, own[0], flows), headings, OURS)
+            # All flows of a case have segments of one size.
+            ours = _named(series(results, own[0], flows[0]["mss"]), headings, OURS)
             data = pl.concat([_named(theirs, headings, THEIRS), ours])
             caption = _caption([row for row in rows if row["case"] == name])
             yield overlay(f"overlay-{slug(name)}", name, caption, data, own[:1])
@@ -74,9 +73,7 @@ def _table(title: str, rows: Sequence[Row]) -> ReportTable:
             Cell(row["case"], "name"),
             Cell("" if row["flow"] is None else str(row["flow"])),
             Cell(TITLES.get(row["metric"], ""), "text"),
-            Cell(_with_interval(row)),
-            Cell(value_text(row["reference"])),
-            Cell(value_text(row["ratio"])),
+            *(Cell(_with_interval(row, value)) for value in ("ours", "reference", "ratio")),
             Cell(mark(row), "text", tone="strong" if row["holds"] is False else ""),
             Cell(row["tolerance"] or "reported only", "text"),
             Cell(row["note"], "text"),
@@ -86,9 +83,9 @@ def _table(title: str, rows: Sequence[Row]) -> ReportTable:
     return ReportTable(title, headers, lines)
 
 
-def _with_interval(row: Row) -> str:
-    text, interval = value_text(row["ours"]), row["ours_interval"]
-    if not interval or interval["lo"] is None:
+def _with_interval(row: Row, value: str) -> str:
+    text, interval = value_text(row[value]), row[f"{value}_interval"]
+    if not interval:
         return text
     return f"{text} ± {value_text((interval['hi'] - interval['lo']) / 2)}"
 
@@ -103,19 +100,3 @@ def _named(rows: pl.DataFrame, names: pl.DataFrame, source: str) -> pl.DataFrame
     columns = ("t_s", "cwnd_segments", "srtt_ms", "goodput_mbps")
     named = rows.join(names, on="flow").sort("flow", "t_s")
     return named.select(pl.lit(source).alias("source"), pl.col("name").alias("flow"), *columns)
-
-
-def _ours(results: Results, run: int, flows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Our samples at the times of the recordings, with the same definition of goodput."""
-    steps = (pl.col("t_s") / _EVERY_S).round()
-    is_one = (pl.col("t_s") - steps * _EVERY_S).abs() < _EVERY_S * 1e-3
-    mss = pl.col("flow").replace_strict(dict(enumerate(flow["mss"] for flow in flows)))
-    before = pl.col("acked_bytes").shift(1, fill_value=0).over("flow")
-    rows = results.scan("samples").filter((pl.col("run") == run) & is_one).sort("flow", "t_s")
-    return rows.select(
-        "flow",
-        "t_s",
-        (pl.col("cwnd_bytes") / mss).alias("cwnd_segments"),
-        "srtt_ms",
-        ((pl.col("acked_bytes") - before) * 8e-6 / _EVERY_S).alias("goodput_mbps"),
-    ).collect()

@@ -5,8 +5,12 @@ What is judged, and how strictly, depends on how a case came about:
 - *deterministic*: nothing is random on either side, so one run is compared with one recording;
 - *drawn*: no random loss, but the kernel draws random numbers (BBR's phase, RED), so our mean over
   several seeds is compared, as strictly, with the mean of the recordings there are;
-- *loss*: random loss; means over seeds and recordings, goodput only;
-- *mix*: two algorithms against each other; goodput only, alone and during the overlap.
+- *loss*: random loss; means over seeds and recordings;
+- *shared*: flows of one algorithm that come and go at random moments;
+- *mix*: two algorithms against each other;
+- *requests*: a stream, and short requests beside it.
+
+How strictly, depends on the kernel as well: `RECORDED`, in virtual time (`VIRTUAL`) or `LIVE`.
 """
 
 from __future__ import annotations
@@ -14,18 +18,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from weir.stats import Estimate, mean_interval, rounded
-from weir.validate.truth import KEYS, OVERLAP, Reference, Values
+from weir.stats import Estimate, mean_interval, mean_ratio, rounded
+from weir.validate.truth import KEYS, OVERLAP, REQUEST, Reference, Values
 
-Kind = Literal["deterministic", "drawn", "loss", "mix", "packets"]
-KINDS: tuple[Kind, ...] = ("deterministic", "drawn", "loss", "mix", "packets")
+Kind = Literal["deterministic", "drawn", "loss", "shared", "mix", "requests", "packets"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 PACKETS = "equal_cwnd_share"
 """Of the first acknowledgements, the share at which both have the same window in segments."""
 
 FIRST_ACKS = 1_000
+
+_INTERVALS = ("ours_interval", "reference_interval", "ratio_interval")
 
 SKIPPED = "skipped: "
 """How the note of a case begins that was not compared."""
@@ -49,15 +55,18 @@ class Tolerance:
         return f"{share} or {self.amount:g}" if self.amount else share
 
 
-_CLOSE = {
+Rules = Mapping[Kind, Mapping[str, Tolerance]]
+"""What is judged in cases of each kind, and how strictly; every other metric is only reported."""
+
+_NEAR = {
     "steady_goodput_mbps": Tolerance(0.02),
     "mean_cwnd_segments": Tolerance(0.05),
     "mean_srtt_ms": Tolerance(0.05),
-    "retransmits": Tolerance(0.10, 5),
-    "sawtooth_period_s": Tolerance(0.05),
 }
+_CLOSE = {**_NEAR, "retransmits": Tolerance(0.10, 5), "sawtooth_period_s": Tolerance(0.05)}
+_LIVE = {"steady_goodput_mbps": Tolerance(0.05)}
 
-TOLERANCES: Mapping[Kind, Mapping[str, Tolerance]] = MappingProxyType(
+RECORDED: Rules = MappingProxyType(
     {
         "deterministic": _CLOSE,
         "drawn": _CLOSE,
@@ -65,11 +74,24 @@ TOLERANCES: Mapping[Kind, Mapping[str, Tolerance]] = MappingProxyType(
         "mix": {"steady_goodput_mbps": Tolerance(0.15), OVERLAP: Tolerance(0.15)},
     }
 )
-"""What is judged; every other metric is only reported."""
+"""Of runs that were recorded elsewhere, whose luck was another."""
+
+VIRTUAL: Rules = MappingProxyType(
+    {
+        **dict.fromkeys(("deterministic", "drawn", "loss", "shared", "mix"), _NEAR),
+        "requests": {"steady_goodput_mbps": Tolerance(0.02), REQUEST: Tolerance(0.05)},
+    }
+)
+"""Of a kernel in virtual time, with our luck."""
+
+LIVE: Rules = MappingProxyType(
+    dict.fromkeys(("deterministic", "drawn", "loss", "shared", "mix", "requests"), _LIVE)
+)
+"""Of a kernel in real time: no two of its runs are the same."""
 
 _LEAST_SHARE = 0.95
 
-_METRICS = (*KEYS, OVERLAP)
+_METRICS = (*KEYS, OVERLAP, REQUEST)
 
 
 def kind(reference: Reference, *, draws: bool) -> Kind:
@@ -81,15 +103,22 @@ def kind(reference: Reference, *, draws: bool) -> Kind:
     return "drawn" if draws else "deterministic"
 
 
-def rows(reference: Reference, of: Kind, ours: Sequence[Sequence[Values]]) -> list[Row]:
+def rows(
+    reference: Reference,
+    of: Kind,
+    ours: Sequence[Sequence[Values]],
+    rules: Rules = RECORDED,
+) -> list[Row]:
     """Every metric of every flow; `ours[run][flow]` are the metrics of our runs."""
     found = []
     for flow in range(len(reference.flows)):
         for metric in _METRICS:
             kernels = [recording[flow].get(metric) for recording in reference.recordings]
-            mine = mean_interval(run[flow].get(metric) for run in ours)
+            mine = [run[flow].get(metric) for run in ours]
             if metric in KEYS or any(value is not None for value in kernels):
-                found.append(_row(reference.name, flow, metric, of, mine, kernels))
+                tolerance = rules.get(of, {}).get(metric)
+                named = _named(reference.name, flow, metric, of)
+                found.append(named | _compared(mine, kernels, tolerance))
     return found
 
 
@@ -114,7 +143,7 @@ def packets_row(case: str, of: Kind, kernels: Sequence[int], ours: Sequence[int]
         "ratio": rounded(share),
         "holds": share >= _LEAST_SHARE if is_judged else None,
         "tolerance": f"at least {_LEAST_SHARE:g}" if is_judged else None,
-        "ours_interval": None,
+        **dict.fromkeys(_INTERVALS),
         "note": "; ".join(notes),
     }
 
@@ -123,7 +152,7 @@ def skipped(name: str, reason: str) -> Row:
     """A case that was not compared, and why."""
     return {
         **_named(name, None, None, None),
-        **dict.fromkeys(("ours", "reference", "ratio", "holds", "tolerance", "ours_interval")),
+        **dict.fromkeys(("ours", "reference", "ratio", "holds", "tolerance", *_INTERVALS)),
         "note": f"{SKIPPED}{reason}",
     }
 
@@ -132,12 +161,11 @@ def _named(case: str, flow: int | None, metric: str | None, of: Kind | None) -> 
     return {"case": case, "flow": flow, "metric": metric, "kind": of}
 
 
-def _row(
-    case: str, flow: int, metric: str, of: Kind, mine: Estimate, kernels: Sequence[float | None]
+def _compared(
+    mine: Sequence[float | None], kernels: Sequence[float | None], tolerance: Tolerance | None
 ) -> Row:
-    recorded = [value for value in kernels if value is not None]
-    ours, reference = mine.mean, mean_interval(recorded).mean
-    tolerance = TOLERANCES.get(of, {}).get(metric)
+    own, recorded = mean_interval(mine), mean_interval(kernels)
+    ours, reference = own.mean, recorded.mean
     holds, note = None, ""
     if ours is None and reference is None:
         note = "neither has any"
@@ -146,20 +174,27 @@ def _row(
         holds = False if tolerance else None
     elif tolerance:
         holds = tolerance.holds(ours, reference)
-    counts = [f"ours: mean of {mine.n} seeds"] if mine.n > 1 else []
-    if len(recorded) > 1:
-        spread = f"{min(recorded):.3g} to {max(recorded):.3g}"
-        counts.append(f"Linux: mean of {len(recorded)} recordings, {spread}")
+    counts = [f"ours: mean of {own.n} seeds"] if own.n > 1 else []
+    if recorded.n > 1:
+        known = [value for value in kernels if value is not None]
+        spread = f"{min(known):.3g} to {max(known):.3g}"
+        counts.append(f"Linux: mean of {recorded.n} runs, {spread}")
+    ratio = mean_ratio(mine, kernels)
     return {
-        **_named(case, flow, metric, of),
         "ours": rounded(ours),
         "reference": rounded(reference),
-        "ratio": rounded(ours / reference) if ours is not None and reference else None,
+        "ratio": rounded(ratio.mean),
         "holds": holds,
         "tolerance": str(tolerance) if tolerance else None,
-        "ours_interval": mine.as_json() if mine.n > 1 else None,
+        "ours_interval": _interval(own),
+        "reference_interval": _interval(recorded),
+        "ratio_interval": _interval(ratio),
         "note": "; ".join(filter(None, [note, *counts])),
     }
+
+
+def _interval(estimate: Estimate) -> dict[str, float | int | None] | None:
+    return estimate.as_json() if estimate.n > 1 and estimate.lo is not None else None
 
 
 def score(found: Sequence[Row]) -> dict[str, dict[str, int]]:

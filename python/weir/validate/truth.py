@@ -34,6 +34,9 @@ KEYS = {
 OVERLAP = "overlap_goodput_mbps"
 """Goodput while all flows were running; only where there are several."""
 
+REQUEST = "request_latency_ms_p50"
+"""The median time of a request; only of flows that ask."""
+
 _MAY_BE_MISSING = {"sawtooth_period_s"}
 _REPEAT = re.compile(r"(?P<base>.+)-s\d+")
 _SERIES = {"cwnd": "cwnd_segments", "srtt_ms": "srtt_ms", "gput": "goodput_mbps"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from weir.validate.judge import FIRST_ACKS, KINDS, PACKETS, SKIPPED, TOLERANCES, Kind, Row, score
-from weir.validate.truth import OVERLAP
+from weir.validate.judge import FIRST_ACKS, KINDS, PACKETS, SKIPPED, Kind, Row, score
+from weir.validate.truth import OVERLAP, REQUEST
 
 TITLES = {
     "steady_goodput_mbps": "goodput",
@@ -13,6 +13,7 @@ TITLES = {
     "mean_cwnd_segments": "cwnd",
     "peak_cwnd_segments": "peak cwnd",
     "mean_srtt_ms": "srtt",
+    REQUEST: "request",
     "retransmits": "retransmits",
     "sawtooth_period_s": "sawtooth",
     PACKETS: "windows",
@@ -24,15 +25,17 @@ TITLE = "Ours, and its ratio to the kernel's: ✓ it holds, ✗ it does not, els
 
 UNITS = (
     "goodput in Mbit/s, of a flow's last two thirds and of the time when all flows ran (overlap); "
-    "cwnd in segments, srtt in ms, the sawtooth's period in s; windows: the share of the first "
-    f"{FIRST_ACKS} acknowledgements at which cwnd is the same"
+    "cwnd in segments, srtt and the median request in ms, the sawtooth's period in s; windows: the "
+    f"share of the first {FIRST_ACKS} acknowledgements at which cwnd is the same"
 )
 
 _KINDS = {
     "deterministic": "Nothing random",
     "drawn": "The kernel draws random numbers",
     "loss": "Random loss",
+    "shared": "Flows of one algorithm that come and go",
     "mix": "Two algorithms against each other",
+    "requests": "Requests beside a stream",
     "packets": "Window by window",
 }
 
@@ -43,9 +46,18 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
     for kind in KINDS:
         if kind in totals:
             total = totals[kind]
-            yield f"{_KINDS[kind]}: {total['held']} of {total['judged']} rows hold{_rule(kind)}."
+            held = f"{total['held']} of {total['judged']} rows hold"
+            yield f"{_KINDS[kind]}: {held}{_rule(rows, kind)}."
     if "all" in totals:
         yield f"In all {totals['all']['held']} of {totals['all']['judged']} judged rows hold."
+    unsure = {
+        row["case"]: row["note"].partition(";")[0]
+        for row in reversed(rows)
+        if row["tolerance"] and row["holds"] is None and row["ours"] is not None
+    }
+    if unsure:
+        told = "; ".join(f"{case}: {reason}" for case, reason in reversed(unsure.items()))
+        yield f"Not judged: {told}."
     reasons = {row["case"]: row["note"].removeprefix(SKIPPED) for row in rows if not row["metric"]}
     if reasons:
         told = "; ".join(f"{case}: {reason}" for case, reason in reasons.items())
@@ -67,15 +79,22 @@ def _text(row: Row | None) -> str:
     if row is None:
         return ""
     has_ratio = row["ratio"] is not None and row["metric"] != PACKETS
-    parts = [value_text(row["ours"]), f"×{row['ratio']:.3f}" if has_ratio else "", mark(row)]
+    parts = [value_text(row["ours"]), _ratio(row) if has_ratio else "", mark(row)]
     return " ".join(filter(None, parts))
 
 
-def _rule(kind: Kind) -> str:
-    rules = TOLERANCES.get(kind, {})
-    return (
-        f" ({', '.join(f'{TITLES[name]} {rule}' for name, rule in rules.items())})" if rules else ""
-    )
+def _ratio(row: Row) -> str:
+    interval = row["ratio_interval"]
+    spread = f"±{(interval['hi'] - interval['lo']) / 2:.3f}" if interval else ""
+    return f"×{row['ratio']:.3f}{spread}"
+
+
+def _rule(rows: Sequence[Row], kind: Kind) -> str:
+    """What is judged in cases of a kind, and how strictly."""
+    judged = {r["metric"]: r["tolerance"] for r in rows if r["kind"] == kind and r["tolerance"]}
+    judged.pop(PACKETS, None)
+    rules = [f"{TITLES[metric]} {judged[metric]}" for metric in TITLES if metric in judged]
+    return f" ({', '.join(rules)})" if rules else ""
 
 
 def mark(row: Row) -> str:

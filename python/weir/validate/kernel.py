@@ -1,0 +1,194 @@
+"""The set of scenarios in the simulator and in a kernel's TCP, here and now, with one luck."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+import polars as pl
+
+from weir import _native
+from weir.api import How, carry_out
+from weir.errors import InputError
+from weir.results import Results
+from weir.scenario import KERNEL, SIM, VIRTUAL
+from weir.sweep import Case, Plan
+from weir.validate import cases as catalogue
+from weir.validate import judge
+from weir.validate.cases import REQUESTS, SIZES, SMALL, Scene
+from weir.validate.judge import Rules
+from weir.validate.outcome import Validation, keep, values, wanted
+from weir.validate.reduce import series
+from weir.validate.truth import REQUEST, Reference, Values
+
+REPEAT = 5
+"""So many runs where anything is random; in real time, of every case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Where the kernel is, and what that means for a comparison."""
+
+    world: str
+    algorithms: tuple[str, ...]
+    rules: Rules
+    is_exact: bool
+    """Whether two of its runs are the same, as two of the simulator's are."""
+
+
+LIVE = Kernel(KERNEL, catalogue.BUILT_IN, judge.LIVE, is_exact=False)
+IN_VIRTUAL_TIME = Kernel(VIRTUAL, catalogue.ALL, judge.VIRTUAL, is_exact=True)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is to run, and what cannot."""
+
+    kernel: Kernel
+    scenes: Sequence[Scene]
+    plan: Plan
+    left_out: Mapping[str, str]
+
+    def carry_out(self, **how: Unpack[How]) -> Validation:
+        """Runs it and compares."""
+        return compare(self, carry_out(self.plan, **how))
+
+
+def validate_kernel(
+    *,
+    virtual: bool = False,
+    size: str = SMALL,
+    cases: Sequence[str] = (),
+    repeat: int = REPEAT,
+    seed: int = 1,
+    **how: Unpack[How],
+) -> Validation:
+    """Carries the set out in the simulator and in the kernel, and compares.
+
+    Live it is this machine's kernel in real time, with `virtual` a guest's in virtual time. `cases`
+    are patterns as of file names.
+
+    Raises:
+        WeirError: no case matches, or none can be carried out; the message says why.
+    """
+    compared = comparison(virtual=virtual, size=size, cases=cases, repeat=repeat, seed=seed)
+    return compared.carry_out(**how)
+
+
+def comparison(
+    *,
+    virtual: bool = False,
+    size: str = SMALL,
+    cases: Sequence[str] = (),
+    repeat: int = REPEAT,
+    seed: int = 1,
+) -> Comparison:
+    """Every run of a validation.
+
+    Raises:
+        InputError: no case matches, or none can be carried out.
+    """
+    kernel = IN_VIRTUAL_TIME if virtual else LIVE
+    if size not in SIZES:
+        raise InputError(f"--size {size}: there are {' and '.join(SIZES)}")
+    scenes = {scene.name: scene for scene in catalogue.scenes(SIZES[size], kernel.algorithms)}
+    chosen, planned, left_out = [], [], {}
+    for name in wanted([*scenes], cases):
+        try:
+            planned += _cases(scenes[name], kernel, repeat, seed)
+            chosen.append(scenes[name])
+        except (_native.ScenarioError, InputError) as error:
+            left_out[name] = str(error)
+    if not planned:
+        raise InputError(f"nothing can be compared: {next(iter(left_out.values()))}")
+    words = ["weir", "validate", *(["--virtual"] if kernel.world == VIRTUAL else [])]
+    words += ["--size", size, "--repeat", str(repeat), "--seed", str(seed)]
+    words += [word for pattern in cases for word in ("--case", pattern)]
+    most = max(case.scenario.repeat for case in planned)
+    plan = Plan("validate", shlex.join(words), tuple(planned), most, seed)
+    return Comparison(kernel, chosen, plan, left_out)
+
+
+def compare(compared: Comparison, results: Results) -> Validation:
+    """Reads both sides of each case, and judges."""
+    kernel = compared.kernel
+    rows, references = [], []
+    for scene in compared.scenes:
+        ours = _own(results, scene.name)
+        theirs = _own(results, _there(scene))
+        if ours.is_empty() or theirs.is_empty():
+            where = "simulation" if ours.is_empty() else "kernel's run"
+            rows.append(judge.skipped(scene.name, f"the {where} failed"))
+            continue
+        found, note, is_sure = trusted(theirs)
+        references.append(_reference(scene, results, found))
+        # Where ours are as many as the kernel's, each has the luck of one of these.
+        paired = ours.join(found, on="seed", how="semi") if ours.height > 1 else ours
+        own = judge.rows(references[-1], scene.kind, _values(scene, results, paired), kernel.rules)
+        for row in own:
+            said = "; ".join(filter(None, [note, row["note"]]))
+            rows.append({**row, "holds": row["holds"] if is_sure else None, "note": said})
+    rows += [judge.skipped(name, reason) for name, reason in compared.left_out.items()]
+    return keep(rows, results, references)
+
+
+def _cases(scene: Scene, kernel: Kernel, repeat: int, seed: int) -> list[Case]:
+    """The scene in both worlds, as often as there is something to learn from it."""
+    here = repeat if scene.draws else 1
+    there = here if kernel.is_exact else repeat
+    found = []
+    for label, world, runs in ((scene.name, SIM, here), (_there(scene), kernel.world, there)):
+        source = scene.source.with_override("measure.repeat", str(runs))
+        scenario = source.with_override("measure.seed", str(seed)).in_world(world).at({})
+        found.append(Case(label, " + ".join(scenario.stacks), {}, scenario, world))
+    return found
+
+
+def _there(scene: Scene) -> str:
+    """The label of its runs in the kernel."""
+    return f"{scene.name}, kernel"
+
+
+def _own(results: Results, label: str) -> pl.DataFrame:
+    return results.runs.filter(label=label, status="ok").sort("repeat")
+
+
+def trusted(runs: pl.DataFrame) -> tuple[pl.DataFrame, str, bool]:
+    """The runs that kept to the time, all if none did; what is to be said; whether to believe."""
+    bad = runs.filter(pl.col("health").is_not_null() & (pl.col("health") != "good"))
+    if bad.is_empty():
+        return runs, "", True
+    are = "is" if bad.height == 1 else "are"
+    note = f"{bad.height} of {runs.height} runs of the kernel {are} not to be believed: "
+    note += str(bad["health"][0])
+    good = runs.join(bad, on="run", how="anti")
+    return (runs, note, False) if good.is_empty() else (good, f"left out: {note}", True)
+
+
+def _reference(scene: Scene, results: Results, runs: pl.DataFrame) -> Reference:
+    """What the kernel did, in the form of a recording."""
+    settings = runs["settings"][0] if "settings" in runs.columns else None
+    return Reference(
+        scene.name,
+        {},
+        str(settings or "Linux").partition(";")[0].removeprefix("Linux").strip(),
+        scene.flows,
+        tuple(tuple(flows) for flows in _values(scene, results, runs)),
+        series(results, runs["run"][0], scene.mss),
+        None,
+    )
+
+
+def _values(scene: Scene, results: Results, runs: pl.DataFrame) -> list[list[Values]]:
+    """The metrics of each flow of each run."""
+    found = []
+    for run in runs["run"]:
+        asked = results.flows.filter(run=run, name=REQUESTS)
+        latency = dict(zip(asked["flow"], asked["request_latency_ms_p50"], strict=True))
+        own = values(results, run, scene.flows, scene.mss)
+        found.append(
+            [{**flow, REQUEST: latency[i]} if i in latency else flow for i, flow in enumerate(own)]
+        )
+    return found

@@ -1,0 +1,191 @@
+"""The set of scenarios in the simulator and in a kernel's TCP, beside each other."""
+
+from __future__ import annotations
+
+import json
+import os
+from fnmatch import filter as matching
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import Invoke
+
+from weir import _native
+from weir.kernel import cache
+from weir.report import write
+from weir.scenario import KERNEL, SIM
+from weir.validate import SIZES, Validation, judge, validate_kernel
+from weir.validate import kernel as kernels
+from weir.validate.cases import ALL, BUILT_IN, MIXES, Scene, scenes
+from weir.validate.truth import Flow, Reference
+
+SCENES = {scene.name: scene for scene in scenes(SIZES["small"], ALL)}
+
+
+def fields(scene: Scene) -> Any:
+    return scene.source.effective().fields
+
+
+# The set.
+
+
+def test_the_set_has_what_it_should() -> None:
+    for rate in (10, 100):
+        for bdp in (1, 4):
+            assert len(matching(SCENES, f"{rate}m-{bdp}bdp-*")) == len(ALL) == 9
+    assert len(matching(SCENES, "10m-loss1-*")) == len(ALL)
+    for test in ("2-flow", "3-flow", "rpc"):
+        assert len(matching(SCENES, f"10m-{test}-*")) == len(BUILT_IN)
+    assert all(f"10m-{one}-{other}" in SCENES for one, other in MIXES)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_scenario_is_valid_and_ends_with_its_flows(size: str) -> None:
+    for scene in scenes(SIZES[size], ALL):
+        made = fields(scene)
+        assert [flow["stack"] for flow in made["flow"]] == [f"rack/{f.cc}" for f in scene.flows]
+        assert all(flow["mss"] == scene.mss for flow in made["flow"])
+        ends = [_native.parse_quantity("time", flow["stop"]) for flow in made["flow"]]
+        assert ends == [pytest.approx(flow.end_s) for flow in scene.flows]
+        duration = _native.parse_quantity("time", made["measure"]["duration"])
+        assert duration == pytest.approx(max(ends) + 0.01)
+
+
+def test_scenarios_are_what_their_names_say() -> None:
+    found = fields(SCENES["100m-4bdp-vegas"])
+    assert (found["topology"]["rate"], found["topology"]["rtt"]) == ("100mbit", "40ms")
+    assert found["topology"]["queue"] == "4bdp"
+    assert fields(SCENES["10m-1bdp-dctcp"])["topology"]["queue"]["kind"] == "ecn-step"
+    assert fields(SCENES["10m-loss1-reno"])["topology"]["forward"]["loss"] == "1%"
+    stream, asking = fields(SCENES["10m-rpc-cubic"])["flow"]
+    assert (stream["workload"]["kind"], asking["workload"]["kind"]) == ("bulk", "request")
+    assert SCENES["10m-3-flow-reno"].flows == tuple(
+        Flow("reno", start, end - start) for start, end in ((0, 15), (3, 13), (6.5, 11.5))
+    )
+    kinds = ("10m-1bdp-reno", "deterministic"), ("10m-1bdp-bbr", "drawn"), ("10m-cubic-bbr", "mix")
+    assert [SCENES[name].kind for name, _ in kinds] == [kind for _, kind in kinds]
+
+
+# Judging.
+
+
+def test_a_ratio_has_an_interval_over_repeats() -> None:
+    found = judge.rows(
+        Reference(
+            "a", {}, "6.1", (Flow("reno", 0, 9),), tuple(({"mean_srtt_ms": v},) for v in (50, 52)),
+            None, None,
+        ),
+        "loss",
+        [[{"mean_srtt_ms": 51}], [{"mean_srtt_ms": 53}]],
+        judge.VIRTUAL,
+    )  # fmt: skip
+    (row,) = (row for row in found if row["metric"] == "mean_srtt_ms")
+    assert (row["ratio"], row["holds"], row["tolerance"]) == (1.01961, True, "5 %")
+    assert row["ratio_interval"]["lo"] < row["ratio"] < row["ratio_interval"]["hi"]
+    assert row["ratio_interval"]["n"] == 2
+
+
+def runs(*health: str | None) -> pl.DataFrame:
+    """Rows of the table of runs of which only the verdicts matter."""
+    schema = {"run": pl.Int64, "seed": pl.Int64, "health": pl.String}
+    return pl.DataFrame([(i, i, said) for i, said in enumerate(health)], schema, orient="row")
+
+
+def test_runs_that_came_late_are_left_out_and_said() -> None:
+    kept, note, is_sure = kernels.trusted(runs("good", "late", "good"))
+    assert (kept["run"].to_list(), is_sure) == ([0, 2], True)
+    assert note == "left out: 1 of 3 runs of the kernel is not to be believed: late"
+    kept, note, is_sure = kernels.trusted(runs("late", "late"))
+    assert (kept.height, is_sure) == (2, False)
+    assert note == "2 of 2 runs of the kernel are not to be believed: late"
+    assert kernels.trusted(runs(None, None))[1:] == ("", True)
+
+
+# The whole of it, with the simulator in the kernel's place.
+
+
+@pytest.fixture
+def twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator in the kernel's place."""
+    made = kernels.Kernel(SIM, BUILT_IN, judge.VIRTUAL, is_exact=True)
+    monkeypatch.setattr(kernels, "LIVE", made)
+
+
+@pytest.mark.usefixtures("twin")
+def test_what_is_the_same_is_found_the_same(invoke: Invoke) -> None:
+    chosen = ("--case", "10m-1bdp-*", "--case", "10m-rpc-cubic", "--repeat", 2)
+    result = invoke("validate", *chosen, "--json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    judged = [row for row in document["rows"] if row["tolerance"]]
+    assert len(judged) == 3 * 3 + 2 + 1
+    assert all(row["ratio"] == 1 and row["holds"] for row in judged)
+    assert document["score"]["all"] == {"held": len(judged), "judged": len(judged)}
+    (request,) = (row for row in judged if row["metric"] == "request_latency_ms_p50")
+    assert (request["flow"], request["ours"] > 40) == (1, True)
+    page = write(Path("results/validate/latest")).read_text(encoding="utf-8")
+    assert "overlay-10m-1bdp-reno" in page
+    assert "overlay-10m-1bdp-reno-kernel" not in page
+
+
+@pytest.mark.usefixtures("twin")
+def test_a_dry_run_lists_both_worlds(invoke: Invoke) -> None:
+    result = invoke("validate", "--case", "10m-*bdp-cubic", "--dry-run", "--json")
+    labels = [row["label"] for row in json.loads(result.stdout)["rows"]]
+    assert sorted(labels) == [f"10m-{bdp}bdp-cubic{k}" for bdp in (1, 4) for k in ("", ", kernel")]
+
+
+REFUSED = {
+    "--case: no such": (("--case", "20m-*"), "--case 20m-*: there is no such case; there are"),
+    "--size": (("--size", "huge"), "--size huge: there are small and full"),
+    "--seeds": (("--seeds", 3), "--seeds means nothing without --truth; leave it out"),
+    "--truth": (("--truth", "x", "--size", "full"), "--size means nothing with --truth"),
+    "--virtual": (("--truth", "x", "--virtual"), "--virtual means nothing with --truth"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused(
+    given: tuple[str, ...], message: str, invoke: Invoke
+) -> None:
+    result = invoke("validate", *given)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+# Beside a real kernel.
+
+
+def _lacks(world: str) -> str:
+    """What this machine has not that the world needs."""
+    try:
+        _ = SCENES["10m-1bdp-reno"].source.in_world(world).at({})
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def test_a_live_kernel_stands_beside_the_simulator(tmp_path: Path) -> None:
+    lacking = _lacks(KERNEL)
+    if lacking:
+        pytest.skip(lacking)
+    found = _validated(tmp_path, "100m-1bdp-cubic", virtual=False)
+    (goodput,) = (row for row in found.rows if row["metric"] == "steady_goodput_mbps")
+    assert goodput["ratio_interval"]["n"] == 2
+    # A machine that is busy with other tests may well be too slow, and then says so.
+    assert goodput["holds"] or "not to be believed" in goodput["note"], goodput
+
+
+def test_a_kernel_in_virtual_time_does_what_the_simulator_does(tmp_path: Path) -> None:
+    if cache.newest() is None and "WEIR_TEST_UML" not in os.environ:
+        pytest.skip("no guest kernel (`weir kernel build` makes it); WEIR_TEST_UML=1 insists")
+    found = _validated(tmp_path, "10m-1bdp-reno", virtual=True)
+    judged = [row for row in found.rows if row["tolerance"]]
+    assert len(judged) == 3
+    assert all(row["holds"] for row in judged), judged
+
+
+def _validated(out: Path, case: str, *, virtual: bool) -> Validation:
+    return validate_kernel(virtual=virtual, cases=[case], repeat=2, out=out, show_progress=False)
