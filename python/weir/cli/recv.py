@@ -9,21 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from weir import _native
-from weir.cli import options, output
-from weir.cli.transfer import (
-    Bar,
-    KeyFile,
-    TransferFailedError,
-    TransferInterruptedError,
-    bar,
-    counted,
-    goodput_mbps,
-    is_there,
-    quantity,
-    table,
-    warn_of_exposed,
-)
-from weir.errors import InputError
+from weir.cli import options, output, transfer
 
 _HELP = """Receive files from [bold]weir send[/bold], from any number of senders, until Ctrl-C.
 
@@ -62,35 +48,32 @@ def recv(
         ),
     ] = None,
     max_files: Annotated[int, typer.Option(min=1, help="Refuse more files of one sender.")] = 10000,
-    key_file: KeyFile = None,
+    key_file: transfer.KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Receives, prints what became of each file."""
-    size = None if max_size is None else round(quantity("size", "--max-size", max_size))
-    warn_of_exposed(key_file, quiet=quiet)
-    with bar(show=not quiet) as progress:
+    size = None if max_size is None else round(transfer.quantity("size", "--max-size", max_size))
+    transfer.warn_of_exposed(key_file, quiet=quiet)
+    with transfer.bar(show=not quiet) as progress:
         sessions = _Sessions(progress, as_json=json, quiet=quiet)
         try:
-            _native.receive_files(
-                directory,
-                bind,
-                max_size=size,
-                max_files=max_files,
-                once=once,
-                key_file=key_file,
-                tell=sessions.tell,
-            )
-        except ValueError as error:
-            raise InputError(str(error)) from error
-        except _native.TransferError as error:
-            raise TransferFailedError(str(error)) from error
+            with transfer.errors_told():
+                _native.receive_files(
+                    directory,
+                    bind,
+                    max_size=size,
+                    max_files=max_files,
+                    once=once,
+                    key_file=key_file,
+                    tell=sessions.tell,
+                )
         except KeyboardInterrupt:
             sessions.interrupted = True
     if json:
         output.print_json("recv", sessions.rows)
     if sessions.interrupted:
-        raise TransferInterruptedError("stopped; what has arrived is kept")
+        raise transfer.StoppedError("stopped; what has arrived is kept")
     if once:
         sessions.judge()
 
@@ -98,7 +81,7 @@ def recv(
 class _Sessions:
     """What is told of sessions, and what comes of them."""
 
-    def __init__(self, progress: Bar, *, as_json: bool, quiet: bool) -> None:
+    def __init__(self, progress: transfer.Bar, *, as_json: bool, quiet: bool) -> None:
         self._progress, self._as_json, self._quiet = progress, as_json, quiet
         self.rows: list[dict[str, Any]] = []
         self.failure: str | None = None
@@ -116,17 +99,19 @@ class _Sessions:
     def _on_ended(self, facts: Mapping[str, Any]) -> None:
         rows, failure = facts["rows"], facts["failure"]
         self.failure = failure
-        self.rows += [{**row, "goodput_mbps": goodput_mbps(row)} for row in rows]
+        self.rows += transfer.with_goodput(rows)
         if not self._as_json and rows:
-            output.show(table(f"{counted(rows)} from {facts['sender']}", rows).rich())
+            title = f"{transfer.counted(rows)} from {facts['sender']}"
+            output.show(transfer.table(title, rows).rich())
         if failure:
             text = f"{facts['sender']}: {failure}; what has arrived is kept"
             output.remark(text, quiet=self._quiet)
 
     def judge(self) -> None:
         """Fails if anything of the only session is missing."""
-        missing = [row for row in self.rows if not is_there(row)]
+        missing = [row for row in self.rows if not transfer.is_there(row)]
         if self.failure:
-            raise TransferFailedError(self.failure)
+            raise transfer.FailedError(self.failure)
         if missing:
-            raise TransferFailedError(f"{len(missing)} of {counted(self.rows)} did not arrive")
+            of = transfer.counted(self.rows)
+            raise transfer.FailedError(f"{len(missing)} of {of} did not arrive")

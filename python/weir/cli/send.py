@@ -9,19 +9,7 @@ import typer
 from rich.filesize import decimal
 
 from weir import _native
-from weir.cli import complete, options, output
-from weir.cli.transfer import (
-    KeyFile,
-    TransferFailedError,
-    TransferInterruptedError,
-    bar,
-    counted,
-    goodput_mbps,
-    is_there,
-    quantity,
-    table,
-    warn_of_exposed,
-)
+from weir.cli import complete, options, output, transfer
 from weir.errors import InputError
 
 DEFAULT_STACK = "rack/bbr"
@@ -95,7 +83,7 @@ def send(
     max_wait: Annotated[
         str, typer.Option(metavar="TIME", help="Time without progress after which it is.")
     ] = "30s",
-    key_file: KeyFile = None,
+    key_file: transfer.KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -109,38 +97,33 @@ def send(
         if not Path(path).exists():
             raise InputError(f"there is no file '{path}'")
     default_mss = DEFAULT_MSS if key_file is None else DEFAULT_SEALED_MSS
-    warn_of_exposed(key_file, quiet=quiet)
-    with bar(show=not quiet) as progress:
+    transfer.warn_of_exposed(key_file, quiet=quiet)
+    with transfer.bar(show=not quiet) as progress:
         rows, facts = _send(
             paths,
             target,
             stack=_stack(stack, window),
-            mss=round(quantity("size", "--mss", mss or default_mss)),
+            mss=round(transfer.quantity("size", "--mss", mss or default_mss)),
             initial_window=initial_window,
-            max_rate_bps=None if rate is None else round(quantity("rate", "--rate", rate)),
+            max_rate_bps=None if rate is None else round(transfer.quantity("rate", "--rate", rate)),
             max_retransmits=max_retransmits,
-            max_wait_s=quantity("time", "--max-wait", max_wait),
+            max_wait_s=transfer.quantity("time", "--max-wait", max_wait),
             key_file=key_file,
             tell=lambda _kind, report: progress.show(report),
         )
     if json:
-        output.print_json(
-            "send", [{**row, "goodput_mbps": goodput_mbps(row)} for row in rows], session=facts
-        )
+        output.print_json("send", transfer.with_goodput(rows), session=facts)
     elif facts["segments"]:
-        output.show(table(_title(rows, facts), rows, _note(rows, facts)).rich())
+        output.show(transfer.table(_title(rows, facts), rows, _note(rows, facts)).rich())
     _finish(rows, facts)
 
 
 def _send(paths: list[str], target: str, **how: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     try:
-        return _native.send_files(paths, target, **how)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    except _native.TransferError as error:
-        raise TransferFailedError(str(error)) from error
+        with transfer.errors_told():
+            return _native.send_files(paths, target, **how)
     except KeyboardInterrupt:
-        raise TransferInterruptedError("interrupted before anything was sent") from None
+        raise transfer.StoppedError("interrupted before anything was sent") from None
 
 
 def _stack(stack: str | None, window: int | None) -> str:
@@ -162,7 +145,7 @@ def _stack(stack: str | None, window: int | None) -> str:
 
 def _title(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
     seconds = (facts["ended_ns"] - facts["began_ns"]) / 1e9
-    return f"{counted(rows)} to {facts['receiver']}: {seconds:.2f} s"
+    return f"{transfer.counted(rows)} to {facts['receiver']}: {seconds:.2f} s"
 
 
 def _note(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
@@ -185,13 +168,14 @@ def _note(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
 
 def _finish(rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:
     if facts["interrupted"]:
-        raise TransferInterruptedError(facts["problem"])
+        raise transfer.StoppedError(facts["problem"])
     if facts["problem"]:
-        raise TransferFailedError(facts["problem"])
-    missing = [row for row in rows if not is_there(row)]
+        raise transfer.FailedError(facts["problem"])
+    missing = [row for row in rows if not transfer.is_there(row)]
     if missing:
         reasons = "; ".join(f"'{row['file']}': {_why(row)}" for row in missing)
-        raise TransferFailedError(f"{len(missing)} of {counted(rows)} did not arrive: {reasons}")
+        of = transfer.counted(rows)
+        raise transfer.FailedError(f"{len(missing)} of {of} did not arrive: {reasons}")
 
 
 def _why(row: dict[str, Any]) -> str:

@@ -27,14 +27,25 @@ from weir.grid import Grid
 Row = Mapping[str, Any]
 
 
-class TransferFailedError(WeirError):
+class FailedError(WeirError):
     """A transfer that did not happen, or not all of it."""
 
 
-class TransferInterruptedError(WeirError):
+class StoppedError(WeirError):
     """Someone pressed Ctrl-C."""
 
     exit_code = 130
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Bad input is told as such; what ends a transfer is a failure."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    except _native.TransferError as error:
+        raise FailedError(str(error)) from error
 
 
 def quantity(kind: Literal["time", "rate", "size"], option: str, text: str) -> float:
@@ -130,7 +141,12 @@ def table(title: str, rows: Sequence[Row], note: str = "") -> Grid:
     return Grid(title, headers, cells, names=3, note=note)
 
 
-def goodput_mbps(row: Row) -> float | None:
+def with_goodput(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows as `--json` has them."""
+    return [{**row, "goodput_mbps": _goodput_mbps(row)} for row in rows]
+
+
+def _goodput_mbps(row: Row) -> float | None:
     """What was moved in this session, per time."""
     if not row["time_s"] or row["verdict"] not in {"kept", "mismatch"}:
         return None
@@ -158,7 +174,7 @@ _VERDICTS = {
 
 
 def _goodput(row: Row) -> str:
-    value = goodput_mbps(row)
+    value = _goodput_mbps(row)
     return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
