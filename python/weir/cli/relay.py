@@ -14,9 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from weir import _native
-from weir._native import ScenarioError, parse_quantity
-from weir.cli import options, output
-from weir.errors import InputError, RunError
+from weir.cli import options, output, path
+from weir.errors import InputError
 from weir.grid import Grid
 
 _HELP = (
@@ -67,30 +66,21 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(relay)
 
 
-def _asked(help_: str, metavar: str) -> Any:
-    return typer.Option(metavar=metavar, help=help_, show_default=False)
-
-
 def relay(
     listen: Annotated[
-        str | None, _asked("Where clients send to; port 0 lets the system choose.", "HOST:PORT")
+        str | None, path.asked("Where clients send to; port 0 lets the system choose.", "HOST:PORT")
     ] = None,
-    to: Annotated[str | None, _asked("The server.", "HOST:PORT")] = None,
-    loss: Annotated[str | None, _asked("Share of datagrams lost, as in 5%.", "SHARE")] = None,
-    delay: Annotated[str | None, _asked("One-way delay, as in 20ms.", "TIME")] = None,
-    rate: Annotated[str | None, _asked("Rate in IP bytes, as in 10mbit.", "RATE")] = None,
-    queue: Annotated[
-        str | None,
-        _asked("Room in front of --rate: 64p (default), 1bdp, 100ms, 64kb.", "SIZE"),
-    ] = None,
-    jitter: Annotated[str | None, _asked("The delay varies by up to this.", "TIME")] = None,
-    corrupt: Annotated[str | None, _asked("Share that has a bit flipped.", "SHARE")] = None,
-    duplicate: Annotated[str | None, _asked("Share that arrives twice.", "SHARE")] = None,
-    reorder: Annotated[
-        str | None, _asked("Share held back by reorder_delay (10ms).", "SHARE")
-    ] = None,
-    up: Annotated[str, _asked("What differs on the way up: key=value,...", "OPTIONS")] = "",
-    down: Annotated[str, _asked("What differs on the way down: key=value,...", "OPTIONS")] = "",
+    to: Annotated[str | None, path.asked("The server.", "HOST:PORT")] = None,
+    loss: path.Loss = None,
+    delay: path.Delay = None,
+    rate: path.Rate = None,
+    queue: path.Queue = None,
+    jitter: path.Jitter = None,
+    corrupt: path.Corrupt = None,
+    duplicate: path.Duplicate = None,
+    reorder: path.Reorder = None,
+    up: path.Up = "",
+    down: path.Down = "",
     serial: Annotated[
         bool,
         typer.Option(
@@ -98,12 +88,12 @@ def relay(
             help="One server for both directions that sleeps --delay for every datagram.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all luck.")] = 1,
+    seed: path.Seed = 1,
     clients: Annotated[int, typer.Option(min=1, max=500, help="Most clients at a time.")] = 100,
     idle: Annotated[
         str, typer.Option(metavar="TIME", help="A client silent for this long is forgotten.")
     ] = "60s",
-    duration: Annotated[str | None, _asked("Ends after this time.", "TIME")] = None,
+    duration: Annotated[str | None, path.asked("Ends after this time.", "TIME")] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -114,25 +104,24 @@ def relay(
     quiet: options.Quiet = False,
 ) -> None:
     """Relays until told to stop, and prints what happened."""
-    seconds = None if duration is None else _seconds("--duration", duration)
+    seconds = None if duration is None else path.seconds("--duration", duration)
     if check:
         _check(delay or _CHECK_DELAY, seconds or _CHECK_S, as_json=json)
         return
     if listen is None or to is None:
         raise InputError("--listen and --to are needed, as in --listen :9000 --to 127.0.0.1:9001")
-    asked = {
-        "loss": loss,
-        "delay": delay,
-        "rate": rate,
-        "queue": queue,
-        "jitter": jitter,
-        "corrupt": corrupt,
-        "duplicate": duplicate,
-        "reorder": reorder,
-    }
-    given = [(key, value) for key, value in asked.items() if value is not None]
+    given = path.given(
+        loss=loss,
+        delay=delay,
+        rate=rate,
+        queue=queue,
+        jitter=jitter,
+        corrupt=corrupt,
+        duplicate=duplicate,
+        reorder=reorder,
+    )
     listen = f"{_EVERYWHERE}{listen}" if listen.startswith(":") else listen
-    with _input_errors():
+    with path.input_errors():
         work = _native.UdpRelay([listen, to], given, [up, down], serial, seed, clients, idle)
     output.remark(f"relay: {work.address} to {to}; Ctrl-C ends it", quiet=quiet)
     began = time.process_time()
@@ -165,20 +154,9 @@ def _pause(began: float, seconds: float | None) -> float:
 
 
 def _line(now: dict[str, Any], before: dict[str, Any] | None) -> str:
-    """The last second: packets and bits per second of each way, what was lost."""
-    parts = []
-    span = now["elapsed_s"] - (before["elapsed_s"] if before else 0.0)
-    for way in ("up", "down"):
-        new, old = now[way], before[way] if before else dict.fromkeys(now[way], 0)
-        packets = (new["sent"] - old["sent"]) / span
-        mbit = (new["sent_bytes"] - old["sent_bytes"]) * 8e-6 / span
-        lost = new["lost"] + new["queue_dropped"]
-        parts.append(f"{way} {packets:.0f}/s {mbit:.2f} Mbit/s, {lost} lost")
     clients = now["clients"]
-    parts.append(f"{clients} client{'' if clients == 1 else 's'}")
-    if now["complaints"]:
-        parts.append("NOT AS ASKED")
-    return "; ".join(parts)
+    parts = path.last_second(now, before)
+    return "; ".join([*parts, f"{clients} client{'' if clients == 1 else 's'}"])
 
 
 def _print(report: dict[str, Any], cpu_s: float, *, as_json: bool) -> None:
@@ -201,8 +179,8 @@ def _print(report: dict[str, Any], cpu_s: float, *, as_json: bool) -> None:
         cells.append((f"late, {name}, ms", _millis(up[key]), _millis(down[key])))
     elapsed = report["elapsed_s"]
     title = f"relay: datagrams in {elapsed:.1f} s, {100 * cpu_s / elapsed:.0f}% of a core"
-    verdict = "; ".join(complaints) or "good: on time, nothing lost but what was asked"
-    output.show(Grid(title, ("", "up", "down"), cells, note=f"Health: {verdict}").rich())
+    note = f"Health: {path.verdict(report)}"
+    output.show(Grid(title, ("", "up", "down"), cells, note=note).rich())
 
 
 def _check(delay: str, seconds: float, *, as_json: bool) -> None:
@@ -210,7 +188,7 @@ def _check(delay: str, seconds: float, *, as_json: bool) -> None:
     if count < 1_000:
         raise InputError(f"--duration {seconds:g}s: a check takes at least 0.1s")
     began = time.process_time()
-    with _input_errors():
+    with path.input_errors():
         found = _native.relay_check(delay, _CHECK_GAP, _CHECK_SIZE, count)
     cpu_s = time.process_time() - began
     relay_ = found.pop("relay")
@@ -240,26 +218,6 @@ def _check(delay: str, seconds: float, *, as_json: bool) -> None:
 
 def _millis(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def _seconds(option: str, text: str) -> float:
-    try:
-        return parse_quantity("time", text)
-    except ValueError as error:
-        raise InputError(f"{option}: {error}") from None
-
-
-@contextmanager
-def _input_errors() -> Iterator[None]:
-    """Bad input is told as such; what the system refuses is a failure."""
-    try:
-        yield
-    except ScenarioError:
-        raise
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    except OSError as error:
-        raise RunError(str(error)) from None
 
 
 @contextmanager
