@@ -1,6 +1,8 @@
 //! The links of a relay between real programs, from options with the names and the rules of a
 //! scenario's `[topology.forward]`.
 
+use std::path::Path;
+
 use serde_json::{Map, Value};
 use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, QueueConfig, Service};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
@@ -11,6 +13,7 @@ use crate::overrides;
 use crate::queue::Queue;
 use crate::scenario::deserialize;
 use crate::topology::{Direction, RelayKind};
+use crate::traces;
 use crate::world;
 
 /// Links, and which of them packets cross on their way up (to the server) and down.
@@ -122,7 +125,9 @@ impl Given<'_> {
         let delay = tree.remove("delay").unwrap_or_else(|| Value::from("0s"));
         let delay: Duration =
             deserialize(delay).map_err(|problem| self.refuse("delay", problem.message))?;
-        let mut direction: Direction = deserialize(Value::Object(tree)).map_err(|problem| {
+        let mut tree = Value::Object(tree);
+        traces::load_direction(&mut tree, "", Path::new("")).map_err(|p| self.explain(p))?;
+        let mut direction: Direction = deserialize(tree).map_err(|problem| {
             let message = problem.message.replace("there are rate,", "there are delay, rate,");
             self.explain(Problem { message, ..problem })
         })?;
@@ -301,6 +306,7 @@ mod tests {
             error(line, &[("delay", "25h")], "", ""),
             error(line, &[], "", "rate=10mbps"),
             error(line, &[], "reorder=2%,reorder_delay=0s", ""),
+            error(line, &[("rate_trace", "no-such.trace")], "", ""),
             error(RelayKind::Serial, &[("queue", "1bdp")], "", ""),
             error(RelayKind::Serial, &[], "queue=4p", "queue=5p"),
         ];

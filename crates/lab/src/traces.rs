@@ -33,7 +33,12 @@ pub(crate) fn trace(times: &[u64]) -> Result<DeliveryTrace, String> {
     DeliveryTrace::parse(&lines.join("\n")).map_err(|error| error.to_string())
 }
 
-fn load_direction(direction: &mut Value, section: &str, folder: &Path) -> Result<(), Problem> {
+/// The same for the keys of one direction, which stand in `section`.
+pub(crate) fn load_direction(
+    direction: &mut Value,
+    section: &str,
+    folder: &Path,
+) -> Result<(), Problem> {
     let Some(Value::String(name)) = direction.get("rate_trace") else { return Ok(()) };
     let times = read(&folder.join(name))
         .map_err(|message| Problem::new(format!("{section}.rate_trace"), message))?;

@@ -179,7 +179,7 @@ fn resolve(option: &str, text: &str) -> PyResult<SocketAddr> {
 }
 
 /// The links that options describe, with the route over them.
-fn hosted(
+pub(crate) fn hosted(
     kind: RelayKind,
     options: &[(String, String)],
     up: &str,
@@ -193,7 +193,10 @@ fn hosted(
     Ok((links, Route { up: found.up, down: found.down }))
 }
 
-fn report<'py>(py: Python<'py>, work: &mut Option<Background>) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn report<'py>(
+    py: Python<'py>,
+    work: &mut Option<Background>,
+) -> PyResult<Bound<'py, PyDict>> {
     let background = work.as_ref().ok_or_else(|| PyRuntimeError::new_err("it has been stopped"))?;
     match py.detach(|| background.report()) {
         Some(report) => as_dict(py, &report),
@@ -225,6 +228,7 @@ fn way_dict<'py>(py: Python<'py>, way: &WayReport) -> PyResult<Bound<'py, PyDict
         ("received_bytes", way.received_bytes),
         ("sent", way.sent),
         ("sent_bytes", way.sent_bytes),
+        ("queued", way.queued),
         ("lost", way.lost),
         ("queue_dropped", way.queue_dropped),
         ("too_long", way.too_long),

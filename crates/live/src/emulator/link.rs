@@ -50,7 +50,9 @@ impl TunLink {
         };
         let now = self.emulator.net.now;
         for index in links {
-            let stats = self.emulator.net.links[*index].link.stats(now);
+            let link = &mut self.emulator.net.links[*index].link;
+            report.queued += link.backlog(now).packets;
+            let stats = link.stats(now);
             let by_queue = [stats.dropped_queue, stats.dropped_aqm, stats.dropped_policer];
             report.lost += stats.dropped_loss.packets;
             report.queue_dropped += by_queue.iter().map(|tally| tally.packets).sum::<u64>();

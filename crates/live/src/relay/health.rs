@@ -16,6 +16,8 @@ pub struct WayReport {
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
+    /// Waiting or being sent at the moment, on any of the direction's links.
+    pub queued: u64,
     /// Lost on the way, as asked.
     pub lost: u64,
     /// Refused by a full queue, dropped by its discipline or by a policer, as asked.

@@ -91,6 +91,7 @@ impl Host {
             ..WayReport::default()
         };
         for link in &self.own_links[way as usize] {
+            report.queued += self.path.queued(now, *link);
             let stats = self.path.stats(now, *link);
             report.duplicated += stats.duplicated.packets;
             report.corrupted += stats.corrupted;

@@ -152,6 +152,12 @@ impl Path {
         self.links[link].link.stats(self.now)
     }
 
+    /// How many packets wait or are being sent on a link at `now`.
+    pub fn queued(&mut self, now: Instant, link: usize) -> u64 {
+        self.advance(now);
+        self.links[link].link.backlog(self.now).packets
+    }
+
     /// What the links have dropped of the packets of one direction up to `now`, by cause.
     pub fn drops(&mut self, now: Instant, way: Way) -> Drops {
         self.advance(now);
