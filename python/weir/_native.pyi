@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 __all__ = [
+    "HostLink",
     "RunControl",
     "RunResult",
     "ScenarioError",
@@ -50,6 +51,35 @@ class RunResult:
 
     def write_to(self, folder: str | PathLike[str]) -> None:
         """Write every table into ``folder``, as an Arrow IPC file ``NAME.arrow``."""
+
+@final
+class HostLink:
+    """A link from a namespace of its own to that of the calling thread, at work until closed.
+
+    ``device`` is the name of the TUN device at each end, ``addresses`` are those of the namespace
+    and of the caller, in one /30; all that the namespace sends elsewhere goes to the caller too.
+    ``options`` hold for both directions, the two of ``ways`` (up, from the namespace, and down) for
+    one each. Raises ``ScenarioError`` for an option that is not allowed, ``OSError`` where
+    namespace or devices cannot be made.
+    """
+
+    def __new__(
+        cls,
+        device: str,
+        addresses: Sequence[str],
+        mtu: int,
+        options: Sequence[tuple[str, str]],
+        ways: Sequence[str],
+        seed: int,
+    ) -> HostLink: ...
+    def enter(self) -> None:
+        """Move the calling thread into the namespace, for good."""
+
+    def report(self) -> dict[str, Any]:
+        """Return what it did so far: counters per direction, lateness, complaints."""
+
+    def close(self) -> None:
+        """Remove it; a second time nothing happens."""
 
 @final
 class TunLink:

@@ -81,8 +81,8 @@ def test_a_command_works(command: Command, invoke: Invoke) -> None:
     _, *words = command.words
     if words[0] == "report":
         assert invoke("compare", "reno", "cubic", *_TINY["compare"]).exit_code == 0
-    if words[0] in {"study", "validate", "relay"}:
-        pytest.skip("studies, validation and the relay have their own tests")
+    if words[0] in {"study", "validate", "relay", "link"}:
+        pytest.skip("studies, validation, relays and links have their own tests")
     if words[0] == "kernel" or "--virtual" in words:
         pytest.skip("guests have their own tests, and few machines their kernel")
     if words[:2] in (["kernel-cc", "install"], ["kernel-cc", "remove"]):
@@ -112,7 +112,7 @@ def test_other_commands_name_what_exists(command: Command) -> None:
 
 def test_a_shell_can_read_every_command(invoke: Invoke) -> None:
     simulated = ("compare", "run", "study", "validate", "list", "report")
-    verbs = (*simulated, "send", "recv", "key", "relay", "kernel-cc")
+    verbs = (*simulated, "send", "recv", "key", "relay", "link", "kernel-cc")
     helps = "\n".join(invoke(verb, "--help").output for verb in verbs)
     examples = re.findall(r"^ (weir .+?) *$", helps, re.MULTILINE)
     assert len(examples) >= 10

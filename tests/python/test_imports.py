@@ -11,7 +11,7 @@ import weir
 
 HEAVY = {"altair", "numpy", "pandas", "polars", "pyarrow", "scipy"}
 
-LIGHT = ["send", "recv", "key", "relay", "list", "doctor"]
+LIGHT = ["send", "recv", "key", "relay", "link", "list", "doctor"]
 
 
 def loaded_by(code: str) -> set[str]:

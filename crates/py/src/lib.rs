@@ -3,6 +3,8 @@
 use pyo3::prelude::*;
 
 mod lab;
+#[cfg(target_os = "linux")]
+mod link;
 mod quantity;
 mod relay;
 mod table;
@@ -16,6 +18,9 @@ mod _native {
     use super::lab::{
         RunControl, RunResult, ScenarioError, catalogue, check_world, parse_scenario, run,
     };
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::link::HostLink;
     #[pymodule_export]
     use super::quantity::parse_quantity;
     #[cfg(target_os = "linux")]

@@ -32,6 +32,7 @@ _VERBS = (
     "recv",
     "key",
     "relay",
+    "link",
     "kernel",
     "kernel-cc",
     "validate",

@@ -8,10 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
-from weir import _native, kernel_cc, netns
+from weir import _native, kernel_cc, leftovers, netns
 from weir.cli import options, output
 from weir.errors import WeirError
 from weir.grid import Grid
@@ -19,7 +20,8 @@ from weir.kernel import cache
 
 _HELP = """Say what this machine can do, and what each missing piece would add.
 
-Exits with 1 when something that Weir cannot work without is missing."""
+Exits with 1 when something that Weir cannot work without is missing. With [bold]--clean[/bold] it \
+removes instead what a [bold]weir link[/bold] left behind that was killed."""
 
 _PATIENCE_S = 10
 
@@ -46,8 +48,16 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP)(doctor)
 
 
-def doctor(json: options.Json = False) -> None:
+def doctor(
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Undo what killed processes have left behind.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
     """Looks at everything and prints what it found."""
+    if clean:
+        _clean(as_json=json)
+        return
     checks = [look() for look in _CHECKS]
     if json:
         keys = ("name", "state", "found", "purpose")
@@ -57,6 +67,15 @@ def doctor(json: options.Json = False) -> None:
         output.show(Grid("", ("what", "state", "found", "needed for"), rows, names=4).rich())
     if any(check.is_needed and check.found is None for check in checks):
         raise typer.Exit(1)
+
+
+def _clean(*, as_json: bool) -> None:
+    done = leftovers.clean()
+    if as_json:
+        output.print_json("doctor", [{"done": text} for text in done])
+    else:
+        for text in done or ["nothing was left behind"]:
+            typer.echo(text)
 
 
 def _python() -> Check:
@@ -123,7 +142,7 @@ def _ns3() -> Check:
 def _namespaces() -> Check:
     """Makes the smallest link between two namespaces, so that what does not work is found here."""
     lacking = netns.missing()
-    purpose = "links between network namespaces (`weir.netns`)"
+    purpose = "`weir link`, links between network namespaces (`weir.netns`)"
     if lacking is not None:
         return Check("namespaces, TUN", None, f"{purpose}: {lacking}")
     try:
@@ -150,6 +169,23 @@ def _bpf() -> Check:
     return Check("BPF", "root, BTF, bpftool, clang", purpose)
 
 
+def _way_out() -> Check:
+    """Behind a link, what is beyond this host is reached by its address."""
+    purpose = "programs behind `weir link` that reach beyond this host"
+    return Check("nftables", _version("nft"), purpose)
+
+
+def _leftovers() -> Check:
+    """What stays when a link is killed; nothing of it is in the way of anything."""
+    found = leftovers.found()
+    purpose = f"a machine as it was; `weir doctor --clean` undoes: {'; '.join(found)}"
+    return (
+        Check("nothing left behind", None, purpose)
+        if found
+        else Check("nothing left behind", "nothing", "a machine as it was")
+    )
+
+
 _CHECKS: tuple[Callable[[], Check], ...] = (
     _python,
     _core,
@@ -162,6 +198,8 @@ _CHECKS: tuple[Callable[[], Check], ...] = (
     _namespaces,
     _guest_kernel,
     _bpf,
+    _way_out,
+    _leftovers,
 )
 
 

@@ -11,6 +11,7 @@ mod device;
 mod link;
 mod load;
 mod namespace;
+mod netlink;
 mod router;
 mod view;
 

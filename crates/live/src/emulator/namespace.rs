@@ -2,15 +2,15 @@
 
 use std::fs::File;
 use std::io;
+use std::net::Ipv4Addr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use nix::sched::{CloneFlags, setns, unshare};
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
 
+use super::netlink;
 use crate::clock;
 
 /// A network namespace with a thread of ours in it.
@@ -53,7 +53,7 @@ impl Namespace {
         let make = || {
             unshare(CloneFlags::CLONE_NEWNET)?;
             turn_ipv6_off();
-            bring_up_loopback()
+            netlink::bring_up_loopback()
         };
         Self::start(make).map_err(NamespaceError::New)
     }
@@ -85,6 +85,22 @@ impl Namespace {
         jobs.send(Box::new(job)).expect("the thread works until this is dropped");
         let result = result.recv().expect("the thread ends each job that it begins");
         result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Sends whatever has no route in here to `gateway`, at the other end of a device.
+    ///
+    /// # Errors
+    /// If `gateway` is no neighbour, or there is such a route already.
+    pub fn route_all_by(&self, gateway: Ipv4Addr) -> io::Result<()> {
+        self.run(move || netlink::route_all_by(gateway))
+    }
+
+    /// Moves the calling thread in here, for good.
+    ///
+    /// # Errors
+    /// If the system does not allow it.
+    pub fn take_in_caller(&self) -> io::Result<()> {
+        Ok(setns(File::open(&self.file)?, CloneFlags::CLONE_NEWNET)?)
     }
 
     /// The file that stands for it while this lives: other processes enter by it, as with
@@ -135,37 +151,3 @@ fn turn_ipv6_off() {
         let _ = std::fs::write(file, "1");
     }
 }
-
-/// Sets loopback up with a netlink message (rtnetlink(7)), which needs no `ioctl`.
-fn bring_up_loopback() -> io::Result<()> {
-    let kernel = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
-    sendto(&kernel, &set_up_message(LOOPBACK), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-    let mut reply = [0; 256];
-    let (len, _) = recv(&kernel, &mut reply, RecvFlags::empty())?;
-    // An error message with code 0 is an acknowledgement (netlink(7)).
-    let code = reply[..len].get(16..20).and_then(|code| code.try_into().ok());
-    match code.map(i32::from_ne_bytes) {
-        Some(0) => Ok(()),
-        Some(error) => Err(io::Error::from_raw_os_error(-error)),
-        None => Err(io::Error::other("the kernel's answer about loopback is too short")),
-    }
-}
-
-/// `RTM_NEWLINK` that sets `IFF_UP` of an interface: a `nlmsghdr` and an `ifinfomsg`.
-fn set_up_message(interface: i32) -> [u8; 32] {
-    const RTM_NEWLINK: u16 = 16;
-    const NLM_F_REQUEST_ACK: u16 = 1 | 4;
-    const IFF_UP: u32 = 1;
-    let mut message = [0; 32];
-    message[..4].copy_from_slice(&32u32.to_ne_bytes());
-    message[4..6].copy_from_slice(&RTM_NEWLINK.to_ne_bytes());
-    message[6..8].copy_from_slice(&NLM_F_REQUEST_ACK.to_ne_bytes());
-    message[20..24].copy_from_slice(&interface.to_ne_bytes());
-    // The flags, and which of them change.
-    message[24..28].copy_from_slice(&IFF_UP.to_ne_bytes());
-    message[28..].copy_from_slice(&IFF_UP.to_ne_bytes());
-    message
-}
-
-/// The index of loopback, the first interface of every namespace.
-const LOOPBACK: i32 = 1;

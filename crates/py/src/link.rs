@@ -1,0 +1,75 @@
+//! A link between the caller's network namespace and a new one: `weir link`.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use weir_lab::RelayKind;
+use weir_live::emulator::{DeviceSpec, Namespace, NamespaceError, Options, TunLink};
+use weir_live::relay::Background;
+
+use crate::relay::{hosted, report};
+
+/// A link from a namespace of its own to that of the calling thread, at work until it is closed.
+#[pyclass(module = "weir._native")]
+pub(crate) struct HostLink {
+    work: Option<Background>,
+    inside: Namespace,
+}
+
+#[pymethods]
+impl HostLink {
+    /// `device` is the name of the device at each end, `addresses` are those inside and outside, in one
+    /// /30. `options` hold for both directions, the two of `ways` (up, from inside, and down) for one each.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        device: &str,
+        addresses: [String; 2],
+        mtu: u16,
+        options: Vec<(String, String)>,
+        ways: [String; 2],
+        seed: u64,
+    ) -> PyResult<Self> {
+        let (links, route) = hosted(RelayKind::DelayLine, &options, &ways[0], &ways[1])?;
+        let [inner, outer] = [address(&addresses[0])?, address(&addresses[1])?];
+        let end = |address| DeviceSpec { name: device.to_owned(), address, prefix: PREFIX };
+        let options = Options { devices: [end(inner), end(outer)], mtu, ..Options::default() };
+        py.detach(|| {
+            let refused = |error: NamespaceError| PyOSError::new_err(error.to_string());
+            let inside = Namespace::new().map_err(refused)?;
+            let outside = Namespace::enter(Path::new(OWN_NAMESPACE)).map_err(refused)?;
+            let link = TunLink::open([&inside, &outside], &links, route, seed, &options)
+                .map_err(|error| PyOSError::new_err(error.to_string()))?;
+            inside.route_all_by(outer)?;
+            Ok(Self { work: Some(Background::start(link)), inside })
+        })
+    }
+
+    /// Moves the calling thread into the namespace, for good.
+    fn enter(&self) -> PyResult<()> {
+        Ok(self.inside.take_in_caller()?)
+    }
+
+    /// What it did so far.
+    fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        report(py, &mut self.work)
+    }
+
+    /// Removes the link. What runs in the namespace keeps that.
+    fn close(&mut self, py: Python<'_>) -> PyResult<()> {
+        let work = self.work.take();
+        py.detach(|| work.map_or(Ok(()), |work| work.stop().map(drop)))?;
+        Ok(())
+    }
+}
+
+fn address(text: &str) -> PyResult<Ipv4Addr> {
+    text.parse().map_err(|_| PyValueError::new_err(format!("{text}: no IPv4 address")))
+}
+
+/// The smallest network with two addresses for hosts.
+const PREFIX: u8 = 30;
+const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";

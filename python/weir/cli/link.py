@@ -1,0 +1,227 @@
+"""`weir link`: a command behind an emulated link."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from weir import link as links
+from weir.cli import options, output, path
+from weir.errors import InputError
+
+_HELP = (
+    "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"
+    "The command has a network of its own, and the link is its only way out. This host is there "
+    "under the address in [bold]$WEIR_LINK_HOST[/bold], and what it can reach can be reached too. "
+    "Links nest. Without a command it is your shell. It wants root; by sudo, the command is yours."
+    "\n\n"
+    "What is asked holds for both directions; [bold]--up[/bold] (from the command) and "
+    "[bold]--down[/bold] say what differs and take every key of a scenario's "
+    "\\[topology.forward], and delay.\n\n"
+    "It ends with the command, and with its exit code: 128 and the signal's number if one killed "
+    "it. docs/link.md has more."
+)
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir link --rate 20mbit --rtt 40ms --queue 1bdp -- iperf3 -c 192.0.2.7
+
+  weir link --rtt 100ms --loss 1% -- curl -O http://192.0.2.7/big.bin
+
+  weir link --up rate=1mbit --down rate=10mbit,queue=256kb -- firefox
+
+  weir link --trace cellular.trace --rtt 60ms --queue 500p"""
+
+_LOOK_S = 1.0
+_RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    # What comes after the command belongs to it, with or without `--`.
+    settings = {"allow_interspersed_args": False}
+    app.command(help=_HELP, epilog=_EXAMPLES, context_settings=settings)(link)
+
+
+def link(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="COMMAND...", help="What to run.", show_default="$SHELL"),
+    ] = None,
+    rate: path.Rate = None,
+    rtt: Annotated[
+        str | None, path.asked("Delay of both directions together, as in 40ms.", "TIME")
+    ] = None,
+    delay: path.Delay = None,
+    queue: path.Queue = None,
+    loss: path.Loss = None,
+    jitter: path.Jitter = None,
+    corrupt: path.Corrupt = None,
+    duplicate: path.Duplicate = None,
+    reorder: path.Reorder = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Delivery opportunities in place of --rate: a file as mahimahi has them.",
+            show_default=False,
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    up: path.Up = "",
+    down: path.Down = "",
+    seed: path.Seed = 1,
+    report: Annotated[
+        Path | None, path.asked("Write what the link did into this file, as JSON.", "FILE")
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Runs the command, says on stderr how the link fared, and exits as the command does."""
+    given = path.given(
+        rate=rate,
+        delay=_one_way(rtt, delay),
+        queue=queue,
+        loss=loss,
+        jitter=jitter,
+        corrupt=corrupt,
+        duplicate=duplicate,
+        reorder=reorder,
+        rate_trace=None if trace is None else str(trace),
+    )
+    words = command or [os.environ.get("SHELL") or "/bin/sh"]
+    with _Relay() as relay, path.input_errors(), links.opened(given, (up, down), seed) as work:
+        _introduce(work, quiet=quiet)
+        process = relay.begin(lambda: work.start(words))
+        # A program that draws on the terminal shall have it for itself.
+        is_watched = not quiet and bool(command) and sys.stderr.isatty()
+        code = _attend(process, work, show=is_watched)
+        found = work.report()
+    if report is not None:
+        _write(report, found, code)
+    _conclude(found, quiet=quiet)
+    raise typer.Exit(code if code >= 0 else 128 - code)
+
+
+class _Relay:
+    """Hands signals on to the command, whose end ends everything."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    def __enter__(self) -> _Relay:
+        self._earlier = {number: signal.signal(number, self._on_signal) for number in _RELAYED}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A link that has failed takes its command along.
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+        for number, handler in self._earlier.items():
+            signal.signal(number, handler)
+
+    def begin(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        """Starts the command, unless we were told to stop already."""
+        if self._early:
+            raise typer.Exit(128 + self._early[0])
+        self._process = process = start()
+        # What came while it was being started.
+        for number in self._early:
+            self._hand_on(process, number)
+        return process
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self._process is None:
+            self._early.append(number)
+        else:
+            self._hand_on(self._process, number)
+
+    def _hand_on(self, process: subprocess.Popen[bytes], number: int) -> None:
+        # What someone types at the terminal, the command has got by itself.
+        if number not in {signal.SIGINT, signal.SIGQUIT} or not _is_foreground():
+            process.send_signal(number)
+
+
+def _is_foreground() -> bool:
+    """Whether the terminal's Ctrl-C reaches us and the command."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)
+
+
+def _introduce(work: links.Link, *, quiet: bool) -> None:
+    reach = "and what it reaches" if work.confined is None else f"alone: {work.confined}"
+    output.remark(f"link: {work.inside}; the host is {work.host}, {reach}", quiet=quiet)
+    if links.resolvers_are_local():
+        text = "link: names are resolved by a server on this host's loopback: use addresses"
+        output.remark(text, quiet=quiet)
+
+
+def _attend(process: subprocess.Popen[bytes], work: links.Link, *, show: bool) -> int:
+    """Waits for the end, with a line of counters every second."""
+    before: dict[str, Any] | None = None
+    while True:
+        try:
+            return process.wait(_LOOK_S)
+        except subprocess.TimeoutExpired:
+            # A link that has failed says so here.
+            now = work.report()
+        finally:
+            if show:
+                sys.stderr.write("\r\x1b[K")
+        if show:
+            sys.stderr.write("; ".join(path.last_second(now, before)))
+            sys.stderr.flush()
+        before = now
+
+
+def _conclude(found: Mapping[str, Any], *, quiet: bool) -> None:
+    """One line about each way, and the verdict, which is said in any case if it is bad."""
+    elapsed = found["elapsed_s"]
+    for way in ("up", "down"):
+        counts = found[way]
+        mbit = counts["sent_bytes"] * 8e-6 / elapsed
+        text = (
+            f"link: {way} {counts['sent']} packets, {mbit:.2f} Mbit/s over {elapsed:.1f} s; "
+            f"{counts['queue_dropped']} dropped by the queue, {counts['lost']} lost"
+        )
+        output.remark(text, quiet=quiet)
+    output.remark(f"link: health {path.verdict(found)}", quiet=quiet and not found["complaints"])
+
+
+def _write(file: Path, found: Mapping[str, Any], code: int) -> None:
+    rows = [{"way": way, **found[way]} for way in ("up", "down")]
+    complaints = found["complaints"]
+    document = {
+        "schema": output.SCHEMA,
+        "command": "link",
+        "elapsed_s": found["elapsed_s"],
+        "exit_code": code,
+        "healthy": not complaints,
+        "complaints": complaints,
+        "rows": rows,
+    }
+    file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _one_way(rtt: str | None, delay: str | None) -> str | None:
+    if rtt is None:
+        return delay
+    if delay is not None:
+        raise InputError(f"--rtt {rtt} --delay {delay}: one of them says it all")
+    return f"{round(path.seconds('--rtt', rtt) * 1e9 / 2)}ns"

@@ -1,0 +1,335 @@
+"""`weir link`: commands behind real links; skipped where namespaces cannot be made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from conftest import Invoke, started
+
+from weir import leftovers, netns
+
+lacking = netns.missing()
+needs_namespaces = pytest.mark.skipif(lacking is not None, reason=lacking or "")
+needs_nft = pytest.mark.skipif(shutil.which("nft") is None, reason="there is no program nft")
+
+PATIENCE_S = 60
+PAYLOAD_SHARE = 1448 / 1500
+"""Of a full TCP segment with timestamps, in IP bytes."""
+
+ECHO = """
+import os, socket, sys, time
+with socket.create_connection((os.environ["WEIR_LINK_HOST"], int(sys.argv[1]))) as s:
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    times = []
+    for _ in range(int(sys.argv[2])):
+        began = time.monotonic()
+        s.sendall(b"x")
+        assert s.recv(1) == b"x"
+        times.append(time.monotonic() - began)
+print(*times)
+"""
+SEND = """
+import os, socket, sys
+with socket.create_connection((os.environ["WEIR_LINK_HOST"], int(sys.argv[1]))) as s:
+    s.sendall(bytes(int(sys.argv[2])))
+    s.shutdown(socket.SHUT_WR)
+    s.recv(1)
+"""
+RECEIVE = """
+import os, socket, sys, time
+got = []
+with socket.create_connection((os.environ["WEIR_LINK_HOST"], int(sys.argv[1]))) as s:
+    while part := s.recv(1 << 16):
+        got.append((time.monotonic(), len(part)))
+print(*(x for pair in got for x in pair))
+"""
+WAIT = [sys.executable, "-c", "import time; print('ready', flush=True); time.sleep(60)"]
+
+
+def behind(*asked: str, command: list[str]) -> subprocess.CompletedProcess[str]:
+    """`weir link ASKED -- COMMAND` as a process of its own, at its end."""
+    with started("link", *asked, "--", *command) as process:
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
+        return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+
+
+@contextmanager
+def serving() -> Iterator[socket.socket]:
+    """A server of this namespace."""
+    with socket.create_server(("0.0.0.0", 0)) as server:  # noqa: S104 – the link's address too
+        server.settimeout(PATIENCE_S)
+        yield server
+
+
+def port(server: socket.socket) -> str:
+    return str(server.getsockname()[1])
+
+
+@contextmanager
+def echoing() -> Iterator[str]:
+    """The port of a server that answers one byte with the same."""
+
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while data := connection.recv(1):
+                connection.sendall(data)
+
+    with serving() as server:
+        thread = Thread(target=serve, args=[server])
+        thread.start()
+        yield port(server)
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+def steady_mbps(arrivals: list[tuple[float, int]]) -> float:
+    """The rate from the second quarter of the bytes on: when slow start is over."""
+    total, so_far = sum(size for _, size in arrivals), 0
+    for number, (_, size) in enumerate(arrivals):
+        so_far += size
+        if so_far >= total / 4:
+            span = arrivals[-1][0] - arrivals[number][0]
+            return (total - so_far) * 8e-6 / span
+    raise AssertionError("nothing arrived")
+
+
+def outside() -> dict[str, str]:
+    """Everything of this namespace that a link touches."""
+    command = ["nft", "list", "tables"]
+    tables = subprocess.run(command, capture_output=True, text=True, check=False)
+    devices = Path("/proc/net/dev").read_text().splitlines()
+    return {
+        "routes": Path("/proc/net/route").read_text(),
+        "devices": " ".join(sorted(line.split(":")[0].strip() for line in devices)),
+        "named namespaces": " ".join(sorted(p.name for p in Path("/run/netns").glob("*"))),
+        "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
+        "tables": tables.stdout,
+        "records": " ".join(leftovers.found()),
+    }
+
+
+@needs_namespaces
+def test_a_round_trip_takes_what_was_asked_and_all_is_as_before(tmp_path: Path) -> None:
+    before, report = outside(), tmp_path / "report.json"
+    with echoing() as at:
+        asked = ("--rtt", "40ms", "--rate", "20mbit", "--queue", "1bdp", "--report", str(report))
+        done = behind(*asked, command=[sys.executable, "-c", ECHO, at, "20"])
+    assert done.returncode == 0, done.stderr
+    fastest = min(map(float, done.stdout.split()))
+    assert 0.040 <= fastest < 0.0403 + 0.001
+    found = json.loads(report.read_text())
+    up, down = found["rows"]
+    assert (up["way"], down["way"], found["exit_code"]) == ("up", "down", 0)
+    assert up["sent"] == up["received"] >= 20
+    assert up["lost"] == up["queue_dropped"] == down["lost"] == down["queue_dropped"] == 0
+    assert "health" in done.stderr
+    assert outside() == before
+
+
+@needs_namespaces
+def test_the_kernels_tcp_gets_the_rate_both_ways() -> None:
+    """20 Mbit/s and a queue of one bandwidth-delay product: 3 % of its payload share."""
+    size, arrivals = 6_000_000, list[tuple[float, int]]()
+    path = ("--rate", "20mbit", "--rtt", "20ms", "--queue", "1bdp", "--quiet")
+
+    def take(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            while data := connection.recv(1 << 16):
+                arrivals.append((time.monotonic(), len(data)))
+
+    def give(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(bytes(size))
+
+    with serving() as server:
+        thread = Thread(target=take, args=[server])
+        thread.start()
+        done = behind(*path, command=[sys.executable, "-c", SEND, port(server), str(size)])
+        thread.join(PATIENCE_S)
+        assert done.returncode == 0, done.stderr
+        assert steady_mbps(arrivals) == pytest.approx(20 * PAYLOAD_SHARE, rel=0.03)
+        thread = Thread(target=give, args=[server])
+        thread.start()
+        done = behind(*path, command=[sys.executable, "-c", RECEIVE, port(server)])
+        thread.join(PATIENCE_S)
+    numbers = done.stdout.split()
+    arrivals = [(float(at), int(n)) for at, n in zip(numbers[::2], numbers[1::2], strict=True)]
+    assert sum(n for _, n in arrivals) == size
+    assert steady_mbps(arrivals) == pytest.approx(20 * PAYLOAD_SHARE, rel=0.03)
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143), ("true", 0)]
+)
+def test_it_ends_as_the_command_does(script: str, code: int) -> None:
+    before = outside()
+    assert behind("--quiet", command=["sh", "-c", script]).returncode == code
+    assert outside() == before
+
+
+@needs_namespaces
+def test_the_link_is_the_only_way_out() -> None:
+    done = behind(command=["cat", "/proc/net/dev"])
+    devices = {line.split(":")[0].strip() for line in done.stdout.splitlines() if ":" in line}
+    assert len(devices) == 2
+    assert {name.rstrip("0123456789") for name in devices} == {"lo", "weir-"}
+
+
+@needs_namespaces
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_are_the_commands(number: signal.Signals) -> None:
+    """Without a terminal it is ours to hand them on."""
+    before = outside()
+    script = "trap 'echo heard; exit 3' INT TERM; echo ready; while :; do sleep 0.1; done"
+    with started("link", "--", "sh", "-c", script, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, stdout) == (3, "heard\n"), stderr
+    assert outside() == before
+
+
+@needs_namespaces
+@needs_nft
+def test_what_a_killed_link_leaves_is_found_and_removed(invoke: Invoke) -> None:
+    before = outside()
+    with started("link", "--quiet", "--", *WAIT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        during = outside()
+        [command] = children(process.pid)
+        process.kill()
+        process.wait(PATIENCE_S)
+    os.kill(command, signal.SIGKILL)
+    assert f"weir-{process.pid}" in during["devices"]
+    after = outside()
+    assert (after["devices"], after["routes"]) == (before["devices"], before["routes"])
+    assert f"weir-{process.pid}" in after["tables"]
+    rows = {row["name"]: row for row in json.loads(invoke("doctor", "--json").stdout)["rows"]}
+    assert rows["nothing left behind"]["state"] == "absent"
+    assert f"weir-{process.pid}" in invoke("doctor", "--clean").stdout
+    assert outside() == before
+    assert "nothing was left behind" in invoke("doctor", "--clean").stdout
+
+
+def children(pid: int) -> list[int]:
+    return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()] + [
+        int(text)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        if task.name != str(pid)
+        for text in (task / "children").read_text().split()
+    ]
+
+
+@needs_namespaces
+@needs_nft
+def test_links_nest_and_reach_beyond_their_host() -> None:
+    """The inner command talks to the outermost host, over both links."""
+    before = outside()
+    with echoing() as at:
+        inner = ["-m", "weir.cli", "link", "--quiet", "--rtt", "30ms", "--"]
+        echo = [sys.executable, "-c", ECHO, at, "5"]
+        command = [sys.executable, *inner, *echo]
+        done = behind("--quiet", "--rtt", "20ms", command=command)
+    assert done.returncode == 0, done.stderr
+    assert min(map(float, done.stdout.split())) >= 0.050
+    assert outside() == before
+
+
+@needs_namespaces
+@needs_nft
+def test_links_side_by_side_have_their_own_addresses_and_the_last_one_cleans_up() -> None:
+    before = outside()
+    command = ["sh", "-c", "echo $WEIR_LINK_HOST; read -r _"]
+    with (
+        started("link", "--", *command, stdin=subprocess.PIPE) as first,
+        started("link", "--", *command, stdin=subprocess.PIPE) as second,
+    ):
+        assert first.stdout is not None
+        assert second.stdout is not None
+        assert first.stdout.readline() != second.stdout.readline()
+        first.communicate("\n", timeout=PATIENCE_S)
+        assert outside()["forwarding"] == "1\n"
+        second.communicate("\n", timeout=PATIENCE_S)
+    assert outside() == before
+
+
+@needs_namespaces
+def test_a_trace_of_mahimahi_serves_one_packet_at_a_time(tmp_path: Path) -> None:
+    trace = tmp_path / "slow.trace"
+    trace.write_text("50\n")
+    with echoing() as at:
+        asked = ("--trace", str(trace), "--down", "rate_trace=[1]", "--quiet")
+        done = behind(*asked, command=[sys.executable, "-c", ECHO, at, "5"])
+    # Between two opportunities on the way up lie 50 ms.
+    assert sum(map(float, done.stdout.split())) >= 0.2
+
+
+@needs_namespaces
+def test_under_sudo_the_command_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", "65534")
+    done = behind("--quiet", command=["sh", "-c", "id -u; echo $USER"])
+    assert done.stdout.split() == ["65534", "nobody"], done.stderr
+
+
+@needs_namespaces
+def test_what_is_missing_outside_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without nft the host alone is there, and nothing outside is touched."""
+    forwarding = Path("/proc/sys/net/ipv4/ip_forward").read_text()
+    with monkeypatch.context() as without:
+        without.setenv("PATH", str(tmp_path))
+        with started("link", "--", *WAIT) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            assert Path("/proc/sys/net/ipv4/ip_forward").read_text() == forwarding
+            process.terminate()
+            _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert "alone: there is no program nft" in stderr
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--rate", "10mbps"), "10mbps"),
+        (("--queue", "64p"), "give a rate as well"),
+        (("--rtt", "40ms", "--delay", "20ms"), "one of them says it all"),
+        (("--rtt", "forty"), "--rtt"),
+        (("--trace", "/no/such.trace"), "/no/such.trace"),
+        (("--up", "los=1%"), "los"),
+        (("no-such-command",), "no-such-command"),
+    ],
+)
+def test_mistakes_are_told_and_leave_nothing_behind(args: tuple[str, ...], told: str) -> None:
+    before = outside()
+    with started("link", *args, "true") as process:
+        _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2, stderr
+    assert told in stderr.splitlines()[-1]
+    assert outside() == before
+
+
+def test_what_a_machine_lacks_is_said(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weir.netns.missing", lambda: "only root may make network namespaces")
+    result = invoke("link", "--", "true")
+    assert result.exit_code == 1
+    assert "only root may" in result.stderr
+    assert "weir relay does without" in result.stderr
