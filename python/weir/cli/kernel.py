@@ -34,6 +34,12 @@ _BUILD_EXAMPLES = """[bold]Examples[/bold]
 
 _LIST_HELP = "Say which guest kernels have been built, and where they are."
 
+_RECORD_HELP = (
+    "Record traces of Linux's TCP in guests, for [bold]weir validate --truth DIR[/bold].\n\n"
+    "One flow for 30 s at 10 Mbit/s and 40 ms through a queue of one bandwidth-delay product, for "
+    "each of nine congestion controls: what `tests/truth/virtual` holds."
+)
+
 _HELP = "The guest kernel of [bold]--world kernel --virtual[/bold]: Linux in virtual time."
 
 
@@ -42,10 +48,11 @@ def register(app: typer.Typer) -> None:
     app.callback(help=_HELP, no_args_is_help=True)(_root)
     app.command(help=_BUILD_HELP, epilog=_BUILD_EXAMPLES)(build)
     app.command("list", help=_LIST_HELP)(list_)
+    app.command(help=_RECORD_HELP)(record)
 
 
 def _root() -> None:
-    """What both share: nothing."""
+    """What all share: nothing."""
 
 
 def build(
@@ -87,6 +94,25 @@ def list_(json: options.Json = False, quiet: options.Quiet = False) -> None:
         output.remark(f"none in {cache.home()}: {cache.HINT}", quiet=quiet)
         return
     _print("kernel list", found, as_json=json)
+
+
+def record(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the traces go.")],
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Guests at a time.", show_default="one per core"),
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Runs every case and writes the folder."""
+    from weir.kernel.record import CASES
+    from weir.kernel.record import record as record_all
+    from weir.runner import default_jobs
+
+    def tell(name: str) -> None:
+        output.remark(f"{name} ({list(CASES).index(name) + 1} of {len(CASES)})", quiet=quiet)
+
+    record_all(directory, jobs=jobs or default_jobs(), tell=tell)
 
 
 def _print(command: str, kernels: list[Kernel], *, as_json: bool) -> None:

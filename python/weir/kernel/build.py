@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from weir.errors import InputError
 from weir.kernel import cache, recipe
 from weir.kernel.cache import Kernel
 from weir.kernel.recipe import KernelError
@@ -163,18 +164,18 @@ def build(
     """The guest kernel, and whether it had to be built.
 
     Raises:
+        InputError: there is no such source.
         KernelError: packages are missing, which it names, or a step failed.
     """
     there = cache.newest()
     if there is not None and not force:
         return there, False
+    if source is not None and not source.is_file():
+        raise InputError(f"--source {source}: there is no such file")
     lacking = missing(source)
     if lacking:
         raise KernelError(f"a build needs more packages: apt-get install {' '.join(lacking)}")
-    chosen = source or recipe.sources()[-1]
-    if not chosen.is_file():
-        raise KernelError(f"{chosen}: there is no such file")
-    return Build(chosen, jobs, tell).run(), True
+    return Build(source or recipe.sources()[-1], jobs, tell).run(), True
 
 
 def missing(source: Path | None = None) -> list[str]:

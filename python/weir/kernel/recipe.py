@@ -73,6 +73,12 @@ CHANGES: Sequence[Change] = (
 OPTIONS = Path(__file__).with_name("guest.config")
 """Every option that is on."""
 
+CONTROLS = (
+    *("reno", "cubic", "bbr", "vegas", "veno", "westwood", "htcp", "bic", "illinois", "dctcp"),
+    *("yeah", "scalable", "hybla", "highspeed", "nv", "cdg", "lp"),
+)
+"""The congestion controls of the guest's TCP."""
+
 MAKE = (
     "ARCH=um",
     # The same source gives the same kernel, whoever builds it: its version seeds random numbers.
