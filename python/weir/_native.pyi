@@ -17,6 +17,7 @@ __all__ = [
     "TunLink",
     "UdpRelay",
     "catalogue",
+    "check_kernel",
     "check_world",
     "parse_quantity",
     "parse_scenario",
@@ -225,6 +226,9 @@ def run(
 
 def check_world(scenario: str, world: str) -> None:
     """Raise ``ScenarioError`` if ``world`` cannot run a canonical scenario as it is."""
+
+def check_kernel(scenario: str, controllers: Sequence[str]) -> None:
+    """Raise ``ScenarioError`` if a kernel with these congestion controls cannot run it as it is."""
 
 def tcp_send(
     path: str,

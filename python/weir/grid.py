@@ -47,3 +47,8 @@ class Grid:
             f"<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table><p>{escape(self.note)}</p>"
         )
+
+
+def cautioned(title: str, caution: str) -> str:
+    """A title that says what to bear in mind with what stands below it."""
+    return f"{title} [{caution}]" if caution else title

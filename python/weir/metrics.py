@@ -110,7 +110,7 @@ def _jain(name: str, title: str, meaning: str) -> Metric:
 def _retransmits(cause: str, meaning: str) -> Metric:
     name = f"retransmits{cause and '_'}{cause}"
     title = f"{cause.upper() if cause in ('rto', 'tlp') else cause} retransmits".strip()
-    return Metric(name, title, "", meaning, "less", "flows", pl.col(name).sum(), digits=1)
+    return Metric(name, title, "", meaning, "less", "flows", _count(name), digits=1)
 
 
 def _time(limit: str, meaning: str) -> Metric:
@@ -244,7 +244,7 @@ METRICS: tuple[Metric, ...] = (
         "retransmission timeouts, the sum of all flows",
         "less",
         "flows",
-        pl.col("timeouts").sum(),
+        _count("timeouts"),
         digits=1,
     ),
     Metric(

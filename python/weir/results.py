@@ -125,6 +125,25 @@ class Results:
         failed: dict[str, str] = self.manifest["runs"]["failed"]
         return failed
 
+    @property
+    def caution(self) -> str:
+        """What to bear in mind with every number here: that the machine could not keep up.
+
+        Empty where it could, and where time is virtual.
+        """
+        health = self.manifest.get("health", {})
+        return f"bad verdict: {health['verdict']}" if health.get("complaints") else ""
+
+    def health(self, label: str) -> str | None:
+        """The verdict on the runs of a case; None where time is virtual."""
+        if "health" not in self.runs.columns:
+            return None
+        own = self.runs.filter((pl.col("label") == label) & pl.col("health").is_not_null())
+        bad = own.filter(pl.col("health") != "good")["health"]
+        if own.is_empty():
+            return None
+        return f"bad in {bad.len()} of {own.height} runs: {bad[0]}" if bad.len() else "good"
+
     def scan(self, table: str) -> pl.LazyFrame:
         """A table as a lazy frame, for results too large to read at once."""
         if table not in TABLES:

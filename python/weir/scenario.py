@@ -6,7 +6,9 @@ is the only validator: this file checks nothing that Rust checks.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +18,34 @@ from weir import _native
 from weir.errors import InputError
 
 SIM = "sim"
+"""The world of virtual time; the others are in real time."""
 KERNEL = "kernel"
+"""The world of the Linux kernel's own TCP."""
 VIRTUAL = "kernel-virtual"
 """The world `kernel` in a guest, whose time is virtual, as that of `sim` is."""
+_KERNEL_SAMPLES = ("measure.sample_interval", "10ms")
+"""Set in these worlds unless a scenario says otherwise: their tables are to show what TCP does."""
+
+_GUESTS_CONTROLLERS = [
+    "reno",
+    "bic",
+    "cubic",
+    "westwood",
+    "htcp",
+    "highspeed",
+    "hybla",
+    "vegas",
+    "nv",
+    "scalable",
+    "lp",
+    "veno",
+    "yeah",
+    "illinois",
+    "dctcp",
+    "cdg",
+    "bbr",
+]
+"""The congestion controls of the guest's kernel, as `kernel/guest.config` has them."""
 
 Overrides = tuple[tuple[str, str], ...]
 Sweep = dict[str, tuple[str, ...]]
@@ -58,7 +85,10 @@ class Source:
         fields = replace(self, overrides=(*self.overrides, *point.items())).effective().fields
         fields.pop("sweep", None)
         text = json.dumps(fields, ensure_ascii=False)
-        _native.check_world(text, KERNEL if self.world == VIRTUAL else self.world)
+        if self.world == VIRTUAL:
+            _native.check_kernel(text, _GUESTS_CONTROLLERS)
+        else:
+            _native.check_world(text, self.world)
         return Effective(text, fields)
 
     def in_world(self, world: str) -> Source:
@@ -72,7 +102,18 @@ class Source:
             raise InputError(
                 f"--world {world}: there is no such world; there are: {', '.join(known)}"
             )
+        if world in (KERNEL, VIRTUAL) and not self._samples():
+            return replace(self, world=world, overrides=(_KERNEL_SAMPLES, *self.overrides))
         return replace(self, world=world)
+
+    def _samples(self) -> bool:
+        """Whether it says itself how often to take samples."""
+        key, _ = _KERNEL_SAMPLES
+        with contextlib.suppress(tomllib.TOMLDecodeError):  # which the native parser tells better
+            section, name = key.split(".")
+            if name in tomllib.loads(self.text).get(section, {}):
+                return True
+        return any(override == key for override, _ in self.overrides)
 
 
 @dataclass(frozen=True, slots=True)

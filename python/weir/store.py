@@ -41,6 +41,7 @@ _LOCK = ".lock"
 _PROBE_BYTES = 1 << 20
 _HEALTH = {
     "health": pl.String,
+    "settings": pl.String,
     **dict.fromkeys(("late_ms_p50", "late_ms_p99", "late_ms_max"), pl.Float64),
     **dict.fromkeys(("on_time_ratio", "cpu_ratio"), pl.Float64),
     "unasked_drops": pl.UInt64,

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 
 from weir import metrics
 from weir.comparison import Contrast, compared
-from weir.grid import Grid
+from weir.grid import Grid, cautioned
 from weir.sharing import Observed
 from weir.stats import Estimate, mean_interval
 
@@ -32,8 +32,8 @@ def cases_html(results: Results) -> str:
     return "".join(grid.html() for grid in _grids(results))
 
 
-def contrasts_grid(found: Sequence[Contrast], note: str) -> Grid:
-    """Paired differences with their intervals and verdicts."""
+def contrasts_grid(found: Sequence[Contrast], note: str, caution: str = "") -> Grid:
+    """Paired differences with their intervals and verdicts; `caution` stands in the title."""
     swept = list(dict.fromkeys(key for c in found for key in c.point))
     rows = []
     named: list[str] = []
@@ -45,6 +45,7 @@ def contrasts_grid(found: Sequence[Contrast], note: str) -> Grid:
         named = names
     title = f"Paired differences to {found[0].reference}, with 95 % intervals" if found else ""
     headers = ("case", *swept, "", "difference", "verdict")
+    title = cautioned(title, caution)
     return Grid(title, headers, rows, names=len(headers) - 2, remarks=1, note=note)
 
 
@@ -117,7 +118,8 @@ def _flows_grid(results: Results) -> Grid:
             names = [*naming.of(case), str(name), *([str(stack)] if mixed else [])]
             rows.append([*names, *cells])
     names = [*naming.headers, "flow", *(["stack"] if mixed else [])]
-    return Grid("By flow", [*names, *map(_heading, shown)], rows, len(names))
+    title = cautioned("By flow", results.caution)
+    return Grid(title, [*names, *map(_heading, shown)], rows, len(names))
 
 
 def _changes_grid(results: Results, changes: Sequence[tuple[Mapping[str, Any], Observed]]) -> Grid:
@@ -144,7 +146,8 @@ def _changes_grid(results: Results, changes: Sequence[tuple[Mapping[str, Any], O
         "repeats, and how many get there."
     )
     headers = [*naming.headers, *headers]
-    return Grid("Coming and going", headers, rows, names=len(naming.headers) + 1, note=note)
+    title = cautioned("Coming and going", results.caution)
+    return Grid(title, headers, rows, names=len(naming.headers) + 1, note=note)
 
 
 class _Naming:
@@ -163,6 +166,10 @@ class _Naming:
 
 
 def _title(results: Results) -> str:
+    return cautioned(_subject(results), results.caution)
+
+
+def _subject(results: Results) -> str:
     seeds = results.manifest["seeds"]
     if len(seeds) == 1:
         return f"{results.manifest['name']}: one run per case, seed {seeds[0]}"

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
@@ -73,6 +74,17 @@ def test_tables_are_read_by_anything_that_knows_arrow() -> None:
     assert 0 < frame["goodput_mbps"][0] < 10
     with pytest.raises(KeyError, match="there is no table 'flow'; there are summary, flows"):
         result.table("flow")
+
+
+def test_tables_are_written_as_arrow_files(tmp_path: Path) -> None:
+    result = _native.run(canonical(), 1)
+    result.write_to(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.arrow" for name in result.tables}
+    for name in result.tables:
+        written = pl.read_ipc(tmp_path / f"{name}.arrow")
+        assert written.equals(pl.DataFrame(result.table(name))), name
+    with pytest.raises(OSError, match=r"nowhere/summary\.arrow: "):
+        result.write_to(tmp_path / "nowhere")
 
 
 def test_the_same_seed_gives_the_same_tables() -> None:

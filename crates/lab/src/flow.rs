@@ -50,6 +50,9 @@ section! {
         host_buffer: Option<Bytes> = None,
         /// Payload bytes of a segment; by default 1448, of a `udp` datagram 1472: a 1500-byte packet.
         mss: Option<u32> = None,
+        /// Whose connection it is in world `kernel`: the kernel's TCP, or ours beside it on the same
+        /// links. Means nothing to other worlds.
+        ends: EndsForm = EndsForm::Kernel,
         /// First congestion window, in segments.
         initial_window: u32 = Config::default().initial_window,
         /// Receive buffer, and so the largest window offered.
@@ -142,6 +145,16 @@ pub enum PeriodForm {
     Fixed,
     /// Exponential.
     Exponential,
+}
+
+/// [`Ends`](weir_scene::Ends) as a scenario writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndsForm {
+    /// The kernel's.
+    Kernel,
+    /// Ours.
+    Weir,
 }
 
 /// What carries a flow: a reliable stack, or bare datagrams.
@@ -261,6 +274,7 @@ impl<'de> Deserialize<'de> for AckPolicy {
 }
 
 form! {
+    EndsForm => "`kernel` or `weir`",
     AckPolicy => "`off`, `rfc1122` or `linux`",
     Protocol => "`recovery/controller`, a controller, or `udp`",
     Workload => "section",

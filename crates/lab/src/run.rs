@@ -14,6 +14,7 @@ use weir_sim::SimError;
 use weir_units::Instant;
 
 use crate::error::{Problem, ScenarioError};
+use crate::kernel;
 use crate::scenario::Scenario;
 use crate::table::{self, Table};
 use crate::world;
@@ -26,6 +27,9 @@ pub enum World {
     Sim,
     /// Real transfers over UDP sockets on loopback, through the scenario's links in real time.
     Udp,
+    /// The Linux kernel's own TCP between two network namespaces, through the scenario's links in real
+    /// time.
+    Kernel,
 }
 
 /// What a run found out.
@@ -80,6 +84,7 @@ pub fn run_watched(
     let outcome = match world {
         World::Sim => weir_sim::run(&spec, seed)?,
         World::Udp => real_time::run(&spec, seed, watch)?,
+        World::Kernel => kernel::run(&spec, seed, watch)?,
     };
     Ok(Results::new(&outcome))
 }
@@ -96,6 +101,7 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
     match world {
         World::Sim => Ok(()),
         World::Udp => real_time::check(&spec).map_err(|error| unfit(&error)),
+        World::Kernel => kernel::check(&spec),
     }
 }
 
@@ -116,7 +122,16 @@ fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-fn unfit(error: &dyn std::error::Error) -> ScenarioError {
+/// Says whether a kernel with these congestion controls, wherever it is, can run `scenario`.
+///
+/// # Errors
+/// For what it cannot honour, with the reason.
+pub fn check_kernel(scenario: &Scenario, controllers: &[String]) -> Result<(), ScenarioError> {
+    let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    kernel::check_for(&spec, controllers)
+}
+
+pub(crate) fn unfit(error: &dyn std::error::Error) -> ScenarioError {
     ScenarioError::nowhere(Problem::new("", error.to_string()))
 }
 
@@ -147,6 +162,12 @@ impl World {
             Self::Udp,
             "udp",
             "real transfers over UDP sockets on loopback, through the scenario's links in real time",
+        ),
+        (
+            Self::Kernel,
+            "kernel",
+            "Linux's own TCP between two network namespaces, through the scenario's links in real \
+             time",
         ),
     ];
 }

@@ -137,11 +137,16 @@ table!(
         bytes_in_flight,
         srtt_ms,
         rtt_ms,
+        rttvar_ms,
         rto_ms,
         pacing_mbps,
+        delivery_mbps,
         goodput_mbps,
         retransmits,
         acked_bytes,
+        time_busy_s,
+        time_rwnd_limited_s,
+        time_sndbuf_limited_s,
         state,
         phase,
     }
@@ -207,6 +212,7 @@ pub(crate) fn summary(row: &SummaryRow) -> Table {
         on_time_ratio,
         unasked_drops,
         cpu_ratio,
+        settings,
     } = row;
     let hash = format!("{trace_hash:016x}");
     let columns = vec![
@@ -225,6 +231,7 @@ pub(crate) fn summary(row: &SummaryRow) -> Table {
         column("on_time_ratio", std::iter::once(*on_time_ratio)),
         column("unasked_drops", std::iter::once(*unasked_drops)),
         column("cpu_ratio", std::iter::once(*cpu_ratio)),
+        column("settings", std::iter::once(settings.clone())),
     ];
     assemble("summary", columns)
 }

@@ -9,14 +9,15 @@ use weir_scene::topology::{
     Topology as Built, TopologyError, parking_lot_spans,
 };
 use weir_scene::{
-    FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig, Workload as Work,
+    Ends, FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig,
+    Workload as Work,
 };
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
 
 use crate::check::FULL_PACKET;
 use crate::error::Problem;
-use crate::flow::{Flow, PeriodForm, Protocol, WorkloadKind};
+use crate::flow::{EndsForm, Flow, PeriodForm, Protocol, WorkloadKind};
 use crate::queue::Queue;
 use crate::scenario::Scenario;
 use crate::topology::{
@@ -321,6 +322,10 @@ fn flow_spec(flow: &Flow, name: String, number: u64, route: Route) -> FlowSpec {
         start,
         stop,
         start_jitter: flow.start_jitter,
+        ends: match flow.ends {
+            EndsForm::Kernel => Ends::Kernel,
+            EndsForm::Weir => Ends::Weir,
+        },
     }
 }
 

@@ -97,6 +97,6 @@ fn what_only_a_kernel_has_is_refused_where_the_connections_are_ours() {
 
 #[test]
 fn an_unknown_world_is_named_with_those_that_exist() {
-    let known = "there is no world 'moon'; there are sim, udp";
+    let known = "there is no world 'moon'; there are sim, udp, kernel";
     assert_eq!("moon".parse::<World>().expect_err("there is none"), known);
 }

@@ -7,6 +7,8 @@ pub mod emulator;
 pub mod endpoint;
 pub mod file;
 pub mod health;
+#[cfg(target_os = "linux")]
+pub mod kernel;
 pub mod relay;
 pub mod seal;
 pub mod socket;

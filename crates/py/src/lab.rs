@@ -153,6 +153,15 @@ pub(crate) fn check_world(scenario: &str, world: &str) -> PyResult<()> {
         .map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
+/// Refuses a scenario in its canonical form that a kernel with these congestion controls, wherever it
+/// is, cannot run as it is.
+#[pyfunction]
+pub(crate) fn check_kernel(scenario: &str, controllers: Vec<String>) -> PyResult<()> {
+    Scenario::from_json(scenario)
+        .and_then(|scenario| weir_lab::check_kernel(&scenario, &controllers))
+        .map_err(|error| ScenarioError::new_err(error.to_string()))
+}
+
 fn parse_world(name: &str) -> PyResult<World> {
     name.parse().map_err(PyValueError::new_err)
 }

@@ -16,7 +16,8 @@ mod transfer;
 mod _native {
     #[pymodule_export]
     use super::lab::{
-        RunControl, RunResult, ScenarioError, catalogue, check_world, parse_scenario, run,
+        RunControl, RunResult, ScenarioError, catalogue, check_kernel, check_world, parse_scenario,
+        run,
     };
     #[cfg(target_os = "linux")]
     #[pymodule_export]

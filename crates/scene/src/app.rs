@@ -10,13 +10,13 @@ use crate::spec::Workload;
 
 /// What an application wants done now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Demand {
+pub struct Demand {
     /// Make so many more bytes available to the transport.
-    pub(crate) write: u64,
+    pub write: u64,
     /// Close after everything written.
-    pub(crate) close: bool,
+    pub close: bool,
     /// Take back what the transport has not sent yet, before anything is written.
-    pub(crate) withdraw: bool,
+    pub withdraw: bool,
 }
 
 /// The application at the sender.
@@ -38,7 +38,7 @@ pub(crate) struct Client {
 
 /// The application at the receiver.
 #[derive(Clone, Debug)]
-pub(crate) struct Server {
+pub struct Server {
     workload: Workload,
     /// Bytes of the present request that have arrived.
     received: u64,
@@ -166,12 +166,13 @@ impl Client {
 }
 
 impl Server {
-    pub(crate) fn new(workload: Workload) -> Self {
+    /// The other end of a client with this workload.
+    pub fn new(workload: Workload) -> Self {
         Self { workload, received: 0 }
     }
 
     /// `bytes` arrived; how many to answer.
-    pub(crate) fn on_read(&mut self, bytes: u64) -> u64 {
+    pub fn on_read(&mut self, bytes: u64) -> u64 {
         let (Workload::Request { request, response, .. }
         | Workload::PoissonRequest { request, response, .. }) = self.workload
         else {

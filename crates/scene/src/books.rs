@@ -93,7 +93,7 @@ impl Books {
         let rows: Vec<FlowRow> = (0u32..)
             .zip(flows.iter())
             .zip(&spec.flows)
-            .map(|((index, flow), described)| flow_row(index, described, flow.ledger(), spec, &net))
+            .map(|((index, flow), described)| flow_row(index, described, flow, spec, &net))
             .collect();
         let now = net.now;
         let links: Vec<LinkRow> = (0u32..)
@@ -131,13 +131,14 @@ impl Books {
 fn flow_row<Q, L: Clone>(
     index: u32,
     described: &FlowSpec,
-    ledger: &Ledger,
+    flow: &Flow,
     spec: &RunSpec,
     net: &Network<Q, L>,
 ) -> FlowRow {
     let capacity = |from, to| capacity_mbps(&described.route_forward, spec, net, from, to);
-    let mut row = ledger.row(index, described, capacity);
-    row.slowdown = slowdown(described, ledger, spec, net);
+    let mut row = flow.ledger().row(index, described, capacity);
+    row.slowdown = slowdown(described, flow.ledger(), spec, net);
+    flow.forget_unknown(&mut row);
     row
 }
 

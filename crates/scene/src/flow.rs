@@ -1,9 +1,10 @@
 //! A flow: two ends, what their applications do, and its books.
 
-use weir_trace::{AckRow, RequestRow, SampleRow};
+use weir_trace::{AckRow, FlowRow, RequestRow, SampleRow};
 use weir_units::{Instant, stream};
 
 use crate::app::Client;
+use crate::foreign::ForeignFlow;
 use crate::ledger::{Ending, Ledger};
 use crate::medium::Medium;
 use crate::packet::{Direction, Packet};
@@ -19,6 +20,7 @@ pub struct Flow(Kind);
 enum Kind {
     Reliable(Box<ReliableFlow>),
     Udp(Box<UdpFlow>),
+    Foreign(Box<ForeignFlow>),
 }
 
 /// Which end of a flow.
@@ -63,7 +65,7 @@ impl Flow {
         net: &mut M,
     ) -> Self {
         let named = |purpose: &str| stream(seed, &format!("flow {} {purpose}", spec.name));
-        let start = spec.start + named("start").duration_up_to(spec.start_jitter);
+        let start = spec.drawn_start(seed);
         net.wake(start, index, Side::Sender);
         match &spec.transport {
             TransportSpec::Reliable(config) => {
@@ -91,6 +93,7 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.on_packet(packet, net),
             Kind::Udp(flow) => flow.on_packet(packet, net),
+            Kind::Foreign(_) => net.notes().violate(format!("nobody takes {packet:?}")),
         }
     }
 
@@ -99,6 +102,7 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.on_wake(side, net),
             Kind::Udp(flow) => flow.on_wake(net),
+            Kind::Foreign(_) => {}
         }
     }
 
@@ -107,6 +111,7 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.open_books(net),
             Kind::Udp(flow) => flow.open_books(net),
+            Kind::Foreign(_) => {}
         }
     }
 
@@ -115,6 +120,7 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.close_books(net, Ending::OutOfTime),
             Kind::Udp(flow) => flow.close_books(net, Ending::OutOfTime),
+            Kind::Foreign(_) => {}
         }
     }
 
@@ -123,6 +129,7 @@ impl Flow {
         match &self.0 {
             Kind::Reliable(flow) => flow.is_over(),
             Kind::Udp(flow) => flow.is_over(),
+            Kind::Foreign(flow) => flow.is_closed(),
         }
     }
 
@@ -131,6 +138,7 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.sample(now),
             Kind::Udp(flow) => flow.sample(now),
+            Kind::Foreign(_) => None,
         }
     }
 
@@ -138,6 +146,14 @@ impl Flow {
         match &self.0 {
             Kind::Reliable(flow) => &flow.ledger,
             Kind::Udp(flow) => &flow.ledger,
+            Kind::Foreign(flow) => &flow.ledger,
+        }
+    }
+
+    /// Makes null in its row what it cannot tell.
+    pub(crate) fn forget_unknown(&self, row: &mut FlowRow) {
+        if let Kind::Foreign(flow) = &self.0 {
+            flow.forget_unknown(row);
         }
     }
 
@@ -145,7 +161,7 @@ impl Flow {
     pub fn take_acks(&mut self) -> Vec<AckRow> {
         match &mut self.0 {
             Kind::Reliable(flow) => std::mem::take(&mut flow.acks),
-            Kind::Udp(_) => Vec::new(),
+            Kind::Udp(_) | Kind::Foreign(_) => Vec::new(),
         }
     }
 
@@ -154,6 +170,14 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.ledger.take_requests(),
             Kind::Udp(_) => Vec::new(),
+            Kind::Foreign(flow) => flow.take_requests(),
         }
+    }
+}
+
+/// A flow whose ends lie elsewhere: for the books it is one like the others, when it is over.
+impl From<ForeignFlow> for Flow {
+    fn from(flow: ForeignFlow) -> Self {
+        Self(Kind::Foreign(Box::new(flow)))
     }
 }

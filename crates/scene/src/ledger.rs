@@ -42,7 +42,7 @@ pub(crate) struct Totals {
 
 /// How a flow ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// It delivered all that it had.
     Completed,
     /// It was told to stop.
@@ -100,6 +100,13 @@ impl Ledger {
     pub(crate) fn on_answer(&mut self, answer: &Answer) {
         if let Some(requests) = self.requests.as_mut().filter(|_| self.closed.is_none()) {
             requests.record(answer);
+        }
+    }
+
+    /// The network dropped so many of its data packets while it was measured.
+    pub(crate) fn set_dropped(&mut self, packets: u64) {
+        if let (Some((_, first)), Some((_, last, _))) = (&self.opened, &mut self.closed) {
+            last.dropped = first.dropped + packets;
         }
     }
 
@@ -188,18 +195,18 @@ fn fill_counts(row: &mut FlowRow, first: &Totals, last: &Totals) {
     row.sent_segments = b.data_segments_sent - a.data_segments_sent;
     row.sent_bytes = b.data_bytes_sent - a.data_bytes_sent;
     row.retransmits = b.retransmits - a.retransmits;
-    row.retransmits_fast = b.retransmits_fast - a.retransmits_fast;
-    row.retransmits_rto = b.retransmits_rto - a.retransmits_rto;
-    row.retransmits_tlp = b.retransmits_tlp - a.retransmits_tlp;
+    row.retransmits_fast = Some(b.retransmits_fast - a.retransmits_fast);
+    row.retransmits_rto = Some(b.retransmits_rto - a.retransmits_rto);
+    row.retransmits_tlp = Some(b.retransmits_tlp - a.retransmits_tlp);
     row.retransmits_spurious = b.retransmits_spurious - a.retransmits_spurious;
-    row.timeouts = b.timeouts - a.timeouts;
+    row.timeouts = Some(b.timeouts - a.timeouts);
     row.retransmit_ratio = ratio(row.retransmits, row.sent_segments);
     row.loss_ratio = ratio(last.dropped - first.dropped, row.sent_segments);
     let seconds = |earlier: Duration, later: Duration| (later - earlier).as_secs_f64();
-    row.time_cwnd_limited_s = seconds(a.cwnd_limited, b.cwnd_limited);
+    row.time_cwnd_limited_s = Some(seconds(a.cwnd_limited, b.cwnd_limited));
     row.time_rwnd_limited_s = seconds(a.rwnd_limited, b.rwnd_limited);
-    row.time_app_limited_s = seconds(a.app_limited, b.app_limited);
-    row.time_rto_s = seconds(a.rto_wait, b.rto_wait);
+    row.time_app_limited_s = Some(seconds(a.app_limited, b.app_limited));
+    row.time_rto_s = Some(seconds(a.rto_wait, b.rto_wait));
 }
 
 fn stack_name(spec: &FlowSpec) -> String {

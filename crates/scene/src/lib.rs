@@ -11,6 +11,7 @@ mod check;
 mod error;
 mod events;
 mod flow;
+mod foreign;
 mod ledger;
 mod link;
 mod medium;
@@ -29,10 +30,14 @@ pub mod topology;
 mod udp;
 mod validate;
 
+pub use app::{Demand, Server};
 pub use books::{Books, Closing};
+pub use check::check_placement;
 pub use error::SpecError;
 pub use events::EventLog;
 pub use flow::{Flow, Side};
+pub use foreign::{ForeignFlow, Passage, Reading};
+pub use ledger::Ending;
 pub use link::HostedLink;
 pub use medium::Medium;
 pub use network::Network;
@@ -41,7 +46,7 @@ pub use outcome::Outcome;
 pub use packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
 pub use queue::{Event, EventQueue, HeapQueue, WheelQueue};
 pub use spec::{
-    FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig,
+    Ends, FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig,
     Workload,
 };
 pub use validate::validate;

@@ -163,8 +163,9 @@ impl ReliableFlow {
 
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
         let began_before = now > self.sampled.0 && !self.ledger.is_closed();
-        let ends = self.ends.as_ref().filter(|_| began_before)?;
-        let sender = &ends[Side::Sender as usize].conn;
+        let ends = self.ends.as_mut().filter(|_| began_before)?;
+        let sender = &mut ends[Side::Sender as usize].conn;
+        sender.book_time(now);
         let snapshot = sender.snapshot();
         let (since, before) = std::mem::replace(&mut self.sampled, (now, self.ledger.delivered));
         let millis = |duration: Option<Duration>| duration.map(Duration::as_millis_f64);
@@ -177,11 +178,16 @@ impl ReliableFlow {
             bytes_in_flight: snapshot.bytes_in_flight.get(),
             srtt_ms: millis(snapshot.srtt),
             rtt_ms: millis(snapshot.latest_rtt),
+            rttvar_ms: millis(snapshot.rttvar),
             rto_ms: snapshot.rto.as_millis_f64(),
             pacing_mbps: snapshot.pacing_rate.map(|rate| rate.as_mbit_f64()),
+            delivery_mbps: sender.delivery_rate().map(|rate| rate.as_mbit_f64()),
             goodput_mbps: (self.ledger.delivered - before) as f64 * 8e-6 / seconds,
             retransmits: sender.stats().retransmits,
             acked_bytes: sender.stats().acked_bytes,
+            time_busy_s: None,
+            time_rwnd_limited_s: Some(sender.stats().rwnd_limited.as_secs_f64()),
+            time_sndbuf_limited_s: None,
             state: state_name(snapshot.state),
             phase: snapshot.phase,
         })
@@ -400,7 +406,7 @@ fn ack_row(flow: u32, now: Instant, sender: &Connection) -> AckRow {
 }
 
 /// The name of an epoch's state in the tables.
-fn state_name(state: RecoveryState) -> &'static str {
+pub(crate) fn state_name(state: RecoveryState) -> &'static str {
     match state {
         RecoveryState::Open => "open",
         RecoveryState::Disorder => "disorder",

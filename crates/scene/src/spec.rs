@@ -2,7 +2,7 @@
 
 use weir_net::LinkConfig;
 use weir_transport::Config;
-use weir_units::{Bytes, Duration, Instant, Rate};
+use weir_units::{Bytes, Duration, Instant, Rate, stream};
 
 /// A run: everything but the seed.
 #[derive(Clone, Debug)]
@@ -49,6 +49,26 @@ pub struct FlowSpec {
     pub stop: Option<Instant>,
     /// The start is put off by a random time up to this.
     pub start_jitter: Duration,
+    /// Whose connection it is in the world of the kernel's TCP.
+    pub ends: Ends,
+}
+
+/// Whose connection a flow is in the world of the kernel's TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ends {
+    /// The kernel's.
+    #[default]
+    Kernel,
+    /// Ours, beside the kernel's on the same links.
+    Weir,
+}
+
+impl FlowSpec {
+    /// When it starts, with the jitter that `seed` gives it.
+    pub(crate) fn drawn_start(&self, seed: u64) -> Instant {
+        let mut luck = stream(seed, &format!("flow {} start", self.name));
+        self.start + luck.duration_up_to(self.start_jitter)
+    }
 }
 
 /// What carries a flow's data.

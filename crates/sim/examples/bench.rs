@@ -9,7 +9,7 @@ use std::fs;
 
 use weir_net::{Limit, LinkConfig};
 use weir_scene::topology::{Access, Dumbbell};
-use weir_scene::{FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
+use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
 use weir_sim::run;
 use weir_transport::Config;
 use weir_units::{BufferSize, Duration, Instant, Rate};
@@ -76,6 +76,7 @@ impl Case {
             start: Instant::ZERO,
             stop: None,
             start_jitter: Duration::from_millis(100),
+            ends: Ends::Kernel,
         });
         RunSpec {
             flows: flows.collect(),

@@ -3,7 +3,9 @@
 
 use weir_net::{Limit, LinkConfig};
 use weir_scene::topology::{Access, Dumbbell};
-use weir_scene::{FlowSpec, LinkSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
+use weir_scene::{
+    Ends, FlowSpec, LinkSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload,
+};
 use weir_sim::run;
 use weir_transport::{Config, DelayedAck};
 use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
@@ -73,6 +75,7 @@ impl Path {
             start: Instant::ZERO,
             stop: None,
             start_jitter: Duration::ZERO,
+            ends: Ends::Kernel,
         };
         let measure = MeasureSpec {
             duration: self.duration,
@@ -137,7 +140,7 @@ fn reno_follows_mathis_at_fixed_loss() {
         let p = path.loss.as_f64();
         let outcome = path.run(1);
         let flow = &outcome.flows[0];
-        assert!(flow.timeouts * 100 <= flow.retransmits, "{} timeouts", flow.timeouts);
+        assert!(flow.timeouts.unwrap() * 100 <= flow.retransmits, "{row:?}", row = flow);
         let measured = flow.goodput_mbps * 1e6 / 8.0 / 1448.0;
         let expected = libm::sqrt(1.5 / p) / 0.040;
         assert_close(&format!("segments per second at p = {p}"), measured, expected, 0.15);

@@ -3,7 +3,7 @@
 
 use weir_net::LinkConfig;
 use weir_scene::topology::{Access, Dumbbell};
-use weir_scene::{FlowSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
+use weir_scene::{Ends, FlowSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
 use weir_sim::run;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
@@ -29,6 +29,7 @@ fn completion_ms(config: &Config, size: Bytes) -> Vec<f64> {
             start: Instant::ZERO,
             stop: None,
             start_jitter: Duration::ZERO,
+            ends: Ends::Kernel,
         }],
         links: topology.links,
         measure: MeasureSpec { duration: Duration::from_secs(60), ..MeasureSpec::default() },

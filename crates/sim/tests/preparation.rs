@@ -4,7 +4,7 @@
 
 use weir_net::{DropList, Impairments, LinkConfig, Numbering, Service};
 use weir_scene::topology::{LabRouter, Relay};
-use weir_scene::{FlowSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
+use weir_scene::{Ends, FlowSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
 use weir_sim::run;
 use weir_trace::FlowRow;
 use weir_transport::Config;
@@ -43,6 +43,7 @@ fn send(config: Config, segments: u64, spread: Duration, drops: Vec<u64>) -> Flo
         start: Instant::ZERO,
         stop: None,
         start_jitter: Duration::ZERO,
+        ends: Ends::Kernel,
     };
     let spec =
         RunSpec { links: topology.links, flows: vec![flow], measure: MeasureSpec::default() };

@@ -19,7 +19,7 @@ use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
 };
 use weir_scene::{
-    FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig, Workload,
+    Ends, FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig, Workload,
 };
 use weir_sim::{QueueKind, RunOptions, run_with};
 use weir_transport::{Config, DelayedAck};
@@ -109,6 +109,7 @@ fn network(seed: u64) -> RunSpec {
                 start,
                 stop: endless.then(|| start + Duration::from_millis(1_000 + rng.below(20_000))),
                 start_jitter: Duration::from_millis(rng.below(900)),
+                ends: Ends::Kernel,
             }
         },
     );

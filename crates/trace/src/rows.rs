@@ -44,21 +44,22 @@ pub struct FlowRow {
     pub sent_bytes: u64,
     /// Data segments sent again.
     pub retransmits: u64,
-    /// Of these, repairs that acknowledgements asked for.
-    pub retransmits_fast: u64,
-    /// Of these, repairs after a retransmission timeout.
-    pub retransmits_rto: u64,
-    /// Of these, tail loss probes.
-    pub retransmits_tlp: u64,
+    /// Of these, repairs that acknowledgements asked for; null where the kernel does not tell.
+    pub retransmits_fast: Option<u64>,
+    /// Of these, repairs after a retransmission timeout; null where the kernel does not tell.
+    pub retransmits_rto: Option<u64>,
+    /// Of these, tail loss probes; null where the kernel does not tell.
+    pub retransmits_tlp: Option<u64>,
     /// Of these, those found to have been unnecessary.
     pub retransmits_spurious: u64,
     /// `retransmits / sent_segments`.
     pub retransmit_ratio: f64,
     /// Data packets that the network dropped over data packets sent.
     pub loss_ratio: f64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Mean of the raw round-trip time samples.
+    /// Retransmission timeouts; null where the kernel does not tell.
+    pub timeouts: Option<u64>,
+    /// Mean of the raw round-trip time samples; where the kernel keeps these to itself, of its smoothed
+    /// RTT in table `samples`, as are the columns below.
     pub rtt_ms_mean: Option<f64>,
     /// Median RTT sample.
     pub rtt_ms_p50: Option<f64>,
@@ -106,14 +107,15 @@ pub struct FlowRow {
     pub cwnd_bytes_mean: Option<f64>,
     /// Its largest value.
     pub cwnd_bytes_max: Option<u64>,
-    /// Time during which the congestion window held the sender back.
-    pub time_cwnd_limited_s: f64,
+    /// Time during which the congestion window held the sender back; null where the kernel does not
+    /// tell.
+    pub time_cwnd_limited_s: Option<f64>,
     /// Time during which the receiver's window did.
     pub time_rwnd_limited_s: f64,
-    /// Time during which the application had nothing to send.
-    pub time_app_limited_s: f64,
-    /// Time spent waiting for a retransmission timeout.
-    pub time_rto_s: f64,
+    /// Time during which the application had nothing to send; null where the kernel does not tell.
+    pub time_app_limited_s: Option<f64>,
+    /// Time spent waiting for a retransmission timeout; null where the kernel does not tell.
+    pub time_rto_s: Option<f64>,
 }
 
 impl FlowRow {
@@ -171,16 +173,28 @@ pub struct SampleRow {
     pub srtt_ms: Option<f64>,
     /// The newest RTT sample.
     pub rtt_ms: Option<f64>,
+    /// How far RTT samples lie from `srtt_ms`, on average.
+    pub rttvar_ms: Option<f64>,
     /// Retransmission timeout, with back-off.
     pub rto_ms: f64,
     /// Pacing rate, where there is one.
     pub pacing_mbps: Option<f64>,
+    /// Rate at which data was delivered lately, by the sender's own estimate (the newest that the
+    /// application did not bound).
+    pub delivery_mbps: Option<f64>,
     /// Goodput since the previous sample.
     pub goodput_mbps: f64,
     /// Segments sent again since the flow began.
     pub retransmits: u64,
     /// Bytes that the receiver had acknowledged, in order, since the flow began.
     pub acked_bytes: u64,
+    /// Time since the flow began in which there was something to send or to be acknowledged; only the
+    /// kernel keeps this.
+    pub time_busy_s: Option<f64>,
+    /// Time since the flow began during which the receiver's window held the sender back.
+    pub time_rwnd_limited_s: Option<f64>,
+    /// Time since the flow began during which the sender's own buffer did; only the kernel has one.
+    pub time_sndbuf_limited_s: Option<f64>,
     /// State of the recovery epoch: `open`, `disorder`, `cwr`, `recovery`, `loss`.
     pub state: &'static str,
     /// The controller's own phase: `slow_start`, `probe_bw`, …
@@ -356,6 +370,8 @@ pub struct SummaryRow {
     pub unasked_drops: Option<u64>,
     /// Processor time of the world's thread over real time.
     pub cpu_ratio: Option<f64>,
+    /// What the kernel was told before its connections were opened; null where they are ours.
+    pub settings: Option<String>,
 }
 
 /// Jain's fairness index `(Σx)² / (n · Σx²)` (Jain, Chiu, Hawe, 1984): 1 when all are equal, `1/n`

@@ -167,6 +167,11 @@ impl RttEstimator {
         self.rttvar4 / 4
     }
 
+    /// How far samples lie from `srtt`, on average: what Linux's `TCP_INFO` calls `rttvar`.
+    pub fn mdev(&self) -> Duration {
+        self.mdev4 / 4
+    }
+
     /// The smallest sample of the last 150 to 300 s.
     pub fn min(&self) -> Option<Duration> {
         self.min.get()

@@ -6,7 +6,7 @@
 //! compressed ACKs nor bursts inflate.
 
 use weir_cc::RateSample;
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration, Instant, Rate};
 
 /// What was known when a segment was sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +26,8 @@ pub(crate) struct RateSampler {
     first_sent_at: Instant,
     /// The delivered count up to which samples are bounded by the application.
     app_limited_until: Option<u64>,
+    /// What was delivered lately, and over which time.
+    latest: Option<(Bytes, Duration)>,
 }
 
 impl RateSampler {
@@ -83,13 +85,32 @@ impl RateSampler {
         if interval.is_zero() || min_rtt.is_some_and(|min| interval < min) {
             return None;
         }
-        Some(RateSample {
+        let sample = RateSample {
             delivered: Bytes(self.delivered - record.delivered),
             interval,
             prior_delivered: Bytes(record.delivered),
             total_delivered: Bytes(self.delivered),
             app_limited: record.app_limited,
-        })
+        };
+        self.keep(&sample);
+        Some(sample)
+    }
+
+    /// The rate at which data was delivered lately.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        self.latest.and_then(|(delivered, interval)| Rate::from_transfer(delivered, interval))
+    }
+
+    /// A sample that the application bounds tells only of rates that it exceeds (`tcp_rate_gen`).
+    fn keep(&mut self, sample: &RateSample) {
+        let area =
+            |bytes: Bytes, time: Duration| u128::from(bytes.get()) * u128::from(time.as_nanos());
+        let tells = self.latest.is_none_or(|(delivered, interval)| {
+            area(sample.delivered, interval) >= area(delivered, sample.interval)
+        });
+        if tells || !sample.app_limited {
+            self.latest = Some((sample.delivered, sample.interval));
+        }
     }
 }
 
@@ -109,5 +130,24 @@ mod tests {
         let second = sampler.on_sent(at(60), false);
         let sample = sampler.on_ack(at(100), 1_000, Some((at(60), second)), None).unwrap();
         assert_eq!((sample.delivered, sample.interval), (Bytes(1_000), Duration::from_millis(60)));
+    }
+
+    #[test]
+    fn a_sample_that_the_application_bounds_does_not_lower_the_rate() {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let rate_after = |limited: bool, bytes: u64| {
+            let mut sampler = RateSampler::default();
+            let first = sampler.on_sent(at(0), true);
+            sampler.on_ack(at(10), 10_000, Some((at(0), first)), None);
+            if limited {
+                sampler.on_app_limited(Bytes(0));
+            }
+            let second = sampler.on_sent(at(20), true);
+            sampler.on_ack(at(30), bytes, Some((at(20), second)), None);
+            sampler.rate().map(Rate::as_bits_per_sec)
+        };
+        assert_eq!(rate_after(false, 1_000), Some(800_000));
+        assert_eq!(rate_after(true, 1_000), Some(8_000_000));
+        assert_eq!(rate_after(true, 20_000), Some(16_000_000));
     }
 }

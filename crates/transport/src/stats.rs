@@ -120,6 +120,8 @@ pub struct Snapshot {
     pub srtt: Option<Duration>,
     /// The newest RTT sample.
     pub latest_rtt: Option<Duration>,
+    /// How far RTT samples lie from `srtt`, on average.
+    pub rttvar: Option<Duration>,
     /// The smallest recent RTT.
     pub min_rtt: Option<Duration>,
     /// The retransmission timeout with back-off.

@@ -33,6 +33,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir compare stop-and-wait/none 'go-back-n(10)/none' rack/cubic --size 1mb --loss 2%
 
+  weir compare reno cubic bbr --world kernel --repeat 5
+
   weir compare reno vegas --flows 4 --json > result.json"""
 
 
@@ -131,6 +133,7 @@ def _print(results: Results, *, as_json: bool) -> None:
     if as_json:
         output.print_json("compare", rows.comparison_rows(results, found))
     elif found:
-        output.show(Group(cases_table(results), contrasts_grid(found, caution(found)).rich()))
+        grid = contrasts_grid(found, caution(found), results.caution)
+        output.show(Group(cases_table(results), grid.rich()))
     else:
         output.show(cases_table(results))

@@ -115,6 +115,28 @@ def _real_time() -> Check:
     return Check("world udp", f"{summary['late_ms_max'][0]:.2f} ms late at most", "`--world udp`")
 
 
+def _kernel() -> Check:
+    """The kernel's own TCP between two namespaces, for half a second."""
+    from weir.api import Comparison
+    from weir.runner import execute
+
+    purpose = "`--world kernel`"
+    try:
+        run = (
+            Comparison(
+                stacks=("cubic",), duration="500ms", repeat=1, start_jitter="0ms", world="kernel"
+            )
+            .plan()
+            .runs[0]
+        )
+        tables = execute(run.case.scenario.text, run.seed, "kernel")
+    except Exception as error:  # as above
+        return Check("world kernel", None, f"{purpose}; {error}")
+    late, goodput = tables["summary"]["late_ms_max"][0], tables["flows"]["goodput_mbps"][0]
+    found = f"cubic: {goodput:.1f} Mbit/s, {late:.2f} ms late at most"
+    return Check("world kernel", found, purpose)
+
+
 def _cores() -> Check:
     from weir.runner import default_jobs
 
@@ -191,6 +213,7 @@ _CHECKS: tuple[Callable[[], Check], ...] = (
     _core,
     _simulation,
     _real_time,
+    _kernel,
     _cores,
     _chromium,
     _tshark,

@@ -35,7 +35,7 @@ World = Annotated[
     typer.Option(
         "--world",
         metavar="|".join(worlds()),
-        help="The simulator, or real transfers over loopback in real time.",
+        help="The simulator, real transfers over loopback, or the kernel's TCP behind the links.",
         autocompletion=complete.worlds,
     ),
 ]

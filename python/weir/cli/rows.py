@@ -20,6 +20,7 @@ def case_rows(results: Results) -> list[Row]:
             "label": case["label"],
             "stack": case["stack"],
             **case["point"],
+            **_health(results, case["label"]),
             **_measured(results, case["label"]),
             **_changes(results, case["label"]),
         }
@@ -35,6 +36,7 @@ def comparison_rows(results: Results, found: Sequence[Contrast]) -> list[Row]:
             "stack": case["series"],
             "effective_stack": case["stack"],
             **case["point"],
+            **_health(results, case["label"]),
             **_measured(results, case["label"]),
             **_changes(results, case["label"]),
         }
@@ -70,6 +72,12 @@ def _measured(results: Results, label: str) -> Row:
     return {
         metric.name: results.estimate(label, metric.name).as_json() for metric in results.measured()
     }
+
+
+def _health(results: Results, label: str) -> Row:
+    """The machine's verdict, where time is real."""
+    verdict = results.health(label)
+    return {} if verdict is None else {"health": verdict}
 
 
 def _changes(results: Results, label: str) -> Row:

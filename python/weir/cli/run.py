@@ -28,6 +28,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir run lab-router --world udp
 
+  weir run two-flows --world kernel
+
   weir run mine.toml --dry-run
 
   weir run mine.toml --resume"""

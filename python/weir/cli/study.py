@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from weir import studies
 from weir.cli import complete, options, output, plans
-from weir.grid import Grid
+from weir.grid import Grid, cautioned
 from weir.scenario import SIM
 from weir.studies.cells import count_text, decimals
 
@@ -69,7 +70,10 @@ def study(
     if json:
         output.print_json("study", result.rows)
     else:
-        grids = (grid.rich() for grid in _tables(result.rows))
+        grids = (
+            replace(grid, title=cautioned(grid.title, result.results.caution)).rich()
+            for grid in _tables(result.rows)
+        )
         findings = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in result.findings)
         output.show(Group(*grids, *findings))
     plans.finish(result.results, quiet=quiet)

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from weir.plots import across, distribution, over_time, select, shares, sharing, sweep
 from weir.plots.figure import FORMATS, Figure
 from weir.results import Results
@@ -40,4 +42,5 @@ def figures(results: Results) -> list[Figure]:
     compared = select.shown_over_time(cases) if curves else cases[:_MANY_CASES]
     drawn = [draw(results, compared) for draw in _OVERVIEW]
     drawn += [draw(results, compared) for draw in _DETAIL]
-    return [*curves, *(figure for figure in drawn if figure is not None)]
+    found = [*curves, *(figure for figure in drawn if figure is not None)]
+    return [replace(figure, caution=results.caution) for figure in found]

@@ -36,18 +36,22 @@ class Figure:
     chart: Chart
     data: pl.DataFrame
     runs: tuple[int, ...] = ()
+    caution: str = ""
+    """What to bear in mind with every number in it; stands above the picture."""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
         """The complete Vega-Lite specification, data included, checked against its schema."""
         spec: dict[str, Any] = self.chart.configure(**theme.config()).to_dict()
         spec["description"] = self.alt
+        if self.caution:
+            spec["title"] = {"text": self.caution, "anchor": "start", "color": theme.WARN}
         return spec
 
     @property
     def alt(self) -> str:
         """What stands in for the picture where it cannot be seen."""
-        return f"{self.title}. {self.caption}"
+        return ". ".join(filter(None, (self.title, self.caution, self.caption)))
 
     def svg(self) -> str:
         """The picture as SVG."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from weir.plots import Figure
 from weir.report.compose import compose
 from weir.report.html import render
-from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable
+from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, cautioned
 from weir.report.study import FILE, compose_study, study_report
 from weir.report.validation import compose_validation
 from weir.results import load
@@ -43,7 +43,7 @@ def write(directory: str | Path, formats: Sequence[str] = ()) -> Path:
         report = compose_validation(results)
     else:
         report = compose(results)
-    return write_report(report, results.path, formats)
+    return write_report(cautioned(report, results.caution), results.path, formats)
 
 
 def write_study(
@@ -55,7 +55,8 @@ def write_study(
 ) -> Path:
     """Writes a report of one's own sections about a result directory, and where it came from."""
     results = load(directory)
-    return write_report(study_report(results, title, question, sections), results.path, formats)
+    report = study_report(results, title, question, sections)
+    return write_report(cautioned(report, results.caution), results.path, formats)
 
 
 def write_report(report: Report, directory: Path, formats: Sequence[str] = ()) -> Path:

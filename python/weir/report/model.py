@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from weir import grid
 from weir.plots import Figure
 
 Kind = Literal["name", "number", "text"]
@@ -97,6 +98,21 @@ class Report:
     question: str
     sections: Sequence[ReportSection]
     provenance: Provenance
+
+
+def cautioned(report: Report, caution: str) -> Report:
+    """The same report; each of its tables and figures says what to bear in mind with it."""
+    if not caution:
+        return report
+    sections = [
+        replace(
+            section,
+            tables=[replace(t, title=grid.cautioned(t.title, caution)) for t in section.tables],
+            figures=[replace(figure, caution=caution) for figure in section.figures],
+        )
+        for section in report.sections
+    ]
+    return replace(report, sections=sections)
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -3,7 +3,9 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use weir_scene::{Direction, FlowSpec, LinkSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
+use weir_scene::{
+    Direction, Ends, FlowSpec, LinkSpec, MeasureSpec, RunSpec, TransportSpec, Workload,
+};
 use weir_units::{Duration, Instant};
 
 use super::namespace::Namespace;
@@ -106,6 +108,7 @@ fn describe(links: &[HostedLink], route: &Route) -> RunSpec {
         start: Instant::ZERO,
         stop: None,
         start_jitter: Duration::ZERO,
+        ends: Ends::Kernel,
     };
     RunSpec {
         links: links.iter().map(link).collect(),

@@ -60,6 +60,10 @@ pub struct Emulator {
     origin: Instant,
     /// What has come off its last link, in the order of time, since when.
     due: VecDeque<(Instant, Packet<Load>)>,
+    /// What has arrived of packets that are ours, and cross no device.
+    arrived: VecDeque<Packet<Load>>,
+    /// Per flow, how long foreign data packets had waited in queues when they arrived.
+    passages: Vec<Histogram>,
     health: Health,
     meters: [Meter; 2],
     /// Which bit breaks where one does.
@@ -124,6 +128,8 @@ impl Emulator {
             room: Room::new(MEMORY),
             origin: clock::now(),
             due: VecDeque::new(),
+            arrived: VecDeque::new(),
+            passages: vec![Histogram::new(); spec.flows.len()],
             health: Health::default(),
             meters: Default::default(),
             luck: stream(seed, "damage"),
@@ -173,6 +179,22 @@ impl Emulator {
         self.health.having_lost(unasked.iter().sum())
     }
 
+    /// A packet of ours that has arrived: one that a flow of ours put on a link.
+    pub fn poll_arrival(&mut self) -> Option<Packet<Load>> {
+        self.arrived.pop_front()
+    }
+
+    /// How long the data packets of a flow that others send have waited in queues, of those that have
+    /// arrived since [`forget_passages`](Self::forget_passages).
+    pub fn take_passage(&mut self, flow: u32) -> Histogram {
+        std::mem::take(&mut self.passages[flow as usize])
+    }
+
+    /// Measures passages anew.
+    pub fn forget_passages(&mut self) {
+        self.passages.fill(Histogram::new());
+    }
+
     /// How many things have happened on links.
     pub fn events(&self) -> u64 {
         self.events
@@ -197,7 +219,10 @@ impl Emulator {
         }
         net.now = net.now.max(now);
         while let Some((due, packet)) = self.due.pop_front() {
-            self.give_out(due, packet);
+            match packet.body {
+                Body::Foreign { .. } => self.give_out(due, packet),
+                _ => self.arrived.push_back(packet),
+            }
         }
     }
 
@@ -249,6 +274,10 @@ impl Emulator {
     /// Hands a packet to the kernel at the other end.
     fn give_out(&mut self, due: Instant, packet: Packet<Load>) {
         let direction = packet.direction;
+        if direction == Direction::Forward && packet.payload() > 0 && !packet.corrupted {
+            self.net.notes.data_packets += 1;
+            self.passages[packet.flow as usize].record(packet.queued);
+        }
         let device = match direction {
             Direction::Forward => &self.devices[1],
             Direction::Reverse => &self.devices[0],

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration as StdDuration;
 
 use weir_net::{DropTailConfig, Limit, LinkConfig, QueueConfig};
-use weir_scene::{FlowSpec, LinkSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
+use weir_scene::{Ends, FlowSpec, LinkSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
 use weir_units::{Duration, Instant, Rate, Ratio};
 
 use super::*;
@@ -44,6 +44,7 @@ fn flow(name: &str, forward: Vec<usize>, reverse: Vec<usize>) -> FlowSpec {
         start: Instant::ZERO,
         stop: None,
         start_jitter: Duration::ZERO,
+        ends: Ends::Kernel,
     }
 }
 

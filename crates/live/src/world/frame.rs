@@ -134,6 +134,7 @@ mod tests {
             start: Instant::ZERO,
             stop: None,
             start_jitter: Duration::ZERO,
+            ends: weir_scene::Ends::Kernel,
         };
         let reliable = TransportSpec::Reliable(Box::default());
         vec![flow(reliable), flow(TransportSpec::Udp(UdpConfig::default()))]

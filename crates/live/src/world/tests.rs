@@ -7,7 +7,9 @@ use weir_net::{
     StepThreshold,
 };
 use weir_scene::topology::{Access, Dumbbell, LabRouter, Relay, Topology};
-use weir_scene::{FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, UdpConfig, Workload};
+use weir_scene::{
+    Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, UdpConfig, Workload,
+};
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
@@ -46,6 +48,7 @@ fn spec(topology: Topology, flows: Vec<(TransportSpec, Workload)>) -> RunSpec {
             start: Instant::ZERO,
             stop: None,
             start_jitter: Duration::ZERO,
+            ends: Ends::Kernel,
         }
     };
     let flows = flows.into_iter().zip(topology.routes).enumerate().map(flow).collect();

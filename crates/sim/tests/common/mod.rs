@@ -4,7 +4,9 @@
 
 use weir_net::{Limit, LinkConfig};
 use weir_scene::topology::{Access, Dumbbell, Topology};
-use weir_scene::{FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, UdpConfig, Workload};
+use weir_scene::{
+    Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, UdpConfig, Workload,
+};
 use weir_sim::run;
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
@@ -60,6 +62,7 @@ impl Path {
                 start: flow.start,
                 stop: flow.stop,
                 start_jitter: flow.jitter,
+                ends: Ends::Kernel,
             });
         RunSpec { flows: flows.collect(), links: topology.links, measure }
     }

@@ -6,7 +6,7 @@ mod input;
 
 use std::collections::VecDeque;
 
-use weir_units::{Bytes, Duration, Instant, Rng};
+use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
 pub use self::error::ConnectionError;
 use crate::receiver::Receiver;
@@ -303,6 +303,12 @@ impl Connection {
     /// The state of the sending side.
     pub fn snapshot(&self) -> Snapshot {
         self.sender.snapshot()
+    }
+
+    /// The rate at which data was delivered lately, by the newest sample that the application did not
+    /// bound.
+    pub fn delivery_rate(&self) -> Option<Rate> {
+        self.sender.delivery_rate()
     }
 
     /// What this connection was told when it opened.

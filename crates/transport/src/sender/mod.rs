@@ -240,12 +240,17 @@ impl Sender {
             send_window: Bytes(self.window_edge.saturating_sub(self.board.una())),
             srtt: self.rtt.srtt(),
             latest_rtt: self.rtt.latest(),
+            rttvar: self.rtt.srtt().map(|_| self.rtt.mdev()),
             min_rtt: self.rtt.min(),
             rto: self.rtt.rto(),
             pacing_rate: self.pacing_rate(),
             state: self.epoch.state(),
             phase: self.controller.phase(),
         }
+    }
+
+    pub(crate) fn delivery_rate(&self) -> Option<Rate> {
+        self.sampler.rate()
     }
 
     /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest. Where

@@ -1,0 +1,70 @@
+//! The world of the kernel's TCP, for systems that have it and for those that do not.
+
+use weir_scene::{Outcome, RunSpec};
+
+use crate::error::ScenarioError;
+use crate::run::{RunError, Watch};
+
+#[cfg(target_os = "linux")]
+mod host {
+    use weir_live::kernel::{self, KernelError};
+
+    use super::*;
+    use crate::run::unfit;
+
+    /// Runs it over this kernel's TCP.
+    pub(crate) fn run(
+        spec: &RunSpec,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Outcome, RunError> {
+        Ok(kernel::run(spec, seed, watch)?)
+    }
+
+    /// Says whether this machine can run it.
+    pub(crate) fn check(spec: &RunSpec) -> Result<(), ScenarioError> {
+        kernel::check(spec).map_err(|error| unfit(&error))
+    }
+
+    /// Says whether a kernel with these congestion controls can run it.
+    pub(crate) fn check_for(spec: &RunSpec, controllers: &[String]) -> Result<(), ScenarioError> {
+        kernel::check_for(spec, controllers).map_err(|error| unfit(&error))
+    }
+
+    impl From<KernelError> for RunError {
+        fn from(error: KernelError) -> Self {
+            match error {
+                KernelError::Spec(_) | KernelError::Unfit { .. } | KernelError::Missing(_) => {
+                    unfit(&error).into()
+                }
+                KernelError::Stopped => Self::Stopped,
+                _ => Self::RealTime(error.to_string()),
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod host {
+    use super::*;
+    use crate::error::Problem;
+
+    pub(crate) fn run(_: &RunSpec, _: u64, _: &mut Watch<'_>) -> Result<Outcome, RunError> {
+        Err(missing().into())
+    }
+
+    pub(crate) fn check(_: &RunSpec) -> Result<(), ScenarioError> {
+        Err(missing())
+    }
+
+    pub(crate) fn check_for(_: &RunSpec, _: &[String]) -> Result<(), ScenarioError> {
+        Err(missing())
+    }
+
+    fn missing() -> ScenarioError {
+        let message = "world kernel needs Linux. Without it the worlds sim and udp work";
+        ScenarioError::nowhere(Problem::new("", message))
+    }
+}
+
+pub(crate) use host::{check, check_for, run};

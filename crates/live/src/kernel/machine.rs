@@ -1,0 +1,115 @@
+//! What this machine has for the world of the kernel's TCP, and what its namespaces are told.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use weir_scene::{HeapQueue, Network, RunSpec};
+use weir_units::{Duration, Instant};
+
+use super::KernelError;
+use super::check::Kernel;
+use super::info::Teller;
+
+/// What a kernel must have, and what it may.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    pub(super) teller: Teller,
+    /// The congestion controls of its TCP.
+    pub(super) controllers: Vec<String>,
+}
+
+/// A setting of a namespace's TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    name: &'static str,
+    value: String,
+}
+
+impl Machine {
+    /// Looks at what there is.
+    ///
+    /// # Errors
+    /// Says what is missing, and what works without it.
+    pub(super) fn look() -> Result<Self, KernelError> {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        let teller = Teller::of_release(&release)
+            .ok_or_else(|| missing(&format!("Linux 5.4 or later; this is {release}")))?;
+        if !rustix::process::geteuid().is_root() {
+            return Err(missing("root, to make network namespaces and devices in them"));
+        }
+        if !Path::new(TUN).exists() {
+            return Err(missing(&format!("{TUN}, the kernel's TUN driver: try `modprobe tun`")));
+        }
+        let controllers = fs::read_to_string(CONTROLLERS)
+            .map_err(|error| missing(&format!("{CONTROLLERS}, which cannot be read: {error}")))?;
+        let controllers = controllers.split_whitespace().map(str::to_owned).collect();
+        Ok(Self { teller, controllers })
+    }
+}
+
+fn missing(what: &str) -> KernelError {
+    KernelError::Missing(format!(
+        "world kernel needs {what}. Without it the worlds sim and udp work"
+    ))
+}
+
+/// What the namespaces of a run are told. Nothing of it outlives them.
+pub(super) fn settings<L: Clone>(spec: &RunSpec, net: &Network<HeapQueue, L>) -> Vec<Setting> {
+    let kernel = Kernel::of(spec);
+    let switch = |on: bool| u8::from(on).to_string();
+    let most = largest_buffer(spec, net);
+    // Buffers begin large and grow larger still, so that windows do not hold senders back.
+    let buffers = format!("4096 {} {most}", SMALLEST_BUFFER.min(most / 4));
+    let told = [
+        ("tcp_no_metrics_save", "1".to_owned()),
+        ("tcp_rmem", buffers.clone()),
+        ("tcp_wmem", buffers),
+        ("tcp_sack", switch(kernel.sack)),
+        ("tcp_timestamps", switch(kernel.timestamps)),
+        ("tcp_slow_start_after_idle", switch(kernel.slow_start_after_idle)),
+        // 1 asks for ECN, 2 only grants it; DCTCP asks for it anyway.
+        ("tcp_ecn", if kernel.ecn == Some(true) { "1" } else { "2" }.to_owned()),
+    ];
+    told.into_iter().map(|(name, value)| Setting { name, value }).collect()
+}
+
+/// Tells the namespace of the calling thread.
+pub(super) fn apply(settings: &[Setting]) -> io::Result<()> {
+    for Setting { name, value } in settings {
+        let path = format!("/proc/sys/net/ipv4/{name}");
+        fs::write(&path, value)
+            .map_err(|error| io::Error::new(error.kind(), format!("{path} = {value}: {error}")))?;
+    }
+    Ok(())
+}
+
+/// The settings in a line, with the kernel's release.
+pub(super) fn describe(settings: &[Setting]) -> String {
+    let mut text = format!("Linux {}", rustix::system::uname().release().to_string_lossy());
+    for Setting { name, value } in settings {
+        let _ = write!(text, "; {name} = {value}");
+    }
+    text
+}
+
+/// Four times what is under way on the longest route, so that a window never is what bounds a sender.
+fn largest_buffer<L: Clone>(spec: &RunSpec, net: &Network<HeapQueue, L>) -> u64 {
+    let second = Instant::ZERO + Duration::from_secs(1);
+    let per_route = spec.flows.iter().map(|flow| {
+        let route = || flow.route_forward.iter().chain(&flow.route_reverse);
+        let capacity = |link: &usize| net.links[*link].link.capacity(Instant::ZERO, second);
+        let slowest = flow.route_forward.iter().filter_map(capacity).min();
+        let delay: f64 =
+            route().map(|link| spec.links[*link].config.delay.initial.as_secs_f64()).sum();
+        slowest.map_or(0, |bytes| (bytes.get() as f64 * delay) as u64)
+    });
+    (4 * per_route.max().unwrap_or_default()).clamp(4 * SMALLEST_BUFFER, LARGEST_BUFFER)
+}
+
+const TUN: &str = "/dev/net/tun";
+const CONTROLLERS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const SMALLEST_BUFFER: u64 = 8 << 20;
+/// What the largest window scale allows (RFC 7323 §2.3).
+const LARGEST_BUFFER: u64 = 1 << 30;

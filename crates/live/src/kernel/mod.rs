@@ -1,0 +1,372 @@
+//! Scenarios over the kernel's own TCP: its connections between two namespaces, behind the scenario's
+//! links.
+//!
+//! All senders are in one namespace, all receivers in another, and what the kernel sends from one to
+//! the other crosses the links of the run in real time ([`crate::emulator`]). Flow `i` has port 6000 +
+//! `i`. The router works on the calling thread; one thread drives all senders and asks the kernel how
+//! its connections are (`TCP_INFO`), one takes what arrives. Flows of our own ([`Ends::Weir`]
+//! (weir_scene::Ends::Weir), and all bare datagrams) live on the router's thread and share the links.
+
+mod check;
+mod info;
+mod machine;
+mod own;
+mod receivers;
+mod senders;
+mod shared;
+mod sockets;
+mod verdict;
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc;
+use std::thread::{ScopedJoinHandle, scope};
+
+use weir_scene::{
+    Books, Closing, Flow, ForeignFlow, HeapQueue, Network, Outcome, Passage, RunSpec, SpecError,
+    validate,
+};
+use weir_units::{Duration, Instant};
+
+use self::check::kernel_config;
+use self::info::Teller;
+use self::machine::{Machine, Setting};
+use self::own::OwnFlows;
+use self::senders::{Context, Happening, Legacy, Sender, Senders};
+use self::shared::{Shared, cpu_time};
+use self::sockets::FIRST_PORT;
+use self::verdict::Strain;
+use crate::clock::{Alarm, Punctual};
+use crate::emulator::{Classify, Emulator, EmulatorError, Namespace, NamespaceError, Options};
+
+/// A run that could not be made, was broken off, or must not be believed.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// The description cannot be run anywhere.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The kernel cannot do what the description asks of a flow.
+    #[error("flow '{flow}': {problem}")]
+    Unfit {
+        /// The flow.
+        flow: String,
+        /// What of it, and why.
+        problem: String,
+    },
+    /// This machine, or who runs us on it, lacks something.
+    #[error("{0}")]
+    Missing(String),
+    /// There is no namespace to be had.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// There is no network to be had between the namespaces.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// The system refused something on the way.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's answer.
+        error: io::Error,
+    },
+    /// Whoever watches it broke it off.
+    #[error("the run was broken off")]
+    Stopped,
+    /// Something happened that must never happen: the program is at fault, not the scenario.
+    #[error("seed {seed}, at {time}: {what}")]
+    Check {
+        /// The run's seed.
+        seed: u64,
+        /// When it was noticed.
+        time: Instant,
+        /// What was violated.
+        what: String,
+    },
+}
+
+/// Refuses what this machine lacks, and what its kernel cannot host.
+///
+/// # Errors
+/// For the first such thing.
+pub fn check(spec: &RunSpec) -> Result<(), KernelError> {
+    let machine = Machine::look()?;
+    check::check(spec, &machine.controllers)
+}
+
+/// Refuses what a kernel with these congestion controls cannot host, wherever it is.
+///
+/// # Errors
+/// For the first such thing.
+pub fn check_for(spec: &RunSpec, controllers: &[String]) -> Result<(), KernelError> {
+    check::check(spec, controllers)
+}
+
+/// Runs `spec` in real time over the kernel's TCP; `watch` is told the time of the run many times a
+/// second and may break it off. The luck of links and applications comes from `seed`.
+///
+/// # Errors
+/// If this machine lacks something, its kernel cannot host the description, the system refuses what
+/// it takes, `watch` breaks the run off, or a checker finds the program at fault.
+pub fn run(
+    spec: &RunSpec,
+    seed: u64,
+    watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+) -> Result<Outcome, KernelError> {
+    validate(spec)?;
+    let machine = Machine::look()?;
+    check::check(spec, &machine.controllers)?;
+    // What each route carries is asked of links that nothing crosses.
+    let idle = Network::<HeapQueue>::new(spec, seed)?;
+    let settings = machine::settings(spec, &idle);
+    let site = Site::prepare(spec, settings)?;
+    let _alarm = Alarm::set();
+    let _punctual = Punctual::set();
+    let options = options(spec);
+    let emulator = Emulator::open(spec, seed, site.ends(), &options)?;
+    let world = World::new(spec, seed, emulator);
+    let address = options.devices[1].address;
+    let address = |index: u16| SocketAddrV4::new(address, FIRST_PORT + index);
+    world.run(site, machine.teller, address, watch)
+}
+
+/// The namespaces, and what is made in them before the time begins.
+struct Site {
+    sending: Namespace,
+    receiving: Namespace,
+    connectors: Vec<Option<OwnedFd>>,
+    listeners: Vec<Option<OwnedFd>>,
+    settings: Vec<Setting>,
+}
+
+impl Site {
+    fn prepare(spec: &RunSpec, settings: Vec<Setting>) -> Result<Self, KernelError> {
+        let (sending, receiving) = (Namespace::new()?, Namespace::new()?);
+        for namespace in [&sending, &receiving] {
+            let told = settings.clone();
+            namespace
+                .run(move || machine::apply(&told))
+                .map_err(|error| KernelError::System { what: "telling TCP its settings", error })?;
+        }
+        let refused = |error| KernelError::System { what: "opening TCP sockets", error };
+        let wanted = spec.clone();
+        let connectors = sending.run(move || sockets::connectors(&wanted)).map_err(refused)?;
+        let wanted = spec.clone();
+        let listeners = receiving.run(move || sockets::listeners(&wanted)).map_err(refused)?;
+        Ok(Self { sending, receiving, connectors, listeners, settings })
+    }
+
+    fn ends(&self) -> [&Namespace; 2] {
+        [&self.sending, &self.receiving]
+    }
+}
+
+/// Devices that take the longest segment of any flow.
+fn options(spec: &RunSpec) -> Options {
+    const HEADERS: u32 = 40;
+    const ETHERNET: u32 = 1_500;
+    let configs = spec.flows.iter().filter_map(kernel_config);
+    let longest = configs.map(|config| config.mss + sockets::options_len(config) + HEADERS);
+    let mtu = longest.max().unwrap_or(ETHERNET).max(ETHERNET);
+    let mtu = u16::try_from(mtu).expect("no segment is longer than a packet");
+    Options { mtu, classify: Classify::ByPort { first: FIRST_PORT }, ..Options::default() }
+}
+
+/// A run in progress, on the router's thread.
+struct World<'a> {
+    spec: &'a RunSpec,
+    seed: u64,
+    end: Instant,
+    emulator: Emulator,
+    own: OwnFlows,
+    books: Books,
+    next_sample: Option<Instant>,
+    is_warm: bool,
+    /// Per flow, what had been dropped when the warm-up was over.
+    dropped_before: Vec<u64>,
+}
+
+impl<'a> World<'a> {
+    fn new(spec: &'a RunSpec, seed: u64, mut emulator: Emulator) -> Self {
+        Self {
+            spec,
+            seed,
+            end: Instant::ZERO + spec.measure.duration,
+            own: OwnFlows::new(spec, seed, &mut emulator),
+            emulator,
+            books: Books::new(spec.links.len()),
+            next_sample: spec.measure.sample_interval.map(|interval| Instant::ZERO + interval),
+            is_warm: false,
+            dropped_before: vec![0; spec.flows.len()],
+        }
+    }
+
+    /// Runs to the end of the time, or until every flow is over and every packet has arrived.
+    fn run(
+        mut self,
+        site: Site,
+        teller: Teller,
+        address: impl Fn(u16) -> SocketAddrV4,
+        watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+    ) -> Result<Outcome, KernelError> {
+        let Self { spec, seed, .. } = self;
+        let kernel_flows = spec.flows.iter().filter_map(kernel_config).count();
+        let shared = Shared::new(self.emulator.origin(), spec.flows.len(), kernel_flows);
+        let (happenings, told) = mpsc::channel();
+        let context = Context { shared: &shared, teller, happenings: &happenings };
+        let described = (0u16..).zip(&spec.flows).zip(site.connectors);
+        let list = described.filter_map(|((index, flow), socket)| {
+            let foreign = ForeignFlow::new(index.into(), flow, &spec.measure, seed);
+            Some(Sender::new(context, foreign, flow, index.into(), socket?, address(index)))
+        });
+        let senders = Senders { list: list.collect(), measure: spec.measure, shared: &shared };
+        let (legacy, receivers_cpu) = scope(|threads| {
+            let sending = threads.spawn(|| shared.end_unless_ok(senders.run()));
+            let receiving = threads
+                .spawn(|| shared.end_unless_ok(receivers::run(spec, site.listeners, &shared)));
+            let worked = self.route(&shared, &told, watch);
+            shared.end();
+            let sent = joined("driving TCP senders", sending);
+            let received = joined("driving TCP receivers", receiving);
+            worked.and(Ok((sent?, received?)))
+        })?;
+        self.note(&told);
+        self.finish(legacy, receivers_cpu, &site.settings)
+    }
+
+    /// The router's work.
+    fn route(
+        &mut self,
+        shared: &Shared,
+        told: &mpsc::Receiver<Happening>,
+        watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+    ) -> Result<(), KernelError> {
+        let mut watched = Instant::ZERO;
+        while self.emulator.net.now < self.end {
+            let open = shared.open_flows() + self.own.open_flows();
+            if shared.is_over() || (open == 0 && !self.emulator.net.is_busy()) {
+                break;
+            }
+            let now = self.emulator.net.now;
+            if now.saturating_since(watched) >= WATCH_INTERVAL {
+                watched = now;
+                self.note(told);
+                if watch(now).is_break() {
+                    return Err(KernelError::Stopped);
+                }
+            }
+            let until = self.next_time(watched + WATCH_INTERVAL);
+            self.emulator
+                .turn(until)
+                .map_err(|error| KernelError::System { what: "routing packets", error })?;
+            self.own.turn(&mut self.emulator);
+            self.keep_books();
+            if let Some(what) = self.emulator.net.notes.violation() {
+                return Err(self.failed(what.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Until when the links may work before something else is to be done.
+    fn next_time(&mut self, watch: Instant) -> Instant {
+        let warming = (!self.is_warm).then(|| self.warmed_up());
+        let others = [self.next_sample, self.own.next_time(), warming, Some(watch)];
+        let next = others.into_iter().flatten().min().unwrap_or(self.end);
+        next.clamp(self.emulator.net.now, self.end)
+    }
+
+    fn warmed_up(&self) -> Instant {
+        Instant::ZERO + self.spec.measure.warmup
+    }
+
+    /// Opens the books and takes samples when it is time.
+    fn keep_books(&mut self) {
+        let now = self.emulator.net.now;
+        if !self.is_warm && now >= self.warmed_up() {
+            self.open_books();
+        }
+        if self.next_sample.is_none_or(|at| at > now) || now >= self.end {
+            return;
+        }
+        let Network { links, notes, .. } = &mut self.emulator.net;
+        self.books.sample(now, self.spec, &mut self.own.flows, links, notes);
+        self.next_sample = self.spec.measure.sample_interval.map(|interval| now + interval);
+    }
+
+    fn open_books(&mut self) {
+        self.is_warm = true;
+        self.own.open_books(&mut self.emulator);
+        self.emulator.forget_passages();
+        let Network { now, links, notes, .. } = &mut self.emulator.net;
+        self.dropped_before.clone_from(&notes.dropped_data);
+        self.books.open(*now, links);
+    }
+
+    /// Enters what the senders' thread tells into table `events`.
+    fn note(&mut self, told: &mpsc::Receiver<Happening>) {
+        for Happening { at, flow, kind, detail } in told.try_iter() {
+            self.emulator.net.notes.log.flow(at, flow, kind, &detail);
+        }
+    }
+
+    fn finish(
+        mut self,
+        legacy: Legacy,
+        receivers_cpu: Duration,
+        settings: &[Setting],
+    ) -> Result<Outcome, KernelError> {
+        let real = self.emulator.clock() - Instant::ZERO;
+        if !self.is_warm {
+            self.open_books();
+        }
+        let now = self.emulator.net.now;
+        if let Err(what) = self.books.check(now, self.spec, &mut self.emulator.net.links) {
+            return Err(self.failed(what));
+        }
+        self.own.end(&mut self.emulator);
+        let strain = Strain {
+            health: self.emulator.health(),
+            lateness: legacy.lateness,
+            cpu: [cpu_time(), legacy.cpu, receivers_cpu],
+        };
+        let mut flows: Vec<(u32, Flow)> =
+            self.own.indices.into_iter().zip(self.own.flows).collect();
+        for (index, mut foreign) in legacy.flows {
+            let dropped = self.emulator.net.notes.dropped_data[index as usize];
+            foreign.set_passage(Passage {
+                dropped: dropped - self.dropped_before[index as usize],
+                queue_delay: self.emulator.take_passage(index),
+            });
+            flows.push((index, foreign.into()));
+        }
+        flows.sort_by_key(|(index, _)| *index);
+        let mut flows: Vec<Flow> = flows.into_iter().map(|(_, flow)| flow).collect();
+        let events = self.emulator.events();
+        let closing =
+            Closing { spec: self.spec, flows: &mut flows, net: self.emulator.net, events };
+        let mut outcome = self.books.close(closing);
+        outcome.samples.extend(legacy.samples);
+        outcome.samples.sort_by(|a, b| a.t_s.total_cmp(&b.t_s).then(a.flow.cmp(&b.flow)));
+        strain.fill(&mut outcome, self.spec, real);
+        outcome.summary.settings = Some(machine::describe(settings));
+        Ok(outcome)
+    }
+
+    fn failed(&self, what: String) -> KernelError {
+        KernelError::Check { seed: self.seed, time: self.emulator.net.now, what }
+    }
+}
+
+fn joined<T>(
+    what: &'static str,
+    thread: ScopedJoinHandle<'_, io::Result<T>>,
+) -> Result<T, KernelError> {
+    let result = thread.join().expect("threads of a run do not panic");
+    result.map_err(|error| KernelError::System { what, error })
+}
+
+/// How often the watcher is told the time.
+const WATCH_INTERVAL: Duration = Duration::from_millis(50);

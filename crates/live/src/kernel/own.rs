@@ -1,0 +1,128 @@
+//! Flows of our own transport beside the kernel's, on the same links.
+
+use weir_net::Link;
+use weir_scene::{Event, EventQueue, Flow, HeapQueue, Medium, Notes, Packet, RunSpec, Side};
+use weir_transport::Arrived;
+use weir_units::Instant;
+
+use super::check::kernel_config;
+use crate::emulator::{Emulator, Load};
+
+/// Our own flows, in the router's thread: their packets are descriptions and cross no device.
+pub(super) struct OwnFlows {
+    pub(super) flows: Vec<Flow>,
+    /// The index of each in the run.
+    pub(super) indices: Vec<u32>,
+    /// When ends are to be woken.
+    wakes: HeapQueue,
+    /// Flows to which something can still happen.
+    open: usize,
+}
+
+/// What their ends live in.
+struct Road<'a> {
+    emulator: &'a mut Emulator,
+    wakes: &'a mut HeapQueue,
+}
+
+impl OwnFlows {
+    pub(super) fn new(spec: &RunSpec, seed: u64, emulator: &mut Emulator) -> Self {
+        let mut wakes = HeapQueue::default();
+        let own = (0u32..).zip(&spec.flows).filter(|(_, flow)| kernel_config(flow).is_none());
+        let (indices, flows): (Vec<u32>, Vec<Flow>) = own
+            .map(|(index, flow)| {
+                let mut road = Road { emulator, wakes: &mut wakes };
+                (index, Flow::new(index, flow, &spec.measure, seed, &mut road))
+            })
+            .unzip();
+        Self { open: flows.len(), flows, indices, wakes }
+    }
+
+    /// How many can still do something.
+    pub(super) fn open_flows(&self) -> usize {
+        self.open
+    }
+
+    /// When an end is to be woken next.
+    pub(super) fn next_time(&mut self) -> Option<Instant> {
+        self.wakes.peek()
+    }
+
+    /// Everything that is due by the time of the links: first what has arrived, then timers.
+    pub(super) fn turn(&mut self, emulator: &mut Emulator) {
+        while let Some(packet) = emulator.poll_arrival() {
+            let described = packet.with(());
+            self.touch(described.flow, emulator, |flow, road| flow.on_packet(&described, road));
+        }
+        let now = emulator.net.now;
+        while self.wakes.peek().is_some_and(|at| at <= now) {
+            let Some((_, Event::Endpoint(id))) = self.wakes.pop() else { continue };
+            let side = if id % 2 == 0 { Side::Sender } else { Side::Receiver };
+            self.touch(id / 2, emulator, |flow, road| flow.on_wake(side, road));
+        }
+    }
+
+    /// The warm-up is over.
+    pub(super) fn open_books(&mut self, emulator: &mut Emulator) {
+        self.each(emulator, |flow, road| flow.open_books(road));
+    }
+
+    /// The run is over.
+    pub(super) fn end(&mut self, emulator: &mut Emulator) {
+        self.each(emulator, |flow, road| flow.end(road));
+    }
+
+    fn each(&mut self, emulator: &mut Emulator, act: fn(&mut Flow, &mut Road<'_>)) {
+        let mut road = Road { emulator, wakes: &mut self.wakes };
+        self.flows.iter_mut().for_each(|flow| act(flow, &mut road));
+    }
+
+    /// Does something to a flow, and keeps count of those that are not over.
+    fn touch(
+        &mut self,
+        index: u32,
+        emulator: &mut Emulator,
+        act: impl FnOnce(&mut Flow, &mut Road<'_>),
+    ) {
+        let Ok(number) = self.indices.binary_search(&index) else {
+            return emulator.net.notes.violate(format!("flow {index} is none of ours"));
+        };
+        let flow = &mut self.flows[number];
+        let was_over = flow.is_over();
+        act(flow, &mut Road { emulator, wakes: &mut self.wakes });
+        self.open -= usize::from(flow.is_over() && !was_over);
+    }
+}
+
+impl Medium for Road<'_> {
+    type Load = Load;
+
+    fn now(&self) -> Instant {
+        self.emulator.net.now
+    }
+
+    fn send(&mut self, packet: Packet) {
+        self.emulator.net.forward(packet.with(Load::default()));
+    }
+
+    fn wake(&mut self, at: Instant, flow: u32, side: Side) {
+        self.wakes.push(at, Event::Endpoint(2 * flow + side as u32));
+    }
+
+    fn first_link(&mut self, flow: u32) -> &mut Link<Packet<Load>> {
+        self.emulator.net.entry(flow)
+    }
+
+    fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
+        self.emulator.net.entry_waits_until(flow)
+    }
+
+    /// There are no bytes that could be in the wrong place.
+    fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {
+        weir_scene::check_placement(packet, at)
+    }
+
+    fn notes(&mut self) -> &mut Notes {
+        &mut self.emulator.net.notes
+    }
+}

@@ -1,0 +1,158 @@
+//! The receiving ends of the kernel's flows: one thread takes all that arrives, and answers.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::PollFlags;
+use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
+use weir_scene::{FlowSpec, RunSpec, Server, Workload};
+use weir_units::{Bytes, Duration};
+
+use super::shared::{Polls, Shared, be_eager, cpu_time};
+use super::sockets::{Moved, discard, write};
+
+/// One flow's receiving end.
+struct Receiver {
+    index: usize,
+    listener: Option<OwnedFd>,
+    connection: Option<OwnedFd>,
+    server: Server,
+    /// Bytes of answers to be written.
+    unwritten: u64,
+    /// Whether the connection took no more of them.
+    is_full: bool,
+    has_ended: bool,
+    delivered: u64,
+    /// How many bytes make the flow complete.
+    size: Option<Bytes>,
+}
+
+/// Takes what arrives until `shared` says that it is over; returns the processor time that took.
+pub(super) fn run(
+    spec: &RunSpec,
+    listeners: Vec<Option<OwnedFd>>,
+    shared: &Shared,
+) -> io::Result<Duration> {
+    be_eager();
+    let ends = spec.flows.iter().zip(listeners).enumerate();
+    let mut receivers: Vec<Receiver> = ends
+        .filter_map(|(index, (flow, listener))| Receiver::new(index, flow, listener?))
+        .collect();
+    let mut scratch = vec![0; SCRATCH];
+    while !shared.is_over() {
+        let mut polls = Polls::default();
+        for (number, receiver) in receivers.iter().enumerate() {
+            if let Some(socket) = receiver.connection.as_ref().or(receiver.listener.as_ref()) {
+                polls.add(number, socket.as_fd(), receiver.interest());
+            }
+        }
+        let ready = polls.wait(LONGEST_WAIT)?;
+        for (number, flags) in ready {
+            receivers[number].work(flags, shared, &mut scratch);
+        }
+    }
+    Ok(cpu_time())
+}
+
+impl Receiver {
+    fn new(index: usize, flow: &FlowSpec, listener: OwnedFd) -> Option<Self> {
+        Some(Self {
+            index,
+            listener: Some(listener),
+            connection: None,
+            server: Server::new(flow.workload),
+            unwritten: 0,
+            is_full: false,
+            has_ended: false,
+            delivered: 0,
+            size: match flow.workload {
+                Workload::File { size } => Some(size),
+                _ => None,
+            },
+        })
+    }
+
+    fn interest(&self) -> PollFlags {
+        let mut flags = PollFlags::empty();
+        if !self.has_ended {
+            flags |= PollFlags::IN;
+        }
+        if self.is_full {
+            flags |= PollFlags::OUT;
+        }
+        flags
+    }
+
+    /// Does what its socket is ready for. A connection that breaks is its sender's affair.
+    fn work(&mut self, flags: PollFlags, shared: &Shared, scratch: &mut [u8]) {
+        if flags.contains(PollFlags::OUT) {
+            self.is_full = false;
+        }
+        let worked = match self.connection {
+            None => self.accept(),
+            Some(_) => self.read(shared, scratch).and_then(|()| self.answer()),
+        };
+        if worked.is_err() {
+            self.connection = None;
+        }
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        let Some(listener) = &self.listener else { return Ok(()) };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        match accept_with(listener, flags) {
+            Ok(connection) => {
+                self.connection = Some(connection);
+                self.listener = None;
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, shared: &Shared, scratch: &mut [u8]) -> io::Result<()> {
+        let Some(connection) = &self.connection else { return Ok(()) };
+        // A bound, so that other flows have their turn.
+        for _ in 0..ROUNDS {
+            match discard(connection, scratch)? {
+                Moved::Bytes(bytes) => {
+                    self.delivered += bytes;
+                    self.unwritten += self.server.on_read(bytes);
+                    shared.set_delivered(self.index, self.delivered);
+                    if self.size.is_some_and(|size| size.get() == self.delivered) {
+                        shared.set_completed(self.index);
+                    }
+                }
+                Moved::Closed => {
+                    self.has_ended = true;
+                    break;
+                }
+                Moved::Blocked => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is to be answered; closes when nothing more comes.
+    fn answer(&mut self) -> io::Result<()> {
+        let Some(connection) = &self.connection else { return Ok(()) };
+        while self.unwritten > 0 && !self.is_full {
+            match write(connection, self.unwritten)? {
+                Moved::Bytes(bytes) => self.unwritten -= bytes,
+                _ => self.is_full = true,
+            }
+        }
+        if self.has_ended && self.unwritten == 0 {
+            shutdown(connection, Shutdown::Write)?;
+            self.connection = None;
+        }
+        Ok(())
+    }
+}
+
+/// As much is discarded at a time.
+const SCRATCH: usize = 1 << 20;
+const ROUNDS: usize = 16;
+/// Between looks at whether it is over.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);

@@ -1,0 +1,134 @@
+//! The kernel's connections as a run wants them.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::sys::socket::{setsockopt, sockopt::TcpMaxSeg};
+use rustix::net::sockopt::{
+    set_socket_linger, set_socket_recv_buffer_size, set_socket_reuseaddr, set_tcp_congestion,
+    set_tcp_nodelay,
+};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, listen, recv, send,
+    socket_with,
+};
+use weir_scene::{OnOff, RunSpec, Workload};
+use weir_transport::Config;
+
+use super::check::{controller, kernel_config};
+
+mod option {
+    use nix::{libc, setsockopt_impl, sockopt_impl};
+
+    sockopt_impl!(
+        /// How many bytes that were not sent yet the kernel takes.
+        NotSentLowat,
+        SetOnly,
+        libc::IPPROTO_TCP,
+        libc::TCP_NOTSENT_LOWAT,
+        u32
+    );
+    sockopt_impl!(
+        /// The most bytes that leave in a second.
+        MaxPacingRate,
+        SetOnly,
+        libc::SOL_SOCKET,
+        libc::SO_MAX_PACING_RATE,
+        u64
+    );
+}
+
+/// What became of a call on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// So many bytes went in or out.
+    Bytes(u64),
+    /// Nothing can at present.
+    Blocked,
+    /// The other end sends nothing more.
+    Closed,
+}
+
+/// A socket for each of the kernel's flows, to connect from; for the namespace of the calling thread.
+pub(super) fn connectors(spec: &RunSpec) -> io::Result<Vec<Option<OwnedFd>>> {
+    let per_flow = spec.flows.iter().map(|flow| {
+        let Some(config) = kernel_config(flow) else { return Ok(None) };
+        let socket = open(config)?;
+        if let Some(rate) = config.max_pacing_rate {
+            setsockopt(&socket, option::MaxPacingRate, &(rate.as_bits_per_sec() / 8))?;
+        }
+        if matches!(flow.workload, Workload::OnOff(OnOff { rate: None, .. })) {
+            setsockopt(&socket, option::NotSentLowat, &UNSENT)?;
+        }
+        Ok(Some(socket))
+    });
+    per_flow.collect()
+}
+
+/// A socket for each of the kernel's flows that listens at the port of the flow.
+pub(super) fn listeners(spec: &RunSpec) -> io::Result<Vec<Option<OwnedFd>>> {
+    let per_flow = (0u16..).zip(&spec.flows).map(|(index, flow)| {
+        let Some(config) = kernel_config(flow) else { return Ok(None) };
+        let socket = open(config)?;
+        if config.recv_buffer != Config::default().recv_buffer {
+            set_socket_recv_buffer_size(&socket, config.recv_buffer.get() as usize)?;
+        }
+        set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, FIRST_PORT + index))?;
+        listen(&socket, 1)?;
+        Ok(Some(socket))
+    });
+    per_flow.collect()
+}
+
+/// A TCP socket that does not block, with what both ends have in common: congestion control is also
+/// the answering side's, and DCTCP asks for it there to agree on ECN.
+fn open(config: &Config) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    set_tcp_congestion(&socket, &controller(config))?;
+    set_tcp_nodelay(&socket, true)?;
+    setsockopt(&socket, TcpMaxSeg, &(config.mss + options_len(config)))?;
+    Ok(socket)
+}
+
+/// What a connection's options add to the header of each segment.
+pub(super) fn options_len(config: &Config) -> u32 {
+    if config.timestamps { 12 } else { 0 }
+}
+
+/// Hands over some of `left` bytes, which are zeros.
+pub(super) fn write(socket: impl AsFd, left: u64) -> io::Result<Moved> {
+    static ZEROS: [u8; PIECE] = [0; PIECE];
+    let piece = &ZEROS[..left.min(PIECE as u64) as usize];
+    moved(send(socket, piece, SendFlags::NOSIGNAL))
+}
+
+/// Discards what has arrived, without a copy (`MSG_TRUNC` in tcp(7)).
+pub(super) fn discard(socket: impl AsFd, scratch: &mut [u8]) -> io::Result<Moved> {
+    match recv(socket, scratch, RecvFlags::TRUNC) {
+        Ok((_, 0)) => Ok(Moved::Closed),
+        result => moved(result.map(|(_, bytes)| bytes)),
+    }
+}
+
+fn moved(result: rustix::io::Result<usize>) -> io::Result<Moved> {
+    match result {
+        Ok(bytes) => Ok(Moved::Bytes(bytes as u64)),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(Moved::Blocked),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Lets closing the socket break the connection off.
+pub(super) fn break_off(socket: OwnedFd) {
+    // Where that fails, the connection is broken already.
+    let _ = set_socket_linger(&socket, Some(std::time::Duration::ZERO));
+}
+
+/// Flow `i` listens at this port and `i`.
+pub(super) const FIRST_PORT: u16 = 6_000;
+/// What is written at a time; a source that may take back what is not sent writes this much too much.
+const PIECE: usize = 16 << 10;
+const UNSENT: u32 = 16 << 10;
