@@ -19,7 +19,7 @@ pub(super) struct Strain {
     pub(super) cpu: [Duration; 3],
 }
 
-const THREADS: [&str; 3] = ["router", "senders", "receivers"];
+const THREADS: [&str; 3] = ["router's", "senders'", "receivers'"];
 
 impl Strain {
     /// Fills in the columns about health, after `real` time.
@@ -36,7 +36,7 @@ impl Strain {
         }
         if shares[busiest] >= NO_TIME_LEFT {
             said.push(format!(
-                "the {}' thread had no time left ({:.0} % of a core)",
+                "the {} thread had no time left ({:.0} % of a core)",
                 THREADS[busiest],
                 shares[busiest] * 100.0
             ));
