@@ -16,6 +16,7 @@ from typing import Any
 
 from weir import _native
 from weir.errors import InputError
+from weir.kernel import recipe
 
 SIM = "sim"
 """The world of virtual time; the others are in real time."""
@@ -25,27 +26,6 @@ VIRTUAL = "kernel-virtual"
 """The world `kernel` in a guest, whose time is virtual, as that of `sim` is."""
 _KERNEL_SAMPLES = ("measure.sample_interval", "10ms")
 """Set in these worlds unless a scenario says otherwise: their tables are to show what TCP does."""
-
-_GUESTS_CONTROLLERS = [
-    "reno",
-    "bic",
-    "cubic",
-    "westwood",
-    "htcp",
-    "highspeed",
-    "hybla",
-    "vegas",
-    "nv",
-    "scalable",
-    "lp",
-    "veno",
-    "yeah",
-    "illinois",
-    "dctcp",
-    "cdg",
-    "bbr",
-]
-"""The congestion controls of the guest's kernel, as `kernel/guest.config` has them."""
 
 Overrides = tuple[tuple[str, str], ...]
 Sweep = dict[str, tuple[str, ...]]
@@ -86,7 +66,7 @@ class Source:
         fields.pop("sweep", None)
         text = json.dumps(fields, ensure_ascii=False)
         if self.world == VIRTUAL:
-            _native.check_kernel(text, _GUESTS_CONTROLLERS)
+            _native.check_kernel(text, recipe.CONTROLS)
         else:
             _native.check_world(text, self.world)
         return Effective(text, fields)

@@ -1,0 +1,86 @@
+"""Linux's TCP in a guest: skipped where no guest kernel has been built, unless it is asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from conftest import Invoke
+
+import weir
+from weir.api import Comparison
+from weir.kernel import build as building
+from weir.kernel import cache, world
+from weir.kernel.cache import Kernel
+from weir.runner import default_jobs, execute
+from weir.scenario import SIM, VIRTUAL
+
+ASKED = os.environ.get("WEIR_TEST_UML") == "1"
+
+pytestmark = [
+    pytest.mark.skipif(
+        cache.newest() is None and not ASKED,
+        reason="no guest kernel: `weir kernel build` makes it, or WEIR_TEST_UML=1 asks for it here",
+    ),
+    pytest.mark.timeout(3600 if ASKED else 300),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel() -> Kernel:
+    """Built here if it is asked for."""
+    return building.build(jobs=default_jobs(), tell=lambda *_: None)[0]
+
+
+def scenario(stack: str, loss: str = "0%") -> str:
+    """One flow for three seconds."""
+    made = Comparison(stacks=(stack,), duration="3s", start_jitter="0s", repeat=1, loss=loss)
+    return made.plan().runs[0].case.scenario.text
+
+
+def test_a_guest_computes_what_its_host_does() -> None:
+    text = scenario("rack/cubic", loss="1%")
+    ours = execute(text, 7, SIM)
+    theirs = world.run(text, 7, SIM)
+    assert ours.keys() == theirs.keys()
+    assert all(ours[name].equals(theirs[name]) for name in ours)
+
+
+@pytest.mark.parametrize("stack", ["reno", "bbr"])
+def test_the_same_seed_gives_the_same_tables(stack: str) -> None:
+    """BBR draws random numbers in the kernel."""
+    text = scenario(stack)
+    first, again = (world.run(text, 3) for _ in range(2))
+    assert first["samples"].height > 20
+    assert all(first[name].equals(again[name]) for name in first)
+
+
+def test_algorithms_that_no_usual_kernel_has(tmp_path: Path) -> None:
+    stacks = ("vegas", "illinois")
+    found = weir.compare(
+        *stacks,
+        duration="3s",
+        repeat=1,
+        world=VIRTUAL,
+        out=tmp_path,
+        show_progress=False,
+    )
+    assert set(found.flows["stack"]) == {f"rack/{stack}" for stack in stacks}
+    assert all(goodput > 8.5 for goodput in found.flows["goodput_mbps"].to_list())
+    assert found.manifest["guest_kernel"]["version"].startswith("6.")
+    assert found.manifest["health"]["verdict"] == "good"
+
+
+def test_what_the_kernel_does_not_have_is_refused_by_name(invoke: Invoke) -> None:
+    result = invoke("compare", "go-back-n(4)/none", "--world", "kernel", "--virtual")
+    assert result.exit_code == 2
+    assert "recovers from losses as rack does" in result.stderr
+
+
+def test_dctcp_gets_its_marks() -> None:
+    marking = (("topology.queue.kind", "ecn-step"), ("topology.queue.threshold", "10p"))
+    made = Comparison(stacks=("dctcp",), duration="3s", repeat=1, sets=marking)
+    tables = world.run(made.plan().runs[0].case.scenario.text, 1)
+    assert tables["flows"]["retransmits"].to_list() == [0]
+    assert max(tables["queues"]["marks"].to_list()) > 0
