@@ -32,6 +32,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir study lab-udp --world udp
 
+  weir study book --world kernel --virtual
+
   weir study lab-udp --size full --repeat 10 --json > lab-udp.json"""
 
 
@@ -58,6 +60,7 @@ def study(
         int, typer.Option(min=0, help="Seed of the first repeat.")
     ] = studies.Settings.seed,
     world: plans.World = SIM,
+    virtual: plans.Virtual = False,
     jobs: plans.Jobs = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
@@ -66,7 +69,8 @@ def study(
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
     how = plans.how(out, jobs, resume=resume, quiet=quiet)
-    result = studies.study(name, size=size, repeat=repeat, seed=seed, world=world, **how)
+    where = plans.world_of(world, virtual=virtual)
+    result = studies.study(name, size=size, repeat=repeat, seed=seed, world=where, **how)
     if json:
         output.print_json("study", result.rows)
     else:

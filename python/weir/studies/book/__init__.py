@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from weir.api import carry_out
 from weir.results import Results
+from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.studies import Cell, Settings, StudyResult
-from weir.studies.book import joins, rpc, series
+from weir.studies.book import joins, rpc, series, worlds
 from weir.studies.book.expected import expectations
 from weir.studies.book.experiment import EXTENTS, Extent, staggered_tests, study_plan
 from weir.studies.book.findings import findings
@@ -32,8 +33,15 @@ class Book:
         "and router buffers, from 10 Mbit/s to 10 Gbit/s"
     )
 
+    worlds = (SIM, KERNEL, VIRTUAL)
+
     def run(self, settings: Settings) -> StudyResult:
-        """Runs every test and makes the data of the chapter's figures."""
+        """Runs every test and makes the data of the chapter's figures.
+
+        Beside a kernel these are the tests behind the router, in both worlds.
+        """
+        if settings.world != SIM:
+            return worlds.run(settings)
         extent = EXTENTS[settings.size].repeated(settings.repeat)
         plan = study_plan(extent, settings.size, settings.repeat, settings.seed)
         results = carry_out(plan, **settings.how)
@@ -41,7 +49,9 @@ class Book:
         return StudyResult(rows, findings(Cells(rows), extent), results)
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
-        """The chapter's figures with our data."""
+        """The chapter's figures with our data; beside a kernel's, its tests in both worlds."""
+        if any(worlds.KERNEL_COLUMN in row for row in rows):
+            return worlds.sections(results)
         from weir.studies.book import pictures  # draws, which nobody needs who only lists studies
 
         return pictures.sections(results, Cells(rows))

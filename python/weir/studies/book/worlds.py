@@ -1,0 +1,198 @@
+"""The chapter's tests behind the router with the kernel's own TCP, beside the simulated ones."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from weir.api import carry_out
+from weir.results import Results
+from weir.scenario import SIM, VIRTUAL, Source
+from weir.stats import mean_interval
+from weir.studies import Cell, Settings, StudyResult
+from weir.studies.book import joins
+from weir.studies.book.experiment import (
+    REQUESTS,
+    THREE_FLOWS,
+    TWO_FLOWS,
+    BesideStreams,
+    Experiment,
+    Staggered,
+)
+from weir.studies.cells import Cells, cell, digits
+from weir.studies.latencies import labelled_flows
+from weir.studies.networks import NETWORKS, WAN_10M, WAN_100M
+from weir.sweep import Case, Plan
+
+if TYPE_CHECKING:
+    from weir.report.model import ReportSection
+
+KERNEL_COLUMN = "kernel"
+STACKS = ("reno", "cubic", "bbr")
+"""What nearly every Linux has."""
+
+BESIDE = (1, 4)
+"""Streams beside the requests."""
+
+FIGURE, GOODPUT = "requests", "goodput, Mbit/s"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The share of the chapter's times, the seconds of requests, and the repeats."""
+
+    scale: float
+    requests_s: float
+    repeat: int
+
+
+EXTENTS = {"small": Extent(1 / 5, 6, 1), "full": Extent(1, 60, 5)}
+
+
+class _KernelStaggered(Staggered):
+    """The same in the kernel."""
+
+    @property
+    def label(self) -> str:
+        return f"{super().label}, kernel"
+
+
+class _KernelBesideStreams(BesideStreams):
+    """The same in the kernel."""
+
+    @property
+    def label(self) -> str:
+        return f"{super().label}, kernel"
+
+
+def run(settings: Settings) -> StudyResult:
+    """Carries the tests out in both worlds."""
+    extent = EXTENTS[settings.size]
+    if settings.repeat is not None:
+        extent = replace(extent, repeat=settings.repeat)
+    results = carry_out(study_plan(extent, settings), **settings.how)
+    rows = study_cells(results, extent)
+    return StudyResult(rows, findings(Cells(rows)), results)
+
+
+def study_plan(extent: Extent, settings: Settings) -> Plan:
+    """Every run in both worlds, with the same luck."""
+    words = ["weir", "study", "book", "--world", "kernel"]
+    words += ["--virtual"] if settings.world == VIRTUAL else []
+    words += ["--size", settings.size, "--seed", str(settings.seed)]
+    words += [] if settings.repeat is None else ["--repeat", str(settings.repeat)]
+    pairs = zip(_tests(extent, SIM), _tests(extent, settings.world), strict=True)
+    cases = [
+        _case(experiment, world, settings.seed)
+        for pair in pairs
+        for experiment, world in zip(pair, (SIM, settings.world), strict=True)
+    ]
+    return Plan("book", shlex.join(words), tuple(cases), extent.repeat, settings.seed)
+
+
+def staggered_tests(extent: Extent, world: str) -> Iterator[Staggered]:
+    """The 2-flow and 3-flow tests behind both routers."""
+    kind = Staggered if world == SIM else _KernelStaggered
+    for network in (WAN_10M, WAN_100M):
+        for timing in (TWO_FLOWS, THREE_FLOWS):
+            for stack in STACKS:
+                scaled = replace(timing, scale=extent.scale)
+                yield kind(network, scaled, (stack,) * len(timing.flows), extent.repeat)
+
+
+def request_tests(extent: Extent, world: str) -> Iterator[BesideStreams]:
+    """Requests beside streams behind both routers."""
+    kind = BesideStreams if world == SIM else _KernelBesideStreams
+    for network in (WAN_10M, WAN_100M):
+        for request in REQUESTS:
+            for streams in BESIDE:
+                for stack in STACKS:
+                    name = f"{network.id}, {request} beside {streams}"
+                    seconds, repeat = extent.requests_s, extent.repeat
+                    yield kind(network, stack, request, streams, name, seconds, repeat)
+
+
+def study_cells(results: Results, extent: Extent) -> list[Cell]:
+    """One cell per value, ours and the kernel's."""
+    found = []
+    for world in (SIM, KERNEL_COLUMN):
+        cells = [*joins.join_cells(results, list(staggered_tests(extent, world)))]
+        found.append([*cells, *_request_cells(results, list(request_tests(extent, world)))])
+    return [_both(ours, theirs) for ours, theirs in zip(*found, strict=True)]
+
+
+def findings(cells: Cells) -> list[str]:
+    """How far the worlds agree, in words."""
+    told = []
+    for table, column in ((joins.TWO, joins.SHARE), (joins.THREE, joins.SHARE), (FIGURE, GOODPUT)):
+        own = [c for c in cells.table(table).all if c["column"] == column]
+        parts = [
+            f"{c['row']} {digits(c['ours']['mean'])} and {digits(c[KERNEL_COLUMN]['mean'])}"
+            for c in own
+            if c["ours"]["mean"] is not None and c[KERNEL_COLUMN]["mean"] is not None
+        ]
+        what = "share of the newest flow" if column == joins.SHARE else "goodput of the requests"
+        told.append(f"{table}, {what}, ours and the kernel's: {'; '.join(parts)}.")
+    return told
+
+
+def sections(results: Results) -> list[ReportSection]:
+    """The 2-flow and 3-flow tests of both worlds over one axis of time."""
+    from weir.plots.overlay import READING, overlay
+    from weir.report.model import ReportSection
+    from weir.validate.reduce import series
+
+    cases = {case["label"]: case for case in results.cases}
+    runs = dict(results.runs.filter(repeat=0, status="ok").select("label", "run").iter_rows())
+    titles = {network.id: network.title for network in NETWORKS}
+    figures = []
+    for label in runs:
+        there = f"{label}, kernel"
+        if label.split(",")[0] not in (joins.TWO, joins.THREE) or there not in runs:
+            continue
+        mss = cases[label]["scenario"]["flow"][0]["mss"]
+        data = pl.concat(
+            series(results, runs[name], mss).select(
+                pl.lit(source).alias("source"),
+                pl.format("flow {}", pl.col("flow") + 1).alias("flow"),
+                pl.exclude("source", "flow"),
+            )
+            for name, source in ((label, "Weir"), (there, "Linux"))
+        )
+        test, network, who = label.split(", ")
+        title = f"{test} test, {titles[network]}: {who} in both worlds"
+        name = f"worlds-{label.replace(', ', '-')}"
+        caption = "The first repeat of each world, with the same random waits."
+        figures.append(overlay(name, title, caption, data, (runs[label], runs[there])))
+    return [ReportSection("Both worlds, the same axes", [READING], figures=figures)]
+
+
+def _tests(extent: Extent, world: str) -> list[Experiment]:
+    return [*staggered_tests(extent, world), *request_tests(extent, world)]
+
+
+def _case(experiment: Experiment, world: str, seed: int) -> Case:
+    source = Source(experiment.scenario(seed), "study book")
+    scenario = source.in_world(world).at({})
+    return Case(experiment.label, " + ".join(scenario.stacks), {}, scenario, world)
+
+
+def _request_cells(results: Results, tests: Sequence[BesideStreams]) -> Iterator[Cell]:
+    flows = labelled_flows(results)
+    for test in tests:
+        own = flows.filter(label=test.label, name="requests")
+        row = f"{test.name}, {test.stack}"
+        goodput = mean_interval(own["goodput_mbps"], (0.0, None))
+        yield cell(FIGURE, row, GOODPUT, "Mbit/s", goodput)
+        latency = mean_interval(own["request_latency_ms_p50"], (0.0, None))
+        yield cell(FIGURE, row, "median latency, ms", "ms", latency)
+
+
+def _both(ours: Cell, theirs: Cell) -> Cell:
+    """One cell of two worlds."""
+    said = [f"{who}: {c['note']}" for who, c in (("ours", ours), ("kernel", theirs)) if c["note"]]
+    return {**ours, KERNEL_COLUMN: theirs["ours"], "note": "; ".join(said)}
