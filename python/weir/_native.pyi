@@ -87,7 +87,8 @@ class TunLink:
     """A link between two network namespaces of its own, at work until it is stopped.
 
     ``addresses`` are the IPv4 addresses of the two ends. ``options`` hold for both directions, the
-    two of ``ways`` (from the first to the second, and back) for one each. Raises ``ScenarioError``
+    two of ``ways`` (from the first to the second, and back) for one each. ``offload`` says whether
+    the kernel hands over superpackets: ``auto``, ``off`` or ``on``. Raises ``ScenarioError``
     for an option that is not allowed, ``OSError`` where namespaces or devices cannot be made.
     """
 
@@ -98,6 +99,7 @@ class TunLink:
         options: Sequence[tuple[str, str]],
         ways: Sequence[str],
         seed: int,
+        offload: str,
     ) -> TunLink: ...
     @property
     def namespaces(self) -> list[Path]:

@@ -85,15 +85,22 @@ def missing() -> str | None:
 
 @contextmanager
 def joined(
-    *, mtu: int = 1500, up: str = "", down: str = "", seed: int = 1, **options: str
+    *,
+    mtu: int = 1500,
+    up: str = "",
+    down: str = "",
+    seed: int = 1,
+    offload: str = "off",
+    **options: str,
 ) -> Iterator[Link]:
     """Makes two namespaces with a link between them, which vanish at the end.
 
     ``options`` are those of ``weir relay``, for both directions: ``delay="25ms"`` (one-way),
     ``loss="1%"``, ``rate="10mbit"``, ``queue="64p"`` and every other key of a scenario's
     ``[topology.forward]``. ``up`` (left to right) and ``down`` say what differs, as in
-    ``"loss=10%,delay=5ms"``. ``mtu`` is in bytes, at most 65535. Offloads are off: each packet is
-    lost on its own.
+    ``"loss=10%,delay=5ms"``. ``mtu`` is in bytes, at most 65535. With ``offload``
+    (``"on"``, or ``"auto"``: above 500 Mbit/s) the kernel hands over up to 64 KB of a TCP flow at
+    once; each packet is still queued and lost on its own.
 
     Raises:
         NamespaceError: where the machine lacks something, which it names.
@@ -105,7 +112,9 @@ def joined(
     from weir import _native
 
     try:
-        native = _native.TunLink(list(_ADDRESSES), mtu, list(options.items()), (up, down), seed)
+        native = _native.TunLink(
+            list(_ADDRESSES), mtu, list(options.items()), (up, down), seed, offload
+        )
     except OSError as error:
         raise NamespaceError(str(error)) from None
     ends = zip(native.namespaces, _ADDRESSES, strict=True)

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use weir_lab::{RelayKind, relay_links};
 #[cfg(target_os = "linux")]
-use weir_live::emulator::{self, Namespace};
+use weir_live::emulator::{self, Namespace, Offload};
 use weir_live::relay::{
     self, Background, CheckSpec, HostedLink, RelaySpec, Report, Route, WayReport,
 };
@@ -39,9 +39,19 @@ impl TunLink {
         options: Vec<(String, String)>,
         ways: [String; 2],
         seed: u64,
+        offload: &str,
     ) -> PyResult<Self> {
         let (links, route) = hosted(RelayKind::DelayLine, &options, &ways[0], &ways[1])?;
-        let mut options = emulator::Options { mtu, ..emulator::Options::default() };
+        let offload = match offload {
+            "auto" => Offload::Auto,
+            "off" => Offload::Off,
+            "on" => Offload::On,
+            other => {
+                let problem = format!("offload = {other}: auto, off or on");
+                return Err(PyValueError::new_err(problem));
+            }
+        };
+        let mut options = emulator::Options { mtu, offload, ..Default::default() };
         for (device, text) in options.devices.iter_mut().zip(&addresses) {
             device.address = text
                 .parse()

@@ -1,7 +1,7 @@
 //! A TUN device in a namespace.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
@@ -31,7 +31,14 @@ pub(super) struct Device {
 
 impl Device {
     /// Makes one in `namespace` and sets it up.
-    pub(super) fn open(namespace: &Namespace, spec: &DeviceSpec, mtu: u16) -> io::Result<Self> {
+    ///
+    /// With `offload` a [`Prefix`](super::superpacket::Prefix) stands in front of every packet.
+    pub(super) fn open(
+        namespace: &Namespace,
+        spec: &DeviceSpec,
+        mtu: u16,
+        offload: bool,
+    ) -> io::Result<Self> {
         let DeviceSpec { name, address, prefix } = spec.clone();
         namespace.run(move || {
             let device = DeviceBuilder::new()
@@ -39,6 +46,7 @@ impl Device {
                 .ipv4(address, prefix, None)
                 .mtu(mtu)
                 .tx_queue_len(QUEUE_LEN)
+                .offload(offload)
                 .build_sync()?;
             device.set_nonblocking(true)?;
             Ok(Self { device, name, counters: File::open("/proc/thread-self/net/dev")? })
@@ -57,9 +65,9 @@ impl Device {
         }
     }
 
-    /// Hands a packet to the kernel.
-    pub(super) fn write(&self, packet: &[u8]) -> io::Result<()> {
-        self.device.send(packet).map(|_| ())
+    /// Hands a packet in pieces to the kernel.
+    pub(super) fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
+        self.device.send_vectored(pieces).map(|_| ())
     }
 
     /// How many packets of the kernel's found the device's own queue full.

@@ -9,7 +9,8 @@ use weir_scene::{
 use weir_units::{Duration, Instant};
 
 use super::namespace::Namespace;
-use super::router::{Emulator, EmulatorError, Options};
+use super::options::Options;
+use super::router::{Emulator, EmulatorError};
 use crate::clock::{Alarm, Punctual};
 use crate::relay::{Carrier, HostedLink, Report, Route, TURN, Way, WayReport};
 

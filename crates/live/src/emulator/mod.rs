@@ -12,14 +12,19 @@ mod link;
 mod load;
 mod namespace;
 mod netlink;
+mod options;
+mod outlet;
 mod router;
+mod spin;
+mod superpacket;
 mod view;
 
 pub use device::DeviceSpec;
 pub use link::TunLink;
 pub use load::Load;
 pub use namespace::{Namespace, NamespaceError};
-pub use router::{Classify, Emulator, EmulatorError, Options};
+pub use options::{Classify, Offload, Options, QUANTUM};
+pub use router::{Emulator, EmulatorError};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,7 @@
 //! The router: packets from two devices, over the links of a run, in real time.
 
 use std::collections::VecDeque;
-use std::io;
-use std::net::Ipv4Addr;
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
 use weir_net::Ecn;
@@ -10,36 +9,17 @@ use weir_scene::{Body, Direction, Event, HeapQueue, Network, Packet, RunSpec, Sp
 use weir_trace::Histogram;
 use weir_units::{Duration, Instant, Rng, stream};
 
-use super::device::{Device, DeviceSpec};
+use super::device::Device;
 use super::load::Load;
 use super::namespace::Namespace;
+use super::options::{Classify, Options, QUANTUM};
+use super::outlet::Group;
+use super::spin::Spin;
+use super::superpacket::{Layout, MAX_HEADER, Prefix};
 use super::view::{self, View};
 use crate::clock;
 use crate::health::Health;
 use crate::relay::{MEMORY, Room, Unasked, wait_any};
-
-/// How a network is emulated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// The device at each end.
-    pub devices: [DeviceSpec; 2],
-    /// The longest packet that devices take.
-    pub mtu: u16,
-    /// Whose a packet is.
-    pub classify: Classify,
-}
-
-/// Which flow of the run a packet belongs to. What belongs to none, as ICMP, takes the way of flow 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Classify {
-    /// All packets are flow 0's.
-    One,
-    /// Flow `i` has port `first + i` at its receiver, which is in the second namespace.
-    ByPort {
-        /// The port of flow 0.
-        first: u16,
-    },
-}
 
 /// A network between two namespaces: the links of a run, in real time, over real packets.
 ///
@@ -58,12 +38,17 @@ pub struct Emulator {
     devices: [Device; 2],
     room: Room,
     origin: Instant,
+    /// Whether devices have superpackets.
+    offload: bool,
+    spin: Spin,
     /// What has come off its last link, in the order of time, since when.
     due: VecDeque<(Instant, Packet<Load>)>,
     /// What has arrived of packets that are ours, and cross no device.
     arrived: VecDeque<Packet<Load>>,
     /// Per flow, how long foreign data packets had waited in queues when they arrived.
     passages: Vec<Histogram>,
+    /// Segments that are to leave as superpackets, by direction; empty between looks.
+    groups: [Vec<Group>; 2],
     health: Health,
     meters: [Meter; 2],
     /// Which bit breaks where one does.
@@ -114,14 +99,19 @@ impl Emulator {
         ends: [&Namespace; 2],
         options: &Options,
     ) -> Result<Self, EmulatorError> {
+        assert!(!spec.flows.is_empty(), "packets take the way of a flow");
+        let net = Network::new(spec, seed)?;
+        let offload = options.offload.is_on(&spec.links, &net.links);
         let device = |end: usize| {
             let spec = &options.devices[end];
-            Device::open(ends[end], spec, options.mtu)
+            Device::open(ends[end], spec, options.mtu, offload)
                 .map_err(|error| EmulatorError::Device { name: spec.name.clone(), error })
         };
-        assert!(!spec.flows.is_empty(), "packets take the way of a flow");
         Ok(Self {
-            net: Network::new(spec, seed)?,
+            net,
+            offload,
+            spin: Spin::new(options.spin),
+            groups: Default::default(),
             flows: spec.flows.len() as u32,
             classify: options.classify,
             devices: [device(0)?, device(1)?],
@@ -134,7 +124,7 @@ impl Emulator {
             meters: Default::default(),
             luck: stream(seed, "damage"),
             events: 0,
-            buffer: vec![0; LONGEST_PACKET],
+            buffer: vec![0; Prefix::LEN + LONGEST_PACKET],
             readable: vec![true; 2],
         })
     }
@@ -210,20 +200,30 @@ impl Emulator {
 
     /// Lets everything happen that is due by `now`, and writes what has come off its last link.
     fn advance(&mut self, now: Instant) {
-        let Self { net, due, events, .. } = self;
+        let Self { net, due, arrived, events, .. } = self;
         while let Some(event) = net.next_event_by(now) {
             *events += 1;
             // Ends and samples belong to worlds, which have their own way to be on time.
             let Event::Link(index) = event else { continue };
-            net.on_link(index, |net, packet| due.push_back((net.now, packet)));
+            net.on_link(index, |net, packet| match packet.body {
+                Body::Foreign { .. } => due.push_back((net.now, packet)),
+                _ => arrived.push_back(packet),
+            });
         }
         net.now = net.now.max(now);
-        while let Some((due, packet)) = self.due.pop_front() {
-            match packet.body {
-                Body::Foreign { .. } => self.give_out(due, packet),
-                _ => self.arrived.push_back(packet),
-            }
+        if self.leaves_at().is_some_and(|at| at <= now) {
+            self.give_out();
         }
+    }
+
+    /// When what has come off its last link leaves.
+    fn leaves_at(&self) -> Option<Instant> {
+        let (due, _) = self.due.front()?;
+        Some(*due + self.quantum())
+    }
+
+    fn quantum(&self) -> Duration {
+        if self.offload { QUANTUM } else { Duration::ZERO }
     }
 
     /// Reads some packets of a direction, so that the other has its turn too. Returns whether there
@@ -240,66 +240,96 @@ impl Emulator {
         Ok(true)
     }
 
-    /// Puts the packet at the start of the buffer onto the first link of its way.
+    /// Puts what is at the start of the buffer onto the first link of its way, packet by packet.
     fn enter(&mut self, direction: Direction, len: usize) {
-        let bytes = &self.buffer[..len];
+        let (start, layout) = if self.offload {
+            let Some((prefix, _)) = Prefix::split(&self.buffer[..len]) else { return };
+            (Prefix::LEN, Layout::of(&prefix, &mut self.buffer[Prefix::LEN..len]))
+        } else {
+            (0, Layout::default())
+        };
+        let bytes = &self.buffer[start..len];
+        let view = View::of(bytes);
+        let parts = layout.parts(bytes.len()) as u64;
         let meter = &mut self.meters[direction as usize];
-        meter.received += 1;
-        meter.received_bytes += len as u64;
-        let Some(load) = Load::new(bytes, &self.room) else {
-            meter.unasked.no_room += 1;
+        meter.received += parts;
+        let Some(load) = Load::new(bytes, layout, &self.room) else {
+            meter.received_bytes += bytes.len() as u64;
+            meter.unasked.no_room += parts;
             return;
         };
-        let view = View::of(bytes);
-        let View { seq, payload, conversation, ecn, .. } = view;
-        let packet = Packet {
-            flow: self.classify.flow(&view, direction, self.flows),
-            direction,
-            hop: 0,
-            ecn,
-            corrupted: false,
-            ip_len: len as u32,
-            stamp: 0,
-            queued: Duration::ZERO,
-            body: Body::Foreign { seq: u64::from(seq), payload, conversation },
-            load,
-        };
-        if self.net.has_links(packet.flow, direction) {
-            self.net.forward(packet);
-        } else {
-            self.give_out(self.net.now, packet);
+        let flow = self.classify.flow(&view, direction, self.flows);
+        let has_links = self.net.has_links(flow, direction);
+        for part in load.parts() {
+            let packet = describe(part, &view, flow, direction);
+            self.meters[direction as usize].received_bytes += u64::from(packet.ip_len);
+            if has_links {
+                self.net.forward(packet);
+            } else {
+                self.due.push_back((self.net.now, packet));
+            }
         }
     }
 
-    /// Hands a packet to the kernel at the other end.
-    fn give_out(&mut self, due: Instant, packet: Packet<Load>) {
-        let direction = packet.direction;
-        if direction == Direction::Forward && packet.payload() > 0 && !packet.corrupted {
-            self.net.notes.data_packets += 1;
-            self.passages[packet.flow as usize].record(packet.queued);
+    /// Hands to the kernel at the other end what is due.
+    fn give_out(&mut self) {
+        while let Some((due, packet)) = self.due.pop_front() {
+            if packet.direction == Direction::Forward && packet.payload() > 0 && !packet.corrupted {
+                self.net.notes.data_packets += 1;
+                self.passages[packet.flow as usize].record(packet.queued);
+            }
+            if !self.offload || !self.join(due, &packet) {
+                self.write(due, &packet);
+            }
         }
-        let device = match direction {
-            Direction::Forward => &self.devices[1],
-            Direction::Reverse => &self.devices[0],
-        };
-        let bytes = packet.load.bytes();
-        let marked = packet.ecn == Ecn::Ce && view::ecn(bytes) != Ecn::Ce;
-        let written = if marked || packet.corrupted {
-            let mut changed = bytes.to_vec();
-            if marked {
-                view::mark_ce(&mut changed);
+        for direction in [Direction::Forward, Direction::Reverse] {
+            for group in std::mem::take(&mut self.groups[direction as usize]) {
+                self.write_group(direction, &group);
             }
-            if packet.corrupted {
-                flip_a_bit(&mut changed, &mut self.luck);
+        }
+    }
+
+    /// Has a packet leave together with those before it, if it can; if it cannot, they leave first.
+    fn join(&mut self, due: Instant, packet: &Packet<Load>) -> bool {
+        let Body::Foreign { conversation, .. } = packet.body else { return false };
+        let marked = is_newly_marked(packet);
+        let groups = &mut self.groups[packet.direction as usize];
+        let place = groups.iter().position(|group| group.is_of(conversation));
+        if let Some(place) = place {
+            if !packet.corrupted && groups[place].add(&packet.load, marked, due) {
+                return true;
             }
-            device.write(&changed)
-        } else {
-            device.write(bytes)
-        };
+            let done = groups.remove(place);
+            self.write_group(packet.direction, &done);
+        }
+        if packet.corrupted {
+            return false;
+        }
+        let group = Group::new(conversation, packet.load.clone(), marked, due);
+        let begun = group.is_some();
+        self.groups[packet.direction as usize].extend(group);
+        begun
+    }
+
+    fn write_group(&mut self, direction: Direction, group: &Group) {
+        let written = group.write(self.exit(direction));
         let now = self.clock();
-        self.health.record(due, now);
+        group.dues.iter().for_each(|due| self.note_lateness(direction, *due, now));
         let meter = &mut self.meters[direction as usize];
-        meter.lateness.record(now.saturating_since(due));
+        let segments = group.dues.len() as u64;
+        if written.is_err() {
+            meter.unasked.send_errors += segments;
+        } else {
+            meter.sent += segments;
+            meter.sent_bytes += group.wire_len();
+        }
+    }
+
+    fn write(&mut self, due: Instant, packet: &Packet<Load>) {
+        let written = self.write_alone(packet);
+        let now = self.clock();
+        self.note_lateness(packet.direction, due, now);
+        let meter = &mut self.meters[packet.direction as usize];
         // What is no packet any more was broken as asked.
         if written.is_err() && !packet.corrupted {
             meter.unasked.send_errors += 1;
@@ -309,39 +339,90 @@ impl Emulator {
         }
     }
 
+    fn write_alone(&mut self, packet: &Packet<Load>) -> io::Result<()> {
+        let (load, layout) = (&packet.load, packet.load.layout());
+        let marked = is_newly_marked(packet);
+        let mut room = [0; MAX_HEADER];
+        let headers = layout.write_header(load, load.payload().len(), &mut room);
+        let has_headers = !headers.is_empty();
+        if packet.corrupted || marked && !has_headers {
+            let mut changed = load.to_vec();
+            if marked {
+                view::mark_ce(&mut changed);
+            }
+            if packet.corrupted {
+                flip_a_bit(&mut changed, &mut self.luck);
+            }
+            let prefix = Prefix::default().bytes();
+            return self.send(packet.direction, &prefix, [&[], &changed]);
+        }
+        if marked {
+            view::mark_ce(headers);
+        }
+        let prefix = layout.prefix(load.is_v4(), None).bytes();
+        self.send(packet.direction, &prefix, [headers, load.payload()])
+    }
+
+    fn send(&self, direction: Direction, prefix: &[u8], packet: [&[u8]; 2]) -> io::Result<()> {
+        let prefix = if self.offload { prefix } else { &[] };
+        let [headers, payload] = packet;
+        let pieces = [IoSlice::new(prefix), IoSlice::new(headers), IoSlice::new(payload)];
+        self.exit(direction).write(&pieces)
+    }
+
+    /// The device that a direction ends at.
+    fn exit(&self, direction: Direction) -> &Device {
+        match direction {
+            Direction::Forward => &self.devices[1],
+            Direction::Reverse => &self.devices[0],
+        }
+    }
+
+    fn note_lateness(&mut self, direction: Direction, due: Instant, now: Instant) {
+        self.health.record(due, now);
+        self.meters[direction as usize].lateness.record(now.saturating_since(due));
+    }
+
     /// Waits for a packet, or for what is due on a link, until `until` at most.
     fn wait(&mut self, until: Instant) -> io::Result<()> {
-        let next = self.net.next_time().unwrap_or(until).min(until);
+        let next = self.leaves_at().or_else(|| self.net.next_time());
+        let now = self.clock();
+        let sleep_until = match next {
+            Some(next) if next < until => self.spin.sleep_until(now, next),
+            _ => Some(until),
+        };
+        let Some(sleep_until) = sleep_until.filter(|at| *at > now) else {
+            self.readable.fill(true);
+            return Ok(());
+        };
         let sources = [self.devices[0].as_fd(), self.devices[1].as_fd()];
-        wait_any(&sources, self.origin + (next - Instant::ZERO), &mut self.readable)
+        wait_any(&sources, self.origin + (sleep_until - Instant::ZERO), &mut self.readable)
     }
 }
 
-impl Classify {
-    /// The flow that a packet belongs to, of so many.
-    fn flow(self, view: &View, direction: Direction, flows: u32) -> u32 {
-        let (Self::ByPort { first }, Some((source, destination))) = (self, view.ports) else {
-            return 0;
-        };
-        let port = match direction {
-            Direction::Forward => destination,
-            Direction::Reverse => source,
-        };
-        let flow = port.checked_sub(first).map(u32::from);
-        flow.filter(|flow| *flow < flows).unwrap_or(0)
+/// A packet as links see it.
+fn describe(load: Load, view: &View, flow: u32, direction: Direction) -> Packet<Load> {
+    let seq = u64::from(view.seq.wrapping_add(load.offset()));
+    let header = load.len() - load.payload().len();
+    // The first part's headers are those of all.
+    let payload = if header > 0 { load.payload().len() as u32 } else { view.payload };
+    Packet {
+        flow,
+        direction,
+        hop: 0,
+        ecn: view.ecn,
+        corrupted: false,
+        ip_len: load.len() as u32,
+        stamp: 0,
+        queued: Duration::ZERO,
+        body: Body::Foreign { seq, payload, conversation: view.conversation },
+        load,
     }
 }
 
-impl Default for Options {
-    /// `weir0` at both ends with 10.77.0.1 and 10.77.0.2, packets of 1500 bytes, one flow.
-    fn default() -> Self {
-        let device = |host| DeviceSpec {
-            name: "weir0".to_owned(),
-            address: Ipv4Addr::new(10, 77, 0, host),
-            prefix: 24,
-        };
-        Self { devices: [device(1), device(2)], mtu: 1_500, classify: Classify::One }
-    }
+/// Whether a link has marked it.
+fn is_newly_marked(packet: &Packet<Load>) -> bool {
+    packet.ecn == Ecn::Ce && view::ecn(packet.load.start()) != Ecn::Ce
 }
 
 /// Flips one bit, as Linux's netem does: every checksum of the Internet's catches that.

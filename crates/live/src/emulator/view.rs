@@ -78,20 +78,23 @@ pub(super) fn mark_ce(packet: &mut [u8]) {
 }
 
 /// The network layer of a packet.
-struct Ip<'a> {
-    header: usize,
-    protocol: u8,
+pub(super) struct Ip<'a> {
+    /// How long its header says that it is, and how long it is at least.
+    pub(super) header: usize,
+    pub(super) least: usize,
+    pub(super) protocol: u8,
     addresses: &'a [u8],
     identification: u32,
     /// Whether it begins what it carries: it is no later fragment.
-    is_first: bool,
+    pub(super) is_first: bool,
 }
 
 impl<'a> Ip<'a> {
-    fn of(packet: &'a [u8]) -> Option<Self> {
+    pub(super) fn of(packet: &'a [u8]) -> Option<Self> {
         Some(match version(packet)? {
             Version::V4 => Self {
                 header: usize::from(packet[0] & 0x0f) * 4,
+                least: V4_HEADER,
                 protocol: packet[9],
                 addresses: &packet[12..20],
                 identification: u32::from(half(packet, 4)),
@@ -99,6 +102,7 @@ impl<'a> Ip<'a> {
             },
             Version::V6 => Self {
                 header: V6_HEADER,
+                least: V6_HEADER,
                 protocol: packet[6],
                 addresses: &packet[8..40],
                 identification: 0,
@@ -138,12 +142,24 @@ fn updated(checksum: u16, old: u16, new: u16) -> u16 {
     !((folded & 0xffff) as u16 + (folded >> 16) as u16)
 }
 
+/// The sum of the Internet's checksums (RFC 1071) over `bytes`, begun with `sum` and folded.
+pub(super) fn ones_sum(bytes: &[u8], sum: u32) -> u16 {
+    let (words, rest) = bytes.as_chunks::<2>();
+    let last = rest.first().map_or(0, |byte| u64::from(*byte) << 8);
+    let words: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
+    let mut sum = words + last + u64::from(sum);
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
 fn fnv1a(bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
@@ -155,9 +171,7 @@ mod tests {
     use super::*;
 
     fn header_sum(packet: &[u8]) -> u16 {
-        let sum: u32 = (0..10).map(|at| u32::from(half(packet, 2 * at))).sum();
-        let folded = (sum & 0xffff) + (sum >> 16);
-        (folded & 0xffff) as u16 + (folded >> 16) as u16
+        ones_sum(&packet[..20], 0)
     }
 
     /// A header that carries `body`.

@@ -64,7 +64,7 @@ const BOOKKEEPING: u64 = 192;
 impl Packet {
     /// A copy of `bytes`, if there is room for it.
     pub(crate) fn new(header: Header, bytes: &[u8], luck: u64, room: &Room) -> Option<Self> {
-        let room = room.take(bytes.len())?;
+        let room = room.take(bytes.len(), 1)?;
         Some(Self { header, bytes: bytes.into(), hop: 0, luck, _room: room })
     }
 
@@ -140,9 +140,9 @@ impl Room {
         Bytes(self.held.load(Ordering::Relaxed))
     }
 
-    /// Room for a packet of so many bytes, if there is any.
-    pub(crate) fn take(&self, bytes: usize) -> Option<Taken> {
-        let size = bytes as u64 + BOOKKEEPING;
+    /// Room for so many bytes of so many packets, if there is any.
+    pub(crate) fn take(&self, bytes: usize, packets: usize) -> Option<Taken> {
+        let size = bytes as u64 + packets as u64 * BOOKKEEPING;
         let fits = self.held.load(Ordering::Relaxed) + size <= self.limit;
         fits.then(|| Taken::new(&self.held, size))
     }
