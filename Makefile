@@ -14,7 +14,7 @@ SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Carg
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup build demo test lint test-rust test-python fmt bench bench-udp studies docs lock clean
+.PHONY: help setup build demo test lint test-rust test-python fmt bench bench-udp bench-link studies docs lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
 
 bench-udp: $(NATIVE) ## Speed of file transfers, beside the kernel's TCP (PEERS=--peers: and QUIC)
 	$(BIN)/python -m weir.bench.udp $(PEERS)
+
+bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS=share ping ceiling)
+	$(BIN)/python -m weir.bench.link $(PARTS)
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full

@@ -163,12 +163,12 @@ fn is_ordinary() -> bool {
 mod tests {
     use super::*;
 
-    /// Nice value, priority and policy of this thread (proc_pid_stat(5), from field 19 on).
-    fn scheduling() -> [String; 3] {
+    /// Priority and policy of this thread: fields 40 and 41 of proc_pid_stat(5).
+    fn scheduling() -> [String; 2] {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("a thread has a file");
         let fields: Vec<&str> =
             stat.rsplit_once(')').expect("a name in parentheses").1.split_whitespace().collect();
-        [16, 37, 38].map(|field| fields[field].to_owned())
+        [37, 38].map(|field| fields[field].to_owned())
     }
 
     #[test]
@@ -176,18 +176,18 @@ mod tests {
     fn a_punctual_thread_is_as_it_was_afterwards_and_need_not_pass_it_on() {
         let on_its_own = || {
             be_ordinary();
-            assert_eq!(scheduling(), ["0", "0", "0"]);
+            assert_eq!(scheduling(), ["0", "0"]);
             let punctual = Punctual::set();
-            if scheduling()[2] != "1" {
+            if scheduling()[1] != "1" {
                 return println!("skipped: SCHED_FIFO is not permitted");
             }
             let inside = std::thread::spawn(|| {
                 be_ordinary();
                 scheduling()
             });
-            assert_eq!(inside.join().unwrap(), ["0", "0", "0"]);
+            assert_eq!(inside.join().unwrap(), ["0", "0"]);
             drop(punctual);
-            assert_eq!(scheduling(), ["0", "0", "0"]);
+            assert_eq!(scheduling(), ["0", "0"]);
         };
         std::thread::spawn(on_its_own).join().unwrap();
     }

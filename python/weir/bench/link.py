@@ -1,0 +1,166 @@
+"""How well an emulated link does: kernel TCP's use of it, the delay that ping sees, the ceiling.
+
+Two namespaces are joined by the link; what is measured is measured with the kernel's own sockets
+and `ping`. Run it on a machine that does nothing else: ``make bench-link``.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from weir import netns
+
+_SECONDS = 15.0
+_RTT_MS = 40
+_MTU, _MSS = 1500, 1448
+_ALGORITHMS = ("reno", "cubic", "bbr")
+_RATES_MBPS = (10, 100, 500, 1000)
+_PORT = 5201
+
+_RECEIVE = """
+import socket, sys, time
+with socket.create_server((sys.argv[1], int(sys.argv[2]))) as server:
+    print("ready", flush=True)
+    stream, _ = server.accept()
+    total, buffer = 0, bytearray(1 << 20)
+    began = time.monotonic()
+    while got := stream.recv_into(buffer):
+        total += got
+    print(total / (time.monotonic() - began))
+"""
+_SEND = """
+import socket, sys, time
+with socket.socket() as stream:
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, sys.argv[3].encode())
+    stream.connect((sys.argv[1], int(sys.argv[2])))
+    block, end = bytes(1 << 18), time.monotonic() + float(sys.argv[4])
+    while time.monotonic() < end:
+        stream.send(block)
+"""
+_BUFFERS = (
+    "cd /proc/sys/net/ipv4; echo 4096 131072 33554432 > tcp_rmem; "
+    "echo 4096 131072 33554432 > tcp_wmem; echo 1 > tcp_no_metrics_save"
+)
+"""No window shall limit a flow, and none starts with what is remembered of another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What was measured beside what was hoped for."""
+
+    what: str
+    value: float
+    goal: str
+    holds: bool
+    late_ms: tuple[float | None, float | None]
+    """The router's lateness: median and 99th percentile."""
+
+    def line(self) -> str:
+        """A row of the table."""
+        late = " ".join("     -" if ms is None else f"{ms * 1e3:6.0f}" for ms in self.late_ms)
+        verdict = "holds" if self.holds else "missed"
+        return f"{self.what:<34} {self.value:8.3f}   {self.goal:<12} {verdict:<7} {late}"
+
+
+def main() -> int:
+    """Measures and prints a table; the goal beside each figure."""
+    if (lacking := netns.missing()) is not None:
+        print(f"No link can be emulated here: {lacking}", file=sys.stderr)
+        return 1
+    print(f"{'':<34} {'figure':>8}   {'goal':<12} {'':<7} late us: P50    P99")
+    for figure in _figures(set(sys.argv[1:])):
+        print(figure.line(), flush=True)
+    return 0
+
+
+def _figures(only: set[str]) -> Iterator[Figure]:
+    """All figures, or those of the parts named: ``share``, ``ping``, ``ceiling``."""
+    if not only or "share" in only:
+        for rate in _RATES_MBPS:
+            for algorithm in _ALGORITHMS:
+                yield _share(rate, algorithm)
+    if not only or "ping" in only:
+        yield from _ping()
+    if not only or "ceiling" in only:
+        yield from (_ceiling(offload) for offload in ("off", "on"))
+
+
+def _share(rate_mbps: int, algorithm: str) -> Figure:
+    """What a flow makes of its share of the rate: payload of full packets, slow start included."""
+    delay = f"{_RTT_MS / 2}ms"
+    up = f"rate={rate_mbps}mbit,queue=1bdp"
+    with netns.joined(up=up, down="queue=100000p", offload="auto", delay=delay) as link:
+        mbps = _transfer(link, algorithm, _SECONDS)
+        late = _lateness(link)
+    value = mbps / (rate_mbps * _MSS / _MTU)
+    return Figure(
+        f"{algorithm} at {rate_mbps} Mbit/s, share", value, ">= 0.97", value >= 0.97, late
+    )
+
+
+def _ceiling(offload: str) -> Figure:
+    """A flow over a link without rate and delay."""
+    with netns.joined(offload=offload) as link:
+        gbps = _transfer(link, "cubic", 5.0) / 1e3
+        late = _lateness(link)
+    goal = 8.0 if offload == "on" else 0.0
+    what = f"no rate, superpackets {offload}, Gbit/s"
+    return Figure(what, gbps, f">= {goal}" if goal else "none", gbps >= goal, late)
+
+
+def _ping() -> Iterator[Figure]:
+    """Ping over a link of its own beside one that a flow loads."""
+    delay = f"{_RTT_MS / 2}ms"
+    with (
+        netns.joined(delay=delay) as quiet,
+        netns.joined(delay=delay, up="rate=100mbit,queue=1bdp") as loaded,
+    ):
+        flow = _start_flow(loaded, "bbr", 12.0)
+        time.sleep(1.0)
+        command = ["ping", "-q", "-i", "0.02", "-c", "450", quiet.right.address]
+        told = quiet.left.run(command, capture_output=True, text=True).stdout
+        for process in flow:
+            process.wait()
+        late = _lateness(quiet)
+    found = re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms", told)
+    if found is None:
+        raise RuntimeError(f"ping said: {told}")
+    extra, spread = float(found[2]) - _RTT_MS, float(found[4])
+    yield Figure("ping beside a load, added ms", extra, "<= 0.15", extra <= 0.15, late)
+    yield Figure("ping beside a load, mdev ms", spread, "< 0.1", spread < 0.1, late)
+
+
+def _transfer(link: netns.Link, algorithm: str, seconds: float) -> float:
+    """Goodput of one flow in Mbit/s."""
+    receiver, sender = _start_flow(link, algorithm, seconds)
+    sender.wait()
+    told, _ = receiver.communicate()
+    return float(told) * 8e-6
+
+
+def _start_flow(
+    link: netns.Link, algorithm: str, seconds: float
+) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
+    for end in link:
+        end.run(["sh", "-c", _BUFFERS])
+    where = [link.right.address, str(_PORT)]
+    receive = [sys.executable, "-c", _RECEIVE, *where]
+    receiver = link.right.start(receive, stdout=subprocess.PIPE, text=True)
+    if receiver.stdout is not None:
+        receiver.stdout.readline()
+    send = [sys.executable, "-c", _SEND, *where, algorithm, str(seconds)]
+    return receiver, link.left.start(send)
+
+
+def _lateness(link: netns.Link) -> tuple[float | None, float | None]:
+    up = link.report()["up"]
+    return up["late_ms_p50"], up["late_ms_p99"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
