@@ -44,7 +44,7 @@ pub enum Classify {
 /// sees what leaves together as one, as behind a network card: it acknowledges less often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offload {
-    /// Above 500 Mbit/s: if a monitored link is faster, or has no rate.
+    /// Above 500 Mbit/s: if a monitored link is faster than that.
     #[default]
     Auto,
     /// Every packet by itself.
@@ -77,7 +77,7 @@ impl Offload {
         const SECOND: Duration = Duration::from_secs(1);
         let is_fast = |link: &HostedLink<Load>| {
             let bytes = link.link.capacity(Instant::ZERO, Instant::ZERO + SECOND);
-            bytes.is_none_or(|bytes| bytes > FAST)
+            bytes.is_some_and(|bytes| bytes > FAST)
         };
         let mut monitored = described.iter().zip(links).filter(|(link, _)| link.monitored);
         match self {
