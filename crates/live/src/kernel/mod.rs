@@ -124,7 +124,7 @@ pub fn run(
     let site = Site::prepare(spec, settings)?;
     let _alarm = Alarm::set();
     let _punctual = Punctual::set();
-    let options = options(spec);
+    let options = options(spec, &machine);
     let emulator = Emulator::open(spec, seed, site.ends(), &options)?;
     let world = World::new(spec, seed, emulator);
     let address = options.devices[1].address;
@@ -164,14 +164,19 @@ impl Site {
 }
 
 /// Devices that take the longest segment of any flow.
-fn options(spec: &RunSpec) -> Options {
+fn options(spec: &RunSpec, machine: &Machine) -> Options {
     const HEADERS: u32 = 40;
     const ETHERNET: u32 = 1_500;
     let configs = spec.flows.iter().filter_map(kernel_config);
     let longest = configs.map(|config| config.mss + sockets::options_len(config) + HEADERS);
     let mtu = longest.max().unwrap_or(ETHERNET).max(ETHERNET);
     let mtu = u16::try_from(mtu).expect("no segment is longer than a packet");
-    Options { mtu, classify: Classify::ByPort { first: FIRST_PORT }, ..Options::default() }
+    let mut options =
+        Options { mtu, classify: Classify::ByPort { first: FIRST_PORT }, ..Options::default() };
+    if machine.is_guest {
+        options.spin = Duration::ZERO;
+    }
+    options
 }
 
 /// A run in progress, on the router's thread.
