@@ -217,11 +217,19 @@ def parse_scenario(toml_text: str, overrides: Sequence[tuple[str, str]], source:
     """
 
 def run(
-    scenario: str, seed: int, world: str = "sim", control: RunControl | None = None
+    scenario: str,
+    seed: int,
+    world: str = "sim",
+    control: RunControl | None = None,
+    capture: str | PathLike[str] | None = None,
+    *,
+    capture_from_zero: bool = False,
 ) -> RunResult:
     """Run a scenario in its canonical form. Other threads go on meanwhile.
 
-    Without a ``control`` a run in real time looks for signals itself. Raises ``ScenarioError`` if
+    Without a ``control`` a run in real time looks for signals itself. In world ``kernel`` packets
+    are recorded in the file ``capture``, with times from 1970, or with ``capture_from_zero`` from
+    the beginning of the run. Raises ``ScenarioError`` if
     the network cannot be built or not be run in this world, ``RuntimeError`` if a checker finds
     that the run went wrong, it was broken off, or the system refused.
     """

@@ -50,6 +50,8 @@ class How(TypedDict, total=False):
     resume: bool
     executor: Executor | None
     show_progress: bool
+    pcap: str | Path | None
+    """A folder for the packets of each run, which world `kernel` records."""
 
 
 def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[How]) -> Results:
@@ -63,6 +65,7 @@ def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[H
     is_watched = plan.is_real_time and run_one is None
     control = _native.RunControl() if is_watched else None
     show = how.get("show_progress", True)
+    pcap = how.get("pcap")
     with bar(plan.name, len(plan.runs), show=show, control=control) as watch:
         path = runner.carry_out(
             plan,
@@ -73,6 +76,7 @@ def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[H
             watch=watch,
             control=control,
             run_one=run_one,
+            pcap=None if pcap is None else Path(pcap),
         )
     return load(path)
 

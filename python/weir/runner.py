@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from weir import _native
+from weir import _native, capture
 from weir.errors import RunError, RunInterruptedError, StoreError
 from weir.kernel import cache
 from weir.scenario import KERNEL, SIM, VIRTUAL
@@ -35,19 +36,24 @@ _LOOK_S = 0.2
 
 
 def execute(
-    scenario: str, seed: int, world: str = SIM, control: _native.RunControl | None = None
+    scenario: str,
+    seed: int,
+    world: str = SIM,
+    control: _native.RunControl | None = None,
+    pcap: Path | None = None,
 ) -> dict[str, pl.DataFrame]:
     """One run: in the simulator a pure function of its arguments, so it may happen anywhere.
 
     The native call holds no lock of the interpreter, so threads are enough to use every core.
-    `control` watches a run in real time, or in a guest, and can break it off.
+    `control` watches a run in real time, or in a guest, and can break it off. The packets of a
+    kernel's run are recorded in `pcap`.
     """
     if world == VIRTUAL:
         from weir.kernel.world import run  # runs elsewhere have no use for it
 
-        return run(scenario, seed, KERNEL, control)
+        return run(scenario, seed, KERNEL, control, pcap)
     with contextlib.nullcontext() if world == SIM else _punctual():
-        result = _native.run(scenario, seed, world, control)
+        result = _native.run(scenario, seed, world, control, pcap)
     return {name: pl.DataFrame(result.table(name)) for name in result.tables}
 
 
@@ -81,23 +87,28 @@ def carry_out(
     watch: Watcher | None = None,
     control: _native.RunControl | None = None,
     run_one: Execute | None = None,
+    pcap: Path | None = None,
 ) -> Path:
     """Runs everything in `plan` that is not on disk yet and returns the result directory.
 
+    The packets of each run are recorded in the folder `pcap`, if there is one.
+
     Raises:
+        InputError: a world of the plan records no packets.
         KernelError: runs need a guest kernel, and there is none.
         RunError: every run failed. When only some did, they are in the table `runs`.
         RunInterruptedError: Ctrl-C; the finished runs are kept.
-        StoreError: the directory cannot be written.
+        StoreError: the directory, or `pcap`, cannot be written.
     """
+    captures = {} if pcap is None else capture.files(pcap, plan)
     if plan.needs_guests and executor is None:
         _ = cache.needed()
     directory = RunDirectory.reopen(root, plan) if resume else RunDirectory.create(root, plan)
     started = time.monotonic()
     try:
         # Looked up now, so that a test may replace it.
-        run_one = run_one or execute
-        _run_all(plan, directory, jobs or _own_jobs(plan), executor, watch, control, run_one)
+        work = _Work(run_one or execute, captures)
+        _run_all(plan, directory, jobs or _own_jobs(plan), executor, watch, control, work)
         path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
     except KeyboardInterrupt:
         raise _interrupted(plan, directory, started) from None
@@ -120,6 +131,23 @@ def _own_jobs(plan: Plan) -> int:
     return 1 if plan.is_real_time else default_jobs()
 
 
+@dataclass(frozen=True)
+class _Work:
+    """How a run is begun."""
+
+    run_one: Execute
+    captures: Mapping[int, Path]
+
+    def begin(
+        self, pool: Executor, run: Run, control: _native.RunControl | None
+    ) -> Future[Mapping[str, pl.DataFrame]]:
+        case = run.case
+        words = (case.scenario.text, run.seed, case.world, control)
+        if run.index in self.captures:
+            return pool.submit(execute, *words, self.captures[run.index])
+        return pool.submit(self.run_one, *words)
+
+
 def _run_all(
     plan: Plan,
     directory: RunDirectory,
@@ -127,7 +155,7 @@ def _run_all(
     executor: Executor | None,
     watch: Watcher | None,
     control: _native.RunControl | None,
-    run_one: Execute,
+    work: _Work,
 ) -> None:
     pending = directory.pending
     if watch:
@@ -136,7 +164,7 @@ def _run_all(
     # Other processes cannot be watched from here.
     control = None if executor else control or _native.RunControl()
     try:
-        ended = _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER, control, run_one)
+        ended = _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER, control, work)
         for run, future in ended:
             error = future.exception()
             if error is None:
@@ -157,15 +185,13 @@ def _as_completed(
     runs: Iterator[Run],
     in_flight: int,
     control: _native.RunControl | None,
-    run_one: Execute,
+    work: _Work,
 ) -> Iterator[tuple[Run, Future[Mapping[str, pl.DataFrame]]]]:
     """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
     waiting: dict[Future[Mapping[str, pl.DataFrame]], Run] = {}
     while True:
         for run in islice(runs, in_flight - len(waiting)):
-            case = run.case
-            future = pool.submit(run_one, case.scenario.text, run.seed, case.world, control)
-            waiting[future] = run
+            waiting[work.begin(pool, run, control)] = run
         if not waiting:
             return
         # A wait without end may not notice Ctrl-C before it is over.

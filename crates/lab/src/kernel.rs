@@ -1,5 +1,6 @@
 //! The world of the kernel's TCP, for systems that have it and for those that do not.
 
+use weir_live::Capture;
 use weir_scene::{Outcome, RunSpec};
 
 use crate::error::ScenarioError;
@@ -16,9 +17,10 @@ mod host {
     pub(crate) fn run(
         spec: &RunSpec,
         seed: u64,
+        capture: Option<&Capture>,
         watch: &mut Watch<'_>,
     ) -> Result<Outcome, RunError> {
-        Ok(kernel::run(spec, seed, watch)?)
+        Ok(kernel::run(spec, seed, capture, watch)?)
     }
 
     /// Says whether this machine can run it.
@@ -49,7 +51,12 @@ mod host {
     use super::*;
     use crate::error::Problem;
 
-    pub(crate) fn run(_: &RunSpec, _: u64, _: &mut Watch<'_>) -> Result<Outcome, RunError> {
+    pub(crate) fn run(
+        _: &RunSpec,
+        _: u64,
+        _: Option<&Capture>,
+        _: &mut Watch<'_>,
+    ) -> Result<Outcome, RunError> {
         Err(missing().into())
     }
 

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use arrow_ipc::writer::FileWriter;
 use weir_cc::CcConfig;
+use weir_live::Capture;
 use weir_live::world::{self as real_time, WorldError};
 use weir_scene::{Outcome, RunSpec, TransportSpec};
 use weir_sim::SimError;
@@ -64,27 +65,30 @@ pub type Watch<'a> = dyn FnMut(Instant) -> ControlFlow<()> + 'a;
 /// # Errors
 /// If the network cannot be built, or a checker finds that the run went wrong.
 pub fn run(scenario: &Scenario, seed: u64, world: World) -> Result<Results, RunError> {
-    run_watched(scenario, seed, world, &mut |_| ControlFlow::Continue(()))
+    run_watched(scenario, seed, world, None, &mut |_| ControlFlow::Continue(()))
 }
 
-/// The same, for a world in real time under the eyes of `watch`.
+/// The same, for a world in real time under the eyes of `watch`. Where there are packets to record,
+/// `capture` asks for it.
 ///
 /// # Errors
-/// As [`run`], and if `watch` breaks it off.
+/// As [`run`], if `watch` breaks it off, and if packets cannot be recorded.
 pub fn run_watched(
     scenario: &Scenario,
     seed: u64,
     world: World,
+    capture: Option<&Capture>,
     watch: &mut Watch<'_>,
 ) -> Result<Results, RunError> {
     let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
     if matches!(world, World::Sim | World::Udp) {
         check_ours(&spec)?;
+        refuse_capture(capture)?;
     }
     let outcome = match world {
         World::Sim => weir_sim::run(&spec, seed)?,
         World::Udp => real_time::run(&spec, seed, watch)?,
-        World::Kernel => kernel::run(&spec, seed, watch)?,
+        World::Kernel => kernel::run(&spec, seed, capture, watch)?,
     };
     Ok(Results::new(&outcome))
 }
@@ -120,6 +124,13 @@ fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
         }
     }
     Ok(())
+}
+
+fn refuse_capture(capture: Option<&Capture>) -> Result<(), ScenarioError> {
+    capture.map_or(Ok(()), |_| {
+        let message = "packets are recorded in world kernel only";
+        Err(ScenarioError::nowhere(Problem::new("", message)))
+    })
 }
 
 /// Says whether a kernel with these congestion controls, wherever it is, can run `scenario`.

@@ -81,7 +81,8 @@ fn a_world_refuses_what_it_cannot_carry_and_says_why() {
 
 #[test]
 fn a_run_in_real_time_is_broken_off_by_who_watches_it() {
-    let stopped = run_watched(&scenario(ROUTER), 1, World::Udp, &mut |_| ControlFlow::Break(()));
+    let stopped =
+        run_watched(&scenario(ROUTER), 1, World::Udp, None, &mut |_| ControlFlow::Break(()));
     assert_eq!(stopped.expect_err("it stops"), RunError::Stopped);
 }
 

@@ -1,6 +1,7 @@
 //! The real-time world: the same [`Connection`](weir_transport::Connection) and the same links as in
 //! the simulator, driven by the machine's clock over UDP sockets.
 
+mod capture;
 pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod emulator;
@@ -15,3 +16,5 @@ pub mod socket;
 pub mod tcp;
 pub mod transfer;
 pub mod world;
+
+pub use capture::{Capture, Epoch};

@@ -9,7 +9,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use weir_lab::{Results, RunError, Scenario, World};
+use weir_lab::{Capture, Epoch, Results, RunError, Scenario, World};
 use weir_units::Instant;
 
 use crate::table::Table;
@@ -110,18 +110,25 @@ impl Control {
 }
 
 /// Runs a scenario in its canonical form. Other Python threads go on meanwhile. Without a `control` a
-/// run in real time looks for signals itself.
+/// run in real time looks for signals itself. In world `kernel` packets are recorded in the file
+/// `capture`, with times from 1970, or with `capture_from_zero` from the beginning of the run.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, world = "sim", control = None))]
+#[pyo3(signature = (
+    scenario, seed, world = "sim", control = None, capture = None, *, capture_from_zero = false
+))]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &str,
     seed: u64,
     world: &str,
     control: Option<Bound<'_, RunControl>>,
+    capture: Option<PathBuf>,
+    capture_from_zero: bool,
 ) -> PyResult<RunResult> {
     let world = parse_world(world)?;
     let control = control.map(|control| Arc::clone(&control.get().0));
+    let epoch = if capture_from_zero { Epoch::Run } else { Epoch::WallClock };
+    let capture = capture.map(|path| Capture::of_headers(path, epoch));
     let mut signal = None;
     let mut watch = |now| match &control {
         Some(control) => control.look(now),
@@ -135,7 +142,7 @@ pub(crate) fn run(
     };
     let result = py.detach(|| {
         let scenario = Scenario::from_json(scenario)?;
-        weir_lab::run_watched(&scenario, seed, world, &mut watch)
+        weir_lab::run_watched(&scenario, seed, world, capture.as_ref(), &mut watch)
     });
     result.map(RunResult).map_err(|error| match error {
         RunError::Scenario(error) => ScenarioError::new_err(error.to_string()),

@@ -6,7 +6,7 @@ use weir_units::{Instant, stream};
 use crate::check::LinkChecks;
 use crate::error::SpecError;
 use crate::meter::LinkMeter;
-use crate::packet::Packet;
+use crate::packet::{Body, Packet};
 use crate::spec::LinkSpec;
 
 /// A link with all that watches it.
@@ -20,6 +20,28 @@ pub struct HostedLink<L> {
     pub(crate) one_at_a_time: bool,
     /// When its pending event is due; an event at any other time is outdated.
     pub(crate) armed: Option<Instant>,
+    /// Where somebody watches, what has passed since it was last taken.
+    passed: Option<Vec<Passing<L>>>,
+}
+
+/// A packet that was seen at one end of a link.
+#[derive(Clone, Debug)]
+pub struct Passing<L> {
+    /// When.
+    pub at: Instant,
+    /// At which end.
+    pub end: LinkEnd,
+    /// The packet.
+    pub packet: Packet<L>,
+}
+
+/// An end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEnd {
+    /// Where packets enter, before the queue.
+    Entry,
+    /// Where they leave.
+    Exit,
 }
 
 /// Room for the drops of a single step.
@@ -33,12 +55,24 @@ impl<L: Clone> HostedLink<L> {
         link.log_drops(DROP_LOG);
         let checks = LinkChecks::new(&spec.config, link.keeps_order());
         let one_at_a_time = spec.one_at_a_time;
-        Ok(Self { link, meter: LinkMeter::default(), checks, one_at_a_time, armed: None })
+        let meter = LinkMeter::default();
+        Ok(Self { link, meter, checks, one_at_a_time, armed: None, passed: None })
+    }
+
+    /// From now on keeps the foreign packets that enter and leave, until they are taken.
+    pub fn watch(&mut self) {
+        self.passed.get_or_insert_default();
+    }
+
+    /// What has passed since this was called last, in order.
+    pub fn take_passed(&mut self) -> impl Iterator<Item = Passing<L>> + '_ {
+        self.passed.iter_mut().flat_map(|passed| passed.drain(..))
     }
 
     #[inline]
     pub(crate) fn offer(&mut self, now: Instant, mut packet: Packet<L>) {
         self.checks.stamp(&mut packet);
+        self.note(now, LinkEnd::Entry, &packet);
         self.link.offer(now, packet);
     }
 
@@ -47,6 +81,16 @@ impl<L: Clone> HostedLink<L> {
         let Some(delivery) = self.link.poll(now) else { return Ok(None) };
         self.meter.record_sojourn(delivery.sojourn);
         self.checks.on_delivery(now, &delivery.parcel)?;
+        self.note(now, LinkEnd::Exit, &delivery.parcel);
         Ok(Some(delivery.parcel))
+    }
+
+    #[inline]
+    fn note(&mut self, at: Instant, end: LinkEnd, packet: &Packet<L>) {
+        if let Some(passed) = &mut self.passed
+            && matches!(packet.body, Body::Foreign { .. })
+        {
+            passed.push(Passing { at, end, packet: packet.clone() });
+        }
     }
 }

@@ -1,13 +1,15 @@
-//! What a run records: the rows of the result tables, and histograms of delays.
+//! What a run records: the rows of the result tables, histograms of delays, packet captures.
 //!
 //! Every world writes these rows. A field's name is its column's name, with the unit as suffix;
 //! `Option` fields are nullable columns. Flows and links are referred to by their index in the
 //! scenario; their names are in [`FlowRow`] and [`LinkRow`].
 
 mod histogram;
+mod pcapng;
 mod rows;
 
 pub use histogram::{Histogram, Spread};
+pub use pcapng::{CapturedPacket, PcapngWriter};
 pub use rows::{
     AckRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow, jain_index,
 };

@@ -94,6 +94,7 @@ def compare(
     sweep: plans.SweepOption = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
+    pcap: plans.Pcap = None,
     jobs: plans.Jobs = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
@@ -123,7 +124,7 @@ def compare(
     if dry_run:
         plans.list_plan("compare", plan, as_json=json)
         return
-    results = carry_out(plan, **plans.how(out, jobs, resume=resume, quiet=quiet))
+    results = carry_out(plan, **plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap))
     _print(results, as_json=json)
     plans.finish(results, quiet=quiet)
 

@@ -47,6 +47,16 @@ Virtual = Annotated[
         "`weir kernel build` makes its kernel.",
     ),
 ]
+Pcap = Annotated[
+    Path | None,
+    typer.Option(
+        "--pcap",
+        metavar="DIR",
+        help="With --world kernel: record the packets at both ends of the bottleneck, "
+        "one pcapng file per run.",
+        show_default=False,
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -74,9 +84,16 @@ def world_of(world: str, *, virtual: bool) -> str:
     return VIRTUAL if virtual else world
 
 
-def how(out: Path, jobs: int | None, *, resume: bool = False, quiet: bool = False) -> How:
+def how(
+    out: Path,
+    jobs: int | None,
+    *,
+    resume: bool = False,
+    quiet: bool = False,
+    pcap: Path | None = None,
+) -> How:
     """The execution settings that the options describe."""
-    return How(out=out, jobs=jobs, resume=resume, show_progress=not quiet)
+    return How(out=out, jobs=jobs, resume=resume, show_progress=not quiet, pcap=pcap)
 
 
 def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:

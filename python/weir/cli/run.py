@@ -28,7 +28,7 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir run lab-router --world udp
 
-  weir run two-flows --world kernel
+  weir run two-flows --world kernel --pcap captures
 
   weir run mine.toml --dry-run
 
@@ -63,6 +63,7 @@ def run(
     ] = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
+    pcap: plans.Pcap = None,
     jobs: plans.Jobs = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
@@ -77,7 +78,7 @@ def run(
     if dry_run:
         plans.list_plan("run", plan, as_json=json)
         return
-    results = carry_out(plan, **plans.how(out, jobs, resume=resume, quiet=quiet))
+    results = carry_out(plan, **plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap))
     if json:
         flows = rows.flow_rows(results)
         cases = rows.case_rows(results)

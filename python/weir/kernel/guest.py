@@ -15,6 +15,8 @@ from typing import Any
 
 JOB, STATUS, LOG, TABLES = "job.json", "status.json", "guest.log", "tables"
 """The files of a job's folder: what is asked, how it went, what was said, the results."""
+CAPTURE = "capture.pcapng"
+"""The packets, where they are asked for."""
 
 _MOUNTED = Path("/mnt")
 _START_S = 10
@@ -64,7 +66,10 @@ def _carry_out(job: Path) -> dict[str, Any]:
 
     asked = json.loads((job / JOB).read_text(encoding="utf-8"))
     _sleep_until(_START_S)
-    result = _native.run(asked["scenario"], asked["seed"], asked["world"])
+    capture = job / CAPTURE if asked["pcap"] else None
+    result = _native.run(
+        asked["scenario"], asked["seed"], asked["world"], capture=capture, capture_from_zero=True
+    )
     (job / TABLES).mkdir()
     result.write_to(job / TABLES)
     return {"error": None}

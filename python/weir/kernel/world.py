@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -23,10 +24,12 @@ def run(
     seed: int,
     world: str = KERNEL,
     control: _native.RunControl | None = None,
+    pcap: Path | None = None,
 ) -> dict[str, pl.DataFrame]:
     """One run in a guest of its own: the same arguments give the same tables.
 
-    It takes as much of one core as the guest computes, whatever time goes by in there.
+    It takes as much of one core as the guest computes, whatever time goes by in there. Packets are
+    recorded in `pcap`, with times from the beginning of the run.
 
     Raises:
         KernelError: there is no guest kernel, or the guest failed; its last words are quoted.
@@ -35,13 +38,15 @@ def run(
     kernel = cache.needed()
     with tempfile.TemporaryDirectory(prefix="weir-guest-") as folder:
         job = Path(folder)
-        asked = {"scenario": scenario, "seed": seed, "world": world}
+        asked = {"scenario": scenario, "seed": seed, "world": world, "pcap": pcap is not None}
         (job / guest.JOB).write_text(json.dumps(asked), encoding="utf-8")
         try:
             machine.boot(kernel, job, seed, control)
         except KernelError as error:
             raise KernelError(f"{error}{_quoted(job)}") from None
         _check(job)
+        if pcap is not None:
+            shutil.copyfile(job / guest.CAPTURE, pcap)
         files = sorted((job / guest.TABLES).glob("*.arrow"))
         return {file.stem: pl.read_ipc(file.read_bytes()) for file in files}
 

@@ -14,6 +14,7 @@ mod namespace;
 mod netlink;
 mod options;
 mod outlet;
+mod recorder;
 mod router;
 mod spin;
 mod superpacket;

@@ -8,6 +8,7 @@ use weir_units::{Bytes, Duration, Instant};
 use super::device::DeviceSpec;
 use super::load::Load;
 use super::view::View;
+use crate::capture::Capture;
 
 /// How a network is emulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Options {
     /// So long before a packet is due the router wakes up and spins, for a quarter of the time at
     /// most. Zero where time is virtual.
     pub spin: Duration,
+    /// The packets at both ends of the first monitored link go into a file.
+    pub capture: Option<Capture>,
 }
 
 /// Which flow of the run a packet belongs to. What belongs to none, as ICMP, takes the way of flow 0.
@@ -106,6 +109,7 @@ impl Default for Options {
             classify: Classify::One,
             offload: Offload::Auto,
             spin: Duration::from_micros(60),
+            capture: None,
         }
     }
 }

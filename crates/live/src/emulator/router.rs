@@ -14,9 +14,11 @@ use super::load::Load;
 use super::namespace::Namespace;
 use super::options::{Classify, Options, QUANTUM};
 use super::outlet::Group;
+use super::recorder::Recorder;
 use super::spin::Spin;
 use super::superpacket::{Layout, MAX_HEADER, Prefix};
 use super::view::{self, View};
+use crate::capture::Capture;
 use crate::clock;
 use crate::health::Health;
 use crate::relay::{MEMORY, Room, Unasked, wait_any};
@@ -51,6 +53,7 @@ pub struct Emulator {
     groups: [Vec<Group>; 2],
     health: Health,
     meters: [Meter; 2],
+    recorder: Option<Recorder>,
     /// Which bit breaks where one does.
     luck: Rng,
     events: u64,
@@ -85,6 +88,14 @@ pub enum EmulatorError {
     /// The links cannot be as they are described.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// There can be no packet capture.
+    #[error("cannot record packets in '{path}': {error}")]
+    Capture {
+        /// The file.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
 }
 
 impl Emulator {
@@ -100,21 +111,29 @@ impl Emulator {
         options: &Options,
     ) -> Result<Self, EmulatorError> {
         assert!(!spec.flows.is_empty(), "packets take the way of a flow");
-        let net = Network::new(spec, seed)?;
+        let mut net = Network::new(spec, seed)?;
         let offload = options.offload.is_on(&spec.links, &net.links);
         let device = |end: usize| {
             let spec = &options.devices[end];
             Device::open(ends[end], spec, options.mtu, offload)
                 .map_err(|error| EmulatorError::Device { name: spec.name.clone(), error })
         };
+        let devices = [device(0)?, device(1)?];
+        let record = |asked: &Capture| {
+            Recorder::open(asked, spec, &mut net.links).map_err(|error| EmulatorError::Capture {
+                path: asked.path.display().to_string(),
+                error,
+            })
+        };
         Ok(Self {
+            recorder: options.capture.as_ref().map(record).transpose()?,
             net,
             offload,
             spin: Spin::new(options.spin),
             groups: Default::default(),
             flows: spec.flows.len() as u32,
             classify: options.classify,
-            devices: [device(0)?, device(1)?],
+            devices,
             room: Room::new(MEMORY),
             origin: clock::now(),
             due: VecDeque::new(),
@@ -136,10 +155,11 @@ impl Emulator {
     /// this returns with `net.now == until`: links can be sampled at that very time.
     ///
     /// # Errors
-    /// If a device cannot be read or waited for any more.
+    /// If a device cannot be read or waited for any more, or packets not be recorded.
     pub fn turn(&mut self, until: Instant) -> io::Result<()> {
         self.health.begin();
         self.advance(self.clock().min(until));
+        self.recorder.as_mut().map_or(Ok(()), Recorder::check)?;
         if self.net.now >= until {
             return Ok(());
         }
@@ -160,6 +180,14 @@ impl Emulator {
     /// When the run began, on the machine's clock ([`clock::now`]).
     pub fn origin(&self) -> Instant {
         self.origin
+    }
+
+    /// Completes the packet capture, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish_capture(&mut self) -> io::Result<()> {
+        self.recorder.take().map_or(Ok(()), Recorder::finish)
     }
 
     /// How well it kept to the time so far, and what it lost that no link dropped.
@@ -200,7 +228,7 @@ impl Emulator {
 
     /// Lets everything happen that is due by `now`, and writes what has come off its last link.
     fn advance(&mut self, now: Instant) {
-        let Self { net, due, arrived, events, .. } = self;
+        let Self { net, due, arrived, events, recorder, .. } = self;
         while let Some(event) = net.next_event_by(now) {
             *events += 1;
             // Ends and samples belong to worlds, which have their own way to be on time.
@@ -209,6 +237,9 @@ impl Emulator {
                 Body::Foreign { .. } => due.push_back((net.now, packet)),
                 _ => arrived.push_back(packet),
             });
+            if let Some(recorder) = recorder {
+                recorder.take(&mut net.links);
+            }
         }
         net.now = net.now.max(now);
         if self.leaves_at().is_some_and(|at| at <= now) {
@@ -265,6 +296,9 @@ impl Emulator {
             self.meters[direction as usize].received_bytes += u64::from(packet.ip_len);
             if has_links {
                 self.net.forward(packet);
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.take(&mut self.net.links);
+                }
             } else {
                 self.due.push_back((self.net.now, packet));
             }

@@ -38,6 +38,7 @@ use self::senders::{Context, Happening, Legacy, Sender, Senders};
 use self::shared::{Shared, cpu_time};
 use self::sockets::FIRST_PORT;
 use self::verdict::Strain;
+use crate::capture::Capture;
 use crate::clock::{Alarm, Punctual};
 use crate::emulator::{Classify, Emulator, EmulatorError, Namespace, NamespaceError, Options};
 
@@ -105,7 +106,8 @@ pub fn check_for(spec: &RunSpec, controllers: &[String]) -> Result<(), KernelErr
 }
 
 /// Runs `spec` in real time over the kernel's TCP; `watch` is told the time of the run many times a
-/// second and may break it off. The luck of links and applications comes from `seed`.
+/// second and may break it off. The luck of links and applications comes from `seed`; packets are
+/// recorded if `capture` asks for it.
 ///
 /// # Errors
 /// If this machine lacks something, its kernel cannot host the description, the system refuses what
@@ -113,6 +115,7 @@ pub fn check_for(spec: &RunSpec, controllers: &[String]) -> Result<(), KernelErr
 pub fn run(
     spec: &RunSpec,
     seed: u64,
+    capture: Option<&Capture>,
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Outcome, KernelError> {
     validate(spec)?;
@@ -124,7 +127,7 @@ pub fn run(
     let site = Site::prepare(spec, settings)?;
     let _alarm = Alarm::set();
     let _punctual = Punctual::set();
-    let options = options(spec, &machine);
+    let options = Options { capture: capture.cloned(), ..options(spec, &machine) };
     let emulator = Emulator::open(spec, seed, site.ends(), &options)?;
     let world = World::new(spec, seed, emulator);
     let address = options.devices[1].address;
@@ -324,6 +327,9 @@ impl<'a> World<'a> {
         settings: &[Setting],
     ) -> Result<Outcome, KernelError> {
         let real = self.emulator.clock() - Instant::ZERO;
+        self.emulator
+            .finish_capture()
+            .map_err(|error| KernelError::System { what: "recording packets", error })?;
         if !self.is_warm {
             self.open_books();
         }

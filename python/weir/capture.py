@@ -1,0 +1,49 @@
+"""Where the packet captures of a plan go: one file per run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from weir.errors import InputError, StoreError
+from weir.scenario import KERNEL, VIRTUAL
+from weir.sweep import Plan
+
+SUFFIX = ".pcapng"
+
+_PROBE_BYTES = 1 << 16
+
+
+def files(folder: Path, plan: Plan) -> dict[int, Path]:
+    """The file of each run, by the run's index: `LABEL-REPEAT.pcapng`. The folder is made.
+
+    Raises:
+        InputError: a world has no packets to record.
+        StoreError: nothing can be written there.
+    """
+    for case in plan.cases:
+        if case.world not in (KERNEL, VIRTUAL):
+            raise InputError(f"--pcap: world {case.world} records no packets; --world kernel does")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--pcap: {folder} is no folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(_PROBE_BYTES))
+    except OSError as error:
+        raise StoreError(f"--pcap: cannot write in {folder}: {error.strerror}") from None
+    names = _names([case.label for case in plan.cases])
+    return {
+        run.index: folder.absolute() / f"{names[run.case.label]}-{run.repeat}{SUFFIX}"
+        for run in plan.runs
+    }
+
+
+def _names(labels: list[str]) -> dict[str, str]:
+    """A file name for each label, unlike all others whatever stands for `/` and the like."""
+    names: dict[str, str] = {}
+    for number, label in enumerate(labels):
+        name = re.sub(r"[^A-Za-z0-9._=-]+", "-", label).strip("-.") or "run"
+        names[label] = f"{name}-{number}" if name in names.values() else name
+    return names

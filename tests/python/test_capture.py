@@ -1,0 +1,149 @@
+"""Packet captures of world `kernel`, read by a program that others made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Invoke
+
+import weir
+from weir import capture
+from weir.kernel import cache
+from weir.scenario import Source
+from weir.sweep import plan
+
+TRANSFER = """
+name = "transfer"
+[topology]
+rate = "20mbit"
+rtt = "20ms"
+queue = "1bdp"
+[topology.forward]
+loss = "1%"
+[measure]
+duration = "30s"
+warmup = "0s"
+[[flow]]
+stack = "reno"
+workload = { kind = "file", size = "2mb" }
+"""
+
+BEFORE, AFTER = 0, 1
+FORWARD = "tcp.dstport == 6000"
+
+
+def _missing() -> str:
+    if sys.platform != "linux":
+        return "the kernel's TCP is Linux's"
+    if os.geteuid() != 0:
+        return "namespaces need root"
+    if shutil.which("tshark") is None:
+        return "there is no tshark"
+    return "" if Path("/dev/net/tun").exists() else "there is no /dev/net/tun"
+
+
+needs_tshark = pytest.mark.skipif(bool(_missing()), reason=_missing() or "nothing is missing")
+
+
+def tshark(path: Path, *words: str) -> list[str]:
+    """What tshark prints. Port 6000 is no X11 here."""
+    command = ["tshark", "--disable-protocol", "x11", "-r", str(path), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def count(path: Path, condition: str) -> int:
+    return len(tshark(path, "-Y", condition))
+
+
+@needs_tshark
+@pytest.mark.parametrize("rate", ["20mbit", "800mbit"])
+def test_the_capture_has_what_the_tables_say(tmp_path: Path, rate: str) -> None:
+    """Packet by packet, and above 500 Mbit/s each packet of a superpacket."""
+    sets = {"topology.rate": rate}
+    results = weir.run(
+        TRANSFER,
+        world="kernel",
+        sets=sets,
+        out=tmp_path,
+        pcap=tmp_path / "pcap",
+        show_progress=False,
+    )
+    (path,) = (tmp_path / "pcap").iterdir()
+    assert path.name == "transfer-0.pcapng"
+    assert count(path, "_ws.malformed") == 0
+    assert count(path, "ip.len > 1500 || frame.cap_len > 128") == 0
+    assert count(path, "tcp.len == 1448") > 1000
+
+    flow = results.flows.row(0, named=True)
+    link = results.links.row(0, named=True)
+    assert (flow["completed"], link["name"]) == (True, "bottleneck")
+    # An interface sees both directions, as a capture there would.
+    entered, left = (
+        count(path, f"frame.interface_id == {end} && {FORWARD}") for end in (BEFORE, AFTER)
+    )
+    assert (entered, left) == (link["offered_packets"], link["delivered_packets"])
+    assert entered - left == link["dropped_queue"] + link["dropped_loss"] > 0
+    assert count(path, "tcp.srcport == 6000") > 200
+
+    # What tshark takes for a repetition at the link's entry, against the kernel's own count
+    # (`TCP_INFO`). One that comes within a round trip of new data is "out of order" to tshark, but
+    # nothing is reordered or lost before the link: together they are all repetitions.
+    near = tmp_path / "near.pcapng"
+    tshark(path, "-Y", f"frame.interface_id == {BEFORE}", "-w", str(near))
+    repeated = "tcp.analysis.retransmission || tcp.analysis.out_of_order"
+    assert count(near, f"{FORWARD} && ({repeated})") == flow["retransmits"] > 0
+
+
+@needs_tshark
+@pytest.mark.skipif(cache.newest() is None, reason="no guest kernel: `weir kernel build` makes it")
+@pytest.mark.timeout(300)
+def test_in_a_guest_the_capture_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    files = []
+    for folder in ("one", "two"):
+        _ = weir.run(
+            TRANSFER,
+            world="kernel-virtual",
+            out=tmp_path,
+            pcap=tmp_path / folder,
+            show_progress=False,
+        )
+        files.append(tmp_path / folder / "transfer-0.pcapng")
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert count(files[0], FORWARD) > 1000
+    (first,) = tshark(files[0], "-c", "1", "-T", "fields", "-e", "frame.time_epoch")
+    assert 0 <= float(first) < 1
+
+
+@pytest.mark.parametrize("world", ["sim", "udp"])
+def test_other_worlds_refuse_by_name(invoke: Invoke, tmp_path: Path, world: str) -> None:
+    result = invoke("run", "lab-router", "--world", world, "--pcap", tmp_path / "x")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"--pcap: world {world} records no packets; --world kernel does" in result.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Path) -> None:
+    source = Source(TRANSFER, "scenario", ()).in_world("kernel-virtual")
+    wanted = plan("transfer", "weir run", {"transfer": source}, {})
+    (tmp_path / "file").touch()
+    with pytest.raises(weir.WeirError, match="file is no folder"):
+        capture.files(tmp_path / "file", wanted)
+    with pytest.raises(weir.WeirError, match="--pcap: cannot write in "):
+        capture.files(tmp_path / "file" / "below", wanted)
+
+
+def test_every_run_has_a_file_of_its_own(tmp_path: Path) -> None:
+    source = Source(TRANSFER, "scenario", ()).in_world("kernel-virtual")
+    sources = {"rack/reno": source, "rack-reno": source}
+    sweep = {"measure.repeat": ("2",), "topology.rtt": ("1ms", "2ms")}
+    wanted = plan("transfer", "weir run", sources, sweep)
+    files = capture.files(tmp_path, wanted)
+    assert len(wanted.runs) == len(set(files.values())) == 8
+    names = {path.name for path in files.values()}
+    assert "rack-reno-measure.repeat=2-topology.rtt=1ms-0.pcapng" in names
