@@ -134,7 +134,8 @@ def test_a_round_trip_takes_what_was_asked_and_all_is_as_before(tmp_path: Path) 
     found = json.loads(report.read_text())
     up, down = found["rows"]
     assert (up["way"], down["way"], found["exit_code"]) == ("up", "down", 0)
-    assert up["sent"] == up["received"] >= 20
+    # What closes the connection may still be under way when the command has ended.
+    assert 20 <= up["sent"] <= up["received"] <= up["sent"] + 2
     assert up["lost"] == up["queue_dropped"] == down["lost"] == down["queue_dropped"] == 0
     assert "health" in done.stderr
     assert outside() == before
