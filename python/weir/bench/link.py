@@ -18,6 +18,7 @@ from weir import netns
 _SECONDS = 15.0
 _RTT_MS = 40
 _MTU, _MSS = 1500, 1448
+_PARTS = ("share", "ping", "ceiling")
 _ALGORITHMS = ("reno", "cubic", "bbr")
 _RATES_MBPS = (10, 100, 500, 1000)
 _PORT = 5201
@@ -69,11 +70,16 @@ class Figure:
 
 def main() -> int:
     """Measures and prints a table; the goal beside each figure."""
+    only = sys.argv[1:]
+    for part in only:
+        if part not in _PARTS:
+            print(f"{part}: no such part; there are {', '.join(_PARTS)}", file=sys.stderr)
+            return 2
     if (lacking := netns.missing()) is not None:
         print(f"No link can be emulated here: {lacking}", file=sys.stderr)
         return 1
     print(f"{'':<34} {'figure':>8}   {'goal':<12} {'':<7} late us: P50    P99")
-    for figure in _figures(set(sys.argv[1:])):
+    for figure in _figures(set(only)):
         print(figure.line(), flush=True)
     return 0
 
