@@ -149,7 +149,7 @@ pub(crate) fn unfit(error: &dyn std::error::Error) -> ScenarioError {
 impl From<SimError> for RunError {
     fn from(error: SimError) -> Self {
         match error {
-            SimError::Check { .. } => Self::Simulation(error.to_string()),
+            SimError::Check(_) => Self::Simulation(error.to_string()),
             SimError::Spec(_) => unfit(&error).into(),
         }
     }

@@ -1,6 +1,7 @@
 //! Why a description cannot be run.
 
 use weir_net::ConfigError;
+use weir_units::Instant;
 
 /// A description that contradicts itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,4 +40,16 @@ pub enum SpecError {
         /// What it may be.
         allowed: &'static str,
     },
+}
+
+/// Something happened that must never happen: the program is at fault, not the scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("seed {seed}, at {time}: {what}")]
+pub struct Violation {
+    /// The run's seed.
+    pub seed: u64,
+    /// When it was noticed.
+    pub time: Instant,
+    /// What was violated.
+    pub what: String,
 }

@@ -33,7 +33,7 @@ mod validate;
 pub use app::{Demand, Server};
 pub use books::{Books, Closing};
 pub use check::check_placement;
-pub use error::SpecError;
+pub use error::{SpecError, Violation};
 pub use events::EventLog;
 pub use flow::{Flow, Side};
 pub use foreign::{ForeignFlow, Passage, Reading};

@@ -1,7 +1,6 @@
 //! Why a run could not be made, or must not be believed.
 
-use weir_scene::SpecError;
-use weir_units::Instant;
+use weir_scene::{SpecError, Violation};
 
 /// A run that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,14 +8,7 @@ pub enum SimError {
     /// The description cannot be run.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// Something happened that must never happen: the simulator is at fault, not the scenario.
-    #[error("seed {seed}, at {time}: {what}")]
-    Check {
-        /// The run's seed.
-        seed: u64,
-        /// When it was noticed.
-        time: Instant,
-        /// What was violated.
-        what: String,
-    },
+    /// A checker found the program at fault, not the description.
+    #[error(transparent)]
+    Check(#[from] Violation),
 }

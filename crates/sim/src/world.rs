@@ -1,6 +1,8 @@
 //! The world: takes events in order of time, hands them to links and flows, and takes samples.
 
-use weir_scene::{Books, Closing, Event, EventQueue, Flow, Network, Outcome, RunSpec, Side};
+use weir_scene::{
+    Books, Closing, Event, EventQueue, Flow, Network, Outcome, RunSpec, Side, Violation,
+};
 use weir_units::Instant;
 
 use crate::error::SimError;
@@ -116,7 +118,7 @@ impl<'a, Q: EventQueue> World<'a, Q> {
     }
 
     fn failed(&self, what: &str) -> SimError {
-        SimError::Check { seed: self.seed, time: self.net.now, what: what.to_owned() }
+        Violation { seed: self.seed, time: self.net.now, what: what.to_owned() }.into()
     }
 }
 

@@ -26,7 +26,7 @@ use std::thread::{ScopedJoinHandle, scope};
 
 use weir_scene::{
     Books, Closing, Flow, ForeignFlow, HeapQueue, Network, Outcome, Passage, RunSpec, SpecError,
-    validate,
+    Violation, validate,
 };
 use weir_units::{Duration, Instant};
 
@@ -76,16 +76,9 @@ pub enum KernelError {
     /// Whoever watches it broke it off.
     #[error("the run was broken off")]
     Stopped,
-    /// Something happened that must never happen: the program is at fault, not the scenario.
-    #[error("seed {seed}, at {time}: {what}")]
-    Check {
-        /// The run's seed.
-        seed: u64,
-        /// When it was noticed.
-        time: Instant,
-        /// What was violated.
-        what: String,
-    },
+    /// A checker found the program at fault, not the description.
+    #[error(transparent)]
+    Check(#[from] Violation),
 }
 
 /// Refuses what this machine lacks, and what its kernel cannot host.
@@ -367,7 +360,7 @@ impl<'a> World<'a> {
     }
 
     fn failed(&self, what: String) -> KernelError {
-        KernelError::Check { seed: self.seed, time: self.emulator.net.now, what }
+        Violation { seed: self.seed, time: self.emulator.net.now, what }.into()
     }
 }
 

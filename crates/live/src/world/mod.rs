@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 use weir_scene::{
     Books, Closing, Event, Flow, Network, Outcome, RunSpec, Side, SpecError, TransportSpec,
-    Workload, validate,
+    Violation, Workload, validate,
 };
 use weir_units::{Duration, Instant};
 
@@ -47,16 +47,9 @@ pub enum WorldError {
     /// Whoever watches it broke it off.
     #[error("the run was broken off")]
     Stopped,
-    /// Something happened that must never happen: the program is at fault, not the scenario.
-    #[error("seed {seed}, at {time}: {what}")]
-    Check {
-        /// The run's seed.
-        seed: u64,
-        /// When it was noticed.
-        time: Instant,
-        /// What was violated.
-        what: String,
-    },
+    /// A checker found the program at fault, not the description.
+    #[error(transparent)]
+    Check(#[from] Violation),
 }
 
 /// Runs `spec` in real time; `watch` is told the time of the run many times a second and may break it
@@ -251,7 +244,7 @@ impl<'a> World<'a> {
     }
 
     fn failed(&self, what: String) -> WorldError {
-        WorldError::Check { seed: self.seed, time: self.wires.net.now, what }
+        Violation { seed: self.seed, time: self.wires.net.now, what }.into()
     }
 }
 
