@@ -280,6 +280,7 @@ mod tests {
             len in 0usize..400, at in 0usize..70, value: u8, kept in 0usize..500,
         ) {
             let mut packet = superpacket(is_v4, &vec![1; len], segment, ACK, 1);
+            let at = at % packet.len();
             packet[at] = value;
             packet.truncate(kept);
             for read in [&mut bytes, &mut packet] {
