@@ -268,7 +268,10 @@ mod tests {
         flow.set_passage(Passage { dropped: 2, queue_delay: Histogram::new() });
         let mut row = flow.ledger.row(0, &spec, |_, _| Some(0.128));
         flow.forget_unknown(&mut row);
-        assert_eq!((row.delivered_bytes, row.sent_segments, row.loss_ratio), (8_000, 8, 0.25));
+        assert_eq!(
+            (row.delivered_bytes, row.sent_segments, row.loss_ratio),
+            (8_000, 8, Some(0.25))
+        );
         assert_eq!((row.goodput_mbps, row.share), (0.064, Some(0.5)));
         assert_eq!((row.fct_s, row.completed), (Some(1.9), true));
         assert_eq!((row.timeouts, row.retransmits_fast, row.time_rto_s), (None, None, None));

@@ -201,7 +201,7 @@ fn fill_counts(row: &mut FlowRow, first: &Totals, last: &Totals) {
     row.retransmits_spurious = b.retransmits_spurious - a.retransmits_spurious;
     row.timeouts = Some(b.timeouts - a.timeouts);
     row.retransmit_ratio = ratio(row.retransmits, row.sent_segments);
-    row.loss_ratio = ratio(last.dropped - first.dropped, row.sent_segments);
+    row.loss_ratio = Some(ratio(last.dropped - first.dropped, row.sent_segments));
     let seconds = |earlier: Duration, later: Duration| (later - earlier).as_secs_f64();
     row.time_cwnd_limited_s = Some(seconds(a.cwnd_limited, b.cwnd_limited));
     row.time_rwnd_limited_s = seconds(a.rwnd_limited, b.rwnd_limited);

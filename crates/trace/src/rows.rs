@@ -55,7 +55,7 @@ pub struct FlowRow {
     /// `retransmits / sent_segments`.
     pub retransmit_ratio: f64,
     /// Data packets that the network dropped over data packets sent.
-    pub loss_ratio: f64,
+    pub loss_ratio: Option<f64>,
     /// Retransmission timeouts; null where the kernel does not tell.
     pub timeouts: Option<u64>,
     /// Mean of the raw round-trip time samples; where the kernel keeps these to itself, of its smoothed

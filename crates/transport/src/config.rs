@@ -24,6 +24,9 @@ pub struct Config {
     /// It is always half of the time that the last burst takes, as in Linux, whose timers are seldom
     /// later; a program among others needs more.
     pub pacing_catch_up: Duration,
+    /// What the sender's segments may take of memory until they are acknowledged, each with the 768
+    /// bytes that Linux charges beyond its payload (`sk_sndbuf`); by default without bound.
+    pub send_buffer: Option<Bytes>,
     /// What the receiver holds for the application, and so the largest window that it offers.
     pub recv_buffer: Bytes,
     /// Offer selective acknowledgements (RFC 2018). Unless both sides do, `sack` and `rack` give way
@@ -74,6 +77,7 @@ impl Default for Config {
             pace_initial_window: false,
             max_pacing_rate: None,
             pacing_catch_up: Duration::ZERO,
+            send_buffer: None,
             recv_buffer: Bytes(64 << 20),
             sack: true,
             timestamps: true,
@@ -120,14 +124,6 @@ impl Config {
         }
     }
 
-    /// The longest that an acknowledgement is put off.
-    pub(crate) fn longest_ack_delay(&self) -> Duration {
-        match self.habits {
-            Habits::Kernel => Duration::from_millis(200),
-            Habits::UserSpace => Duration::from_millis(5),
-        }
-    }
-
     /// When the receiver acknowledges: what was asked for, or the recovery scheme's habit.
     pub fn delayed_ack(&self) -> DelayedAck {
         self.delayed_ack.unwrap_or_else(|| self.stack.recovery.delayed_ack())
@@ -148,8 +144,19 @@ pub enum Habits {
     /// * What leaves while nothing is on its way begins a new interval of the delivery rate
     ///   (draft-cheng-iccrg-delivery-rate-estimation-02 §3.2): waiting for a timeout is not slow delivery.
     /// * Of the time since sending and the timestamp's age, both of which count a wait for lost
-    ///   acknowledgements, the shorter is the round trip; the answer to a copy measures none.
+    ///   acknowledgements, the shorter is the round trip. The answer to a copy echoes the copy, which RFC 7323 §4.3
+    ///   and Linux reject before they look at its timestamp; the answer to a SYN leaves out how long it waited.
     UserSpace,
+}
+
+impl Habits {
+    /// The longest that an acknowledgement is put off.
+    pub(crate) fn longest_ack_delay(self) -> Duration {
+        match self {
+            Self::Kernel => Duration::from_millis(200),
+            Self::UserSpace => Duration::from_millis(5),
+        }
+    }
 }
 
 /// When the receiver acknowledges data that arrives in order.

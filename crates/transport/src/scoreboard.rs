@@ -513,6 +513,12 @@ impl Scoreboard {
         self.segments.len()
     }
 
+    /// How many segments of `mss` follow another that was selectively acknowledged, as they were: Linux
+    /// keeps such a run as one (`tcp_shift_skb_data`).
+    pub(crate) fn merged(&self, mss: u64) -> u64 {
+        (self.sacked / mss).saturating_sub(self.sacked_ranges.len() as u64)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }

@@ -6,7 +6,7 @@ use super::{Connection, State, Transmit};
 use crate::receiver::Flush;
 use crate::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 use crate::sender::{Departure, Kind};
-use crate::timestamp_ms;
+use crate::{Habits, timestamp_ms};
 
 impl Connection {
     /// The next segment to send, if there is one. Ask until there is none.
@@ -67,7 +67,7 @@ impl Connection {
             window_scale: offers_scale.then(|| super::window_scale(&self.config)),
             sack_permitted: if answering { self.terms.sack } else { self.config.sack },
             timestamps: offers_timestamps
-                .then(|| Timestamps { value: timestamp_ms(now), echo: self.ts_recent }),
+                .then(|| Timestamps { value: timestamp_ms(now), echo: self.handshake_echo(now) }),
             sack: SackBlocks::default(),
         };
         // Not scaled (RFC 7323 §2.2).
@@ -77,12 +77,25 @@ impl Connection {
         Some(Transmit { segment, offset: 0, ect: ecn && self.sender.needs_ecn() })
     }
 
+    /// The peer's timestamp in an answer to its SYN. Sent again by a timer, the answer would measure that wait
+    /// too, with nothing to tell it from the path: without a kernel's habits, the wait is left out.
+    fn handshake_echo(&self, now: Instant) -> u32 {
+        let waited = match self.config.habits {
+            Habits::UserSpace if self.state == State::SynReceived => {
+                timestamp_ms(now).wrapping_sub(timestamp_ms(self.ts_recent_at))
+            }
+            _ => 0,
+        };
+        self.ts_recent.wrapping_add(waited)
+    }
+
     fn emit_data(&mut self, now: Instant, departure: &Departure) -> Transmit {
         let mut flags = Flags::ACK;
         if departure.fin {
             flags = flags.with(Flags::FIN);
         }
-        if self.is_pushed(departure) {
+        let end = departure.start + u64::from(departure.len);
+        if departure.len > 0 && self.sender.is_pushed(departure.start, end) {
             flags = flags.with(Flags::PSH);
         }
         if departure.cwr {
@@ -98,16 +111,6 @@ impl Connection {
         let ect = self.marks_everything()
             || (self.terms.ecn && departure.kind == Kind::New && departure.len > 0);
         Transmit { segment, offset: departure.start, ect }
-    }
-
-    /// The end of what was written is pushed. An application that writes 64 KiB at a time fills the send
-    /// buffer while the first window, of as much, is all that is known of the peer: Linux then pushes
-    /// the middle of each write too (`forced_push`).
-    fn is_pushed(&self, departure: &Departure) -> bool {
-        let end = departure.start + u64::from(departure.len);
-        let middle = departure.start + WRITE - (departure.start + WRITE / 2) % WRITE;
-        let forced = middle <= end && end <= FIRST_FILL;
-        departure.len > 0 && (end == self.sender.written() || forced)
     }
 
     fn emit_ack_if_due(&mut self, now: Instant) -> Option<Transmit> {
@@ -188,8 +191,3 @@ impl Connection {
         self.iss + 1 + offset as u32
     }
 }
-
-/// What an application hands over at once.
-const WRITE: u64 = 64 << 10;
-/// So much of it fits a send buffer of 8 MiB, which charges each segment about 2.7 KB.
-const FIRST_FILL: u64 = 68 * WRITE;

@@ -6,7 +6,7 @@ use super::{Arrived, Connection, ConnectionError, Event, State};
 use crate::receiver::EchoMode;
 use crate::segment::{EcnField, Flags, SackBlocks, Segment, SeqNum};
 use crate::sender::{IncomingAck, Terms};
-use crate::{DelayedAck, timestamp_ms};
+use crate::{DelayedAck, Habits, timestamp_ms};
 
 impl Connection {
     /// Takes in a segment whose checksum was right, from a packet with such an ECN field. Returns the
@@ -45,6 +45,12 @@ impl Connection {
     fn on_segment_syn_sent(&mut self, now: Instant, segment: &Segment) {
         let acks_syn = segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1;
         if segment.flags.contains(Flags::ACK) && !acks_syn {
+            if !segment.flags.contains(Flags::RST) {
+                // The peer still has a connection that we have forgotten: it is to let go of it
+                // (RFC 9293 §3.5.1, §3.10.7.3).
+                let reset = Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() };
+                self.reset_due = Some(reset);
+            }
             return self.reject();
         }
         if segment.flags.contains(Flags::RST) {
@@ -201,6 +207,9 @@ impl Connection {
             self.time_wait_until = Some(now.saturating_add(self.config.time_wait));
         }
         if segment.payload_len > 0 && offset >= 0 {
+            if self.config.habits == Habits::UserSpace && self.may_be_a_copy(segment, offset) {
+                self.note_timestamp(now, segment, offset);
+            }
             // Data seen before is reported as such (RFC 2883).
             let known = self.receiver.rcv_nxt();
             let len = u64::from(segment.payload_len).min(known.saturating_sub(offset as u64));
@@ -220,6 +229,17 @@ impl Connection {
         None
     }
 
+    /// Whether old data is as hard to forge as new: it lies no further back than what is expected may lie
+    /// ahead, and acknowledges what can be (RFC 5961 §5). A stranger's timestamp would have all that the peer
+    /// sends look stale.
+    fn may_be_a_copy(&self, segment: &Segment, offset: i64) -> bool {
+        let expected = self.receiver.ack_offset() as i64;
+        let ahead = (self.receiver.edge() as i64 - expected).max(1 << 16);
+        expected - offset <= ahead
+            && segment.flags.contains(Flags::ACK)
+            && self.sender_offset(segment.ack).is_some()
+    }
+
     /// RFC 5961 §3: a reset counts only at exactly the next sequence number.
     fn on_reset(&mut self, now: Instant, segment: &Segment) {
         if segment.seq != self.rcv_seq() {
@@ -237,6 +257,9 @@ impl Connection {
             self.establish(now, segment);
             self.receiver.demand_ack();
         } else {
+            if self.config.habits == Habits::UserSpace {
+                self.note_timestamp(now, segment, 0);
+            }
             self.handshake.due = true;
         }
         None

@@ -290,6 +290,11 @@ impl Connection {
         matches!(self.state, State::Closed | State::TimeWait)
     }
 
+    /// What was written and not yet acknowledged.
+    pub fn unacknowledged(&self) -> Bytes {
+        Bytes(self.sender.written().saturating_sub(self.sender.una()))
+    }
+
     /// Counters.
     pub fn stats(&self) -> &Stats {
         &self.stats

@@ -66,11 +66,7 @@ impl Receiver {
         let out_of_order = if keeps { OutOfOrder::Keep } else { OutOfOrder::Discard };
         Self {
             reassembly: Reassembly::new(out_of_order),
-            policy: AckPolicy::new(
-                config.delayed_ack(),
-                u64::from(config.mss),
-                config.longest_ack_delay(),
-            ),
+            policy: AckPolicy::new(config.delayed_ack(), u64::from(config.mss), config.habits),
             selective: false,
             buffer: config.recv_buffer.get(),
             largest: config.recv_buffer.get(),

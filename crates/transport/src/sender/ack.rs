@@ -51,6 +51,7 @@ impl Sender {
         let predicted = ack.sack_len == 0 && !marked && ack.window == Some(self.window);
         let window_moved = self.update_window(now, ack);
         let digest = self.update_board(now, ack, window_moved, stats);
+        self.fill_buffer();
         let covered = digest.covered;
         let rtt = self.update_rtt(now, &digest, ack.echo);
         let rate = self.sampler.on_ack(
@@ -200,8 +201,6 @@ impl Sender {
     ) -> Option<Duration> {
         let covered = &digest.covered;
         let user_space = self.habits == Habits::UserSpace;
-        // The answer to a copy echoes what arrived long before.
-        let echo = echo.filter(|_| !(user_space && digest.dsack.is_some()));
         let since = |sent_at: Instant| now.saturating_since(sent_at);
         // Linux's tcp_clean_rtx_queue: what SACK covers is the newer.
         let measured = match (covered.cum_sent, covered.sack_sent) {

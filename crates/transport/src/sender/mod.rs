@@ -4,6 +4,7 @@
 //! turns them into episodes, the controller sets the window, the pacer spaces what leaves.
 
 mod ack;
+mod buffer;
 mod burst;
 mod timer;
 mod transmit;
@@ -38,10 +39,12 @@ pub(crate) struct Sender {
     pacing: Pacing,
     bursts: burst::Bursts,
     clock: LimitClock,
-    /// Bytes that the application has made available.
+    /// Bytes that the application has made available, as far as they fit the buffer.
     written: u64,
     /// The application will write no more.
     finishing: bool,
+    /// Where what was written waits, if that is bounded.
+    buffer: Option<buffer::SendBuffer>,
     /// The first offset that the peer's window does not permit.
     window_edge: u64,
     /// The largest window that the peer has offered, and the newest.
@@ -118,6 +121,7 @@ impl Sender {
             clock: LimitClock::default(),
             written: 0,
             finishing: false,
+            buffer: config.send_buffer.map(|size| buffer::SendBuffer::new(size, mss.get())),
             window_edge: 0,
             max_window: 0,
             window: 0,
@@ -150,10 +154,14 @@ impl Sender {
             self.mss = u64::from(terms.mss);
             let mss = weir_cc::PathEvent::MssChanged(Bytes(self.mss));
             self.with_controller(now, |controller, cx| controller.on_path(cx, &mss));
+            if let Some(buffer) = &mut self.buffer {
+                buffer.set_mss(self.mss);
+            }
         }
         self.window_edge = terms.window;
         self.max_window = terms.window;
         self.window = terms.window;
+        self.fill_buffer();
         self.clock.set(now, crate::stats::Limit::Application, stats);
     }
 
@@ -173,13 +181,32 @@ impl Sender {
 
     /// The application has `bytes` more to send.
     pub(crate) fn write(&mut self, bytes: u64) {
-        self.written += bytes;
+        match &mut self.buffer {
+            None => self.written += bytes,
+            Some(buffer) => buffer.write(bytes),
+        }
+        self.fill_buffer();
+    }
+
+    /// Takes what the application has and the buffer has room for, once the peer's window is known.
+    fn fill_buffer(&mut self) {
+        let Some(buffer) = self.buffer.as_mut().filter(|_| self.max_window > 0) else { return };
+        let (una, nxt) = (self.board.una(), self.board.nxt());
+        let unsent = self.written.saturating_sub(nxt).div_ceil(self.mss);
+        let pieces = self.board.segments() as u64 - self.board.merged(self.mss) + unsent;
+        let bytes = self.written.saturating_sub(una);
+        let held = buffer::Held { bytes, pieces, nxt, written: self.written };
+        buffer.on_acked(una);
+        self.written += buffer.fill(&held, self.max_window);
     }
 
     /// What was written and never sent is not to be sent.
     pub(crate) fn withdraw(&mut self) {
         if !self.finishing {
             self.written = self.board.nxt();
+            if let Some(buffer) = &mut self.buffer {
+                buffer.withdraw();
+            }
         }
     }
 
@@ -188,9 +215,24 @@ impl Sender {
         self.finishing = true;
     }
 
-    /// Bytes that the application has made available so far.
+    /// Bytes that the application has written so far, whether they fitted the buffer or not.
     pub(crate) fn written(&self) -> u64 {
-        self.written
+        self.written + self.buffer.as_ref().map_or(0, buffer::SendBuffer::waiting)
+    }
+
+    /// Whether the FIN follows what the buffer has.
+    fn ends_here(&self) -> bool {
+        self.finishing && self.written == self.written()
+    }
+
+    /// Whether a segment is pushed: its end is that of what was written, or was when its buffer was
+    /// full, or a push was forced there.
+    pub(crate) fn is_pushed(&self, start: u64, end: u64) -> bool {
+        let in_buffer = match &self.buffer {
+            Some(buffer) => buffer.is_pushed(end),
+            None => buffer::is_forced_at_first(start, end),
+        };
+        end == self.written || in_buffer
     }
 
     pub(crate) fn is_finishing(&self) -> bool {
@@ -198,7 +240,7 @@ impl Sender {
     }
 
     pub(crate) fn fin_acked(&self) -> bool {
-        self.finishing && self.board.una() > self.written
+        self.ends_here() && self.board.una() > self.written
     }
 
     pub(crate) fn una(&self) -> u64 {

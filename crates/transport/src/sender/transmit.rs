@@ -145,7 +145,7 @@ impl Sender {
         self.usage.sent = true;
         // Both fit: a segment is at most `mss` long.
         self.board.push(now, size as u32, record);
-        let fin = self.finishing && start + size > self.written;
+        let fin = self.ends_here() && start + size > self.written;
         let len = (size - u64::from(fin)) as u32;
         let cwr = std::mem::take(&mut self.cwr_pending);
         Departure { start, len, fin, kind: Kind::New, cwr }
@@ -159,7 +159,7 @@ impl Sender {
         if kind == Kind::Retransmission {
             self.epoch.on_resent(crate::timestamp_ms(now));
         }
-        let fin = self.finishing && start + u64::from(size) > self.written;
+        let fin = self.ends_here() && start + u64::from(size) > self.written;
         let len = size - u32::from(fin);
         stats.retransmits += 1;
         stats.retransmitted_bytes += u64::from(len);
@@ -236,13 +236,13 @@ impl Sender {
 
     /// Bytes of the stream, the FIN included, that were never sent.
     pub(super) fn new_data(&self) -> u64 {
-        self.written + u64::from(self.finishing) - self.board.nxt()
+        self.written + u64::from(self.ends_here()) - self.board.nxt()
     }
 
     /// Of these, what the peer's window permits. The FIN needs no room.
     pub(super) fn new_data_in_window(&self) -> u64 {
         let data = self.window_edge.min(self.written).saturating_sub(self.board.nxt());
-        let fin = self.finishing && self.window_edge >= self.written;
+        let fin = self.ends_here() && self.window_edge >= self.written;
         data + u64::from(fin && self.board.nxt() <= self.written)
     }
 

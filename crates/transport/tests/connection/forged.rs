@@ -1,7 +1,7 @@
 //! Segments that somebody else may have made up (RFC 5961, RFC 7323 §5).
 
-use weir_transport::{Connection, EcnField, Flags, Segment};
-use weir_units::{Duration, Instant};
+use weir_transport::{Config, Connection, EcnField, Flags, Segment};
+use weir_units::{Bytes, Duration, Instant};
 
 use super::has_data;
 use super::pair::Pair;
@@ -9,7 +9,7 @@ use super::pair::Side::Client;
 
 /// A pair whose client has sent a little, and the segment that carried it.
 fn after_a_little() -> (Pair, Segment) {
-    let mut pair = Pair::connected(&weir_transport::Config::default());
+    let mut pair = Pair::connected(&Config::default());
     pair.write(Client, 1_000);
     pair.drive();
     let data = pair.log.iter().find(|p| p.from == Client && has_data(p)).expect("sent").segment;
@@ -56,6 +56,27 @@ fn data_without_its_timestamp_is_not_taken_in() {
     let now = pair.now;
     let arrived = pair.server.connection.handle_segment(now, &forged, EcnField::NotCapable);
     assert_eq!((arrived, pair.server.read), (None, 1_000));
+}
+
+/// In user space the timestamps of copies count (`Habits::UserSpace`), but not those of a stranger, who knows
+/// neither what may be acknowledged nor, in a long stream, where it is: what the peer sends next would be stale.
+#[test]
+fn forged_copies_make_nothing_stale() {
+    let config = Config { recv_buffer: Bytes(1 << 16), ..Config::for_datagrams() };
+    let mut pair = Pair::connected(&config);
+    pair.write(Client, 500_000);
+    pair.drive();
+    let sent: Vec<_> = pair.log.iter().filter(|p| p.from == Client && has_data(p)).collect();
+    let (first, last) = (sent[0].segment, sent[sent.len() - 1].segment);
+    let unsent = Segment { ack: last.ack + 1_000, ..last };
+    for mut forged in [first, unsent] {
+        forged.options.timestamps.as_mut().expect("agreed upon").value += 1_000_000;
+        let now = pair.now;
+        pair.server.connection.handle_segment(now, &forged, EcnField::NotCapable);
+    }
+    pair.write(Client, 1_000);
+    pair.drive_for(Duration::from_millis(30));
+    assert_eq!(pair.server.read, 501_000);
 }
 
 /// RFC 7323 §5.5: after 24 days a clock of milliseconds may have wrapped.

@@ -1,4 +1,4 @@
-use weir_transport::{Config, Connection, EcnField, Event, Flags};
+use weir_transport::{Config, Connection, ConnectionError, EcnField, Event, Flags};
 use weir_units::{Duration, Instant, stream};
 
 use super::pair::Side::{Client, Server};
@@ -174,4 +174,18 @@ fn the_handshake_ends_before_data_begins() {
     let sent: Vec<_> = pair.log.iter().filter(|p| p.from == Client).take(3).collect();
     assert!(is_syn(sent[0]) && is_pure_ack(sent[1]) && has_data(sent[2]), "{sent:?}");
     assert_eq!(sent[1].at, sent[2].at);
+}
+
+/// RFC 9293 §3.5.1: an end that has lost its memory and begins anew has the other's old connection reset.
+#[test]
+fn a_connection_that_one_end_has_forgotten_is_reset() {
+    let config = Config::default();
+    let mut pair = Pair::connected(&config);
+    let rng = stream(7, "reborn");
+    pair.client.connection = Connection::connect(&config, pair.now, rng);
+    pair.drive_for(Duration::from_millis(100));
+    let reset = pair.log.iter().find(|p| p.segment.flags.contains(Flags::RST)).expect("a reset");
+    let challenge = pair.log.iter().find(|p| p.from == Server).expect("a challenge");
+    assert_eq!((reset.from, reset.segment.seq), (Client, challenge.segment.ack));
+    assert_eq!(pair.server.events.last(), Some(&Event::Failed(ConnectionError::Reset)));
 }

@@ -63,10 +63,10 @@ fn a_probe_in_user_space_waits_for_no_tick() {
     assert_eq!(times[3..], [Duration::ZERO, RTT * 2], "{times:?}");
 }
 
-/// The wait for the timeout is not in the samples: what answers it was sent long after.
+/// The wait for the timeout is not in the samples: what is answered was sent long after, and the answer says so.
 #[test]
 fn lost_acknowledgements_lengthen_no_round_trip_in_user_space() {
-    let latest = |config: Config| {
+    let last_srtt = |config: Config| {
         let mut pair = Pair::connected(&config);
         let until = pair.now + Duration::from_secs(1);
         pair.network(move |p| {
@@ -74,13 +74,41 @@ fn lost_acknowledgements_lengthen_no_round_trip_in_user_space() {
         });
         pair.write(Client, 1_000);
         pair.drive();
-        assert!(pair.client.connection.stats().timeouts > 0);
+        let stats = pair.client.connection.stats();
+        assert!(stats.retransmits > 0 && stats.acked_bytes == 1_000, "{stats:?}");
         pair.client.connection.snapshot().srtt.expect("measured")
     };
-    let stack = "rack/reno";
-    assert!(latest(with_stack(stack)) > RTT * 2);
-    let config = Config { stack: stack.parse().expect("a stack"), ..Config::for_datagrams() };
-    assert!(latest(config) < RTT * 2);
+    assert!(last_srtt(with_stack("rack/reno")) > RTT * 2);
+    for stack in
+        ["rack/reno", "sack/reno", "newreno/reno", "go-back-n(4)/none", "stop-and-wait/none"]
+    {
+        let config = Config { stack: stack.parse().expect("a stack"), ..Config::for_datagrams() };
+        let srtt = last_srtt(config);
+        assert!(srtt < RTT * 2, "{stack}: {srtt:?}");
+    }
+}
+
+/// Neither is the wait of a server that answers a SYN again when nothing follows.
+#[test]
+fn lost_answers_to_a_syn_lengthen_no_round_trip_in_user_space() {
+    for side in [Client, Server] {
+        let config =
+            Config { stack: "rack/reno".parse().expect("a stack"), ..Config::for_datagrams() };
+        let mut pair = Pair::new(&config);
+        let until = pair.now + Duration::from_millis(200);
+        let mut spared = false;
+        pair.network(move |p| {
+            // One SYN comes through; until later, nothing else does of what this side sends.
+            let spare = side == Client && p.from == Client && !std::mem::replace(&mut spared, true);
+            let lost = p.from == side && p.at < until && !spare;
+            if lost { Verdict::Drop } else { Verdict::Deliver }
+        });
+        pair.drive();
+        pair.write(Client, 1_000);
+        pair.drive();
+        let srtt = pair.client.connection.snapshot().srtt.expect("measured");
+        assert!(srtt < RTT * 2, "{side:?}: {srtt:?}");
+    }
 }
 
 #[test]
