@@ -36,6 +36,8 @@ const MAX_MSS: u32 = 65_535 - 20 - 60;
 const MAX_GSO: u32 = 64;
 /// What the largest window scale allows (RFC 7323 §2.3).
 const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
+/// Linux's `SOCK_MIN_SNDBUF`.
+const MIN_SEND_BUFFER: Bytes = Bytes(4_608);
 
 /// What comes round more often than this is taken for a slip: it would only cost time.
 const SHORTEST_PERIOD: Duration = Duration::from_micros(1);
@@ -294,6 +296,14 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
     let buffer = (u64::from(mss)..=MAX_WINDOW.get()).contains(&flow.recv_buffer.get());
     let allowed = format!("one mss ({mss} bytes) to {MAX_WINDOW}");
     require(buffer, key("recv_buffer"), flow.recv_buffer, allowed)?;
+    if let Some(rate) = flow.max_pacing_rate {
+        require(rate.as_bits_per_sec() >= 8, key("max_pacing_rate"), rate, "at least 8bit")?;
+    }
+    if let Some(buffer) = flow.send_buffer {
+        let sound = (MIN_SEND_BUFFER..=MAX_WINDOW).contains(&buffer);
+        let allowed = format!("{MIN_SEND_BUFFER} to {MAX_WINDOW}");
+        require(sound, key("send_buffer"), buffer, allowed)?;
+    }
     let allowed = format!("it is at most max_rto = {}", flow.max_rto);
     require(flow.min_rto <= flow.max_rto, key("min_rto"), flow.min_rto, &allowed)?;
     require(flow.initial_rto <= flow.max_rto, key("initial_rto"), flow.initial_rto, &allowed)?;

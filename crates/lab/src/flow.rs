@@ -55,6 +55,11 @@ section! {
         ends: EndsForm = EndsForm::Kernel,
         /// First congestion window, in segments.
         initial_window: u32 = Config::default().initial_window,
+        /// The rate that is never exceeded, as with `SO_MAX_PACING_RATE`: with it every stack is paced.
+        max_pacing_rate: Option<Rate> = Config::default().max_pacing_rate,
+        /// Send buffer: memory for segments that are not acknowledged, of which each takes 768 bytes
+        /// beyond its payload, as in Linux; by default without bound, in world `kernel` 8 MiB or more.
+        send_buffer: Option<Bytes> = Config::default().send_buffer,
         /// Receive buffer, and so the largest window offered.
         recv_buffer: Bytes = Config::default().recv_buffer,
         /// Offer selective acknowledgements; without them `sack` and `rack` recover as `newreno`.

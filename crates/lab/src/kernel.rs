@@ -1,6 +1,6 @@
 //! The world of the kernel's TCP, for systems that have it and for those that do not.
 
-use weir_live::Capture;
+use weir_live::{Capture, Router};
 use weir_scene::{Outcome, RunSpec};
 
 use crate::error::ScenarioError;
@@ -17,28 +17,34 @@ mod host {
     pub(crate) fn run(
         spec: &RunSpec,
         seed: u64,
+        router: Router,
         capture: Option<&Capture>,
         watch: &mut Watch<'_>,
     ) -> Result<Outcome, RunError> {
-        Ok(kernel::run(spec, seed, capture, watch)?)
+        Ok(kernel::run(spec, seed, router, capture, watch)?)
     }
 
     /// Says whether this machine can run it.
-    pub(crate) fn check(spec: &RunSpec) -> Result<(), ScenarioError> {
-        kernel::check(spec).map_err(|error| unfit(&error))
+    pub(crate) fn check(spec: &RunSpec, router: Router) -> Result<(), ScenarioError> {
+        kernel::check(spec, router).map_err(|error| unfit(&error))
     }
 
     /// Says whether a kernel with these congestion controls can run it.
-    pub(crate) fn check_for(spec: &RunSpec, controllers: &[String]) -> Result<(), ScenarioError> {
-        kernel::check_for(spec, controllers).map_err(|error| unfit(&error))
+    pub(crate) fn check_for(
+        spec: &RunSpec,
+        router: Router,
+        controllers: &[String],
+    ) -> Result<(), ScenarioError> {
+        kernel::check_for(spec, router, controllers).map_err(|error| unfit(&error))
     }
 
     impl From<KernelError> for RunError {
         fn from(error: KernelError) -> Self {
             match error {
-                KernelError::Spec(_) | KernelError::Unfit { .. } | KernelError::Missing(_) => {
-                    unfit(&error).into()
-                }
+                KernelError::Spec(_)
+                | KernelError::Unfit { .. }
+                | KernelError::Netem { .. }
+                | KernelError::Missing(_) => unfit(&error).into(),
                 KernelError::Stopped => Self::Stopped,
                 _ => Self::RealTime(error.to_string()),
             }
@@ -54,17 +60,18 @@ mod host {
     pub(crate) fn run(
         _: &RunSpec,
         _: u64,
+        _: Router,
         _: Option<&Capture>,
         _: &mut Watch<'_>,
     ) -> Result<Outcome, RunError> {
         Err(missing().into())
     }
 
-    pub(crate) fn check(_: &RunSpec) -> Result<(), ScenarioError> {
+    pub(crate) fn check(_: &RunSpec, _: Router) -> Result<(), ScenarioError> {
         Err(missing())
     }
 
-    pub(crate) fn check_for(_: &RunSpec, _: &[String]) -> Result<(), ScenarioError> {
+    pub(crate) fn check_for(_: &RunSpec, _: Router, _: &[String]) -> Result<(), ScenarioError> {
         Err(missing())
     }
 

@@ -29,4 +29,4 @@ pub use run::{Results, RunError, Watch, World, check, check_kernel, run, run_wat
 pub use scenario::Scenario;
 pub use table::Table;
 pub use topology::RelayKind;
-pub use weir_live::{Capture, Epoch};
+pub use weir_live::{Capture, Epoch, Router};

@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 use arrow_ipc::writer::FileWriter;
 use weir_cc::CcConfig;
-use weir_live::Capture;
 use weir_live::world::{self as real_time, WorldError};
+use weir_live::{Capture, Router};
 use weir_scene::{Outcome, RunSpec, TransportSpec};
 use weir_sim::SimError;
 use weir_units::Instant;
@@ -29,8 +29,8 @@ pub enum World {
     /// Real transfers over UDP sockets on loopback, through the scenario's links in real time.
     Udp,
     /// The Linux kernel's own TCP between two network namespaces, through the scenario's links in real
-    /// time.
-    Kernel,
+    /// time, or through the kernel's own netem.
+    Kernel(Router),
 }
 
 /// What a run found out.
@@ -88,7 +88,7 @@ pub fn run_watched(
     let outcome = match world {
         World::Sim => weir_sim::run(&spec, seed)?,
         World::Udp => real_time::run(&spec, seed, watch)?,
-        World::Kernel => kernel::run(&spec, seed, capture, watch)?,
+        World::Kernel(router) => kernel::run(&spec, seed, router, capture, watch)?,
     };
     Ok(Results::new(&outcome))
 }
@@ -105,7 +105,7 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
     match world {
         World::Sim => Ok(()),
         World::Udp => real_time::check(&spec).map_err(|error| unfit(&error)),
-        World::Kernel => kernel::check(&spec),
+        World::Kernel(router) => kernel::check(&spec, router),
     }
 }
 
@@ -133,13 +133,18 @@ fn refuse_capture(capture: Option<&Capture>) -> Result<(), ScenarioError> {
     })
 }
 
-/// Says whether a kernel with these congestion controls, wherever it is, can run `scenario`.
+/// Says whether a kernel with these congestion controls, wherever it is, can run `scenario` behind
+/// `router`.
 ///
 /// # Errors
 /// For what it cannot honour, with the reason.
-pub fn check_kernel(scenario: &Scenario, controllers: &[String]) -> Result<(), ScenarioError> {
+pub fn check_kernel(
+    scenario: &Scenario,
+    router: Router,
+    controllers: &[String],
+) -> Result<(), ScenarioError> {
     let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
-    kernel::check_for(&spec, controllers)
+    kernel::check_for(&spec, router, controllers)
 }
 
 pub(crate) fn unfit(error: &dyn std::error::Error) -> ScenarioError {
@@ -175,7 +180,7 @@ impl World {
             "real transfers over UDP sockets on loopback, through the scenario's links in real time",
         ),
         (
-            Self::Kernel,
+            Self::Kernel(Router::Weir),
             "kernel",
             "Linux's own TCP between two network namespaces, through the scenario's links in real \
              time",
@@ -183,10 +188,16 @@ impl World {
     ];
 }
 
+/// No world of its own: a check of world `kernel`, in guests.
+const BEHIND_NETEM: &str = "kernel-netem";
+
 impl FromStr for World {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == BEHIND_NETEM {
+            return Ok(Self::Kernel(Router::Netem));
+        }
         let found = Self::CATALOGUE.iter().find(|(_, name, _)| *name == text);
         found.map(|(world, ..)| *world).ok_or_else(|| {
             let known: Vec<&str> = Self::CATALOGUE.iter().map(|(_, name, _)| *name).collect();

@@ -339,6 +339,8 @@ fn transport(flow: &Flow) -> TransportSpec {
         stack: stack.clone(),
         mss: flow.mss.unwrap_or(defaults.mss),
         initial_window: flow.initial_window,
+        max_pacing_rate: flow.max_pacing_rate,
+        send_buffer: flow.send_buffer,
         recv_buffer: flow.recv_buffer,
         sack: flow.sack,
         timestamps: flow.timestamps,

@@ -15,9 +15,25 @@ use weir_units::{Duration, Instant};
 
 /// The time since this process first asked, on the machine's monotonic clock.
 pub fn now() -> Instant {
+    let origin = origin_nanos();
+    Instant::from_nanos(monotonic_nanos() - origin)
+}
+
+fn origin_nanos() -> u64 {
     static ORIGIN: OnceLock<u64> = OnceLock::new();
-    let nanos = monotonic_nanos();
-    Instant::from_nanos(nanos - *ORIGIN.get_or_init(|| nanos))
+    *ORIGIN.get_or_init(monotonic_nanos)
+}
+
+/// The next moment that lies to the ticks of Linux's timers as the simulator's times begin to its own:
+/// 250 µs after one. They fall on whole milliseconds of the monotonic clock (`tick_setup_sched_timer`,
+/// since Linux 6.4 and 6.1.30), if the kernel has `CONFIG_HZ` = 1000.
+pub(crate) fn next_like_simulated() -> Instant {
+    const TICK_NANOS: u64 = 1_000_000;
+    const AFTER_TICK_NANOS: u64 = 250_000;
+    let now = now();
+    let since_tick = (origin_nanos() + now.as_nanos()) % TICK_NANOS;
+    let wait = (AFTER_TICK_NANOS + TICK_NANOS - since_tick) % TICK_NANOS;
+    now + Duration::from_nanos(wait)
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds: the same clock for all processes of a machine.

@@ -11,6 +11,7 @@ pub mod health;
 #[cfg(target_os = "linux")]
 pub mod kernel;
 pub mod relay;
+mod router;
 pub mod seal;
 pub mod socket;
 pub mod tcp;
@@ -18,3 +19,4 @@ pub mod transfer;
 pub mod world;
 
 pub use capture::{Capture, Epoch};
+pub use router::Router;

@@ -80,6 +80,7 @@ impl<'a> Arrival<'a> {
 
 /// Room for what arrives.
 pub struct Inbox {
+    /// Of one batch after the other.
     bytes: Vec<u8>,
     metas: [RecvMeta; BATCHES],
     filled: usize,
@@ -216,9 +217,11 @@ impl Socket {
     pub fn receive(&self, inbox: &mut Inbox) -> io::Result<bool> {
         inbox.filled = 0;
         let mut chunks = inbox.bytes.chunks_exact_mut(BATCH_BYTES);
+        let room = chunks.len();
         let mut slices: [IoSliceMut<'_>; BATCHES] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        match self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut inbox.metas) {
+        let (slices, metas) = (&mut slices[..room], &mut inbox.metas[..room]);
+        match self.state.recv(UdpSockRef::from(&self.socket), slices, metas) {
             Ok(filled) => {
                 inbox.filled = filled;
                 inbox.read = clock::now_and_wall();
@@ -264,17 +267,23 @@ impl AsFd for Socket {
 }
 
 impl Default for Inbox {
+    /// With room for the most that one call takes in.
     fn default() -> Self {
+        Self::new(BATCHES)
+    }
+}
+
+impl Inbox {
+    /// With room for so many batches, each of up to 64 KiB from one sender.
+    pub fn new(batches: usize) -> Self {
         Self {
-            bytes: vec![0; BATCHES * BATCH_BYTES],
+            bytes: in_memory(batches.clamp(1, BATCHES) * BATCH_BYTES),
             metas: [RecvMeta::default(); BATCHES],
             filled: 0,
             read: (Instant::ZERO, std::time::Duration::ZERO),
         }
     }
-}
 
-impl Inbox {
     /// What arrived, in order.
     pub fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
         let buffers = self.bytes.chunks_exact(BATCH_BYTES);
@@ -301,6 +310,12 @@ impl Inbox {
         let ago = if believed { ago.as_nanos() as u64 } else { 0 };
         Instant::from_nanos(now.as_nanos().saturating_sub(ago))
     }
+}
+
+/// So many bytes that the system has given memory already: it gives zeros when they are first touched,
+/// which would be while someone waits for the first datagrams.
+pub(crate) fn in_memory(len: usize) -> Vec<u8> {
+    vec![u8::MAX; len]
 }
 
 /// An address that cannot be bound to.
@@ -375,7 +390,7 @@ pub const MAX_DATAGRAM: usize = 65_507;
 
 /// What is asked of the system for each direction.
 const SOCKET_BUFFER: usize = 8 << 20;
-/// How many batches one call takes in, and how long a batch may be: the system joins datagrams into
-/// at most 64 KiB.
+/// How many batches one call takes in at most, and how long a batch may be: the system joins datagrams
+/// into at most 64 KiB.
 const BATCHES: usize = 8;
 const BATCH_BYTES: usize = 64 << 10;

@@ -9,7 +9,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use weir_lab::{Capture, Epoch, Results, RunError, Scenario, World};
+use weir_lab::{Capture, Epoch, Results, Router, RunError, Scenario, World};
 use weir_units::Instant;
 
 use crate::table::Table;
@@ -161,11 +161,13 @@ pub(crate) fn check_world(scenario: &str, world: &str) -> PyResult<()> {
 }
 
 /// Refuses a scenario in its canonical form that a kernel with these congestion controls, wherever it
-/// is, cannot run as it is.
+/// is, cannot run as it is; or not with its own netem for a router.
 #[pyfunction]
-pub(crate) fn check_kernel(scenario: &str, controllers: Vec<String>) -> PyResult<()> {
+#[pyo3(signature = (scenario, controllers, *, netem = false))]
+pub(crate) fn check_kernel(scenario: &str, controllers: Vec<String>, netem: bool) -> PyResult<()> {
+    let router = if netem { Router::Netem } else { Router::Weir };
     Scenario::from_json(scenario)
-        .and_then(|scenario| weir_lab::check_kernel(&scenario, &controllers))
+        .and_then(|scenario| weir_lab::check_kernel(&scenario, router, &controllers))
         .map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 

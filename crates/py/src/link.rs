@@ -1,12 +1,12 @@
 //! A link between the caller's network namespace and a new one: `weir link`.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weir_lab::RelayKind;
+use weir_lab::{Capture, Epoch, RelayKind};
 use weir_live::emulator::{DeviceSpec, Namespace, NamespaceError, Options, TunLink};
 use weir_live::relay::Background;
 
@@ -23,7 +23,10 @@ pub(crate) struct HostLink {
 impl HostLink {
     /// `device` is the name of the device at each end, `addresses` are those inside and outside, in one
     /// /30. `options` hold for both directions, the two of `ways` (up, from inside, and down) for one each.
+    /// Packets are recorded in the file `capture`, which is there when the link has been closed.
     #[new]
+    #[pyo3(signature = (device, addresses, mtu, options, ways, seed, capture = None))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         device: &str,
@@ -32,11 +35,14 @@ impl HostLink {
         options: Vec<(String, String)>,
         ways: [String; 2],
         seed: u64,
+        capture: Option<PathBuf>,
     ) -> PyResult<Self> {
         let (links, route) = hosted(RelayKind::DelayLine, &options, &ways[0], &ways[1])?;
         let [inner, outer] = [address(&addresses[0])?, address(&addresses[1])?];
         let end = |address| DeviceSpec { name: device.to_owned(), address, prefix: PREFIX };
-        let options = Options { devices: [end(inner), end(outer)], mtu, ..Options::default() };
+        let capture = capture.map(|path| Capture::of_headers(path, Epoch::WallClock));
+        let devices = [end(inner), end(outer)];
+        let options = Options { devices, mtu, capture, ..Options::default() };
         py.detach(|| {
             let refused = |error: NamespaceError| PyOSError::new_err(error.to_string());
             let inside = Namespace::new().map_err(refused)?;

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::namespace::Namespace;
+use super::netlink;
 
 /// A TUN device as it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,9 @@ impl Device {
                 .offload(offload)
                 .build_sync()?;
             device.set_nonblocking(true)?;
+            if !offload {
+                netlink::forbid_superpackets(device.if_index()?)?;
+            }
             Ok(Self { device, name, counters: File::open("/proc/thread-self/net/dev")? })
         })
     }

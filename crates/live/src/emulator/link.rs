@@ -81,7 +81,7 @@ impl Carrier for TunLink {
                 return Err(io::Error::other(format!("the program is at fault: {what}")));
             }
             if turn(self).is_break() {
-                return Ok(());
+                return self.emulator.finish_capture();
             }
         }
     }
@@ -92,7 +92,7 @@ impl Carrier for TunLink {
     }
 }
 
-/// A run whose one flow takes `route`: only the way of a foreign packet counts.
+/// A run whose one flow takes `route`.
 fn describe(links: &[HostedLink], route: &Route) -> RunSpec {
     let link = |link: &HostedLink| LinkSpec {
         name: link.name.clone(),
@@ -100,20 +100,24 @@ fn describe(links: &[HostedLink], route: &Route) -> RunSpec {
         monitored: true,
         one_at_a_time: false,
     };
-    let flow = FlowSpec {
-        name: "all".to_owned(),
-        route_forward: route.up.clone(),
-        route_reverse: route.down.clone(),
+    RunSpec {
+        links: links.iter().map(link).collect(),
+        flows: vec![foreign_flow("all", route.up.clone(), route.down.clone())],
+        measure: MeasureSpec::default(),
+    }
+}
+
+/// A flow whose packets others send: nothing but its routes counts.
+pub(super) fn foreign_flow(name: &str, forward: Vec<usize>, reverse: Vec<usize>) -> FlowSpec {
+    FlowSpec {
+        name: name.to_owned(),
+        route_forward: forward,
+        route_reverse: reverse,
         transport: TransportSpec::Udp(Default::default()),
         workload: Workload::Bulk,
         start: Instant::ZERO,
         stop: None,
         start_jitter: Duration::ZERO,
         ends: Ends::Kernel,
-    };
-    RunSpec {
-        links: links.iter().map(link).collect(),
-        flows: vec![flow],
-        measure: MeasureSpec::default(),
     }
 }

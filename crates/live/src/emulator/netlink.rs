@@ -12,6 +12,12 @@ pub(super) fn bring_up_loopback() -> io::Result<()> {
     ask(RTM_NEWLINK, 0, &up(LOOPBACK))
 }
 
+/// Has the kernel hand packets to `interface` one by one, as they are made: none is cut from a larger
+/// one, for which TCP would wait until it has several (`tcp_tso_should_defer`).
+pub(super) fn forbid_superpackets(interface: u32) -> io::Result<()> {
+    ask(RTM_NEWLINK, 0, &one_segment(interface))
+}
+
 /// Sends everything that is not for a neighbour to `gateway`, which is one.
 pub(super) fn route_all_by(gateway: Ipv4Addr) -> io::Result<()> {
     ask(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &default_route(gateway))
@@ -25,6 +31,17 @@ fn up(interface: i32) -> [u8; 16] {
     // The flags, and which of them change.
     body[8..12].copy_from_slice(&IFF_UP.to_ne_bytes());
     body[12..].copy_from_slice(&IFF_UP.to_ne_bytes());
+    body
+}
+
+/// An `ifinfomsg` with the attribute `IFLA_GSO_MAX_SEGS`, which is 1.
+fn one_segment(interface: u32) -> [u8; 24] {
+    const IFLA_GSO_MAX_SEGS: u16 = 40;
+    let mut body = [0; 24];
+    body[4..8].copy_from_slice(&interface.to_ne_bytes());
+    body[16..18].copy_from_slice(&8u16.to_ne_bytes());
+    body[18..20].copy_from_slice(&IFLA_GSO_MAX_SEGS.to_ne_bytes());
+    body[20..].copy_from_slice(&1u32.to_ne_bytes());
     body
 }
 

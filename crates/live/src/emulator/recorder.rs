@@ -16,9 +16,13 @@ use crate::capture::{Capture, Epoch};
 
 /// Records both ends of the first monitored link as two interfaces, each of which sees what a capture
 /// at that place would: data on its way into the link or out of it, and what comes back.
+///
+/// The file has the name that was asked for only when it is complete: until then it is `PATH.partial`,
+/// and is removed if nothing comes of it.
 pub(super) struct Recorder {
     file: PcapngWriter<BufWriter<File>>,
     path: PathBuf,
+    partial: Partial,
     snap_len: usize,
     link: usize,
     /// The link that leads back between the same two places, which may be the same.
@@ -44,7 +48,8 @@ impl Recorder {
         let twin = twin(spec, link);
         let name = &spec.links[link].name;
         let interfaces = [format!("before {name}"), format!("after {name}")];
-        let sink = BufWriter::with_capacity(BUFFER, File::create(&asked.path)?);
+        let partial = Partial::of(&asked.path);
+        let sink = BufWriter::with_capacity(BUFFER, File::create(&partial.0)?);
         let mut file = PcapngWriter::new(sink, PROGRAM, &interfaces, asked.snap_len)?;
         // What cannot be written at all is told before the run.
         file.flush()?;
@@ -56,7 +61,8 @@ impl Recorder {
             Epoch::Run => 0,
         };
         let snap_len = asked.snap_len as usize;
-        Ok(Self { file, path: asked.path.clone(), snap_len, link, twin, began, failure: None })
+        let path = asked.path.clone();
+        Ok(Self { file, path, partial, snap_len, link, twin, began, failure: None })
     }
 
     /// Records what has passed since it was called last.
@@ -81,7 +87,8 @@ impl Recorder {
     /// Completes the file.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.check()?;
-        self.file.flush().map_err(|error| told(&self.path, error))
+        let whole = self.file.flush().and_then(|()| std::fs::rename(&self.partial.0, &self.path));
+        whole.map_err(|error| told(&self.path, error))
     }
 
     fn record(&mut self, index: usize, passing: &Passing<Load>) -> io::Result<()> {
@@ -103,6 +110,24 @@ impl Recorder {
             _ => index != self.link,
         };
         u32::from((end == LinkEnd::Exit) != leads_back)
+    }
+}
+
+/// A file that is removed unless it was completed.
+struct Partial(PathBuf);
+
+impl Partial {
+    fn of(path: &Path) -> Self {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".partial");
+        Self(name.into())
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // One that was completed is not called so any more.
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -152,23 +177,16 @@ const BUFFER: usize = 64 << 10;
 #[cfg(test)]
 mod tests {
     use weir_net::LinkConfig;
+    use weir_scene::MeasureSpec;
     use weir_scene::topology::{Access, Chain, Dumbbell, Hop, LabRouter, Relay, Span, Topology};
-    use weir_scene::{Ends, MeasureSpec, TransportSpec, Workload};
     use weir_units::Duration;
 
     use super::*;
+    use crate::emulator::link::foreign_flow;
 
     fn spec(topology: Topology) -> RunSpec {
-        let flow = |(index, route): (usize, weir_scene::topology::Route)| FlowSpec {
-            name: format!("f{index}"),
-            route_forward: route.forward,
-            route_reverse: route.reverse,
-            transport: TransportSpec::Udp(Default::default()),
-            workload: Workload::Bulk,
-            start: Instant::ZERO,
-            stop: None,
-            start_jitter: Duration::ZERO,
-            ends: Ends::Kernel,
+        let flow = |(index, route): (usize, weir_scene::topology::Route)| {
+            foreign_flow(&format!("f{index}"), route.forward, route.reverse)
         };
         RunSpec {
             links: topology.links,

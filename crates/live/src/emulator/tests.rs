@@ -7,10 +7,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration as StdDuration;
 
 use weir_net::{DropTailConfig, Limit, LinkConfig, QueueConfig};
-use weir_scene::{Ends, FlowSpec, LinkSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
+use weir_scene::{LinkSpec, MeasureSpec, RunSpec};
 use weir_units::{Duration, Instant, Rate, Ratio};
 
+use super::link::foreign_flow;
 use super::*;
+use crate::clock;
 use crate::relay::{Background, HostedLink, Route};
 
 /// Two namespaces, or why there are none.
@@ -32,20 +34,6 @@ fn namespaces() -> Option<[Namespace; 2]> {
 
 fn link(name: &str, config: LinkConfig) -> LinkSpec {
     LinkSpec { name: name.to_owned(), config, monitored: true, one_at_a_time: false }
-}
-
-fn flow(name: &str, forward: Vec<usize>, reverse: Vec<usize>) -> FlowSpec {
-    FlowSpec {
-        name: name.to_owned(),
-        route_forward: forward,
-        route_reverse: reverse,
-        transport: TransportSpec::Udp(Default::default()),
-        workload: Workload::Bulk,
-        start: Instant::ZERO,
-        stop: None,
-        start_jitter: Duration::ZERO,
-        ends: Ends::Kernel,
-    }
 }
 
 /// Works until `done` says so, for ten seconds at most, and returns what a program came to.
@@ -79,7 +67,10 @@ fn tcp_and_udp_take_the_ways_of_their_flows() {
         |millis| LinkConfig { delay: Duration::from_millis(millis).into(), ..Default::default() };
     let spec = RunSpec {
         links: vec![link("a", delay(5)), link("b", delay(20)), link("back", delay(10))],
-        flows: vec![flow("first", vec![0], vec![2]), flow("second", vec![1], vec![2])],
+        flows: vec![
+            foreign_flow("first", vec![0], vec![2]),
+            foreign_flow("second", vec![1], vec![2]),
+        ],
         measure: MeasureSpec::default(),
     };
     let options = Options { classify: Classify::ByPort { first: 6_000 }, ..Options::default() };
@@ -125,7 +116,7 @@ fn a_datagram_takes_as_long_as_the_links_on_its_way() {
     let there = LinkConfig { delay: Duration::from_millis(30).into(), ..Default::default() };
     let spec = RunSpec {
         links: vec![link("there", there)],
-        flows: vec![flow("all", vec![0], vec![])],
+        flows: vec![foreign_flow("all", vec![0], vec![])],
         measure: MeasureSpec::default(),
     };
     let mut emulator = Emulator::open(&spec, 1, [&left, &right], &Options::default()).unwrap();
@@ -196,7 +187,15 @@ fn a_namespace_is_gone_with_its_owner_and_can_be_entered_until_then() {
     assert_eq!(interfaces.lines().count(), 3, "{interfaces}");
     let file = namespace.file().to_owned();
     drop(namespace);
-    let refused = Namespace::enter(&file).unwrap_err();
+    // Whoever joins a thread goes on a little before the kernel has done away with it.
+    let patience = clock::now() + Duration::from_secs(5);
+    let refused = loop {
+        match Namespace::enter(&file) {
+            Err(refused) => break refused,
+            Ok(_) => assert!(clock::now() < patience, "{} is still there", file.display()),
+        }
+        std::thread::yield_now();
+    };
     assert!(
         refused.to_string().starts_with("cannot enter the network namespace /proc/"),
         "{refused}"
@@ -213,7 +212,7 @@ fn superpackets_are_packets_to_the_link_and_streams_arrive_intact() {
     let back = LinkConfig { delay: Duration::from_millis(2).into(), ..Default::default() };
     let spec = RunSpec {
         links: vec![link("up", up), link("back", back)],
-        flows: vec![flow("all", vec![0], vec![1])],
+        flows: vec![foreign_flow("all", vec![0], vec![1])],
         measure: MeasureSpec::default(),
     };
     let options = Options { offload: Offload::On, ..Options::default() };

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_transport::EcnField;
 
-use crate::socket::{Departure, MAX_DATAGRAM, Socket};
+use crate::socket::{Departure, MAX_DATAGRAM, Socket, in_memory};
 
 /// Where a datagram goes, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) struct Way {
 }
 
 /// Datagrams for one place, all of one size but the last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
     way: Option<Way>,
@@ -28,6 +28,12 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
+    pub(super) fn new() -> Self {
+        let mut bytes = in_memory(MAX_DATAGRAM);
+        bytes.clear();
+        Self { bytes, way: None, stride: 0, count: 0, complete: false }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }

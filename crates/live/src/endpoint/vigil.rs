@@ -28,10 +28,10 @@ impl Vigil {
     }
 }
 
-/// The other side has to be woken too.
-const LENGTH: Duration = Duration::from_micros(300);
+/// The other side has to be woken too, and a small file may take a second round trip.
+const LENGTH: Duration = Duration::from_micros(600);
 /// So at most 3 % of a core are spent.
-const REST: Duration = Duration::from_millis(10);
+const REST: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {

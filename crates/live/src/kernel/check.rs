@@ -73,7 +73,11 @@ fn check_ours(flow: &FlowSpec) -> Result<(), KernelError> {
             if matches!(config.stack.controller, CcConfig::Kernel(_)) =>
         {
             let stack = &config.stack;
-            let problem = format!("stack = {stack}: only a kernel's TCP has it, and ends = weir");
+            let problem = format!(
+                "stack = {stack}, ends = weir: only a kernel's TCP has '{}'; leave ends out, or \
+                 take what our connections have (`weir list controllers`)",
+                stack.controller
+            );
             Err(KernelError::Unfit { flow: flow.name.clone(), problem })
         }
         _ => Ok(()),
@@ -83,9 +87,13 @@ fn check_ours(flow: &FlowSpec) -> Result<(), KernelError> {
 fn check_stack(config: &Config, controllers: &[String]) -> Result<(), String> {
     let stack = &config.stack;
     if stack.recovery != RecoveryConfig::Rack(RackConfig::default()) {
+        let or_ours = match stack.controller {
+            CcConfig::Kernel(_) => "",
+            _ => ", or ends = weir for our own connection",
+        };
         return Err(format!(
             "stack = {stack}: the kernel's TCP recovers from losses as rack does; write \
-             rack/{}, or ends = weir for our own connection",
+             rack/{}{or_ours}",
             stack.controller
         ));
     }
@@ -245,5 +253,22 @@ mod tests {
         let mut spec = spec(vec![with("stop-and-wait/none")]);
         spec.flows[0].ends = Ends::Weir;
         assert!(check(&spec, &[]).is_ok());
+    }
+
+    #[test]
+    fn what_only_a_kernel_has_is_not_ours() {
+        let bic = CcConfig::parse_also_kernels("bic").unwrap();
+        let mut config = Config::default();
+        config.stack.controller = bic;
+        let known = ["bic".to_owned()];
+        let mut asked = spec(vec![config.clone()]);
+        assert!(check(&asked, &known).is_ok());
+        asked.flows[0].ends = Ends::Weir;
+        let refusal = check(&asked, &known).unwrap_err().to_string();
+        let said = "stack = rack/bic, ends = weir: only a kernel's TCP has 'bic'";
+        assert!(refusal.contains(said), "{refusal}");
+        config.stack.recovery = RecoveryConfig::NewReno;
+        let refusal = check(&spec(vec![config]), &known).unwrap_err().to_string();
+        assert!(refusal.ends_with("write rack/bic"), "{refusal}");
     }
 }

@@ -55,7 +55,7 @@ impl Machine {
 
 fn missing(what: &str) -> KernelError {
     KernelError::Missing(format!(
-        "world kernel needs {what}. Without it the worlds sim and udp work"
+        "world kernel needs {what}. Without it the worlds sim and udp work, and so does --virtual"
     ))
 }
 

@@ -10,17 +10,18 @@
 mod check;
 mod info;
 mod machine;
+mod netem;
 mod own;
 mod receivers;
 mod senders;
 mod shared;
+mod site;
 mod sockets;
 mod verdict;
 
 use std::io;
 use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread::{ScopedJoinHandle, scope};
 
@@ -28,19 +29,23 @@ use weir_scene::{
     Books, Closing, Flow, ForeignFlow, HeapQueue, Network, Outcome, Passage, RunSpec, SpecError,
     Violation, validate,
 };
+use weir_trace::Histogram;
 use weir_units::{Duration, Instant};
 
 use self::check::kernel_config;
 use self::info::Teller;
 use self::machine::{Machine, Setting};
+use self::netem::{Netem, Routers};
 use self::own::OwnFlows;
 use self::senders::{Context, Happening, Legacy, Sender, Senders};
 use self::shared::{Shared, cpu_time};
+use self::site::Site;
 use self::sockets::FIRST_PORT;
 use self::verdict::Strain;
 use crate::capture::Capture;
 use crate::clock::{Alarm, Punctual};
-use crate::emulator::{Classify, Emulator, EmulatorError, Namespace, NamespaceError, Options};
+use crate::emulator::{Emulator, EmulatorError, NamespaceError, Options};
+use crate::router::Router;
 
 /// A run that could not be made, was broken off, or must not be believed.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +59,14 @@ pub enum KernelError {
         /// The flow.
         flow: String,
         /// What of it, and why.
+        problem: String,
+    },
+    /// The kernel's netem cannot stand in for the links of a flow.
+    #[error("router netem: flow '{flow}': {problem}")]
+    Netem {
+        /// The flow.
+        flow: String,
+        /// What of its path, and why.
         problem: String,
     },
     /// This machine, or who runs us on it, lacks something.
@@ -81,21 +94,34 @@ pub enum KernelError {
     Check(#[from] Violation),
 }
 
+impl KernelError {
+    fn of_netem(error: io::Error) -> Self {
+        Self::System { what: "working with netem", error }
+    }
+}
+
 /// Refuses what this machine lacks, and what its kernel cannot host.
 ///
 /// # Errors
 /// For the first such thing.
-pub fn check(spec: &RunSpec) -> Result<(), KernelError> {
-    let machine = Machine::look()?;
-    check::check(spec, &machine.controllers)
+pub fn check(spec: &RunSpec, router: Router) -> Result<(), KernelError> {
+    check_for(spec, router, &Machine::look()?.controllers)
 }
 
 /// Refuses what a kernel with these congestion controls cannot host, wherever it is.
 ///
 /// # Errors
 /// For the first such thing.
-pub fn check_for(spec: &RunSpec, controllers: &[String]) -> Result<(), KernelError> {
-    check::check(spec, controllers)
+pub fn check_for(
+    spec: &RunSpec,
+    router: Router,
+    controllers: &[String],
+) -> Result<(), KernelError> {
+    check::check(spec, controllers)?;
+    match router {
+        Router::Weir => Ok(()),
+        Router::Netem => Netem::of(spec).map(drop),
+    }
 }
 
 /// Runs `spec` in real time over the kernel's TCP; `watch` is told the time of the run many times a
@@ -108,71 +134,36 @@ pub fn check_for(spec: &RunSpec, controllers: &[String]) -> Result<(), KernelErr
 pub fn run(
     spec: &RunSpec,
     seed: u64,
+    router: Router,
     capture: Option<&Capture>,
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Outcome, KernelError> {
     validate(spec)?;
     let machine = Machine::look()?;
-    check::check(spec, &machine.controllers)?;
+    check_for(spec, router, &machine.controllers)?;
     // What each route carries is asked of links that nothing crosses.
     let idle = Network::<HeapQueue>::new(spec, seed)?;
     let settings = machine::settings(spec, &idle);
+    let netem = match router {
+        Router::Weir => None,
+        Router::Netem => Some(Netem::of(spec)?),
+    };
+    let spec = netem.as_ref().map_or(spec, |netem| &netem.wires);
     let site = Site::prepare(spec, settings)?;
+    let routers = netem.as_ref().map(|netem| netem.join(site.ends())).transpose();
+    let routers = routers.map_err(KernelError::of_netem)?;
     let _alarm = Alarm::set();
     let _punctual = Punctual::set();
-    let options = Options { capture: capture.cloned(), ..options(spec, &machine) };
-    let emulator = Emulator::open(spec, seed, site.ends(), &options)?;
-    let world = World::new(spec, seed, emulator);
-    let address = options.devices[1].address;
+    let options = Options { capture: capture.cloned(), ..site::options(spec, &machine) };
+    let ends = routers.as_ref().map_or(site.ends(), Routers::ends);
+    let emulator = Emulator::open(spec, seed, ends, &options)?;
+    let devices = options.devices.each_ref().map(|device| device.address);
+    let address = match &routers {
+        Some(routers) => routers.start(devices).map_err(KernelError::of_netem)?,
+        None => devices[1],
+    };
     let address = |index: u16| SocketAddrV4::new(address, FIRST_PORT + index);
-    world.run(site, machine.teller, address, watch)
-}
-
-/// The namespaces, and what is made in them before the time begins.
-struct Site {
-    sending: Namespace,
-    receiving: Namespace,
-    connectors: Vec<Option<OwnedFd>>,
-    listeners: Vec<Option<OwnedFd>>,
-    settings: Vec<Setting>,
-}
-
-impl Site {
-    fn prepare(spec: &RunSpec, settings: Vec<Setting>) -> Result<Self, KernelError> {
-        let (sending, receiving) = (Namespace::new()?, Namespace::new()?);
-        for namespace in [&sending, &receiving] {
-            let told = settings.clone();
-            namespace
-                .run(move || machine::apply(&told))
-                .map_err(|error| KernelError::System { what: "telling TCP its settings", error })?;
-        }
-        let refused = |error| KernelError::System { what: "opening TCP sockets", error };
-        let wanted = spec.clone();
-        let connectors = sending.run(move || sockets::connectors(&wanted)).map_err(refused)?;
-        let wanted = spec.clone();
-        let listeners = receiving.run(move || sockets::listeners(&wanted)).map_err(refused)?;
-        Ok(Self { sending, receiving, connectors, listeners, settings })
-    }
-
-    fn ends(&self) -> [&Namespace; 2] {
-        [&self.sending, &self.receiving]
-    }
-}
-
-/// Devices that take the longest segment of any flow.
-fn options(spec: &RunSpec, machine: &Machine) -> Options {
-    const HEADERS: u32 = 40;
-    const ETHERNET: u32 = 1_500;
-    let configs = spec.flows.iter().filter_map(kernel_config);
-    let longest = configs.map(|config| config.mss + sockets::options_len(config) + HEADERS);
-    let mtu = longest.max().unwrap_or(ETHERNET).max(ETHERNET);
-    let mtu = u16::try_from(mtu).expect("no segment is longer than a packet");
-    let mut options =
-        Options { mtu, classify: Classify::ByPort { first: FIRST_PORT }, ..Options::default() };
-    if machine.is_guest {
-        options.spin = Duration::ZERO;
-    }
-    options
+    World::new(spec, seed, emulator, routers).run(site, machine.teller, address, watch)
 }
 
 /// A run in progress, on the router's thread.
@@ -181,6 +172,8 @@ struct World<'a> {
     seed: u64,
     end: Instant,
     emulator: Emulator,
+    /// Those with the kernel's netem, if it stands in for our links.
+    routers: Option<Routers>,
     own: OwnFlows,
     books: Books,
     next_sample: Option<Instant>,
@@ -190,13 +183,14 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(spec: &'a RunSpec, seed: u64, mut emulator: Emulator) -> Self {
+    fn new(spec: &'a RunSpec, seed: u64, mut emulator: Emulator, routers: Option<Routers>) -> Self {
         Self {
             spec,
             seed,
             end: Instant::ZERO + spec.measure.duration,
             own: OwnFlows::new(spec, seed, &mut emulator),
             emulator,
+            routers,
             books: Books::new(spec.links.len()),
             next_sample: spec.measure.sample_interval.map(|interval| Instant::ZERO + interval),
             is_warm: false,
@@ -263,7 +257,7 @@ impl<'a> World<'a> {
                 .turn(until)
                 .map_err(|error| KernelError::System { what: "routing packets", error })?;
             self.own.turn(&mut self.emulator);
-            self.keep_books();
+            self.keep_books()?;
             if let Some(what) = self.emulator.net.notes.violation() {
                 return Err(self.failed(what.to_owned()));
             }
@@ -284,26 +278,31 @@ impl<'a> World<'a> {
     }
 
     /// Opens the books and takes samples when it is time.
-    fn keep_books(&mut self) {
+    fn keep_books(&mut self) -> Result<(), KernelError> {
         let now = self.emulator.net.now;
         if !self.is_warm && now >= self.warmed_up() {
-            self.open_books();
+            self.open_books()?;
         }
         if self.next_sample.is_none_or(|at| at > now) || now >= self.end {
-            return;
+            return Ok(());
         }
         let Network { links, notes, .. } = &mut self.emulator.net;
         self.books.sample(now, self.spec, &mut self.own.flows, links, notes);
         self.next_sample = self.spec.measure.sample_interval.map(|interval| now + interval);
+        Ok(())
     }
 
-    fn open_books(&mut self) {
+    fn open_books(&mut self) -> Result<(), KernelError> {
         self.is_warm = true;
+        if let Some(routers) = &mut self.routers {
+            routers.open_books(self.emulator.net.now).map_err(KernelError::of_netem)?;
+        }
         self.own.open_books(&mut self.emulator);
         self.emulator.forget_passages();
         let Network { now, links, notes, .. } = &mut self.emulator.net;
         self.dropped_before.clone_from(&notes.dropped_data);
         self.books.open(*now, links);
+        Ok(())
     }
 
     /// Enters what the senders' thread tells into table `events`.
@@ -324,7 +323,7 @@ impl<'a> World<'a> {
             .finish_capture()
             .map_err(|error| KernelError::System { what: "recording packets", error })?;
         if !self.is_warm {
-            self.open_books();
+            self.open_books()?;
         }
         let now = self.emulator.net.now;
         if let Err(what) = self.books.check(now, self.spec, &mut self.emulator.net.links) {
@@ -340,10 +339,13 @@ impl<'a> World<'a> {
             self.own.indices.into_iter().zip(self.own.flows).collect();
         for (index, mut foreign) in legacy.flows {
             let dropped = self.emulator.net.notes.dropped_data[index as usize];
-            foreign.set_passage(Passage {
-                dropped: dropped - self.dropped_before[index as usize],
-                queue_delay: self.emulator.take_passage(index),
-            });
+            let queue_delay = match self.routers {
+                None => self.emulator.take_passage(index),
+                // It waits where we do not see it.
+                Some(_) => Histogram::new(),
+            };
+            let dropped = dropped - self.dropped_before[index as usize];
+            foreign.set_passage(Passage { dropped, queue_delay });
             flows.push((index, foreign.into()));
         }
         flows.sort_by_key(|(index, _)| *index);
@@ -356,6 +358,9 @@ impl<'a> World<'a> {
         outcome.samples.sort_by(|a, b| a.t_s.total_cmp(&b.t_s).then(a.flow.cmp(&b.flow)));
         strain.fill(&mut outcome, self.spec, real);
         outcome.summary.settings = Some(machine::describe(settings));
+        if let Some(routers) = &self.routers {
+            routers.fill(&mut outcome, now).map_err(KernelError::of_netem)?;
+        }
         Ok(outcome)
     }
 

@@ -4,7 +4,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 
-use nix::sys::socket::{setsockopt, sockopt::TcpMaxSeg};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{SndBufForce, TcpMaxSeg};
 use rustix::net::sockopt::{
     set_socket_linger, set_socket_recv_buffer_size, set_socket_reuseaddr, set_tcp_congestion,
     set_tcp_nodelay,
@@ -55,6 +56,10 @@ pub(super) fn connectors(spec: &RunSpec) -> io::Result<Vec<Option<OwnedFd>>> {
     let per_flow = spec.flows.iter().map(|flow| {
         let Some(config) = kernel_config(flow) else { return Ok(None) };
         let socket = open(config)?;
+        if let Some(size) = config.send_buffer {
+            // Linux doubles what it is told, and whoever may change its settings needs no leave.
+            setsockopt(&socket, SndBufForce, &(size.get() as usize / 2))?;
+        }
         if let Some(rate) = config.max_pacing_rate {
             setsockopt(&socket, option::MaxPacingRate, &(rate.as_bits_per_sec() / 8))?;
         }
@@ -129,6 +134,7 @@ pub(super) fn break_off(socket: OwnedFd) {
 
 /// Flow `i` listens at this port and `i`.
 pub(super) const FIRST_PORT: u16 = 6_000;
-/// What is written at a time; a source that may take back what is not sent writes this much too much.
-const PIECE: usize = 16 << 10;
+/// What is written at a time, as by the simulator's applications: TCP pushes the middle and the end of
+/// such a piece. A source that may take back what is not sent writes this much too much.
+const PIECE: usize = 64 << 10;
 const UNSENT: u32 = 16 << 10;

@@ -23,6 +23,13 @@ pub(crate) struct Client<S> {
     used: Instant,
 }
 
+/// There are as many clients as there may be, all in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// A client keeps its place for so long after it was last heard: longer than a sender waits for a timeout.
+const LIVELY: Duration = Duration::from_secs(2);
+
 impl<S> Clients<S> {
     /// None yet, at most `limit`, each until it has been `idle` for so long.
     pub(crate) fn new(limit: usize, idle: Duration) -> Self {
@@ -36,9 +43,17 @@ impl<S> Clients<S> {
         Some(id)
     }
 
-    /// Whether there is room for another.
-    pub(crate) fn has_room(&self) -> bool {
-        self.table.len() < self.limit
+    /// Makes room for another: where there is none, whoever has been silent longest is forgotten and returned,
+    /// unless all have been heard lately.
+    pub(crate) fn make_room(&mut self, now: Instant) -> Result<Option<Client<S>>, Full> {
+        if self.table.len() < self.limit {
+            return Ok(None);
+        }
+        let eldest = self.table.iter().min_by_key(|(_, client)| client.used);
+        let silent = |client: &Client<S>| now.saturating_since(client.used) >= LIVELY;
+        let (id, _) = eldest.filter(|(_, client)| silent(client)).ok_or(Full)?;
+        let id = *id;
+        Ok(self.remove(id))
     }
 
     /// Adds a client.
@@ -71,11 +86,13 @@ impl<S> Clients<S> {
         let is_idle = |client: &Client<S>| now.saturating_since(client.used) >= self.idle;
         let idle: Vec<u32> =
             self.table.iter().filter(|(_, client)| is_idle(client)).map(|(id, _)| *id).collect();
-        let gone: Vec<_> = idle.iter().filter_map(|id| self.table.remove(id)).collect();
-        for client in &gone {
-            self.by_address.remove(&client.address);
-        }
-        gone
+        idle.into_iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    fn remove(&mut self, id: u32) -> Option<Client<S>> {
+        let client = self.table.remove(&id)?;
+        self.by_address.remove(&client.address);
+        Some(client)
     }
 
     /// All, in the order of their numbers.
@@ -105,17 +122,30 @@ mod tests {
         let mut clients = Clients::new(2, Duration::from_secs(60));
         let first = clients.add(address(1), "a", at(0));
         let second = clients.add(address(2), "b", at(0));
-        assert!(!clients.has_room());
+        assert_eq!(clients.make_room(at(1)).err(), Some(Full));
         assert_eq!(clients.find(address(1), at(30)), Some(first));
         assert_eq!(clients.expire(at(59)).len(), 0);
         let gone = clients.expire(at(60));
         assert_eq!(gone.iter().map(|client| client.own).collect::<Vec<_>>(), ["b"]);
         assert!(clients.by_number(second).is_none() && clients.find(address(2), at(60)).is_none());
-        assert!(clients.has_room());
+        assert!(clients.make_room(at(60)).is_ok_and(|gone| gone.is_none()));
         clients.touch(first, at(80));
         assert_eq!(clients.expire(at(100)).len(), 0);
         assert_eq!(clients.expire(at(140)).len(), 1);
         assert_eq!(clients.len(), 0);
+    }
+
+    #[test]
+    fn whoever_has_been_silent_longest_makes_room() {
+        let mut clients = Clients::new(2, Duration::from_secs(60));
+        let first = clients.add(address(1), "a", at(0));
+        clients.add(address(2), "b", at(1));
+        clients.touch(first, at(3));
+        assert!(clients.make_room(at(2)).is_err(), "both were heard a moment ago");
+        let gone = clients.make_room(at(4)).expect("room").expect("someone leaves");
+        assert_eq!(gone.own, "b");
+        assert!(clients.find(address(2), at(4)).is_none());
+        assert!(clients.make_room(at(4)).is_ok_and(|gone| gone.is_none()));
     }
 
     #[test]

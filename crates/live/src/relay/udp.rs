@@ -113,14 +113,18 @@ impl UdpRelay {
 
     /// Takes in one batch from clients.
     fn take_from_clients(&mut self) {
-        let Self { listen, to, host, clients, inbox, .. } = self;
+        let Self { listen, to, host, clients, inbox, past_overflow, .. } = self;
         // What the system reports here is an ICMP message about an earlier datagram, if anything.
         if !listen.receive(inbox).unwrap_or(false) {
             return;
         }
         for arrival in inbox.arrivals() {
             let known = clients.find(arrival.from, arrival.time);
-            let id = known.or_else(|| welcome(clients, &arrival, *to));
+            let id = known.or_else(|| {
+                let gone = clients.make_room(arrival.time).ok()?;
+                *past_overflow += overflows(gone.as_slice());
+                welcome(clients, &arrival, *to)
+            });
             match id {
                 Some(id) => offer(host, &arrival, id, Way::Up),
                 None => host.unasked(Way::Up).strangers += arrival.datagrams().count() as u64,
@@ -182,11 +186,7 @@ impl UdpRelay {
         }
         self.next_expiry = now + EXPIRY;
         let gone = self.clients.expire(now);
-        if !gone.is_empty() {
-            let drops = overflow::drops();
-            let of = |client: &Client<Upstream>| drops.get(&overflow::inode(&client.own.socket));
-            self.past_overflow += gone.iter().filter_map(of).sum::<u64>();
-        }
+        self.past_overflow += overflows(&gone);
     }
 
     /// One look at every socket: those in `readable` are read once, so that what is due goes out soon.
@@ -239,11 +239,18 @@ impl Carrier for UdpRelay {
     }
 }
 
-/// Makes room for a client that has not been seen, if there is any.
-fn welcome(clients: &mut Clients<Upstream>, arrival: &Arrival<'_>, to: SocketAddr) -> Option<u32> {
-    if !clients.has_room() {
-        return None;
+/// What overflowed at the sockets of clients.
+fn overflows(clients: &[Client<Upstream>]) -> u64 {
+    if clients.is_empty() {
+        return 0;
     }
+    let drops = overflow::drops();
+    let of = |client: &Client<Upstream>| drops.get(&overflow::inode(&client.own.socket));
+    clients.iter().filter_map(of).sum()
+}
+
+/// Takes in a client that has not been seen.
+fn welcome(clients: &mut Clients<Upstream>, arrival: &Arrival<'_>, to: SocketAddr) -> Option<u32> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

@@ -2,6 +2,7 @@
 //! is told how far it is.
 
 mod loose;
+mod options;
 mod recv;
 mod send;
 
@@ -14,8 +15,9 @@ use thiserror::Error;
 use weir_transport::{Config, ConnectionError, Stack, StackError};
 use weir_units::{Bytes, Duration, Rate};
 
+pub use self::options::SendOptions;
 pub use self::recv::{Receiving, RecvOptions, recv};
-pub use self::send::{SendOptions, Sent, send};
+pub use self::send::{Sent, send};
 use crate::endpoint::{Application, Endpoint};
 use crate::file::plain;
 use crate::seal::Key;

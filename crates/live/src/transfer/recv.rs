@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use weir_transport::{Config, DelayedAck};
+use weir_transport::{Config, Connection, DelayedAck};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_config};
@@ -132,15 +132,20 @@ impl Receiver {
         sessions
     }
 
-    /// All verdicts have been heard, or should have been: a sender that has left says no goodbye.
+    /// A sender that has left says no goodbye; but one that has not acknowledged the verdicts may still wait for
+    /// them behind a lossy path.
     fn leave_the_silent(&mut self, now: Instant) {
-        let late = |application: &Incoming| {
-            application.said_at().is_some_and(|at| now.saturating_since(at) >= GOODBYE)
+        let late = |connection: &Connection, application: &Incoming| {
+            let heard = connection.unacknowledged() == Bytes::ZERO;
+            let patience = if heard { GOODBYE } else { UNHEARD };
+            application.said_at().is_some_and(|at| now.saturating_since(at) >= patience)
         };
         let silent: Vec<_> = self
             .endpoint
             .connections()
-            .filter(|(id, _, application)| late(application) && !self.leaving.contains(id))
+            .filter(|(id, connection, application)| {
+                late(connection, application) && !self.leaving.contains(id)
+            })
             .map(|(id, ..)| id)
             .collect();
         for id in silent {
@@ -192,3 +197,6 @@ fn config() -> Config {
         ..base_config()
     }
 }
+
+/// How long verdicts that nobody has acknowledged are repeated.
+const UNHEARD: Duration = Duration::from_secs(10);
