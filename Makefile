@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 WEIR := $(BIN)/weir
 TOOLS := $(VENV)/.tools-installed
 NATIVE := $(VENV)/.native-built
+TESTED := $(VENV)/.native-tested
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
@@ -29,7 +30,7 @@ demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints wh
 
 test: lint test-rust test-python ## Everything: lint, Rust tests, Python tests
 
-lint: $(NATIVE) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stubs against the module
+lint: $(TESTED) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stubs against the module
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --profile sim --locked -- -D warnings
 	$(BIN)/ruff check python tests
@@ -41,7 +42,7 @@ lint: $(NATIVE) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stub
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
 	cargo test --workspace --exclude weir-py --profile sim --locked
 
-test-python: $(NATIVE) ## Python tests
+test-python: $(TESTED) ## Python tests
 	$(BIN)/pytest
 
 fmt: $(TOOLS) ## Format the sources
@@ -55,7 +56,7 @@ bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
 bench-udp: $(NATIVE) ## Speed of file transfers, beside the kernel's TCP (PEERS=--peers: and QUIC)
 	$(BIN)/python -m weir.bench.udp $(PEERS)
 
-bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS=share ping ceiling)
+bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS="ping 100": these only)
 	$(BIN)/python -m weir.bench.link $(PARTS)
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
@@ -86,4 +87,13 @@ $(NATIVE): $(TOOLS) $(SOURCES)
 # The stamp bears the time at which the build began: what changes meanwhile is built next time.
 	@touch $@.begun
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	@mv $@.begun $@
+	@touch -r $@ $(TESTED)
+
+# Tests take any module that is up to date. Where there is none they build one with assertions, in the profile
+# of the Rust tests, whose dependencies it shares; `make build` still builds the one for use.
+$(TESTED): $(TOOLS) $(SOURCES)
+	@touch $@.begun
+	@rm -f $(NATIVE)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile sim --locked
 	@mv $@.begun $@

@@ -60,8 +60,9 @@ class HostLink:
     ``device`` is the name of the TUN device at each end, ``addresses`` are those of the namespace
     and of the caller, in one /30; all that the namespace sends elsewhere goes to the caller too.
     ``options`` hold for both directions, the two of ``ways`` (up, from the namespace, and down) for
-    one each. Raises ``ScenarioError`` for an option that is not allowed, ``OSError`` where
-    namespace or devices cannot be made.
+    one each. Packets are recorded in the file ``capture``, which is there once the link has been
+    closed. Raises ``ScenarioError`` for an option that is not allowed, ``OSError`` where
+    namespace or devices cannot be made, or packets not be recorded.
     """
 
     def __new__(
@@ -72,6 +73,7 @@ class HostLink:
         options: Sequence[tuple[str, str]],
         ways: Sequence[str],
         seed: int,
+        capture: Path | None = None,
     ) -> HostLink: ...
     def enter(self) -> None:
         """Move the calling thread into the namespace, for good."""
@@ -237,8 +239,11 @@ def run(
 def check_world(scenario: str, world: str) -> None:
     """Raise ``ScenarioError`` if ``world`` cannot run a canonical scenario as it is."""
 
-def check_kernel(scenario: str, controllers: Sequence[str]) -> None:
-    """Raise ``ScenarioError`` if a kernel with these congestion controls cannot run it as it is."""
+def check_kernel(scenario: str, controllers: Sequence[str], *, netem: bool = False) -> None:
+    """Raise ``ScenarioError`` if a kernel with these congestion controls cannot run it as it is.
+
+    With ``netem``, if that cannot stand in for its links.
+    """
 
 def tcp_send(
     path: str,

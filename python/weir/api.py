@@ -15,9 +15,10 @@ from weir.errors import InputError
 from weir.progress import bar
 from weir.results import Results, load
 from weir.scenario import (
+    GUESTS,
     KERNEL,
+    NETEM,
     SIM,
-    VIRTUAL,
     Overrides,
     Source,
     Sweep,
@@ -258,7 +259,9 @@ def _swept(sweep: Mapping[str, Sequence[str]]) -> Sweep:
 def _world_words(world: str) -> list[str]:
     if world == SIM:
         return []
-    return ["--world", KERNEL, "--virtual"] if world == VIRTUAL else ["--world", world]
+    if world not in GUESTS:
+        return ["--world", world]
+    return ["--world", KERNEL, "--virtual", *(["--router", "netem"] if world == NETEM else [])]
 
 
 def _key_words(sets: Overrides, sweep: Sweep) -> list[str]:

@@ -25,6 +25,21 @@ def files(folder: Path, plan: Plan) -> dict[int, Path]:
     for case in plan.cases:
         if case.world not in (KERNEL, VIRTUAL):
             raise InputError(f"--pcap: world {case.world} records no packets; --world kernel does")
+    prepare(folder)
+    names = _names([case.label for case in plan.cases])
+    return {
+        run.index: folder.absolute() / f"{names[run.case.label]}-{run.repeat}{SUFFIX}"
+        for run in plan.runs
+    }
+
+
+def prepare(folder: Path) -> None:
+    """Makes the folder, and tries whether files can be written there.
+
+    Raises:
+        InputError: it is something else.
+        StoreError: they cannot.
+    """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--pcap: {folder} is no folder")
     try:
@@ -33,11 +48,6 @@ def files(folder: Path, plan: Plan) -> dict[int, Path]:
             file.write(bytes(_PROBE_BYTES))
     except OSError as error:
         raise StoreError(f"--pcap: cannot write in {folder}: {error.strerror}") from None
-    names = _names([case.label for case in plan.cases])
-    return {
-        run.index: folder.absolute() / f"{names[run.case.label]}-{run.repeat}{SUFFIX}"
-        for run in plan.runs
-    }
 
 
 def _names(labels: list[str]) -> dict[str, str]:

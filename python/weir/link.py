@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,12 +70,16 @@ class Link:
 
 @contextmanager
 def opened(
-    options: Sequence[tuple[str, str]], ways: tuple[str, str], seed: int = 1
+    options: Sequence[tuple[str, str]],
+    ways: tuple[str, str],
+    seed: int = 1,
+    pcap: Path | None = None,
 ) -> Iterator[Link]:
     """Makes a link with a new namespace behind it; at the end everything is as it was.
 
     `options` are those of `weir relay`, for both directions; those of `ways` (up and down, as in
-    ``"loss=10%,delay=5ms"``) say what differs.
+    ``"loss=10%,delay=5ms"``) say what differs. The packets at both ends are recorded in the file
+    `pcap`, which is there at the end.
 
     Raises:
         NamespaceError: where the machine lacks something, which it names.
@@ -93,7 +98,7 @@ def opened(
             network = f"100.64.{number}.0/30"
             host, inside = f"100.64.{number}.1", f"100.64.{number}.2"
             try:
-                native = _native.HostLink(device, (inside, host), _MTU, options, ways, seed)
+                native = _native.HostLink(device, (inside, host), _MTU, options, ways, seed, pcap)
             except OSError as error:
                 raise netns.NamespaceError(str(error)) from None
             stack.callback(native.close)
@@ -103,6 +108,40 @@ def opened(
         except leftovers.OutsideError as error:
             confined = str(error)
         yield Link(host, inside, confined, native)
+
+
+def end_all_behind(command: subprocess.Popen[bytes]) -> None:
+    """Asks a command to end, and with it whatever else is behind its link.
+
+    A shell that ends leaves what it has started. A process group of its own would reach that, but
+    would also take the terminal away from the command.
+    """
+    try:
+        # As long as this is open no other namespace can be taken for it.
+        held = os.open(f"/proc/{command.pid}/ns/net", os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        inside, ours = os.fstat(held), Path("/proc/self/ns/net").stat()
+        command.terminate()
+        told = set[str]()
+        # What they start meanwhile is found at the next look.
+        while not os.path.samestat(inside, ours) and (new := _processes_in(inside) - told):
+            for number in new:
+                with suppress(ProcessLookupError):
+                    os.kill(int(number), signal.SIGTERM)
+            told |= new
+    finally:
+        os.close(held)
+
+
+def _processes_in(namespace: os.stat_result) -> set[str]:
+    found = set[str]()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.path.samestat((process / "ns/net").stat(), namespace):
+                found.add(process.name)
+    return found
 
 
 def resolvers_are_local() -> bool:

@@ -17,6 +17,7 @@ from weir.curves import Curve, curves
 from weir.dynamics import Epoch
 from weir.errors import InputError
 from weir.requests import PERCENTS, Percentile, percentiles
+from weir.scenario import SIM, SPOKEN
 from weir.sharing import Observed
 from weir.stats import Estimate, mean_interval
 from weir.store import SCHEMA, is_results
@@ -124,6 +125,18 @@ class Results:
         """The error of each failed run."""
         failed: dict[str, str] = self.manifest["runs"]["failed"]
         return failed
+
+    @property
+    def where(self) -> str:
+        """The world of the runs, as in ``in world kernel``; empty for the simulator.
+
+        It is empty, too, where several meet: cases are named by them.
+        """
+        worlds = {case.get("world", SIM) for case in self.cases}
+        if len(worlds) != 1 or worlds == {SIM}:
+            return ""
+        (world,) = worlds
+        return f"in {SPOKEN.get(world, f'world {world}')}"
 
     @property
     def caution(self) -> str:

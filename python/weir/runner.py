@@ -20,7 +20,7 @@ import polars as pl
 from weir import _native, capture
 from weir.errors import RunError, RunInterruptedError, StoreError
 from weir.kernel import cache
-from weir.scenario import KERNEL, SIM, VIRTUAL
+from weir.scenario import GUESTS, KERNEL, NETEM, SIM
 from weir.store import SCHEMA, RunDirectory
 from weir.sweep import Plan, Run
 
@@ -48,10 +48,10 @@ def execute(
     `control` watches a run in real time, or in a guest, and can break it off. The packets of a
     kernel's run are recorded in `pcap`.
     """
-    if world == VIRTUAL:
+    if world in GUESTS:
         from weir.kernel.world import run  # runs elsewhere have no use for it
 
-        return run(scenario, seed, KERNEL, control, pcap)
+        return run(scenario, seed, NETEM if world == NETEM else KERNEL, control, pcap)
     with contextlib.nullcontext() if world == SIM else _punctual():
         result = _native.run(scenario, seed, world, control, pcap)
     return {name: pl.DataFrame(result.table(name)) for name in result.tables}

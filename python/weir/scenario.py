@@ -24,6 +24,15 @@ KERNEL = "kernel"
 """The world of the Linux kernel's own TCP."""
 VIRTUAL = "kernel-virtual"
 """The world `kernel` in a guest, whose time is virtual, as that of `sim` is."""
+NETEM = "kernel-netem"
+"""The same, with the guest's own netem in place of our links, to check one against the other."""
+GUESTS = (VIRTUAL, NETEM)
+"""What runs in guests."""
+SPOKEN: Mapping[str, str] = {
+    VIRTUAL: "world kernel in virtual time",
+    NETEM: "world kernel in virtual time, behind netem",
+}
+"""How a world is called in titles, where that is not its name."""
 _KERNEL_SAMPLES = ("measure.sample_interval", "10ms")
 """Set in these worlds unless a scenario says otherwise: their tables are to show what TCP does."""
 
@@ -65,8 +74,8 @@ class Source:
         fields = replace(self, overrides=(*self.overrides, *point.items())).effective().fields
         fields.pop("sweep", None)
         text = json.dumps(fields, ensure_ascii=False)
-        if self.world == VIRTUAL:
-            _native.check_kernel(text, recipe.CONTROLS)
+        if self.world in GUESTS:
+            _native.check_kernel(text, recipe.CONTROLS, netem=self.world == NETEM)
         else:
             _native.check_world(text, self.world)
         return Effective(text, fields)
@@ -78,11 +87,11 @@ class Source:
             InputError: there is no such world.
         """
         known = worlds()
-        if world not in (*known, VIRTUAL):
+        if world not in (*known, *GUESTS):
             raise InputError(
                 f"--world {world}: there is no such world; there are: {', '.join(known)}"
             )
-        if world in (KERNEL, VIRTUAL) and not self._samples():
+        if world in (KERNEL, *GUESTS) and not self._samples():
             return replace(self, world=world, overrides=(_KERNEL_SAMPLES, *self.overrides))
         return replace(self, world=world)
 

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from weir import _native
 from weir.errors import InputError
-from weir.scenario import SIM, VIRTUAL, Effective, Source, Sweep
+from weir.scenario import GUESTS, SIM, Effective, Source, Sweep
 
 MAX_RUNS = 100_000
 """More runs than this are taken for a slip in a sweep."""
@@ -60,12 +60,12 @@ class Plan:
     @property
     def is_real_time(self) -> bool:
         """Whether any run takes as long as what happens in it."""
-        return any(case.world not in (SIM, VIRTUAL) for case in self.cases)
+        return any(case.world not in (SIM, *GUESTS) for case in self.cases)
 
     @property
     def needs_guests(self) -> bool:
         """Whether any run happens in a guest."""
-        return any(case.world == VIRTUAL for case in self.cases)
+        return any(case.world in GUESTS for case in self.cases)
 
     @property
     def swept(self) -> tuple[str, ...]:

@@ -171,11 +171,11 @@ def _title(results: Results) -> str:
 
 def _subject(results: Results) -> str:
     seeds = results.manifest["seeds"]
+    what = " ".join(filter(None, (results.manifest["name"], results.where)))
     if len(seeds) == 1:
-        return f"{results.manifest['name']}: one run per case, seed {seeds[0]}"
+        return f"{what}: one run per case, seed {seeds[0]}"
     return (
-        f"{results.manifest['name']}: mean ± 95 % interval over {len(seeds)} repeats, "
-        f"seeds {seeds[0]} to {seeds[-1]}"
+        f"{what}: mean ± 95 % interval over {len(seeds)} repeats, seeds {seeds[0]} to {seeds[-1]}"
     )
 
 

@@ -1,7 +1,8 @@
 """How well an emulated link does: kernel TCP's use of it, the delay that ping sees, the ceiling.
 
 Two namespaces are joined by the link; what is measured is measured with the kernel's own sockets
-and `ping`. Run it on a machine that does nothing else: ``make bench-link``.
+and `ping`. Run it on a machine that does nothing else: ``make bench-link``. What a hypervisor takes
+from this machine meanwhile stands beside each figure: it makes routers late.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from weir import netns
 
@@ -60,36 +62,39 @@ class Figure:
     holds: bool
     late_ms: tuple[float | None, float | None]
     """The router's lateness: median and 99th percentile."""
+    stolen: float
+    """The share of this machine's processor time that its hypervisor gave to others."""
 
     def line(self) -> str:
         """A row of the table."""
         late = " ".join("     -" if ms is None else f"{ms * 1e3:6.0f}" for ms in self.late_ms)
         verdict = "holds" if self.holds else "missed"
-        return f"{self.what:<34} {self.value:8.3f}   {self.goal:<12} {verdict:<7} {late}"
+        stolen = f"{self.stolen * 100:5.1f} %"
+        return f"{self.what:<34} {self.value:8.3f}   {self.goal:<12} {verdict:<7} {late}   {stolen}"
 
 
 def main() -> int:
     """Measures and prints a table; the goal beside each figure."""
-    only = sys.argv[1:]
+    only = set(sys.argv[1:])
+    known = (*_PARTS, *map(str, _RATES_MBPS))
     for part in only:
-        if part not in _PARTS:
-            print(f"{part}: no such part; there are {', '.join(_PARTS)}", file=sys.stderr)
+        if part not in known:
+            print(f"{part}: no such part; there are {', '.join(known)}", file=sys.stderr)
             return 2
     if (lacking := netns.missing()) is not None:
         print(f"No link can be emulated here: {lacking}", file=sys.stderr)
         return 1
-    print(f"{'':<34} {'figure':>8}   {'goal':<12} {'':<7} late us: P50    P99")
-    for figure in _figures(set(only)):
+    print(f"{'':<34} {'figure':>8}   {'goal':<12} {'':<7} late us: P50    P99   stolen")
+    for figure in _figures(only):
         print(figure.line(), flush=True)
     return 0
 
 
 def _figures(only: set[str]) -> Iterator[Figure]:
-    """All figures, or those of the parts named: ``share``, ``ping``, ``ceiling``."""
-    if not only or "share" in only:
-        for rate in _RATES_MBPS:
-            for algorithm in _ALGORITHMS:
-                yield _share(rate, algorithm)
+    """All figures, or those of the parts named; a rate means the share at that rate."""
+    for rate in _RATES_MBPS:
+        if not only or "share" in only or str(rate) in only:
+            yield from (_share(rate, algorithm) for algorithm in _ALGORITHMS)
     if not only or "ping" in only:
         yield from _ping()
     if not only or "ceiling" in only:
@@ -100,28 +105,30 @@ def _share(rate_mbps: int, algorithm: str) -> Figure:
     """What a flow makes of its share of the rate: payload of full packets, slow start included."""
     delay = f"{_RTT_MS / 2}ms"
     up = f"rate={rate_mbps}mbit,queue=1bdp"
-    with netns.joined(up=up, down="queue=100000p", offload="auto", delay=delay) as link:
+    stolen = _stolen()
+    with netns.joined(up=up, offload="auto", delay=delay) as link:
         mbps = _transfer(link, algorithm, _SECONDS)
         late = _lateness(link)
     value = mbps / (rate_mbps * _MSS / _MTU)
-    return Figure(
-        f"{algorithm} at {rate_mbps} Mbit/s, share", value, ">= 0.97", value >= 0.97, late
-    )
+    what = f"{algorithm} at {rate_mbps} Mbit/s, share"
+    return Figure(what, value, ">= 0.97", value >= 0.97, late, stolen())
 
 
 def _ceiling(offload: str) -> Figure:
     """A flow over a link without rate and delay."""
+    stolen = _stolen()
     with netns.joined(offload=offload) as link:
         gbps = _transfer(link, "cubic", 5.0) / 1e3
         late = _lateness(link)
     goal = 8.0 if offload == "on" else 0.0
     what = f"no rate, superpackets {offload}, Gbit/s"
-    return Figure(what, gbps, f">= {goal}" if goal else "none", gbps >= goal, late)
+    return Figure(what, gbps, f">= {goal}" if goal else "none", gbps >= goal, late, stolen())
 
 
 def _ping() -> Iterator[Figure]:
     """Ping over a link of its own beside one that a flow loads."""
     delay = f"{_RTT_MS / 2}ms"
+    stolen = _stolen()
     with (
         netns.joined(delay=delay) as quiet,
         netns.joined(delay=delay, up="rate=100mbit,queue=1bdp") as loaded,
@@ -137,8 +144,9 @@ def _ping() -> Iterator[Figure]:
     if found is None:
         raise RuntimeError(f"ping said: {told}")
     extra, spread = float(found[2]) - _RTT_MS, float(found[4])
-    yield Figure("ping beside a load, added ms", extra, "<= 0.15", extra <= 0.15, late)
-    yield Figure("ping beside a load, mdev ms", spread, "< 0.1", spread < 0.1, late)
+    share = stolen()
+    yield Figure("ping beside a load, added ms", extra, "<= 0.15", extra <= 0.15, late, share)
+    yield Figure("ping beside a load, mdev ms", spread, "< 0.1", spread < 0.1, late, share)
 
 
 def _transfer(link: netns.Link, algorithm: str, seconds: float) -> float:
@@ -166,6 +174,22 @@ def _start_flow(
 def _lateness(link: netns.Link) -> tuple[float | None, float | None]:
     up = link.report()["up"]
     return up["late_ms_p50"], up["late_ms_p99"]
+
+
+def _stolen() -> Callable[[], float]:
+    """From now on: the share of processor time that a hypervisor takes away (proc_stat(5))."""
+
+    def read() -> tuple[int, int]:
+        ticks = [int(text) for text in Path("/proc/stat").read_text().split()[1:9]]
+        return ticks[7], sum(ticks)
+
+    before = read()
+
+    def since() -> float:
+        stolen, whole = (now - then for now, then in zip(read(), before, strict=True))
+        return stolen / whole if whole else 0.0
+
+    return since
 
 
 if __name__ == "__main__":

@@ -94,6 +94,7 @@ def compare(
     sweep: plans.SweepOption = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
+    router: plans.Router = plans.OURS,
     pcap: plans.Pcap = None,
     jobs: plans.Jobs = None,
     out: plans.Out = plans.OutDefault,
@@ -118,7 +119,7 @@ def compare(
         seed=seed,
         sets=parse_assignments(sets or [], "--set"),
         sweep=parse_sweep(sweep or []),
-        world=plans.world_of(world, virtual=virtual),
+        world=plans.world_of(world, virtual=virtual, router=router),
     )
     plan = comparison.plan()
     if dry_run:

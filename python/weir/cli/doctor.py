@@ -150,7 +150,7 @@ def _chromium() -> Check:
 
 
 def _tshark() -> Check:
-    return Check("tshark", _version("tshark"), "packet traces, in a later version")
+    return Check("tshark", _version("tshark"), "reading what `--pcap` records")
 
 
 def _ns3() -> Check:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from weir import capture
 from weir import link as links
 from weir.cli import options, output, path
 from weir.errors import InputError
@@ -39,7 +40,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir link --up rate=1mbit --down rate=10mbit,queue=256kb -- firefox
 
-  weir link --trace cellular.trace --rtt 60ms --queue 500p"""
+  weir link --trace cellular.trace --rtt 60ms --queue 500p
+
+  weir link --loss 1% --pcap captures -- curl -O http://192.0.2.7/big.bin"""
 
 _LOOK_S = 1.0
 _RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -84,6 +87,10 @@ def link(
     report: Annotated[
         Path | None, path.asked("Write what the link did into this file, as JSON.", "FILE")
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        path.asked("Record the packets at both ends of the link, in DIR/link-PID.pcapng.", "DIR"),
+    ] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the command, says on stderr how the link fared, and exits as the command does."""
@@ -99,7 +106,9 @@ def link(
         rate_trace=None if trace is None else str(trace),
     )
     words = command or [os.environ.get("SHELL") or "/bin/sh"]
-    with _Relay() as relay, path.input_errors(), links.opened(given, (up, down), seed) as work:
+    packets = None if pcap is None else _file_in(pcap)
+    link_ = links.opened(given, (up, down), seed, packets)
+    with _Relay() as relay, path.input_errors(), link_ as work:
         _introduce(work, quiet=quiet)
         process = relay.begin(lambda: work.start(words))
         # A program that draws on the terminal shall have it for itself.
@@ -109,6 +118,8 @@ def link(
     if report is not None:
         _write(report, found, code)
     _conclude(found, quiet=quiet)
+    if packets is not None:
+        output.remark(f"link: packets are in {packets}", quiet=quiet)
     raise typer.Exit(code if code >= 0 else 128 - code)
 
 
@@ -124,9 +135,9 @@ class _Relay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A link that has failed takes its command along.
+        # A link that has failed takes along what is behind it.
         if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+            links.end_all_behind(self._process)
         for number, handler in self._earlier.items():
             signal.signal(number, handler)
 
@@ -217,6 +228,12 @@ def _write(file: Path, found: Mapping[str, Any], code: int) -> None:
         "rows": rows,
     }
     file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _file_in(folder: Path) -> Path:
+    """Where the packets of this link go: several may be recorded side by side."""
+    capture.prepare(folder)
+    return folder.absolute() / f"link-{os.getpid()}{capture.SUFFIX}"
 
 
 def _one_way(rtt: str | None, delay: str | None) -> str | None:

@@ -13,8 +13,11 @@ from weir.errors import InputError, RunError
 from weir.grid import Grid
 from weir.results import Results
 from weir.runner import failure_text
-from weir.scenario import KERNEL, VIRTUAL, worlds
+from weir.scenario import KERNEL, NETEM, VIRTUAL, worlds
 from weir.sweep import Plan
+
+OURS, GUESTS_OWN = _ROUTERS = ("weir", "netem")
+"""Who stands between the ends in a guest."""
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List every run and start none.")]
 Resume = Annotated[
@@ -47,6 +50,14 @@ Virtual = Annotated[
         "`weir kernel build` makes its kernel.",
     ),
 ]
+Router = Annotated[
+    str,
+    typer.Option(
+        "--router",
+        metavar="|".join(_ROUTERS),
+        help="With --virtual: who shapes the traffic. The guest's own netem checks our links.",
+    ),
+]
 Pcap = Annotated[
     Path | None,
     typer.Option(
@@ -73,7 +84,7 @@ SweepOption = Annotated[
 ]
 
 
-def world_of(world: str, *, virtual: bool) -> str:
+def world_of(world: str, *, virtual: bool, router: str = OURS) -> str:
     """The world that the options mean together.
 
     Raises:
@@ -81,6 +92,12 @@ def world_of(world: str, *, virtual: bool) -> str:
     """
     if virtual and world != KERNEL:
         raise InputError(f"--virtual: world {world} has no guests; add --world kernel")
+    if router not in _ROUTERS:
+        raise InputError(f"--router {router}: there is none; there are {', '.join(_ROUTERS)}")
+    if router == GUESTS_OWN and not virtual:
+        raise InputError(f"--router {router}: guests have it; add --world kernel --virtual")
+    if router == GUESTS_OWN:
+        return NETEM
     return VIRTUAL if virtual else world
 
 

@@ -63,6 +63,7 @@ def run(
     ] = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
+    router: plans.Router = plans.OURS,
     pcap: plans.Pcap = None,
     jobs: plans.Jobs = None,
     out: plans.Out = plans.OutDefault,
@@ -73,7 +74,7 @@ def run(
 ) -> None:
     """Runs the file, prints tables or JSON, draws the report."""
     source = read(file, parse_assignments(sets or [], "--set"))
-    source = source.in_world(plans.world_of(world, virtual=virtual))
+    source = source.in_world(plans.world_of(world, virtual=virtual, router=router))
     plan = scenario_plan(source, parse_sweep(sweep or []), repeat=repeat, seed=seed)
     if dry_run:
         plans.list_plan("run", plan, as_json=json)

@@ -72,7 +72,8 @@ def study(
     where = plans.world_of(world, virtual=virtual)
     result = studies.study(name, size=size, repeat=repeat, seed=seed, world=where, **how)
     if json:
-        output.print_json("study", result.rows)
+        caution = result.results.caution
+        output.print_json("study", result.rows, **({"health": caution} if caution else {}))
     else:
         grids = (
             replace(grid, title=cautioned(grid.title, result.results.caution)).rich()

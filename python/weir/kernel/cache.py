@@ -67,7 +67,9 @@ def needed() -> Kernel:
     if kernel is not None:
         return kernel
     older = " (those there were made for another version of Weir)" if kernels() else ""
-    raise KernelError(f"there is no guest kernel in {home()}{older}: {HINT}")
+    raise KernelError(
+        f"there is no guest kernel in {home()}{older}: {HINT}; the worlds sim and udp work without"
+    )
 
 
 def _read(path: Path) -> Kernel | None:

@@ -46,9 +46,20 @@ def run(
             raise KernelError(f"{error}{_quoted(job)}") from None
         _check(job)
         if pcap is not None:
-            shutil.copyfile(job / guest.CAPTURE, pcap)
+            _bring_out(job / guest.CAPTURE, pcap)
         files = sorted((job / guest.TABLES).glob("*.arrow"))
         return {file.stem: pl.read_ipc(file.read_bytes()) for file in files}
+
+
+def _bring_out(capture: Path, pcap: Path) -> None:
+    """Copies the packets to where they are wanted, under their name once they are complete."""
+    partial = pcap.with_name(f"{pcap.name}.partial")
+    try:
+        shutil.copyfile(capture, partial)
+        partial.replace(pcap)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise KernelError(f"{pcap}: {error.strerror}") from None
 
 
 def _check(job: Path) -> None:

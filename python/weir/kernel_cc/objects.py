@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,7 @@ def compile_c(source: Path, directory: Path) -> Path:
         InputError: with what the compiler said.
         KernelCcError: if the kernel's types cannot be read.
     """
-    types = bpftool("btf", "dump", "file", BTF, "format", "c")
-    if types.returncode != 0:
-        raise KernelCcError(f"bpftool cannot read {BTF}: {types.stderr.strip()}")
-    (directory / "vmlinux.h").write_text(types.stdout, encoding="utf-8")
+    (directory / "vmlinux.h").write_text(_kernel_types(), encoding="utf-8")
     made = directory / f"{source.stem}.o"
     major, minor, patch = release()
     done = run(
@@ -81,6 +79,15 @@ def names(path: Path) -> list[str]:
     if not all(found):
         raise InputError(f"'{path}' has a struct {_OPS} without a .name")
     return found
+
+
+@cache
+def _kernel_types() -> str:
+    """The running kernel's, as C."""
+    dump = bpftool("btf", "dump", "file", BTF, "format", "c")
+    if dump.returncode != 0:
+        raise KernelCcError(f"bpftool cannot read {BTF}: {dump.stderr.strip()}")
+    return dump.stdout
 
 
 def _variables(types: dict[int, dict[str, Any]], section: str) -> list[dict[str, Any]]:

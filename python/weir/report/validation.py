@@ -18,14 +18,14 @@ from weir.results import Results
 from weir.validate import FILE, SERIES
 from weir.validate.judge import Row
 from weir.validate.reduce import series
-from weir.validate.words import TITLE, TITLES, UNITS, findings, mark, table, value_text
+from weir.validate.words import TITLE, TITLES, UNITS, findings, table, value_text
 
 
 def compose_validation(results: Results) -> Report:
     """The report of the rows that are kept beside the results."""
     kept = json.loads((results.path / FILE).read_text(encoding="utf-8"))
     rows, kernels = kept["rows"], " and ".join(kept["kernels"])
-    failing = [row for row in rows if row["holds"] is False]
+    failing = [row for row in rows if row["verdict"] in ("differs", "undecided")]
     overview = ReportTable(TITLE, *table(rows), note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
     pictures = list(_figures(results, rows))
     sections = [
@@ -67,14 +67,14 @@ def _caption(rows: Sequence[Row]) -> str:
 
 
 def _table(title: str, rows: Sequence[Row]) -> ReportTable:
-    headers = ["case", "flow", "metric", "ours", "Linux", "ratio", "holds", "tolerance", "note"]
+    headers = ["case", "flow", "metric", "ours", "Linux", "ratio", "verdict", "tolerance", "note"]
     lines = [
         [
             Cell(row["case"], "name"),
             Cell("" if row["flow"] is None else str(row["flow"])),
             Cell(TITLES.get(row["metric"], ""), "text"),
             *(Cell(_with_interval(row, value)) for value in ("ours", "reference", "ratio")),
-            Cell(mark(row), "text", tone="strong" if row["holds"] is False else ""),
+            Cell(row["verdict"] or "", "text", tone="strong" if row["holds"] is False else ""),
             Cell(row["tolerance"] or "reported only", "text"),
             Cell(row["note"], "text"),
         ]

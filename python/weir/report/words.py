@@ -35,9 +35,10 @@ _LEADERS = (
 def title(results: Results, cases: Sequence[Case]) -> str:
     """The heading of the report."""
     names = list(dict.fromkeys(case.series for case in cases))
-    if results.manifest["name"] == "compare" and len(names) > 1:
-        return f"{listed(names)} compared"
-    return str(results.manifest["name"])
+    what = str(results.manifest["name"])
+    if what == "compare" and len(names) > 1:
+        what = f"{listed(names)} compared"
+    return " ".join(filter(None, (what, results.where)))
 
 
 def question(results: Results, cases: Sequence[Case]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from weir.kernel_cc.machine import KernelCcError, available
 from weir.scenario import Source
 from weir.studies.book.experiment import THREE_FLOWS, TWO_FLOWS
 from weir.studies.staggered import RANDOM_WAIT_S, Timing
@@ -23,13 +24,22 @@ BUILT_IN = ("reno", "cubic", "bbr")
 ALL = (*BUILT_IN, "vegas", "veno", "westwood", "dctcp", "illinois", "htcp")
 """What our guest has, and the simulator too."""
 
+BPF = "bpf_"
+"""Begins the name of what is registered with a kernel to do what its own controller would."""
+
 MIXES = (("reno", "cubic"), ("cubic", "bbr"))
 
 REQUESTS = "requests"
 """The name of the flow of requests."""
 
+RTT_MS = 40
+"""Of every path."""
+
 SAMPLES_MS = 10
 """How often both worlds are sampled."""
+
+SEND_BUFFER = "8mib"
+"""What the kernel's senders begin with, and keep at these rates."""
 
 _DRAWING = ("bbr",)
 """The kernel's controllers that draw random numbers."""
@@ -64,13 +74,35 @@ class Scene:
     kind: Kind
     flows: tuple[Flow, ...]
     source: Source
+    """In the kernel."""
+
+    recv_buffer: str
+    """In the simulator, whose buffers do not grow by themselves."""
 
     mss: int = 1_448
+
+    @property
+    def simulated(self) -> Source:
+        """In the simulator, which has what is registered with a kernel under its plain name."""
+        source = self.source.with_override("flow.*.recv_buffer", self.recv_buffer)
+        for number, flow in enumerate(self.flows):
+            if flow.cc.startswith(BPF):
+                source = source.with_override(f"flow.{number}.stack", flow.cc.removeprefix(BPF))
+        return source
 
     @property
     def draws(self) -> bool:
         """Whether anything in it is random, so that means over repeats are compared."""
         return self.kind != "deterministic"
+
+
+def registered() -> tuple[str, ...]:
+    """What `weir kernel-cc` has given this machine's kernel, and the simulator has too."""
+    try:
+        there = available()
+    except KernelCcError:
+        return ()
+    return tuple(f"{BPF}{cc}" for cc in ALL if f"{BPF}{cc}" in there)
 
 
 def scenes(size: Size, algorithms: Sequence[str]) -> Iterator[Scene]:
@@ -114,13 +146,22 @@ def _scene(
     queue = f'{{ kind = "ecn-step", limit = "{bdp}bdp" }}' if any(own) else f'"{bdp}bdp"'
     end_s = max(flow.end_s for flow in flows)
     parts = [
-        f'name = "{name}"\n[topology]\nrate = "{rate}mbit"\nrtt = "40ms"\nqueue = {queue}\n',
+        f'name = "{name}"\n[topology]\nrate = "{rate}mbit"\nrtt = "{RTT_MS}ms"\nqueue = {queue}\n',
         f'[topology.forward]\nloss = "{loss}"\n',
         *(_flow(kind, number, flow, len(flows)) for number, flow in enumerate(flows)),
         f'[measure]\nduration = "{_ms(end_s) + SAMPLES_MS}ms"\n',
         f'sample_interval = "{SAMPLES_MS}ms"\n',
     ]
-    return Scene(name, kind, flows, Source("".join(parts), f"validate {name}"))
+    return Scene(name, kind, flows, Source("".join(parts), f"validate {name}"), _buffer(rate, bdp))
+
+
+def _buffer(rate: int, bdp: int) -> str:
+    """What Linux's receiver has: half of 8 MiB, enlarged where slow start has more under way.
+
+    Up to there it acknowledges each segment, as `tcp_grow_window` says, and then every second.
+    """
+    overshoot = 2 * (1 + bdp) * rate * 1_000_000 // 8 * RTT_MS // 1_000
+    return "4mib" if overshoot <= 4 << 20 else "16mib"
 
 
 def _flow(kind: Kind, number: int, flow: Flow, count: int) -> str:

@@ -11,6 +11,10 @@ What is judged, and how strictly, depends on how a case came about:
 - *requests*: a stream, and short requests beside it.
 
 How strictly, depends on the kernel as well: `RECORDED`, in virtual time (`VIRTUAL`) or `LIVE`.
+
+A judged row *holds* if ours is within the tolerance, else it *differs*. It is *undecided* if the
+95 % interval of its ratio contains 1 and is wider than the tolerance, wherever its middle happens
+to be: so few runs cannot tell.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import Any, Literal, get_args
 from weir.stats import Estimate, mean_interval, mean_ratio, rounded
 from weir.validate.truth import KEYS, OVERLAP, REQUEST, Reference, Values
 
+Verdict = Literal["holds", "differs", "undecided"]
 Kind = Literal["deterministic", "drawn", "loss", "shared", "mix", "requests", "packets"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -48,7 +53,18 @@ class Tolerance:
 
     def holds(self, ours: float, reference: float) -> bool:
         """Whether ours is near enough."""
-        return abs(ours - reference) <= max(self.share * abs(reference), self.amount)
+        return abs(ours - reference) <= self._room(reference)
+
+    def verdict(self, ours: float, reference: float, ratio: Estimate) -> Verdict:
+        """Whether ours is near enough, if the runs are enough to say."""
+        if ratio.lo is not None and ratio.hi is not None and ratio.lo <= 1 <= ratio.hi:
+            half = (ratio.hi - ratio.lo) / 2 * abs(reference)
+            if half > self._room(reference):
+                return "undecided"
+        return "holds" if self.holds(ours, reference) else "differs"
+
+    def _room(self, reference: float) -> float:
+        return max(self.share * abs(reference), self.amount)
 
     def __str__(self) -> str:
         share = f"{self.share:.0%}".replace("%", " %")
@@ -141,7 +157,7 @@ def packets_row(case: str, of: Kind, kernels: Sequence[int], ours: Sequence[int]
         "ours": rounded(share),
         "reference": 1.0,
         "ratio": rounded(share),
-        "holds": share >= _LEAST_SHARE if is_judged else None,
+        **_verdict(("holds" if share >= _LEAST_SHARE else "differs") if is_judged else None),
         "tolerance": f"at least {_LEAST_SHARE:g}" if is_judged else None,
         **dict.fromkeys(_INTERVALS),
         "note": "; ".join(notes),
@@ -152,9 +168,20 @@ def skipped(name: str, reason: str) -> Row:
     """A case that was not compared, and why."""
     return {
         **_named(name, None, None, None),
-        **dict.fromkeys(("ours", "reference", "ratio", "holds", "tolerance", *_INTERVALS)),
+        **dict.fromkeys(("ours", "reference", "ratio", "tolerance", *_INTERVALS)),
+        **_verdict(None),
         "note": f"{SKIPPED}{reason}",
     }
+
+
+def unjudged(row: Row) -> Row:
+    """The row without its verdict."""
+    return row | _verdict(None)
+
+
+def _verdict(verdict: Verdict | None) -> Row:
+    """What is said, and whether it is good news: nothing if undecided."""
+    return {"verdict": verdict, "holds": {"holds": True, "differs": False}.get(verdict or "")}
 
 
 def _named(case: str, flow: int | None, metric: str | None, of: Kind | None) -> Row:
@@ -164,27 +191,27 @@ def _named(case: str, flow: int | None, metric: str | None, of: Kind | None) -> 
 def _compared(
     mine: Sequence[float | None], kernels: Sequence[float | None], tolerance: Tolerance | None
 ) -> Row:
-    own, recorded = mean_interval(mine), mean_interval(kernels)
+    own, recorded, ratio = mean_interval(mine), mean_interval(kernels), mean_ratio(mine, kernels)
     ours, reference = own.mean, recorded.mean
-    holds, note = None, ""
+    verdict: Verdict | None = None
+    note = ""
     if ours is None and reference is None:
         note = "neither has any"
     elif ours is None or reference is None:
         note = "Linux has none" if reference is None else "ours has none"
-        holds = False if tolerance else None
+        verdict = "differs" if tolerance else None
     elif tolerance:
-        holds = tolerance.holds(ours, reference)
+        verdict = tolerance.verdict(ours, reference, ratio)
     counts = [f"ours: mean of {own.n} seeds"] if own.n > 1 else []
     if recorded.n > 1:
         known = [value for value in kernels if value is not None]
         spread = f"{min(known):.3g} to {max(known):.3g}"
         counts.append(f"Linux: mean of {recorded.n} runs, {spread}")
-    ratio = mean_ratio(mine, kernels)
     return {
         "ours": rounded(ours),
         "reference": rounded(reference),
         "ratio": rounded(ratio.mean),
-        "holds": holds,
+        **_verdict(verdict),
         "tolerance": str(tolerance) if tolerance else None,
         "ours_interval": _interval(own),
         "reference_interval": _interval(recorded),
@@ -198,9 +225,10 @@ def _interval(estimate: Estimate) -> dict[str, float | int | None] | None:
 
 
 def score(found: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """By kind of case, and for all together: how many rows were judged, how many of them hold."""
+    """By kind of case, and for all together: how many were judged, hold, and are undecided."""
     totals = {}
     for name in (*KINDS, "all"):
-        judged = [r for r in found if r["holds"] is not None and name in (r["kind"], "all")]
-        totals[name] = {"held": sum(row["holds"] for row in judged), "judged": len(judged)}
+        told = [row["verdict"] for row in found if row["verdict"] and name in (row["kind"], "all")]
+        held, undecided = told.count("holds"), told.count("undecided")
+        totals[name] = {"held": held, "undecided": undecided, "judged": len(told)}
     return {name: total for name, total in totals.items() if total["judged"]}

@@ -17,8 +17,9 @@ from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.sweep import Case, Plan
 from weir.validate import cases as catalogue
 from weir.validate import judge
-from weir.validate.cases import REQUESTS, SIZES, SMALL, Scene
+from weir.validate.cases import REQUESTS, SEND_BUFFER, SIZES, SMALL, Scene
 from weir.validate.judge import Rules
+from weir.validate.known import explained
 from weir.validate.outcome import Validation, keep, values, wanted
 from weir.validate.reduce import series
 from weir.validate.truth import REQUEST, Reference, Values
@@ -93,7 +94,8 @@ def comparison(
     kernel = IN_VIRTUAL_TIME if virtual else LIVE
     if size not in SIZES:
         raise InputError(f"--size {size}: there are {' and '.join(SIZES)}")
-    scenes = {scene.name: scene for scene in catalogue.scenes(SIZES[size], kernel.algorithms)}
+    algorithms = kernel.algorithms if virtual else (*kernel.algorithms, *catalogue.registered())
+    scenes = {scene.name: scene for scene in catalogue.scenes(SIZES[size], algorithms)}
     chosen, planned, left_out = [], [], {}
     for name in wanted([*scenes], cases):
         try:
@@ -129,7 +131,8 @@ def compare(compared: Comparison, results: Results) -> Validation:
         own = judge.rows(references[-1], scene.kind, _values(scene, results, paired), kernel.rules)
         for row in own:
             said = "; ".join(filter(None, [note, row["note"]]))
-            rows.append({**row, "holds": row["holds"] if is_sure else None, "note": said})
+            told = {**row, "note": said}
+            rows.append(explained(told) if is_sure else judge.unjudged(told))
     rows += [judge.skipped(name, reason) for name, reason in compared.left_out.items()]
     return keep(rows, results, references)
 
@@ -139,8 +142,10 @@ def _cases(scene: Scene, kernel: Kernel, repeat: int, seed: int) -> list[Case]:
     here = repeat if scene.draws else 1
     there = here if kernel.is_exact else repeat
     found = []
-    for label, world, runs in ((scene.name, SIM, here), (_there(scene), kernel.world, there)):
-        source = scene.source.with_override("measure.repeat", str(runs))
+    own = scene.simulated.with_override("flow.*.send_buffer", SEND_BUFFER)
+    sides = ((scene.name, SIM, own, here), (_there(scene), kernel.world, scene.source, there))
+    for label, world, source, runs in sides:
+        source = source.with_override("measure.repeat", str(runs))
         scenario = source.with_override("measure.seed", str(seed)).in_world(world).at({})
         found.append(Case(label, " + ".join(scenario.stacks), {}, scenario, world))
     return found

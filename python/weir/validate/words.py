@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from weir.validate.judge import FIRST_ACKS, KINDS, PACKETS, SKIPPED, Kind, Row, score
 from weir.validate.truth import OVERLAP, REQUEST
@@ -20,7 +20,7 @@ TITLES = {
 }
 """A short name of each metric, in the order in which they are shown."""
 
-TITLE = "Ours, and its ratio to the kernel's: ✓ it holds, ✗ it does not, else only reported"
+TITLE = "Ours, and its ratio to the kernel's: ✓ holds, ✗ differs, ? undecided, else only reported"
 """What stands above the table of all cases."""
 
 UNITS = (
@@ -46,14 +46,13 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
     for kind in KINDS:
         if kind in totals:
             total = totals[kind]
-            held = f"{total['held']} of {total['judged']} rows hold"
-            yield f"{_KINDS[kind]}: {held}{_rule(rows, kind)}."
+            yield f"{_KINDS[kind]}: {_held(total)}{_rule(rows, kind)}."
     if "all" in totals:
-        yield f"In all {totals['all']['held']} of {totals['all']['judged']} judged rows hold."
+        yield f"In all {_held(totals['all'], 'judged rows')}."
     unsure = {
         row["case"]: row["note"].partition(";")[0]
         for row in reversed(rows)
-        if row["tolerance"] and row["holds"] is None and row["ours"] is not None
+        if row["tolerance"] and row["verdict"] is None and row["ours"] is not None
     }
     if unsure:
         told = "; ".join(f"{case}: {reason}" for case, reason in reversed(unsure.items()))
@@ -62,6 +61,11 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
     if reasons:
         told = "; ".join(f"{case}: {reason}" for case, reason in reasons.items())
         yield f"Skipped: {told}."
+
+
+def _held(total: Mapping[str, int], what: str = "rows") -> str:
+    undecided = f", {total['undecided']} undecided" if total["undecided"] else ""
+    return f"{total['held']} of {total['judged']} {what} hold{undecided}"
 
 
 def table(rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
@@ -98,8 +102,8 @@ def _rule(rows: Sequence[Row], kind: Kind) -> str:
 
 
 def mark(row: Row) -> str:
-    """Whether a row holds, in one letter; nothing where it is only reported."""
-    return {True: "✓", False: "✗", None: ""}[row["holds"]]
+    """The verdict on a row in one letter; nothing where it is only reported."""
+    return {"holds": "✓", "differs": "✗", "undecided": "?", None: ""}[row["verdict"]]
 
 
 def value_text(value: float | None) -> str:

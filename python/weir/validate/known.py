@@ -1,0 +1,35 @@
+"""What is known of cases whose rows differ, or stay undecided: a sentence for their notes."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from weir.validate.judge import Row
+
+_CHAOS = (
+    "which flow backs off in an overflow hangs on single packets, also between two runs of Linux; "
+    "guests take about 5 us longer for a round trip than the path has, and probably packets come "
+    "in another order for it"
+)
+_BBR = "Linux draws the phase of BBR's probing, from numbers that are not ours"
+
+_KNOWN = (
+    ("10m-?-flow-bbr", f"{_BBR}; {_CHAOS}"),
+    ("10m-cubic-bbr", f"{_BBR}; {_CHAOS}"),
+    ("10m-?-flow-*", _CHAOS),
+    ("10m-reno-cubic", _CHAOS),
+    (
+        "10m-rpc-bbr",
+        f"{_BBR}; most requests need two round trips in Linux and one here, why is not known",
+    ),
+    ("*-bbr", _BBR),
+)
+"""By the names of cases, the first that matches."""
+
+
+def explained(row: Row) -> Row:
+    """The row, with what is known of its case in its note if it does not hold."""
+    if row["verdict"] not in ("differs", "undecided"):
+        return row
+    told = next((text for pattern, text in _KNOWN if fnmatchcase(row["case"], pattern)), "")
+    return {**row, "note": "; ".join(filter(None, [row["note"], told]))}
