@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import Invoke
+from conftest import Invoke, started
 
 import weir
 from weir import capture
@@ -147,3 +148,51 @@ def test_every_run_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert len(wanted.runs) == len(set(files.values())) == 8
     names = {path.name for path in files.values()}
     assert "rack-reno-measure.repeat=2-topology.rtt=1ms-0.pcapng" in names
+
+
+@needs_tshark
+def test_a_command_behind_a_link_is_recorded(tmp_path: Path) -> None:
+    """Both ends of the link, under the name of the process, when the link is over."""
+    asked = ("--rate", "20mbit", "--rtt", "20ms", "--loss", "10%", "--pcap", str(tmp_path / "p"))
+    ping = ["sh", "-c", "ping -q -c 50 -i 0.01 $WEIR_LINK_HOST; true"]
+    with started("link", *asked, "--", *ping) as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    (path,) = (tmp_path / "p").iterdir()
+    assert path.name == f"link-{process.pid}.pcapng"
+    assert f"link: packets are in {path}" in said
+    sent = [count(path, f"frame.interface_id == {end} && icmp.type == 8") for end in (0, 1)]
+    assert sent[0] == 50 > sent[1] > 25
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0 or shutil.which("unshare") is None,
+    reason="a file system of its own needs root and unshare",
+)
+@pytest.mark.parametrize("verb", ["run", "link"])
+def test_a_full_disk_fails_and_leaves_no_half_of_a_capture(tmp_path: Path, verb: str) -> None:
+    if _missing():
+        pytest.skip(_missing())
+    (tmp_path / "transfer.toml").write_text(TRANSFER)
+    weir_ = shlex.join([sys.executable, "-m", "weir.cli"])
+    # What a shell has started ends as well: it would hold stdout for ten minutes.
+    flood = "ping -q -c 3000000 -i 0.0002 $WEIR_LINK_HOST >&2; true"
+    command = {
+        "run": f"{weir_} run transfer.toml --world kernel --pcap full --quiet",
+        "link": f"{weir_} link --pcap full -- sh -c {shlex.quote(flood)}",
+    }[verb]
+    script = (
+        f"mkdir full && mount -t tmpfs -o size=160k none full && {command}; "
+        "echo code $?; ls -A full; umount full"
+    )
+    done = subprocess.run(
+        [shutil.which("unshare") or "unshare", "--mount", "sh", "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["code", "1"], done
+    assert "No space left on device" in done.stderr
+    assert ".pcapng" in done.stderr

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import Invoke, started
 
+import weir
 from weir import kernel_cc, netns
 from weir.errors import InputError
 from weir.kernel_cc import machine, objects
@@ -58,13 +59,18 @@ def vegas(tmp_path: Path) -> Iterator[Path]:
         kernel_cc.remove(NAME)
 
 
+def there() -> list[kernel_cc.Listed]:
+    """What is there to stay: what was removed leaves when its last connection does."""
+    return [item for item in kernel_cc.listed() if item.state != "leaving"]
+
+
 def state_of(name: str) -> str | None:
     return next((item.state for item in kernel_cc.listed() if item.name == name), None)
 
 
 @needs_bpf
 def test_it_is_registered_until_it_is_removed(vegas: Path, invoke: Invoke) -> None:
-    before = kernel_cc.listed()
+    before = there()
     with started("kernel-cc", "install", vegas) as process:
         _, stderr = process.communicate()
     assert (process.returncode, NAME in stderr) == (0, True), stderr
@@ -75,7 +81,7 @@ def test_it_is_registered_until_it_is_removed(vegas: Path, invoke: Invoke) -> No
     assert again.exit_code == 2
     assert f"'{NAME}' is registered already; `weir kernel-cc remove {NAME}`" in again.stderr
     assert invoke("kernel-cc", "remove", NAME).exit_code == 0
-    assert kernel_cc.listed() == before
+    assert there() == before
     gone = invoke("kernel-cc", "remove", NAME)
     assert gone.exit_code == 2
     assert f"no '{NAME}' is registered" in gone.stderr
@@ -100,6 +106,25 @@ def test_vegas_keeps_the_queue_short_that_reno_fills(vegas: Path) -> None:
     windows = {name: median_window(name) for name in (NAME, "reno")}
     assert 25 < windows[NAME] < 50, windows
     assert windows["reno"] > 60, windows
+
+
+@needs_bpf
+@pytest.mark.skipif(netns.missing() is not None, reason=netns.missing() or "")
+def test_world_kernel_runs_it(vegas: Path, tmp_path: Path) -> None:
+    kernel_cc.install(vegas)
+    asked = (
+        f"flow.0.stack={NAME}",
+        "topology.queue=4bdp",
+        "measure.duration=6s",
+        "measure.warmup=4s",
+    )
+    sets = dict(key.split("=") for key in asked)
+    results = weir.run("[[flow]]\n", world="kernel", sets=sets, out=tmp_path, show_progress=False)
+    (flow,) = results.flows.iter_rows(named=True)
+    assert (flow["stack"], flow["retransmits"]) == (f"rack/{NAME}", 0)
+    assert flow["goodput_mbps"] > 5
+    # Reno would have filled the queue.
+    assert flow["queue_delay_ms_p95"] < 20
 
 
 def median_window(controller: str) -> float:
@@ -136,10 +161,10 @@ def test_what_cannot_be_installed_is_told_with_the_reason(
     text = vegas.read_text(encoding="ascii")
     assert change[0] in text
     vegas.write_text(text.replace(*change), encoding="ascii")
-    before = kernel_cc.listed()
+    before = there()
     with pytest.raises(InputError, match=f"(?s){told}"):
         kernel_cc.install(vegas)
-    assert kernel_cc.listed() == before
+    assert there() == before
 
 
 @needs_bpf

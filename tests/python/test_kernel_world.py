@@ -57,9 +57,11 @@ def test_a_bulk_flow_fills_the_link_and_is_sampled(tmp_path: Path) -> None:
     )
     assert _interfaces() == before, "namespaces and devices are gone"
     flow = results.flows.row(0, named=True)
-    # 1448 of 1500 bytes are payload.
-    # What arrived before the warm-up was over may be read after it.
-    assert 0.85 < flow["goodput_mbps"] / (20 * 1448 / 1500) < 1.02
+    # 1448 of 1500 bytes are payload. What arrived before the warm-up was over may be read after it,
+    # by so much more the later a busy machine gets to it.
+    share = flow["goodput_mbps"] / (20 * 1448 / 1500)
+    low, high = (0.95, 1.005) if not results.caution else (0.85, 1.02)
+    assert low < share < high, (share, results.runs["health"][0])
     assert flow["stack"] == "rack/cubic"
     assert flow["start_s"] == 0.2
     assert flow["retransmits_fast"] is None
@@ -88,6 +90,25 @@ def test_every_byte_of_a_file_is_acknowledged_and_delivered(tmp_path: Path) -> N
     assert 0.4 < flow["fct_s"] < 15
     assert max(numbers(results.samples["acked_bytes"])) <= 1_000_000
     assert sum(numbers(results.links["dropped_loss"])) > 0
+
+
+@pytest.mark.parametrize("world", ["sim", "udp", pytest.param("kernel", marks=needs_kernel)])
+def test_a_sender_keeps_to_the_pace_that_it_may_have(tmp_path: Path, world: str) -> None:
+    sets = {"flow.0.stack": "cubic", "flow.0.max_pacing_rate": "5mbit", "measure.warmup": "1s"}
+    results = run(tmp_path, sets, world=world)
+    assert 4.5 < results.flows["goodput_mbps"][0] < 5.05
+    assert max(numbers(results.links["dropped_queue"])) == 0
+
+
+@needs_kernel
+def test_a_send_buffer_bounds_what_waits(tmp_path: Path) -> None:
+    """16 KiB hold ten segments or so at a time: a tenth of what 40 ms at 20 Mbit/s ask for."""
+    sets = {"flow.0.stack": "cubic", "topology.rtt": "40ms", "measure.warmup": "1s"}
+    goodput = [
+        run(tmp_path / name, sets | more, world="kernel").flows["goodput_mbps"][0]
+        for name, more in (("own", {}), ("small", {"flow.0.send_buffer": "16kib"}))
+    ]
+    assert goodput[1] < goodput[0] / 4, goodput
 
 
 @needs_kernel
@@ -217,8 +238,10 @@ def test_more_than_this_machine_can_carry_has_a_bad_verdict(tmp_path: Path, invo
     assert row["health"].startswith("bad in 1 of 1 runs: ")
     results = weir.load(tmp_path / "compare" / "latest")
     assert results.caution == "bad verdict: strained in 1 of 1 runs"
+    assert results.where == "in world kernel"
     page = report.write(results.path).read_text()
     assert page.count(f"[{results.caution}]") >= 3, "tables and figures"
+    assert "compare in world kernel" in page
 
 
 def numbers(column: pl.Series) -> list[Any]:

@@ -72,6 +72,15 @@ def test_json_has_the_cells(invoke: Invoke) -> None:
     assert result.stdout == invoke("study", "tiny", "--json", "--quiet", "--seed", 4).stdout
 
 
+def test_a_machine_that_could_not_keep_up_is_told_beside_the_cells(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "health" not in json.loads(invoke("study", "tiny", "--json", "--quiet").stdout)
+    monkeypatch.setattr(Results, "caution", "bad verdict: strained in 1 of 2 runs")
+    told = json.loads(invoke("study", "tiny", "--json", "--quiet").stdout)
+    assert told["health"] == "bad verdict: strained in 1 of 2 runs"
+
+
 def test_the_cells_are_printed_and_kept(invoke: Invoke) -> None:
     result = invoke("study", "tiny", "--size", "full", "--quiet")
     assert result.exit_code == 0, result.stderr

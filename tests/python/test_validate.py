@@ -318,7 +318,11 @@ def test_a_row_holds_within_its_tolerance(metric: str, factor: float, holds: boo
     (row,) = (row for row in rows if row["metric"] == metric)
     assert row["holds"] is holds
     assert row["ratio"] == pytest.approx(factor)
-    assert judge.score(rows)["all"] == {"held": 4 + bool(holds) + (holds is None), "judged": 5}
+    assert judge.score(rows)["all"] == {
+        "held": 4 + bool(holds) + (holds is None),
+        "undecided": 0,
+        "judged": 5,
+    }
 
 
 def test_few_retransmissions_may_differ_by_five() -> None:
@@ -356,7 +360,7 @@ def test_the_simulator_does_what_the_kernel_did(ran: Validation) -> None:
     failing = [row for row in ran.rows if row["holds"] is False]
     assert not failing, failing
     assert ran.score["deterministic"]["judged"] >= 19
-    assert ran.score["packets"] == {"held": 2, "judged": 2}
+    assert ran.score["packets"] == {"held": 2, "undecided": 0, "judged": 2}
 
 
 def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> None:
@@ -371,7 +375,7 @@ def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> 
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["command"] == "validate"
-    keys = {"case", "flow", "metric", "ours", "reference", "ratio", "holds", "note"}
+    keys = {"case", "flow", "metric", "ours", "reference", "ratio", "verdict", "holds", "note"}
     assert all(keys <= row.keys() for row in document["rows"])
     notes = {row["case"]: row["note"] for row in document["rows"] if row["metric"] is None}
     assert notes == {

@@ -17,8 +17,10 @@ from weir.kernel import cache
 from weir.report import write
 from weir.scenario import KERNEL, SIM
 from weir.validate import SIZES, Validation, judge, validate_kernel
+from weir.validate import cases as catalogue
 from weir.validate import kernel as kernels
 from weir.validate.cases import ALL, BUILT_IN, MIXES, Scene, scenes
+from weir.validate.known import explained
 from weir.validate.truth import Flow, Reference
 
 SCENES = {scene.name: scene for scene in scenes(SIZES["small"], ALL)}
@@ -68,6 +70,17 @@ def test_scenarios_are_what_their_names_say() -> None:
     assert [SCENES[name].kind for name, _ in kinds] == [kind for _, kind in kinds]
 
 
+def test_what_bpf_has_added_to_a_kernel_meets_ours_of_the_plain_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(catalogue, "available", lambda: ["reno", "bpf_vegas", "bpf_mine"])
+    assert catalogue.registered() == ("bpf_vegas",)
+    made = {scene.name: scene for scene in scenes(SIZES["small"], catalogue.registered())}
+    scene = made["10m-1bdp-bpf_vegas"]
+    (there,), (here,) = fields(scene)["flow"], scene.simulated.effective().fields["flow"]
+    assert (there["stack"], here["stack"]) == ("rack/bpf_vegas", "rack/vegas")
+
+
 # Judging.
 
 
@@ -85,6 +98,43 @@ def test_a_ratio_has_an_interval_over_repeats() -> None:
     assert (row["ratio"], row["holds"], row["tolerance"]) == (1.01961, True, "5 %")
     assert row["ratio_interval"]["lo"] < row["ratio"] < row["ratio_interval"]["hi"]
     assert row["ratio_interval"]["n"] == 2
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ((100.0, 104.0), (100.1, 104.1), "holds"),
+        ((110.0, 114.0), (101.0, 104.0), "differs"),
+        ((102.0, 98.0), (90.0, 110.0), "undecided"),
+        ((90.0, 130.0), (110.0, 90.0), "undecided"),
+        ((100.0, None), (97.0, None), "holds"),
+        ((110.0,), (100.0,), "differs"),
+    ],
+)
+def test_what_few_runs_cannot_tell_is_undecided(
+    ours: tuple[float | None, ...], theirs: tuple[float | None, ...], verdict: str
+) -> None:
+    key = "mean_srtt_ms"
+    made = Reference(
+        "a", {}, "6.1", (Flow("bbr", 0, 9),), tuple(({key: v},) for v in theirs), None, None
+    )
+    found = judge.rows(made, "shared", [[{key: v}] for v in ours], judge.VIRTUAL)
+    (row,) = (row for row in found if row["metric"] == key)
+    holds = {"holds": True, "differs": False}.get(verdict)
+    assert (row["verdict"], row["holds"]) == (verdict, holds)
+    judged = judge.score([row])["all"]
+    assert judged == {"held": verdict == "holds", "undecided": verdict == "undecided", "judged": 1}
+
+
+def test_notes_say_what_is_known_of_what_does_not_hold() -> None:
+    row = {"case": "10m-2-flow-cubic", "verdict": "undecided", "note": "ours: mean of 5 seeds"}
+    assert "single packets" in explained(row)["note"]
+    assert explained(row)["note"].startswith("ours: mean of 5 seeds; ")
+    for verdict in ("holds", None):
+        assert explained({**row, "verdict": verdict})["note"] == row["note"]
+    assert "BBR" not in explained(row)["note"]
+    assert "BBR" in explained({**row, "case": "10m-3-flow-bbr"})["note"]
+    assert explained({**row, "case": "10m-1bdp-reno"})["note"] == row["note"]
 
 
 def runs(*health: str | None) -> pl.DataFrame:
@@ -111,6 +161,8 @@ def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     """The simulator in the kernel's place."""
     made = kernels.Kernel(SIM, BUILT_IN, judge.VIRTUAL, is_exact=True)
     monkeypatch.setattr(kernels, "LIVE", made)
+    # The buffer that both have then.
+    monkeypatch.setattr(catalogue, "_buffer", lambda *_: "64mib")
 
 
 @pytest.mark.usefixtures("twin")
@@ -122,7 +174,8 @@ def test_what_is_the_same_is_found_the_same(invoke: Invoke) -> None:
     judged = [row for row in document["rows"] if row["tolerance"]]
     assert len(judged) == 3 * 3 + 2 + 1
     assert all(row["ratio"] == 1 and row["holds"] for row in judged)
-    assert document["score"]["all"] == {"held": len(judged), "judged": len(judged)}
+    held = {"held": len(judged), "undecided": 0, "judged": len(judged)}
+    assert document["score"]["all"] == held
     (request,) = (row for row in judged if row["metric"] == "request_latency_ms_p50")
     assert (request["flow"], request["ours"] > 40) == (1, True)
     page = write(Path("results/validate/latest")).read_text(encoding="utf-8")
@@ -173,18 +226,21 @@ def test_a_live_kernel_stands_beside_the_simulator(tmp_path: Path) -> None:
         pytest.skip(lacking)
     found = _validated(tmp_path, "100m-1bdp-cubic", virtual=False)
     (goodput,) = (row for row in found.rows if row["metric"] == "steady_goodput_mbps")
-    assert goodput["ratio_interval"]["n"] == 2
     # A machine that is busy with other tests may well be too slow, and then says so.
-    assert goodput["holds"] or "not to be believed" in goodput["note"], goodput
+    doubted = "not to be believed" in goodput["note"]
+    assert doubted or goodput["ratio_interval"]["n"] == 2, goodput
+    assert doubted or goodput["holds"], goodput
 
 
 def test_a_kernel_in_virtual_time_does_what_the_simulator_does(tmp_path: Path) -> None:
     if cache.newest() is None and "WEIR_TEST_UML" not in os.environ:
         pytest.skip("no guest kernel (`weir kernel build` makes it); WEIR_TEST_UML=1 insists")
-    found = _validated(tmp_path, "10m-1bdp-reno", virtual=True)
+    # How often DCTCP hears of marks shows each acknowledgement more or less.
+    found = _validated(tmp_path, "10m-1bdp-dctcp", virtual=True)
     judged = [row for row in found.rows if row["tolerance"]]
     assert len(judged) == 3
-    assert all(row["holds"] for row in judged), judged
+    # Nothing is random, and packets are the same ones: far closer than the tolerances.
+    assert all(row["holds"] and abs(row["ratio"] - 1) < 0.003 for row in judged), judged
 
 
 def _validated(out: Path, case: str, *, virtual: bool) -> Validation:
