@@ -26,6 +26,7 @@ mod loss;
 mod opportunities;
 mod parcel;
 mod queue;
+pub mod radio;
 mod red;
 mod schedule;
 mod server;

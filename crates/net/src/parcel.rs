@@ -37,6 +37,11 @@ pub trait Parcel {
     /// what a drop list numbers.
     fn carries_data(&self) -> bool;
 
+    /// Where it lies in its flow's stream, for notices about it; 0 where nobody knows.
+    fn sequence(&self) -> u64 {
+        0
+    }
+
     /// Its ECN field.
     fn ecn(&self) -> Ecn;
 

@@ -122,6 +122,10 @@ impl<L> Parcel for Packet<L> {
         self.payload() > 0
     }
 
+    fn sequence(&self) -> u64 {
+        self.seq()
+    }
+
     fn ecn(&self) -> Ecn {
         self.ecn
     }

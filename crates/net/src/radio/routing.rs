@@ -1,0 +1,111 @@
+//! What a routing protocol is to the node that runs it.
+
+use weir_units::{Duration, Instant, Rng};
+
+use super::datagram::{Datagram, DropReason, NodeId};
+
+/// A routing protocol at one node.
+pub trait Router<P>: std::fmt::Debug {
+    /// Its messages and source routes.
+    type Message;
+
+    /// A packet of the node's own is to go to `datagram.destination`.
+    fn originate(
+        &mut self,
+        cx: &mut RouterCx<'_, P, Self::Message>,
+        datagram: Datagram<P, Self::Message>,
+    );
+
+    /// A datagram arrived from the neighbour `from`, for this node, for all, or to be forwarded.
+    fn received(
+        &mut self,
+        cx: &mut RouterCx<'_, P, Self::Message>,
+        from: NodeId,
+        datagram: Datagram<P, Self::Message>,
+    );
+
+    /// The link layer could not hand `failure.datagram` to a neighbour.
+    fn link_failed(
+        &mut self,
+        cx: &mut RouterCx<'_, P, Self::Message>,
+        failure: LinkFailure<P, Self::Message>,
+    );
+
+    /// The next deadline.
+    fn next_timeout(&self) -> Option<Instant>;
+
+    /// Deadlines may have passed.
+    fn handle_timeout(&mut self, cx: &mut RouterCx<'_, P, Self::Message>);
+}
+
+/// A datagram that a neighbour did not take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkFailure<P, M> {
+    /// The neighbour.
+    pub next_hop: NodeId,
+    /// What it did not take.
+    pub datagram: Datagram<P, M>,
+    /// What waits in the interface queue for the same neighbour, taken out of it.
+    pub waiting: Vec<Datagram<P, M>>,
+}
+
+/// What a router is told and where it puts its answers.
+#[derive(Debug)]
+pub struct RouterCx<'a, P, M> {
+    /// Now.
+    pub now: Instant,
+    /// The node.
+    pub node: NodeId,
+    /// The node's own luck, for broadcast jitter.
+    pub rng: &'a mut Rng,
+    /// What it wants done, in order.
+    pub upcalls: &'a mut Vec<Upcall<P, M>>,
+}
+
+/// What a router wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Upcall<P, M> {
+    /// Hand `datagram` to the link layer for `next_hop` (or [`NodeId::BROADCAST`]), after `delay`.
+    Send {
+        /// The neighbour, or all.
+        next_hop: NodeId,
+        /// What to send.
+        datagram: Datagram<P, M>,
+        /// Jitter of broadcasts.
+        delay: Duration,
+    },
+    /// The datagram is for this node: its parcel goes to its flow.
+    Deliver(Datagram<P, M>),
+    /// The datagram went no further.
+    Drop(Datagram<P, M>, DropReason),
+    /// The transport of flow `flow` at this node is to know.
+    Notify {
+        /// The flow.
+        flow: u32,
+        /// What it is to know.
+        notice: Notice,
+    },
+    /// A route to `destination` changed: for the books.
+    RouteChanged {
+        /// To where.
+        destination: NodeId,
+        /// The new next hop; `None` if there is no route any more.
+        next_hop: Option<NodeId>,
+    },
+}
+
+/// What the network tells a transport of its route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// TCP-F's RFN, ELFN, ICMP host unreachable, or TCP-BuS's ERDN: the route broke.
+    Failed {
+        /// Where the packet that found out, or for TCP-BuS that waits first at the pivoting node,
+        /// lies in its flow: [`Parcel::sequence`](crate::Parcel::sequence).
+        sequence: u64,
+    },
+    /// TCP-F's RRN or TCP-BuS's ERSN: there is a route again.
+    Restored {
+        /// TCP-BuS: what the receiver expects next.
+        expected: Option<u64>,
+    },
+}
