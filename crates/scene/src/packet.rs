@@ -2,7 +2,7 @@
 
 use weir_net::{Ecn, Parcel};
 use weir_transport::Segment;
-use weir_units::{Bytes, Duration};
+use weir_units::{Bytes, Duration, Instant};
 
 /// A packet, passed by value from queue to queue: the description of a segment or a datagram, and
 /// with it a load: nothing where time is virtual, its bytes where they are real.
@@ -22,6 +22,8 @@ pub struct Packet<L = ()> {
     pub ip_len: u32,
     /// Its place in the order in which packets entered the link that it is on.
     pub stamp: u32,
+    /// When it left its sender.
+    pub sent: Instant,
     /// Time that it spent waiting in queues so far.
     pub queued: Duration,
     /// What it carries.
@@ -76,8 +78,10 @@ impl<L> Packet<L> {
     /// The same packet with another load.
     #[inline]
     pub fn with<M>(self, load: M) -> Packet<M> {
-        let Self { flow, direction, hop, ecn, corrupted, ip_len, stamp, queued, body, .. } = self;
-        Packet { flow, direction, hop, ecn, corrupted, ip_len, stamp, queued, body, load }
+        let Self {
+            flow, direction, hop, ecn, corrupted, ip_len, stamp, sent, queued, body, ..
+        } = self;
+        Packet { flow, direction, hop, ecn, corrupted, ip_len, stamp, sent, queued, body, load }
     }
 
     /// What identifies it on its flow: where its payload begins, or the datagram's number.

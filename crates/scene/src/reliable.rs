@@ -101,7 +101,7 @@ impl ReliableFlow {
         }
         if side == Side::Receiver && segment.payload_len > 0 {
             net.notes().data_packets += 1;
-            self.ledger.on_arrival(packet.queued);
+            self.ledger.on_arrival(net.now(), packet);
         }
         self.pump(side, net);
     }
@@ -307,7 +307,7 @@ impl ReliableFlow {
                 net.notes().violate(format!("flow {}: {what}", self.index));
             }
             sent += u64::from(transmit.segment.payload_len);
-            let packet = packet(self.index, side, &transmit);
+            let packet = packet(self.index, side, now, &transmit);
             if side == Side::Sender && transmit.segment.payload_len > 0 {
                 self.ledger.sent_ip_bytes += u64::from(packet.ip_len);
             }
@@ -367,7 +367,7 @@ impl ReliableFlow {
     }
 }
 
-fn packet(flow: u32, side: Side, transmit: &Transmit) -> Packet {
+fn packet(flow: u32, side: Side, sent: Instant, transmit: &Transmit) -> Packet {
     let segment = transmit.segment;
     Packet {
         flow,
@@ -377,6 +377,7 @@ fn packet(flow: u32, side: Side, transmit: &Transmit) -> Packet {
         corrupted: false,
         ip_len: IP_HEADER + segment.header_len() as u32 + segment.payload_len,
         stamp: 0,
+        sent,
         queued: Duration::ZERO,
         body: Body::Segment { segment, offset: transmit.offset },
         load: (),
