@@ -14,6 +14,6 @@ mod time;
 
 pub use buffer::BufferSize;
 pub use parse::UnitError;
-pub use quantity::{Bytes, Rate, Ratio};
+pub use quantity::{Bytes, Length, Rate, Ratio, Speed};
 pub use rng::{Rng, stream};
 pub use time::{Duration, Instant};
