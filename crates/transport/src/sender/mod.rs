@@ -181,6 +181,9 @@ impl Sender {
 
     /// The application has `bytes` more to send.
     pub(crate) fn write(&mut self, bytes: u64) {
+        if self.habits == Habits::Kernel && self.has_run_dry() {
+            self.sampler.on_app_limited(self.board.in_flight());
+        }
         match &mut self.buffer {
             None => self.written += bytes,
             Some(buffer) => buffer.write(bytes),
@@ -198,6 +201,15 @@ impl Sender {
         let held = buffer::Held { bytes, pieces, nxt, written: self.written };
         buffer.on_acked(una);
         self.written += buffer.fill(&held, self.max_window);
+    }
+
+    /// Whether the sender could have sent more than the application had written. Linux asks when the
+    /// application comes with more (`tcp_rate_check_app_limited`): what is sent again until then
+    /// bounds nothing.
+    fn has_run_dry(&self) -> bool {
+        let unsent = self.written().saturating_sub(self.board.nxt());
+        let repairs = self.board.lost() > self.board.resent();
+        unsent < self.mss && !repairs && self.board.in_flight() < self.cwnd()
     }
 
     /// What was written and never sent is not to be sent.

@@ -201,7 +201,7 @@ impl Sender {
         if std::mem::take(&mut self.usage.sent) || full {
             self.validate_cwnd(full);
         }
-        if limit == Limit::Application && !full {
+        if self.habits == Habits::UserSpace && limit == Limit::Application && !full {
             self.sampler.on_app_limited(in_flight);
         }
         if limit == Limit::Receiver && self.board.is_empty() {
