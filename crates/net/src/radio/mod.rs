@@ -8,7 +8,19 @@
 //! millimetres, so that positions are integers.
 
 mod datagram;
+mod decimal;
+mod graph;
+mod placement;
+mod position;
 mod routing;
 
 pub use datagram::{Content, Datagram, DropReason, NodeId};
-pub use routing::{LinkFailure, Notice, Router, RouterCx, Upcall};
+pub use graph::Graph;
+pub use placement::{
+    Area, Connection, GridShape, Placement, PlacementError, RandomPlacement, ReadError,
+};
+pub use position::Position;
+pub use routing::{
+    AnyRouter, LinkFailure, Message, Notice, Router, RouterConfig, RouterCx, StaticRouter,
+    StaticRoutes, Upcall,
+};

@@ -1,4 +1,12 @@
-//! What a routing protocol is to the node that runs it.
+//! What a routing protocol is to the node that runs it, and the protocols.
+
+mod any;
+mod fixed;
+mod message;
+
+pub use any::{AnyRouter, RouterConfig};
+pub use fixed::{StaticRouter, StaticRoutes};
+pub use message::Message;
 
 use weir_units::{Duration, Instant, Rng};
 
@@ -108,4 +116,13 @@ pub enum Notice {
         /// TCP-BuS: what the receiver expects next.
         expected: Option<u64>,
     },
+}
+
+/// Prepares a datagram that has arrived for its next hop, unless it has had its last.
+fn next_leg<P, M>(datagram: &mut Datagram<P, M>) -> Result<(), DropReason> {
+    if datagram.ttl <= 1 {
+        return Err(DropReason::TtlExpired);
+    }
+    datagram.ttl -= 1;
+    Ok(())
 }
