@@ -21,6 +21,7 @@ pub use placement::{
 };
 pub use position::Position;
 pub use routing::{
-    AnyRouter, LinkFailure, Message, Notice, Router, RouterConfig, RouterCx, StaticRouter,
-    StaticRoutes, Upcall,
+    AnyRouter, Aodv, AodvConfig, AodvMessage, BufferConfig, HelloConfig, LinkFailure, LocalRepair,
+    Message, Notice, NoticeMessage, Notices, RequestWait, RouteError, RouteReply, RouteRequest,
+    Router, RouterConfig, RouterCx, StaticRouter, StaticRoutes, Upcall,
 };

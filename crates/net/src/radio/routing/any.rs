@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use weir_units::Instant;
 
+use super::aodv::{Aodv, AodvConfig};
 use super::fixed::{StaticRouter, StaticRoutes};
 use super::message::Message;
 use super::{LinkFailure, Router, RouterCx};
@@ -15,6 +16,8 @@ use crate::radio::datagram::{Datagram, NodeId};
 pub enum RouterConfig {
     /// Shortest paths, computed once.
     Static(StaticRoutes),
+    /// Ad hoc on-demand distance vector routing.
+    Aodv(AodvConfig),
 }
 
 /// A router of any protocol.
@@ -22,6 +25,8 @@ pub enum RouterConfig {
 pub enum AnyRouter<P> {
     /// Shortest paths, computed once.
     Static(StaticRouter<P>),
+    /// Ad hoc on-demand distance vector routing.
+    Aodv(Box<Aodv<P>>),
 }
 
 impl RouterConfig {
@@ -29,6 +34,7 @@ impl RouterConfig {
     pub fn build<P>(&self, _node: NodeId) -> AnyRouter<P> {
         match self {
             Self::Static(routes) => AnyRouter::Static(StaticRouter::new(routes.clone())),
+            Self::Aodv(config) => AnyRouter::Aodv(Box::new(Aodv::new(config))),
         }
     }
 }
@@ -37,6 +43,7 @@ macro_rules! each {
     ($router:expr, $inner:ident => $call:expr) => {
         match $router {
             AnyRouter::Static($inner) => $call,
+            AnyRouter::Aodv($inner) => $call,
         }
     };
 }
@@ -67,5 +74,16 @@ impl<P: Parcel + Debug> Router<P> for AnyRouter<P> {
 
     fn handle_timeout(&mut self, cx: &mut RouterCx<'_, P, Message>) {
         each!(self, router => router.handle_timeout(cx));
+    }
+}
+
+#[cfg(test)]
+impl<P> AnyRouter<P> {
+    /// The AODV router that it is.
+    pub(super) fn aodv(&mut self) -> &mut Aodv<P> {
+        match self {
+            Self::Aodv(router) => router,
+            _ => panic!("another protocol"),
+        }
     }
 }

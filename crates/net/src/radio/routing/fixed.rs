@@ -118,3 +118,51 @@ impl<P: Parcel + Debug> Router<P> for StaticRouter<P> {
 
     fn handle_timeout(&mut self, _cx: &mut RouterCx<'_, P, Message>) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::radio::position::Position;
+    use crate::radio::routing::RouterConfig;
+    use crate::radio::routing::harness::TestNet;
+
+    fn chain(hops: u16) -> RouterConfig {
+        let positions: Vec<Position> =
+            (0..=i64::from(hops)).map(|i| Position::metres(200 * i, 0)).collect();
+        RouterConfig::Static(StaticRoutes::shortest(&Graph::in_range(&positions, 250_000)))
+    }
+
+    #[test]
+    fn parcels_cross_a_chain_of_32_hops_both_ways() {
+        let mut net = TestNet::chain(&chain(32), 32);
+        let there = net.send(1, 0, 32);
+        let back = net.acknowledge(1, 32, 0, 7);
+        net.run_for(Duration::from_secs(1));
+        assert_eq!(net.delivered, [(there, NodeId(32)), (back, NodeId(0))]);
+        assert_eq!(net.path_of(there), (0..32).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_failure_costs_one_parcel_and_no_route() {
+        let mut net = TestNet::chain(&chain(4), 4);
+        net.cut(2, 3);
+        let first = net.send(1, 0, 4);
+        let second = net.send(1, 0, 4);
+        net.run_for(Duration::from_millis(7));
+        net.join(2, 3);
+        net.run_for(Duration::from_secs(1));
+        assert_eq!(net.dropped, [(first, DropReason::MacRetries)]);
+        assert_eq!(net.delivered, [(second, NodeId(4))]);
+    }
+
+    #[test]
+    fn where_no_path_leads_parcels_are_dropped_at_once() {
+        let positions = [Position::metres(0, 0), Position::metres(900, 0)];
+        let routes = StaticRoutes::shortest(&Graph::in_range(&positions, 250_000));
+        assert_eq!(routes.next_hop(NodeId(0), NodeId(1)), None);
+        assert_eq!(routes.next_hop(NodeId(0), NodeId(2)), None);
+        let mut net = TestNet::new(&RouterConfig::Static(routes), 2, &[]);
+        let lost = net.send(1, 0, 1);
+        assert_eq!(net.dropped, [(lost, DropReason::NoRoute)]);
+    }
+}
