@@ -1,7 +1,7 @@
 //! Decimal numbers in files, read exactly: no float lies between a file and a position.
 
 /// `text` times `10^digits`, rounded to the nearest integer (halves away from zero); `None` if it is
-/// not a plain decimal number or lies beyond a million billions.
+/// not a plain decimal number or lies beyond 10^17.
 pub(super) fn scaled(text: &str, digits: usize) -> Option<i64> {
     let (negative, magnitude) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -24,7 +24,7 @@ pub(super) fn scaled(text: &str, digits: usize) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-const LARGEST: i64 = 1_000_000_000_000_000;
+const LARGEST: i64 = 100_000_000_000_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -10,12 +10,14 @@
 mod datagram;
 mod decimal;
 mod graph;
+mod mobility;
 mod placement;
 mod position;
 mod routing;
 
 pub use datagram::{Content, Datagram, DropReason, NodeId};
 pub use graph::Graph;
+pub use mobility::{Mobility, RandomWaypoint, Speeds, TraceFileError, WaypointError};
 pub use placement::{
     Area, Connection, GridShape, Placement, PlacementError, RandomPlacement, ReadError,
 };
