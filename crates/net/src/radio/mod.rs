@@ -8,7 +8,22 @@
 //! millimetres, so that positions are integers.
 
 mod datagram;
+mod decimal;
+mod graph;
+mod mobility;
+mod placement;
+mod position;
 mod routing;
 
 pub use datagram::{Content, Datagram, DropReason, NodeId};
-pub use routing::{LinkFailure, Notice, Router, RouterCx, Upcall};
+pub use graph::Graph;
+pub use mobility::{Mobility, RandomWaypoint, Speeds, TraceFileError, WaypointError};
+pub use placement::{
+    Area, Connection, GridShape, Placement, PlacementError, RandomPlacement, ReadError,
+};
+pub use position::Position;
+pub use routing::{
+    AnyRouter, Aodv, AodvConfig, AodvMessage, BufferConfig, HelloConfig, LinkFailure, LocalRepair,
+    Message, Notice, NoticeMessage, Notices, RequestWait, RouteError, RouteReply, RouteRequest,
+    Router, RouterConfig, RouterCx, StaticRouter, StaticRoutes, Upcall,
+};
