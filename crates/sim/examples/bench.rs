@@ -78,7 +78,7 @@ impl Case {
             start_jitter: Duration::from_millis(100),
             ends: Ends::Kernel,
         });
-        RunSpec {
+        RunSpec { radio: None,
             flows: flows.collect(),
             links: topology.links,
             measure: MeasureSpec { duration: self.duration, ..MeasureSpec::default() },

@@ -84,7 +84,7 @@ impl Path {
             max_events: 0,
             ..MeasureSpec::default()
         };
-        run(&RunSpec { links: topology.links, flows: vec![flow], measure }, seed).expect("a run")
+        run(&RunSpec { radio: None, links: topology.links, flows: vec![flow], measure }, seed).expect("a run")
     }
 }
 

@@ -46,7 +46,7 @@ fn send(config: Config, segments: u64, spread: Duration, drops: Vec<u64>) -> Flo
         ends: Ends::Kernel,
     };
     let spec =
-        RunSpec { links: topology.links, flows: vec![flow], measure: MeasureSpec::default() };
+        RunSpec { radio: None, links: topology.links, flows: vec![flow], measure: MeasureSpec::default() };
     run(&spec, 1).unwrap().flows.remove(0)
 }
 

@@ -113,7 +113,7 @@ fn network(seed: u64) -> RunSpec {
             }
         },
     );
-    RunSpec {
+    RunSpec { radio: None,
         flows: flows.collect(),
         links: topology.links,
         measure: MeasureSpec {

@@ -188,7 +188,7 @@ mod tests {
         let flow = |(index, route): (usize, weir_scene::topology::Route)| {
             foreign_flow(&format!("f{index}"), route.forward, route.reverse)
         };
-        RunSpec {
+        RunSpec { radio: None,
             links: topology.links,
             flows: topology.routes.into_iter().enumerate().map(flow).collect(),
             measure: MeasureSpec::default(),

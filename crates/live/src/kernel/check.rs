@@ -210,7 +210,7 @@ mod tests {
             ends: Ends::Kernel,
         };
         let flows = configs.into_iter().enumerate().map(flow).collect();
-        RunSpec { links: vec![link("there"), link("back")], flows, measure: MeasureSpec::default() }
+        RunSpec { radio: None, links: vec![link("there"), link("back")], flows, measure: MeasureSpec::default() }
     }
 
     fn with(stack: &str) -> Config {
