@@ -8,7 +8,9 @@
 //! millimetres, so that positions are integers.
 
 mod datagram;
+mod position;
 mod routing;
 
 pub use datagram::{Content, Datagram, DropReason, NodeId};
+pub use position::Position;
 pub use routing::{LinkFailure, Notice, Router, RouterCx, Upcall};
