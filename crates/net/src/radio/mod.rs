@@ -7,23 +7,44 @@
 //! Sources and the known errors of older simulators are named where they matter. Distances are
 //! millimetres, so that positions are integers.
 
+mod agent;
+mod airtime;
+mod arp;
+mod audience;
+mod config;
 mod datagram;
+mod dcf;
 mod decimal;
+mod events;
+mod frames;
 mod graph;
+mod ifq;
+mod medium;
 mod mobility;
 mod placement;
 mod position;
+mod propagation;
+mod receiver;
 mod routing;
+mod stats;
 
+pub use agent::{Agent, Occupied};
+pub use airtime::Phy;
+pub use config::{Access, Arp, InterfaceQueueConfig, MacConfig, Order, RadioConfig};
 pub use datagram::{Content, Datagram, DropReason, NodeId};
+pub use dcf::FrameKind;
+pub use frames::FrameRecord;
 pub use graph::Graph;
+pub use medium::{Radio, RadioEvent};
 pub use mobility::{Mobility, RandomWaypoint, Speeds, TraceFileError, WaypointError};
 pub use placement::{
     Area, Connection, GridShape, Placement, PlacementError, RandomPlacement, ReadError,
 };
 pub use position::Position;
+pub use propagation::Propagation;
 pub use routing::{
     AnyRouter, Aodv, AodvConfig, AodvMessage, BufferConfig, HelloConfig, LinkFailure, LocalRepair,
     Message, Notice, NoticeMessage, Notices, RequestWait, RouteError, RouteReply, RouteRequest,
     Router, RouterConfig, RouterCx, StaticRouter, StaticRoutes, Upcall,
 };
+pub use stats::{Cargo, RadioStats};

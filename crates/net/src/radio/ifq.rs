@@ -1,0 +1,136 @@
+//! The queue between routing and MAC.
+//!
+//! ns-2's `PriQueue` over a drop-tail queue: 50 packets, and messages of routing protocols pass what
+//! flows sent; a message that meets a full queue displaces the last packet of a flow. Among themselves
+//! messages keep their order, where ns-2 reverses it. ARP's packets queue with those of flows.
+
+use std::collections::VecDeque;
+
+use weir_units::Bytes;
+
+use super::config::{InterfaceQueueConfig, Order};
+use super::datagram::{Content, Datagram, NodeId};
+use crate::Parcel;
+use crate::queue::Backlog;
+
+/// What an interface sends.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Packet<P, M> {
+    Datagram(Datagram<P, M>),
+    Arp(ArpPacket),
+}
+
+/// A question for the address of `target`, or its answer to `target`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ArpPacket {
+    Request { source: NodeId, target: NodeId },
+    Reply { source: NodeId, target: NodeId },
+}
+
+/// A packet and the neighbour that is to have it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Outgoing<P, M> {
+    pub(super) to: NodeId,
+    pub(super) packet: Packet<P, M>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct InterfaceQueue<P, M> {
+    config: InterfaceQueueConfig,
+    first: VecDeque<Outgoing<P, M>>,
+    rest: VecDeque<Outgoing<P, M>>,
+    bytes: Bytes,
+}
+
+impl<P: Parcel, M> Packet<P, M> {
+    pub(super) fn len(&self) -> Bytes {
+        match self {
+            Self::Datagram(datagram) => datagram.len(),
+            Self::Arp(_) => ARP_LENGTH,
+        }
+    }
+
+    /// The flow's parcel in it.
+    pub(super) fn parcel(&self) -> Option<&P> {
+        match self {
+            Self::Datagram(Datagram { content: Content::Parcel(parcel, _), .. }) => Some(parcel),
+            _ => None,
+        }
+    }
+
+    pub(super) fn parcel_mut(&mut self) -> Option<&mut P> {
+        match self {
+            Self::Datagram(Datagram { content: Content::Parcel(parcel, _), .. }) => Some(parcel),
+            _ => None,
+        }
+    }
+
+    fn is_message(&self) -> bool {
+        matches!(self, Self::Datagram(Datagram { content: Content::Message(..), .. }))
+    }
+}
+
+impl<P: Parcel, M> InterfaceQueue<P, M> {
+    pub(super) fn new(config: InterfaceQueueConfig) -> Self {
+        Self { config, first: VecDeque::new(), rest: VecDeque::new(), bytes: Bytes::ZERO }
+    }
+
+    /// Takes in a packet; returns the one that has to go for it, perhaps itself.
+    pub(super) fn push(&mut self, outgoing: Outgoing<P, M>) -> Option<Outgoing<P, M>> {
+        let passes = self.config.order == Order::RoutingFirst && outgoing.packet.is_message();
+        let mut displaced = None;
+        if self.len() >= self.config.packets {
+            match if passes { self.rest.pop_back() } else { None } {
+                Some(last) => {
+                    self.bytes = self.bytes.saturating_sub(last.packet.len());
+                    displaced = Some(last);
+                }
+                None => return Some(outgoing),
+            }
+        }
+        self.bytes += outgoing.packet.len();
+        let queue = if passes { &mut self.first } else { &mut self.rest };
+        queue.push_back(outgoing);
+        displaced
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Outgoing<P, M>> {
+        let next = self.first.pop_front().or_else(|| self.rest.pop_front())?;
+        self.bytes = self.bytes.saturating_sub(next.packet.len());
+        Some(next)
+    }
+
+    /// Takes out all datagrams for the neighbour `to`, in order.
+    pub(super) fn take_for(&mut self, to: NodeId) -> Vec<Datagram<P, M>> {
+        let mut taken = Vec::new();
+        for queue in [&mut self.first, &mut self.rest] {
+            if queue.iter().any(|outgoing| outgoing.to == to) {
+                for outgoing in std::mem::take(queue) {
+                    match outgoing {
+                        Outgoing { to: next, packet: Packet::Datagram(datagram) } if next == to => {
+                            self.bytes = self.bytes.saturating_sub(datagram.len());
+                            taken.push(datagram);
+                        }
+                        other => queue.push_back(other),
+                    }
+                }
+            }
+        }
+        taken
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.first.len() + self.rest.len()
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        Backlog { packets: self.len() as u64, bytes: self.bytes }
+    }
+
+    pub(super) fn packets(&self) -> impl Iterator<Item = &Packet<P, M>> {
+        self.first.iter().chain(&self.rest).map(|outgoing| &outgoing.packet)
+    }
+}
+
+/// RFC 826 with addresses of six and four bytes.
+const ARP_LENGTH: Bytes = Bytes(28);

@@ -1,0 +1,199 @@
+//! What a radio node counts.
+
+use std::ops::AddAssign;
+
+use weir_units::{Duration, Instant};
+
+use super::agent::Occupied;
+use super::datagram::DropReason;
+
+/// What one node, or a whole network, has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RadioStats {
+    /// Requests to send.
+    pub rts: u64,
+    /// Clearances.
+    pub cts: u64,
+    /// Data frames to one neighbour, repeats included.
+    pub data: u64,
+    /// Acknowledgements.
+    pub acks: u64,
+    /// Data frames to all neighbours.
+    pub broadcasts: u64,
+    /// The time of all these.
+    pub airtime: Duration,
+    /// Frames to one neighbour that it could not read.
+    pub lost: u64,
+    /// Receptions that ended with more than one frame lost.
+    pub collisions: u64,
+    /// RTS, and data frames without one, that nobody answered.
+    pub short_retries: u64,
+    /// Data frames behind a CTS that nobody acknowledged.
+    pub long_retries: u64,
+    /// Data frames that arrived again, their acknowledgement lost.
+    pub duplicates: u64,
+    /// Packets that the MAC took for lost though the neighbour has them: from there on there are two.
+    pub copies: u64,
+    /// Packets of flows that went no further, by reason: see [`Self::dropped`].
+    parcels: [u64; DropReason::ALL.len()],
+    /// Messages of routing protocols that went no further.
+    messages: [u64; DropReason::ALL.len()],
+    /// The longest interface queue.
+    pub queue_peak: u64,
+    /// How long the medium was busy, as the node sees it: sensed, reserved or used by itself.
+    pub medium_busy: Duration,
+    /// How long the MAC had a packet to send.
+    pub service_busy: Duration,
+}
+
+/// What was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cargo {
+    /// A flow's packet.
+    Parcel,
+    /// A routing protocol's.
+    Message,
+}
+
+impl DropReason {
+    /// All of them, in their order.
+    pub const ALL: [Self; 7] = [
+        Self::QueueFull,
+        Self::MacRetries,
+        Self::Arp,
+        Self::NoRoute,
+        Self::TtlExpired,
+        Self::BufferFull,
+        Self::FrameError,
+    ];
+}
+
+impl RadioStats {
+    /// How many were dropped for this reason.
+    pub fn dropped(&self, cargo: Cargo, reason: DropReason) -> u64 {
+        match cargo {
+            Cargo::Parcel => self.parcels[reason as usize],
+            Cargo::Message => self.messages[reason as usize],
+        }
+    }
+
+    /// All frames sent.
+    pub fn frames(&self) -> u64 {
+        self.rts + self.cts + self.data + self.acks + self.broadcasts
+    }
+
+    pub(super) fn count_drop(&mut self, cargo: Cargo, reason: DropReason) {
+        match cargo {
+            Cargo::Parcel => self.parcels[reason as usize] += 1,
+            Cargo::Message => self.messages[reason as usize] += 1,
+        }
+    }
+}
+
+impl AddAssign for RadioStats {
+    fn add_assign(&mut self, other: Self) {
+        self.rts += other.rts;
+        self.cts += other.cts;
+        self.data += other.data;
+        self.acks += other.acks;
+        self.broadcasts += other.broadcasts;
+        self.airtime += other.airtime;
+        self.lost += other.lost;
+        self.collisions += other.collisions;
+        self.short_retries += other.short_retries;
+        self.long_retries += other.long_retries;
+        self.duplicates += other.duplicates;
+        self.copies += other.copies;
+        for (own, more) in self.parcels.iter_mut().zip(other.parcels) {
+            *own += more;
+        }
+        for (own, more) in self.messages.iter_mut().zip(other.messages) {
+            *own += more;
+        }
+        self.queue_peak = self.queue_peak.max(other.queue_peak);
+        self.medium_busy += other.medium_busy;
+        self.service_busy += other.service_busy;
+    }
+}
+
+/// The union of overlapping intervals, each known when it begins: how long a medium was busy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BusyTime {
+    until: Instant,
+    total: Duration,
+    /// What was last told.
+    told: Told,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Told {
+    #[default]
+    Idle,
+    Busy,
+}
+
+impl BusyTime {
+    /// It is busy from `now` to `until` at least.
+    pub(super) fn occupy(
+        &mut self,
+        now: Instant,
+        until: Instant,
+        mut tell: impl FnMut(Instant, Occupied),
+    ) {
+        self.settle(now, &mut tell);
+        if until <= self.until.max(now) {
+            return;
+        }
+        if self.told == Told::Idle {
+            self.told = Told::Busy;
+            tell(now, Occupied::Busy);
+        }
+        self.total += until - self.until.max(now);
+        self.until = until;
+    }
+
+    /// Tells of an end that has come by `now`.
+    pub(super) fn settle(&mut self, now: Instant, mut tell: impl FnMut(Instant, Occupied)) {
+        if self.told == Told::Busy && self.until < now {
+            self.told = Told::Idle;
+            tell(self.until, Occupied::Idle);
+        }
+    }
+
+    /// For how long it has been busy by `now`.
+    pub(super) fn total(&self, now: Instant) -> Duration {
+        self.total.saturating_sub(self.until.saturating_since(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_intervals_count_once_and_gaps_are_told() {
+        let at = |micros: u64| Instant::from_nanos(micros * 1_000);
+        let mut told = Vec::new();
+        let mut busy = BusyTime::default();
+        for (from, until) in [(10, 30), (20, 40), (25, 35), (40, 50), (60, 70)] {
+            busy.occupy(at(from), at(until), |time, state| told.push((time.as_micros(), state)));
+        }
+        busy.settle(at(80), |time, state| told.push((time.as_micros(), state)));
+        let (on, off) = (Occupied::Busy, Occupied::Idle);
+        assert_eq!(told, [(10, on), (50, off), (60, on), (70, off)]);
+        assert_eq!(busy.total(at(65)), Duration::from_micros(45));
+        assert_eq!(busy.total(at(80)), Duration::from_micros(50));
+    }
+
+    #[test]
+    fn every_reason_has_its_own_counter() {
+        let mut stats = RadioStats::default();
+        for (number, reason) in DropReason::ALL.into_iter().enumerate() {
+            (0..=number).for_each(|_| stats.count_drop(Cargo::Parcel, reason));
+        }
+        for (number, reason) in DropReason::ALL.into_iter().enumerate() {
+            assert_eq!(stats.dropped(Cargo::Parcel, reason), number as u64 + 1);
+            assert_eq!(stats.dropped(Cargo::Message, reason), 0);
+        }
+    }
+}
