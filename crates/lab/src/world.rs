@@ -72,6 +72,7 @@ fn measure(scenario: &Scenario) -> MeasureSpec {
         max_events: measure.events as usize,
         max_requests: measure.requests as usize,
         max_acks: measure.acks as usize,
+        max_frames: measure.frames as usize,
     }
 }
 

@@ -93,9 +93,10 @@ impl Books {
         let rows: Vec<FlowRow> = (0u32..)
             .zip(flows.iter())
             .zip(&spec.flows)
-            .map(|((index, flow), described)| flow_row(index, described, flow, spec, &net))
+            .map(|((index, flow), described)| flow_row(index, described, flow, spec, &mut net))
             .collect();
         let now = net.now;
+        let (nodes, frames) = net.radio().map(|radio| (radio.nodes(now), radio.frames())).unzip();
         let links: Vec<LinkRow> = (0u32..)
             .zip(net.links.iter_mut())
             .map(|(i, link)| self.probes[i as usize].row(i, &spec.links[i as usize], now, link))
@@ -118,6 +119,8 @@ impl Books {
         Outcome {
             flows: rows,
             links,
+            nodes: nodes.unwrap_or_default(),
+            frames: frames.unwrap_or_default(),
             samples: self.samples,
             queues: self.queues,
             acks: flows.iter_mut().flat_map(Flow::take_acks).collect(),

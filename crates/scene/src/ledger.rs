@@ -23,6 +23,8 @@ pub(crate) struct Ledger {
     /// From one end to the other, of each data packet.
     pub(crate) delay: Histogram,
     pub(crate) queue_delay: Histogram,
+    /// Links or hops that data packets crossed, all together.
+    hops: u64,
     pub(crate) cwnd: WindowMeter,
     /// Only of flows that make requests.
     pub(crate) requests: Option<Box<RequestBook>>,
@@ -70,6 +72,7 @@ impl Ledger {
         self.rtt = Histogram::new();
         self.delay = Histogram::new();
         self.queue_delay = Histogram::new();
+        self.hops = 0;
         self.cwnd.restart(now);
         if let Some(requests) = &mut self.requests {
             requests.restart();
@@ -90,6 +93,7 @@ impl Ledger {
         if !self.is_closed() {
             self.delay.record(now.saturating_since(packet.sent));
             self.queue_delay.record(packet.queued);
+            self.hops += u64::from(packet.hop);
         }
     }
 
@@ -168,6 +172,8 @@ impl Ledger {
         row.set_rtt(&self.rtt.spread());
         row.set_delay(&self.delay.spread());
         row.set_queue_delay(&self.queue_delay.spread());
+        let arrived = self.delay.count();
+        row.hops_mean = (arrived > 0).then(|| self.hops as f64 / arrived as f64);
         if matches!(spec.transport, TransportSpec::Reliable(_)) {
             row.cwnd_bytes_mean = self.cwnd.mean();
             row.cwnd_bytes_max = Some(self.cwnd.max().get());

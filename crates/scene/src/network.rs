@@ -54,7 +54,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         let links: Result<Vec<HostedLink<L>>, SpecError> =
             spec.links.iter().map(|link| HostedLink::new(link, seed)).collect();
         let end = Instant::ZERO + spec.measure.duration;
-        let radio = spec.radio.as_ref().map(|radio| HostedRadio::new(radio, seed, end));
+        let radio = spec.radio.as_ref().map(|radio| HostedRadio::new(radio, seed, &spec.measure));
         let radio = radio.transpose()?.map(Box::new);
         let mut network = Self {
             now: Instant::ZERO,
@@ -224,8 +224,8 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     fn note_happening(&mut self, happening: &Happening<L>) {
         match happening {
-            Happening::Arrived(packet, hops) => {
-                let place = u32::from(*hops) << 1 | u32::from(packet.direction as u8);
+            Happening::Arrived(packet) => {
+                let place = u32::from(packet.hop);
                 self.hash.add(self.now, place, packet.flow, packet.seq());
             }
             Happening::Told(flow, _, notice) => {

@@ -12,7 +12,7 @@ pub struct Packet<L = ()> {
     pub flow: u32,
     /// Which way it travels.
     pub direction: Direction,
-    /// The position on its route of the link that it is on.
+    /// The position on its route of the link that it is on; on arrival, how many it has crossed.
     pub hop: u8,
     /// Its ECN field.
     pub ecn: Ecn,

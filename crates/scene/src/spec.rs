@@ -200,6 +200,8 @@ pub struct MeasureSpec {
     pub max_requests: usize,
     /// The first so many acknowledgements of each flow make table `acks`; 0 records none.
     pub max_acks: usize,
+    /// The most rows of table `frames`; 0 records none.
+    pub max_frames: usize,
 }
 
 impl Default for MeasureSpec {
@@ -211,6 +213,7 @@ impl Default for MeasureSpec {
             max_events: 0,
             max_requests: 100_000,
             max_acks: 0,
+            max_frames: 0,
         }
     }
 }

@@ -86,9 +86,8 @@ impl<'a, Q: EventQueue> World<'a, Q> {
                 let Self { net, flows, open_flows, .. } = self;
                 while let Some(happening) = net.next_happening() {
                     match happening {
-                        Happening::Arrived(packet, hops) => {
+                        Happening::Arrived(packet) => {
                             let flow = &mut flows[packet.flow as usize];
-                            touch(flow, open_flows, |flow| flow.on_hops(&packet, hops, net));
                             touch(flow, open_flows, |flow| flow.on_packet(&packet, net));
                         }
                         Happening::Told(flow, side, notice) => {

@@ -84,6 +84,10 @@ pub struct FlowRow {
     pub delay_ms_p99: Option<f64>,
     /// The longest.
     pub delay_ms_max: Option<f64>,
+    /// Links, or hops over radio, that an arriving data packet had crossed on average.
+    pub hops_mean: Option<f64>,
+    /// How often the route over radio between the flow's ends changed, at either end; null over links.
+    pub route_changes: Option<u64>,
     /// Mean time that an arriving data packet had waited in queues, all hops together.
     pub queue_delay_ms_mean: Option<f64>,
     /// Median of it.

@@ -1,17 +1,22 @@
 //! A radio network in a run: its description, and what hosts it between routers and flows.
 
+mod rows;
+
 use weir_net::feedback::{FeedbackAgent, FeedbackConfig, Occupancy, Signal};
 use weir_net::radio::{
-    Agent, AnyRouter, DropReason, FrameRecord, Graph, Mobility, NodeId, Notice, Occupied, Placement,
-    Position, Radio, RadioConfig, RadioEvent, RadioStats, RandomPlacement, RandomWaypoint,
+    Agent, AnyRouter, DropReason, Graph, Mobility, NodeId, Notice, Occupied, Placement,
+    Radio, RadioConfig, RadioEvent, RandomPlacement, RandomWaypoint,
     RouterConfig, StaticRoutes,
 };
-use weir_net::{Backlog, Parcel};
+use weir_net::Backlog;
+use weir_trace::{FrameRow, NodeRow};
 use weir_units::{Duration, Instant, stream};
 
+pub(crate) use self::rows::reason_name;
 use crate::error::SpecError;
 use crate::flow::Side;
 use crate::packet::{Direction, Packet};
+use crate::spec::MeasureSpec;
 
 /// Nodes that share a channel.
 #[derive(Clone, Debug)]
@@ -100,7 +105,7 @@ impl RadioSpec {
 
 /// A radio network with all that watches it.
 #[derive(Debug)]
-pub(crate) struct HostedRadio<L> {
+pub struct HostedRadio<L> {
     radio: Radio<Packet<L>, AnyRouter<Packet<L>>>,
     mobility: Mobility,
     /// When its pending event is due; an event at any other time is outdated.
@@ -120,9 +125,9 @@ struct Counts {
 }
 
 /// What a radio network hands to its world.
-pub(crate) enum Happening<L> {
-    /// A packet arrived at its end of its flow, over so many hops.
-    Arrived(Packet<L>, u8),
+pub enum Happening<L> {
+    /// A packet arrived at its end of its flow.
+    Arrived(Packet<L>),
     /// An end of a flow is to know this.
     Told(u32, Side, Notice),
     /// A packet went no further.
@@ -134,10 +139,10 @@ impl<L: Clone + std::fmt::Debug> HostedRadio<L> {
     pub(crate) fn new(
         spec: &RadioSpec,
         seed: u64,
-        end: Instant,
+        measure: &MeasureSpec,
     ) -> Result<Self, SpecError> {
         let failed = |problem: String| SpecError::Radio { problem };
-        let mobility = mobility(spec, seed, end)?;
+        let mobility = mobility(spec, seed, Instant::ZERO + measure.duration)?;
         let positions = mobility.positions(Instant::ZERO);
         let routing = match &spec.routing {
             Routing::Protocol(config) => config.clone(),
@@ -150,6 +155,9 @@ impl<L: Clone + std::fmt::Debug> HostedRadio<L> {
         let named = |purpose: &str| stream(seed, &format!("radio {purpose}"));
         let mut radio = Radio::new(&spec.config, &positions, routers, named)
             .map_err(|error| failed(error.to_string()))?;
+        if measure.max_frames > 0 {
+            radio.log_frames(measure.max_frames);
+        }
         if let Some(feedback) = &spec.feedback {
             for node in nodes {
                 radio.set_agent(node, Box::new(Watcher(feedback.agent())));
@@ -176,13 +184,162 @@ impl<L: Clone + std::fmt::Debug> HostedRadio<L> {
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Result<Happening<L>, String>> {
         loop {
             match self.radio.poll(now)? {
-                RadioEvent::Delivered { node, parcel, hops, .. } => {
+                RadioEvent::Delivered { node, mut parcel, hops, .. } => {
+                    parcel.hop = hops;
                     self.counts.delivered += 1;
                     let path = self.paths[parcel.flow as usize];
                     let (_, to) = path.towards(parcel.direction);
                     let misled = || format!("node {node} was handed a packet for {to}: {parcel:?}");
                     return Some(if node == to {
-                        Ok(Happening::Arrived(parcel, hops))
+                        Ok(Happening::Arrived(parcel))
+                    } else {
+                        Err(misled())
+                    });
+                }
+                RadioEvent::Notice { node, flow, notice } => {
+                    let path = self.paths.get(flow as usize);
+                    if let Some(side) = path.and_then(|path| path.side(node)) {
+                        return Some(Ok(Happening::Told(flow, side, notice)));
+                    }
+                }
+                RadioEvent::Dropped { node, parcel, reason } => {
+                    self.counts.dropped += 1;
+                    return Some(Ok(Happening::Dropped(parcel, node, reason)));
+                }
+                RadioEvent::RouteChanged { node, destination, .. } => {
+                    for (path, changes) in self.paths.iter().zip(&mut self.route_changes) {
+                        let ends = [(path.from, path.to), (path.to, path.from)];
+                        *changes += u64::from(ends.contains(&(node, destination)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// When what [`Self::poll`] told of happened.
+    pub(crate) fn time(&self) -> Instant {
+        self.radio.time()
+    }
+
+    /// When it must be polled next.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.radio.next_time()
+    }
+
+    /// Whether packets of flows are under way below the routers.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.counts.offered > self.counts.delivered + self.counts.dropped
+    }
+
+    /// Moves every node to where it is now; returns when to do so again, if anybody moves.
+    pub(crate) fn step(&mut self, now: Instant) -> Option<Instant> {
+        if self.mobility.is_fixed() {
+            return None;
+        }
+        for node in (0..self.mobility.nodes()).map(|node| NodeId(node as u16)) {
+            let position = self.mobility.position(node, now);
+            if self.radio.position(node) != Some(position) {
+                self.radio.set_position(now, node, position);
+            }
+        }
+        Some(now.saturating_add(STEP))
+    }
+
+    /// The rows of its nodes.
+    pub(crate) fn nodes(&self, now: Instant) -> Vec<NodeRow> {
+        let nodes = (0..self.radio.nodes()).map(|node| NodeId(node as u16));
+        let row = |node| {
+            let start = self.mobility.position(node, Instant::ZERO);
+            rows::node_row(node, start, &self.radio.stats(node, now), now)
+        };
+        nodes.map(row).collect()
+    }
+
+    /// The frames that were recorded.
+    pub(crate) fn frames(&mut self) -> Vec<FrameRow> {
+        self.radio.drain_frames().iter().map(rows::frame_row).collect()
+    }
+
+    /// How often the route between the ends of each flow changed.
+    route_changes: Vec<u64>,
+}
+
+/// Parcels, for the books.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    offered: u64,
+    delivered: u64,
+    dropped: u64,
+}
+
+/// What a radio network hands to its world.
+pub enum Happening<L> {
+    /// A packet arrived at its end of its flow.
+    Arrived(Packet<L>),
+    /// An end of a flow is to know this.
+    Told(u32, Side, Notice),
+    /// A packet went no further.
+    Dropped(Packet<L>, NodeId, DropReason),
+}
+
+impl<L: Clone + std::fmt::Debug> HostedRadio<L> {
+    /// The network of `spec` before its first packet. All luck comes from `seed`.
+    pub(crate) fn new(
+        spec: &RadioSpec,
+        seed: u64,
+        measure: &MeasureSpec,
+    ) -> Result<Self, SpecError> {
+        let failed = |problem: String| SpecError::Radio { problem };
+        let mobility = mobility(spec, seed, Instant::ZERO + measure.duration)?;
+        let positions = mobility.positions(Instant::ZERO);
+        let routing = match &spec.routing {
+            Routing::Protocol(config) => config.clone(),
+            Routing::Shortest(range_mm) => RouterConfig::Static(StaticRoutes::shortest(
+                &Graph::in_range(&positions, *range_mm),
+            )),
+        };
+        let nodes = (0..positions.len()).map(|node| NodeId(node as u16));
+        let routers = nodes.clone().map(|node| routing.build(node)).collect();
+        let named = |purpose: &str| stream(seed, &format!("radio {purpose}"));
+        let mut radio = Radio::new(&spec.config, &positions, routers, named)
+            .map_err(|error| failed(error.to_string()))?;
+        if measure.max_frames > 0 {
+            radio.log_frames(measure.max_frames);
+        }
+        if let Some(feedback) = &spec.feedback {
+            for node in nodes {
+                radio.set_agent(node, Box::new(Watcher(feedback.agent())));
+            }
+        }
+        Ok(Self {
+            radio,
+            mobility,
+            armed: None,
+            counts: Counts::default(),
+            route_changes: vec![0; spec.paths.len()],
+            paths: spec.paths.clone(),
+        })
+    }
+
+    /// Takes a packet at the node where its direction begins.
+    pub(crate) fn offer(&mut self, now: Instant, packet: Packet<L>) {
+        let (from, to) = self.paths[packet.flow as usize].towards(packet.direction);
+        self.counts.offered += 1;
+        self.radio.offer(now, from, to, packet);
+    }
+
+    /// What happens next, if it does by `now`; it happened at [`Self::time`].
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Result<Happening<L>, String>> {
+        loop {
+            match self.radio.poll(now)? {
+                RadioEvent::Delivered { node, mut parcel, hops, .. } => {
+                    parcel.hop = hops;
+                    self.counts.delivered += 1;
+                    let path = self.paths[parcel.flow as usize];
+                    let (_, to) = path.towards(parcel.direction);
+                    let misled = || format!("node {node} was handed a packet for {to}: {parcel:?}");
+                    return Some(if node == to {
+                        Ok(Happening::Arrived(parcel))
                     } else {
                         Err(misled())
                     });
@@ -275,19 +432,6 @@ impl<L: Clone + std::fmt::Debug> HostedRadio<L> {
             ));
         }
         Ok(())
-    }
-}
-
-/// A reason as tables name it.
-pub(crate) fn reason_name(reason: DropReason) -> &'static str {
-    match reason {
-        DropReason::QueueFull => "queue full",
-        DropReason::MacRetries => "MAC gave up",
-        DropReason::Arp => "no address",
-        DropReason::NoRoute => "no route",
-        DropReason::TtlExpired => "too many hops",
-        DropReason::BufferFull => "buffer full",
-        DropReason::FrameError => "frame error",
     }
 }
 
