@@ -19,7 +19,7 @@ use crate::radio::{Happening, HostedRadio, reason_name};
 use crate::spec::{FlowSpec, RunSpec};
 
 /// Everything that flows share.
-pub struct Network<Q, L = ()> {
+pub struct Network<Q, L: Debug = ()> {
     /// The time: that of the event at hand.
     pub now: Instant,
     /// The links, as the description orders them.

@@ -2,6 +2,8 @@
 
 mod rows;
 
+use std::fmt::Debug;
+
 use weir_net::feedback::{FeedbackAgent, FeedbackConfig, Occupancy, Signal};
 use weir_net::radio::{
     Agent, AnyRouter, DropReason, Graph, Mobility, NodeId, Notice, Occupied, Placement,
@@ -105,7 +107,7 @@ impl RadioSpec {
 
 /// A radio network with all that watches it.
 #[derive(Debug)]
-pub struct HostedRadio<L> {
+pub struct HostedRadio<L: Debug> {
     radio: Radio<Packet<L>, AnyRouter<Packet<L>>>,
     mobility: Mobility,
     /// When its pending event is due; an event at any other time is outdated.
@@ -134,7 +136,7 @@ pub enum Happening<L> {
     Dropped(Packet<L>, NodeId, DropReason),
 }
 
-impl<L: Clone + std::fmt::Debug> HostedRadio<L> {
+impl<L: Clone + Debug> HostedRadio<L> {
     /// The network of `spec` before its first packet. All luck comes from `seed`.
     pub(crate) fn new(
         spec: &RadioSpec,
@@ -260,161 +262,6 @@ impl<L: Clone + std::fmt::Debug> HostedRadio<L> {
         self.radio.drain_frames().iter().map(rows::frame_row).collect()
     }
 
-    /// How often the route between the ends of each flow changed.
-    route_changes: Vec<u64>,
-}
-
-/// Parcels, for the books.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    offered: u64,
-    delivered: u64,
-    dropped: u64,
-}
-
-/// What a radio network hands to its world.
-pub enum Happening<L> {
-    /// A packet arrived at its end of its flow.
-    Arrived(Packet<L>),
-    /// An end of a flow is to know this.
-    Told(u32, Side, Notice),
-    /// A packet went no further.
-    Dropped(Packet<L>, NodeId, DropReason),
-}
-
-impl<L: Clone + std::fmt::Debug> HostedRadio<L> {
-    /// The network of `spec` before its first packet. All luck comes from `seed`.
-    pub(crate) fn new(
-        spec: &RadioSpec,
-        seed: u64,
-        measure: &MeasureSpec,
-    ) -> Result<Self, SpecError> {
-        let failed = |problem: String| SpecError::Radio { problem };
-        let mobility = mobility(spec, seed, Instant::ZERO + measure.duration)?;
-        let positions = mobility.positions(Instant::ZERO);
-        let routing = match &spec.routing {
-            Routing::Protocol(config) => config.clone(),
-            Routing::Shortest(range_mm) => RouterConfig::Static(StaticRoutes::shortest(
-                &Graph::in_range(&positions, *range_mm),
-            )),
-        };
-        let nodes = (0..positions.len()).map(|node| NodeId(node as u16));
-        let routers = nodes.clone().map(|node| routing.build(node)).collect();
-        let named = |purpose: &str| stream(seed, &format!("radio {purpose}"));
-        let mut radio = Radio::new(&spec.config, &positions, routers, named)
-            .map_err(|error| failed(error.to_string()))?;
-        if measure.max_frames > 0 {
-            radio.log_frames(measure.max_frames);
-        }
-        if let Some(feedback) = &spec.feedback {
-            for node in nodes {
-                radio.set_agent(node, Box::new(Watcher(feedback.agent())));
-            }
-        }
-        Ok(Self {
-            radio,
-            mobility,
-            armed: None,
-            counts: Counts::default(),
-            route_changes: vec![0; spec.paths.len()],
-            paths: spec.paths.clone(),
-        })
-    }
-
-    /// Takes a packet at the node where its direction begins.
-    pub(crate) fn offer(&mut self, now: Instant, packet: Packet<L>) {
-        let (from, to) = self.paths[packet.flow as usize].towards(packet.direction);
-        self.counts.offered += 1;
-        self.radio.offer(now, from, to, packet);
-    }
-
-    /// What happens next, if it does by `now`; it happened at [`Self::time`].
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Result<Happening<L>, String>> {
-        loop {
-            match self.radio.poll(now)? {
-                RadioEvent::Delivered { node, mut parcel, hops, .. } => {
-                    parcel.hop = hops;
-                    self.counts.delivered += 1;
-                    let path = self.paths[parcel.flow as usize];
-                    let (_, to) = path.towards(parcel.direction);
-                    let misled = || format!("node {node} was handed a packet for {to}: {parcel:?}");
-                    return Some(if node == to {
-                        Ok(Happening::Arrived(parcel))
-                    } else {
-                        Err(misled())
-                    });
-                }
-                RadioEvent::Notice { node, flow, notice } => {
-                    let path = self.paths.get(flow as usize);
-                    if let Some(side) = path.and_then(|path| path.side(node)) {
-                        return Some(Ok(Happening::Told(flow, side, notice)));
-                    }
-                }
-                RadioEvent::Dropped { node, parcel, reason } => {
-                    self.counts.dropped += 1;
-                    return Some(Ok(Happening::Dropped(parcel, node, reason)));
-                }
-                RadioEvent::RouteChanged { node, destination, .. } => {
-                    for (path, changes) in self.paths.iter().zip(&mut self.route_changes) {
-                        let ends = [(path.from, path.to), (path.to, path.from)];
-                        *changes += u64::from(ends.contains(&(node, destination)));
-                    }
-                }
-            }
-        }
-    }
-
-    /// When what [`Self::poll`] told of happened.
-    pub(crate) fn time(&self) -> Instant {
-        self.radio.time()
-    }
-
-    /// When it must be polled next.
-    pub(crate) fn next_time(&self) -> Option<Instant> {
-        self.radio.next_time()
-    }
-
-    /// Whether packets of flows are under way below the routers.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.counts.offered > self.counts.delivered + self.counts.dropped
-    }
-
-    /// Moves every node to where it is now; returns when to do so again, if anybody moves.
-    pub(crate) fn step(&mut self, now: Instant) -> Option<Instant> {
-        if self.mobility.is_fixed() {
-            return None;
-        }
-        for node in (0..self.mobility.nodes()).map(|node| NodeId(node as u16)) {
-            let position = self.mobility.position(node, now);
-            if self.radio.position(node) != Some(position) {
-                self.radio.set_position(now, node, position);
-            }
-        }
-        Some(now.saturating_add(STEP))
-    }
-
-    /// Keeps a record of the next so many frames.
-    pub(crate) fn log_frames(&mut self, capacity: usize) {
-        self.radio.log_frames(capacity);
-    }
-
-    /// The frames recorded.
-    pub(crate) fn drain_frames(&mut self) -> Vec<FrameRecord> {
-        self.radio.drain_frames()
-    }
-
-    /// Where each node was at first, where it is, and what it has done.
-    pub(crate) fn nodes(
-        &self,
-        now: Instant,
-    ) -> impl Iterator<Item = (NodeId, Position, RadioStats)> + '_ {
-        (0..self.radio.nodes()).map(move |node| {
-            let node = NodeId(node as u16);
-            let start = self.mobility.position(node, Instant::ZERO);
-            (node, start, self.radio.stats(node, now))
-        })
-    }
-
     /// How often the route between the ends of a flow changed, at either end.
     pub(crate) fn route_changes(&self, flow: usize) -> u64 {
         self.route_changes[flow]
@@ -461,7 +308,7 @@ fn mobility(spec: &RadioSpec, seed: u64, end: Instant) -> Result<Mobility, SpecE
 #[derive(Debug)]
 struct Watcher(FeedbackAgent);
 
-impl<L: Clone + std::fmt::Debug> Agent<Packet<L>> for Watcher {
+impl<L: Clone + Debug> Agent<Packet<L>> for Watcher {
     fn on_service(&mut self, now: Instant, state: Occupied) {
         self.0.set_busy(now, Signal::Service, occupancy(state));
     }
