@@ -343,6 +343,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         max_pacing_rate: flow.max_pacing_rate,
         send_buffer: flow.send_buffer,
         recv_buffer: flow.recv_buffer,
+        window_limit: flow.window_limit.map(|limit| limit.0),
         sack: flow.sack,
         timestamps: flow.timestamps,
         ecn: flow.ecn,
@@ -358,6 +359,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         cwnd_validation: flow.cwnd_validation,
         slow_start_after_idle: flow.slow_start_after_idle,
         time_wait: flow.time_wait,
+        route_policy: flow.route_policy.0,
         // What only real sockets need.
         ..defaults
     }))

@@ -280,6 +280,9 @@ impl ReliableFlow {
                     self.client.on_connected(net.now());
                     net.log(self.index, "connected", "");
                 }
+                Event::Route(state) if side == Side::Sender => {
+                    net.log(self.index, state.as_str(), "");
+                }
                 Event::Failed(error) => failure = Some(error.to_string()),
                 _ => {}
             }

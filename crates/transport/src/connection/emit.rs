@@ -33,7 +33,9 @@ impl Connection {
                 if (confirms || self.receiver.has_news()) && self.receiver.ack_is_due(now) {
                     return self.emit_ack_if_due(now);
                 }
-                match self.sender.poll(now, &mut self.stats) {
+                let departure = self.sender.poll(now, &mut self.stats);
+                self.report_route_states();
+                match departure {
                     Some(departure) => Some(self.emit_data(now, &departure)),
                     None => self.emit_ack_if_due(now),
                 }

@@ -306,6 +306,7 @@ impl Connection {
         if let Some(sample) = self.sender.on_ack(now, &incoming, &mut self.stats) {
             self.rtt_sample = Some(sample);
         }
+        self.report_route_states();
         if self.sender.fin_acked() {
             self.on_fin_acked(now);
         }

@@ -6,6 +6,7 @@
 mod ack;
 mod buffer;
 mod burst;
+mod route;
 mod timer;
 mod transmit;
 
@@ -13,6 +14,7 @@ use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
+pub(crate) use self::route::Pause;
 pub(crate) use self::transmit::{Departure, Kind};
 use crate::pacer::Pacer;
 use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
@@ -20,7 +22,7 @@ use crate::rtt::{RttConfig, RttEstimator, RttVariation};
 use crate::sampler::RateSampler;
 use crate::scoreboard::Scoreboard;
 use crate::stats::{LimitClock, Snapshot, Stats};
-use crate::{Config, Habits, RecoveryConfig};
+use crate::{Config, Habits, RecoveryConfig, WindowLimit};
 
 /// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
 #[derive(Debug)]
@@ -66,6 +68,8 @@ pub(crate) struct Sender {
     min_rto: Duration,
     habits: Habits,
     last_sent_at: Instant,
+    route: Option<route::Route>,
+    window_limit: LimitInForce,
 }
 
 /// How far the window has been used of late (RFC 7661's question, Linux's `tcp_cwnd_validate`).
@@ -78,6 +82,20 @@ struct CwndUsage {
     max_outstanding: u64,
     /// Where the stream ended when that was noted.
     until: u64,
+}
+
+/// The limit beside the peer's window.
+#[derive(Debug)]
+struct LimitInForce {
+    limit: Option<WindowLimit>,
+    /// The route's length, once the network has told it.
+    hops: Option<u8>,
+}
+
+impl LimitInForce {
+    fn bytes(&self, mss: u64) -> Option<u64> {
+        self.limit.and_then(|limit| limit.segments(self.hops)).map(|segments| segments * mss)
+    }
 }
 
 /// What the configuration adds to the controller's pacing rate.
@@ -139,6 +157,8 @@ impl Sender {
             min_rto: config.min_rto,
             habits: config.habits,
             last_sent_at: Instant::ZERO,
+            route: route::Route::new(config.route_policy),
+            window_limit: LimitInForce { limit: config.window_limit, hops: None },
         }
     }
 
@@ -291,7 +311,7 @@ impl Sender {
             cwnd: self.reported_window(),
             ssthresh: self.controller.ssthresh(),
             bytes_in_flight: self.board.in_flight(),
-            send_window: Bytes(self.window_edge.saturating_sub(self.board.una())),
+            send_window: Bytes(self.edge().saturating_sub(self.board.una())),
             srtt: self.rtt.srtt(),
             latest_rtt: self.rtt.latest(),
             rttvar: self.rtt.srtt().map(|_| self.rtt.mdev()),
@@ -299,6 +319,7 @@ impl Sender {
             rto: self.rtt.rto(),
             pacing_rate: self.pacing_rate(),
             state: self.epoch.state(),
+            route: self.route_state(),
             phase: self.controller.phase(),
         }
     }
@@ -307,12 +328,13 @@ impl Sender {
         self.sampler.rate()
     }
 
-    /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest. Where
+    /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest, the limit beside it. Where
     /// the controller sets none, these alone bound the sender.
     fn reported_window(&self) -> Bytes {
         let scheme = self.profile.window.map(|segments| u64::from(segments) * self.mss);
         let peer = Some(self.max_window).filter(|window| *window > 0);
-        let bounds = [scheme, peer].into_iter().flatten();
+        let limit = self.window_limit.bytes(self.mss);
+        let bounds = [scheme, peer, limit].into_iter().flatten();
         Bytes(bounds.fold(self.cwnd().get(), u64::min))
     }
 
@@ -343,7 +365,7 @@ impl Sender {
             now,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min().unwrap_or_default(),
-            base_rto: self.rtt.base_rto(),
+            base_rto: self.timers.in_force(self.rtt.base_rto()),
             min_rto: self.min_rto,
             mss: self.mss,
             state: self.epoch.state(),
@@ -373,7 +395,7 @@ impl Sender {
             next_departure: self.pacer.next_departure(),
             app_limited: self.sampler.is_app_limited(),
             cwnd_limited: self.is_cwnd_limited(),
-            state: self.epoch.state(),
+            state: self.epoch.told_state(),
             rng: &mut self.rng,
         };
         call(self.controller.as_mut(), &mut cx)

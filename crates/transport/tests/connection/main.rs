@@ -10,7 +10,10 @@ mod handshake;
 mod pacing;
 mod pair;
 mod recovery;
+mod route;
+mod route_faults;
 mod timers;
+mod window_limit;
 mod wrap;
 
 use weir_transport::{Config, Flags};

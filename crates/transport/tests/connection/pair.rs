@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use weir_transport::wire::{self, Ports};
-use weir_transport::{Config, Connection, EcnField, Event, Segment};
+use weir_transport::{Config, Connection, EcnField, Event, PathEvent, Segment};
 use weir_units::{Duration, Instant, stream};
 
 /// One end of the pair.
@@ -183,6 +183,13 @@ impl Pair {
     pub(crate) fn abort(&mut self, side: Side) {
         let now = self.now;
         self.end(side).connection.abort(now);
+    }
+
+    /// The network tells `side` something.
+    pub(crate) fn tell(&mut self, side: Side, event: PathEvent) {
+        let now = self.now;
+        self.end(side).connection.handle_path_event(now, event);
+        self.settle();
     }
 
     /// Runs until nothing is under way and no timer is set.
