@@ -57,7 +57,8 @@ pub(crate) fn build(scenario: &Scenario) -> Result<RunSpec, Problem> {
             specs.push(flow_spec(flow, name, number as u64, route));
         }
     }
-    let spec = RunSpec { radio: None, links: built.links, flows: specs, measure: measure(scenario) };
+    let spec =
+        RunSpec { radio: None, links: built.links, flows: specs, measure: measure(scenario) };
     weir_scene::validate(&spec).map_err(|error| Problem::new("", error.to_string()))?;
     Ok(spec)
 }

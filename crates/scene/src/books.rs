@@ -95,7 +95,7 @@ impl Books {
         let rows: Vec<FlowRow> = (0u32..)
             .zip(flows.iter())
             .zip(&spec.flows)
-            .map(|((index, flow), described)| flow_row(index, described, flow, spec, &mut net))
+            .map(|((index, flow), described)| flow_row(index, described, flow, spec, &net))
             .collect();
         let now = net.now;
         let (nodes, frames) = net.radio().map(|radio| (radio.nodes(now), radio.frames())).unzip();
@@ -133,7 +133,7 @@ impl Books {
     }
 }
 
-fn flow_row<Q, L: Clone + Debug>(
+fn flow_row<Q: EventQueue, L: Clone + Debug>(
     index: u32,
     described: &FlowSpec,
     flow: &Flow,
@@ -143,6 +143,7 @@ fn flow_row<Q, L: Clone + Debug>(
     let capacity = |from, to| capacity_mbps(&described.route_forward, spec, net, from, to);
     let mut row = flow.ledger().row(index, described, capacity);
     row.slowdown = slowdown(described, flow.ledger(), spec, net);
+    row.route_changes = net.route_changes(index);
     flow.forget_unknown(&mut row);
     row
 }

@@ -45,8 +45,8 @@ pub use network::Network;
 pub use notes::Notes;
 pub use outcome::Outcome;
 pub use packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
-pub use radio::{Happening, HostedRadio, Movement, Places, RadioPath, RadioSpec, Routing};
 pub use queue::{Event, EventQueue, HeapQueue, WheelQueue};
+pub use radio::{Happening, HostedRadio, Movement, Places, RadioPath, RadioSpec, Routing};
 pub use spec::{
     Ends, FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig,
     Workload,

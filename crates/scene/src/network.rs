@@ -190,6 +190,19 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         }
     }
 
+    /// Says if more packets came out of the radio network than went in.
+    ///
+    /// # Errors
+    /// Says how many.
+    pub fn check_radio(&self) -> Result<(), String> {
+        self.radio.as_ref().map_or(Ok(()), |radio| radio.check(self.now))
+    }
+
+    /// How often the route of a flow over radio changed.
+    pub(crate) fn route_changes(&self, flow: u32) -> Option<u64> {
+        self.radio.as_ref().map(|radio| radio.route_changes(flow as usize))
+    }
+
     /// The radio network.
     pub fn radio(&mut self) -> Option<&mut HostedRadio<L>> {
         self.radio.as_deref_mut()

@@ -78,7 +78,8 @@ impl Case {
             start_jitter: Duration::from_millis(100),
             ends: Ends::Kernel,
         });
-        RunSpec { radio: None,
+        RunSpec {
+            radio: None,
             flows: flows.collect(),
             links: topology.links,
             measure: MeasureSpec { duration: self.duration, ..MeasureSpec::default() },

@@ -126,7 +126,8 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         if now < Instant::ZERO + self.spec.measure.warmup {
             self.open_books();
         }
-        if let Err(what) = self.books.check(now, self.spec, &mut self.net.links) {
+        let sound = self.books.check(now, self.spec, &mut self.net.links);
+        if let Err(what) = sound.and_then(|()| self.net.check_radio()) {
             return Err(self.failed(&what));
         }
         self.flows.iter_mut().for_each(|flow| flow.end(&mut self.net));

@@ -113,7 +113,8 @@ fn network(seed: u64) -> RunSpec {
             }
         },
     );
-    RunSpec { radio: None,
+    RunSpec {
+        radio: None,
         flows: flows.collect(),
         links: topology.links,
         measure: MeasureSpec {

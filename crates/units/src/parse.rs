@@ -320,7 +320,10 @@ mod tests {
         assert_eq!(Bytes(64_000).to_string(), "64kb");
         assert_eq!(Ratio::from_percent(5).to_string(), "5%");
         assert_eq!(BufferSize::Bdp(2_500).to_string(), "2.5bdp");
-        assert_eq!((Length(250_000).to_string(), Speed(0).to_string()), ("250m".into(), "0m/s".into()));
+        assert_eq!(
+            (Length(250_000).to_string(), Speed(0).to_string()),
+            ("250m".into(), "0m/s".into())
+        );
     }
 
     proptest! {

@@ -188,7 +188,8 @@ mod tests {
         let flow = |(index, route): (usize, weir_scene::topology::Route)| {
             foreign_flow(&format!("f{index}"), route.forward, route.reverse)
         };
-        RunSpec { radio: None,
+        RunSpec {
+            radio: None,
             links: topology.links,
             flows: topology.routes.into_iter().enumerate().map(flow).collect(),
             measure: MeasureSpec::default(),

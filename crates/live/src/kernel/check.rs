@@ -217,7 +217,12 @@ mod tests {
             ends: Ends::Kernel,
         };
         let flows = configs.into_iter().enumerate().map(flow).collect();
-        RunSpec { radio: None, links: vec![link("there"), link("back")], flows, measure: MeasureSpec::default() }
+        RunSpec {
+            radio: None,
+            links: vec![link("there"), link("back")],
+            flows,
+            measure: MeasureSpec::default(),
+        }
     }
 
     fn with(stack: &str) -> Config {

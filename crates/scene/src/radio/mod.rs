@@ -4,13 +4,12 @@ mod rows;
 
 use std::fmt::Debug;
 
+use weir_net::Backlog;
 use weir_net::feedback::{FeedbackAgent, FeedbackConfig, Occupancy, Signal};
 use weir_net::radio::{
-    Agent, AnyRouter, DropReason, Graph, Mobility, NodeId, Notice, Occupied, Placement,
-    Radio, RadioConfig, RadioEvent, RandomPlacement, RandomWaypoint,
-    RouterConfig, StaticRoutes,
+    Agent, AnyRouter, DropReason, Graph, Mobility, NodeId, Notice, Occupied, Placement, Radio,
+    RadioConfig, RadioEvent, RandomPlacement, RandomWaypoint, RouterConfig, StaticRoutes,
 };
-use weir_net::Backlog;
 use weir_trace::{FrameRow, NodeRow};
 use weir_units::{Duration, Instant, stream};
 
