@@ -51,7 +51,7 @@ impl Indices {
     }
 
     /// Takes in what an acknowledgement returns: the index to go by. On a path with routers' indices, one
-    /// without counts as the steady level.
+    /// that acknowledges something without any counts as the steady level.
     pub(crate) fn on_ack(&mut self, cx: &CcContext<'_>, ack: &AckEvent) -> u8 {
         let index = self.index(cx);
         if index.is_some() {
@@ -63,7 +63,9 @@ impl Indices {
             self.duplicates_min = smaller(self.duplicates_min, index);
         }
         let level = index.unwrap_or(self.steady());
-        self.round_min = smaller(self.round_min, Some(level));
+        if index.is_some() || ack.cum_acked.get() > 0 {
+            self.round_min = smaller(self.round_min, Some(level));
+        }
         level
     }
 

@@ -2,7 +2,7 @@
 
 use weir_net::{Ecn, Parcel};
 use weir_transport::Segment;
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration, Feedback, Instant};
 
 /// A packet, passed by value from queue to queue: the description of a segment or a datagram, and
 /// with it a load: nothing where time is virtual, its bytes where they are real.
@@ -136,6 +136,14 @@ impl<L> Parcel for Packet<L> {
 
     fn mark_ce(&mut self) {
         self.ecn = Ecn::Ce;
+    }
+
+    /// What a router would find in the segment's option.
+    fn feedback(&mut self) -> Option<&mut Feedback> {
+        match &mut self.body {
+            Body::Segment { segment, .. } => segment.options.feedback.as_mut(),
+            Body::Datagram { .. } | Body::Foreign { .. } => None,
+        }
     }
 
     fn corrupt(&mut self) {

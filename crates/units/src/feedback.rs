@@ -105,23 +105,19 @@ pub enum Echo {
     Drai(Drai),
     /// Whether all had room.
     AntiEcn(Room),
-    /// The answer to a rate request.
-    QuickStart(Approval),
+    /// The answer to a rate request (RFC 4782 §3.2).
+    QuickStart {
+        /// What no router refused.
+        rate: RateCode,
+        /// The difference between the two TTLs: that of the sender unless some router did not take part.
+        ttl_diff: u8,
+        /// The nonce as it arrived.
+        nonce: u32,
+    },
     /// The sum of the changes, in bytes per second.
     Xcp(i32),
     /// The newest rate, in bytes per second.
     Rcp(u32),
-}
-
-/// RFC 4782 §3.2's Quick-Start response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Approval {
-    /// What no router refused.
-    pub rate: RateCode,
-    /// The difference between the two TTLs: that of the sender unless some router did not take part.
-    pub ttl_diff: u8,
-    /// The nonce as it arrived.
-    pub nonce: u32,
 }
 
 impl Feedback {
@@ -151,7 +147,7 @@ impl Echo {
         match self {
             Self::Drai(_) => FeedbackKind::Drai,
             Self::AntiEcn(_) => FeedbackKind::AntiEcn,
-            Self::QuickStart(_) => FeedbackKind::QuickStart,
+            Self::QuickStart { .. } => FeedbackKind::QuickStart,
             Self::Xcp(_) => FeedbackKind::Xcp,
             Self::Rcp(_) => FeedbackKind::Rcp,
         }
@@ -162,11 +158,11 @@ impl Echo {
         match *feedback {
             Feedback::Drai(drai) => Self::Drai(drai),
             Feedback::AntiEcn(room) => Self::AntiEcn(room),
-            Feedback::QuickStart(request) => Self::QuickStart(Approval {
+            Feedback::QuickStart(request) => Self::QuickStart {
                 rate: request.rate,
                 ttl_diff: request.ttl_diff(),
                 nonce: request.nonce,
-            }),
+            },
             Feedback::Xcp(header) => Self::Xcp(header.delta),
             Feedback::Rcp(header) => Self::Rcp(header.rate),
         }
@@ -249,7 +245,7 @@ mod tests {
     #[test]
     fn records_are_small() {
         assert!(size_of::<Option<Feedback>>() <= 16, "{}", size_of::<Option<Feedback>>());
-        assert!(size_of::<Option<Echo>>() <= 12, "{}", size_of::<Option<Echo>>());
+        assert!(size_of::<Option<Echo>>() <= 8, "{}", size_of::<Option<Echo>>());
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod input;
 
 use std::collections::VecDeque;
 
-use weir_units::{Bytes, Duration, Instant, Rate, Rng};
+use weir_units::{Bytes, Duration, Echo, Instant, Rate, Rng};
 
 pub use self::error::ConnectionError;
 use crate::receiver::Receiver;
@@ -100,6 +100,8 @@ struct Agreed {
     timestamps: bool,
     sack: bool,
     ecn: bool,
+    /// Both sides understand feedback: what the handshake returned of it, or is to return.
+    feedback: Option<Echo>,
     peer_mss: u32,
     /// Shifts for the windows that we send and receive (RFC 7323 §2).
     our_scale: u8,

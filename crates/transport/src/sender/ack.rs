@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use weir_cc::{AckEvent, Cause, CongestionEvent, RecoveryState};
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration, Echo, Instant};
 
 use super::Sender;
 use crate::Habits;
@@ -29,6 +29,8 @@ pub(crate) struct IncomingAck {
     pub(crate) echo: Option<(u32, Duration)>,
     /// ECN echo.
     pub(crate) ece: bool,
+    /// What it returns of the routers' feedback.
+    pub(crate) feedback: Option<Echo>,
 }
 
 /// RFC 2883 §4: a first block at or below the acknowledgement, or inside the second, reports a
@@ -48,6 +50,7 @@ impl Sender {
         stats: &mut Stats,
     ) -> Option<Duration> {
         let prior_in_flight = self.board.in_flight();
+        self.feedback = ack.feedback;
         let marked = ack.ece && self.ecn;
         let predicted = ack.sack_len == 0 && !marked && ack.window == Some(self.window);
         let window_moved = self.update_window(now, ack);
@@ -99,6 +102,7 @@ impl Sender {
                 controller.on_epoch_end(cx);
             }
         });
+        self.feedback = None;
         rtt
     }
 

@@ -11,7 +11,7 @@ mod timer;
 mod transmit;
 
 use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
-use weir_units::{Bytes, Duration, Instant, Rate, Rng};
+use weir_units::{Bytes, Duration, Echo, Feedback, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
 pub(crate) use self::route::Pause;
@@ -58,6 +58,8 @@ pub(crate) struct Sender {
     cwr_pending: bool,
     /// Bytes delivered by acknowledgements that echoed a mark.
     delivered_marked: u64,
+    /// What the acknowledgement at hand returns of the routers' feedback.
+    feedback: Option<Echo>,
     usage: CwndUsage,
     round: Round,
     timers: timer::Timers,
@@ -147,6 +149,7 @@ impl Sender {
             ecn: false,
             cwr_pending: false,
             delivered_marked: 0,
+            feedback: None,
             usage: CwndUsage::default(),
             round: Round::default(),
             timers: timer::Timers::default(),
@@ -197,6 +200,17 @@ impl Sender {
     /// Whether the controller lives on congestion marks.
     pub(crate) fn needs_ecn(&self) -> bool {
         self.needs.ecn
+    }
+
+    /// Whether the controller asks routers.
+    pub(crate) fn needs_feedback(&self) -> bool {
+        self.needs.feedback.is_some()
+    }
+
+    /// What the next data packet is to carry past the routers, if the controller asks them.
+    pub(crate) fn request(&mut self, now: Instant) -> Option<Feedback> {
+        self.needs.feedback?;
+        self.with_controller(now, |controller, cx| controller.request(cx))
     }
 
     /// The application has `bytes` more to send.
@@ -395,6 +409,8 @@ impl Sender {
             next_departure: self.pacer.next_departure(),
             app_limited: self.sampler.is_app_limited(),
             cwnd_limited: self.is_cwnd_limited(),
+            peer_window: Bytes(self.max_window),
+            feedback: self.feedback,
             state: self.epoch.told_state(),
             rng: &mut self.rng,
         };

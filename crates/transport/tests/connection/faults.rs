@@ -21,7 +21,7 @@ const RECOVERIES: [&str; 9] = [
     "sack",
     "rack",
 ];
-const CONTROLLERS: [&str; 4] = ["none", "none(12)", "reno", "cubic"];
+const CONTROLLERS: [&str; 5] = ["none", "none(12)", "reno", "cubic", "muzha"];
 
 /// How the network misbehaves: out of a hundred segments, so many are …
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,7 @@ mod bursts;
 mod close;
 mod ecn;
 mod faults;
+mod feedback;
 mod flow_control;
 mod forged;
 mod handshake;
