@@ -101,7 +101,7 @@ const HEIGHT: f64 = 1.5;
 /// ns-2 computes with the speed of light rounded to 3e8 m/s here.
 const WAVELENGTH: f64 = 3e8 / 914e6;
 /// In metres: nearer ones count as this near, so that powers stay finite.
-const NEAREST: f64 = 0.1;
+const NEAREST: f64 = 1.0;
 const RECEIVE_THRESHOLD: u64 = 365_200_000;
 const SENSE_THRESHOLD: u64 = 15_590_000;
 const LIGHT_MM_PER_S: u128 = 299_792_458_000;

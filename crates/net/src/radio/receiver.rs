@@ -63,7 +63,7 @@ impl Receiver {
             self.reception = Some(Reception { frame, until, power, fate });
             return Begun::Occupies;
         };
-        if current.power >= power.saturating_mul(u64::from(capture)) {
+        if u128::from(current.power) >= u128::from(power) * u128::from(capture) {
             return Begun::Ignored;
         }
         if until > current.until {
