@@ -43,8 +43,9 @@ pub use placement::{
 pub use position::Position;
 pub use propagation::Propagation;
 pub use routing::{
-    AnyRouter, Aodv, AodvConfig, AodvMessage, BufferConfig, HelloConfig, LinkFailure, LocalRepair,
-    Message, Notice, NoticeMessage, Notices, RequestWait, RouteError, RouteReply, RouteRequest,
-    Router, RouterConfig, RouterCx, StaticRouter, StaticRoutes, Upcall,
+    AnyRouter, Aodv, AodvConfig, AodvMessage, BufferConfig, Dsr, DsrConfig, DsrMessage, DsrRequest,
+    HelloConfig, LinkFailure, LocalRepair, Message, Notice, NoticeMessage, Notices, RequestWait,
+    RouteError, RouteReply, RouteRequest, Router, RouterConfig, RouterCx, SourceRoute,
+    StaticRouter, StaticRoutes, Upcall,
 };
 pub use stats::{Cargo, RadioStats};

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use weir_units::Instant;
 
 use super::aodv::{Aodv, AodvConfig};
+use super::dsr::{Dsr, DsrConfig};
 use super::fixed::{StaticRouter, StaticRoutes};
 use super::message::Message;
 use super::{LinkFailure, Router, RouterCx};
@@ -18,6 +19,8 @@ pub enum RouterConfig {
     Static(StaticRoutes),
     /// Ad hoc on-demand distance vector routing.
     Aodv(AodvConfig),
+    /// Dynamic source routing.
+    Dsr(DsrConfig),
 }
 
 /// A router of any protocol.
@@ -27,6 +30,8 @@ pub enum AnyRouter<P> {
     Static(StaticRouter<P>),
     /// Ad hoc on-demand distance vector routing.
     Aodv(Box<Aodv<P>>),
+    /// Dynamic source routing.
+    Dsr(Box<Dsr<P>>),
 }
 
 impl RouterConfig {
@@ -35,6 +40,7 @@ impl RouterConfig {
         match self {
             Self::Static(routes) => AnyRouter::Static(StaticRouter::new(routes.clone())),
             Self::Aodv(config) => AnyRouter::Aodv(Box::new(Aodv::new(config))),
+            Self::Dsr(config) => AnyRouter::Dsr(Box::new(Dsr::new(config))),
         }
     }
 }
@@ -44,6 +50,7 @@ macro_rules! each {
         match $router {
             AnyRouter::Static($inner) => $call,
             AnyRouter::Aodv($inner) => $call,
+            AnyRouter::Dsr($inner) => $call,
         }
     };
 }
@@ -83,6 +90,14 @@ impl<P> AnyRouter<P> {
     pub(super) fn aodv(&mut self) -> &mut Aodv<P> {
         match self {
             Self::Aodv(router) => router,
+            _ => panic!("another protocol"),
+        }
+    }
+
+    /// The DSR router that it is.
+    pub(super) fn dsr(&mut self) -> &mut Dsr<P> {
+        match self {
+            Self::Dsr(router) => router,
             _ => panic!("another protocol"),
         }
     }

@@ -1,6 +1,7 @@
 //! What routers send each other.
 
 use super::aodv::AodvMessage;
+use super::dsr::DsrMessage;
 use super::notices::NoticeMessage;
 
 /// A message of any routing protocol.
@@ -8,6 +9,8 @@ use super::notices::NoticeMessage;
 pub enum Message {
     /// Of AODV.
     Aodv(AodvMessage),
+    /// Of DSR.
+    Dsr(DsrMessage),
     /// To the source of a flow, about its route.
     Notice(NoticeMessage),
 }

@@ -3,6 +3,7 @@
 mod any;
 mod aodv;
 mod buffer;
+mod dsr;
 mod fixed;
 #[cfg(test)]
 mod harness;
@@ -17,6 +18,7 @@ pub use aodv::{
     RouteRequest,
 };
 pub use buffer::BufferConfig;
+pub use dsr::{Dsr, DsrConfig, DsrMessage, DsrRequest, SourceRoute};
 pub use fixed::{StaticRouter, StaticRoutes};
 pub use message::Message;
 pub use notices::{NoticeMessage, Notices};

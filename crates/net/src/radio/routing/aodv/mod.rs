@@ -126,6 +126,7 @@ impl<P: Parcel + Debug> Router<P> for Aodv<P> {
             Content::Message(Message::Notice(notice), _) => {
                 self.on_notice(cx, from, datagram, notice);
             }
+            Content::Message(..) => {}
             Content::Parcel(..) if datagram.destination == cx.node => {
                 cx.upcalls.push(Upcall::Deliver(datagram));
             }
@@ -198,6 +199,7 @@ impl<P: Parcel + Debug> Aodv<P> {
         let (source, destination) = (datagram.source, datagram.destination);
         cx.drop(datagram, reason);
         if let Some(notice) = notice {
+            let notice = self.notices.packet(cx.node, source, notice);
             self.post(cx, notice);
         } else if source == cx.node {
             self.seek_for_silent(cx, destination);

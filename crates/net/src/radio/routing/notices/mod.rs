@@ -86,12 +86,12 @@ impl NoticeAgent {
         Self { kind, flows: Vec::new() }
     }
 
-    /// A parcel was lost because its route broke. The returned notice is to be routed.
+    /// A parcel was lost because its route broke. The returned notice is to go to its source.
     pub(super) fn failed<P: Parcel>(
         &mut self,
         cx: &mut Cx<'_, P>,
         lost: &Packet<P>,
-    ) -> Option<Packet<P>> {
+    ) -> Option<NoticeMessage> {
         let Content::Parcel(parcel, _) = &lost.content else { return None };
         if self.kind == Notices::None || !parcel.is_forward() || self.is_held_off(cx.now, parcel) {
             return None;
@@ -103,7 +103,7 @@ impl NoticeAgent {
             cx.upcalls.push(Upcall::Notify { flow, notice });
             return None;
         }
-        Some(self.message(cx.node, lost.source, NoticeMessage { flow, destination, notice }))
+        Some(NoticeMessage { flow, destination, notice })
     }
 
     /// A notice has arrived for `source`, perhaps this node. `alternative` is whether the flow's
@@ -140,12 +140,12 @@ impl NoticeAgent {
         Passing::Absorb
     }
 
-    /// A route to `destination` has come up. The returned notices are to be routed.
+    /// A route to `destination` has come up. The returned notices are to go to these sources.
     pub(super) fn route_found<P>(
         &mut self,
         cx: &mut Cx<'_, P>,
         destination: NodeId,
-    ) -> Vec<Packet<P>> {
+    ) -> Vec<(NodeId, NoticeMessage)> {
         let mut found = Vec::new();
         let notice = Notice::Restored { expected: None };
         for known in self.flows.iter_mut().filter(|it| it.destination == destination) {
@@ -159,7 +159,7 @@ impl NoticeAgent {
                 found.push((source, NoticeMessage { flow, destination, notice }));
             }
         }
-        found.into_iter().map(|(source, notice)| self.message(cx.node, source, notice)).collect()
+        found
     }
 
     /// Whether a flow of this node stands still until there is a route to `destination`.
@@ -169,6 +169,11 @@ impl NoticeAgent {
                 && (it.source, it.destination) == (node, destination)
                 && now.saturating_since(it.failed) < MEMORY
         })
+    }
+
+    /// A notice as a packet of its own.
+    pub(super) fn packet<P>(&self, node: NodeId, to: NodeId, notice: NoticeMessage) -> Packet<P> {
+        packet(node, to, u8::MAX, Message::Notice(notice), self.len())
     }
 
     fn is_held_off(&self, now: Instant, parcel: &impl Parcel) -> bool {
@@ -185,14 +190,10 @@ impl NoticeAgent {
         self.flows.push(Remembered { flow, source, destination, failed: now, owes });
     }
 
-    fn message<P>(&self, node: NodeId, source: NodeId, notice: NoticeMessage) -> Packet<P> {
-        packet(node, source, u8::MAX, Message::Notice(notice), self.len())
-    }
-
     /// The length without the IP header. ICMP (RFC 792) returns the IP header and the first eight
     /// bytes of what was lost, and ELFN is such a message. RFN names flow (ports), destination and
     /// failure point.
-    fn len(&self) -> Bytes {
+    pub(super) fn len(&self) -> Bytes {
         match self.kind {
             Notices::None => Bytes::ZERO,
             Notices::Rfn => Bytes(12),
