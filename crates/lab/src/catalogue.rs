@@ -8,6 +8,7 @@ use weir_transport::{RecoveryConfig, RoutePolicy};
 use crate::flow::{Flow, Workload, WorkloadKind};
 use crate::keys::Key;
 use crate::queue::{Discipline, QueueKind};
+use crate::radio::Radio;
 use crate::run::World;
 use crate::scenario::{Measure, Scenario};
 use crate::topology::{BurstLoss, Direction, GraphLink, Policer, Topology, TopologyKind};
@@ -32,6 +33,7 @@ pub const SECTIONS: &[Section] = &[
     section::<BurstLoss>("`burst_loss` of a direction", BurstLoss::KEYS),
     section::<Policer>("`policer` of a direction", Policer::KEYS),
     section::<GraphLink>("`[[topology.link]]`", GraphLink::KEYS),
+    section::<Radio>("`[topology.radio]`", Radio::KEYS),
     section::<Flow>("`[[flow]]`", Flow::KEYS),
     section::<Workload>("`workload` of a flow", Workload::KEYS),
     section::<Measure>("`[measure]`", Measure::KEYS),

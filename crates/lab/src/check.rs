@@ -50,6 +50,12 @@ pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Ch
     refuse_foreign(topology, "topology", scenario.topology.kind.keys(), |key| {
         kinds_with(key, TopologyKind::CATALOGUE, TopologyKind::keys)
     })?;
+    if scenario.topology.kind == TopologyKind::Radio {
+        let written = topology.and_then(|topology| topology.get("radio"));
+        refuse_foreign(written, "topology.radio", &scenario.topology.radio.keys(), |_| {
+            "another placement, routing, mac or mobility".to_owned()
+        })?;
+    }
     for (section, queue) in scenario.topology.queues() {
         let path = section.trim_start_matches("topology").replace('.', "/");
         let written = topology.and_then(|topology| topology.pointer(&path));

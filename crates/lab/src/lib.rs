@@ -13,6 +13,7 @@ mod kernel;
 mod keys;
 mod overrides;
 mod queue;
+mod radio;
 mod relay;
 mod run;
 mod scenario;

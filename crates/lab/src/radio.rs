@@ -1,8 +1,15 @@
 //! Section `[topology.radio]`: nodes that share a channel.
 
 use serde::{Deserialize, Serialize};
+use weir_net::radio::{
+    Access, AodvConfig, Area, Arp, Connection, DsrConfig, GridShape, InterfaceQueueConfig,
+    MacConfig, Mobility, NodeId, Notices, Phy, Placement, Propagation, RadioConfig,
+    RandomPlacement, RandomWaypoint, RouterConfig, Speeds,
+};
+use weir_scene::{Movement, Places, RadioPath, RadioSpec, Routing};
 use weir_units::{Bytes, Duration, Length, Rate, Ratio, Speed};
 
+use crate::error::Problem;
 use crate::keys::{form, section};
 
 section! {
@@ -26,9 +33,13 @@ section! {
         height: Length = Length(300_000),
         /// Draw again until every node reaches every other (`random`).
         connected: bool = true,
-        /// Places of `points`: a list of `[x, y]` in metres, or a file with one pair per line, found
-        /// beside the scenario.
-        points: Vec<[f64; 2]> = Vec::new(),
+        /// Places: a list of texts `x, y` in metres, or the name of a file with one per line, found beside
+        /// the scenario (`points`).
+        points: Vec<String> = Vec::new(),
+        /// Up to where frames can be read; by default what ns-2's radio does, 250 m.
+        range: Option<Length> = None,
+        /// Up to where frames are sensed, with a `range`; by default 2.2 times as far.
+        sense_range: Option<Length> = None,
         /// Whose MAC: `ns-2`'s, or IEEE 802.11's.
         mac: MacKind = MacKind::Ns2,
         /// Rate of data frames: `1mbit`, `2mbit`, `5.5mbit` or `11mbit`.
@@ -59,9 +70,9 @@ section! {
         max_speed: Speed = Speed(10_000),
         /// Time at each waypoint.
         pause: Duration = Duration::ZERO,
-        /// Movements (`trace`): the text of a file in ns-2's `setdest` format or CSV, found beside the
-        /// scenario.
-        trace: String = String::new(),
+        /// Movements: the name of a file in ns-2's `setdest` format or CSV (`time, node, x, y`), found beside
+        /// the scenario, or its lines (`trace`).
+        trace: Vec<String> = Vec::new(),
     }
 }
 
@@ -107,8 +118,6 @@ pub enum RoutingKind {
     Aodv,
     /// RFC 4728.
     Dsr,
-    /// Associativity-based routing.
-    Abr,
 }
 
 /// Whose constants.
@@ -134,8 +143,6 @@ pub enum NoticeKind {
     Elfn,
     /// ICMP's destination unreachable.
     Unreachable,
-    /// TCP-BuS's ERDN and ERSN.
-    Bus,
 }
 
 /// How nodes move.
@@ -150,13 +157,228 @@ pub enum MobilityKind {
     Trace,
 }
 
+impl Radio {
+    /// The keys that mean something beside the others.
+    pub(crate) fn keys(&self) -> Vec<&'static str> {
+        let own = |key: &str| match key {
+            "hops" => matches!(self.placement, PlacementKind::Chain | PlacementKind::Cross),
+            "spacing" => !matches!(self.placement, PlacementKind::Random | PlacementKind::Points),
+            "columns" | "rows" => self.placement == PlacementKind::Grid,
+            "nodes" | "connected" => self.placement == PlacementKind::Random,
+            "width" | "height" => {
+                self.placement == PlacementKind::Random || self.mobility == MobilityKind::Waypoint
+            }
+            "points" => self.placement == PlacementKind::Points,
+            "rate" | "basic_rate" => self.mac != MacKind::Bianchi,
+            "constants" => self.routing == RoutingKind::Aodv,
+            "notices" => self.routing != RoutingKind::Static,
+            "min_speed" | "max_speed" | "pause" => self.mobility == MobilityKind::Waypoint,
+            "trace" => self.mobility == MobilityKind::Trace,
+            _ => true,
+        };
+        Self::KEYS.iter().map(|key| key.name).filter(|key| own(key)).collect()
+    }
+
+    /// How many nodes there are, as far as the description makes sense.
+    pub(crate) fn nodes(&self) -> usize {
+        self.build().map_or(0, |spec| spec.nodes())
+    }
+
+    /// The network that it describes, as yet without flows.
+    ///
+    /// # Errors
+    /// For the first key that cannot be as it is.
+    pub(crate) fn build(&self) -> Result<RadioSpec, Problem> {
+        Ok(RadioSpec {
+            config: self.config()?,
+            places: self.places()?,
+            movement: self.movement()?,
+            routing: self.routing(),
+            feedback: None,
+            paths: Vec::new(),
+        })
+    }
+
+    /// The ends of the flow with this number where it names none: the placement's own, in turn.
+    pub(crate) fn usual_path(&self, spec: &RadioSpec, flow: usize) -> RadioPath {
+        let ends = match &spec.places {
+            Places::Fixed(placement) => placement.ends.as_slice(),
+            Places::Random(_) => &[],
+        };
+        let last = NodeId(spec.nodes().saturating_sub(1) as u16);
+        let (from, to) = match ends.len() {
+            0 => (NodeId(0), last),
+            count => ends[flow % count],
+        };
+        RadioPath { from, to }
+    }
+
+    fn config(&self) -> Result<RadioConfig, Problem> {
+        let phy = match self.mac {
+            MacKind::Bianchi => Phy::bianchi_fhss(),
+            _ => {
+                let dsss = Phy::dsss(self.rate)
+                    .map_err(|error| problem("rate", self.rate, error.allowed))?;
+                Phy { basic: self.basic_rate, ..dsss }
+            }
+        };
+        let access = match self.mac {
+            MacKind::Ns2 => Access::Ns2,
+            MacKind::Ns2Old => Access::Ns2Unfrozen,
+            MacKind::Standard | MacKind::Bianchi => Access::Standard,
+        };
+        let mut mac =
+            MacConfig { access, rts_threshold: self.rts_threshold, ..MacConfig::default() };
+        if self.mac == MacKind::Bianchi {
+            mac = MacConfig { short_retries: None, long_retries: None, ..mac };
+        }
+        let queue = usize::try_from(self.queue).unwrap_or(usize::MAX);
+        if !(1..=LONGEST_QUEUE).contains(&queue) {
+            return Err(problem("queue", self.queue, "1 to 65536 packets"));
+        }
+        Ok(RadioConfig {
+            propagation: self.propagation()?,
+            phy,
+            mac,
+            queue: InterfaceQueueConfig { packets: queue, ..InterfaceQueueConfig::default() },
+            arp: if self.arp { Arp::Asked } else { Arp::Known },
+            frame_error: self.frame_error,
+            packet_loss: self.packet_error,
+            ..RadioConfig::default()
+        })
+    }
+
+    fn propagation(&self) -> Result<Propagation, Problem> {
+        let Some(Length(receive_mm)) = self.range else {
+            return match self.sense_range {
+                Some(sense) => Err(problem("sense_range", sense, "it needs a `range` beside it")),
+                None => Ok(Propagation::TwoRayGround),
+            };
+        };
+        let sense_mm = self.sense_range.map_or(receive_mm.saturating_mul(11) / 5, |Length(mm)| mm);
+        if receive_mm == 0 || sense_mm < receive_mm || sense_mm > FARTHEST_MM {
+            let allowed = "0 < range <= sense_range <= 2km";
+            return Err(problem("range", Length(receive_mm), allowed));
+        }
+        Ok(Propagation::Range { receive_mm, sense_mm })
+    }
+
+    fn places(&self) -> Result<Places, Problem> {
+        let small = |key: &'static str, value: u32| {
+            u16::try_from(value).map_err(|_| problem(key, value, "at most 1024 nodes"))
+        };
+        let spacing_mm = self.spacing.0;
+        let placed = match self.placement {
+            PlacementKind::Chain => Placement::chain(small("hops", self.hops)?, spacing_mm),
+            PlacementKind::Cross => Placement::cross(small("hops", self.hops)?, spacing_mm),
+            PlacementKind::Grid => {
+                let columns = small("columns", self.columns)?;
+                let shape = GridShape { columns, rows: small("rows", self.rows)? };
+                Placement::grid(shape, spacing_mm)
+            }
+            PlacementKind::Points => {
+                return Placement::parse(&self.points.join("\n"))
+                    .map(Places::Fixed)
+                    .map_err(|error| Problem::new(key("points"), error.to_string()));
+            }
+            PlacementKind::Random => {
+                let nodes = small("nodes", self.nodes)?;
+                let connection = if self.connected {
+                    Connection::Within(self.reach_mm())
+                } else {
+                    Connection::Any
+                };
+                return Ok(Places::Random(RandomPlacement {
+                    nodes,
+                    area: self.area(),
+                    connection,
+                }));
+            }
+        };
+        placed.map(Places::Fixed).map_err(|error| Problem::new(key("placement"), error.to_string()))
+    }
+
+    fn movement(&self) -> Result<Movement, Problem> {
+        match self.mobility {
+            MobilityKind::None => Ok(Movement::None),
+            MobilityKind::Waypoint => {
+                let (Speed(slowest), Speed(fastest)) = (self.min_speed, self.max_speed);
+                if slowest == 0 || fastest < slowest {
+                    let allowed = "above 0m/s, and at most max_speed";
+                    return Err(problem("min_speed", self.min_speed, allowed));
+                }
+                let speeds = Speeds { slowest, fastest };
+                Ok(Movement::Waypoint(RandomWaypoint {
+                    area: self.area(),
+                    speeds,
+                    pause: self.pause,
+                }))
+            }
+            MobilityKind::Trace => {
+                let text = self.trace.join("\n");
+                let read = if text.contains("$node_") {
+                    Mobility::parse_setdest(&text)
+                } else {
+                    Mobility::parse_csv(&text)
+                };
+                read.map(Movement::Trace)
+                    .map_err(|error| Problem::new(key("trace"), error.to_string()))
+            }
+        }
+    }
+
+    fn routing(&self) -> Routing {
+        let notices = match self.notices {
+            NoticeKind::None => Notices::None,
+            NoticeKind::Rfn => Notices::Rfn,
+            NoticeKind::Elfn => Notices::Elfn,
+            NoticeKind::Unreachable => Notices::Unreachable,
+        };
+        match self.routing {
+            RoutingKind::Static => Routing::Shortest(self.reach_mm()),
+            RoutingKind::Aodv => {
+                let constants = match self.constants {
+                    ConstantsKind::Ns2 => AodvConfig::ns2(),
+                    ConstantsKind::Rfc => AodvConfig::rfc3561(),
+                };
+                Routing::Protocol(RouterConfig::Aodv(AodvConfig { notices, ..constants }))
+            }
+            RoutingKind::Dsr => {
+                Routing::Protocol(RouterConfig::Dsr(DsrConfig { notices, ..DsrConfig::default() }))
+            }
+        }
+    }
+
+    fn area(&self) -> Area {
+        Area { width_mm: self.width.0, height_mm: self.height.0 }
+    }
+
+    /// Up to where frames can be read.
+    fn reach_mm(&self) -> u64 {
+        self.range.map_or(USUAL_REACH_MM, |Length(mm)| mm)
+    }
+}
+
+fn key(name: &str) -> String {
+    format!("topology.radio.{name}")
+}
+
+fn problem(name: &str, value: impl ToString, allowed: &str) -> Problem {
+    Problem::new(key(name), format!("{} is not allowed; {allowed}", value.to_string()))
+}
+
+/// Of ns-2's radio.
+const USUAL_REACH_MM: u64 = 250_000;
+const FARTHEST_MM: u64 = 2_000_000;
+const LONGEST_QUEUE: usize = 65_536;
+
 form! {
     PlacementKind => "`chain`, `cross`, `grid`, `random` or `points`",
     MacKind => "`ns-2`, `ns-2-old`, `standard` or `bianchi`",
-    RoutingKind => "`static`, `aodv`, `dsr` or `abr`",
+    RoutingKind => "`static`, `aodv` or `dsr`",
     ConstantsKind => "`ns-2` or `rfc`",
-    NoticeKind => "`none`, `rfn`, `elfn`, `unreachable` or `bus`",
+    NoticeKind => "`none`, `rfn`, `elfn` or `unreachable`",
     MobilityKind => "`none`, `waypoint` or `trace`",
-    Vec<[f64; 2]> => "list of `[x, y]`",
+    Vec<String> => "list of lines",
     Radio => "section",
 }

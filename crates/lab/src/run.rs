@@ -85,6 +85,7 @@ pub fn run_watched(
         check_ours(&spec)?;
         refuse_capture(capture)?;
     }
+    check_host(&spec, world)?;
     let outcome = match world {
         World::Sim => weir_sim::run(&spec, seed)?,
         World::Udp => real_time::run(&spec, seed, watch)?,
@@ -102,6 +103,7 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
     if matches!(world, World::Sim | World::Udp) {
         check_ours(&spec)?;
     }
+    check_host(&spec, world)?;
     match world {
         World::Sim => Ok(()),
         World::Udp => real_time::check(&spec).map_err(|error| unfit(&error)),
@@ -126,6 +128,15 @@ fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
     Ok(())
 }
 
+/// Refuses a radio network where there are links only.
+fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioError> {
+    if spec.radio.is_none() || world == World::Sim {
+        return Ok(());
+    }
+    let message = "'radio' is not allowed here; only world sim has radio networks";
+    Err(ScenarioError::nowhere(Problem::new("topology.kind", message)))
+}
+
 fn refuse_capture(capture: Option<&Capture>) -> Result<(), ScenarioError> {
     capture.map_or(Ok(()), |_| {
         let message = "packets are recorded in world kernel only";
@@ -144,6 +155,7 @@ pub fn check_kernel(
     controllers: &[String],
 ) -> Result<(), ScenarioError> {
     let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    check_host(&spec, World::Kernel(router))?;
     kernel::check_for(&spec, router, controllers)
 }
 

@@ -5,6 +5,7 @@ use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 use crate::keys::{form, section};
 use crate::queue::Queue;
+use crate::radio::Radio;
 
 section! {
     /// The network. Which keys apply depends on `kind`, see [`TopologyKind::keys`].
@@ -40,6 +41,8 @@ section! {
         reverse_delay: Duration = Duration::ZERO,
         /// Links of a graph.
         link: Vec<GraphLink> = Vec::new(),
+        /// Nodes that share a channel (radio).
+        radio: Radio = Radio::default(),
         /// What differs or goes wrong on the way of the data.
         forward: Direction = Direction::default(),
         /// What differs or goes wrong on the way of the acknowledgements.
@@ -177,6 +180,8 @@ pub enum TopologyKind {
     Graph,
     /// A relay program between two hosts, as in a laboratory course.
     LabRouter,
+    /// Nodes that share a radio channel.
+    Radio,
 }
 
 /// What a laboratory's relay does with a datagram.
@@ -246,6 +251,7 @@ impl Topology {
                 }
                 nodes
             }
+            TopologyKind::Radio => (0..self.radio.nodes()).map(|node| node.to_string()).collect(),
         }
     }
 }
@@ -291,6 +297,7 @@ impl TopologyKind {
         (Self::Chain, "chain", "bottlenecks in a row, flows between any two routers"),
         (Self::Graph, "graph", "any graph, with shortest-path routes"),
         (Self::LabRouter, "lab-router", "a relay program between two hosts, serial or ideal"),
+        (Self::Radio, "radio", "nodes that share a channel, over which packets hop"),
     ];
 
     /// The keys of `[topology]` that mean something for this kind.
@@ -325,12 +332,13 @@ impl TopologyKind {
             Self::LabRouter => {
                 &["kind", "queue", "relay", "delay", "reverse_delay", "forward", "reverse"]
             }
+            Self::Radio => &["kind", "radio"],
         }
     }
 }
 
 form! {
-    TopologyKind => "`dumbbell`, `parking-lot`, `chain`, `graph` or `lab-router`",
+    TopologyKind => "`dumbbell`, `parking-lot`, `chain`, `graph`, `lab-router` or `radio`",
     RelayKind => "`serial` or `delay-line`",
     JitterSpread => "`uniform` or `normal`",
     JitterOrder => "`kept` or `free`",

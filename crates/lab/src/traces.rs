@@ -18,6 +18,11 @@ pub(crate) fn load(tree: &mut Map<String, Value>, source: &str) -> Result<(), Pr
             load_direction(direction, &format!("topology.{name}"), folder)?;
         }
     }
+    if let Some(radio) = topology.get_mut("radio") {
+        for name in ["points", "trace"] {
+            load_lines(radio, name, folder)?;
+        }
+    }
     let links = topology.get_mut("link").and_then(Value::as_array_mut).into_iter().flatten();
     for (index, link) in links.enumerate() {
         if let Some(direction) = link.get_mut("impair") {
@@ -46,9 +51,22 @@ pub(crate) fn load_direction(
     Ok(())
 }
 
+/// Replaces the name of a file by its lines.
+fn load_lines(radio: &mut Value, name: &str, folder: &Path) -> Result<(), Problem> {
+    let Some(Value::String(file)) = radio.get(name) else { return Ok(()) };
+    let text = read_text(&folder.join(file))
+        .map_err(|message| Problem::new(format!("topology.radio.{name}"), message))?;
+    radio[name] = text.lines().collect::<Vec<_>>().into();
+    Ok(())
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))
+}
+
 fn read(path: &Path) -> Result<Vec<u64>, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))?;
+    let text = read_text(path)?;
     DeliveryTrace::parse(&text).map_err(|error| format!("'{}', {error}", path.display()))?;
     Ok(text.lines().filter_map(|line| line.trim().parse().ok()).collect())
 }

@@ -1,5 +1,6 @@
 //! From a scenario to the links and flows of the simulated world.
 
+use weir_net::radio::NodeId;
 use weir_net::{
     Counting, DropList, DropTailConfig, GilbertElliott, Impairments, Jitter, Limit, LinkConfig,
     Numbering, Order, PolicerConfig, QueueConfig, Reorder, Schedule, Service, Spread,
@@ -9,7 +10,7 @@ use weir_scene::topology::{
     Topology as Built, TopologyError, parking_lot_spans,
 };
 use weir_scene::{
-    Ends, FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig,
+    Ends, FlowSpec, MeasureSpec, OnOff, PeriodSpread, RadioPath, RunSpec, TransportSpec, UdpConfig,
     Workload as Work,
 };
 use weir_transport::Config;
@@ -36,6 +37,9 @@ pub(crate) fn build(scenario: &Scenario) -> Result<RunSpec, Problem> {
         .iter()
         .flat_map(|flow| std::iter::repeat_n(flow, flow.count as usize))
         .collect();
+    if scenario.topology.kind == TopologyKind::Radio {
+        return over_radio(scenario, &flows);
+    }
     let mut built = topology(&scenario.topology, &flows)?;
     for (index, flow) in flows.iter().enumerate() {
         if !flow.host_time.is_zero() {
@@ -63,6 +67,36 @@ pub(crate) fn build(scenario: &Scenario) -> Result<RunSpec, Problem> {
     Ok(spec)
 }
 
+/// Nodes that share a channel, and flows between them.
+fn over_radio(scenario: &Scenario, flows: &[&Flow]) -> Result<RunSpec, Problem> {
+    let topology = &scenario.topology;
+    let mut radio = topology.radio.build()?;
+    let nodes = topology.nodes();
+    for (index, flow) in flows.iter().enumerate() {
+        let path = match ends(flow, &nodes) {
+            Some(Span { from, to }) => {
+                RadioPath { from: NodeId(from as u16), to: NodeId(to as u16) }
+            }
+            None => topology.radio.usual_path(&radio, index),
+        };
+        radio.paths.push(path);
+    }
+    let named = scenario
+        .flow
+        .iter()
+        .flat_map(|flow| flow.names().enumerate().map(move |(number, name)| (flow, number, name)));
+    let flows =
+        named.map(|(flow, number, name)| flow_spec(flow, name, number as u64, Route::default()));
+    let spec = RunSpec {
+        links: Vec::new(),
+        radio: Some(radio),
+        flows: flows.collect(),
+        measure: measure(scenario),
+    };
+    weir_scene::validate(&spec).map_err(|error| Problem::new("", error.to_string()))?;
+    Ok(spec)
+}
+
 fn measure(scenario: &Scenario) -> MeasureSpec {
     let measure = &scenario.measure;
     let interval = measure.sample_interval;
@@ -84,6 +118,8 @@ fn topology(topology: &Topology, flows: &[&Flow]) -> Result<Built, Problem> {
         TopologyKind::ParkingLot | TopologyKind::Chain => chain(topology, flows, access),
         TopologyKind::Graph => graph(topology, flows, access),
         TopologyKind::LabRouter => Ok(lab_router(topology, flows.len())),
+        // It has no links.
+        TopologyKind::Radio => Ok(Built::default()),
     }
 }
 

@@ -125,6 +125,7 @@ fn network(seed: u64) -> RunSpec {
             max_events: 100,
             max_requests: 1_000,
             max_acks: 100,
+            max_frames: 0,
         },
     }
 }
