@@ -10,9 +10,10 @@ use std::str::FromStr;
 use weir_units::Bytes;
 
 use crate::{
-    Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, FrReduce, Friendliness,
-    Gain, Htcp, Hystart, Illinois, Increase, KernelName, Muzha, MuzhaExit, MuzhaOptions, MuzhaRto,
-    MuzhaTable, MuzhaUpdate, Parametric, Reno, Startup, Vegas, Veno, Westwood,
+    AntiEcn, Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, FrReduce,
+    Friendliness, Gain, Htcp, Hystart, Illinois, Increase, KernelName, Muzha, Muzha2, MuzhaExit,
+    MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Parametric, Rcp, Reno, Startup, Vegas, Veno,
+    Westwood, Xcp,
 };
 
 /// Which controller, with its parameters.
@@ -68,6 +69,14 @@ pub enum CcConfig {
         /// What the source leaves open.
         options: MuzhaOptions,
     },
+    /// NewReno under the routers' indices: TCP Muzha's second version.
+    Muzha2,
+    /// XCP.
+    Xcp,
+    /// RCP.
+    Rcp,
+    /// Reno that grows as in slow start where routers see room.
+    AntiEcn,
     /// What only a kernel's TCP has; no catalogue lists it, and it cannot be built here.
     Kernel(KernelName),
 }
@@ -232,6 +241,12 @@ impl CcConfig {
             ],
         },
         CatalogueEntry {
+            name: "muzha2",
+            summary: "TCP Muzha's second version: NewReno that the routers' index lets grow, holds or shrinks",
+            parameters: "",
+            examples: &["muzha2"],
+        },
+        CatalogueEntry {
             name: "drai-aimd",
             summary: "adds a segments per round trip while the routers' index is 4 or 5, multiplies by b at 1 or 2",
             parameters: "a,b",
@@ -255,6 +270,24 @@ impl CcConfig {
             parameters: "a,b",
             examples: &["drai-miad", "drai-miad(1.19,2)"],
         },
+        CatalogueEntry {
+            name: "xcp",
+            summary: "XCP: routers say by how much each packet's sender changes its rate",
+            parameters: "",
+            examples: &["xcp"],
+        },
+        CatalogueEntry {
+            name: "rcp",
+            summary: "RCP: routers set one rate for all flows, and senders pace at the smallest on the path",
+            parameters: "",
+            examples: &["rcp"],
+        },
+        CatalogueEntry {
+            name: "anti-ecn",
+            summary: "Reno that grows as in slow start while every router on the path sees room",
+            parameters: "",
+            examples: &["anti-ecn"],
+        },
     ];
 
     /// Reads `name` or `name(parameters)`.
@@ -275,6 +308,10 @@ impl CcConfig {
             "htcp" => given.nothing(Self::Htcp),
             "dctcp" => given.dctcp(),
             "muzha" => given.muzha(),
+            "muzha2" => given.nothing(Self::Muzha2),
+            "xcp" => given.nothing(Self::Xcp),
+            "rcp" => given.nothing(Self::Rcp),
+            "anti-ecn" => given.nothing(Self::AntiEcn),
             _ => given.parametric(),
         }
     }
@@ -313,6 +350,10 @@ impl CcConfig {
             Self::Muzha { table, options } => {
                 Box::new(Muzha::new(mss, initial_window, table, options))
             }
+            Self::Muzha2 => Box::new(Muzha2::new(mss, initial_window)),
+            Self::Xcp => Box::new(Xcp::new(initial_window)),
+            Self::Rcp => Box::new(Rcp::new(initial_window)),
+            Self::AntiEcn => Box::new(AntiEcn::new(initial_window)),
             Self::Kernel(name) => panic!("only a kernel's TCP has {name}"),
         }
     }
@@ -366,6 +407,10 @@ impl fmt::Display for CcConfig {
             Self::Muzha { table: MuzhaTable::Levels(levels), options } => {
                 write_muzha(f, levels, options)
             }
+            Self::Muzha2 => f.write_str("muzha2"),
+            Self::Xcp => f.write_str("xcp"),
+            Self::Rcp => f.write_str("rcp"),
+            Self::AntiEcn => f.write_str("anti-ecn"),
             Self::Kernel(name) => name.fmt(f),
         }
     }

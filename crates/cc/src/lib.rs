@@ -8,6 +8,7 @@
 //! Each algorithm has one file, which opens with its source and equations. [`CcConfig`] names them
 //! all, with their parameters.
 
+mod anti_ecn;
 mod bbr;
 mod config;
 mod cubic;
@@ -21,14 +22,18 @@ mod illinois;
 mod indices;
 mod kernel_name;
 mod muzha;
+mod muzha2;
 mod parametric;
+mod rcp;
 mod reno;
 mod ticks;
 mod vegas;
 mod veno;
 mod westwood;
 mod window;
+mod xcp;
 
+pub use anti_ecn::AntiEcn;
 pub use bbr::{Bbr, Startup};
 pub use config::{CatalogueEntry, CcConfig, CcConfigError};
 pub use cubic::{Cubic, Friendliness};
@@ -44,12 +49,15 @@ pub use hystart::Hystart;
 pub use illinois::Illinois;
 pub use kernel_name::KernelName;
 pub use muzha::{FrReduce, Muzha, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate};
+pub use muzha2::Muzha2;
 pub use parametric::{Decrease, Increase, Parametric};
+pub use rcp::Rcp;
 pub use reno::Reno;
 pub use vegas::Vegas;
 pub use veno::Veno;
 use weir_units::{Bytes, Feedback, Rate};
 pub use westwood::Westwood;
+pub use xcp::Xcp;
 
 /// A congestion controller: told of every ACK and every congestion signal, asked for its window
 /// and pacing rate.

@@ -110,6 +110,11 @@ impl AckClockedWindow {
         }
     }
 
+    /// An episode without a reduction: there is nothing to take back.
+    pub(crate) fn keep(&mut self) {
+        self.checkpoint = None;
+    }
+
     /// Takes back the last reduction (Linux's `tcp_undo_cwnd_reduction`).
     pub(crate) fn undo(&mut self) {
         if let Some((cwnd, ssthresh)) = self.checkpoint.take() {

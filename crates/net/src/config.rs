@@ -146,7 +146,7 @@ impl LinkConfig {
             _ => {}
         }
         if let Some(feedback) = &self.feedback {
-            feedback.validate()?;
+            feedback.validate(self.rate())?;
         }
         self.impairments.validate()
     }

@@ -92,7 +92,10 @@ impl<P: Parcel + Clone> Link<P> {
             delay: config.delay.clone(),
             may_overtake: disorder.as_ref().is_some_and(|disorder| disorder.may_overtake()),
             disorder,
-            agent: config.feedback.map(|feedback| Box::new(feedback.agent())),
+            agent: config.feedback.map(|feedback| {
+                let rate = config.rate().unwrap_or_default();
+                Box::new(feedback.agent(rate, stream("feedback")))
+            }),
             wire: Wire::new(),
             holds,
             mtu: mtu.min(longest),
@@ -337,9 +340,9 @@ impl<P: Parcel + Clone> Link<P> {
 
     /// Gives a parcel to the server, if that is free, or else to the queue.
     #[inline]
-    fn admit(&mut self, now: Instant, parcel: P) {
+    fn admit(&mut self, now: Instant, mut parcel: P) {
         if self.agent.is_some() {
-            self.tell_of_arrival(now, &parcel);
+            self.tell_of_arrival(now, &mut parcel);
         }
         self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
         let idle = self.busy_until <= now && self.queue.is_empty();
@@ -385,7 +388,7 @@ impl<P: Parcel + Clone> Link<P> {
     /// The transmitter was idle since the last service if nothing waited, and has something to do from
     /// now on.
     #[cold]
-    fn tell_of_arrival(&mut self, now: Instant, parcel: &P) {
+    fn tell_of_arrival(&mut self, now: Instant, parcel: &mut P) {
         let (waiting, in_service) = (self.queue.backlog(), self.in_service(now));
         let Some(agent) = &mut self.agent else { return };
         let ahead = waiting + in_service;
@@ -401,9 +404,11 @@ impl<P: Parcel + Clone> Link<P> {
     #[cold]
     fn let_agent_mark(&mut self, start: Instant, parcel: &mut P) {
         let behind = self.queue.backlog();
-        if let Some(agent) = &mut self.agent {
-            agent.on_departure(start, parcel, behind);
+        let Some(agent) = &mut self.agent else { return };
+        if let Some(rate) = self.server.rate().filter(|rate| !rate.is_constant()) {
+            agent.set_rate(rate.at(start));
         }
+        agent.on_departure(start, parcel, behind);
     }
 
     /// When a parcel arrives whose service ends at `done`.

@@ -3,12 +3,13 @@
 mod common;
 
 use common::{Flow, Path};
-use weir_net::FeedbackConfig;
 use weir_net::feedback::DraiConfig;
-use weir_scene::{Outcome, RunSpec, TransportSpec};
+use weir_net::{FeedbackConfig, Limit, LinkConfig};
+use weir_scene::topology::{Access, Dumbbell};
+use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
 use weir_sim::run;
 use weir_transport::Config;
-use weir_units::{BufferSize, Bytes, Duration, Rate};
+use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
 
 /// What flows do over a bottleneck with such an agent in front of it.
 fn outcome(path: &Path, feedback: Option<FeedbackConfig>, flows: &[Flow], seconds: u64) -> Outcome {
@@ -69,6 +70,68 @@ fn muzha_without_routers_is_newreno() {
     // A sample may fall between two acknowledgements that are a little longer here.
     for (ours, theirs) in muzha.iter().zip(&reno) {
         assert!(ours.abs_diff(*theirs) <= 1, "{ours}, {theirs}");
+    }
+}
+
+/// Two flows whose round trips are as one to four share the link of `flow`'s kind.
+fn two_unequal(flow: &str, feedback: FeedbackConfig) -> Outcome {
+    let rtts = vec![Duration::from_millis(20), Duration::from_millis(80)];
+    let forward = LinkConfig {
+        feedback: Some(feedback),
+        ..LinkConfig::new(Rate::from_mbit(50), Duration::from_millis(10))
+    };
+    let reverse = LinkConfig::new(Rate::from_mbit(50), Duration::from_millis(10));
+    let forward = forward.with_limit(Limit::Bytes(BDP * 2));
+    let topology = Dumbbell { forward, reverse, access: Access::None, rtts };
+    let topology = topology.build().expect("a topology");
+    let flows = topology.routes.into_iter().enumerate().map(|(index, route)| FlowSpec {
+        name: format!("flow {index}"),
+        route_forward: route.forward,
+        route_reverse: route.reverse,
+        transport: common::over(flow),
+        workload: Workload::Bulk,
+        start: Instant::ZERO,
+        stop: None,
+        start_jitter: Duration::ZERO,
+        ends: Ends::Kernel,
+    });
+    let measure = MeasureSpec {
+        duration: Duration::from_secs(30),
+        warmup: Duration::from_secs(10),
+        ..MeasureSpec::default()
+    };
+    run(&RunSpec { flows: flows.collect(), links: topology.links, measure }, 1).expect("a run")
+}
+
+/// Of the shorter round trip.
+const BDP: Bytes = Bytes(50_000_000 / 8 / 50);
+
+#[test]
+fn explicit_control() {
+    for (flow, feedback) in [
+        ("xcp", FeedbackConfig::Xcp(Default::default())),
+        ("rcp", FeedbackConfig::Rcp(Default::default())),
+        ("anti-ecn", FeedbackConfig::AntiEcn(Default::default())),
+    ] {
+        let o = two_unequal(flow, feedback);
+        let l = &o.links[0];
+        println!(
+            "{flow}: util {:?} jain {:?} drops {} queue mean {} max {} bdp {} goodput {} {}",
+            l.utilisation,
+            o.summary.jain_index,
+            l.dropped_queue,
+            l.queue_packets_mean,
+            l.queue_packets_max,
+            BDP.get() / 1500,
+            o.flows[0].goodput_mbps,
+            o.flows[1].goodput_mbps
+        );
+        for row in o.samples.iter().filter(|r| r.t_s < 1.0).take(20) {
+            println!(
+                "{} {} cwnd {} rate {:?} srtt {:?}",
+                row.flow, row.t_s, row.cwnd_bytes, row.pacing_mbps, row.srtt_ms
+            );
+        }
     }
 }
 

@@ -298,6 +298,30 @@ fn recovery_may_end_for_the_table_with_any_acknowledgement() {
     }
 }
 
+/// The next round trip goes by the smallest index of the last.
+#[test]
+fn version_two_opens_and_closes_newreno_s_growth() {
+    assert_eq!(windows("muzha2", 50, &[5, 5, 5, 5, 5, 5]), [4, 8, 16, 32, 50, 50]);
+    assert_eq!(windows("muzha2", 50, &[5, 5, 3, 3, 3]), [4, 8, 8, 8, 8]);
+    assert_eq!(windows("muzha2", 50, &[5, 5, 4, 4, 4]), [4, 8, 9, 10, 11]);
+    assert_eq!(windows("muzha2", 50, &[5, 5, 2, 2, 2]), [4, 8, 7, 6, 5]);
+    assert_eq!(windows("muzha2", 50, &[5, 5, 1, 1, 1, 1, 1]), [4, 8, 4, 2, 1, 1, 1]);
+    // Above ssthresh, which the halving set to four, it is one segment per round trip at 5 too.
+    assert_eq!(windows("muzha2", 50, &[5, 5, 1, 5, 5, 5, 5]), [4, 8, 4, 2, 4, 5, 6]);
+}
+
+#[test]
+fn version_two_tells_losses_apart_too() {
+    for (index, segments) in
+        [(None, 16), (Some(1), 8), (Some(2), 8), (Some(3), 16), (Some(4), 16), (Some(5), 16)]
+    {
+        let mut rounds = Rounds::new("muzha2", 50);
+        (0..3).for_each(|_| rounds.round(Some(5)));
+        rounds.lose([Some(5), index, Some(4)]);
+        assert_eq!(rounds.segments(), segments, "{index:?}");
+    }
+}
+
 proptest! {
     /// Between one segment and what the peer offers, and one change per round trip at most.
     #[test]

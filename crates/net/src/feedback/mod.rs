@@ -6,14 +6,24 @@
 //! leaves everything else alone. Times must not decrease from call to call; an agent has no timer, so
 //! intervals that have passed are made up for at the next call.
 
+mod anti_ecn;
+mod capacity;
 mod drai;
 mod flows;
 mod occupancy;
+mod quick_start;
+mod rcp;
+mod xcp;
 
-use weir_units::{Duration, Instant};
+use weir_units::{Duration, Instant, Rate, Rng};
 
+pub use self::anti_ecn::{AntiEcn, AntiEcnConfig};
+pub use self::capacity::Capacity;
 pub use self::drai::{Drai, DraiConfig, Estimator, Share, Thresholds};
 pub use self::occupancy::{Occupancy, Signal};
+pub use self::quick_start::{QuickStart, QuickStartConfig};
+pub use self::rcp::{Rcp, RcpConfig};
+pub use self::xcp::{Xcp, XcpConfig};
 use crate::config::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::Backlog;
@@ -23,6 +33,14 @@ use crate::queue::Backlog;
 pub enum FeedbackConfig {
     /// TCP Muzha's index.
     Drai(DraiConfig),
+    /// A bit that says whether the link has room.
+    AntiEcn(AntiEcnConfig),
+    /// Rates to start with.
+    QuickStart(QuickStartConfig),
+    /// XCP's efficiency and fairness controllers.
+    Xcp(XcpConfig),
+    /// RCP's rate.
+    Rcp(RcpConfig),
 }
 
 /// An agent at work.
@@ -30,20 +48,67 @@ pub enum FeedbackConfig {
 pub enum FeedbackAgent {
     /// TCP Muzha's index.
     Drai(Drai),
+    /// A bit that says whether the link has room.
+    AntiEcn(AntiEcn),
+    /// Rates to start with.
+    QuickStart(QuickStart),
+    /// XCP's efficiency and fairness controllers.
+    Xcp(Xcp),
+    /// RCP's rate.
+    Rcp(Rcp),
+}
+
+/// Calls the same method of whichever agent it is.
+macro_rules! each {
+    ($agent:expr, $inner:ident => $call:expr) => {
+        match $agent {
+            Self::Drai($inner) => $call,
+            Self::AntiEcn($inner) => $call,
+            Self::QuickStart($inner) => $call,
+            Self::Xcp($inner) => $call,
+            Self::Rcp($inner) => $call,
+        }
+    };
 }
 
 impl FeedbackConfig {
     /// Says what is wrong with it, if anything.
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self, rate: Option<Rate>) -> Result<(), ConfigError> {
+        if self.needs_rate() && rate.is_none_or(|rate| rate == Rate::ZERO) {
+            const HELP: &str = "xcp, rcp and quick-start need a link with a rate";
+            return Err(ConfigError::new("feedback.kind", self.name(), HELP));
+        }
         match self {
             Self::Drai(config) => config.validate(),
+            Self::AntiEcn(config) => config.validate(),
+            Self::QuickStart(_) | Self::Xcp(_) | Self::Rcp(_) => Ok(()),
         }
     }
 
-    /// The agent.
-    pub fn agent(&self) -> FeedbackAgent {
+    /// The agent of a transmitter with this rate; `luck` is drawn from only where a kind needs some.
+    pub fn agent(&self, rate: Rate, luck: Rng) -> FeedbackAgent {
         match self {
             Self::Drai(config) => FeedbackAgent::Drai(Drai::new(config)),
+            Self::AntiEcn(config) => FeedbackAgent::AntiEcn(AntiEcn::new(config)),
+            Self::QuickStart(config) => {
+                FeedbackAgent::QuickStart(QuickStart::new(config, rate, luck))
+            }
+            Self::Xcp(config) => FeedbackAgent::Xcp(Xcp::new(config, rate)),
+            Self::Rcp(config) => FeedbackAgent::Rcp(Rcp::new(config, rate)),
+        }
+    }
+
+    fn needs_rate(&self) -> bool {
+        matches!(self, Self::QuickStart(_) | Self::Xcp(_) | Self::Rcp(_))
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Drai(_) => "drai",
+            Self::AntiEcn(_) => "anti-ecn",
+            Self::QuickStart(_) => "quick-start",
+            Self::Xcp(_) => "xcp",
+            Self::Rcp(_) => "rcp",
         }
     }
 }
@@ -51,29 +116,44 @@ impl FeedbackConfig {
 impl FeedbackAgent {
     /// What `signal` says of the transmitter has changed to this, or not.
     pub fn set_busy(&mut self, now: Instant, signal: Signal, occupancy: Occupancy) {
+        each!(self, agent => agent.set_busy(now, signal, occupancy));
+    }
+
+    /// The transmitter's rate is now this.
+    pub fn set_rate(&mut self, rate: Rate) {
         match self {
-            Self::Drai(agent) => agent.set_busy(now, signal, occupancy),
+            Self::Drai(_) | Self::AntiEcn(_) => {}
+            Self::QuickStart(agent) => agent.set_rate(rate),
+            Self::Xcp(agent) => agent.set_rate(rate),
+            Self::Rcp(agent) => agent.set_rate(rate),
         }
     }
 
     /// A packet arrives to be sent, behind this backlog; it may yet be dropped.
-    pub fn on_arrival<P: Parcel>(&mut self, _now: Instant, _parcel: &P, ahead: Backlog) {
+    pub fn on_arrival<P: Parcel>(&mut self, now: Instant, parcel: &mut P, ahead: Backlog) {
         match self {
             Self::Drai(agent) => agent.on_arrival(ahead),
+            Self::AntiEcn(_) | Self::QuickStart(_) => {}
+            Self::Xcp(agent) => agent.on_arrival(now, parcel, ahead),
+            Self::Rcp(agent) => agent.on_arrival(now, parcel, ahead),
         }
     }
 
     /// The MAC is done with a frame, after so many retries.
     pub fn on_frame(&mut self, retries: u32) {
-        match self {
-            Self::Drai(agent) => agent.on_frame(retries),
+        if let Self::Drai(agent) = self {
+            agent.on_frame(retries);
         }
     }
 
-    /// A packet is taken from the queue to be sent: its feedback is rewritten.
-    pub fn on_departure<P: Parcel>(&mut self, now: Instant, parcel: &mut P, _behind: Backlog) {
+    /// A packet is taken from the queue to be sent, and leaves this behind: its feedback is rewritten.
+    pub fn on_departure<P: Parcel>(&mut self, now: Instant, parcel: &mut P, behind: Backlog) {
         match self {
             Self::Drai(agent) => agent.on_departure(now, parcel),
+            Self::AntiEcn(agent) => agent.on_departure(now, parcel, behind),
+            Self::QuickStart(agent) => agent.on_departure(now, parcel),
+            Self::Xcp(agent) => agent.on_departure(now, parcel, behind),
+            Self::Rcp(agent) => agent.on_departure(now, parcel, behind),
         }
     }
 }
@@ -86,4 +166,10 @@ fn check_memory(key: &'static str, memory: Duration) -> Result<(), ConfigError> 
     Ok(())
 }
 
+/// Bytes per second.
+fn bytes_per_second(rate: Rate) -> u64 {
+    rate.as_bits_per_sec() / 8
+}
+
 const LONGEST_MEMORY: Duration = Duration::from_secs(3_600);
+const NANOS_PER_SECOND: u128 = 1_000_000_000;

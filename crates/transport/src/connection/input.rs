@@ -137,6 +137,9 @@ impl Connection {
             Some(rtt) => self.note_rtt(now, rtt),
             None => self.sender.rtt_mut().on_handshake_after_syn_loss(),
         }
+        if let Some(echo) = segment.options.echo.filter(|_| syn && self.terms.feedback.is_some()) {
+            self.sender.on_handshake_feedback(now, echo);
+        }
         self.state = if self.sender.is_finishing() { State::FinWait1 } else { State::Established };
         self.events.push_back(Event::Connected);
     }

@@ -193,6 +193,14 @@ impl Sender {
         self.rtt.on_sample(now, sample, self.outstanding());
     }
 
+    /// What routers had to say of the handshake.
+    pub(crate) fn on_handshake_feedback(&mut self, now: Instant, echo: Echo) {
+        self.feedback = Some(echo);
+        let ack = weir_cc::AckEvent::default();
+        self.with_controller(now, |controller, cx| controller.on_ack(cx, &ack));
+        self.feedback = None;
+    }
+
     pub(crate) fn rtt_mut(&mut self) -> &mut RttEstimator {
         &mut self.rtt
     }
