@@ -10,8 +10,9 @@ use std::str::FromStr;
 use weir_units::Bytes;
 
 use crate::{
-    Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, Friendliness, Gain, Htcp,
-    Hystart, Illinois, Increase, KernelName, Parametric, Reno, Startup, Vegas, Veno, Westwood,
+    Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, FrReduce, Friendliness,
+    Gain, Htcp, Hystart, Illinois, Increase, KernelName, Muzha, MuzhaExit, MuzhaOptions, MuzhaRto,
+    MuzhaTable, MuzhaUpdate, Parametric, Reno, Startup, Vegas, Veno, Westwood,
 };
 
 /// Which controller, with its parameters.
@@ -59,6 +60,13 @@ pub enum CcConfig {
         increase: Increase,
         /// The answer to a loss.
         decrease: Decrease,
+    },
+    /// A window that follows the routers' indices: TCP Muzha.
+    Muzha {
+        /// What an index does.
+        table: MuzhaTable,
+        /// What the source leaves open.
+        options: MuzhaOptions,
     },
     /// What only a kernel's TCP has; no catalogue lists it, and it cannot be built here.
     Kernel(KernelName),
@@ -212,6 +220,41 @@ impl CcConfig {
             parameters: "a,b",
             examples: &["miad", "miad(1.25,2)"],
         },
+        CatalogueEntry {
+            name: "muzha",
+            summary: "TCP Muzha: the window follows the smallest index (DRAI) of the routers on the path",
+            parameters: "update=per-rtt|per-ack-smooth|per-ack-literal,levels=3|4|5|6|7,\
+                         fr-reduce=half|by-index|none,rto=one|half,exit=full|any",
+            examples: &[
+                "muzha",
+                "muzha(update=per-ack-smooth)",
+                "muzha(levels=7,fr-reduce=by-index,rto=half)",
+            ],
+        },
+        CatalogueEntry {
+            name: "drai-aimd",
+            summary: "adds a segments per round trip while the routers' index is 4 or 5, multiplies by b at 1 or 2",
+            parameters: "a,b",
+            examples: &["drai-aimd", "drai-aimd(2,0.5)"],
+        },
+        CatalogueEntry {
+            name: "drai-aiad",
+            summary: "adds a segments per round trip at index 4 or 5, subtracts b at 1 or 2",
+            parameters: "a,b",
+            examples: &["drai-aiad", "drai-aiad(2,1)"],
+        },
+        CatalogueEntry {
+            name: "drai-mimd",
+            summary: "multiplies by a per round trip at index 4 or 5, by b at 1 or 2",
+            parameters: "a,b",
+            examples: &["drai-mimd", "drai-mimd(1.25,0.65)"],
+        },
+        CatalogueEntry {
+            name: "drai-miad",
+            summary: "multiplies by a per round trip at index 4 or 5, subtracts b segments at 1 or 2",
+            parameters: "a,b",
+            examples: &["drai-miad", "drai-miad(1.19,2)"],
+        },
     ];
 
     /// Reads `name` or `name(parameters)`.
@@ -231,6 +274,7 @@ impl CcConfig {
             "illinois" => given.nothing(Self::Illinois),
             "htcp" => given.nothing(Self::Htcp),
             "dctcp" => given.dctcp(),
+            "muzha" => given.muzha(),
             _ => given.parametric(),
         }
     }
@@ -266,6 +310,9 @@ impl CcConfig {
             Self::Parametric { increase, decrease } => {
                 Box::new(Parametric::new(initial_window, increase, decrease))
             }
+            Self::Muzha { table, options } => {
+                Box::new(Muzha::new(mss, initial_window, table, options))
+            }
             Self::Kernel(name) => panic!("only a kernel's TCP has {name}"),
         }
     }
@@ -281,7 +328,6 @@ impl FromStr for CcConfig {
 
 impl fmt::Display for CcConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use {Decrease as D, Increase as I};
         match *self {
             Self::None { window: None } => f.write_str("none"),
             Self::None { window: Some(window) } => write!(f, "none({window})"),
@@ -313,15 +359,57 @@ impl fmt::Display for CcConfig {
                 f.write_str("dctcp")
             }
             Self::Dctcp { gain, alpha } => write!(f, "dctcp(g={gain},alpha0={alpha})"),
-            Self::Parametric { increase, decrease } => match (increase, decrease) {
-                (I::Add(a), D::Multiply(b)) => write!(f, "aimd({a},{b})"),
-                (I::Add(a), D::Subtract(b)) => write!(f, "aiad({a},{b})"),
-                (I::Multiply(a), D::Multiply(b)) => write!(f, "mimd({a},{b})"),
-                (I::Multiply(a), D::Subtract(b)) => write!(f, "miad({a},{b})"),
-            },
+            Self::Parametric { increase, decrease } => write_linear(f, "", increase, decrease),
+            Self::Muzha { table: MuzhaTable::Linear(increase, decrease), .. } => {
+                write_linear(f, "drai-", increase, decrease)
+            }
+            Self::Muzha { table: MuzhaTable::Levels(levels), options } => {
+                write_muzha(f, levels, options)
+            }
             Self::Kernel(name) => name.fmt(f),
         }
     }
+}
+
+fn write_linear(
+    f: &mut fmt::Formatter<'_>,
+    prefix: &str,
+    increase: Increase,
+    decrease: Decrease,
+) -> fmt::Result {
+    use {Decrease as D, Increase as I};
+    match (increase, decrease) {
+        (I::Add(a), D::Multiply(b)) => write!(f, "{prefix}aimd({a},{b})"),
+        (I::Add(a), D::Subtract(b)) => write!(f, "{prefix}aiad({a},{b})"),
+        (I::Multiply(a), D::Multiply(b)) => write!(f, "{prefix}mimd({a},{b})"),
+        (I::Multiply(a), D::Subtract(b)) => write!(f, "{prefix}miad({a},{b})"),
+    }
+}
+
+/// What differs from the defaults.
+fn write_muzha(f: &mut fmt::Formatter<'_>, levels: u8, options: MuzhaOptions) -> fmt::Result {
+    let mut parts = Vec::new();
+    match options.update {
+        MuzhaUpdate::PerRtt => {}
+        MuzhaUpdate::PerAckSmooth => parts.push("update=per-ack-smooth".to_string()),
+        MuzhaUpdate::PerAckLiteral => parts.push("update=per-ack-literal".to_string()),
+    }
+    if levels != DEFAULT_LEVELS {
+        parts.push(format!("levels={levels}"));
+    }
+    match options.reduce {
+        FrReduce::Half => {}
+        FrReduce::ByIndex => parts.push("fr-reduce=by-index".to_string()),
+        FrReduce::None => parts.push("fr-reduce=none".to_string()),
+    }
+    if options.timeout == MuzhaRto::Half {
+        parts.push("rto=half".to_string());
+    }
+    if options.exit == MuzhaExit::Any {
+        parts.push("exit=any".to_string());
+    }
+    f.write_str("muzha")?;
+    if parts.is_empty() { Ok(()) } else { write!(f, "({})", parts.join(",")) }
 }
 
 /// A name of the catalogue and the text of its parameters.
@@ -424,8 +512,59 @@ impl<'a> Given<'a> {
         Ok(CcConfig::Dctcp { gain, alpha })
     }
 
+    fn muzha(&self) -> Result<CcConfig, CcConfigError> {
+        let (mut levels, mut options) = (DEFAULT_LEVELS, MuzhaOptions::default());
+        for part in self.parameters.into_iter().flat_map(|text| text.split(',')) {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(self.refuse("write update=per-rtt, levels=5, fr-reduce=half, rto=one, exit=full or some of them"));
+            };
+            self.muzha_option(key.trim(), value.trim(), &mut levels, &mut options)?;
+        }
+        Ok(CcConfig::Muzha { table: MuzhaTable::Levels(levels), options })
+    }
+
+    fn muzha_option(
+        &self,
+        key: &str,
+        value: &str,
+        levels: &mut u8,
+        options: &mut MuzhaOptions,
+    ) -> Result<(), CcConfigError> {
+        match (key, value) {
+            ("update", "per-rtt") => options.update = MuzhaUpdate::PerRtt,
+            ("update", "per-ack-smooth") => options.update = MuzhaUpdate::PerAckSmooth,
+            ("update", "per-ack-literal") => options.update = MuzhaUpdate::PerAckLiteral,
+            ("update", _) => {
+                const ALLOWED: &str = "per-rtt, per-ack-smooth or per-ack-literal";
+                return Err(self.bad_value("update", value, ALLOWED));
+            }
+            ("fr-reduce", "half") => options.reduce = FrReduce::Half,
+            ("fr-reduce", "by-index") => options.reduce = FrReduce::ByIndex,
+            ("fr-reduce", "none") => options.reduce = FrReduce::None,
+            ("fr-reduce", _) => {
+                return Err(self.bad_value("fr-reduce", value, "half, by-index or none"));
+            }
+            ("rto", "one") => options.timeout = MuzhaRto::One,
+            ("rto", "half") => options.timeout = MuzhaRto::Half,
+            ("rto", _) => return Err(self.bad_value("rto", value, "one or half")),
+            ("exit", "full") => options.exit = MuzhaExit::Full,
+            ("exit", "any") => options.exit = MuzhaExit::Any,
+            ("exit", _) => return Err(self.bad_value("exit", value, "full or any")),
+            ("levels", _) => {
+                let given = value.parse().ok().filter(|given| (3..=7).contains(given));
+                *levels = given
+                    .ok_or_else(|| self.bad_value("levels", value, "a whole number from 3 to 7"))?;
+            }
+            _ => {
+                return Err(self.refuse("its keys are update, levels, fr-reduce, rto and exit"));
+            }
+        }
+        Ok(())
+    }
+
     fn parametric(&self) -> Result<CcConfig, CcConfigError> {
-        let adds = self.name.starts_with("ai");
+        let name = self.name.strip_prefix("drai-");
+        let adds = name.unwrap_or(self.name).starts_with("ai");
         let subtracts = self.name.ends_with("ad");
         let default_a = if adds { "1" } else { "1.125" };
         let default_b = if subtracts { "3" } else { "0.8" };
@@ -468,7 +607,13 @@ impl<'a> Given<'a> {
                 1..=999,
             )?)
         };
-        Ok(CcConfig::Parametric { increase, decrease })
+        Ok(match name {
+            None => CcConfig::Parametric { increase, decrease },
+            Some(_) => CcConfig::Muzha {
+                table: MuzhaTable::Linear(increase, decrease),
+                options: MuzhaOptions::default(),
+            },
+        })
     }
 
     /// The decimal parameter called `parameter`, in `range` (thousandths).
@@ -504,6 +649,8 @@ impl<'a> Given<'a> {
 }
 
 const MAX_WINDOW: u64 = 1_000_000;
+/// The levels of the slides' own table.
+const DEFAULT_LEVELS: u8 = 5;
 
 #[cfg(test)]
 #[path = "config/tests.rs"]

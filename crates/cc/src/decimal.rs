@@ -17,6 +17,8 @@ pub struct DecimalError;
 impl Decimal {
     /// 1.
     pub const ONE: Self = Self(1_000);
+    pub(crate) const HALF: Self = Self(500);
+    pub(crate) const TWO: Self = Self(2_000);
     const MAX: u32 = 1_000_000_000;
 
     /// `thousandths / 1000`; `None` above 1 000 000.

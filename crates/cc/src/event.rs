@@ -1,6 +1,6 @@
 //! The records that pass between transport and controller.
 
-use weir_units::{Bytes, Duration, Instant, Rate, Rng};
+use weir_units::{Bytes, Duration, Echo, FeedbackKind, Instant, Rate, Rng};
 
 /// What every call is told about the connection.
 #[derive(Debug)]
@@ -32,6 +32,10 @@ pub struct CcContext<'a> {
     /// Whether the window has lately held the sender back: only then may it grow (RFC 9438 §5.8,
     /// Linux's `tcp_is_cwnd_limited`: in slow start, in flight above half the window counts too).
     pub cwnd_limited: bool,
+    /// The largest window that the peer has offered.
+    pub peer_window: Bytes,
+    /// What the acknowledgement at hand returns of the routers' feedback, also in `on_congestion`.
+    pub feedback: Option<Echo>,
     /// Where the recovery epoch stands.
     pub state: RecoveryState,
     /// The controller's own random stream.
@@ -170,4 +174,7 @@ pub struct Needs {
     pub rate_samples: bool,
     /// Apply no PRR: `cwnd` alone says what may be sent, in recovery too (BBR).
     pub own_reduction: bool,
+    /// Let data packets carry what [`CongestionController::request`](crate::CongestionController::request)
+    /// gives them past the routers.
+    pub feedback: Option<FeedbackKind>,
 }

@@ -18,7 +18,9 @@ mod fixed;
 mod htcp;
 mod hystart;
 mod illinois;
+mod indices;
 mod kernel_name;
+mod muzha;
 mod parametric;
 mod reno;
 mod ticks;
@@ -41,11 +43,12 @@ pub use htcp::Htcp;
 pub use hystart::Hystart;
 pub use illinois::Illinois;
 pub use kernel_name::KernelName;
+pub use muzha::{FrReduce, Muzha, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate};
 pub use parametric::{Decrease, Increase, Parametric};
 pub use reno::Reno;
 pub use vegas::Vegas;
 pub use veno::Veno;
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Feedback, Rate};
 pub use westwood::Westwood;
 
 /// A congestion controller: told of every ACK and every congestion signal, asked for its window
@@ -76,6 +79,11 @@ pub trait CongestionController: std::fmt::Debug + Send {
     /// `bytes` of data, new or repeated, are about to leave (`cx.bytes_in_flight` does not include
     /// them yet). With nothing in flight this is a fresh start (Linux's `CA_EVENT_TX_START`).
     fn on_sent(&mut self, _cx: &mut CcContext<'_>, _bytes: Bytes) {}
+
+    /// What the next data packet carries past the routers: of the kind that it [`needs`](Self::needs).
+    fn request(&mut self, _cx: &mut CcContext<'_>) -> Option<Feedback> {
+        None
+    }
 
     /// Congestion was signalled. Reduce only when `event.first_in_epoch`; a timeout restarts the
     /// window in any case.

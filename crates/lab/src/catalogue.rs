@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use weir_cc::CcConfig;
-use weir_transport::RecoveryConfig;
+use weir_transport::{RecoveryConfig, RoutePolicy};
 
 use crate::flow::{Flow, Workload, WorkloadKind};
 use crate::keys::Key;
@@ -72,6 +72,14 @@ pub fn catalogue() -> String {
         })
     });
     let recoveries = RecoveryConfig::CATALOGUE.iter().map(|(name, about)| plain(name, about, ""));
+    let policies = RoutePolicy::CATALOGUE.iter().map(|entry| {
+        json!({
+            "name": entry.name,
+            "description": entry.summary,
+            "parameters": entry.parameters,
+            "examples": entry.examples,
+        })
+    });
     let topologies = TopologyKind::CATALOGUE
         .iter()
         .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));
@@ -89,6 +97,7 @@ pub fn catalogue() -> String {
     json!({
         "controllers": controllers.collect::<Vec<_>>(),
         "recoveries": recoveries.collect::<Vec<_>>(),
+        "route_policies": policies.collect::<Vec<_>>(),
         "queues": queues.collect::<Vec<_>>(),
         "impairments": impairments.collect::<Vec<_>>(),
         "topologies": topologies.collect::<Vec<_>>(),

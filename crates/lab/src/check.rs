@@ -139,6 +139,8 @@ fn check_measure(scenario: &Scenario) -> Checked {
     require(events, key("events"), measure.events, format!("0 to {MAX_EVENTS}"))?;
     let requests = measure.requests <= MAX_REQUESTS;
     require(requests, key("requests"), measure.requests, format!("0 to {MAX_REQUESTS}"))?;
+    let frames = measure.frames <= MAX_EVENTS;
+    require(frames, key("frames"), measure.frames, format!("0 to {MAX_EVENTS}"))?;
     let seed = measure.seed.checked_add(u64::from(measure.repeat)).is_some_and(|s| s < 1 << 63);
     require(seed, key("seed"), measure.seed, "seeds are below 2^63")
 }

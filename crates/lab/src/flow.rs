@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::Error;
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use weir_transport::{Config, DelayedAck, Stack, StackError};
+use weir_transport::{Config, DelayedAck, RoutePolicy, Stack, StackError, WindowLimit};
 use weir_units::{Bytes, Duration, Rate};
 
 use crate::keys::{form, section};
@@ -62,6 +62,9 @@ section! {
         send_buffer: Option<Bytes> = Config::default().send_buffer,
         /// Receive buffer, and so the largest window offered.
         recv_buffer: Bytes = Config::default().recv_buffer,
+        /// The most segments that are outstanding, whatever the windows say: a number, or `cwl`, one for
+        /// every five hops to the receiver and back (`cwl(1/8)`: eight), where the network tells how many.
+        window_limit: Option<Limit> = Config::default().window_limit.map(Limit),
         /// Offer selective acknowledgements; without them `sack` and `rack` recover as `newreno`.
         sack: bool = Config::default().sack,
         /// Offer timestamps.
@@ -94,6 +97,8 @@ section! {
         slow_start_after_idle: bool = Config::default().slow_start_after_idle,
         /// Time for which the side that closed first remembers the connection.
         time_wait: Duration = Config::default().time_wait,
+        /// What the sender does when the network tells it that its route broke, see `weir list route_policies`.
+        route_policy: Failure = Failure(Config::default().route_policy),
     }
 }
 
@@ -174,6 +179,14 @@ pub enum Protocol {
 /// [`DelayedAck`] as a scenario writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy(pub DelayedAck);
+
+/// [`RoutePolicy`] as a scenario writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure(pub RoutePolicy);
+
+/// [`WindowLimit`] as a scenario writes it: a number, or text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit(pub WindowLimit);
 
 impl Flow {
     /// The keys that mean something over its transport: `udp` has none of those of a connection.
@@ -278,9 +291,60 @@ impl<'de> Deserialize<'de> for AckPolicy {
     }
 }
 
+impl Serialize for Failure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Failure {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Limit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            WindowLimit::Segments(segments) => serializer.serialize_u32(segments),
+            WindowLimit::Hops { .. } => serializer.collect_str(&self.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LimitVisitor)
+    }
+}
+
+struct LimitVisitor;
+
+impl Visitor<'_> for LimitVisitor {
+    type Value = Limit;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of segments or cwl")
+    }
+
+    fn visit_i64<E: Error>(self, segments: i64) -> Result<Limit, E> {
+        self.visit_str(&segments.to_string())
+    }
+
+    fn visit_u64<E: Error>(self, segments: u64) -> Result<Limit, E> {
+        self.visit_str(&segments.to_string())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Limit, E> {
+        text.parse().map(Limit).map_err(E::custom)
+    }
+}
+
 form! {
     EndsForm => "`kernel` or `weir`",
     AckPolicy => "`off`, `rfc1122` or `linux`",
+    Failure => "a policy",
+    Limit => "whole number, or `cwl`",
     Protocol => "`recovery/controller`, a controller, or `udp`",
     Workload => "section",
     PeriodForm => "`fixed` or `exponential`",

@@ -1,7 +1,7 @@
 //! The sections of a scenario file: each key's type, default and meaning, written down once.
 
 use serde_json::Value;
-use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
+use weir_units::{BufferSize, Bytes, Duration, Length, Rate, Ratio, Speed};
 
 /// One key of a section, as the reference and `weir list` describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +78,10 @@ form! {
     BufferSize => "queue size",
     Bytes => "size",
     Duration => "time",
+    Length => "length",
     Rate => "rate",
     Ratio => "ratio",
+    Speed => "speed",
 }
 
 impl<T: Form> Form for Option<T> {

@@ -215,6 +215,8 @@ impl Results {
             table::acks(&outcome.acks),
             table::queues(&outcome.queues),
             table::links(&outcome.links),
+            table::nodes(&outcome.nodes),
+            table::frames(&outcome.frames),
             table::requests(&outcome.requests),
             table::events(&outcome.events),
         ];
@@ -222,7 +224,7 @@ impl Results {
     }
 
     /// Every table: `summary` with its one row, `flows`, `samples`, `acks`, `queues`, `links`,
-    /// `requests`, `events`.
+    /// `nodes`, `frames`, `requests`, `events`.
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }

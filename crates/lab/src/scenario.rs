@@ -50,6 +50,8 @@ section! {
         requests: u32 = weir_scene::MeasureSpec::default().max_requests as u32,
         /// Most rows of `acks` for each flow; 0 records none.
         acks: u32 = 0,
+        /// Most rows of `frames`, over radio; 0 records none.
+        frames: u32 = 0,
         /// How often the experiment is repeated, each time with the next seed.
         repeat: u32 = 1,
         /// Seed of the first repeat.

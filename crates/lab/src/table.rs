@@ -7,7 +7,10 @@ use std::sync::Arc;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use weir_trace::{AckRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow};
+use weir_trace::{
+    AckRow, EventRow, FlowRow, FrameRow, LinkRow, NodeRow, QueueRow, RequestRow, SampleRow,
+    SummaryRow,
+};
 
 /// A result table.
 #[derive(Clone, Debug)]
@@ -102,6 +105,13 @@ table!(
         rtt_ms_min,
         rtt_ms_max,
         rtt_samples,
+        delay_ms_mean,
+        delay_ms_p50,
+        delay_ms_p95,
+        delay_ms_p99,
+        delay_ms_max,
+        hops_mean,
+        route_changes,
         queue_delay_ms_mean,
         queue_delay_ms_p50,
         queue_delay_ms_p95,
@@ -189,6 +199,39 @@ table!(
         queue_delay_ms_max,
     }
 );
+
+table!(
+    nodes,
+    "nodes",
+    NodeRow {
+        node,
+        x_m,
+        y_m,
+        rts,
+        cts,
+        data_frames,
+        ack_frames,
+        broadcasts,
+        lost_frames,
+        collisions,
+        short_retries,
+        long_retries,
+        airtime_ratio,
+        medium_busy_ratio,
+        service_busy_ratio,
+        queue_packets_max,
+        dropped_queue,
+        dropped_mac,
+        dropped_arp,
+        dropped_no_route,
+        dropped_ttl,
+        dropped_buffer,
+        dropped_error,
+        dropped_messages,
+    }
+);
+
+table!(frames, "frames", FrameRow { t_s, end_s, node, to, kind, flow, readers });
 
 table!(requests, "requests", RequestRow { flow, request, t_s, latency_ms });
 

@@ -57,7 +57,8 @@ pub(crate) fn build(scenario: &Scenario) -> Result<RunSpec, Problem> {
             specs.push(flow_spec(flow, name, number as u64, route));
         }
     }
-    let spec = RunSpec { links: built.links, flows: specs, measure: measure(scenario) };
+    let spec =
+        RunSpec { radio: None, links: built.links, flows: specs, measure: measure(scenario) };
     weir_scene::validate(&spec).map_err(|error| Problem::new("", error.to_string()))?;
     Ok(spec)
 }
@@ -72,6 +73,7 @@ fn measure(scenario: &Scenario) -> MeasureSpec {
         max_events: measure.events as usize,
         max_requests: measure.requests as usize,
         max_acks: measure.acks as usize,
+        max_frames: measure.frames as usize,
     }
 }
 
@@ -342,6 +344,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         max_pacing_rate: flow.max_pacing_rate,
         send_buffer: flow.send_buffer,
         recv_buffer: flow.recv_buffer,
+        window_limit: flow.window_limit.map(|limit| limit.0),
         sack: flow.sack,
         timestamps: flow.timestamps,
         ecn: flow.ecn,
@@ -357,6 +360,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         cwnd_validation: flow.cwnd_validation,
         slow_start_after_idle: flow.slow_start_after_idle,
         time_wait: flow.time_wait,
+        route_policy: flow.route_policy.0,
         // What only real sockets need.
         ..defaults
     }))

@@ -5,6 +5,7 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 use crate::codel::CodelConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
 use crate::ecn_step::EcnStepConfig;
+use crate::feedback::FeedbackConfig;
 use crate::fq_codel::FqCodelConfig;
 use crate::impair::Impairments;
 use crate::opportunities::DeliveryTrace;
@@ -27,6 +28,8 @@ pub struct LinkConfig {
     pub queue: QueueConfig,
     /// What goes wrong.
     pub impairments: Impairments,
+    /// What it tells the senders of passing parcels.
+    pub feedback: Option<FeedbackConfig>,
 }
 
 /// How a link sends.
@@ -142,6 +145,9 @@ impl LinkConfig {
             QueueConfig::Red(config) => config.validate()?,
             _ => {}
         }
+        if let Some(feedback) = &self.feedback {
+            feedback.validate()?;
+        }
         self.impairments.validate()
     }
 }
@@ -199,6 +205,7 @@ impl Default for LinkConfig {
             mtu: None,
             queue: QueueConfig::DropTail(DropTailConfig::default()),
             impairments: Impairments::default(),
+            feedback: None,
         }
     }
 }

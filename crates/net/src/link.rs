@@ -8,6 +8,7 @@ use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
 use crate::config::{ConfigError, LinkConfig, Service};
 use crate::droplog::{DropLog, DropRecord};
+use crate::feedback::{FeedbackAgent, Occupancy, Signal};
 use crate::impair::{Fate, Ingress};
 use crate::jitter::{Disorder, Flight};
 use crate::parcel::Parcel;
@@ -25,6 +26,8 @@ pub struct Link<P> {
     server: Server,
     delay: Schedule<Duration>,
     disorder: Option<Box<Disorder>>,
+    /// Tells the senders of passing parcels what it sees.
+    agent: Option<Box<FeedbackAgent>>,
     wire: Wire<P>,
     mtu: Bytes,
     /// What each parcel takes beyond its length.
@@ -89,6 +92,7 @@ impl<P: Parcel + Clone> Link<P> {
             delay: config.delay.clone(),
             may_overtake: disorder.as_ref().is_some_and(|disorder| disorder.may_overtake()),
             disorder,
+            agent: config.feedback.map(|feedback| Box::new(feedback.agent())),
             wire: Wire::new(),
             holds,
             mtu: mtu.min(longest),
@@ -334,6 +338,9 @@ impl<P: Parcel + Clone> Link<P> {
     /// Gives a parcel to the server, if that is free, or else to the queue.
     #[inline]
     fn admit(&mut self, now: Instant, parcel: P) {
+        if self.agent.is_some() {
+            self.tell_of_arrival(now, &parcel);
+        }
         self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
         let idle = self.busy_until <= now && self.queue.is_empty();
         if idle {
@@ -356,6 +363,9 @@ impl<P: Parcel + Clone> Link<P> {
 
     #[inline]
     fn start_service(&mut self, start: Instant, mut sojourn: Duration, mut parcel: P) {
+        if self.agent.is_some() {
+            self.let_agent_mark(start, &mut parcel);
+        }
         let done = self.server.serve(start, &parcel, self.overhead);
         if self.holds {
             sojourn += done - start;
@@ -370,6 +380,30 @@ impl<P: Parcel + Clone> Link<P> {
         let arrival = self.arrival(done);
         let entry = InFlight { arrival, sojourn, overtaken: false, parcel };
         self.stats.reordered += self.wire.push(entry);
+    }
+
+    /// The transmitter was idle since the last service if nothing waited, and has something to do from
+    /// now on.
+    #[cold]
+    fn tell_of_arrival(&mut self, now: Instant, parcel: &P) {
+        let (waiting, in_service) = (self.queue.backlog(), self.in_service(now));
+        let Some(agent) = &mut self.agent else { return };
+        let ahead = waiting + in_service;
+        for signal in [Signal::Service, Signal::Medium] {
+            if ahead.packets == 0 {
+                agent.set_busy(self.busy_until, signal, Occupancy::Idle);
+            }
+            agent.set_busy(now, signal, Occupancy::Busy);
+        }
+        agent.on_arrival(now, parcel, ahead);
+    }
+
+    #[cold]
+    fn let_agent_mark(&mut self, start: Instant, parcel: &mut P) {
+        let behind = self.queue.backlog();
+        if let Some(agent) = &mut self.agent {
+            agent.on_departure(start, parcel, behind);
+        }
     }
 
     /// When a parcel arrives whose service ends at `done`.

@@ -1,6 +1,6 @@
 //! What a path piece needs to know of the packet that it carries.
 
-use weir_units::{Bytes, Duration};
+use weir_units::{Bytes, Duration, Feedback};
 
 /// The ECN field of the IP header (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,6 +47,11 @@ pub trait Parcel {
 
     /// Sets the ECN field to [`Ecn::Ce`].
     fn mark_ce(&mut self);
+
+    /// What it carries past routers for its sender to learn, if anything.
+    fn feedback(&mut self) -> Option<&mut Feedback> {
+        None
+    }
 
     /// Damages it, so that its checksum will not match.
     fn corrupt(&mut self);

@@ -1,5 +1,7 @@
 //! The books of a run: samples on the way, and the result tables at its end.
 
+use std::fmt::Debug;
+
 use weir_trace::{FlowRow, LinkRow, QueueRow, SampleRow, SummaryRow, jain_index};
 use weir_units::Instant;
 
@@ -23,7 +25,7 @@ pub struct Books {
 }
 
 /// What a run has come to when its books are closed.
-pub struct Closing<'a, Q, L> {
+pub struct Closing<'a, Q, L: Debug> {
     /// Its description.
     pub spec: &'a RunSpec,
     /// Its flows, whose own books are closed.
@@ -88,7 +90,7 @@ impl Books {
     }
 
     /// The result tables.
-    pub fn close<Q: EventQueue, L: Clone>(self, closing: Closing<'_, Q, L>) -> Outcome {
+    pub fn close<Q: EventQueue, L: Clone + Debug>(self, closing: Closing<'_, Q, L>) -> Outcome {
         let Closing { spec, flows, mut net, events } = closing;
         let rows: Vec<FlowRow> = (0u32..)
             .zip(flows.iter())
@@ -96,6 +98,7 @@ impl Books {
             .map(|((index, flow), described)| flow_row(index, described, flow, spec, &net))
             .collect();
         let now = net.now;
+        let (nodes, frames) = net.radio().map(|radio| (radio.nodes(now), radio.frames())).unzip();
         let links: Vec<LinkRow> = (0u32..)
             .zip(net.links.iter_mut())
             .map(|(i, link)| self.probes[i as usize].row(i, &spec.links[i as usize], now, link))
@@ -118,6 +121,8 @@ impl Books {
         Outcome {
             flows: rows,
             links,
+            nodes: nodes.unwrap_or_default(),
+            frames: frames.unwrap_or_default(),
             samples: self.samples,
             queues: self.queues,
             acks: flows.iter_mut().flat_map(Flow::take_acks).collect(),
@@ -128,7 +133,7 @@ impl Books {
     }
 }
 
-fn flow_row<Q, L: Clone>(
+fn flow_row<Q: EventQueue, L: Clone + Debug>(
     index: u32,
     described: &FlowSpec,
     flow: &Flow,
@@ -138,12 +143,13 @@ fn flow_row<Q, L: Clone>(
     let capacity = |from, to| capacity_mbps(&described.route_forward, spec, net, from, to);
     let mut row = flow.ledger().row(index, described, capacity);
     row.slowdown = slowdown(described, flow.ledger(), spec, net);
+    row.route_changes = net.route_changes(index);
     flow.forget_unknown(&mut row);
     row
 }
 
 /// The capacity of the monitored link on a route, or else of the slowest.
-fn capacity_mbps<Q, L: Clone>(
+fn capacity_mbps<Q, L: Clone + Debug>(
     route: &[usize],
     spec: &RunSpec,
     net: &Network<Q, L>,
@@ -156,7 +162,7 @@ fn capacity_mbps<Q, L: Clone>(
 }
 
 /// The capacity of the slowest link of a route.
-fn slowest_mbps<Q, L: Clone>(
+fn slowest_mbps<Q, L: Clone + Debug>(
     route: &[usize],
     net: &Network<Q, L>,
     from: Instant,
@@ -172,7 +178,7 @@ fn slowest_mbps<Q, L: Clone>(
 
 /// A transfer's completion time over what it would be if nothing was in its way: `size / rate` and a
 /// round trip.
-fn slowdown<Q, L: Clone>(
+fn slowdown<Q, L: Clone + Debug>(
     described: &FlowSpec,
     ledger: &Ledger,
     spec: &RunSpec,

@@ -233,6 +233,7 @@ mod tests {
             corrupted: false,
             ip_len: 1_500,
             stamp,
+            sent: Instant::ZERO,
             queued: Duration::ZERO,
             body: Body::Segment { segment, offset },
             load: (),

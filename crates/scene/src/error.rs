@@ -22,6 +22,12 @@ pub enum SpecError {
         /// What is wrong with it.
         problem: ConfigError,
     },
+    /// A radio network that cannot be.
+    #[error("radio: {problem}")]
+    Radio {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Two flows, or two links, have one name, and would share their luck.
     #[error("two {kind}s are called '{name}'; names must differ")]
     NameTaken {

@@ -1,5 +1,6 @@
 //! A flow: two ends, what their applications do, and its books.
 
+use weir_net::radio::Notice;
 use weir_trace::{AckRow, FlowRow, RequestRow, SampleRow};
 use weir_units::{Instant, stream};
 
@@ -94,6 +95,13 @@ impl Flow {
             Kind::Reliable(flow) => flow.on_packet(packet, net),
             Kind::Udp(flow) => flow.on_packet(packet, net),
             Kind::Foreign(_) => net.notes().violate(format!("nobody takes {packet:?}")),
+        }
+    }
+
+    /// The network tells one end of its route.
+    pub fn on_notice<M: Medium>(&mut self, side: Side, notice: Notice, net: &mut M) {
+        if let Kind::Reliable(flow) = &mut self.0 {
+            flow.on_notice(side, notice, net);
         }
     }
 

@@ -6,6 +6,7 @@ use weir_units::{Duration, Instant};
 
 use crate::aggregate::Measured;
 use crate::meter::WindowMeter;
+use crate::packet::Packet;
 use crate::requests::{Answer, RequestBook};
 use crate::spec::{FlowSpec, TransportSpec, Workload};
 
@@ -19,7 +20,11 @@ pub(crate) struct Ledger {
     /// IP bytes of the data packets sent.
     pub(crate) sent_ip_bytes: u64,
     pub(crate) rtt: Histogram,
+    /// From one end to the other, of each data packet.
+    pub(crate) delay: Histogram,
     pub(crate) queue_delay: Histogram,
+    /// Links or hops that data packets crossed, all together.
+    hops: u64,
     pub(crate) cwnd: WindowMeter,
     /// Only of flows that make requests.
     pub(crate) requests: Option<Box<RequestBook>>,
@@ -65,7 +70,9 @@ impl Ledger {
         }
         self.opened = Some((now, totals));
         self.rtt = Histogram::new();
+        self.delay = Histogram::new();
         self.queue_delay = Histogram::new();
+        self.hops = 0;
         self.cwnd.restart(now);
         if let Some(requests) = &mut self.requests {
             requests.restart();
@@ -80,11 +87,13 @@ impl Ledger {
         }
     }
 
-    /// A data packet arrived whole, after waiting in queues for so long.
+    /// A data packet arrived whole.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, queued: Duration) {
+    pub(crate) fn on_arrival(&mut self, now: Instant, packet: &Packet) {
         if !self.is_closed() {
-            self.queue_delay.record(queued);
+            self.delay.record(now.saturating_since(packet.sent));
+            self.queue_delay.record(packet.queued);
+            self.hops += u64::from(packet.hop);
         }
     }
 
@@ -161,7 +170,10 @@ impl Ledger {
             row.share = capacity_mbps(*from, *to).map(|capacity| row.goodput_mbps / capacity);
         }
         row.set_rtt(&self.rtt.spread());
+        row.set_delay(&self.delay.spread());
         row.set_queue_delay(&self.queue_delay.spread());
+        let arrived = self.delay.count();
+        row.hops_mean = (arrived > 0).then(|| self.hops as f64 / arrived as f64);
         if matches!(spec.transport, TransportSpec::Reliable(_)) {
             row.cwnd_bytes_mean = self.cwnd.mean();
             row.cwnd_bytes_max = Some(self.cwnd.max().get());

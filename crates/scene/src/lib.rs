@@ -23,6 +23,7 @@ mod packet;
 mod periods;
 mod probe;
 mod queue;
+mod radio;
 mod reliable;
 mod requests;
 mod spec;
@@ -45,6 +46,7 @@ pub use notes::Notes;
 pub use outcome::Outcome;
 pub use packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
 pub use queue::{Event, EventQueue, HeapQueue, WheelQueue};
+pub use radio::{Happening, HostedRadio, Movement, Places, RadioPath, RadioSpec, Routing};
 pub use spec::{
     Ends, FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig,
     Workload,

@@ -1,8 +1,11 @@
 //! The links and the event queue: packets go in, their arrivals become events.
 
+use std::fmt::Debug;
+
+use weir_net::radio::Notice;
 use weir_net::{DropRecord, Link};
 use weir_transport::Arrived;
-use weir_units::Instant;
+use weir_units::{Duration, Instant};
 
 use crate::check::{TraceHash, check_placement};
 use crate::error::SpecError;
@@ -12,10 +15,11 @@ use crate::medium::Medium;
 use crate::notes::Notes;
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
+use crate::radio::{Happening, HostedRadio, reason_name};
 use crate::spec::{FlowSpec, RunSpec};
 
 /// Everything that flows share.
-pub struct Network<Q, L = ()> {
+pub struct Network<Q, L: Debug = ()> {
     /// The time: that of the event at hand.
     pub now: Instant,
     /// The links, as the description orders them.
@@ -26,6 +30,10 @@ pub struct Network<Q, L = ()> {
     routes: Vec<Routes>,
     /// Links that have an event pending: while there are any, packets are under way.
     busy_links: usize,
+    /// Where flows go over radio in place of links.
+    radio: Option<Box<HostedRadio<L>>>,
+    /// Nothing happens from here on.
+    end: Instant,
     hash: TraceHash,
     /// Whether any sender hands over its packets one at a time.
     senders_wait: bool,
@@ -37,7 +45,7 @@ struct Routes {
     reverse: Box<[u32]>,
 }
 
-impl<Q: EventQueue, L: Clone> Network<Q, L> {
+impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     /// The links of `spec`, empty, and no event. All luck comes from `seed`.
     ///
     /// # Errors
@@ -45,16 +53,24 @@ impl<Q: EventQueue, L: Clone> Network<Q, L> {
     pub fn new(spec: &RunSpec, seed: u64) -> Result<Self, SpecError> {
         let links: Result<Vec<HostedLink<L>>, SpecError> =
             spec.links.iter().map(|link| HostedLink::new(link, seed)).collect();
-        Ok(Self {
+        let end = Instant::ZERO + spec.measure.duration;
+        let radio = spec.radio.as_ref().map(|radio| HostedRadio::new(radio, seed, &spec.measure));
+        let radio = radio.transpose()?.map(Box::new);
+        let mut network = Self {
             now: Instant::ZERO,
             links: links?,
             notes: Notes::new(spec.flows.len(), spec.measure.max_events),
             queue: Q::default(),
             routes: spec.flows.iter().map(Routes::new).collect(),
             busy_links: 0,
+            radio,
+            end,
             hash: TraceHash::default(),
             senders_wait: spec.links.iter().any(|link| link.one_at_a_time),
-        })
+        };
+        network.move_nodes();
+        network.arm_radio();
+        Ok(network)
     }
 
     /// The next event, if it comes before `end`; time moves on to it.
@@ -93,12 +109,16 @@ impl<Q: EventQueue, L: Clone> Network<Q, L> {
 
     /// Whether there is any link on a flow's way: without one its packets arrive when they leave.
     pub fn has_links(&self, flow: u32, direction: Direction) -> bool {
-        !self.routes[flow as usize].towards(direction).is_empty()
+        self.radio.is_some() || !self.routes[flow as usize].towards(direction).is_empty()
     }
 
-    /// Puts a packet onto the link of its route that its `hop` says.
+    /// Puts a packet onto the link of its route that its `hop` says, or hands it to its node.
     #[inline]
     pub fn forward(&mut self, packet: Packet<L>) {
+        if let Some(radio) = &mut self.radio {
+            radio.offer(self.now, packet);
+            return self.arm_radio();
+        }
         let index =
             self.routes[packet.flow as usize].towards(packet.direction)[usize::from(packet.hop)];
         let link = &mut self.links[index as usize];
@@ -133,9 +153,64 @@ impl<Q: EventQueue, L: Clone> Network<Q, L> {
         self.settle(index);
     }
 
+    /// What happens next in the radio network, whose event is at hand. As long as nothing else is due,
+    /// time moves on with it.
+    pub fn next_happening(&mut self) -> Option<Happening<L>> {
+        let radio = self.radio.as_mut()?;
+        if radio.armed.is_none_or(|armed| armed > self.now) {
+            return None;
+        }
+        // What is due at the same time comes afterwards, and nothing at the end.
+        let horizon = self.queue.peek().map_or(Instant::MAX, |at| at.max(self.now));
+        let happening = radio.poll(horizon.min(self.end - Duration::from_nanos(1)));
+        match happening {
+            None => {
+                radio.armed = None;
+                self.arm_radio();
+                None
+            }
+            Some(Err(what)) => {
+                self.notes.violate(what);
+                None
+            }
+            Some(Ok(happening)) => {
+                self.now = self.now.max(radio.time());
+                self.note_happening(&happening);
+                Some(happening)
+            }
+        }
+    }
+
+    /// Moves the nodes of a radio network to where they are now.
+    pub fn move_nodes(&mut self) {
+        let next = self.radio.as_mut().and_then(|radio| radio.step(self.now));
+        if let Some(at) = next {
+            self.queue.push(at, Event::Move);
+            self.arm_radio();
+        }
+    }
+
+    /// Says if more packets came out of the radio network than went in.
+    ///
+    /// # Errors
+    /// Says how many.
+    pub fn check_radio(&self) -> Result<(), String> {
+        self.radio.as_ref().map_or(Ok(()), |radio| radio.check(self.now))
+    }
+
+    /// How often the route of a flow over radio changed.
+    pub(crate) fn route_changes(&self, flow: u32) -> Option<u64> {
+        self.radio.as_ref().map(|radio| radio.route_changes(flow as usize))
+    }
+
+    /// The radio network.
+    pub fn radio(&mut self) -> Option<&mut HostedRadio<L>> {
+        self.radio.as_deref_mut()
+    }
+
     /// Whether any packet is under way.
     pub fn is_busy(&self) -> bool {
-        self.busy_links > 0
+        self.busy_links > 0 || self.radio.as_ref().is_some_and(|radio| radio.is_busy())
     }
 
     /// The hash over every delivery so far.
@@ -158,6 +233,39 @@ impl<Q: EventQueue, L: Clone> Network<Q, L> {
         let index = self.routes[flow as usize].forward[0];
         let first = &self.links[index as usize];
         if first.one_at_a_time { first.link.next_time() } else { None }
+    }
+
+    fn note_happening(&mut self, happening: &Happening<L>) {
+        match happening {
+            Happening::Arrived(packet) => {
+                let place = u32::from(packet.hop);
+                self.hash.add(self.now, place, packet.flow, packet.seq());
+            }
+            Happening::Told(flow, _, notice) => {
+                let kind = match notice {
+                    Notice::Failed { .. } => "route-failed",
+                    Notice::Restored { .. } => "route-restored",
+                };
+                self.notes.log.flow(self.now, *flow, kind, "");
+            }
+            Happening::Dropped(packet, node, reason) => {
+                if packet.direction == Direction::Forward && packet.payload() > 0 {
+                    self.notes.dropped_data[packet.flow as usize] += 1;
+                }
+                let detail = format!("{} at node {node}", reason_name(*reason));
+                self.notes.log.flow(self.now, packet.flow, "dropped", &detail);
+            }
+        }
+    }
+
+    /// Sees to it that what happens next in the radio network has an event.
+    fn arm_radio(&mut self) {
+        let Some(radio) = &mut self.radio else { return };
+        let Some(next) = radio.next_time() else { return };
+        if radio.armed.is_none_or(|armed| next < armed) {
+            radio.armed = Some(next);
+            self.queue.push(next.max(self.now), Event::Radio);
+        }
     }
 
     /// After a link was touched: takes note of drops, and sees to it that its next delivery has an

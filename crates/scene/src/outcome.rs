@@ -1,6 +1,9 @@
 //! What a run leaves behind.
 
-use weir_trace::{AckRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow};
+use weir_trace::{
+    AckRow, EventRow, FlowRow, FrameRow, LinkRow, NodeRow, QueueRow, RequestRow, SampleRow,
+    SummaryRow,
+};
 
 /// The rows of the result tables.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -9,6 +12,10 @@ pub struct Outcome {
     pub flows: Vec<FlowRow>,
     /// One row per link, in the order of the description.
     pub links: Vec<LinkRow>,
+    /// One row per node of a radio network.
+    pub nodes: Vec<NodeRow>,
+    /// Frames on the air.
+    pub frames: Vec<FrameRow>,
     /// Flows sampled over time.
     pub samples: Vec<SampleRow>,
     /// What senders knew at each acknowledgement, by flow.

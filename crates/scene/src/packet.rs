@@ -2,7 +2,7 @@
 
 use weir_net::{Ecn, Parcel};
 use weir_transport::Segment;
-use weir_units::{Bytes, Duration};
+use weir_units::{Bytes, Duration, Feedback, Instant};
 
 /// A packet, passed by value from queue to queue: the description of a segment or a datagram, and
 /// with it a load: nothing where time is virtual, its bytes where they are real.
@@ -12,7 +12,7 @@ pub struct Packet<L = ()> {
     pub flow: u32,
     /// Which way it travels.
     pub direction: Direction,
-    /// The position on its route of the link that it is on.
+    /// The position on its route of the link that it is on; on arrival, how many it has crossed.
     pub hop: u8,
     /// Its ECN field.
     pub ecn: Ecn,
@@ -22,6 +22,8 @@ pub struct Packet<L = ()> {
     pub ip_len: u32,
     /// Its place in the order in which packets entered the link that it is on.
     pub stamp: u32,
+    /// When it left its sender.
+    pub sent: Instant,
     /// Time that it spent waiting in queues so far.
     pub queued: Duration,
     /// What it carries.
@@ -76,8 +78,10 @@ impl<L> Packet<L> {
     /// The same packet with another load.
     #[inline]
     pub fn with<M>(self, load: M) -> Packet<M> {
-        let Self { flow, direction, hop, ecn, corrupted, ip_len, stamp, queued, body, .. } = self;
-        Packet { flow, direction, hop, ecn, corrupted, ip_len, stamp, queued, body, load }
+        let Self {
+            flow, direction, hop, ecn, corrupted, ip_len, stamp, sent, queued, body, ..
+        } = self;
+        Packet { flow, direction, hop, ecn, corrupted, ip_len, stamp, sent, queued, body, load }
     }
 
     /// What identifies it on its flow: where its payload begins, or the datagram's number.
@@ -132,6 +136,14 @@ impl<L> Parcel for Packet<L> {
 
     fn mark_ce(&mut self) {
         self.ecn = Ecn::Ce;
+    }
+
+    /// What a router would find in the segment's option.
+    fn feedback(&mut self) -> Option<&mut Feedback> {
+        match &mut self.body {
+            Body::Segment { segment, .. } => segment.options.feedback.as_mut(),
+            Body::Datagram { .. } | Body::Foreign { .. } => None,
+        }
     }
 
     fn corrupt(&mut self) {

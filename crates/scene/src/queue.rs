@@ -19,6 +19,10 @@ pub enum Event {
     Link(u32),
     /// An endpoint asked to be woken: twice the flow's index, plus one for its receiving side.
     Endpoint(u32),
+    /// Something happens in the radio network.
+    Radio,
+    /// Nodes have moved.
+    Move,
     /// It is time to take samples.
     Sample,
     /// The warm-up is over.

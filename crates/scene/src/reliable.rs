@@ -2,8 +2,9 @@
 
 use weir_cc::RecoveryState;
 use weir_net::Ecn;
+use weir_net::radio::Notice;
 use weir_trace::{AckRow, SampleRow};
-use weir_transport::{Config, Connection, EcnField, Event, Flags, Transmit};
+use weir_transport::{Config, Connection, EcnField, Event, Flags, PathEvent, Transmit};
 use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::app::{Client, Server};
@@ -37,6 +38,8 @@ pub(crate) struct ReliableFlow {
     pub(crate) acks: Vec<AckRow>,
     /// How many of the sender's acknowledgements are still to be recorded.
     acks_left: usize,
+    /// How many links or hops the newest acknowledgement had crossed.
+    hops: u8,
 }
 
 /// One end of the connection.
@@ -74,6 +77,7 @@ impl ReliableFlow {
             ledger: Ledger::new(start),
             acks: Vec::new(),
             acks_left: max_acks,
+            hops: 0,
         }
     }
 
@@ -92,6 +96,10 @@ impl ReliableFlow {
             self.acks.push(ack_row(self.index, net.now(), &end.conn));
         }
         end.window.on_received(&segment);
+        if side == Side::Sender && packet.hop != self.hops {
+            self.hops = packet.hop;
+            end.conn.handle_path_event(net.now(), PathEvent::Hops(packet.hop));
+        }
         let stored = end.conn.handle_segment(net.now(), &segment, ecn_field(packet.ecn));
         if let Some(at) = stored {
             end.stream.on_stored(at.offset, at.len);
@@ -101,8 +109,19 @@ impl ReliableFlow {
         }
         if side == Side::Receiver && segment.payload_len > 0 {
             net.notes().data_packets += 1;
-            self.ledger.on_arrival(packet.queued);
+            self.ledger.on_arrival(net.now(), packet);
         }
+        self.pump(side, net);
+    }
+
+    /// The network tells one end of its route.
+    pub(crate) fn on_notice<M: Medium>(&mut self, side: Side, notice: Notice, net: &mut M) {
+        let Some(ends) = &mut self.ends else { return };
+        let event = match notice {
+            Notice::Failed { sequence } => PathEvent::RouteFailed { sequence },
+            Notice::Restored { expected } => PathEvent::RouteRestored { expected },
+        };
+        ends[side as usize].conn.handle_path_event(net.now(), event);
         self.pump(side, net);
     }
 
@@ -280,6 +299,9 @@ impl ReliableFlow {
                     self.client.on_connected(net.now());
                     net.log(self.index, "connected", "");
                 }
+                Event::Route(state) if side == Side::Sender => {
+                    net.log(self.index, state.as_str(), "");
+                }
                 Event::Failed(error) => failure = Some(error.to_string()),
                 _ => {}
             }
@@ -307,7 +329,7 @@ impl ReliableFlow {
                 net.notes().violate(format!("flow {}: {what}", self.index));
             }
             sent += u64::from(transmit.segment.payload_len);
-            let packet = packet(self.index, side, &transmit);
+            let packet = packet(self.index, side, now, &transmit);
             if side == Side::Sender && transmit.segment.payload_len > 0 {
                 self.ledger.sent_ip_bytes += u64::from(packet.ip_len);
             }
@@ -367,7 +389,7 @@ impl ReliableFlow {
     }
 }
 
-fn packet(flow: u32, side: Side, transmit: &Transmit) -> Packet {
+fn packet(flow: u32, side: Side, sent: Instant, transmit: &Transmit) -> Packet {
     let segment = transmit.segment;
     Packet {
         flow,
@@ -377,6 +399,7 @@ fn packet(flow: u32, side: Side, transmit: &Transmit) -> Packet {
         corrupted: false,
         ip_len: IP_HEADER + segment.header_len() as u32 + segment.payload_len,
         stamp: 0,
+        sent,
         queued: Duration::ZERO,
         body: Body::Segment { segment, offset: transmit.offset },
         load: (),

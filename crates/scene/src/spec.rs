@@ -4,11 +4,15 @@ use weir_net::LinkConfig;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate, stream};
 
+use crate::radio::RadioSpec;
+
 /// A run: everything but the seed.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     /// The links; flows refer to them by index.
     pub links: Vec<LinkSpec>,
+    /// Nodes that share a channel, over which all flows go in place of links.
+    pub radio: Option<RadioSpec>,
     /// The flows.
     pub flows: Vec<FlowSpec>,
     /// What is recorded, and for how long.
@@ -35,9 +39,10 @@ pub struct LinkSpec {
 pub struct FlowSpec {
     /// Its name; the flow's random streams are derived from it, so it must be unique.
     pub name: String,
-    /// The links that data crosses, by index, in order. Not empty.
+    /// The links that data crosses, by index, in order. Not empty, except over radio.
     pub route_forward: Vec<usize>,
-    /// The links that acknowledgements (and responses) cross. Not empty, except for UDP.
+    /// The links that acknowledgements (and responses) cross. Not empty, except for UDP
+    /// and over radio.
     pub route_reverse: Vec<usize>,
     /// What carries the data.
     pub transport: TransportSpec,
@@ -195,6 +200,8 @@ pub struct MeasureSpec {
     pub max_requests: usize,
     /// The first so many acknowledgements of each flow make table `acks`; 0 records none.
     pub max_acks: usize,
+    /// The most rows of table `frames`; 0 records none.
+    pub max_frames: usize,
 }
 
 impl Default for MeasureSpec {
@@ -206,6 +213,7 @@ impl Default for MeasureSpec {
             max_events: 0,
             max_requests: 100_000,
             max_acks: 0,
+            max_frames: 0,
         }
     }
 }

@@ -84,7 +84,7 @@ impl UdpFlow {
             return;
         }
         net.notes().data_packets += 1;
-        self.ledger.on_arrival(packet.queued);
+        self.ledger.on_arrival(net.now(), packet);
         self.ledger.delivered += u64::from(payload);
         if self.ledger.delivered > self.sent_bytes {
             net.notes().violate(format!("flow {}: more bytes arrived than were sent", self.index));
@@ -215,6 +215,7 @@ impl UdpFlow {
             corrupted: false,
             ip_len: IP_HEADER + UDP_HEADER + payload,
             stamp: 0,
+            sent: net.now(),
             queued: Duration::ZERO,
             body: Body::Datagram { number, payload },
             load: (),

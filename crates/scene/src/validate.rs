@@ -6,6 +6,7 @@ use weir_net::{LinkConfig, Service};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::SpecError;
+use crate::radio::{RadioPath, RadioSpec};
 use crate::spec::{FlowSpec, LinkSpec, MeasureSpec, OnOff, RunSpec, TransportSpec, Workload};
 
 /// The largest payload of a UDP datagram over IPv4.
@@ -19,11 +20,39 @@ pub fn validate(spec: &RunSpec) -> Result<(), SpecError> {
     check_names("link", spec.links.iter().map(|link| &link.name))?;
     check_names("flow", spec.flows.iter().map(|flow| &flow.name))?;
     check_measure(&spec.measure)?;
+    if let Some(radio) = &spec.radio {
+        check_radio(radio, spec)?;
+    }
     for flow in &spec.flows {
         let problem = |problem: String| SpecError::Flow { flow: flow.name.clone(), problem };
-        check_route(flow, &spec.links).map_err(problem)?;
         check_times(flow).map_err(problem)?;
-        check_workload(flow, &spec.links[flow.route_forward[0]].config).map_err(problem)?;
+        if spec.radio.is_none() {
+            check_route(flow, &spec.links).map_err(problem)?;
+        }
+        let first = flow.route_forward.first().map(|&link| &spec.links[link].config);
+        check_workload(flow, first).map_err(problem)?;
+    }
+    Ok(())
+}
+
+/// Every flow has two different nodes as its ends, and nothing goes over links.
+fn check_radio(radio: &RadioSpec, spec: &RunSpec) -> Result<(), SpecError> {
+    let nodes = radio.nodes();
+    if !spec.links.is_empty() || radio.paths.len() != spec.flows.len() {
+        let problem = format!(
+            "{} links and {} ends of {} flows: over radio there are no links, and each flow has its ends",
+            spec.links.len(),
+            radio.paths.len(),
+            spec.flows.len()
+        );
+        return Err(SpecError::Radio { problem });
+    }
+    for (flow, RadioPath { from, to }) in spec.flows.iter().zip(&radio.paths) {
+        if from == to || usize::from(from.0.max(to.0)) >= nodes {
+            let problem =
+                format!("from {from} to {to}: its ends are two different nodes below {nodes}");
+            return Err(SpecError::Flow { flow: flow.name.clone(), problem });
+        }
     }
     Ok(())
 }
@@ -97,7 +126,7 @@ fn check_rate(rate: Rate, size: Bytes) -> Result<(), String> {
     if rate > Rate::ZERO { Ok(()) } else { Err("rate = 0bit: it must be above zero".into()) }
 }
 
-fn check_workload(flow: &FlowSpec, first_link: &LinkConfig) -> Result<(), String> {
+fn check_workload(flow: &FlowSpec, first_link: Option<&LinkConfig>) -> Result<(), String> {
     let udp = match flow.transport {
         TransportSpec::Udp(config) => Some(config),
         TransportSpec::Reliable(_) => None,
@@ -132,7 +161,7 @@ fn check_workload(flow: &FlowSpec, first_link: &LinkConfig) -> Result<(), String
     if udp.payload == 0 || u64::from(udp.payload) > MAX_DATAGRAM {
         return Err(format!("payload = {}b: a datagram holds 1b to {MAX_DATAGRAM}b", udp.payload));
     }
-    if first_link.service == Service::Infinite {
+    if first_link.is_none_or(|link| link.service == Service::Infinite) {
         return Err("udp as fast as the first link takes it needs a first link with a rate".into());
     }
     Ok(())

@@ -79,6 +79,7 @@ impl Case {
             ends: Ends::Kernel,
         });
         RunSpec {
+            radio: None,
             flows: flows.collect(),
             links: topology.links,
             measure: MeasureSpec { duration: self.duration, ..MeasureSpec::default() },

@@ -1,7 +1,7 @@
 //! The world: takes events in order of time, hands them to links and flows, and takes samples.
 
 use weir_scene::{
-    Books, Closing, Event, EventQueue, Flow, Network, Outcome, RunSpec, Side, Violation,
+    Books, Closing, Event, EventQueue, Flow, Happening, Network, Outcome, RunSpec, Side, Violation,
 };
 use weir_units::Instant;
 
@@ -82,6 +82,23 @@ impl<'a, Q: EventQueue> World<'a, Q> {
                 let flow = &mut self.flows[id as usize / 2];
                 touch(flow, &mut self.open_flows, |flow| flow.on_wake(side, &mut self.net));
             }
+            Event::Radio => {
+                let Self { net, flows, open_flows, .. } = self;
+                while let Some(happening) = net.next_happening() {
+                    match happening {
+                        Happening::Arrived(packet) => {
+                            let flow = &mut flows[packet.flow as usize];
+                            touch(flow, open_flows, |flow| flow.on_packet(&packet, net));
+                        }
+                        Happening::Told(flow, side, notice) => {
+                            let flow = &mut flows[flow as usize];
+                            touch(flow, open_flows, |flow| flow.on_notice(side, notice, net));
+                        }
+                        Happening::Dropped(..) => {}
+                    }
+                }
+            }
+            Event::Move => self.net.move_nodes(),
             Event::Sample => self.sample(),
             Event::WarmedUp => self.open_books(),
         }
@@ -109,7 +126,8 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         if now < Instant::ZERO + self.spec.measure.warmup {
             self.open_books();
         }
-        if let Err(what) = self.books.check(now, self.spec, &mut self.net.links) {
+        let sound = self.books.check(now, self.spec, &mut self.net.links);
+        if let Err(what) = sound.and_then(|()| self.net.check_radio()) {
             return Err(self.failed(&what));
         }
         self.flows.iter_mut().for_each(|flow| flow.end(&mut self.net));

@@ -84,7 +84,8 @@ impl Path {
             max_events: 0,
             ..MeasureSpec::default()
         };
-        run(&RunSpec { links: topology.links, flows: vec![flow], measure }, seed).expect("a run")
+        run(&RunSpec { radio: None, links: topology.links, flows: vec![flow], measure }, seed)
+            .expect("a run")
     }
 }
 

@@ -19,6 +19,7 @@ fn transfers(config: &Config, size: Bytes) -> Vec<Outcome> {
         Dumbbell { forward: link.clone(), reverse: link, access: Access::None, rtts: vec![RTT] };
     let topology = dumbbell.build().expect("the topology is sound");
     let spec = RunSpec {
+        radio: None,
         flows: vec![FlowSpec {
             name: "file".to_owned(),
             route_forward: topology.routes[0].forward.clone(),

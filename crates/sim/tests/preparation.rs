@@ -45,8 +45,12 @@ fn send(config: Config, segments: u64, spread: Duration, drops: Vec<u64>) -> Flo
         start_jitter: Duration::ZERO,
         ends: Ends::Kernel,
     };
-    let spec =
-        RunSpec { links: topology.links, flows: vec![flow], measure: MeasureSpec::default() };
+    let spec = RunSpec {
+        radio: None,
+        links: topology.links,
+        flows: vec![flow],
+        measure: MeasureSpec::default(),
+    };
     run(&spec, 1).unwrap().flows.remove(0)
 }
 

@@ -114,6 +114,7 @@ fn network(seed: u64) -> RunSpec {
         },
     );
     RunSpec {
+        radio: None,
         flows: flows.collect(),
         links: topology.links,
         measure: MeasureSpec {

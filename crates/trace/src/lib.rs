@@ -6,10 +6,12 @@
 
 mod histogram;
 mod pcapng;
+mod radio;
 mod rows;
 
 pub use histogram::{Histogram, Spread};
 pub use pcapng::{CapturedPacket, PcapngWriter};
+pub use radio::{FrameRow, NodeRow};
 pub use rows::{
     AckRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow, jain_index,
 };

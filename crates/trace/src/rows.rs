@@ -73,6 +73,21 @@ pub struct FlowRow {
     pub rtt_ms_max: Option<f64>,
     /// Number of RTT samples.
     pub rtt_samples: u64,
+    /// Mean time that an arriving data packet took from one end to the other; null where packets are the
+    /// kernel's, as are the columns below.
+    pub delay_ms_mean: Option<f64>,
+    /// Median of it.
+    pub delay_ms_p50: Option<f64>,
+    /// 95th percentile of it.
+    pub delay_ms_p95: Option<f64>,
+    /// 99th percentile of it.
+    pub delay_ms_p99: Option<f64>,
+    /// The longest.
+    pub delay_ms_max: Option<f64>,
+    /// Links, or hops over radio, that an arriving data packet had crossed on average.
+    pub hops_mean: Option<f64>,
+    /// How often the route over radio between the flow's ends changed, at either end; null over links.
+    pub route_changes: Option<u64>,
     /// Mean time that an arriving data packet had waited in queues, all hops together.
     pub queue_delay_ms_mean: Option<f64>,
     /// Median of it.
@@ -128,6 +143,15 @@ impl FlowRow {
         self.rtt_ms_min = rtt.min_ms;
         self.rtt_ms_max = rtt.max_ms;
         self.rtt_samples = rtt.samples;
+    }
+
+    /// Fills in the columns about the way from one end to the other.
+    pub fn set_delay(&mut self, delay: &Spread) {
+        self.delay_ms_mean = delay.mean_ms;
+        self.delay_ms_p50 = delay.p50_ms;
+        self.delay_ms_p95 = delay.p95_ms;
+        self.delay_ms_p99 = delay.p99_ms;
+        self.delay_ms_max = delay.max_ms;
     }
 
     /// Fills in the queueing delay columns.

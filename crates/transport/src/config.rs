@@ -6,6 +6,8 @@ use std::str::FromStr;
 use weir_cc::{CcConfig, CcConfigError, Startup};
 use weir_units::{Bytes, Duration, Rate};
 
+use crate::{RoutePolicy, WindowLimit};
+
 /// Everything that a connection is told when it opens. The defaults are Linux's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -65,6 +67,10 @@ pub struct Config {
     pub time_wait: Duration,
     /// Whose timers, delays and estimates the ends have.
     pub habits: Habits,
+    /// What a sender does when the network says that its route broke.
+    pub route_policy: RoutePolicy,
+    /// A bound on what is outstanding beside the congestion window and the peer's.
+    pub window_limit: Option<WindowLimit>,
 }
 
 impl Default for Config {
@@ -95,6 +101,8 @@ impl Default for Config {
             slow_start_after_idle: true,
             time_wait: Duration::from_secs(60),
             habits: Habits::Kernel,
+            route_policy: RoutePolicy::None,
+            window_limit: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 mod config;
 mod connection;
 mod pacer;
+mod policy;
 mod ranges;
 mod reassembly;
 mod receiver;
@@ -17,18 +18,24 @@ mod scoreboard;
 mod segment;
 mod sender;
 mod stats;
+mod window_limit;
 pub mod wire;
 
 pub use config::{
     Config, DelayedAck, Detection, Habits, RackConfig, RecoveryConfig, Stack, StackError, Tlp,
 };
 pub use connection::{Arrived, Connection, ConnectionError, Event, Transmit};
+pub use policy::{
+    AtResume, BusConfig, ElfnConfig, PathEvent, RouteCatalogueEntry, RoutePolicy, RoutePolicyError,
+    RouteState, TcpFConfig,
+};
 pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
 pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
 pub use segment::{EcnField, Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 pub use stats::{Snapshot, Stats};
 use weir_units::{Duration, Instant};
+pub use window_limit::{WindowLimit, WindowLimitError};
 
 /// RFC 7323's clock: milliseconds, as in Linux.
 pub(crate) fn timestamp_ms(now: Instant) -> u32 {

@@ -127,6 +127,13 @@ impl RttEstimator {
         }
     }
 
+    /// Forgets round trips and back-off: until the next sample the timeout is `rto`.
+    pub fn forget(&mut self, rto: Duration) {
+        self.srtt = None;
+        self.unmeasured_rto = rto;
+        self.backoff = 0;
+    }
+
     /// The retransmission timeout, back-off included.
     pub fn rto(&self) -> Duration {
         self.config.fixed_rto.unwrap_or_else(|| {

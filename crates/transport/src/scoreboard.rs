@@ -10,6 +10,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use crate::ranges::RangeSet;
 use crate::sampler::SendRecord;
+use crate::sender::Pause;
 
 /// A segment that was sent and is not yet cumulatively acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -428,6 +429,18 @@ impl Scoreboard {
         self.resent = 0;
         self.in_flight_hint = self.una;
         self.retransmissions.clear();
+    }
+
+    /// The sender's time stood still: what it sent before counts from the pause's end.
+    pub(crate) fn postpone(&mut self, pause: Pause) {
+        for segment in self.segments.iter_mut().filter(|s| s.sent_at <= pause.from) {
+            segment.sent_at = pause.shift(segment.sent_at);
+        }
+        for sent in self.retransmissions.iter_mut().filter(|sent| sent.sent_at <= pause.from) {
+            sent.sent_at = pause.shift(sent.sent_at);
+        }
+        // What left within the pause keeps its time, which may now be the earlier.
+        self.retransmissions.make_contiguous().sort_unstable();
     }
 
     /// Whether the oldest segment was acknowledged selectively, but not cumulatively by the time of a

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::{Add, Sub};
 
+use weir_units::{Echo, Feedback, FeedbackKind};
+
 /// A sequence number modulo 2^32 (RFC 9293 §3.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SeqNum(pub u32);
@@ -150,6 +152,11 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// RFC 2018 §3.
     pub sack: SackBlocks,
+    /// What routers rewrite on the way: with data, and on a SYN to ask for it. Together with `echo` it
+    /// is an experimental option (RFC 6994).
+    pub feedback: Option<Feedback>,
+    /// What is returned of it.
+    pub echo: Option<Echo>,
 }
 
 impl Options {
@@ -172,7 +179,60 @@ impl Options {
         if !self.sack.is_empty() {
             len += 4 + 8 * self.sack.len as usize;
         }
-        len
+        len + self.feedback_len().next_multiple_of(4)
+    }
+
+    /// The experimental option's length without padding; 0 where it is absent.
+    pub(crate) const fn feedback_len(&self) -> usize {
+        if self.feedback.is_none() && self.echo.is_none() {
+            return 0;
+        }
+        let record = match self.feedback {
+            Some(feedback) => record_len(feedback.kind()),
+            None => 0,
+        };
+        let echo = match self.echo {
+            Some(echo) => echo_len(echo.kind()),
+            None => 0,
+        };
+        Self::FEEDBACK_HEADER_LEN + record + echo
+    }
+
+    /// The room that feedback of this kind takes in a data segment which returns the like, padding
+    /// included.
+    pub(crate) const fn feedback_room(kind: FeedbackKind) -> usize {
+        (Self::FEEDBACK_HEADER_LEN + record_len(kind) + echo_len(kind)).next_multiple_of(4)
+    }
+
+    /// How many SACK blocks fit beside what is there.
+    pub(crate) fn sack_room(&self) -> usize {
+        Self::MAX_LEN.saturating_sub(self.wire_len() + 4) / 8
+    }
+
+    /// Kind, length, identifier, and what follows.
+    pub(crate) const FEEDBACK_HEADER_LEN: usize = 5;
+    /// A header of 60 bytes less its fixed part.
+    const MAX_LEN: usize = 40;
+}
+
+/// The bytes of a [`Feedback`] of this kind in the option.
+pub(crate) const fn record_len(kind: FeedbackKind) -> usize {
+    match kind {
+        FeedbackKind::Drai => 2,
+        FeedbackKind::AntiEcn => 1,
+        FeedbackKind::QuickStart => 7,
+        FeedbackKind::Xcp => 12,
+        FeedbackKind::Rcp => 8,
+    }
+}
+
+/// The bytes of an [`Echo`] of this kind in the option.
+pub(crate) const fn echo_len(kind: FeedbackKind) -> usize {
+    match kind {
+        FeedbackKind::Drai => 2,
+        FeedbackKind::AntiEcn => 1,
+        FeedbackKind::QuickStart => 6,
+        FeedbackKind::Xcp | FeedbackKind::Rcp => 4,
     }
 }
 

@@ -3,6 +3,8 @@
 use weir_cc::RecoveryState;
 use weir_units::{Bytes, Duration, Instant, Rate};
 
+use crate::RouteState;
+
 /// Counters since the connection opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -25,6 +27,8 @@ pub struct Stats {
     pub retransmits_rto: u64,
     /// Of these, as tail loss probes.
     pub retransmits_tlp: u64,
+    /// Of these, on behalf of a route-failure policy, without the controller being told of a loss.
+    pub retransmits_route: u64,
     /// Retransmissions of which the receiver said that it had the data before (DSACK). Such reports
     /// beyond the number of retransmissions stem from a network that duplicates, and do not count.
     pub retransmits_spurious: u64,
@@ -42,6 +46,12 @@ pub struct Stats {
     pub duplicate_acks: u64,
     /// Zero-window probes sent.
     pub window_probes: u64,
+    /// Times that a route-failure policy stopped the sender.
+    pub route_failures: u64,
+    /// Probes for a route.
+    pub route_probes: u64,
+    /// Losses, found by acknowledgements or by a timeout, that a policy kept from the controller.
+    pub losses_hidden: u64,
     /// Bytes that the peer acknowledged.
     pub acked_bytes: u64,
     /// Bytes delivered in order to the application on this side.
@@ -54,6 +64,8 @@ pub struct Stats {
     pub app_limited: Duration,
     /// Time spent waiting for a retransmission timeout.
     pub rto_wait: Duration,
+    /// Time during which a route-failure policy held the sender back.
+    pub route_limited: Duration,
 }
 
 /// What holds a sender back.
@@ -63,6 +75,7 @@ pub(crate) enum Limit {
     Application,
     Congestion,
     Receiver,
+    Route,
 }
 
 /// Books the time that passes to what held the sender back.
@@ -94,6 +107,7 @@ impl LimitClock {
             Limit::Application => stats.app_limited += spent,
             Limit::Congestion => stats.cwnd_limited += spent,
             Limit::Receiver => stats.rwnd_limited += spent,
+            Limit::Route => stats.route_limited += spent,
         }
     }
 
@@ -131,6 +145,8 @@ pub struct Snapshot {
     pub pacing_rate: Option<Rate>,
     /// The recovery epoch's state.
     pub state: RecoveryState,
+    /// Where the route-failure policy stands.
+    pub route: RouteState,
     /// The controller's phase.
     pub phase: &'static str,
 }

@@ -4,11 +4,17 @@
 //! the pseudo-header is IPv4's with both addresses zero, protocol 6 and the segment's length: the
 //! check is over the same bytes at both ends and survives address translation on the way.
 //!
+//! What routers tell the ends travels in an experimental option (`feedback.rs`), which a router in user
+//! space rewrites with [`stamp`].
+//!
 //! Urgent data is not carried: the pointer is sent as zero and ignored on arrival.
+
+mod feedback;
 
 use std::convert::Infallible;
 
 use thiserror::Error;
+use weir_units::Feedback;
 
 use crate::segment::{Flags, Options, SackBlock, Segment, SeqNum, Timestamps};
 
@@ -146,6 +152,12 @@ pub fn parse(datagram: &[u8]) -> Result<Parsed<'_>, WireError> {
     Ok(Parsed { segment, ports: Ports { source: u16_at(0), destination: u16_at(2) }, payload })
 }
 
+/// Lets a router rewrite what `segment` carries past it, if it carries anything, without a look at the
+/// rest: the checksum changes by what changes (RFC 1624). Returns whether there was anything.
+pub fn stamp(segment: &mut [u8], rewrite: impl FnOnce(&mut Feedback)) -> bool {
+    feedback::stamp(segment, rewrite).is_some()
+}
+
 fn emit_options(options: &Options, out: &mut Writer<'_>) {
     if let Some(mss) = options.mss {
         out.put([kind::MSS, 4]);
@@ -173,6 +185,7 @@ fn emit_options(options: &Options, out: &mut Writer<'_>) {
             out.put(block.end.0.to_be_bytes());
         }
     }
+    feedback::emit(options, out);
 }
 
 fn parse_options(mut bytes: &[u8], flags: Flags) -> Result<Options, WireError> {
@@ -191,6 +204,10 @@ fn parse_options(mut bytes: &[u8], flags: Flags) -> Result<Options, WireError> {
                 bytes = rest;
             }
         }
+    }
+    if options.wire_len() > MAX_HEADER_LEN - Segment::BASE_HEADER_LEN {
+        // Without padding more fits than we would send: nobody's feedback.
+        (options.feedback, options.echo) = (None, None);
     }
     Ok(options)
 }
@@ -228,6 +245,7 @@ fn parse_option(kind: u8, data: &[u8], syn: bool, options: &mut Options) -> Opti
                 });
             }
         }
+        feedback::KIND => feedback::parse(data, options)?,
         _ => {}
     }
     Some(())

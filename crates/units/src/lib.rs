@@ -5,6 +5,7 @@
 //! machine. Text forms follow `tc` (`10mbit`, `40ms`, `1500b`); see [`parse`].
 
 mod buffer;
+pub mod feedback;
 mod parse;
 mod quantity;
 mod rng;
@@ -13,7 +14,8 @@ mod serde;
 mod time;
 
 pub use buffer::BufferSize;
+pub use feedback::{Echo, Feedback, FeedbackKind};
 pub use parse::UnitError;
-pub use quantity::{Bytes, Rate, Ratio};
+pub use quantity::{Bytes, Length, Rate, Ratio, Speed};
 pub use rng::{Rng, stream};
 pub use time::{Duration, Instant};

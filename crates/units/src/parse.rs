@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::buffer::BufferSize;
-use crate::quantity::{Bytes, Rate, Ratio};
+use crate::quantity::{Bytes, Length, Rate, Ratio, Speed};
 use crate::time::Duration;
 
 /// A quantity that cannot be read, with what would have been accepted.
@@ -42,6 +42,10 @@ const SIZE_UNITS: &[(&str, u64)] = &[
     ("mib", 1 << 20),
     ("gib", 1 << 30),
 ];
+const LENGTH_UNITS: &[(&str, u64)] = &[("mm", 1), ("m", 1_000), ("km", 1_000_000)];
+const SPEED_UNITS: &[(&str, u64)] = &[("mm/s", 1), ("m/s", 1_000)];
+pub(crate) const LENGTH_HELP: &str = "write a number with mm, m or km, as in 250m";
+pub(crate) const SPEED_HELP: &str = "write a number with mm/s or m/s, as in 10m/s";
 pub(crate) const TIME_HELP: &str = "write a number with ns, us, ms, s, min or h, as in 40ms";
 pub(crate) const RATE_HELP: &str = "write a number with bit, kbit, mbit, gbit or tbit, as in 10mbit (Mbps and Gbps are read as bits)";
 pub(crate) const SIZE_HELP: &str =
@@ -85,6 +89,20 @@ impl FromStr for Bytes {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         scaled("size", text, SIZE_UNITS, SIZE_HELP).map(Self)
+    }
+}
+
+impl FromStr for Length {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        scaled("length", text, LENGTH_UNITS, LENGTH_HELP).map(Self)
+    }
+}
+
+impl FromStr for Speed {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        scaled("speed", text, SPEED_UNITS, SPEED_HELP).map(Self)
     }
 }
 
@@ -143,6 +161,18 @@ impl fmt::Display for Bytes {
             }
             _ => print(f, self.0, decimal, "0b"),
         }
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(f, self.0, LENGTH_UNITS, "0m")
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(f, self.0, SPEED_UNITS, "0m/s")
     }
 }
 
@@ -254,6 +284,8 @@ mod tests {
         assert_eq!("64p".parse(), Ok(BufferSize::Packets(64)));
         assert_eq!("100ms".parse(), Ok(BufferSize::Time(Duration::from_millis(100))));
         assert_eq!("64kb".parse(), Ok(BufferSize::Bytes(Bytes(64_000))));
+        assert_eq!("0.25km".parse(), Ok(Length(250_000)));
+        assert_eq!("1.5 m/s".parse(), Ok(Speed(1_500)));
     }
 
     #[test]
@@ -288,6 +320,10 @@ mod tests {
         assert_eq!(Bytes(64_000).to_string(), "64kb");
         assert_eq!(Ratio::from_percent(5).to_string(), "5%");
         assert_eq!(BufferSize::Bdp(2_500).to_string(), "2.5bdp");
+        assert_eq!(
+            (Length(250_000).to_string(), Speed(0).to_string()),
+            ("250m".into(), "0m/s".into())
+        );
     }
 
     proptest! {
@@ -296,6 +332,8 @@ mod tests {
             prop_assert_eq!(Duration::from_nanos(n).to_string().parse(), Ok(Duration::from_nanos(n)));
             prop_assert_eq!(Rate::from_bits_per_sec(n).to_string().parse(), Ok(Rate::from_bits_per_sec(n)));
             prop_assert_eq!(Bytes(n).to_string().parse(), Ok(Bytes(n)));
+            prop_assert_eq!(Length(n).to_string().parse(), Ok(Length(n)));
+            prop_assert_eq!(Speed(n).to_string().parse(), Ok(Speed(n)));
             let blocks = Bytes(n >> 40 << 9);
             prop_assert_eq!(blocks.to_string().parse(), Ok(blocks));
         }

@@ -8,8 +8,10 @@ use std::str::FromStr;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::parse::{BUFFER_HELP, RATE_HELP, RATIO_HELP, SIZE_HELP, TIME_HELP};
-use crate::{BufferSize, Bytes, Duration, Rate, Ratio, UnitError};
+use crate::parse::{
+    BUFFER_HELP, LENGTH_HELP, RATE_HELP, RATIO_HELP, SIZE_HELP, SPEED_HELP, TIME_HELP,
+};
+use crate::{BufferSize, Bytes, Duration, Length, Rate, Ratio, Speed, UnitError};
 
 /// What a file may say in place of a quantity.
 trait Quantity: FromStr<Err = UnitError> {
@@ -77,6 +79,8 @@ macro_rules! quantity {
 quantity!(Duration, TIME_HELP);
 quantity!(Rate, RATE_HELP);
 quantity!(Bytes, SIZE_HELP);
+quantity!(Length, LENGTH_HELP);
+quantity!(Speed, SPEED_HELP);
 quantity!(Ratio, RATIO_HELP, bare = true);
 quantity!(BufferSize, BUFFER_HELP);
 

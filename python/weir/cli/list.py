@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _HELP = (
     "List what exists, all of it or one kind.\n\n"
-    "Kinds: controllers, recoveries, queues, impairments, topologies, workloads, scenarios, "
+    "Kinds: controllers, recoveries, route_policies, queues, impairments, topologies, workloads, scenarios, "
     "studies, metrics."
 )
 

@@ -99,6 +99,8 @@ impl Replay {
             next_departure: at.now,
             app_limited: false,
             cwnd_limited: at.cwnd_limited,
+            peer_window: Bytes(1 << 40),
+            feedback: None,
             state,
             rng: &mut stream(1, "unused"),
         };

@@ -391,6 +391,8 @@ impl Path {
             next_departure: self.next_departure,
             app_limited: self.delivered < self.limited_until,
             cwnd_limited: self.cwnd_limited(),
+            peer_window: Bytes(1 << 40),
+            feedback: None,
             state: self.state,
             rng: &mut self.rng,
         };

@@ -8,7 +8,8 @@ use weir_cc::{
     AckEvent, Cause, CcConfig, CcContext, CongestionController, CongestionEvent, PathEvent,
     RateSample, RecoveryState, RttSnapshot,
 };
-use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
+use weir_units::feedback::{Drai, Room};
+use weir_units::{Bytes, Duration, Echo, Instant, Rate, Rng, stream};
 
 const MSS: Bytes = Bytes(1_448);
 
@@ -16,7 +17,7 @@ const MSS: Bytes = Bytes(1_448);
 enum Operation {
     Advance { micros: u64 },
     Send { packets: u64 },
-    Ack { packets: u64, rtt_micros: Option<u64>, cumulative: bool },
+    Ack { packets: u64, rtt_micros: Option<u64>, cumulative: bool, feedback: Option<Echo> },
     Lose { packets: u64 },
     Timeout,
     EcnEcho,
@@ -30,15 +31,27 @@ fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         4 => (0..200_000_u64).prop_map(|micros| Operation::Advance { micros }),
         6 => (1..200_u64).prop_map(|packets| Operation::Send { packets }),
-        8 => (0..40_u64, rtt, any::<bool>()).prop_map(|(packets, rtt_micros, cumulative)| {
-            Operation::Ack { packets, rtt_micros, cumulative }
-        }),
+        8 => (0..40_u64, rtt, any::<bool>(), proptest::option::of(echo())).prop_map(
+            |(packets, rtt_micros, cumulative, feedback)| {
+                Operation::Ack { packets, rtt_micros, cumulative, feedback }
+            },
+        ),
         2 => (1..10_u64).prop_map(|packets| Operation::Lose { packets }),
         1 => Just(Operation::Timeout),
         1 => Just(Operation::EcnEcho),
         1 => Just(Operation::Spurious),
         1 => Just(Operation::EpochEnd),
         1 => (0..30_000_000_u64).prop_map(|micros| Operation::Idle { micros }),
+    ]
+}
+
+/// What routers may say, whatever the controller asked for.
+fn echo() -> impl Strategy<Value = Echo> {
+    prop_oneof![
+        (0..9_u8, 0..3_u8).prop_map(|(level, hops)| Echo::Drai(Drai { level, hops })),
+        prop_oneof![Just(Room::Spare), Just(Room::Scarce)].prop_map(Echo::AntiEcn),
+        any::<i32>().prop_map(Echo::Xcp),
+        any::<u32>().prop_map(Echo::Rcp),
     ]
 }
 
@@ -54,6 +67,7 @@ struct Model {
     delivered: Bytes,
     delivered_before: Bytes,
     rtt: RttSnapshot,
+    feedback: Option<Echo>,
     state: RecoveryState,
     rng: Rng,
 }
@@ -68,6 +82,7 @@ impl Model {
             delivered: Bytes::ZERO,
             delivered_before: Bytes::ZERO,
             rtt: RttSnapshot::default(),
+            feedback: None,
             state: RecoveryState::Open,
             rng: stream(7, "suite"),
         }
@@ -77,8 +92,10 @@ impl Model {
         match *operation {
             Operation::Advance { micros } => self.now += Duration::from_micros(micros),
             Operation::Send { packets } => self.send(packets),
-            Operation::Ack { packets, rtt_micros, cumulative } => {
+            Operation::Ack { packets, rtt_micros, cumulative, feedback } => {
+                self.feedback = feedback;
                 self.ack(packets, rtt_micros, cumulative);
+                self.feedback = None;
             }
             Operation::Lose { packets } => self.lose(packets),
             Operation::Timeout => self.time_out(),
@@ -175,6 +192,8 @@ impl Model {
             next_departure: self.now,
             app_limited: false,
             cwnd_limited: true,
+            peer_window: Bytes(1 << 40),
+            feedback: self.feedback,
             state: self.state,
             rng: &mut self.rng,
         };

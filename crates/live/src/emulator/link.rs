@@ -101,6 +101,7 @@ fn describe(links: &[HostedLink], route: &Route) -> RunSpec {
         one_at_a_time: false,
     };
     RunSpec {
+        radio: None,
         links: links.iter().map(link).collect(),
         flows: vec![foreign_flow("all", route.up.clone(), route.down.clone())],
         measure: MeasureSpec::default(),

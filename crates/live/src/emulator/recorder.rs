@@ -189,6 +189,7 @@ mod tests {
             foreign_flow(&format!("f{index}"), route.forward, route.reverse)
         };
         RunSpec {
+            radio: None,
             links: topology.links,
             flows: topology.routes.into_iter().enumerate().map(flow).collect(),
             measure: MeasureSpec::default(),

@@ -337,6 +337,7 @@ fn describe(load: Load, view: &View, flow: u32, direction: Direction) -> Packet<
         corrupted: false,
         ip_len: load.len() as u32,
         stamp: 0,
+        sent: Instant::ZERO,
         queued: Duration::ZERO,
         body: Body::Foreign { seq, payload, conversation: view.conversation },
         load,

@@ -143,6 +143,13 @@ fn check_config(config: &Config) -> Result<(), String> {
     lets(config.cwnd_validation, "cwnd_validation", text(false), "window validation")?;
     let acks = matches!(config.delayed_ack, None | Some(DelayedAck::Linux));
     lets(acks, "delayed_ack", "not linux".to_owned(), "its own way to delay acknowledgements")?;
+    let policy = config.route_policy;
+    lets(policy == own.route_policy, "route_policy", policy.to_string(), "none")?;
+    if let Some(limit) = config.window_limit {
+        return Err(format!(
+            "window_limit = {limit}: the kernel's TCP has the windows alone; write recv_buffer"
+        ));
+    }
     let mss = u64::from(config.mss);
     if (MIN_MSS..=MAX_MSS).contains(&mss) {
         return Ok(());
@@ -210,7 +217,12 @@ mod tests {
             ends: Ends::Kernel,
         };
         let flows = configs.into_iter().enumerate().map(flow).collect();
-        RunSpec { links: vec![link("there"), link("back")], flows, measure: MeasureSpec::default() }
+        RunSpec {
+            radio: None,
+            links: vec![link("there"), link("back")],
+            flows,
+            measure: MeasureSpec::default(),
+        }
     }
 
     fn with(stack: &str) -> Config {
@@ -237,6 +249,10 @@ mod tests {
         says(Config { initial_window: 4, ..with("reno") }, "initial_window = 4");
         says(Config { min_rto: Duration::from_millis(10), ..with("reno") }, "min_rto = 10ms");
         says(Config { delayed_ack: Some(DelayedAck::Off), ..with("reno") }, "delayed_ack");
+        let limit = Some("8".parse().expect("a limit"));
+        says(Config { window_limit: limit, ..with("reno") }, "window_limit = 8");
+        let policy = "elfn".parse().expect("a policy");
+        says(Config { route_policy: policy, ..with("reno") }, "route_policy = elfn");
         says(Config { mss: 40_000, ..with("reno") }, "mss = 40000");
     }
 

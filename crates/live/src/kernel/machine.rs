@@ -60,7 +60,10 @@ fn missing(what: &str) -> KernelError {
 }
 
 /// What the namespaces of a run are told. Nothing of it outlives them.
-pub(super) fn settings<L: Clone>(spec: &RunSpec, net: &Network<HeapQueue, L>) -> Vec<Setting> {
+pub(super) fn settings<L: Clone + std::fmt::Debug>(
+    spec: &RunSpec,
+    net: &Network<HeapQueue, L>,
+) -> Vec<Setting> {
     let kernel = Kernel::of(spec);
     let switch = |on: bool| u8::from(on).to_string();
     let most = largest_buffer(spec, net);
@@ -99,7 +102,7 @@ pub(super) fn describe(settings: &[Setting]) -> String {
 }
 
 /// Four times what is under way on the longest route, so that a window never is what bounds a sender.
-fn largest_buffer<L: Clone>(spec: &RunSpec, net: &Network<HeapQueue, L>) -> u64 {
+fn largest_buffer<L: Clone + std::fmt::Debug>(spec: &RunSpec, net: &Network<HeapQueue, L>) -> u64 {
     let second = Instant::ZERO + Duration::from_secs(1);
     let per_route = spec.flows.iter().map(|flow| {
         let route = || flow.route_forward.iter().chain(&flow.route_reverse);

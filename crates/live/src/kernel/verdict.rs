@@ -148,7 +148,12 @@ mod tests {
             start_jitter: Duration::ZERO,
             ends: Ends::Kernel,
         };
-        RunSpec { links: vec![link], flows: vec![flow], measure: MeasureSpec::default() }
+        RunSpec {
+            radio: None,
+            links: vec![link],
+            flows: vec![flow],
+            measure: MeasureSpec::default(),
+        }
     }
 
     #[test]

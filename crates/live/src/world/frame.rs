@@ -6,14 +6,14 @@
 //! that it stands for, as in the simulator: an IP header of 20 bytes with the TCP segment, or with a
 //! UDP header of 8 bytes and the payload.
 //!
-//! On the way from the relay to a host a trailer of 8 bytes says how long the packet waited in queues.
-//! It does not count, and no protocol sees it.
+//! On the way from the relay to a host a trailer of 16 bytes says when the packet was sent and how long it
+//! waited in queues. It does not count, and no protocol sees it.
 
 use weir_net::Ecn;
 use weir_scene::{Body, Direction, FlowSpec, IP_HEADER, Packet, TransportSpec, UDP_HEADER};
 use weir_transport::wire::{self, Ports};
 use weir_transport::{EcnField, Segment, SeqNum};
-use weir_units::Duration;
+use weir_units::{Duration, Instant};
 
 /// The header of every frame without options.
 const BASE_HEADER: u32 = Segment::BASE_HEADER_LEN as u32;
@@ -25,7 +25,7 @@ pub(super) const MAX_PAYLOAD: u64 =
 /// The most bytes of payload in a segment, whose header may be 60 bytes long.
 pub(super) const MAX_MSS: u64 = crate::socket::MAX_DATAGRAM as u64 - 60 - TRAILER as u64;
 
-const TRAILER: usize = 8;
+const TRAILER: usize = 16;
 
 /// Appends the frame of `packet` with its payload.
 pub(super) fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
@@ -74,6 +74,7 @@ pub(super) fn parse(
         corrupted: false,
         ip_len: IP_HEADER + header + payload.len() as u32,
         stamp: 0,
+        sent: Instant::ZERO,
         queued: Duration::ZERO,
         body,
         load: (),
@@ -95,15 +96,27 @@ pub(super) fn ecn_field(ecn: Ecn) -> EcnField {
     }
 }
 
+/// What the relay knows of a packet that it hands over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Passage {
+    /// When it came.
+    pub(super) sent: Instant,
+    /// How long it waited in queues.
+    pub(super) queued: Duration,
+}
+
 /// Appends the trailer.
-pub(super) fn push_trailer(queued: Duration, frame: &mut Vec<u8>) {
-    frame.extend(queued.as_nanos().to_be_bytes());
+pub(super) fn push_trailer(passage: Passage, frame: &mut Vec<u8>) {
+    frame.extend(passage.sent.as_nanos().to_be_bytes());
+    frame.extend(passage.queued.as_nanos().to_be_bytes());
 }
 
 /// Takes the trailer off.
-pub(super) fn split_trailer(datagram: &[u8]) -> Option<(&[u8], Duration)> {
-    let (frame, trailer) = datagram.split_last_chunk::<TRAILER>()?;
-    Some((frame, Duration::from_nanos(u64::from_be_bytes(*trailer))))
+pub(super) fn split_trailer(datagram: &[u8]) -> Option<(&[u8], Passage)> {
+    let (rest, queued) = datagram.split_last_chunk()?;
+    let (frame, sent) = rest.split_last_chunk()?;
+    let sent = Instant::from_nanos(u64::from_be_bytes(*sent));
+    Some((frame, Passage { sent, queued: Duration::from_nanos(u64::from_be_bytes(*queued)) }))
 }
 
 /// Flips one bit, which every checksum of the Internet's catches.
@@ -120,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
     use weir_scene::{UdpConfig, Workload};
     use weir_transport::Flags;
-    use weir_units::{Bytes, Instant};
+    use weir_units::Bytes;
 
     use super::*;
 
@@ -149,6 +162,7 @@ mod tests {
             corrupted: false,
             ip_len,
             stamp: 0,
+            sent: Instant::ZERO,
             queued: Duration::ZERO,
             body,
             load: (),
@@ -171,11 +185,13 @@ mod tests {
             let sent = packet(flow, body, ip_len);
             let mut frame = Vec::new();
             emit(&sent, &data, &mut frame);
-            push_trailer(Duration::from_millis(7), &mut frame);
-            let (frame, queued) = split_trailer(&frame).expect("a trailer");
+            let told =
+                Passage { sent: Instant::from_nanos(9), queued: Duration::from_millis(7) };
+            push_trailer(told, &mut frame);
+            let (frame, passage) = split_trailer(&frame).expect("a trailer");
             let got = parse(frame, Direction::Forward, EcnField::Capable, &flows()).expect("a packet");
             prop_assert_eq!(format!("{got:?}"), format!("{sent:?}"));
-            prop_assert_eq!((payload(frame), queued), (&data[..], Duration::from_millis(7)));
+            prop_assert_eq!((payload(frame), passage), (&data[..], told));
         }
 
         #[test]

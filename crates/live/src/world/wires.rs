@@ -16,7 +16,7 @@ use weir_transport::Arrived;
 use weir_units::{Duration, Instant};
 
 use super::WorldError;
-use super::frame;
+use super::frame::{self, Passage};
 use super::payload::Pattern;
 use crate::clock;
 use crate::health::Health;
@@ -154,7 +154,8 @@ impl<'a> Wires<'a> {
         if packet.corrupted {
             frame::damage(&mut bytes, packet.seq());
         }
-        frame::push_trailer(packet.queued, &mut bytes);
+        let Packet { sent, queued, .. } = packet;
+        frame::push_trailer(Passage { sent, queued }, &mut bytes);
         let to = match packet.direction {
             Direction::Forward => &self.receivers,
             Direction::Reverse => &self.senders,
@@ -206,7 +207,8 @@ impl<'a> Wires<'a> {
                     if let Some(packet) =
                         frame::parse(bytes, direction, arrival.ecn, &self.spec.flows)
                     {
-                        self.net.forward(packet.with(bytes.to_vec()));
+                        let sent = self.net.now;
+                        self.net.forward(Packet { sent, ..packet }.with(bytes.to_vec()));
                     }
                 }
             }
@@ -238,12 +240,13 @@ impl<'a> Wires<'a> {
             for arrival in self.inbox.arrivals().filter(|arrival| arrival.from == relay) {
                 for datagram in arrival.datagrams() {
                     self.received += 1;
-                    let Some((bytes, queued)) = frame::split_trailer(datagram) else { continue };
+                    let Some((bytes, passage)) = frame::split_trailer(datagram) else { continue };
                     let parsed = frame::parse(bytes, direction, arrival.ecn, &self.spec.flows);
                     if let Some(packet) = parsed {
                         let payload = frame::payload(bytes).to_vec();
-                        self.arrived
-                            .push_back(Arrival { packet: Packet { queued, ..packet }, payload });
+                        let Passage { sent, queued } = passage;
+                        let packet = Packet { sent, queued, ..packet };
+                        self.arrived.push_back(Arrival { packet, payload });
                     }
                 }
             }

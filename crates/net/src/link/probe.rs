@@ -1,6 +1,6 @@
 //! A parcel for tests, and ways to drive a link with it.
 
-use weir_units::{Bytes, Duration, Instant, stream};
+use weir_units::{Bytes, Duration, Feedback, Instant, stream};
 
 use crate::config::LinkConfig;
 use crate::link::Link;
@@ -17,6 +17,7 @@ pub(crate) struct Probe {
     pub(crate) ecn: Ecn,
     pub(crate) corrupt: bool,
     pub(crate) waited: Duration,
+    pub(crate) feedback: Option<Feedback>,
 }
 
 impl Probe {
@@ -30,6 +31,7 @@ impl Probe {
             ecn: Ecn::NotEct,
             corrupt: false,
             waited: Duration::ZERO,
+            feedback: None,
         }
     }
 
@@ -53,6 +55,9 @@ impl Parcel for Probe {
     }
     fn ecn(&self) -> Ecn {
         self.ecn
+    }
+    fn feedback(&mut self) -> Option<&mut Feedback> {
+        self.feedback.as_mut()
     }
     fn mark_ce(&mut self) {
         assert!(matches!(self.ecn, Ecn::Ect0 | Ecn::Ect1), "marked without need");

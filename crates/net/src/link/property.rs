@@ -198,6 +198,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             mtu,
             queue,
             impairments,
+            feedback: None,
         },
     )
 }

@@ -7,7 +7,7 @@ use weir_units::Instant;
 use crate::queue::Backlog;
 
 /// What an observer of one node's interface is told. Times do not decrease from call to call.
-pub trait Agent<P>: fmt::Debug {
+pub trait Agent<P>: fmt::Debug + Send {
     /// The interface queue is handing a packet to the MAC, waiting for the medium included; or not.
     fn on_service(&mut self, _now: Instant, _state: Occupied) {}
 

@@ -14,10 +14,14 @@ mod audience;
 mod config;
 mod datagram;
 mod dcf;
+mod decimal;
 mod events;
 mod frames;
+mod graph;
 mod ifq;
 mod medium;
+mod mobility;
+mod placement;
 mod position;
 mod propagation;
 mod receiver;
@@ -30,8 +34,18 @@ pub use config::{Access, Arp, InterfaceQueueConfig, MacConfig, Order, RadioConfi
 pub use datagram::{Content, Datagram, DropReason, NodeId};
 pub use dcf::FrameKind;
 pub use frames::FrameRecord;
+pub use graph::Graph;
 pub use medium::{Radio, RadioEvent};
+pub use mobility::{Mobility, RandomWaypoint, Speeds, TraceFileError, WaypointError};
+pub use placement::{
+    Area, Connection, GridShape, Placement, PlacementError, RandomPlacement, ReadError,
+};
 pub use position::Position;
 pub use propagation::Propagation;
-pub use routing::{LinkFailure, Notice, Router, RouterCx, Upcall};
+pub use routing::{
+    AnyRouter, Aodv, AodvConfig, AodvMessage, BufferConfig, Dsr, DsrConfig, DsrMessage, DsrRequest,
+    HelloConfig, LinkFailure, LocalRepair, Message, Notice, NoticeMessage, Notices, RequestWait,
+    RouteError, RouteReply, RouteRequest, Router, RouterConfig, RouterCx, SourceRoute,
+    StaticRouter, StaticRoutes, Upcall,
+};
 pub use stats::{Cargo, RadioStats};

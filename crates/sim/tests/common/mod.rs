@@ -64,7 +64,7 @@ impl Path {
                 start_jitter: flow.jitter,
                 ends: Ends::Kernel,
             });
-        RunSpec { flows: flows.collect(), links: topology.links, measure }
+        RunSpec { radio: None, flows: flows.collect(), links: topology.links, measure }
     }
 
     pub(crate) fn run(&self, flows: &[Flow], duration: Duration) -> Outcome {

@@ -4,7 +4,7 @@ use weir_units::Instant;
 
 use super::{Connection, State, Transmit};
 use crate::receiver::Flush;
-use crate::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
+use crate::segment::{Flags, Options, SackBlock, Segment, SeqNum, Timestamps};
 use crate::sender::{Departure, Kind};
 use crate::{Habits, timestamp_ms};
 
@@ -33,7 +33,9 @@ impl Connection {
                 if (confirms || self.receiver.has_news()) && self.receiver.ack_is_due(now) {
                     return self.emit_ack_if_due(now);
                 }
-                match self.sender.poll(now, &mut self.stats) {
+                let departure = self.sender.poll(now, &mut self.stats);
+                self.report_route_states();
+                match departure {
                     Some(departure) => Some(self.emit_data(now, &departure)),
                     None => self.emit_ack_if_due(now),
                 }
@@ -68,7 +70,9 @@ impl Connection {
             sack_permitted: if answering { self.terms.sack } else { self.config.sack },
             timestamps: offers_timestamps
                 .then(|| Timestamps { value: timestamp_ms(now), echo: self.handshake_echo(now) }),
-            sack: SackBlocks::default(),
+            feedback: if answering { None } else { self.sender.request(now) },
+            echo: self.terms.feedback.filter(|_| answering),
+            ..Options::default()
         };
         // Not scaled (RFC 7323 §2.2).
         let window = self.receiver.offer_at_most(u64::from(u16::MAX)) as u16;
@@ -103,6 +107,9 @@ impl Connection {
         }
         let mut segment = self.header(now, self.seq_of(departure.start), flags);
         segment.payload_len = departure.len;
+        if departure.len > 0 && self.terms.feedback.is_some() {
+            segment.options.feedback = self.sender.request(now);
+        }
         if departure.kind == Kind::WindowProbe {
             // One before what is expected: the answer is an acknowledgement with the window.
             segment.seq = segment.seq - 1;
@@ -133,7 +140,7 @@ impl Connection {
 
     fn add_sack_blocks(&mut self, segment: &mut Segment) {
         if self.terms.sack {
-            let room = if self.terms.timestamps { 3 } else { SackBlocks::MAX };
+            let room = segment.options.sack_room();
             let origin = self.irs + 1;
             for range in self.receiver.sack_ranges(room) {
                 let block = SackBlock {
@@ -155,7 +162,8 @@ impl Connection {
     fn header(&mut self, now: Instant, seq: SeqNum, flags: Flags) -> Segment {
         let echo = self.terms.ecn && self.receiver.echoes_ecn();
         let flags = if echo { flags.with(Flags::ECE) } else { flags };
-        let segment = self.plain_header(now, seq, flags);
+        let mut segment = self.plain_header(now, seq, flags);
+        segment.options.echo = self.receiver.take_feedback();
         self.receiver.on_ack_sent();
         self.last_ack_sent = self.receiver.ack_offset();
         segment

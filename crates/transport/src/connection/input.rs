@@ -1,10 +1,10 @@
 //! Segments that arrive (RFC 9293 §3.10.7).
 
-use weir_units::{Duration, Instant};
+use weir_units::{Duration, Echo, Instant};
 
 use super::{Arrived, Connection, ConnectionError, Event, State};
 use crate::receiver::EchoMode;
-use crate::segment::{EcnField, Flags, SackBlocks, Segment, SeqNum};
+use crate::segment::{EcnField, Flags, Options, SackBlocks, Segment, SeqNum};
 use crate::sender::{IncomingAck, Terms};
 use crate::{DelayedAck, Habits, timestamp_ms};
 
@@ -92,7 +92,15 @@ impl Connection {
             (true, false) => EchoMode::Sticky,
             (true, true) => EchoMode::Exact,
         };
+        self.terms.feedback = match (answered, theirs.feedback) {
+            // What a SYN carries is an offer, which whoever understands it returns.
+            (false, offer) => offer.as_ref().map(Echo::of),
+            (true, _) => theirs.echo.filter(|_| self.sender.needs_feedback()),
+        };
         self.receiver.agree(self.terms.sack, echo);
+        if self.terms.feedback.is_some() {
+            self.receiver.expect_feedback(self.segment_size());
+        }
         match theirs.window_scale {
             // RFC 7323 §2.3: a larger shift is read as 14.
             Some(shift) => self.terms.peer_scale = shift.min(14),
@@ -102,12 +110,20 @@ impl Connection {
         self.ts_recent_at = now;
     }
 
+    /// The largest payload of a segment: less than what both sides can take by the room that feedback
+    /// needs beside it (RFC 6691 §3).
+    fn segment_size(&self) -> u32 {
+        let size = self.terms.peer_mss.min(self.config.mss);
+        let room = self.terms.feedback.map_or(0, |echo| Options::feedback_room(echo.kind())) as u32;
+        size.saturating_sub(room).max(size.min(MIN_MSS))
+    }
+
     /// The handshake is complete. A window on a SYN is never scaled (RFC 7323 §2.2).
     fn establish(&mut self, now: Instant, segment: &Segment) {
         let syn = segment.flags.contains(Flags::SYN);
         let scale = if syn { 0 } else { self.terms.peer_scale };
         let terms = Terms {
-            mss: self.terms.peer_mss,
+            mss: self.segment_size(),
             recovery: self.config.stack.recovery,
             sack: self.terms.sack,
             ecn: self.terms.ecn,
@@ -306,6 +322,7 @@ impl Connection {
         if let Some(sample) = self.sender.on_ack(now, &incoming, &mut self.stats) {
             self.rtt_sample = Some(sample);
         }
+        self.report_route_states();
         if self.sender.fin_acked() {
             self.on_fin_acked(now);
         }
@@ -344,6 +361,7 @@ impl Connection {
             carries_data: segment.seq_len() > 0,
             echo: self.echo(now, segment),
             ece: segment.flags.contains(Flags::ECE),
+            feedback: segment.options.echo.filter(|_| self.terms.feedback.is_some()),
         }
     }
 
@@ -392,6 +410,11 @@ impl Connection {
         }
         if segment.payload_len > 0 {
             self.receiver.on_ecn(ecn);
+            if self.terms.feedback.is_some()
+                && let Some(feedback) = &segment.options.feedback
+            {
+                self.receiver.on_feedback(feedback);
+            }
         }
         // The first check let nothing through that starts before the stream.
         let start = offset as u64;

@@ -6,14 +6,14 @@ mod input;
 
 use std::collections::VecDeque;
 
-use weir_units::{Bytes, Duration, Instant, Rate, Rng};
+use weir_units::{Bytes, Duration, Echo, Instant, Rate, Rng};
 
 pub use self::error::ConnectionError;
 use crate::receiver::Receiver;
 use crate::segment::{Segment, SeqNum};
 use crate::sender::Sender;
 use crate::stats::{Snapshot, Stats};
-use crate::{Config, Habits, RecoveryConfig};
+use crate::{Config, Habits, PathEvent, RecoveryConfig, RouteState};
 
 /// One end of a connection.
 ///
@@ -100,6 +100,8 @@ struct Agreed {
     timestamps: bool,
     sack: bool,
     ecn: bool,
+    /// Both sides understand feedback: what the handshake returned of it, or is to return.
+    feedback: Option<Echo>,
     peer_mss: u32,
     /// Shifts for the windows that we send and receive (RFC 7323 §2).
     our_scale: u8,
@@ -133,6 +135,8 @@ pub enum Event {
     Flushed,
     /// Both sides are done, and nothing is remembered any more.
     Closed,
+    /// The route-failure policy has come to this state.
+    Route(RouteState),
     /// The connection broke.
     Failed(ConnectionError),
 }
@@ -233,6 +237,16 @@ impl Connection {
         self.receiver.readable()
     }
 
+    /// The network says something about the path. Notices of its failure and repair mean nothing before
+    /// the handshake is done and after the connection's end.
+    pub fn handle_path_event(&mut self, now: Instant, event: PathEvent) {
+        let transfers = self.is_synchronised() && !self.is_finished();
+        if transfers || matches!(event, PathEvent::Hops(_)) {
+            self.sender.on_path_event(now, event, &mut self.stats);
+            self.report_route_states();
+        }
+    }
+
     /// Deadlines may have passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.state {
@@ -245,6 +259,7 @@ impl Connection {
             State::Listen | State::Closed => {}
             _ => {
                 self.sender.on_timeout(now, &mut self.stats);
+                self.report_route_states();
                 self.give_up_if_fruitless(now);
             }
         }
@@ -383,6 +398,12 @@ impl Connection {
             self.reset_due = Some(self.reset_segment());
             let retransmits = retransmits.min(self.config.max_retransmits);
             self.fail(now, ConnectionError::TimedOut { retransmits, waited });
+        }
+    }
+
+    fn report_route_states(&mut self) {
+        while let Some(state) = self.sender.poll_route_state() {
+            self.events.push_back(Event::Route(state));
         }
     }
 

@@ -89,6 +89,10 @@ impl AckPolicy {
         }
     }
 
+    pub(super) fn set_mss(&mut self, mss: u64) {
+        self.mss = mss;
+    }
+
     pub(super) fn on_handshake_rtt(&mut self, rtt: Duration) {
         self.rtt = Some(rtt);
     }

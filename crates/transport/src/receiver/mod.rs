@@ -3,11 +3,11 @@
 mod ack_policy;
 mod echo;
 
-use weir_units::{Duration, Instant};
+use weir_units::{Duration, Echo, Feedback, Instant};
 
 use self::ack_policy::{AckPolicy, Progress};
 pub(crate) use self::echo::EchoMode;
-use self::echo::{Echo, Urge};
+use self::echo::{Echo as EcnEcho, Urge};
 use crate::reassembly::{OutOfOrder, Reassembly, Stored};
 use crate::segment::{EcnField, SackBlocks};
 use crate::{Config, DelayedAck, RecoveryConfig};
@@ -34,7 +34,9 @@ pub(crate) struct Receiver {
     fin_at: Option<u64>,
     /// The first offset beyond the window that was offered.
     offered_edge: u64,
-    echo: Echo,
+    echo: EcnEcho,
+    /// What the routers have said since the last acknowledgement, for the next one.
+    feedback: Option<Echo>,
     /// A delayed acknowledgement that a change of marks releases, before its successor.
     flush: Option<Flush>,
 }
@@ -76,7 +78,8 @@ impl Receiver {
             unread: 0,
             fin_at: None,
             offered_edge: 0,
-            echo: Echo::default(),
+            echo: EcnEcho::default(),
+            feedback: None,
             flush: None,
         }
     }
@@ -84,7 +87,24 @@ impl Receiver {
     /// The handshake has agreed upon SACK, or not, and upon how marks are echoed.
     pub(crate) fn agree(&mut self, sack: bool, echo: EchoMode) {
         self.selective = sack;
-        self.echo = Echo::new(echo);
+        self.echo = EcnEcho::new(echo);
+    }
+
+    /// Full segments carry feedback, and this much payload.
+    pub(crate) fn expect_feedback(&mut self, mss: u32) {
+        self.mss = u64::from(mss);
+        self.policy.set_mss(self.mss);
+    }
+
+    /// What the packet of a segment with data has met on its way.
+    pub(crate) fn on_feedback(&mut self, feedback: &Feedback) {
+        let known = self.feedback.map(|echo| echo.and(feedback));
+        self.feedback = known.or_else(|| Some(Echo::of(feedback)));
+    }
+
+    /// What the acknowledgement that is about to leave returns of the routers' feedback.
+    pub(crate) fn take_feedback(&mut self) -> Option<Echo> {
+        self.feedback.take()
     }
 
     /// Takes in `len` bytes at `offset`, already within the window, and the FIN after them.

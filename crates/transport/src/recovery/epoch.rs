@@ -26,6 +26,8 @@ pub(crate) struct Epoch {
     frto: bool,
     /// F-RTO asks for new data rather than for retransmissions.
     prefer_new: bool,
+    /// The controller has not been told of the episode.
+    silent: bool,
 }
 
 /// What an acknowledgement did to the episode.
@@ -58,11 +60,22 @@ impl Epoch {
             first_resent_ms: None,
             frto: false,
             prefer_new: false,
+            silent: false,
         }
     }
 
     pub(crate) fn state(&self) -> RecoveryState {
         self.state
+    }
+
+    /// The state as far as the controller has been told.
+    pub(crate) fn told_state(&self) -> RecoveryState {
+        if self.silent { RecoveryState::Open } else { self.state }
+    }
+
+    /// Whether losses are being repaired of which the controller has not been told.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
     }
 
     pub(crate) fn high(&self) -> u64 {
@@ -99,6 +112,23 @@ impl Epoch {
         self.state = state;
         self.frto = false;
         self.prefer_new = false;
+        self.silent = false;
+    }
+
+    /// Losses are repaired of which the controller is not told, unless it has been told of the episode
+    /// already: those that acknowledgements show one by one, or, as after a timeout, all at once. There is
+    /// nothing to take back.
+    pub(crate) fn enter_silently(&mut self, state: RecoveryState, board: &Scoreboard) {
+        debug_assert!(matches!(state, RecoveryState::Recovery | RecoveryState::Loss));
+        self.silent |= self.is_closed();
+        if state == RecoveryState::Loss || !super::is_recovering(self.state) {
+            self.state = state;
+            self.high = board.nxt();
+        }
+        self.prr = None;
+        self.undo = None;
+        self.frto = false;
+        self.prefer_new = false;
     }
 
     /// The peer echoed a mark: whatever the losses were, the reduction is founded.
@@ -126,6 +156,7 @@ impl Epoch {
         self.prr = None;
         self.frto = profile.undo && (calm || again);
         self.prefer_new = false;
+        self.silent = false;
     }
 
     /// Retransmissions are counted for the DSACKs that may answer them.
@@ -216,7 +247,10 @@ impl Epoch {
         unsent: bool,
     ) -> Turn {
         let moved = ack.covered.cum_acked > 0;
-        let recovered = board.una() >= self.high;
+        // What was sent again silently may have arrived before: the answers to the copies are duplicates at
+        // exactly the point, which mean no loss (RFC 6582 §3.2 step 2).
+        let above = u64::from(self.silent);
+        let recovered = board.una() >= self.high + above;
         self.prefer_new = false;
         let unfounded = moved && (evidence.delayed || evidence.explained);
         if unfounded || self.frto && ack.covered.original_acked {
@@ -238,14 +272,16 @@ impl Epoch {
 
     fn end_if(&mut self, over: bool, spurious: bool) -> Turn {
         let spurious = over && spurious;
+        let ended = over && !self.silent;
         if over {
             self.state = RecoveryState::Open;
             self.prr = None;
             self.undo = self.undo.filter(|_| !spurious);
             self.frto = false;
             self.prefer_new = false;
+            self.silent = false;
         }
-        Turn { ended: over, spurious }
+        Turn { ended, spurious }
     }
 
     /// Whether the echo is of a segment that left before anything was sent again; before the first

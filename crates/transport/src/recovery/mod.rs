@@ -20,6 +20,7 @@ use weir_units::{Duration, Instant};
 
 pub(crate) use self::epoch::{Epoch, Prr, Turn};
 use crate::scoreboard::{Covered, Scoreboard};
+use crate::sender::Pause;
 use crate::{Habits, RecoveryConfig};
 
 /// Decides what is lost.
@@ -44,6 +45,9 @@ pub(crate) trait LossRecovery: fmt::Debug + Send {
     fn on_timeout(&mut self, cx: &RecoveryCx, _board: &mut Scoreboard) -> Expired {
         default_timeout(cx)
     }
+
+    /// The sender's time stood still: what it set and noted before counts from the pause's end.
+    fn postpone(&mut self, _pause: Pause) {}
 
     /// After the retransmission timer fired: which segments, besides the oldest, to keep as not lost.
     fn spares_on_timeout(&self, _cx: &RecoveryCx, _sent_at: Instant) -> bool {

@@ -22,6 +22,7 @@ use super::{DUP_THRESH, Digest, Expired, Found, LossRecovery, Profile, RecoveryC
 use crate::config::{Detection, Habits, RackConfig, Tlp};
 use crate::on_tick;
 use crate::scoreboard::{Scoreboard, Transmission};
+use crate::sender::Pause;
 
 /// RACK's and the loss probe's state.
 #[derive(Debug)]
@@ -157,6 +158,11 @@ impl LossRecovery for Rack {
             return Expired::Timeout;
         }
         Expired::Nothing
+    }
+
+    fn postpone(&mut self, pause: Pause) {
+        self.reo_deadline = self.reo_deadline.map(|at| pause.put_off(at));
+        self.probe_deadline = self.probe_deadline.map(|at| pause.put_off(at));
     }
 
     /// RFC 8985 §6.3, without its window as in Linux: what left within the last round trip is not given up yet.

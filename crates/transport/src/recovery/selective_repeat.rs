@@ -8,6 +8,7 @@ use weir_units::Instant;
 
 use super::{Digest, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
 use crate::scoreboard::Scoreboard;
+use crate::sender::Pause;
 
 /// Selective repeat's timers.
 #[derive(Debug)]
@@ -39,6 +40,10 @@ impl LossRecovery for SelectiveRepeat {
 
     fn next_timeout(&self, timers: &TimerCx) -> Option<Instant> {
         self.oldest.map(|sent_at| sent_at.saturating_add(timers.base_rto))
+    }
+
+    fn postpone(&mut self, pause: Pause) {
+        self.oldest = self.oldest.map(|sent_at| pause.shift(sent_at));
     }
 
     fn on_timeout(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> Expired {

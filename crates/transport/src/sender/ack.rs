@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use weir_cc::{AckEvent, Cause, CongestionEvent, RecoveryState};
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration, Echo, Instant};
 
 use super::Sender;
 use crate::Habits;
+use crate::policy::Permit;
 use crate::recovery::{Digest, Found, Prr, Turn};
 use crate::scoreboard::{AckTime, Covered};
 use crate::segment::SackBlocks;
@@ -28,6 +29,8 @@ pub(crate) struct IncomingAck {
     pub(crate) echo: Option<(u32, Duration)>,
     /// ECN echo.
     pub(crate) ece: bool,
+    /// What it returns of the routers' feedback.
+    pub(crate) feedback: Option<Echo>,
 }
 
 /// RFC 2883 §4: a first block at or below the acknowledgement, or inside the second, reports a
@@ -40,13 +43,14 @@ fn duplicate_block(ack: u64, blocks: &[Range<u64>]) -> Option<Range<u64>> {
 
 impl Sender {
     /// Takes in an acknowledgement whose numbers are valid. Returns the RTT sample that it carried.
-    pub(crate) fn on_ack(
+    pub(super) fn take_in(
         &mut self,
         now: Instant,
         ack: &IncomingAck,
         stats: &mut Stats,
     ) -> Option<Duration> {
         let prior_in_flight = self.board.in_flight();
+        self.feedback = ack.feedback;
         let marked = ack.ece && self.ecn;
         let predicted = ack.sack_len == 0 && !marked && ack.window == Some(self.window);
         let window_moved = self.update_window(now, ack);
@@ -84,7 +88,7 @@ impl Sender {
         let event = AckEvent {
             acked: Bytes(covered.delivered),
             cum_acked: Bytes(covered.cum_acked),
-            lost: Bytes(found.lost),
+            lost: Bytes(if self.epoch.is_silent() { 0 } else { found.lost }),
             rtt,
             rate,
             duplicate: digest.duplicate,
@@ -98,7 +102,25 @@ impl Sender {
                 controller.on_epoch_end(cx);
             }
         });
+        self.feedback = None;
         rtt
+    }
+
+    /// Books what an acknowledgement covers while a route-failure policy holds the sender back: neither
+    /// controller nor RTT hear of it. What it shows to be lost may be repaired where that is permitted.
+    pub(super) fn absorb(&mut self, now: Instant, ack: &IncomingAck, stats: &mut Stats) {
+        let window_moved = self.update_window(now, ack);
+        let digest = self.update_board(now, ack, window_moved, stats);
+        self.fill_buffer();
+        let covered = digest.covered;
+        let newest = covered.newest.map(|(sent, record)| (sent.sent_at, record));
+        self.sampler.on_ack(now, covered.delivered, newest, self.rtt.min());
+        if covered.cum_acked > 0 {
+            self.timers.on_progress(now, !self.board.is_empty());
+        }
+        if self.permits() == Permit::Repairs {
+            stats.lost_bytes += self.find_losses(now, &digest).lost;
+        }
     }
 
     fn update_window(&mut self, now: Instant, ack: &IncomingAck) -> bool {
@@ -200,6 +222,10 @@ impl Sender {
         echo: Option<(u32, Duration)>,
     ) -> Option<Duration> {
         let covered = &digest.covered;
+        // What was under way when the route broke waited for it.
+        if self.route.as_ref().is_some_and(|route| self.board.una() <= route.untimed_below) {
+            return None;
+        }
         let user_space = self.habits == Habits::UserSpace;
         let since = |sent_at: Instant| now.saturating_since(sent_at);
         // Linux's tcp_clean_rtx_queue: what SACK covers is the newer.
@@ -259,7 +285,7 @@ impl Sender {
         }
         if self.is_repairing(found) {
             self.reduce(now, Cause::FastRetransmit, found.lost, prior_in_flight, stats);
-        } else if found.repaired_by_probe && self.epoch.is_closed() {
+        } else if found.repaired_by_probe && self.epoch.is_closed() && !self.hides_losses() {
             let event = CongestionEvent {
                 cause: Cause::FastRetransmit,
                 first_in_epoch: true,
@@ -269,7 +295,7 @@ impl Sender {
             self.count_reduction(stats);
             self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         }
-        if marked && self.epoch.is_closed() {
+        if marked && (self.epoch.is_closed() || self.epoch.is_silent()) {
             self.reduce(now, Cause::EcnEcho, 0, prior_in_flight, stats);
         }
         if marked {
@@ -292,11 +318,15 @@ impl Sender {
         prior_in_flight: Bytes,
         stats: &mut Stats,
     ) {
+        if cause == Cause::FastRetransmit && self.hides_loss(now, stats) {
+            return self.epoch.enter_silently(RecoveryState::Recovery, &self.board);
+        }
         let state = match cause {
             Cause::EcnEcho => RecoveryState::Cwr,
             Cause::FastRetransmit | Cause::Timeout { .. } => RecoveryState::Recovery,
         };
-        let first_in_epoch = self.epoch.is_closed() || self.in_loss();
+        let untold = self.epoch.is_closed() || self.epoch.is_silent();
+        let first_in_epoch = untold || self.in_loss();
         let event = CongestionEvent { cause, first_in_epoch, lost: Bytes(lost), prior_in_flight };
         let prior_cwnd = self.controller.cwnd();
         if first_in_epoch {
@@ -305,7 +335,7 @@ impl Sender {
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         let metered = self.profile.prr && !self.needs.own_reduction;
         let prr = metered.then(|| Prr::new(prior_cwnd, self.controller.cwnd()));
-        if self.epoch.state() != RecoveryState::Recovery {
+        if untold || self.epoch.state() != RecoveryState::Recovery {
             self.epoch.enter(state, &self.board, prr);
         }
     }

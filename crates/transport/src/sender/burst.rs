@@ -70,7 +70,7 @@ impl Sender {
         let last = self.last_sent_at.max(self.pacer.next_departure());
         let (Some(head), Some(srtt)) = (self.board.first(), self.rtt.srtt()) else { return false };
         let room = self.room_in_window();
-        let largest = self.window_edge.saturating_sub(self.board.una()).min(self.cwnd().get());
+        let largest = self.edge().saturating_sub(self.board.una()).min(self.cwnd().get());
         let enough =
             (self.burst_size() * self.mss).min(largest / WINDOW_SHARE).min(self.new_data());
         let soon = LARGEST_WAIT.min(srtt / 2);

@@ -6,13 +6,15 @@
 mod ack;
 mod buffer;
 mod burst;
+mod route;
 mod timer;
 mod transmit;
 
 use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
-use weir_units::{Bytes, Duration, Instant, Rate, Rng};
+use weir_units::{Bytes, Duration, Echo, Feedback, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
+pub(crate) use self::route::Pause;
 pub(crate) use self::transmit::{Departure, Kind};
 use crate::pacer::Pacer;
 use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
@@ -20,7 +22,7 @@ use crate::rtt::{RttConfig, RttEstimator, RttVariation};
 use crate::sampler::RateSampler;
 use crate::scoreboard::Scoreboard;
 use crate::stats::{LimitClock, Snapshot, Stats};
-use crate::{Config, Habits, RecoveryConfig};
+use crate::{Config, Habits, RecoveryConfig, WindowLimit};
 
 /// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub(crate) struct Sender {
     cwr_pending: bool,
     /// Bytes delivered by acknowledgements that echoed a mark.
     delivered_marked: u64,
+    /// What the acknowledgement at hand returns of the routers' feedback.
+    feedback: Option<Echo>,
     usage: CwndUsage,
     round: Round,
     timers: timer::Timers,
@@ -66,6 +70,8 @@ pub(crate) struct Sender {
     min_rto: Duration,
     habits: Habits,
     last_sent_at: Instant,
+    route: Option<route::Route>,
+    window_limit: LimitInForce,
 }
 
 /// How far the window has been used of late (RFC 7661's question, Linux's `tcp_cwnd_validate`).
@@ -78,6 +84,20 @@ struct CwndUsage {
     max_outstanding: u64,
     /// Where the stream ended when that was noted.
     until: u64,
+}
+
+/// The limit beside the peer's window.
+#[derive(Debug)]
+struct LimitInForce {
+    limit: Option<WindowLimit>,
+    /// The route's length, once the network has told it.
+    hops: Option<u8>,
+}
+
+impl LimitInForce {
+    fn bytes(&self, mss: u64) -> Option<u64> {
+        self.limit.and_then(|limit| limit.segments(self.hops)).map(|segments| segments * mss)
+    }
 }
 
 /// What the configuration adds to the controller's pacing rate.
@@ -129,6 +149,7 @@ impl Sender {
             ecn: false,
             cwr_pending: false,
             delivered_marked: 0,
+            feedback: None,
             usage: CwndUsage::default(),
             round: Round::default(),
             timers: timer::Timers::default(),
@@ -139,6 +160,8 @@ impl Sender {
             min_rto: config.min_rto,
             habits: config.habits,
             last_sent_at: Instant::ZERO,
+            route: route::Route::new(config.route_policy),
+            window_limit: LimitInForce { limit: config.window_limit, hops: None },
         }
     }
 
@@ -179,8 +202,22 @@ impl Sender {
         self.needs.ecn
     }
 
+    /// Whether the controller asks routers.
+    pub(crate) fn needs_feedback(&self) -> bool {
+        self.needs.feedback.is_some()
+    }
+
+    /// What the next data packet is to carry past the routers, if the controller asks them.
+    pub(crate) fn request(&mut self, now: Instant) -> Option<Feedback> {
+        self.needs.feedback?;
+        self.with_controller(now, |controller, cx| controller.request(cx))
+    }
+
     /// The application has `bytes` more to send.
     pub(crate) fn write(&mut self, bytes: u64) {
+        if self.habits == Habits::Kernel && self.has_run_dry() {
+            self.sampler.on_app_limited(self.board.in_flight());
+        }
         match &mut self.buffer {
             None => self.written += bytes,
             Some(buffer) => buffer.write(bytes),
@@ -198,6 +235,15 @@ impl Sender {
         let held = buffer::Held { bytes, pieces, nxt, written: self.written };
         buffer.on_acked(una);
         self.written += buffer.fill(&held, self.max_window);
+    }
+
+    /// Whether the sender could have sent more than the application had written. Linux asks when the
+    /// application comes with more (`tcp_rate_check_app_limited`): what is sent again until then
+    /// bounds nothing.
+    fn has_run_dry(&self) -> bool {
+        let unsent = self.written().saturating_sub(self.board.nxt());
+        let repairs = self.board.lost() > self.board.resent();
+        unsent < self.mss && !repairs && self.board.in_flight() < self.cwnd()
     }
 
     /// What was written and never sent is not to be sent.
@@ -279,7 +325,7 @@ impl Sender {
             cwnd: self.reported_window(),
             ssthresh: self.controller.ssthresh(),
             bytes_in_flight: self.board.in_flight(),
-            send_window: Bytes(self.window_edge.saturating_sub(self.board.una())),
+            send_window: Bytes(self.edge().saturating_sub(self.board.una())),
             srtt: self.rtt.srtt(),
             latest_rtt: self.rtt.latest(),
             rttvar: self.rtt.srtt().map(|_| self.rtt.mdev()),
@@ -287,6 +333,7 @@ impl Sender {
             rto: self.rtt.rto(),
             pacing_rate: self.pacing_rate(),
             state: self.epoch.state(),
+            route: self.route_state(),
             phase: self.controller.phase(),
         }
     }
@@ -295,12 +342,13 @@ impl Sender {
         self.sampler.rate()
     }
 
-    /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest. Where
+    /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest, the limit beside it. Where
     /// the controller sets none, these alone bound the sender.
     fn reported_window(&self) -> Bytes {
         let scheme = self.profile.window.map(|segments| u64::from(segments) * self.mss);
         let peer = Some(self.max_window).filter(|window| *window > 0);
-        let bounds = [scheme, peer].into_iter().flatten();
+        let limit = self.window_limit.bytes(self.mss);
+        let bounds = [scheme, peer, limit].into_iter().flatten();
         Bytes(bounds.fold(self.cwnd().get(), u64::min))
     }
 
@@ -331,7 +379,7 @@ impl Sender {
             now,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min().unwrap_or_default(),
-            base_rto: self.rtt.base_rto(),
+            base_rto: self.timers.in_force(self.rtt.base_rto()),
             min_rto: self.min_rto,
             mss: self.mss,
             state: self.epoch.state(),
@@ -361,7 +409,9 @@ impl Sender {
             next_departure: self.pacer.next_departure(),
             app_limited: self.sampler.is_app_limited(),
             cwnd_limited: self.is_cwnd_limited(),
-            state: self.epoch.state(),
+            peer_window: Bytes(self.max_window),
+            feedback: self.feedback,
+            state: self.epoch.told_state(),
             rng: &mut self.rng,
         };
         call(self.controller.as_mut(), &mut cx)

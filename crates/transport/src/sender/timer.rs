@@ -3,7 +3,8 @@
 use weir_cc::{Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Instant};
 
-use super::Sender;
+use super::{Pause, Sender};
+use crate::policy::Permit;
 use crate::recovery::{Digest, Expired, TimerCx, is_recovering};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Covered;
@@ -14,6 +15,8 @@ use crate::stats::Stats;
 pub(super) struct Timers {
     /// When the retransmission timer was started; it runs while anything is outstanding.
     rto_since: Option<Instant>,
+    /// It runs twice as long.
+    doubled: bool,
     /// When the window was found closed, and how often it was probed since.
     persist: Option<(Instant, u32)>,
     /// Retransmission timeouts, or window probes, without progress.
@@ -36,6 +39,7 @@ impl Timers {
     /// RFC 6298 §5.2, §5.3: new data was acknowledged.
     pub(super) fn on_progress(&mut self, now: Instant, outstanding: bool) {
         self.rto_since = outstanding.then_some(now);
+        self.doubled = false;
         self.fruitless = 0;
         self.progress_at = now;
     }
@@ -45,8 +49,30 @@ impl Timers {
         self.rto_since = Some(since);
     }
 
+    /// The timer runs from `since`, twice as long until there is progress.
+    pub(super) fn restart_doubled(&mut self, since: Instant) {
+        self.rto_since = Some(since);
+        self.doubled = true;
+    }
+
+    /// Nothing is outstanding.
+    pub(super) fn stop_retransmission(&mut self) {
+        self.rto_since = None;
+    }
+
     pub(super) fn rto_deadline(&self, rtt: &RttEstimator) -> Option<Instant> {
-        self.rto_since.map(|since| since.saturating_add(rtt.rto()))
+        self.rto_since.map(|since| since.saturating_add(self.in_force(rtt.rto())))
+    }
+
+    /// A retransmission timeout as it is now.
+    pub(super) fn in_force(&self, rto: Duration) -> Duration {
+        if self.doubled { rto.saturating_mul(2) } else { rto }
+    }
+
+    /// The sender's time stood still.
+    pub(super) fn postpone(&mut self, pause: Pause) {
+        self.rto_since = self.rto_since.map(|since| pause.shift(since));
+        self.persist = self.persist.map(|(since, probes)| (pause.shift(since), probes));
     }
 
     /// The peer's window closed with data waiting and nothing outstanding.
@@ -91,11 +117,19 @@ const MAX_PROBE_WAIT: Duration = Duration::from_secs(120);
 impl Sender {
     /// The next deadline of the sending half.
     pub(crate) fn next_timeout(&self, now: Instant) -> Option<Instant> {
+        let policy = self.route.as_ref().and_then(super::route::Route::next_timeout);
+        match self.permits() {
+            Permit::Everything => {}
+            Permit::Repairs => {
+                return [policy, self.pacing_deadline(now)].into_iter().flatten().min();
+            }
+            Permit::Nothing => return policy,
+        }
         let recovery = if self.board.is_empty() {
             None
         } else {
             self.recovery.next_timeout(&TimerCx {
-                base_rto: self.rtt.base_rto(),
+                base_rto: self.timers.in_force(self.rtt.base_rto()),
                 rto_deadline: self.timers.rto_deadline(&self.rtt),
                 is_recovering: is_recovering(self.epoch.state()),
             })
@@ -111,6 +145,10 @@ impl Sender {
 
     /// A deadline may have passed.
     pub(crate) fn on_timeout(&mut self, now: Instant, stats: &mut Stats) {
+        self.on_route_timeout(now, stats);
+        if self.permits() != Permit::Everything {
+            return;
+        }
         if self.timers.persist_deadline(&self.rtt).is_some_and(|at| at <= now) {
             let probes = self.timers.persist.map_or(0, |(_, probes)| probes);
             self.timers.persist = Some((now, probes + 1));
@@ -149,22 +187,17 @@ impl Sender {
 
     /// RFC 6298 §5.4 to 5.6 and RFC 5681 §3.1: everything out is presumed lost.
     fn on_rto(&mut self, now: Instant, stats: &mut Stats) {
+        if self.hides_loss(now, stats) {
+            return self.on_hidden_timeout(now, stats);
+        }
         stats.timeouts += 1;
         self.clock.timed_out(now, stats);
         let prior_in_flight = self.board.in_flight();
         let again = self.timers.fruitless > 0;
         self.timers.fruitless += 1;
-        let cx = self.recovery_cx(now);
-        let recovery = &self.recovery;
-        self.board.clear_duplicates();
-        if self.board.is_reneged() {
-            self.board.forget_sacks();
-        }
-        let lost = self
-            .board
-            .lose_where(|index, sent| index == 0 || !recovery.spares_on_timeout(&cx, sent.sent_at));
-        stats.lost_bytes += lost;
+        let lost = self.presume_lost(now, stats);
         let first_in_epoch = self.epoch.is_closed()
+            || self.epoch.is_silent()
             || self.board.una() >= self.epoch.high()
             || (self.in_loss() && !again);
         let backoff = self.rtt.backoff();
@@ -179,5 +212,20 @@ impl Sender {
         self.epoch.enter_loss(&self.board, self.profile, first_in_epoch, again);
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         debug_assert_eq!(self.epoch.state(), RecoveryState::Loss);
+    }
+
+    /// Declares lost what a timeout does: all but what the recovery scheme spares.
+    pub(super) fn presume_lost(&mut self, now: Instant, stats: &mut Stats) -> u64 {
+        let cx = self.recovery_cx(now);
+        let recovery = &self.recovery;
+        self.board.clear_duplicates();
+        if self.board.is_reneged() {
+            self.board.forget_sacks();
+        }
+        let lost = self
+            .board
+            .lose_where(|index, sent| index == 0 || !recovery.spares_on_timeout(&cx, sent.sent_at));
+        stats.lost_bytes += lost;
+        lost
     }
 }

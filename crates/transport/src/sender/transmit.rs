@@ -5,6 +5,7 @@ use weir_units::{Bytes, Instant};
 
 use super::Sender;
 use crate::Habits;
+use crate::policy::Permit;
 use crate::stats::{Limit, Stats};
 
 /// A segment's worth of the stream that leaves.
@@ -32,24 +33,28 @@ pub(crate) enum Kind {
     WindowProbe,
 }
 
+impl Departure {
+    /// An empty segment that the peer answers with where it stands.
+    pub(super) fn probe_at(start: u64) -> Self {
+        Self { start, len: 0, fin: false, kind: Kind::WindowProbe, cwr: false }
+    }
+}
+
 impl Sender {
     /// What leaves now, if anything may.
     pub(crate) fn poll(&mut self, now: Instant, stats: &mut Stats) -> Option<Departure> {
+        let permit = self.permits();
+        if permit == Permit::Nothing {
+            return self.poll_route_probe(now, stats);
+        }
         if std::mem::take(&mut self.timers.window_probe_due) {
             stats.window_probes += 1;
-            let start = self.board.una();
-            return Some(Departure {
-                start,
-                len: 0,
-                fin: false,
-                kind: Kind::WindowProbe,
-                cwr: false,
-            });
+            return Some(Departure::probe_at(self.board.una()));
         }
         if std::mem::take(&mut self.probe_due) {
             return self.poll_probe(now, stats);
         }
-        let (limit, departure) = self.choose(now);
+        let (limit, departure) = self.choose(now, permit);
         match departure {
             Some(start) => Some(self.depart(now, start, stats)),
             None => {
@@ -61,10 +66,11 @@ impl Sender {
 
     /// Lost segments first, then new data, as far as the windows and the pacer allow; otherwise what
     /// holds the sender back.
-    fn choose(&mut self, now: Instant) -> (Limit, Option<Choice>) {
+    fn choose(&mut self, now: Instant, permit: Permit) -> (Limit, Option<Choice>) {
         let lost = if self.epoch.repairs() { self.board.first_lost() } else { None };
         let (size, choice) = match lost {
             Some(sent) => (u64::from(sent.len), Choice::Resend(sent.start)),
+            None if permit == Permit::Repairs => return (Limit::Route, None),
             None => {
                 let unsent = self.new_data().min(self.mss);
                 if unsent == 0 {
@@ -107,7 +113,9 @@ impl Sender {
                 self.send_new(now, size)
             }
             Choice::Resend(start) => {
-                if self.in_loss() {
+                if self.epoch.is_silent() {
+                    stats.retransmits_route += 1;
+                } else if self.in_loss() {
                     stats.retransmits_rto += 1;
                 } else {
                     stats.retransmits_fast += 1;
@@ -135,6 +143,7 @@ impl Sender {
     }
 
     fn send_new(&mut self, now: Instant, size: u64) -> Departure {
+        self.tell_policy_of_new_data(now);
         let start = self.board.nxt();
         let idle = self.board.is_empty();
         if idle {
@@ -151,7 +160,13 @@ impl Sender {
         Departure { start, len, fin, kind: Kind::New, cwr }
     }
 
-    fn resend(&mut self, now: Instant, start: u64, kind: Kind, stats: &mut Stats) -> Departure {
+    pub(super) fn resend(
+        &mut self,
+        now: Instant,
+        start: u64,
+        kind: Kind,
+        stats: &mut Stats,
+    ) -> Departure {
         let idle = self.habits == Habits::UserSpace && self.board.in_flight() == Bytes::ZERO;
         let record = self.sampler.on_sent(now, idle);
         self.with_controller(now, |controller, cx| controller.on_sent(cx, cx.mss));
@@ -169,7 +184,7 @@ impl Sender {
         Departure { start, len, fin, kind, cwr: false }
     }
 
-    fn account(&mut self, now: Instant, departure: &Departure, stats: &mut Stats) {
+    pub(super) fn account(&mut self, now: Instant, departure: &Departure, stats: &mut Stats) {
         if departure.len > 0 {
             stats.data_segments_sent += 1;
             stats.data_bytes_sent += u64::from(departure.len);
@@ -193,6 +208,9 @@ impl Sender {
     /// Nothing more leaves now: notes why.
     fn rest(&mut self, now: Instant, limit: Limit, stats: &mut Stats) {
         self.clock.set(now, limit, stats);
+        if limit == Limit::Route {
+            return;
+        }
         let in_flight = self.board.in_flight();
         self.bursts.end();
         // What waits for more of the window finds the window too small.
@@ -201,7 +219,7 @@ impl Sender {
         if std::mem::take(&mut self.usage.sent) || full {
             self.validate_cwnd(full);
         }
-        if limit == Limit::Application && !full {
+        if self.habits == Habits::UserSpace && limit == Limit::Application && !full {
             self.sampler.on_app_limited(in_flight);
         }
         if limit == Limit::Receiver && self.board.is_empty() {
@@ -241,9 +259,17 @@ impl Sender {
 
     /// Of these, what the peer's window permits. The FIN needs no room.
     pub(super) fn new_data_in_window(&self) -> u64 {
-        let data = self.window_edge.min(self.written).saturating_sub(self.board.nxt());
-        let fin = self.ends_here() && self.window_edge >= self.written;
+        let edge = self.edge();
+        let data = edge.min(self.written).saturating_sub(self.board.nxt());
+        let fin = self.ends_here() && edge >= self.written;
         data + u64::from(fin && self.board.nxt() <= self.written)
+    }
+
+    /// The first offset that neither the peer's window nor the limit beside it permits.
+    pub(super) fn edge(&self) -> u64 {
+        let limit = self.window_limit.bytes(self.mss);
+        let limit = limit.map_or(u64::MAX, |limit| self.board.una().saturating_add(limit));
+        self.window_edge.min(limit)
     }
 
     pub(super) fn may_send_new(&self) -> bool {

@@ -1,4 +1,6 @@
 use proptest::prelude::*;
+use weir_units::Echo;
+use weir_units::feedback::{Drai, NONCE, QuickStart, RateCode, Rcp, Room, Xcp};
 
 use super::*;
 use crate::segment::SackBlocks;
@@ -82,7 +84,7 @@ fn a_syn_looks_as_the_standard_draws_it() {
             window_scale: Some(7),
             sack_permitted: true,
             timestamps: Some(Timestamps { value: 1, echo: 0 }),
-            sack: SackBlocks::default(),
+            ..Options::default()
         },
     };
     let bytes = emitted(&segment, Ports { source: 0x1234, destination: 80 }, &[]);
@@ -105,8 +107,14 @@ fn options_take_the_room_that_the_segment_counts() {
                 for sack_permitted in [false, true] {
                     for count in 0..=SackBlocks::MAX {
                         let sack = blocks(&[block(1, 2); SackBlocks::MAX][..count]);
-                        let options =
-                            Options { mss, window_scale, sack_permitted, timestamps, sack };
+                        let options = Options {
+                            mss,
+                            window_scale,
+                            sack_permitted,
+                            timestamps,
+                            sack,
+                            ..Options::default()
+                        };
                         let mut room = [0; 100];
                         let mut rest = Writer(&mut room);
                         emit_options(&options, &mut rest);
@@ -198,28 +206,126 @@ fn options_beyond_the_header_are_a_mistake_of_the_sender() {
     emitted(&Segment { options, ..Segment::default() }, Ports::default(), &[]);
 }
 
+#[test]
+fn feedback_looks_as_it_is_drawn() {
+    let options = Options {
+        feedback: Some(Feedback::Drai(Drai { level: 5, hops: 2 })),
+        echo: Some(Echo::Xcp(-2)),
+        ..Options::default()
+    };
+    let mut room = [0; 40];
+    let mut rest = Writer(&mut room);
+    emit_options(&options, &mut rest);
+    let written = 40 - rest.0.len();
+    let expected = [1, 253, 11, 0xc7, 0x31, 0x14, 5, 2, 0xff, 0xff, 0xff, 0xfe];
+    assert_eq!(room[..written], expected);
+    assert_eq!(options.wire_len(), written);
+}
+
+#[test]
+fn the_longest_header_with_feedback_is_full() {
+    let xcp = Feedback::Xcp(Xcp { rtt_micros: 1, spacing_nanos: 2, delta: 3 });
+    let syn = Options {
+        mss: Some(1_448),
+        window_scale: Some(7),
+        sack_permitted: true,
+        timestamps: Some(Timestamps::default()),
+        feedback: Some(xcp),
+        ..Options::default()
+    };
+    assert_eq!(syn.wire_len(), 40);
+    let data = Options {
+        timestamps: Some(Timestamps::default()),
+        feedback: Some(xcp),
+        echo: Some(Echo::Xcp(1)),
+        ..Options::default()
+    };
+    assert_eq!((data.wire_len(), data.sack_room()), (36, 0));
+}
+
+#[test]
+fn feedback_that_cannot_be_is_refused() {
+    for [kinds, bytes @ ..] in [
+        [0x00, 0, 0, 0, 0, 0, 0],
+        [0x60, 0, 0, 0, 0, 0, 0],
+        [0x06, 0, 0, 0, 0, 0, 0],
+        [0x10, 5, 0, 0, 0, 0, 0],
+        [0x40, 0, 0, 0, 0, 0, 0],
+        [0x22, 1, 2, 0, 0, 0, 0],
+        [0x03, 16, 0, 0, 0, 0, 0],
+        [0x03, 1, 0, 0x40, 0, 0, 0],
+    ] {
+        let mut options = vec![feedback::KIND, 11, 0xc7, 0x31, kinds];
+        options.extend(bytes);
+        options.push(0);
+        let refused = parsed_options(Flags::ACK, &options);
+        assert_eq!(refused, Err(WireError::Option { kind: 253 }), "{kinds:#x} {bytes:?}");
+    }
+    let level_zero = [feedback::KIND, 7, 0xc7, 0x31, 0x10, 0, 0, 0];
+    assert!(parsed_options(Flags::ACK, &level_zero).is_err());
+}
+
+#[test]
+fn what_we_could_not_lay_out_ourselves_is_no_feedback() {
+    let mut options = vec![kind::SACK, 34];
+    options.extend([0; 32]);
+    options.extend([feedback::KIND, 6, 0xc7, 0x31, 0x20, 1]);
+    let options = parsed_options(Flags::ACK, &options).expect("well-formed");
+    assert_eq!((options.sack.as_slice().len(), options.feedback), (4, None));
+}
+
+#[test]
+fn other_experiments_are_no_feedback() {
+    for options in [[253, 2, 1, 1], [253, 3, 9, 1], [253, 4, 0xc7, 0x31]] {
+        assert_eq!(parsed_options(Flags::ACK, &options), Ok(Options::default()), "{options:?}");
+    }
+}
+
 fn timestamps() -> impl Strategy<Value = Option<Timestamps>> {
     prop::option::of(any::<(u32, u32)>().prop_map(|(value, echo)| Timestamps { value, echo }))
 }
 
+/// Any record that a packet may carry.
+fn record() -> impl Strategy<Value = Feedback> {
+    let rate = (0..=15u8).prop_map(|code| RateCode::new(code).expect("four bits"));
+    let request = (rate, any::<(u8, u8)>(), 0..=NONCE).prop_map(|(rate, (ttl, hops), nonce)| {
+        Feedback::QuickStart(QuickStart { rate, ttl, hops, nonce })
+    });
+    prop_oneof![
+        (1..=15u8, any::<u8>()).prop_map(|(level, hops)| Feedback::Drai(Drai { level, hops })),
+        prop_oneof![Just(Room::Spare), Just(Room::Scarce)].prop_map(Feedback::AntiEcn),
+        request,
+        any::<(u32, u32, i32)>().prop_map(|(rtt_micros, spacing_nanos, delta)| {
+            Feedback::Xcp(Xcp { rtt_micros, spacing_nanos, delta })
+        }),
+        any::<(u32, u32)>().prop_map(|(rate, rtt_micros)| Feedback::Rcp(Rcp { rate, rtt_micros })),
+    ]
+}
+
 fn syn_options() -> impl Strategy<Value = Options> {
     let fields = (prop::option::of(any::<u16>()), prop::option::of(0..=14u8), any::<bool>());
-    (fields, timestamps()).prop_map(|((mss, window_scale, sack_permitted), timestamps)| Options {
-        mss,
-        window_scale,
-        sack_permitted,
-        timestamps,
-        sack: SackBlocks::default(),
-    })
+    let feedback = prop::option::of(record());
+    (fields, timestamps(), feedback).prop_map(
+        |((mss, window_scale, sack_permitted), timestamps, feedback)| Options {
+            feedback,
+            mss,
+            window_scale,
+            sack_permitted,
+            timestamps,
+            ..Options::default()
+        },
+    )
 }
 
 fn data_options() -> impl Strategy<Value = Options> {
     let sack = prop::collection::vec(any::<(u32, u32)>(), 0..=SackBlocks::MAX);
-    (timestamps(), sack).prop_map(|(timestamps, sack)| {
-        let room = SackBlocks::MAX - usize::from(timestamps.is_some());
+    let returned = prop::option::of(record().prop_map(|record| Echo::of(&record)));
+    let feedback = prop::option::of(record());
+    (timestamps(), sack, feedback, returned).prop_map(|(timestamps, sack, feedback, echo)| {
+        let options = Options { timestamps, feedback, echo, ..Options::default() };
         let sack: Vec<_> = sack.into_iter().map(|(start, end)| block(start, end)).collect();
-        let sack = blocks(&sack[..sack.len().min(room)]);
-        Options { timestamps, sack, ..Options::default() }
+        let sack = blocks(&sack[..sack.len().min(options.sack_room())]);
+        Options { sack, ..options }
     })
 }
 
@@ -266,6 +372,45 @@ proptest! {
             Ok::<(), ()>(())
         });
         prop_assert_eq!(&room[..len.unwrap_or(0)], &emitted(&segment, ports, &payload));
+    }
+
+    /// A router that rewrites the record makes what the sender would have made of the new one.
+    #[test]
+    fn a_stamp_is_as_good_as_a_new_segment(
+        (segment, ports, payload) in segment(),
+        seed in record(),
+    ) {
+        let mut bytes = emitted(&segment, ports, &payload);
+        let mut expected = segment;
+        let mut applied = false;
+        let found = stamp(&mut bytes, |record| {
+            if record.kind() == seed.kind() {
+                *record = seed;
+                applied = true;
+            }
+        });
+        prop_assert_eq!(found, segment.options.feedback.is_some());
+        if applied {
+            expected.options.feedback = Some(seed);
+        }
+        prop_assert_eq!(parse(&bytes).map(|parsed| parsed.segment), Ok(expected));
+    }
+
+    /// Whatever the bytes are, and even if the rewriting goes astray.
+    #[test]
+    fn stamping_anything_is_harmless(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..80),
+        options in prop::collection::vec(any::<u8>(), 0..40),
+        seed in record(),
+    ) {
+        stamp(&mut bytes, |record| *record = seed);
+        let mut ours = with_options(Flags::ACK, &[]);
+        ours.extend([feedback::KIND, 11, 0xc7, 0x31]);
+        ours.extend(options);
+        ours[12] = 0xf0;
+        let len = ours.len();
+        stamp(&mut ours, |record| *record = seed);
+        prop_assert_eq!(ours.len(), len);
     }
 
     #[test]

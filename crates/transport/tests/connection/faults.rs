@@ -21,7 +21,7 @@ const RECOVERIES: [&str; 9] = [
     "sack",
     "rack",
 ];
-const CONTROLLERS: [&str; 4] = ["none", "none(12)", "reno", "cubic"];
+const CONTROLLERS: [&str; 5] = ["none", "none(12)", "reno", "cubic", "muzha"];
 
 /// How the network misbehaves: out of a hundred segments, so many are …
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +141,7 @@ fn assert_bounds(pair: &mut Pair, bytes: [u64; 2]) {
         assert_eq!(stats.acked_bytes, bytes, "{side:?}");
         assert_eq!(stats.data_bytes_sent, bytes + stats.retransmitted_bytes, "{side:?}");
         let causes = stats.retransmits_fast + stats.retransmits_rto + stats.retransmits_tlp;
+        let causes = causes + stats.retransmits_route;
         assert_eq!(stats.retransmits, causes, "every retransmission has a cause: {stats:?}");
         let sent = pair.log.iter().filter(|p| p.from == side).count() as u64;
         assert_eq!(stats.segments_sent, sent, "{side:?}");

@@ -4,13 +4,17 @@ mod bursts;
 mod close;
 mod ecn;
 mod faults;
+mod feedback;
 mod flow_control;
 mod forged;
 mod handshake;
 mod pacing;
 mod pair;
 mod recovery;
+mod route;
+mod route_faults;
 mod timers;
+mod window_limit;
 mod wrap;
 
 use weir_transport::{Config, Flags};

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use weir_transport::wire::{self, Ports};
-use weir_transport::{Config, Connection, EcnField, Event, Segment};
-use weir_units::{Duration, Instant, stream};
+use weir_transport::{Config, Connection, EcnField, Event, PathEvent, Segment};
+use weir_units::{Duration, Feedback, Instant, stream};
 
 /// One end of the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +87,8 @@ pub(crate) struct Pair {
     pub(crate) log: Vec<Passing>,
     latency: Duration,
     network: Box<dyn FnMut(&Passing) -> Verdict>,
+    /// Rewrites the feedback in what passes.
+    router: Option<Box<dyn FnMut(&mut Feedback)>>,
     /// By time of arrival and order of sending.
     in_flight: BTreeMap<(Instant, u64), Datagram>,
     datagrams: u64,
@@ -119,6 +121,7 @@ impl Pair {
             log: Vec::new(),
             latency: ONE_WAY,
             network: Box::new(|_| Verdict::Deliver),
+            router: None,
             in_flight: BTreeMap::new(),
             datagrams: 0,
         }
@@ -138,6 +141,11 @@ impl Pair {
     /// From now on the network does as `network` says.
     pub(crate) fn network(&mut self, network: impl FnMut(&Passing) -> Verdict + 'static) {
         self.network = Box::new(network);
+    }
+
+    /// From now on a router on the way rewrites feedback, in the bytes that pass it.
+    pub(crate) fn router(&mut self, rewrite: impl FnMut(&mut Feedback) + 'static) {
+        self.router = Some(Box::new(rewrite));
     }
 
     /// The network loses the first segment that `which` picks, and nothing else.
@@ -183,6 +191,13 @@ impl Pair {
     pub(crate) fn abort(&mut self, side: Side) {
         let now = self.now;
         self.end(side).connection.abort(now);
+    }
+
+    /// The network tells `side` something.
+    pub(crate) fn tell(&mut self, side: Side, event: PathEvent) {
+        let now = self.now;
+        self.end(side).connection.handle_path_event(now, event);
+        self.settle();
     }
 
     /// Runs until nothing is under way and no timer is set.
@@ -263,6 +278,9 @@ impl Pair {
             let payload: Vec<u8> = range.map(|at| byte_at(side, at)).collect();
             let mut bytes = Vec::new();
             wire::emit(&passing.segment, Ports { source: 1, destination: 2 }, &payload, &mut bytes);
+            if let Some(router) = &mut self.router {
+                wire::stamp(&mut bytes, router);
+            }
             self.log.push(passing);
             let verdict = (self.network)(&passing);
             self.carry(&passing, bytes, verdict);

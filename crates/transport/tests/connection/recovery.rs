@@ -413,3 +413,23 @@ fn go_back_n_ends_its_recovery_with_the_first_progress() {
     let stats = pair.client.connection.stats();
     assert_eq!((pair.server.read, stats.reductions, stats.timeouts), (100 * MSS, 2, 0));
 }
+
+/// `tcp_rate_check_app_limited` asks when the application comes with more: what is sent again
+/// meanwhile is bounded by the network, and may lower the estimate of its rate.
+#[test]
+fn a_repair_bounds_the_delivery_rate_and_a_short_message_does_not() {
+    let mut pair = Pair::connected(&with_stack("rack/bbr"));
+    for _ in 0..3 {
+        pair.write(Client, 10_000);
+        pair.drive_for(RTT * 5);
+    }
+    let before = pair.client.connection.delivery_rate().expect("a rate");
+    pair.write(Client, 1_000);
+    pair.drive_for(RTT * 5);
+    assert_eq!(pair.client.connection.delivery_rate(), Some(before));
+    pair.lose_nth(3, |p| p.from == Client && has_data(p));
+    pair.write(Client, 10_000);
+    pair.drive_for(RTT * 5);
+    let after = pair.client.connection.delivery_rate().expect("a rate");
+    assert!(after < before, "{after} after {before}");
+}

@@ -1,8 +1,31 @@
-//! What a routing protocol is to the node that runs it.
+//! What a routing protocol is to the node that runs it, and the protocols.
 
-use weir_units::{Duration, Instant, Rng};
+mod any;
+mod aodv;
+mod buffer;
+mod dsr;
+mod fixed;
+#[cfg(test)]
+mod harness;
+mod message;
+mod notices;
+mod rate;
+mod seen;
 
-use super::datagram::{Datagram, DropReason, NodeId};
+pub use any::{AnyRouter, RouterConfig};
+pub use aodv::{
+    Aodv, AodvConfig, AodvMessage, HelloConfig, LocalRepair, RequestWait, RouteError, RouteReply,
+    RouteRequest,
+};
+pub use buffer::BufferConfig;
+pub use dsr::{Dsr, DsrConfig, DsrMessage, DsrRequest, SourceRoute};
+pub use fixed::{StaticRouter, StaticRoutes};
+pub use message::Message;
+pub use notices::{NoticeMessage, Notices};
+
+use weir_units::{Bytes, Duration, Instant, Rng};
+
+use super::datagram::{Content, Datagram, DropReason, NodeId};
 
 /// A routing protocol at one node.
 pub trait Router<P>: std::fmt::Debug {
@@ -109,3 +132,55 @@ pub enum Notice {
         expected: Option<u64>,
     },
 }
+
+/// Prepares a datagram that has arrived for its next hop, unless it has had its last.
+fn next_leg<P, M>(datagram: &mut Datagram<P, M>) -> Result<(), DropReason> {
+    if datagram.ttl <= 1 {
+        return Err(DropReason::TtlExpired);
+    }
+    datagram.ttl -= 1;
+    Ok(())
+}
+
+/// A new datagram with a routing message of `len` bytes after its IP header.
+fn packet<P>(
+    node: NodeId,
+    destination: NodeId,
+    ttl: u8,
+    message: Message,
+    len: Bytes,
+) -> Packet<P> {
+    Datagram {
+        source: node,
+        destination,
+        ttl,
+        hops: 0,
+        extra: Bytes::ZERO,
+        content: Content::Message(message, len + IP_HEADER),
+    }
+}
+
+impl<P> RouterCx<'_, P, Message> {
+    fn send(&mut self, next_hop: NodeId, datagram: Packet<P>) {
+        self.upcalls.push(Upcall::Send { next_hop, datagram, delay: Duration::ZERO });
+    }
+
+    /// Sends to all neighbours, after up to `jitter`, so that they do not all repeat it at once.
+    fn broadcast(&mut self, datagram: Packet<P>, jitter: Duration) {
+        let delay = self.rng.duration_up_to(jitter);
+        self.upcalls.push(Upcall::Send { next_hop: NodeId::BROADCAST, datagram, delay });
+    }
+
+    fn drop(&mut self, datagram: Packet<P>, reason: DropReason) {
+        self.upcalls.push(Upcall::Drop(datagram, reason));
+    }
+
+    fn route_changed(&mut self, destination: NodeId, next_hop: Option<NodeId>) {
+        self.upcalls.push(Upcall::RouteChanged { destination, next_hop });
+    }
+}
+
+type Packet<P> = Datagram<P, Message>;
+type Cx<'a, P> = RouterCx<'a, P, Message>;
+
+const IP_HEADER: Bytes = Bytes(20);

@@ -1,0 +1,337 @@
+//! A radio network in a run: its description, and what hosts it between routers and flows.
+
+mod rows;
+
+use std::fmt::Debug;
+
+use weir_net::Backlog;
+use weir_net::feedback::{FeedbackAgent, FeedbackConfig, Occupancy, Signal};
+use weir_net::radio::{
+    Agent, AnyRouter, DropReason, Graph, Mobility, NodeId, Notice, Occupied, Placement, Radio,
+    RadioConfig, RadioEvent, RandomPlacement, RandomWaypoint, RouterConfig, StaticRoutes,
+};
+use weir_trace::{FrameRow, NodeRow};
+use weir_units::{Duration, Instant, stream};
+
+pub(crate) use self::rows::reason_name;
+use crate::error::SpecError;
+use crate::flow::Side;
+use crate::packet::{Direction, Packet};
+use crate::spec::MeasureSpec;
+
+/// Nodes that share a channel.
+#[derive(Clone, Debug)]
+pub struct RadioSpec {
+    /// Channel, MAC and interface queues.
+    pub config: RadioConfig,
+    /// Where nodes are at first.
+    pub places: Places,
+    /// How they move.
+    pub movement: Movement,
+    /// How packets find their way.
+    pub routing: Routing,
+    /// What nodes tell the senders of passing packets.
+    pub feedback: Option<FeedbackConfig>,
+    /// The ends of each flow, in the order of the flows.
+    pub paths: Vec<RadioPath>,
+}
+
+/// Where nodes are at first.
+#[derive(Clone, Debug)]
+pub enum Places {
+    /// There.
+    Fixed(Placement),
+    /// Where the seed says.
+    Random(RandomPlacement),
+}
+
+/// How nodes move.
+#[derive(Clone, Debug)]
+pub enum Movement {
+    /// Not at all.
+    None,
+    /// To one random place after the other, from random places at first.
+    Waypoint(RandomWaypoint),
+    /// As recorded, from the recorded places at first.
+    Trace(Mobility),
+}
+
+/// How packets find their way.
+#[derive(Clone, Debug)]
+pub enum Routing {
+    /// Over shortest paths between nodes that are at most so many millimetres apart at first.
+    Shortest(u64),
+    /// By a protocol.
+    Protocol(RouterConfig),
+}
+
+/// The ends of a flow over radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RadioPath {
+    /// Where data comes from.
+    pub from: NodeId,
+    /// Where it goes.
+    pub to: NodeId,
+}
+
+impl RadioPath {
+    /// From where to where packets of a direction travel.
+    pub(crate) fn towards(self, direction: Direction) -> (NodeId, NodeId) {
+        match direction {
+            Direction::Forward => (self.from, self.to),
+            Direction::Reverse => (self.to, self.from),
+        }
+    }
+
+    /// Which end of the flow a node is.
+    fn side(self, node: NodeId) -> Option<Side> {
+        if node == self.from {
+            Some(Side::Sender)
+        } else {
+            (node == self.to).then_some(Side::Receiver)
+        }
+    }
+}
+
+impl RadioSpec {
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        match (&self.movement, &self.places) {
+            (Movement::Trace(mobility), _) => mobility.nodes(),
+            (_, Places::Fixed(placement)) => placement.positions.len(),
+            (_, Places::Random(random)) => usize::from(random.nodes),
+        }
+    }
+}
+
+/// A radio network with all that watches it.
+#[derive(Debug)]
+pub struct HostedRadio<L: Debug> {
+    radio: Radio<Packet<L>, AnyRouter<Packet<L>>>,
+    mobility: Mobility,
+    /// When its pending event is due; an event at any other time is outdated.
+    pub(crate) armed: Option<Instant>,
+    paths: Vec<RadioPath>,
+    counts: Counts,
+    /// How often the route between the ends of each flow changed.
+    route_changes: Vec<u64>,
+}
+
+/// Parcels, for the books.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    offered: u64,
+    delivered: u64,
+    dropped: u64,
+}
+
+/// What a radio network hands to its world.
+pub enum Happening<L> {
+    /// A packet arrived at its end of its flow.
+    Arrived(Packet<L>),
+    /// An end of a flow is to know this.
+    Told(u32, Side, Notice),
+    /// A packet went no further.
+    Dropped(Packet<L>, NodeId, DropReason),
+}
+
+impl<L: Clone + Debug> HostedRadio<L> {
+    /// The network of `spec` before its first packet. All luck comes from `seed`.
+    pub(crate) fn new(
+        spec: &RadioSpec,
+        seed: u64,
+        measure: &MeasureSpec,
+    ) -> Result<Self, SpecError> {
+        let failed = |problem: String| SpecError::Radio { problem };
+        let mobility = mobility(spec, seed, Instant::ZERO + measure.duration)?;
+        let positions = mobility.positions(Instant::ZERO);
+        let routing = match &spec.routing {
+            Routing::Protocol(config) => config.clone(),
+            Routing::Shortest(range_mm) => RouterConfig::Static(StaticRoutes::shortest(
+                &Graph::in_range(&positions, *range_mm),
+            )),
+        };
+        let nodes = (0..positions.len()).map(|node| NodeId(node as u16));
+        let routers = nodes.clone().map(|node| routing.build(node)).collect();
+        let named = |purpose: &str| stream(seed, &format!("radio {purpose}"));
+        let mut radio = Radio::new(&spec.config, &positions, routers, named)
+            .map_err(|error| failed(error.to_string()))?;
+        if measure.max_frames > 0 {
+            radio.log_frames(measure.max_frames);
+        }
+        if let Some(feedback) = &spec.feedback {
+            for node in nodes {
+                radio.set_agent(node, Box::new(Watcher(feedback.agent())));
+            }
+        }
+        Ok(Self {
+            radio,
+            mobility,
+            armed: None,
+            counts: Counts::default(),
+            route_changes: vec![0; spec.paths.len()],
+            paths: spec.paths.clone(),
+        })
+    }
+
+    /// Takes a packet at the node where its direction begins.
+    pub(crate) fn offer(&mut self, now: Instant, packet: Packet<L>) {
+        let (from, to) = self.paths[packet.flow as usize].towards(packet.direction);
+        self.counts.offered += 1;
+        self.radio.offer(now, from, to, packet);
+    }
+
+    /// What happens next, if it does by `now`; it happened at [`Self::time`].
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Result<Happening<L>, String>> {
+        loop {
+            match self.radio.poll(now)? {
+                RadioEvent::Delivered { node, mut parcel, hops, .. } => {
+                    parcel.hop = hops;
+                    self.counts.delivered += 1;
+                    let path = self.paths[parcel.flow as usize];
+                    let (_, to) = path.towards(parcel.direction);
+                    let misled = || format!("node {node} was handed a packet for {to}: {parcel:?}");
+                    return Some(if node == to {
+                        Ok(Happening::Arrived(parcel))
+                    } else {
+                        Err(misled())
+                    });
+                }
+                RadioEvent::Notice { node, flow, notice } => {
+                    let path = self.paths.get(flow as usize);
+                    if let Some(side) = path.and_then(|path| path.side(node)) {
+                        return Some(Ok(Happening::Told(flow, side, notice)));
+                    }
+                }
+                RadioEvent::Dropped { node, parcel, reason } => {
+                    self.counts.dropped += 1;
+                    return Some(Ok(Happening::Dropped(parcel, node, reason)));
+                }
+                RadioEvent::RouteChanged { node, destination, .. } => {
+                    for (path, changes) in self.paths.iter().zip(&mut self.route_changes) {
+                        let ends = [(path.from, path.to), (path.to, path.from)];
+                        *changes += u64::from(ends.contains(&(node, destination)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// When what [`Self::poll`] told of happened.
+    pub(crate) fn time(&self) -> Instant {
+        self.radio.time()
+    }
+
+    /// When it must be polled next.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.radio.next_time()
+    }
+
+    /// Whether packets of flows are under way below the routers.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.counts.offered > self.counts.delivered + self.counts.dropped
+    }
+
+    /// Moves every node to where it is now; returns when to do so again, if anybody moves.
+    pub(crate) fn step(&mut self, now: Instant) -> Option<Instant> {
+        if self.mobility.is_fixed() {
+            return None;
+        }
+        for node in (0..self.mobility.nodes()).map(|node| NodeId(node as u16)) {
+            let position = self.mobility.position(node, now);
+            if self.radio.position(node) != Some(position) {
+                self.radio.set_position(now, node, position);
+            }
+        }
+        Some(now.saturating_add(STEP))
+    }
+
+    /// The rows of its nodes.
+    pub(crate) fn nodes(&self, now: Instant) -> Vec<NodeRow> {
+        let nodes = (0..self.radio.nodes()).map(|node| NodeId(node as u16));
+        let row = |node| {
+            let start = self.mobility.position(node, Instant::ZERO);
+            rows::node_row(node, start, &self.radio.stats(node, now), now)
+        };
+        nodes.map(row).collect()
+    }
+
+    /// The frames that were recorded.
+    pub(crate) fn frames(&mut self) -> Vec<FrameRow> {
+        self.radio.drain_frames().iter().map(rows::frame_row).collect()
+    }
+
+    /// How often the route between the ends of a flow changed, at either end.
+    pub(crate) fn route_changes(&self, flow: usize) -> u64 {
+        self.route_changes[flow]
+    }
+
+    /// Says if more came out than went in.
+    pub(crate) fn check(&self, now: Instant) -> Result<(), String> {
+        let Counts { offered, delivered, dropped } = self.counts;
+        let (waiting, copies) = (self.radio.waiting(), self.radio.total(now).copies);
+        let found = delivered + dropped + waiting;
+        if found > offered + copies {
+            return Err(format!(
+                "{offered} packets and {copies} copies went into the radio network, but {delivered} \
+                 arrived, {dropped} were dropped and {waiting} wait in it"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// How often positions change: at 30 m/s a node moves by 3 m, a hundredth of its range.
+const STEP: Duration = Duration::from_millis(100);
+
+fn mobility(spec: &RadioSpec, seed: u64, end: Instant) -> Result<Mobility, SpecError> {
+    let failed = |problem: String| SpecError::Radio { problem };
+    let positions = match (&spec.movement, &spec.places) {
+        (Movement::Trace(mobility), _) => return Ok(mobility.clone()),
+        (Movement::Waypoint(waypoint), _) => {
+            let luck = |node: NodeId| stream(seed, &format!("radio mobility {node}"));
+            return waypoint
+                .draw(spec.nodes() as u16, end, luck)
+                .map_err(|error| failed(error.to_string()));
+        }
+        (Movement::None, Places::Fixed(placement)) => placement.positions.clone(),
+        (Movement::None, Places::Random(random)) => {
+            let mut luck = stream(seed, "radio placement");
+            random.draw(&mut luck).map_err(|error| failed(error.to_string()))?.positions
+        }
+    };
+    Ok(Mobility::fixed(&positions))
+}
+
+/// An agent of the feedback's kind at a node's interface.
+#[derive(Debug)]
+struct Watcher(FeedbackAgent);
+
+impl<L: Clone + Debug> Agent<Packet<L>> for Watcher {
+    fn on_service(&mut self, now: Instant, state: Occupied) {
+        self.0.set_busy(now, Signal::Service, occupancy(state));
+    }
+
+    fn on_medium(&mut self, now: Instant, state: Occupied) {
+        self.0.set_busy(now, Signal::Medium, occupancy(state));
+    }
+
+    fn on_arrival(&mut self, now: Instant, parcel: &Packet<L>, ahead: Backlog) {
+        self.0.on_arrival(now, parcel, ahead);
+    }
+
+    fn on_frame(&mut self, _now: Instant, retries: u32) {
+        self.0.on_frame(retries);
+    }
+
+    fn on_departure(&mut self, now: Instant, parcel: &mut Packet<L>, behind: Backlog) {
+        self.0.on_departure(now, parcel, behind);
+    }
+}
+
+fn occupancy(state: Occupied) -> Occupancy {
+    match state {
+        Occupied::Idle => Occupancy::Idle,
+        Occupied::Busy => Occupancy::Busy,
+    }
+}

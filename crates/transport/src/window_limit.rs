@@ -1,0 +1,117 @@
+//! A bound on what is outstanding beside the congestion window and the peer's.
+//!
+//! ```text
+//! 8          eight segments: what ns-2 calls window_
+//! cwl        max(2, floor(RTHC / 5 + 1/2)) segments, RTHC = hops out + hops back
+//! cwl(1/8)   the same with another share of RTHC: Fu et al.'s h / 4 for a chain of h hops
+//! ```
+//!
+//! Sources: the adaptive congestion window limit of Chen, Xue and Nahrstedt (ICC 2003): no path carries
+//! more than one packet per hop of its round trip, and an 802.11 chain about a fifth of that, because
+//! packets within some four hops interfere. Fu et al. (INFOCOM 2003) for h / 4. The paper's own table
+//! could not be had; the formula is ours. Deviation: it bounds what is sent as the peer's window does,
+//! not `cwnd` itself, so that it holds for any controller and in recovery; a window that is not used does
+//! not grow (`cwnd_validation`). Before the network tells the number of hops, nothing is bounded.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A bound on what is outstanding, in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowLimit {
+    /// So many.
+    Segments(u32),
+    /// One for every so many hops of the round trip.
+    Hops {
+        /// How many.
+        per_segment: u32,
+    },
+}
+
+/// A limit that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}': allowed is a number of segments from 1 to 1000000, cwl, or cwl(1/2) to cwl(1/100)")]
+pub struct WindowLimitError(String);
+
+impl WindowLimit {
+    /// The bound for a route of `hops`.
+    pub(crate) fn segments(self, hops: Option<u8>) -> Option<u64> {
+        match (self, hops) {
+            (Self::Segments(segments), _) => Some(u64::from(segments)),
+            (Self::Hops { .. }, None) => None,
+            (Self::Hops { per_segment }, Some(hops)) => {
+                let (round_trip, n) = (2 * u64::from(hops), u64::from(per_segment).max(1));
+                Some(((2 * round_trip + n) / (2 * n)).max(LEAST))
+            }
+        }
+    }
+}
+
+const DEFAULT_PER_SEGMENT: u32 = 5;
+/// With one segment out, a receiver that delays acknowledgements would be waited for each time.
+const LEAST: u64 = 2;
+const MOST_SEGMENTS: u32 = 1_000_000;
+
+impl FromStr for WindowLimit {
+    type Err = WindowLimitError;
+
+    fn from_str(text: &str) -> Result<Self, WindowLimitError> {
+        let limit = match text.trim() {
+            "cwl" => Some(Self::Hops { per_segment: DEFAULT_PER_SEGMENT }),
+            text => match text.strip_prefix("cwl(1/").and_then(|rest| rest.strip_suffix(')')) {
+                Some(n) => n
+                    .parse()
+                    .ok()
+                    .filter(|n| (2..=100).contains(n))
+                    .map(|n| Self::Hops { per_segment: n }),
+                None => text
+                    .parse()
+                    .ok()
+                    .filter(|n| (1..=MOST_SEGMENTS).contains(n))
+                    .map(Self::Segments),
+            },
+        };
+        limit.ok_or_else(|| WindowLimitError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for WindowLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Segments(segments) => segments.fmt(f),
+            Self::Hops { per_segment: DEFAULT_PER_SEGMENT } => f.write_str("cwl"),
+            Self::Hops { per_segment } => write!(f, "cwl(1/{per_segment})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(text: &str, hops: impl IntoIterator<Item = u8>) -> Vec<u64> {
+        let limit: WindowLimit = text.parse().unwrap();
+        hops.into_iter().filter_map(|hops| limit.segments(Some(hops))).collect()
+    }
+
+    #[test]
+    fn a_chain_of_n_hops_has_room_for_a_fifth_of_its_round_trip() {
+        // floor(2 h / 5 + 1/2) by hand, at least 2.
+        assert_eq!(limits("cwl", 1..=10), [2, 2, 2, 2, 2, 2, 3, 3, 4, 4]);
+        assert_eq!(limits("cwl", [16, 32, 255]), [6, 13, 102]);
+        assert_eq!(limits("cwl(1/8)", [4, 8, 16, 32]), [2, 2, 4, 8], "h / 4");
+        assert_eq!("cwl".parse::<WindowLimit>().unwrap().segments(None), None);
+        assert_eq!(limits("8", [1, 32]), [8, 8]);
+    }
+
+    #[test]
+    fn a_limit_reads_back_as_it_prints() {
+        for text in ["1", "8", "cwl", "cwl(1/8)"] {
+            assert_eq!(text.parse::<WindowLimit>().unwrap().to_string(), text);
+        }
+        for text in ["0", "-1", "8p", "cwl()", "cwl(1/1)", "cwl(2/8)", "cwl(1/8", ""] {
+            let message = text.parse::<WindowLimit>().unwrap_err().to_string();
+            assert!(message.starts_with(&format!("'{text}': allowed is")), "{message}");
+        }
+    }
+}
