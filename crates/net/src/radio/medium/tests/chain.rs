@@ -1,6 +1,7 @@
 //! Chains against closed forms and published measurements.
 
 use super::*;
+use crate::radio::{Access, MacConfig};
 
 /// A window of one: each packet of 1000 bytes and its headers is sent when the acknowledgement of the
 /// one before is back. Kilobits of payload per second.
@@ -59,5 +60,64 @@ fn stop_and_wait_carries_one_over_h() {
         );
         assert!(near(found, exact, 0.3), "{hops} hops: {found} instead of {exact}");
         assert!(near(found, table, 1.2), "{hops} hops: {found} instead of {table}");
+    }
+}
+
+/// Kilobits per second of IP packets of 1528 bytes over a chain whose first node always has more.
+fn saturated(config: &RadioConfig, hops: i64, seconds: u64) -> f64 {
+    const LEN: u64 = 1_528;
+    let mut radio = chain(config, hops, 1);
+    let (source, sink) = (NodeId(0), NodeId(hops as u16));
+    let (mut received, mut now) = (0u64, Instant::ZERO);
+    while now < secs(seconds) {
+        for _ in radio.queue_len(source)..10 {
+            radio.offer(now, source, sink, Probe::data(0, LEN));
+        }
+        now += Duration::from_millis(1);
+        run_until(&mut radio, now, |_, time, event| {
+            let delivered = matches!(event, RadioEvent::Delivered { .. });
+            received += u64::from(delivered && time > secs(1));
+        });
+    }
+    (received * LEN * 8) as f64 / 1e3 / (seconds - 1) as f64
+}
+
+/// Li, Blake, De Couto, Lee and Morris, MobiCom 2001: a long chain carries a seventh of one hop, since
+/// its first node injects more than the others can pass on. Their seventh is a rounded figure.
+#[test]
+fn a_long_chain_carries_a_seventh_of_one_hop() {
+    for access in [Access::Ns2, Access::Standard] {
+        let mac = MacConfig { access, ..MacConfig::default() };
+        let config = RadioConfig { mac, ..RadioConfig::default() };
+        let one = saturated(&config, 1, 21);
+        for hops in [6, 8, 10] {
+            let found = saturated(&config, hops, 51);
+            println!(
+                "{access:?}, {hops} hops: {found:.0} kbit/s, one hop {one:.0}: 1/{:.1}",
+                one / found
+            );
+            assert!(near(found, one / 7.0, 20.0), "{hops} hops: {found} of {one}");
+        }
+    }
+}
+
+/// With four hops the ideal is a quarter of one hop: hops 0-1, 1-2 and 2-3 exclude each other.
+#[test]
+fn a_short_chain_carries_one_over_h() {
+    let config = RadioConfig::default();
+    let one = saturated(&config, 1, 21);
+    for hops in [2, 3, 4] {
+        let found = saturated(&config, hops, 51);
+        let ideal = one / hops as f64;
+        println!("{hops} hops: {found:.0} kbit/s, ideally {ideal:.0}");
+        assert!(found < ideal * 1.001 && near(found, ideal, 10.0), "{hops} hops: {found}, {ideal}");
+    }
+}
+
+#[test]
+#[ignore = "prints how long it takes: cargo test --release -p weir-net how_fast -- --ignored --nocapture"]
+fn how_fast() {
+    for _ in 0..5 {
+        println!("8 hops, 51 s: {:.1} kbit/s", saturated(&RadioConfig::default(), 8, 51));
     }
 }
