@@ -89,7 +89,12 @@ fn dumbbell(link: LinkConfig, access: Access, rtts: &[Duration], flow: &Flow) ->
         start_jitter: Duration::ZERO,
         ends: Ends::Kernel,
     });
-    RunSpec { flows: flows.collect(), links: topology.links, measure: MeasureSpec::default() }
+    RunSpec {
+        radio: None,
+        flows: flows.collect(),
+        links: topology.links,
+        measure: MeasureSpec::default(),
+    }
 }
 
 /// Two flows whose round trips are as one to four share a link that has such an agent.
