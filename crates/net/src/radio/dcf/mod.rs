@@ -533,3 +533,6 @@ impl Dcf {
 
 /// ns-2's bound of the propagation delay.
 const PROPAGATION: Duration = Duration::from_micros(2);
+
+#[cfg(test)]
+mod tests;
