@@ -102,6 +102,16 @@ fn a_loss_above_the_mac_is_not_repeated() {
     assert_eq!((run.frames.len(), run.dropped), (4, vec![(0, DropReason::FrameError)]));
 }
 
+/// Without a backoff two nodes that begin together do so each time.
+#[test]
+fn a_frame_that_begins_while_a_node_sends_is_lost_to_it() {
+    let run = play(chain(&no_backoff(Access::Ns2), 1, 1), &[(0, 0, 1), (0, 1, 0)]);
+    assert_eq!(run.frames.len(), 14);
+    assert!(run.frames.iter().all(|frame| frame.0 == FrameKind::Rts && !frame.3));
+    assert_eq!(run.dropped, [(0, DropReason::MacRetries), (1, DropReason::MacRetries)]);
+    assert_eq!(run.radio.total(secs(1)).collisions, 0, "neither hears two frames");
+}
+
 /// Node 4 sends to 5 while node 1 sends to 2: three hops apart, they do not sense each other.
 fn three_hops_apart(first: (u16, u16), second: (u16, u16)) -> Run {
     let offers = [(0, first.0, first.1), (1_000, second.0, second.1)];
