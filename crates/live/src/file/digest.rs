@@ -234,8 +234,9 @@ impl Drop for Place {
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// What must have come, and be still to come: to start a thread takes as long as to hash 100 KB.
 const WORTH_A_HELPER: u64 = 1 << 20;
-/// How many pieces a file has: the one that is being filled, and those that wait to be hashed.
-const PIECES: usize = 4;
+/// How many pieces a file has at most: the one that is being filled, and those that wait to be written and
+/// hashed. So many that the sender hears of what arrived although the helper has just been put off.
+const PIECES: usize = 16;
 
 #[cfg(test)]
 mod tests {
