@@ -235,11 +235,13 @@ impl Outgoing {
 
     /// Reads the beginning of the first file while the receiver is asked whether it is there.
     fn prepare(&mut self) -> io::Result<()> {
-        let (Some(present), Some(departing)) = (&self.present, self.files.first()) else {
-            return Ok(());
-        };
-        let read = self.read_ahead.prepare(&present.file);
-        read.map_err(|error| named(&departing.path, error))
+        let piece = self.spans.iter().find_map(|span| match &span.what {
+            What::Piece(file, number, _) => Some((file, number)),
+            What::Frame(_) => None,
+        });
+        let Some((file, number)) = piece else { return Ok(()) };
+        let read = self.read_ahead.prepare(file);
+        read.map_err(|error| named(&self.files[*number].path, error))
     }
 
     /// The next piece of the present file: a small one while the receiver may yet say that it has the

@@ -86,6 +86,8 @@ struct Pacing {
     most: Option<Rate>,
     /// How much of the stream's beginning is spread over a round trip.
     first_flight: Bytes,
+    /// How many segments leave before any are paced.
+    unpaced: u64,
 }
 
 /// Round trips told apart by sequence: one ends when what was sent at its start is acknowledged.
@@ -116,6 +118,7 @@ impl Sender {
             pacing: Pacing {
                 most: config.max_pacing_rate,
                 first_flight: if config.pace_initial_window { initial } else { Bytes::ZERO },
+                unpaced: unpaced_segments(config),
             },
             bursts: burst::Bursts::new(config.gso),
             clock: LimitClock::default(),
@@ -394,6 +397,15 @@ pub(crate) struct Terms {
     pub(crate) ecn: bool,
     /// The peer's window in bytes.
     pub(crate) window: u64,
+}
+
+/// The initial window leaves unpaced, of a larger one what Linux's constant says (`data_segs_out >=
+/// TCP_INIT_CWND`), or where no kernel's habits are kept, all of it, unless it is to be paced.
+fn unpaced_segments(config: &Config) -> u64 {
+    const TCP_INIT_CWND: u32 = 10;
+    let whole = config.habits == Habits::UserSpace && !config.pace_initial_window;
+    let window = if whole { config.initial_window } else { 0 };
+    u64::from(window.max(TCP_INIT_CWND))
 }
 
 fn rtt_config(config: &Config) -> RttConfig {
