@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Flow, Path};
-use weir_net::feedback::{AntiEcnConfig, DraiConfig, RcpConfig, XcpConfig};
+use weir_net::feedback::{AntiEcnConfig, DraiConfig, QuickStartConfig, RcpConfig, XcpConfig};
 use weir_net::{DropList, FeedbackConfig, Limit, LinkConfig, Numbering};
 use weir_scene::topology::{Access, Dumbbell};
 use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec};
@@ -159,6 +159,32 @@ fn anti_ecn_grows_as_in_slow_start_on_an_empty_path() {
     // The loss is known after the second round trip and repaired in the third.
     assert_eq!(anti[3..7], [anti[3], anti[3] * 2, anti[3] * 4, anti[3] * 8]);
     assert_eq!(reno[6], reno[3] + 3 * 1_448);
+}
+
+/// RFC 4782 §1: a moderate transfer spends many round trips in slow start "where one or two RTTs might
+/// have been" enough. Forty segments from a window of three (RFC 3390) take four flights, and one with
+/// an approved rate, which is spread over a round trip.
+#[test]
+fn quick_start_saves_the_round_trips_of_slow_start() {
+    let path = Path { rtt: Duration::from_millis(200), ..Path::default() };
+    let seconds = |asked: Option<Rate>, feedback: Option<FeedbackConfig>| {
+        let mut flow = Flow::file("reno", 40 * 1_448);
+        let config = config_of(&mut flow);
+        (config.initial_window, config.quick_start) = (3, asked);
+        let mut spec = path.spec(&[flow], Duration::from_secs(10));
+        spec.links[0].config.feedback = feedback;
+        let outcome = run(&spec, 1).expect("a run");
+        assert_eq!(outcome.flows[0].retransmits, 0);
+        outcome.flows[0].fct_s.expect("it ends") / path.rtt.as_secs_f64()
+    };
+    let agent = Some(FeedbackConfig::QuickStart(QuickStartConfig::default()));
+    let (asked, usual) = (Some(Rate::from_mbit(10)), seconds(None, agent));
+    // The handshake, three flights and their answers, and half a round trip for the last.
+    assert!(usual > 4.5, "{usual}");
+    let quick = seconds(asked, agent);
+    assert!(quick < 2.5, "{quick}");
+    // A router that does not know the request leaves no trace on it, which the TTL shows.
+    assert!(seconds(asked, None) > 4.5);
 }
 
 fn config_of(flow: &mut Flow) -> &mut Config {

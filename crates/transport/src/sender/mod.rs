@@ -108,6 +108,8 @@ struct Pacing {
     first_flight: Bytes,
     /// How many segments leave before any are paced.
     unpaced: u64,
+    /// The controller to go back to if some of a quick start is lost.
+    usual: Option<Box<dyn CongestionController>>,
 }
 
 /// Round trips told apart by sequence: one ends when what was sent at its start is acknowledged.
@@ -139,6 +141,7 @@ impl Sender {
                 most: config.max_pacing_rate,
                 first_flight: if config.pace_initial_window { initial } else { Bytes::ZERO },
                 unpaced: unpaced_segments(config),
+                usual: None,
             },
             bursts: burst::Bursts::new(config.gso),
             clock: LimitClock::default(),
@@ -194,6 +197,24 @@ impl Sender {
     /// An RTT measured on the handshake.
     pub(crate) fn on_handshake_rtt(&mut self, now: Instant, sample: Duration) {
         self.rtt.on_sample(now, sample, self.outstanding());
+    }
+
+    /// The routers let the connection start with `window`, spread over a round trip. It stands if it is
+    /// more than the usual.
+    pub(crate) fn start_with(&mut self, config: &Config, window: Bytes) {
+        if window > self.controller.cwnd() {
+            let started = config.stack.controller.build(Bytes(self.mss), window);
+            self.pacing.usual = Some(std::mem::replace(&mut self.controller, started));
+            self.pacing.first_flight = window;
+        }
+    }
+
+    /// A loss has shown. If some of a quick start is among what was lost, the connection is as if there had
+    /// been none, and this returns that it has reduced.
+    fn leave_quick_start(&mut self) -> bool {
+        let within = self.board.una() < self.pacing.first_flight.get();
+        let usual = self.pacing.usual.take().filter(|_| within);
+        usual.map(|controller| self.controller = controller).is_some()
     }
 
     /// What routers had to say of the handshake.

@@ -4,7 +4,8 @@ use weir_units::Ratio;
 
 use super::*;
 use crate::queue::Backlog;
-use crate::radio::{Access, Arp, Cargo, FrameKind, MacConfig, Occupied, Phy};
+use crate::feedback::Occupancy;
+use crate::radio::{Access, Arp, Cargo, FrameKind, MacConfig, Phy};
 
 const DATA: u64 = 1_040;
 
@@ -250,13 +251,13 @@ impl Diary {
 }
 
 impl Agent<Probe> for Diary {
-    fn on_service(&mut self, now: Instant, state: Occupied) {
+    fn on_service(&mut self, now: Instant, state: Occupancy) {
         self.note(now, ("service", state));
     }
-    fn on_medium(&mut self, now: Instant, state: Occupied) {
+    fn on_medium(&mut self, now: Instant, state: Occupancy) {
         self.note(now, ("medium", state));
     }
-    fn on_arrival(&mut self, now: Instant, parcel: &Probe, ahead: Backlog) {
+    fn on_arrival(&mut self, now: Instant, parcel: &mut Probe, ahead: Backlog) {
         self.note(now, ("arrival", parcel.id, ahead.packets));
     }
     fn on_frame(&mut self, now: Instant, retries: u32) {
