@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
+use crate::feedback::Feedback;
 use crate::keys::{form, section};
 use crate::queue::Queue;
 
@@ -20,6 +21,9 @@ section! {
         /// `{ kind = "codel" }`; by default `1bdp` (the rate times `rtt`), and `64kib` for the relay of
         /// a laboratory.
         queue: Option<Queue> = None,
+        /// What each bottleneck tells the senders of the packets that pass it, as in `{ kind = "drai" }`;
+        /// by default nothing.
+        feedback: Option<Feedback> = None,
         /// Makes the bottleneck a token bucket with room for so many bytes, filled at `rate`: packets go
         /// at once while there are tokens (Linux's `tbf`).
         burst: Option<Bytes> = None,
@@ -128,6 +132,8 @@ section! {
         delay: Duration = Duration::ZERO,
         /// Its queue.
         queue: Queue = Queue::drop_tail(BufferSize::Bdp(1_000)),
+        /// What it tells the senders of the packets that pass it, both ways.
+        feedback: Option<Feedback> = None,
         /// Makes the link a token bucket with room for so many bytes.
         burst: Option<Bytes> = None,
         /// Bytes that each packet takes beyond its length.
@@ -272,6 +278,17 @@ impl Topology {
         queues
     }
 
+    /// Every agent that is written down, with its key.
+    pub(crate) fn agents(&self) -> Vec<(String, &Feedback)> {
+        let shared =
+            self.feedback.iter().map(|feedback| ("topology.feedback".to_owned(), feedback));
+        let of_links = self.link.iter().enumerate().filter_map(|(index, link)| {
+            let feedback = link.feedback.as_ref()?;
+            Some((format!("topology.link.{index}.feedback"), feedback))
+        });
+        shared.chain(of_links).collect()
+    }
+
     /// The same, to change them.
     pub(crate) fn queues_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
         let Self { queue, forward, reverse, link, .. } = self;
@@ -301,6 +318,7 @@ impl TopologyKind {
                 "rate",
                 "rtt",
                 "queue",
+                "feedback",
                 "burst",
                 "overhead",
                 "mtu",
@@ -313,6 +331,7 @@ impl TopologyKind {
                 "rate",
                 "rtt",
                 "queue",
+                "feedback",
                 "burst",
                 "overhead",
                 "mtu",
