@@ -10,6 +10,7 @@ use weir_scene::{Movement, Places, RadioPath, RadioSpec, Routing};
 use weir_units::{Bytes, Duration, Length, Rate, Ratio, Speed};
 
 use crate::error::Problem;
+use crate::feedback::Feedback;
 use crate::keys::{form, section};
 
 section! {
@@ -62,6 +63,8 @@ section! {
         constants: ConstantsKind = ConstantsKind::Ns2,
         /// What routers tell transports of broken routes.
         notices: NoticeKind = NoticeKind::None,
+        /// What nodes tell the senders of the packets that they forward.
+        feedback: Option<Feedback> = None,
         /// How nodes move.
         mobility: MobilityKind = MobilityKind::None,
         /// Slowest that a node moves (`waypoint`).
@@ -194,7 +197,7 @@ impl Radio {
             places: self.places()?,
             movement: self.movement()?,
             routing: self.routing(),
-            feedback: None,
+            feedback: self.feedback.as_ref().map(Feedback::config),
             paths: Vec::new(),
         })
     }

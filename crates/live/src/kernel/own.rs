@@ -119,7 +119,7 @@ impl Medium for Road<'_> {
         self.emulator.net.entry_waits_until(flow)
     }
 
-    fn routers(&self, flow: u32, direction: Direction) -> u8 {
+    fn routers(&self, flow: u32, direction: weir_scene::Direction) -> u8 {
         self.emulator.net.routers(flow, direction)
     }
 

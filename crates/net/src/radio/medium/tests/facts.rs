@@ -3,8 +3,8 @@
 use weir_units::Ratio;
 
 use super::*;
-use crate::queue::Backlog;
 use crate::feedback::Occupancy;
+use crate::queue::Backlog;
 use crate::radio::{Access, Arp, Cargo, FrameKind, MacConfig, Phy};
 
 const DATA: u64 = 1_040;
