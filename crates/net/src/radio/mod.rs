@@ -28,7 +28,7 @@ mod receiver;
 mod routing;
 mod stats;
 
-pub use agent::{Agent, Occupied};
+pub use agent::Agent;
 pub use airtime::Phy;
 pub use config::{Access, Arp, InterfaceQueueConfig, MacConfig, Order, RadioConfig};
 pub use datagram::{Content, Datagram, DropReason, NodeId};
