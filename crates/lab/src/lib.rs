@@ -16,6 +16,7 @@ mod overrides;
 mod queue;
 mod radio;
 mod relay;
+mod retries;
 mod run;
 mod scenario;
 mod table;
