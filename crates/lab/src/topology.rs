@@ -289,8 +289,7 @@ impl Topology {
         let shared =
             self.feedback.iter().map(|feedback| ("topology.feedback".to_owned(), feedback));
         let of_nodes = self.radio.feedback.iter();
-        let of_nodes =
-            of_nodes.map(|feedback| ("topology.radio.feedback".to_owned(), feedback));
+        let of_nodes = of_nodes.map(|feedback| ("topology.radio.feedback".to_owned(), feedback));
         let of_links = self.link.iter().enumerate().filter_map(|(index, link)| {
             let feedback = link.feedback.as_ref()?;
             Some((format!("topology.link.{index}.feedback"), feedback))

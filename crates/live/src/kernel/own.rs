@@ -1,9 +1,7 @@
 //! Flows of our own transport beside the kernel's, on the same links.
 
 use weir_net::Link;
-use weir_scene::{
-    Direction, Event, EventQueue, Flow, HeapQueue, Medium, Notes, Packet, RunSpec, Side,
-};
+use weir_scene::{Event, EventQueue, Flow, HeapQueue, Medium, Notes, Packet, RunSpec, Side};
 use weir_transport::Arrived;
 use weir_units::Instant;
 
