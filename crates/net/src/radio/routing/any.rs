@@ -133,3 +133,19 @@ impl<P> AnyRouter<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tcp_buss_notices_need_abr() {
+        let aodv = AodvConfig { notices: Notices::Bus, ..AodvConfig::ns2() };
+        let error = RouterConfig::Aodv(aodv).check().unwrap_err().to_string();
+        assert_eq!(error, "TCP-BuS's notices come from ABR: choose it, or other notices");
+        let abr = AbrConfig { notices: Notices::Bus, ..AbrConfig::default() };
+        assert_eq!(RouterConfig::Abr(abr).check(), Ok(()));
+        let dsr = DsrConfig { notices: Notices::Elfn, ..DsrConfig::default() };
+        assert_eq!(RouterConfig::Dsr(dsr).check(), Ok(()));
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use super::message::{AbrMessage, Backtrack, RouteKey};
 use super::table::{Route, State};
-use super::{Abr, Notices};
+use super::{Abr, Notices, is_back};
 use crate::Parcel;
 use crate::radio::datagram::{Content, DropReason, NodeId};
 use crate::radio::routing::{Cx, LinkFailure, Message, Packet};
@@ -30,14 +30,16 @@ impl<P: Parcel + Debug> Abr<P> {
 
     fn on_undelivered(&mut self, cx: &mut Cx<'_, P>, next_hop: NodeId, datagram: Packet<P>) {
         let key = RouteKey { source: datagram.source, destination: datagram.destination };
-        let back = RouteKey { source: key.destination, destination: key.source };
-        let Some(route) = self.table.get(cx.now, key) else {
-            if let Some(route) =
-                self.table.get(cx.now, back).filter(|it| it.upstream == Some(next_hop))
-            {
+        if is_back(&datagram) {
+            let key = RouteKey { source: key.destination, destination: key.source };
+            let route = self.table.get(cx.now, key).filter(|it| it.upstream == Some(next_hop));
+            if let Some(route) = route {
                 route.upstream = None;
             }
             return cx.drop(datagram, DropReason::MacRetries);
+        }
+        let Some(route) = self.table.get(cx.now, key) else {
+            return self.lose(cx, datagram, DropReason::MacRetries);
         };
         let newly = route.state == State::Whole && route.downstream == Some(next_hop);
         if newly {

@@ -9,7 +9,7 @@ use super::table::{Route, State};
 use super::{Abr, Next};
 use crate::Parcel;
 use crate::radio::datagram::{DropReason, NodeId};
-use crate::radio::routing::Cx;
+use crate::radio::routing::{Cx, newer};
 
 /// A search of this node for a destination.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,8 @@ impl<P: Parcel + Debug> Abr<P> {
         let path = std::iter::once(asker).chain(visits.iter().map(|visit| visit.node)).collect();
         let expected = self.signals.expected(route.source);
         let at = visits.len() as u8;
-        self.step(cx, AbrReply { route, hops_up, path, at, expected });
+        let number = self.next_id();
+        self.step(cx, AbrReply { route, number, hops_up, path, at, expected });
     }
 
     pub(super) fn on_reply(&mut self, cx: &mut Cx<'_, P>, from: NodeId, reply: AbrReply) {
@@ -161,12 +162,18 @@ impl<P: Parcel + Debug> Abr<P> {
         let before = at.checked_sub(1).and_then(|i| reply.path.get(i)).copied();
         let after = reply.path.get(at + 1).copied();
         let asks = before.is_none();
-        let known = self.table.get(cx.now, reply.route).filter(|_| asks).map(|own| own.upstream);
+        let known = self.table.get(cx.now, reply.route).copied();
+        // Two replies may cross: were the older one to win anywhere, the route could be a circle.
+        if known.is_some_and(|known| newer(known.number, reply.number)) {
+            return;
+        }
+        let known = known.filter(|_| asks).and_then(|known| known.upstream);
         let route = Route {
-            upstream: before.or(known.flatten()),
+            upstream: before.or(known),
             downstream: after,
             hops_up: reply.hops_up.saturating_add(reply.at),
             hops_down: (reply.path.len() - 1 - at) as u8,
+            number: reply.number,
             state: State::Whole,
             until: cx.now,
         };
@@ -197,7 +204,7 @@ impl<P: Parcel + Debug> Abr<P> {
         }
         self.table.remove(route);
         for datagram in self.buffer.take(route.destination) {
-            let next = self.next(cx.now, datagram.source, datagram.destination);
+            let next = self.next(cx.now, &datagram);
             if next == Next::Nowhere && datagram.source == route.source {
                 self.lose(cx, datagram, DropReason::NoRoute);
             } else {

@@ -11,6 +11,8 @@ use crate::radio::routing::notices::NoticeMessage;
 /// A message of ABR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AbrMessage {
+    /// Beside a parcel: it goes back along the route that leads from its destination to its source.
+    Back,
     /// I am here.
     Beacon,
     /// BQ or LQ: who knows the way?
@@ -96,6 +98,8 @@ pub struct Visit {
 pub struct AbrReply {
     /// Whose route it is.
     pub route: RouteKey,
+    /// The destination numbers its replies.
+    pub number: u32,
     /// How many hops who asked is away from the source.
     pub hops_up: u8,
     /// From who asked to the destination.
@@ -120,10 +124,11 @@ impl AbrMessage {
     /// The length without the IP header; signals say `notice` bytes.
     pub(super) fn len(&self, notice: Bytes) -> Bytes {
         match self {
+            Self::Back => Bytes::ZERO,
             Self::Beacon | Self::SignalAck { .. } => Bytes(4),
             Self::Query(query) => Bytes(20 + 8 * query.visits.len() as u64),
             Self::Reply(reply) => {
-                Bytes(12 + 4 * reply.path.len() as u64 + 8 * reply.expected.len() as u64)
+                Bytes(16 + 4 * reply.path.len() as u64 + 8 * reply.expected.len() as u64)
             }
             Self::Broken { .. } => Bytes(12),
             Self::Delete { .. } => Bytes(16),

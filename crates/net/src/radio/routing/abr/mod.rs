@@ -20,7 +20,8 @@
 //!
 //! Deviations. An explicit acknowledgement replaces the passive one, as nobody overhears here. A localized
 //! query goes two hops further than the destination was: a way around is longer than the way. Nodes
-//! between source and break take no part in it, lest the route fold back upon itself. Acknowledgements
+//! between source and break take no part in it, lest the route fold back upon itself, and destinations
+//! number their replies, lest two that cross make a circle. Acknowledgements
 //! that find the way back broken are dropped, and the break is mended by the next parcel from the
 //! source. RN does not go downstream: dead ends there are forgotten when nobody uses them.
 //!
@@ -111,7 +112,8 @@ impl<P: Parcel + Debug> Router<P> for Abr<P> {
             return cx.upcalls.push(Upcall::Deliver(datagram));
         }
         self.signals.on_originated(&datagram);
-        match self.next(cx.now, datagram.source, datagram.destination) {
+        self.choose_direction(cx.now, &mut datagram);
+        match self.next(cx.now, &datagram) {
             Next::Hop(next_hop) => cx.send(next_hop, datagram),
             Next::Wait => self.hold(cx, datagram),
             Next::Nowhere => {
@@ -184,6 +186,7 @@ impl<P: Parcel + Debug> Router<P> for Abr<P> {
 impl<P: Parcel + Debug> Abr<P> {
     fn on_message(&mut self, cx: &mut Cx<'_, P>, from: NodeId, ttl: u8, message: AbrMessage) {
         match message {
+            AbrMessage::Back => {}
             AbrMessage::Beacon => {
                 self.neighbours.on_beacon(cx.now, from, self.patience());
             }
@@ -198,30 +201,39 @@ impl<P: Parcel + Debug> Abr<P> {
         }
     }
 
-    /// Where a parcel between these ends goes: along its own route, or back along the other's.
-    fn next(&mut self, now: Instant, source: NodeId, destination: NodeId) -> Next {
-        let ahead = RouteKey { source, destination };
-        match self.table.get(now, ahead) {
-            Some(Route { state: State::Whole, downstream: Some(hop), .. }) => {
-                return Next::Hop(*hop);
-            }
-            Some(Route { state: State::Repair { .. } | State::Frozen { .. }, .. }) => {
-                return Next::Wait;
-            }
-            _ => {}
+    /// Acknowledgements go back along the route of what they acknowledge, if there is one. They say
+    /// so: a node on both routes would else mix them, perhaps into a circle.
+    fn choose_direction(&mut self, now: Instant, datagram: &mut Packet<P>) {
+        let back = self.upstream(now, datagram.destination, datagram.source);
+        let Content::Parcel(parcel, beside) = &mut datagram.content else { return };
+        let goes_back = !parcel.is_forward() && back.is_some();
+        *beside = goes_back.then_some(Message::Abr(AbrMessage::Back));
+    }
+
+    /// Where a parcel goes from here.
+    fn next(&mut self, now: Instant, datagram: &Packet<P>) -> Next {
+        let (source, destination) = (datagram.source, datagram.destination);
+        if is_back(datagram) {
+            return self.upstream(now, destination, source).map_or(Next::Nowhere, Next::Hop);
         }
-        let back = RouteKey { source: destination, destination: source };
-        match self.table.get(now, back) {
-            Some(Route { upstream: Some(hop), .. }) => Next::Hop(*hop),
+        self.ahead(now, RouteKey { source, destination })
+    }
+
+    /// Where the route goes from here.
+    fn ahead(&mut self, now: Instant, key: RouteKey) -> Next {
+        match self.table.get(now, key) {
+            Some(Route { state: State::Whole, downstream: Some(hop), .. }) => Next::Hop(*hop),
+            Some(Route { state: State::Repair { .. } | State::Frozen { .. }, .. }) => Next::Wait,
             _ => Next::Nowhere,
         }
     }
 
     fn forward(&mut self, cx: &mut Cx<'_, P>, from: NodeId, datagram: Packet<P>) {
         let (source, destination) = (datagram.source, datagram.destination);
-        match self.next(cx.now, source, destination) {
+        match self.next(cx.now, &datagram) {
             Next::Hop(next_hop) => cx.send(next_hop, datagram),
             Next::Wait => self.hold(cx, datagram),
+            Next::Nowhere if is_back(&datagram) => cx.drop(datagram, DropReason::NoRoute),
             Next::Nowhere => {
                 self.lose(cx, datagram, DropReason::NoRoute);
                 let route = RouteKey { source, destination };
@@ -241,7 +253,7 @@ impl<P: Parcel + Debug> Abr<P> {
     /// Sends on what has waited for `destination`, as far as there are routes now.
     fn release(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         for datagram in self.buffer.take(destination) {
-            match self.next(cx.now, datagram.source, destination) {
+            match self.next(cx.now, &datagram) {
                 Next::Hop(next_hop) => cx.send(next_hop, datagram),
                 _ => self.hold(cx, datagram),
             }
@@ -286,7 +298,7 @@ impl<P: Parcel + Debug> Abr<P> {
         notice: NoticeMessage,
     ) {
         let source = datagram.destination;
-        let next = self.next(cx.now, source, notice.destination);
+        let next = self.ahead(cx.now, RouteKey { source, destination: notice.destination });
         let other = matches!(next, Next::Hop(hop) if hop != from);
         if self.notices.passing(cx, source, notice, other) == Passing::Absorb {
             if source == cx.node {
@@ -303,7 +315,8 @@ impl<P: Parcel + Debug> Abr<P> {
 
     /// A source that has been silenced looks for a new route by itself, once its own is gone.
     fn seek_for_silent(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
-        let nowhere = self.next(cx.now, cx.node, destination) == Next::Nowhere;
+        let nowhere =
+            self.ahead(cx.now, RouteKey { source: cx.node, destination }) == Next::Nowhere;
         if nowhere && self.notices.seeks(cx.now, cx.node, destination) {
             self.seek(cx, destination);
         }
@@ -327,6 +340,11 @@ impl<P: Parcel + Debug> Abr<P> {
     fn patience(&self) -> Duration {
         self.config.beacon_interval.saturating_mul(self.config.allowed_beacon_loss + 1)
     }
+}
+
+/// Whether a parcel takes the route of the other direction.
+fn is_back<P>(datagram: &Packet<P>) -> bool {
+    matches!(datagram.content, Content::Parcel(_, Some(Message::Abr(AbrMessage::Back))))
 }
 
 /// How long a flood is recognised.

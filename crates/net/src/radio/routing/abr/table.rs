@@ -25,6 +25,8 @@ pub(super) struct Route {
     pub(super) hops_up: u8,
     /// Hops to the destination.
     pub(super) hops_down: u8,
+    /// Of the reply that set it up.
+    pub(super) number: u32,
     pub(super) state: State,
     pub(super) until: Instant,
 }
@@ -180,6 +182,7 @@ mod tests {
             downstream: Some(NodeId(1)),
             hops_up: 0,
             hops_down: 1,
+            number: 1,
             state: State::Whole,
             until: at(0),
         };

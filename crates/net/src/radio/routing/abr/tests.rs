@@ -237,7 +237,8 @@ fn any_message() -> impl Strategy<Value = AbrMessage> {
         .prop_map(AbrMessage::Query);
     let reply = (key(), any::<u8>(), prop::collection::vec(node(), 0..300), any::<u8>()).prop_map(
         |(route, hops_up, path, at)| {
-            AbrMessage::Reply(AbrReply { route, hops_up, path: path.into(), at, expected: vec![] })
+            let (number, expected) = (u32::from(hops_up), vec![]);
+            AbrMessage::Reply(AbrReply { route, number, hops_up, path: path.into(), at, expected })
         },
     );
     let broken = (key(), any::<bool>()).prop_map(|(route, here)| {
@@ -304,42 +305,63 @@ proptest! {
     /// Links come and go at random: next hops never lead in a circle, and every parcel has one fate.
     #[test]
     fn routes_have_no_loops(seed in any::<u64>(), bus in any::<bool>()) {
-        let mut rng = stream(seed, "changes");
-        let nodes = 12u16;
-        let mut net = TestNet::new(&with(if bus { Notices::Bus } else { Notices::Elfn }), nodes, &[]);
-        let pick = |rng: &mut weir_units::Rng| rng.below(u64::from(nodes)) as u16;
-        for _ in 0..300 {
-            let (a, b) = (pick(&mut rng), pick(&mut rng));
-            match rng.below(3) {
-                _ if a == b => {}
-                0 if net.linked(a, b) => net.cut(a, b),
-                0 | 1 if !net.linked(a, b) && rng.below(3) == 0 => net.join(a, b),
-                _ => { net.send(1, a, b); }
-            }
-            net.run_for(Duration::from_millis(rng.below(400)));
-            assert_no_loops(&mut net, nodes);
-        }
-        net.run_for(second() * 200);
-        net.assert_one_fate_each();
-        let settled = net.delivered.len() + net.dropped.len();
-        prop_assert_eq!(settled as u64, net.sent, "after the buffers' time all is decided");
-        prop_assert!(!net.delivered.is_empty());
+        change_at_random(seed, if bus { Notices::Bus } else { Notices::Elfn });
     }
+}
+
+fn change_at_random(seed: u64, notices: Notices) {
+    let mut rng = stream(seed, "changes");
+    let nodes = 12u16;
+    let mut net = TestNet::new(&with(notices), nodes, &[]);
+    let pick = |rng: &mut weir_units::Rng| rng.below(u64::from(nodes)) as u16;
+    for _ in 0..300 {
+        let (a, b) = (pick(&mut rng), pick(&mut rng));
+        match rng.below(3) {
+            _ if a == b => {}
+            0 if net.linked(a, b) => net.cut(a, b),
+            0 | 1 if !net.linked(a, b) && rng.below(3) == 0 => net.join(a, b),
+            _ if rng.below(3) == 0 => {
+                net.acknowledge(1, a, b, 0);
+            }
+            _ => {
+                net.send(1, a, b);
+            }
+        }
+        net.run_for(Duration::from_millis(rng.below(400)));
+        assert_no_loops(&mut net, nodes);
+    }
+    net.run_for(second() * 200);
+    net.assert_one_fate_each();
+    let settled = net.delivered.len() + net.dropped.len();
+    assert_eq!(settled as u64, net.sent, "after the buffers' time all is decided");
+    assert!(!net.delivered.is_empty());
 }
 
 fn assert_no_loops(net: &mut TestNet, nodes: u16) {
     for source in (0..nodes).map(NodeId) {
         for destination in (0..nodes).map(NodeId).filter(|it| *it != source) {
-            let mut at = source;
-            let mut steps = 0;
-            while at != destination {
-                let now = net.now;
-                let next = net.routers[usize::from(at.0)].abr().next(now, source, destination);
-                let Next::Hop(next) = next else { break };
-                at = next;
-                steps += 1;
-                assert!(steps <= nodes, "the way from {source} to {destination} is a circle");
-            }
+            let now = net.now;
+            let key = RouteKey { source, destination };
+            follow(source, destination, nodes, |at| {
+                match net.routers[usize::from(at.0)].abr().ahead(now, key) {
+                    Next::Hop(next) => Some(next),
+                    Next::Wait | Next::Nowhere => None,
+                }
+            });
+            follow(destination, source, nodes, |at| {
+                net.routers[usize::from(at.0)].abr().upstream(now, source, destination)
+            });
         }
+    }
+}
+
+fn follow(from: NodeId, to: NodeId, nodes: u16, mut next: impl FnMut(NodeId) -> Option<NodeId>) {
+    let mut at = from;
+    let mut steps = 0;
+    while at != to {
+        let Some(hop) = next(at) else { break };
+        at = hop;
+        steps += 1;
+        assert!(steps <= nodes, "the way from {from} to {to} is a circle");
     }
 }

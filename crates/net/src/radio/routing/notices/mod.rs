@@ -5,8 +5,9 @@
 //! | RFN, RRN | TCP-F: Chandran, Raghunathan, Venkatesan, Prakash, ICDCS 1998 | failed, restored |
 //! | ELFN | Holland & Vaidya, MobiCom 1999 | failed, with the sequence number of the lost packet |
 //! | unreachable | ATCP: Liu & Singh, JSAC 19(7), 2001; RFC 792 | failed |
-//! | ERDN, ERSN | TCP-BuS: Kim, Toh & Choi, ICC 2000 | failed, with the sequence number of the packet \
-//!   that waits first; restored, with what the receiver expects next |
+//! | ERDN, ERSN | TCP-BuS: Kim, Toh & Choi, ICC 2000 | failed, restored |
+//!
+//! ERDN names the packet that waits first at the pivoting node, ERSN what the receiver expects next.
 //!
 //! A notice is a packet of its own, routed back to the flow's source like a parcel, but never waits
 //! for a route and is never searched one for. RFN: a node that has another route absorbs it (its
@@ -18,6 +19,9 @@
 //! receiver as their source, whose transport has nothing to stop. TCP-F leaves open who looks for a
 //! new route while the source is silent: here the source's router does. A flow causes at most one
 //! notice per node in [`HOLD_OFF`], as RFC 1812 §4.3.2.8 wants of ICMP errors.
+
+#[cfg(test)]
+mod tests;
 
 use weir_units::{Bytes, Duration, Instant};
 
