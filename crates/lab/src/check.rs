@@ -315,6 +315,7 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
         let allowed = "its controller asks the routers for something else";
         require(!asks_routers(flow), key("quick_start"), rate, allowed)?;
     }
+    check_levels(flow, section, &scenario.topology)?;
     require(flow.initial_window >= 1, key("initial_window"), flow.initial_window, "at least 1")?;
     let bursts = (1..=MAX_GSO).contains(&flow.gso);
     require(bursts, key("gso"), flow.gso, format!("1 to {MAX_GSO} segments"))?;
@@ -339,6 +340,19 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
     let allowed = format!("it is at most send_time = {}", flow.send_time);
     require(flow.send_jitter <= flow.send_time, key("send_jitter"), flow.send_jitter, allowed)?;
     check_workload(flow, section)
+}
+
+/// An index means nothing to a sender that counts other levels than the router.
+fn check_levels(flow: &Flow, section: &str, topology: &Topology) -> Checked {
+    let Protocol::Reliable(stack) = &flow.stack else { return Ok(()) };
+    let Some(expected) = stack.controller.index_levels().map(u32::from) else { return Ok(()) };
+    for (key, agent) in topology.agents() {
+        let levels = agent.0.levels;
+        let agree = agent.0.kind != AgentKind::Drai || levels == expected;
+        let allowed = format!("it goes by {expected} levels, and {key} gives {levels}");
+        require(agree, format!("{section}.stack"), stack, allowed)?;
+    }
+    Ok(())
 }
 
 /// Whether the flow's controller asks routers itself.

@@ -70,6 +70,7 @@ fn scenarios_that_make_no_sense() {
         "quick_start = \"79kbit\"",
         "quick_start = \"10mbit\"\nstack = \"newreno/muzha\"",
         "[topology]\nfeedback = { levels = 8 }",
+        "stack = \"newreno/muzha(levels=7)\"\n[topology]\nfeedback = { kind = \"drai\" }",
         "[topology]\nfeedback = { levels = 3, thresholds = [\"50%\", \"10%\"] }",
         "[topology]\nfeedback = { levels = 4, thresholds = [\"10%\", \"50%\"] }",
         "[topology]\nfeedback = { memory = \"0s\" }",

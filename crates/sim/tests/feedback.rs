@@ -3,13 +3,15 @@
 mod common;
 
 use common::{Flow, Path};
-use weir_net::feedback::{AntiEcnConfig, DraiConfig, QuickStartConfig, RcpConfig, XcpConfig};
+use weir_net::feedback::{
+    AntiEcnConfig, Capacity, DraiConfig, QuickStartConfig, RcpConfig, XcpConfig,
+};
 use weir_net::{DropList, FeedbackConfig, Limit, LinkConfig, Numbering};
 use weir_scene::topology::{Access, Dumbbell};
 use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec};
 use weir_sim::run;
 use weir_transport::{Config, DelayedAck};
-use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
+use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
 
 /// What flows do over a bottleneck with such an agent in front of it.
 fn outcome(path: &Path, feedback: Option<FeedbackConfig>, flows: &[Flow], seconds: u64) -> Outcome {
@@ -185,6 +187,42 @@ fn quick_start_saves_the_round_trips_of_slow_start() {
     assert!(quick < 2.5, "{quick}");
     // A router that does not know the request leaves no trace on it, which the TTL shows.
     assert!(seconds(asked, None) > 4.5);
+}
+
+/// Whatever speaks to whoever, over a lossy link: the file arrives, no checker finds anything, and a second
+/// run is the same.
+#[test]
+fn any_router_and_any_sender_carry_a_file() {
+    let agents = [
+        FeedbackConfig::Drai(DraiConfig::default()),
+        FeedbackConfig::Drai(DraiConfig::hybrid()),
+        FeedbackConfig::AntiEcn(AntiEcnConfig::default()),
+        FeedbackConfig::QuickStart(QuickStartConfig::default()),
+        FeedbackConfig::Xcp(XcpConfig { capacity: Capacity::Measured }),
+        FeedbackConfig::Rcp(RcpConfig { capacity: Capacity::Measured }),
+    ];
+    let senders =
+        ["muzha(levels=7,exit=any)", "muzha2", "drai-mimd", "xcp", "rcp", "anti-ecn", "reno"];
+    let mut runs = 0;
+    for agent in agents {
+        for sender in senders {
+            for recovery in ["newreno", "sack", "rack", "go-back-n"] {
+                let mut flow = Flow::file(&format!("{recovery}/{sender}"), 150_000);
+                config_of(&mut flow).quick_start = Some(Rate::from_mbit(4));
+                let mut spec =
+                    Path::default().spec(&[flow.clone(), flow], Duration::from_secs(120));
+                spec.links[0].config.feedback = Some(agent);
+                spec.links[0].config.impairments.loss = Ratio::from_percent(2);
+                let outcomes = [(); 2].map(|()| run(&spec, runs).expect("nothing is violated"));
+                let hashes = outcomes.each_ref().map(|outcome| outcome.summary.trace_hash);
+                assert_eq!(hashes[0], hashes[1], "{recovery}/{sender}, {agent:?}");
+                let done = outcomes[0].flows.iter().all(|flow| flow.completed);
+                assert!(done, "{recovery}/{sender}, {agent:?}: {:?}", outcomes[0].flows);
+                runs += 1;
+            }
+        }
+    }
+    assert_eq!(runs, 6 * 7 * 4);
 }
 
 fn config_of(flow: &mut Flow) -> &mut Config {
