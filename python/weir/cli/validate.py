@@ -1,9 +1,10 @@
-"""`weir validate`: the same scenarios in the simulator and in the Linux kernel."""
+"""`weir validate`: the simulator beside the Linux kernel, and over radio beside theory and papers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 from rich.console import Group
@@ -14,14 +15,17 @@ from weir import validate as validation
 from weir.cli import options, output, plans
 from weir.errors import InputError
 from weir.grid import Grid
-from weir.validate import Validation
-from weir.validate.words import TITLE, UNITS, findings, table
+from weir.validate import Validation, words
+from weir.validate import radio as radio_validation
+from weir.validate.judge import Row
+from weir.validate.radio import words as radio_words
 
 _HELP = """Carry out the same scenarios in the simulator and in Linux's TCP, and compare.
 
 The kernel is this machine's, in real time, which needs root; with [bold]--virtual[/bold] that of a
 guest in virtual time, which needs `weir kernel build` once; with [bold]--truth[/bold] that of
-recorded runs.
+recorded runs. With [bold]--radio[/bold] there is no kernel: wireless networks are held against
+arithmetic, Bianchi's model and published measurements.
 
 Prints per case and flow what we measured, its ratio to the kernel's, and whether that is near
 enough. Whatever cannot be carried out is listed with the reason. The report shows both over time,
@@ -33,7 +37,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir validate --virtual --case '10m-1bdp-*' --json > validation.json
 
-  weir validate --truth tests/truth"""
+  weir validate --truth tests/truth
+
+  weir validate --radio"""
 
 Case = Annotated[
     list[str] | None,
@@ -54,6 +60,9 @@ def register(app: typer.Typer) -> None:
 def validate(
     virtual: Annotated[
         bool, typer.Option("--virtual", help="The kernel of a guest, in virtual time.")
+    ] = False,
+    radio: Annotated[
+        bool, typer.Option("--radio", help="Wireless networks, beside theory and papers.")
     ] = False,
     truth: Annotated[
         Path | None, typer.Option("--truth", metavar="DIR", help="Folder of recorded traces.")
@@ -91,7 +100,19 @@ def validate(
 ) -> None:
     """Carries the cases out, prints the rows, draws the report."""
     how = plans.how(out, jobs, resume=resume, quiet=quiet)
-    if truth is None:
+    if radio:
+        _refuse("with --radio", virtual=virtual or None, truth=truth, seeds=seeds)
+        wireless = radio_validation.comparison(
+            size=size or validation.SMALL,
+            cases=case or (),
+            repeat=repeat,
+            seed=1 if seed is None else seed,
+        )
+        if dry_run:
+            plans.list_plan("validate", wireless.plan, as_json=json)
+            return
+        found = wireless.carry_out(**how)
+    elif truth is None:
         _refuse("without --truth", seeds=seeds)
         compared = validation.comparison(
             virtual=virtual,
@@ -109,7 +130,7 @@ def validate(
         _refuse("with --truth", size=size, repeat=repeat, seed=seed, **own)
         seeds = seeds or validation.SEEDS
         found = validation.validate(truth, cases=case or (), seeds=seeds, **how)
-    _show(found, as_json=json)
+    _show(found, radio_words if radio else words, as_json=json)
     plans.finish(found.results, quiet=quiet)
 
 
@@ -120,10 +141,24 @@ def _refuse(where: str, **given: object) -> None:
             raise InputError(f"--{name} means nothing {where}; leave it out")
 
 
-def _show(found: Validation, *, as_json: bool) -> None:
+class _Words(Protocol):
+    """How rows are told."""
+
+    TITLE: str
+    UNITS: str
+
+    @staticmethod
+    def findings(rows: Sequence[Row], /) -> Iterator[str]: ...
+
+    @staticmethod
+    def table(rows: Sequence[Row], /) -> tuple[Sequence[str], list[Sequence[str]]]: ...
+
+
+def _show(found: Validation, told: _Words, *, as_json: bool) -> None:
     if as_json:
         output.print_json("validate", found.rows, score=found.score)
         return
-    told = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in findings(found.rows))
-    grid = Grid(TITLE, *table(found.rows), names=2, note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
-    output.show(Group(grid.rich(), *told))
+    points = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in told.findings(found.rows))
+    note = f"{told.UNITS[:1].upper()}{told.UNITS[1:]}."
+    grid = Grid(told.TITLE, *told.table(found.rows), names=2, note=note)
+    output.show(Group(grid.rich(), *points))
