@@ -25,7 +25,9 @@ from weir.store import SCHEMA, is_results
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("runs", "flows", "samples", "acks", "queues", "links", "requests", "events")
+TABLES = (
+    "runs", "flows", "samples", "acks", "queues", "links", "nodes", "frames", "requests", "events",
+)
 
 
 def load(directory: str | Path) -> Results:
