@@ -325,6 +325,11 @@ impl CcConfig {
             .map_or_else(|| Self::parse(text), |name| Ok(Self::Kernel(name)))
     }
 
+    /// Whether it needs what routers tell.
+    pub fn asks_routers(&self) -> bool {
+        matches!(self, Self::Muzha { .. } | Self::Muzha2 | Self::Xcp | Self::Rcp | Self::AntiEcn)
+    }
+
     /// Builds the controller for segments of `mss` (at least one byte) and the given initial window
     /// (at least one segment).
     ///

@@ -10,7 +10,9 @@ use weir_scene::{Movement, Places, RadioPath, RadioSpec, Routing};
 use weir_units::{Bytes, Duration, Length, Rate, Ratio, Speed};
 
 use crate::error::Problem;
+use crate::feedback::Feedback;
 use crate::keys::{form, section};
+use crate::retries::Retries;
 
 section! {
     /// Multihop wireless. Which keys apply depends on `placement`, `routing` and `mobility`.
@@ -48,6 +50,17 @@ section! {
         basic_rate: Rate = Rate::from_mbit(1),
         /// Unicast frames longer than this ask with RTS before they are sent.
         rts_threshold: Bytes = Bytes::ZERO,
+        /// Contention window at first, in slots; by default that of the MAC, 31.
+        cw_min: Option<u32> = None,
+        /// Largest contention window, in slots; by default that of the MAC, 1023, or 255 for `bianchi`.
+        cw_max: Option<u32> = None,
+        /// After how many unanswered RTS, or frames without one, a packet is given up; by default 7,
+        /// `unlimited` for `bianchi`.
+        short_retries: Option<Retries> = None,
+        /// After how many unanswered data frames behind a CTS; by default 4, `unlimited` for `bianchi`.
+        long_retries: Option<Retries> = None,
+        /// Gap after a frame that could not be read; by default 364 us, for `bianchi` 128 us: its DIFS.
+        eifs: Option<Duration> = None,
         /// Packets that wait for the MAC at each node.
         queue: u32 = 50,
         /// Ask for the address of a neighbour before the first frame to it.
@@ -62,6 +75,8 @@ section! {
         constants: ConstantsKind = ConstantsKind::Ns2,
         /// What routers tell transports of broken routes.
         notices: NoticeKind = NoticeKind::None,
+        /// What nodes tell the senders of the packets that they forward.
+        feedback: Option<Feedback> = None,
         /// How nodes move.
         mobility: MobilityKind = MobilityKind::None,
         /// Slowest that a node moves (`waypoint`).
@@ -194,7 +209,7 @@ impl Radio {
             places: self.places()?,
             movement: self.movement()?,
             routing: self.routing(),
-            feedback: None,
+            feedback: self.feedback.as_ref().map(Feedback::config),
             paths: Vec::new(),
         })
     }
@@ -214,7 +229,24 @@ impl Radio {
     }
 
     fn config(&self) -> Result<RadioConfig, Problem> {
-        let phy = match self.mac {
+        let queue = usize::try_from(self.queue).unwrap_or(usize::MAX);
+        if !(1..=LONGEST_QUEUE).contains(&queue) {
+            return Err(problem("queue", self.queue, "1 to 65536 packets"));
+        }
+        Ok(RadioConfig {
+            propagation: self.propagation()?,
+            phy: self.phy()?,
+            mac: self.mac(),
+            queue: InterfaceQueueConfig { packets: queue, ..InterfaceQueueConfig::default() },
+            arp: if self.arp { Arp::Asked } else { Arp::Known },
+            frame_error: self.frame_error,
+            packet_loss: self.packet_error,
+            ..RadioConfig::default()
+        })
+    }
+
+    fn phy(&self) -> Result<Phy, Problem> {
+        let usual = match self.mac {
             MacKind::Bianchi => Phy::bianchi_fhss(),
             _ => {
                 let dsss = Phy::dsss(self.rate)
@@ -222,30 +254,41 @@ impl Radio {
                 Phy { basic: self.basic_rate, ..dsss }
             }
         };
+        let (cw_min, cw_max) =
+            (self.cw_min.unwrap_or(usual.cw_min), self.cw_max.unwrap_or(usual.cw_max));
+        if cw_min == 0 || cw_min > cw_max || cw_max > WIDEST_WINDOW {
+            // The one that was written is the one to change.
+            let (name, value) =
+                if self.cw_min.is_some() { ("cw_min", cw_min) } else { ("cw_max", cw_max) };
+            let allowed = format!("1 <= cw_min ({cw_min}) <= cw_max ({cw_max}) <= {WIDEST_WINDOW}");
+            return Err(problem(name, value, &allowed));
+        }
+        let eifs = self.eifs.unwrap_or(usual.eifs);
+        if eifs < usual.difs || eifs > LONGEST_GAP {
+            let allowed = format!("{} (DIFS) to {LONGEST_GAP}", usual.difs);
+            return Err(problem("eifs", eifs, &allowed));
+        }
+        Ok(Phy { cw_min, cw_max, eifs, ..usual })
+    }
+
+    fn mac(&self) -> MacConfig {
         let access = match self.mac {
             MacKind::Ns2 => Access::Ns2,
             MacKind::Ns2Old => Access::Ns2Unfrozen,
             MacKind::Standard | MacKind::Bianchi => Access::Standard,
         };
-        let mut mac =
-            MacConfig { access, rts_threshold: self.rts_threshold, ..MacConfig::default() };
-        if self.mac == MacKind::Bianchi {
-            mac = MacConfig { short_retries: None, long_retries: None, ..mac };
+        let usual = MacConfig::default();
+        let limit = |own: Option<Retries>, usual| match own {
+            Some(Retries(limit)) => limit,
+            None if self.mac == MacKind::Bianchi => None,
+            None => usual,
+        };
+        MacConfig {
+            access,
+            rts_threshold: self.rts_threshold,
+            short_retries: limit(self.short_retries, usual.short_retries),
+            long_retries: limit(self.long_retries, usual.long_retries),
         }
-        let queue = usize::try_from(self.queue).unwrap_or(usize::MAX);
-        if !(1..=LONGEST_QUEUE).contains(&queue) {
-            return Err(problem("queue", self.queue, "1 to 65536 packets"));
-        }
-        Ok(RadioConfig {
-            propagation: self.propagation()?,
-            phy,
-            mac,
-            queue: InterfaceQueueConfig { packets: queue, ..InterfaceQueueConfig::default() },
-            arp: if self.arp { Arp::Asked } else { Arp::Known },
-            frame_error: self.frame_error,
-            packet_loss: self.packet_error,
-            ..RadioConfig::default()
-        })
     }
 
     fn propagation(&self) -> Result<Propagation, Problem> {
@@ -371,6 +414,8 @@ fn problem(name: &str, value: impl ToString, allowed: &str) -> Problem {
 const USUAL_REACH_MM: u64 = 250_000;
 const FARTHEST_MM: u64 = 2_000_000;
 const LONGEST_QUEUE: usize = 65_536;
+const WIDEST_WINDOW: u32 = 65_535;
+const LONGEST_GAP: Duration = Duration::from_millis(10);
 
 form! {
     PlacementKind => "`chain`, `cross`, `grid`, `random` or `points`",

@@ -3,12 +3,12 @@
 mod common;
 
 use common::{Flow, Path};
-use weir_net::feedback::DraiConfig;
-use weir_net::{FeedbackConfig, Limit, LinkConfig};
+use weir_net::feedback::{AntiEcnConfig, DraiConfig, QuickStartConfig, RcpConfig, XcpConfig};
+use weir_net::{DropList, FeedbackConfig, Limit, LinkConfig, Numbering};
 use weir_scene::topology::{Access, Dumbbell};
-use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
+use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec};
 use weir_sim::run;
-use weir_transport::Config;
+use weir_transport::{Config, DelayedAck};
 use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
 
 /// What flows do over a bottleneck with such an agent in front of it.
@@ -73,66 +73,118 @@ fn muzha_without_routers_is_newreno() {
     }
 }
 
-/// Two flows whose round trips are as one to four share the link of `flow`'s kind.
-fn two_unequal(flow: &str, feedback: FeedbackConfig) -> Outcome {
-    let rtts = vec![Duration::from_millis(20), Duration::from_millis(80)];
-    let forward = LinkConfig {
-        feedback: Some(feedback),
-        ..LinkConfig::new(Rate::from_mbit(50), Duration::from_millis(10))
-    };
-    let reverse = LinkConfig::new(Rate::from_mbit(50), Duration::from_millis(10));
-    let forward = forward.with_limit(Limit::Bytes(BDP * 2));
-    let topology = Dumbbell { forward, reverse, access: Access::None, rtts };
+/// Flows of these round trips over one link and hosts' links around it.
+fn dumbbell(link: LinkConfig, access: Access, rtts: &[Duration], flow: &Flow) -> RunSpec {
+    let reverse = LinkConfig { feedback: None, ..link.clone() };
+    let topology = Dumbbell { forward: link, reverse, access, rtts: rtts.to_vec() };
     let topology = topology.build().expect("a topology");
     let flows = topology.routes.into_iter().enumerate().map(|(index, route)| FlowSpec {
         name: format!("flow {index}"),
         route_forward: route.forward,
         route_reverse: route.reverse,
-        transport: common::over(flow),
-        workload: Workload::Bulk,
+        transport: flow.transport.clone(),
+        workload: flow.workload,
         start: Instant::ZERO,
         stop: None,
         start_jitter: Duration::ZERO,
         ends: Ends::Kernel,
     });
-    let measure = MeasureSpec {
-        duration: Duration::from_secs(30),
-        warmup: Duration::from_secs(10),
-        ..MeasureSpec::default()
+    RunSpec {
+        radio: None,
+        flows: flows.collect(),
+        links: topology.links,
+        measure: MeasureSpec::default(),
+    }
+}
+
+/// Two flows whose round trips are as one to four share a link that has such an agent.
+fn two_unequal(stack: &str, feedback: FeedbackConfig) -> Outcome {
+    let rtts = [Duration::from_millis(20), Duration::from_millis(80)];
+    let link = LinkConfig {
+        feedback: Some(feedback),
+        ..LinkConfig::new(Rate::from_mbit(50), rtts[0] / 2)
     };
-    run(&RunSpec { flows: flows.collect(), links: topology.links, measure }, 1).expect("a run")
+    let link = link.with_limit(Limit::Bytes(BDP * 2));
+    let mut spec = dumbbell(link, Access::None, &rtts, &Flow::bulk(stack));
+    spec.measure.duration = Duration::from_secs(30);
+    spec.measure.warmup = Duration::from_secs(10);
+    run(&spec, 1).expect("a run")
 }
 
 /// Of the shorter round trip.
 const BDP: Bytes = Bytes(50_000_000 / 8 / 50);
 
+/// What Katabi et al. (SIGCOMM 2002, §5) and Dukkipati et al. (IWQoS 2005, §4) claim, in figures: full use,
+/// next to no queue, nothing lost, and equal rates whatever the round trips.
 #[test]
-fn explicit_control() {
-    for (flow, feedback) in [
-        ("xcp", FeedbackConfig::Xcp(Default::default())),
-        ("rcp", FeedbackConfig::Rcp(Default::default())),
-        ("anti-ecn", FeedbackConfig::AntiEcn(Default::default())),
-    ] {
-        let o = two_unequal(flow, feedback);
-        let l = &o.links[0];
-        println!(
-            "{flow}: util {:?} jain {:?} drops {} queue mean {} max {} bdp {} goodput {} {}",
-            l.utilisation,
-            o.summary.jain_index,
-            l.dropped_queue,
-            l.queue_packets_mean,
-            l.queue_packets_max,
-            BDP.get() / 1500,
-            o.flows[0].goodput_mbps,
-            o.flows[1].goodput_mbps
-        );
-        for row in o.samples.iter().filter(|r| r.t_s < 1.0).take(20) {
-            println!(
-                "{} {} cwnd {} rate {:?} srtt {:?}",
-                row.flow, row.t_s, row.cwnd_bytes, row.pacing_mbps, row.srtt_ms
-            );
-        }
+fn routers_that_set_rates_are_fair_and_keep_no_queue() {
+    let xcp = two_unequal("xcp", FeedbackConfig::Xcp(XcpConfig::default()));
+    let rcp = two_unequal("rcp", FeedbackConfig::Rcp(RcpConfig::default()));
+    for outcome in [&xcp, &rcp] {
+        let link = &outcome.links[0];
+        let name = &outcome.flows[0].stack;
+        assert!(link.utilisation.is_some_and(|used| used > 0.95), "{name}: {:?}", link.utilisation);
+        let tenth = BDP.get() as f64 / 1_500.0 / 10.0;
+        assert!(link.queue_packets_mean < tenth, "{name}: {}", link.queue_packets_mean);
+        assert_eq!(link.dropped_queue, 0, "{name}");
+        let jain = outcome.summary.jain_index.expect("two flows");
+        assert!(jain > 0.99, "{name}: {jain}");
     }
+}
+
+/// Reno has left slow start with its first loss; a sender that sees room on an empty path doubles its
+/// window in each round trip after it as before.
+#[test]
+fn anti_ecn_grows_as_in_slow_start_on_an_empty_path() {
+    let rtt = Duration::from_millis(40);
+    let windows = |stack: &str| {
+        let mut flow = Flow::bulk(stack);
+        config_of(&mut flow).recv_buffer = Bytes(400_000);
+        config_of(&mut flow).delayed_ack = Some(DelayedAck::Off);
+        let mut link = LinkConfig {
+            feedback: Some(FeedbackConfig::AntiEcn(AntiEcnConfig::default())),
+            ..LinkConfig::new(Rate::from_mbit(1_000), rtt / 2)
+        };
+        link.impairments.drops = vec![DropList { counts: Numbering::Data, numbers: vec![15] }];
+        // The host is slower, so that no burst of its makes a queue.
+        let access = Access::Rate(Rate::from_mbit(200));
+        let mut spec = dumbbell(link, access, &[rtt], &flow);
+        spec.measure.duration = Duration::from_millis(800);
+        spec.measure.sample_interval = Some(rtt + Duration::from_millis(1));
+        let outcome = run(&spec, 1).expect("a run");
+        assert_eq!(outcome.flows[0].retransmits, 1);
+        outcome.samples.iter().map(|row| row.cwnd_bytes).collect::<Vec<u64>>()
+    };
+    let (reno, anti) = (windows("reno"), windows("anti-ecn"));
+    // The loss is known after the second round trip and repaired in the third.
+    assert_eq!(anti[3..7], [anti[3], anti[3] * 2, anti[3] * 4, anti[3] * 8]);
+    assert_eq!(reno[6], reno[3] + 3 * 1_448);
+}
+
+/// RFC 4782 §1: a moderate transfer spends many round trips in slow start "where one or two RTTs might
+/// have been" enough. Forty segments from a window of three (RFC 3390) take four flights, and one with
+/// an approved rate, which is spread over a round trip.
+#[test]
+fn quick_start_saves_the_round_trips_of_slow_start() {
+    let path = Path { rtt: Duration::from_millis(200), ..Path::default() };
+    let seconds = |asked: Option<Rate>, feedback: Option<FeedbackConfig>| {
+        let mut flow = Flow::file("reno", 40 * 1_448);
+        let config = config_of(&mut flow);
+        (config.initial_window, config.quick_start) = (3, asked);
+        let mut spec = path.spec(&[flow], Duration::from_secs(10));
+        spec.links[0].config.feedback = feedback;
+        let outcome = run(&spec, 1).expect("a run");
+        assert_eq!(outcome.flows[0].retransmits, 0);
+        outcome.flows[0].fct_s.expect("it ends") / path.rtt.as_secs_f64()
+    };
+    let agent = Some(FeedbackConfig::QuickStart(QuickStartConfig::default()));
+    let (asked, usual) = (Some(Rate::from_mbit(10)), seconds(None, agent));
+    // The handshake, three flights and their answers, and half a round trip for the last.
+    assert!(usual > 4.5, "{usual}");
+    let quick = seconds(asked, agent);
+    assert!(quick < 2.5, "{quick}");
+    // A router that does not know the request leaves no trace on it, which the TTL shows.
+    assert!(seconds(asked, None) > 4.5);
 }
 
 fn config_of(flow: &mut Flow) -> &mut Config {

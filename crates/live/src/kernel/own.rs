@@ -1,7 +1,9 @@
 //! Flows of our own transport beside the kernel's, on the same links.
 
 use weir_net::Link;
-use weir_scene::{Event, EventQueue, Flow, HeapQueue, Medium, Notes, Packet, RunSpec, Side};
+use weir_scene::{
+    Direction, Event, EventQueue, Flow, HeapQueue, Medium, Notes, Packet, RunSpec, Side,
+};
 use weir_transport::Arrived;
 use weir_units::Instant;
 
@@ -115,6 +117,10 @@ impl Medium for Road<'_> {
 
     fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
         self.emulator.net.entry_waits_until(flow)
+    }
+
+    fn routers(&self, flow: u32, direction: weir_scene::Direction) -> u8 {
+        self.emulator.net.routers(flow, direction)
     }
 
     /// There are no bytes that could be in the wrong place.

@@ -300,6 +300,10 @@ impl Medium for Wires<'_> {
         self.net.entry_waits_until(flow)
     }
 
+    fn routers(&self, flow: u32, direction: Direction) -> u8 {
+        self.net.routers(flow, direction)
+    }
+
     fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {
         let Arrived { offset, skip, len } = *at;
         let place = offset..offset + u64::from(len);

@@ -4,31 +4,23 @@ use std::fmt;
 
 use weir_units::Instant;
 
+use crate::feedback::Occupancy;
 use crate::queue::Backlog;
 
 /// What an observer of one node's interface is told. Times do not decrease from call to call.
 pub trait Agent<P>: fmt::Debug + Send {
     /// The interface queue is handing a packet to the MAC, waiting for the medium included; or not.
-    fn on_service(&mut self, _now: Instant, _state: Occupied) {}
+    fn on_service(&mut self, _now: Instant, _state: Occupancy) {}
 
     /// The medium is sensed busy, reserved by the NAV, or used by the node itself; or not.
-    fn on_medium(&mut self, _now: Instant, _state: Occupied) {}
+    fn on_medium(&mut self, _now: Instant, _state: Occupancy) {}
 
     /// A flow's parcel arrives at the interface queue behind `ahead`; it may yet be dropped.
-    fn on_arrival(&mut self, _now: Instant, _parcel: &P, _ahead: Backlog) {}
+    fn on_arrival(&mut self, _now: Instant, _parcel: &mut P, _ahead: Backlog) {}
 
     /// The MAC is done with a data frame, delivered or not, after so many retries.
     fn on_frame(&mut self, _now: Instant, _retries: u32) {}
 
     /// A flow's parcel leaves the queue for the MAC: the moment to write into it.
     fn on_departure(&mut self, _now: Instant, _parcel: &mut P, _behind: Backlog) {}
-}
-
-/// Whether something is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occupied {
-    /// Not.
-    Idle,
-    /// It is.
-    Busy,
 }

@@ -4,8 +4,8 @@ use std::ops::AddAssign;
 
 use weir_units::{Duration, Instant};
 
-use super::agent::Occupied;
 use super::datagram::DropReason;
+use crate::feedback::Occupancy;
 
 /// What one node, or a whole network, has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl BusyTime {
         &mut self,
         now: Instant,
         until: Instant,
-        mut tell: impl FnMut(Instant, Occupied),
+        mut tell: impl FnMut(Instant, Occupancy),
     ) {
         self.settle(now, &mut tell);
         if until <= self.until.max(now) {
@@ -146,17 +146,17 @@ impl BusyTime {
         }
         if self.told == Told::Idle {
             self.told = Told::Busy;
-            tell(now, Occupied::Busy);
+            tell(now, Occupancy::Busy);
         }
         self.total += until - self.until.max(now);
         self.until = until;
     }
 
     /// Tells of an end that has come by `now`.
-    pub(super) fn settle(&mut self, now: Instant, mut tell: impl FnMut(Instant, Occupied)) {
+    pub(super) fn settle(&mut self, now: Instant, mut tell: impl FnMut(Instant, Occupancy)) {
         if self.told == Told::Busy && self.until < now {
             self.told = Told::Idle;
-            tell(self.until, Occupied::Idle);
+            tell(self.until, Occupancy::Idle);
         }
     }
 
@@ -179,7 +179,7 @@ mod tests {
             busy.occupy(at(from), at(until), |time, state| told.push((time.as_micros(), state)));
         }
         busy.settle(at(80), |time, state| told.push((time.as_micros(), state)));
-        let (on, off) = (Occupied::Busy, Occupied::Idle);
+        let (on, off) = (Occupancy::Busy, Occupancy::Idle);
         assert_eq!(told, [(10, on), (50, off), (60, on), (70, off)]);
         assert_eq!(busy.total(at(65)), Duration::from_micros(45));
         assert_eq!(busy.total(at(80)), Duration::from_micros(50));

@@ -7,8 +7,8 @@ use std::fmt::Debug;
 use weir_net::Backlog;
 use weir_net::feedback::{FeedbackAgent, FeedbackConfig, Occupancy, Signal};
 use weir_net::radio::{
-    Agent, AnyRouter, DropReason, Graph, Mobility, NodeId, Notice, Occupied, Placement, Radio,
-    RadioConfig, RadioEvent, RandomPlacement, RandomWaypoint, RouterConfig, StaticRoutes,
+    Agent, AnyRouter, DropReason, Graph, Mobility, NodeId, Notice, Placement, Radio, RadioConfig,
+    RadioEvent, RandomPlacement, RandomWaypoint, RouterConfig, StaticRoutes,
 };
 use weir_trace::{FrameRow, NodeRow};
 use weir_units::{Duration, Instant, stream};
@@ -161,7 +161,9 @@ impl<L: Clone + Debug> HostedRadio<L> {
         }
         if let Some(feedback) = &spec.feedback {
             for node in nodes {
-                radio.set_agent(node, Box::new(Watcher(feedback.agent())));
+                let luck = stream(seed, &format!("radio feedback {node}"));
+                let agent = feedback.agent(spec.config.phy.data, luck);
+                radio.set_agent(node, Box::new(Watcher(agent)));
             }
         }
         Ok(Self {
@@ -308,15 +310,15 @@ fn mobility(spec: &RadioSpec, seed: u64, end: Instant) -> Result<Mobility, SpecE
 struct Watcher(FeedbackAgent);
 
 impl<L: Clone + Debug> Agent<Packet<L>> for Watcher {
-    fn on_service(&mut self, now: Instant, state: Occupied) {
-        self.0.set_busy(now, Signal::Service, occupancy(state));
+    fn on_service(&mut self, now: Instant, state: Occupancy) {
+        self.0.set_busy(now, Signal::Service, state);
     }
 
-    fn on_medium(&mut self, now: Instant, state: Occupied) {
-        self.0.set_busy(now, Signal::Medium, occupancy(state));
+    fn on_medium(&mut self, now: Instant, state: Occupancy) {
+        self.0.set_busy(now, Signal::Medium, state);
     }
 
-    fn on_arrival(&mut self, now: Instant, parcel: &Packet<L>, ahead: Backlog) {
+    fn on_arrival(&mut self, now: Instant, parcel: &mut Packet<L>, ahead: Backlog) {
         self.0.on_arrival(now, parcel, ahead);
     }
 
@@ -326,12 +328,5 @@ impl<L: Clone + Debug> Agent<Packet<L>> for Watcher {
 
     fn on_departure(&mut self, now: Instant, parcel: &mut Packet<L>, behind: Backlog) {
         self.0.on_departure(now, parcel, behind);
-    }
-}
-
-fn occupancy(state: Occupied) -> Occupancy {
-    match state {
-        Occupied::Idle => Occupancy::Idle,
-        Occupied::Busy => Occupancy::Busy,
     }
 }

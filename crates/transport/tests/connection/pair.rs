@@ -88,7 +88,7 @@ pub(crate) struct Pair {
     latency: Duration,
     network: Box<dyn FnMut(&Passing) -> Verdict>,
     /// Rewrites the feedback in what passes.
-    router: Option<Box<dyn FnMut(&mut Feedback)>>,
+    router: Box<dyn FnMut(&mut Feedback)>,
     /// By time of arrival and order of sending.
     in_flight: BTreeMap<(Instant, u64), Datagram>,
     datagrams: u64,
@@ -121,7 +121,7 @@ impl Pair {
             log: Vec::new(),
             latency: ONE_WAY,
             network: Box::new(|_| Verdict::Deliver),
-            router: None,
+            router: Box::new(|_| {}),
             in_flight: BTreeMap::new(),
             datagrams: 0,
         }
@@ -145,7 +145,7 @@ impl Pair {
 
     /// From now on a router on the way rewrites feedback, in the bytes that pass it.
     pub(crate) fn router(&mut self, rewrite: impl FnMut(&mut Feedback) + 'static) {
-        self.router = Some(Box::new(rewrite));
+        self.router = Box::new(rewrite);
     }
 
     /// The network loses the first segment that `which` picks, and nothing else.
@@ -278,9 +278,7 @@ impl Pair {
             let payload: Vec<u8> = range.map(|at| byte_at(side, at)).collect();
             let mut bytes = Vec::new();
             wire::emit(&passing.segment, Ports { source: 1, destination: 2 }, &payload, &mut bytes);
-            if let Some(router) = &mut self.router {
-                wire::stamp(&mut bytes, router);
-            }
+            wire::stamp(&mut bytes, &mut self.router);
             self.log.push(passing);
             let verdict = (self.network)(&passing);
             self.carry(&passing, bytes, verdict);

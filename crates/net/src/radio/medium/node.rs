@@ -2,7 +2,7 @@
 
 use weir_units::{Bytes, Duration, Instant, Rng};
 
-use super::super::agent::{Agent, Occupied};
+use super::super::agent::Agent;
 use super::super::arp::ArpTable;
 use super::super::config::RadioConfig;
 use super::super::datagram::NodeId;
@@ -12,6 +12,7 @@ use super::super::receiver::Receiver;
 use super::super::routing::Router;
 use super::super::stats::{BusyTime, RadioStats};
 use crate::Parcel;
+use crate::feedback::Occupancy;
 
 #[derive(Debug)]
 pub(super) struct Node<P, R: Router<P>> {
@@ -98,10 +99,10 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
     pub(super) fn enqueue(
         &mut self,
         now: Instant,
-        outgoing: Outgoing<P, R::Message>,
+        mut outgoing: Outgoing<P, R::Message>,
     ) -> Option<Outgoing<P, R::Message>> {
         let ahead = self.queue.backlog();
-        if let Some(parcel) = outgoing.packet.parcel() {
+        if let Some(parcel) = outgoing.packet.parcel_mut() {
             self.tell(now, |agent| agent.on_arrival(now, parcel, ahead));
         }
         let displaced = self.queue.push(outgoing);
@@ -112,10 +113,10 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
     /// Moves the next packet from the queue to the MAC, and says where it goes and how long it is.
     pub(super) fn take_next(&mut self, now: Instant) -> Option<(NodeId, Bytes)> {
         let Some(Outgoing { to, mut packet }) = self.queue.pop() else {
-            self.serve(now, Occupied::Idle);
+            self.serve(now, Occupancy::Idle);
             return None;
         };
-        self.serve(now, Occupied::Busy);
+        self.serve(now, Occupancy::Busy);
         let behind = self.queue.backlog();
         if let Some(parcel) = packet.parcel_mut() {
             self.tell(now, |agent| agent.on_departure(now, parcel, behind));
@@ -132,10 +133,10 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
         self.stats.service_busy + current
     }
 
-    fn serve(&mut self, now: Instant, state: Occupied) {
+    fn serve(&mut self, now: Instant, state: Occupancy) {
         match (self.service_since, state) {
-            (None, Occupied::Busy) => self.service_since = Some(now),
-            (Some(since), Occupied::Idle) => {
+            (None, Occupancy::Busy) => self.service_since = Some(now),
+            (Some(since), Occupancy::Idle) => {
                 self.service_since = None;
                 self.stats.service_busy += now.saturating_since(since);
             }

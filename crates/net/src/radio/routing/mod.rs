@@ -1,5 +1,6 @@
 //! What a routing protocol is to the node that runs it, and the protocols.
 
+mod abr;
 mod any;
 mod aodv;
 mod buffer;
@@ -12,7 +13,8 @@ mod notices;
 mod rate;
 mod seen;
 
-pub use any::{AnyRouter, RouterConfig};
+pub use abr::{Abr, AbrConfig, AbrMessage, AbrQuery, AbrReply, Backtrack, RouteKey, Visit};
+pub use any::{AnyRouter, RouterConfig, RouterConfigError};
 pub use aodv::{
     Aodv, AodvConfig, AodvMessage, HelloConfig, LocalRepair, RequestWait, RouteError, RouteReply,
     RouteRequest,

@@ -322,7 +322,7 @@ impl<P: Parcel + Debug> Aodv<P> {
         for datagram in self.buffer.take(destination) {
             self.forward(cx, cx.node, datagram);
         }
-        for (source, notice) in self.notices.route_found(cx, destination) {
+        for (source, notice) in self.notices.route_found(cx, destination, &[]) {
             let notice = self.notices.packet(cx.node, source, notice);
             self.post(cx, notice);
         }
