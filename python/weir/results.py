@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TABLES = (
-    "runs", "flows", "samples", "acks", "queues", "links", "nodes", "frames", "requests", "events",
+    "runs",
+    "flows",
+    "samples",
+    "acks",
+    "queues",
+    "links",
+    "nodes",
+    "frames",
+    "requests",
+    "events",
 )
 
 

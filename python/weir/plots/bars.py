@@ -34,10 +34,10 @@ def bars(
     axes: BarAxes,
     runs: Sequence[int] = (),
 ) -> Figure:
-    """One panel per value of `panel`; `data` has `panel`, `group`, `series`, `value`, `lo`, `hi`,
-    `published`.
+    """One panel per value of `panel`, all with the same scales.
 
-    All panels share their scales. A black line across a bar is the published value.
+    `data` has `panel`, `group`, `series`, `value`, `lo`, `hi` and `published`, which is a black
+    line across the bar.
     """
     panels = list(dict.fromkeys(data["panel"]))
     columns = min(len(panels), axes.columns)
@@ -76,13 +76,9 @@ def _panel(data: pl.DataFrame, series: Sequence[str], axes: BarAxes) -> alt.Laye
     spread = data.drop_nulls("lo")
     if not spread.is_empty():
         ends = alt.Chart(inline(spread)).mark_rule(strokeWidth=1.4, color=theme.INK)
-        layers.append(
-            ends.encode(x=x, xOffset=offset, y=alt.Y("lo:Q", title=axes.y), y2="hi:Q")
-        )
+        layers.append(ends.encode(x=x, xOffset=offset, y=alt.Y("lo:Q", title=axes.y), y2="hi:Q"))
     printed = data.drop_nulls("published")
     if not printed.is_empty():
         marks = alt.Chart(inline(printed)).mark_tick(color="black", thickness=3, size=18)
-        layers.append(
-            marks.encode(x=x, xOffset=offset, y=alt.Y("published:Q", title=axes.y))
-        )
+        layers.append(marks.encode(x=x, xOffset=offset, y=alt.Y("published:Q", title=axes.y)))
     return layered(*layers)

@@ -67,9 +67,7 @@ def _panel(data: pl.DataFrame, axes: DotAxes, *, has_names: bool) -> alt.LayerCh
     spread = data.drop_nulls("lo")
     if not spread.is_empty():
         ends = alt.Chart(inline(spread)).mark_rule(strokeWidth=1.6)
-        layers.insert(
-            0, ends.encode(x=alt.X("lo:Q", title=axes.x), x2="hi:Q", y=y, color=colour)
-        )
+        layers.insert(0, ends.encode(x=alt.X("lo:Q", title=axes.x), x2="hi:Q", y=y, color=colour))
     level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
     rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
     layers.insert(0, rule.encode(x=alt.X("level:Q", title=axes.x)))

@@ -124,4 +124,6 @@ def _share(own: BySeed, total: BySeed) -> Estimate:
 
 def _fairness(rates: list[BySeed]) -> Estimate:
     seeds = sorted(set(rates[0]) & set(rates[1]))
-    return mean_interval((jain([rate[seed] or 0.0 for rate in rates]) for seed in seeds), (0.5, 1.0))
+    return mean_interval(
+        (jain([rate[seed] or 0.0 for rate in rates]) for seed in seeds), (0.5, 1.0)
+    )

@@ -93,7 +93,9 @@ def _fairness(cells: Cells) -> Iterator[Cell]:
             if ours.mean is None or slide is None:
                 continue
             like = own.ours(cross.pair_name((NEWRENO, NEWRENO)), cross.FAIRNESS)
-            says = f"Muzha and NewReno share a cross of {hops} hops evenly at window {window} (slides)"
+            says = (
+                f"Muzha and NewReno share a cross of {hops} hops evenly at window {window} (slides)"
+            )
             note = "" if like.mean is None else f"two NewReno flows: {digits(like.mean)}"
             holds = above(ours, _FAIR)
             yield claim(says, "Jain's index", ours, holds, note, slide.fairness)
@@ -108,7 +110,10 @@ def _vegas(cells: Cells) -> Iterator[Cell]:
             if ours.mean is None or slide is None:
                 continue
             was = slide.throughput[0] / sum(slide.throughput)
-            says = f"Vegas has less than half beside NewReno on a cross of {hops} hops at window {window} (slides)"
+            says = (
+                f"Vegas has less than half beside NewReno on a cross of {hops} hops at window "
+                f"{window} (slides)"
+            )
             yield claim(says, "share of Vegas", ours, below(ours, 0.5), published=was)
 
 
@@ -123,13 +128,18 @@ def _windows(cells: Cells) -> Iterator[Cell]:
         ):
             ours = over(wide.ours(who, place), narrow.ours(who, place))
             if ours.mean is not None:
-                says = f"{who} carries less at window {_WIDE} than at {_NARROW} over {place} ({source})"
+                says = (
+                    f"{who} carries less at window {_WIDE} than at {_NARROW} over {place} "
+                    f"({source})"
+                )
                 measured = f"throughput at {_WIDE} over that at {_NARROW}"
                 yield claim(says, measured, ours, below(ours, 1.0))
         ours = over(wide.ours(VEGAS, place), wide.ours(NEWRENO, place))
         if ours.mean is not None:
             says = f"Vegas does not suffer so over {place} (Xu, Saadawi and Lee 2001)"
-            yield claim(says, f"throughput over NewReno's at window {_WIDE}", ours, above(ours, 1.0))
+            yield claim(
+                says, f"throughput over NewReno's at window {_WIDE}", ours, above(ours, 1.0)
+            )
 
 
 def _causes(cells: Cells) -> Iterator[Cell]:

@@ -1,8 +1,8 @@
 """What all parts of the study have in common: the radio network of the slides, and its senders.
 
 Where the slides are silent the settings are ns-2's of that time: nodes 200 m apart with a reach of
-250 m, 2 Mbit/s for data and 1 Mbit/s for control, AODV, 1000 B of payload under 40 B of headers, an
-initial window of two segments, an acknowledgement per segment, no retransmission sooner than 200 ms.
+250 m, 2 Mbit/s for data and 1 Mbit/s for control, AODV, 1000 B of payload under 40 B of headers,
+two segments at first, an acknowledgement per segment, no retransmission sooner than 200 ms.
 """
 
 from __future__ import annotations

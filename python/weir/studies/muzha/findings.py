@@ -47,12 +47,11 @@ def _throughput(cells: Cells) -> str:
         own = cells.table(chain.table(chain.GAIN, window))
         ours = own.ours(MUZHA, chain.ALL_HOPS)
         best, worst = _extremes(own, MUZHA)
-        parts.append(
-            f"{interval_text(ours)} at window {window} (from {worst} to {best})"
-        )
+        parts.append(f"{interval_text(ours)} at window {window} (from {worst} to {best})")
         verdicts.append(_verdict(ours, low))
     return (
-        f"Does Muzha carry 5 to 10 % more than NewReno on a chain? {_answer(verdicts)} Throughput over "
+        f"Does Muzha carry 5 to 10 % more than NewReno on a chain? {_answer(verdicts)} Throughput "
+        "over "
         f"NewReno's, all lengths together: {'; '.join(parts)}. Claimed are {digits(low)} to "
         f"{digits(high)}."
     )
@@ -100,7 +99,8 @@ def _retransmissions(cells: Cells) -> str:
         muzha, vegas = (own.ours(who, chain.ALL_HOPS) for who in (MUZHA, VEGAS))
         fewer.append(below(muzha, 1.0))
         parts.append(
-            f"{interval_text(muzha)} times NewReno's at window {window} (Vegas: {digits(vegas.mean or 0)})"
+            f"{interval_text(muzha)} times NewReno's at window {window} (Vegas: "
+            f"{digits(vegas.mean or 0)})"
         )
     return (
         f"Does it resend less? {_where(fewer, 'Yes', 'No')} Segments sent again, all lengths "
@@ -145,9 +145,7 @@ def _vegas(cells: Cells) -> str:
     parts = []
     for window in WINDOWS:
         own = cells.table(chain.table(chain.GAIN, window))
-        parts.append(
-            f"{interval_text(own.ours(VEGAS, chain.ALL_HOPS))} at window {window}"
-        )
+        parts.append(f"{interval_text(own.ours(VEGAS, chain.ALL_HOPS))} at window {window}")
     shares = [
         f"{digits(mean)} over {hops} hops"
         for hops in cross.HOPS
@@ -159,7 +157,8 @@ def _vegas(cells: Cells) -> str:
         is not None
     ]
     return (
-        f"Vegas, which needs no router, carries {', '.join(parts)} times what NewReno does on a chain; "
+        f"Vegas, which needs no router, carries {', '.join(parts)} times what NewReno does on a "
+        "chain; "
         f"its share beside NewReno on a cross at window {WINDOWS[-1]} is {', '.join(shares)}."
     )
 
@@ -171,9 +170,7 @@ def _sensitivity(cells: Cells) -> str:
         heading = sensitivity.column("throughput", window)
         usual = own.ours(sensitivity.DEFAULT, heading)
         ranked = sorted(
-            (own.mean(row, heading) or 0.0, row)
-            for row in own.rows()
-            if row != sensitivity.DEFAULT
+            (own.mean(row, heading) or 0.0, row) for row in own.rows() if row != sensitivity.DEFAULT
         )
         (low, lowest), (high, highest) = ranked[0], ranked[-1]
         reaching = sum(mean >= printed().claimed_gain[0] for mean, _ in ranked)
@@ -183,7 +180,8 @@ def _sensitivity(cells: Cells) -> str:
             f"{len(ranked)} other settings reach {digits(printed().claimed_gain[0])}"
         )
     return (
-        f"How much hangs on what was never published? Over {_lengths(cells)} hops, one setting changed "
+        f"How much hangs on what was never published? Over {_lengths(cells)} hops, one setting "
+        "changed "
         f"at a time, {'; '.join(told)}."
     )
 
@@ -218,7 +216,8 @@ def _random_loss(cells: Cells) -> Iterator[str]:
                 parts.append(f"{', '.join(values)} of {kind} lost on each hop")
         if parts:
             yield (
-                f"Random loss over {hops} hops at window {losses.WINDOW}, throughput over NewReno's: "
+                f"Random loss over {hops} hops at window {losses.WINDOW}, throughput over "
+                "NewReno's: "
                 f"{'; '.join(parts)}. The MAC repeats frames, so those losses hardly reach the "
                 "transport; lost packets do."
             )
@@ -244,7 +243,9 @@ def _mobility(cells: Cells) -> str:
                 f"{worse} of {len(means)} speeds)"
             )
         told.append(f"over {name} {', '.join(parts)}")
-    return f"With moving nodes, throughput over that of NewReno left in the dark: {'; '.join(told)}."
+    return (
+        f"With moving nodes, throughput over that of NewReno left in the dark: {'; '.join(told)}."
+    )
 
 
 def _levels(cells: Cells) -> str:
@@ -254,7 +255,9 @@ def _levels(cells: Cells) -> str:
         ranked = sorted((own.mean(row, c) or 0.0, c) for c in own.columns())
         (low, worst), (high, best) = ranked[0], ranked[-1]
         spread = (high - low) / low if low else 0.0
-        parts.append(f"{best} {digits(high)} and {worst} {digits(low)} kbit/s at {row} ({spread:.0%})")
+        parts.append(
+            f"{best} {digits(high)} and {worst} {digits(low)} kbit/s at {row} ({spread:.0%})"
+        )
     return f"Number of levels, best and worst, mean over the lengths: {'; '.join(parts)}."
 
 
@@ -271,7 +274,8 @@ def _grid(cells: Cells) -> str:
     own = cells.table(levels.finalists_table(window))
     finals = ", ".join(f"{row} {own.text(row, 'throughput')}" for row in own.rows())
     return (
-        f"Of {len(found)} settings of increase and decrease at window {levels.GRID_WINDOW} the best is "
+        f"Of {len(found)} settings of increase and decrease at window {levels.GRID_WINDOW} the "
+        "best is "
         f"{best[1]} with {digits(best[0])} times NewReno's throughput, the worst {worst[1]} with "
         f"{digits(worst[0])}. The slides' four finalists beside the table of five levels: {finals}."
     )
@@ -285,7 +289,8 @@ def _dynamics(cells: Cells) -> str:
         for row in own.rows()
     ]
     return (
-        f"Three flows on {dynamics.HOPS} hops, Jain's index while all three send: {', '.join(parts)}."
+        f"Three flows on {dynamics.HOPS} hops, Jain's index while all three send: "
+        f"{', '.join(parts)}."
     )
 
 
@@ -301,7 +306,9 @@ def _published(cells: Cells) -> str:
                 for c in rates
             )
             parts.append(f"window {window}: {told}")
-    return f"Beside the only row of the index comparison that can be read, 4 hops: {'; '.join(parts)}."
+    return (
+        f"Beside the only row of the index comparison that can be read, 4 hops: {'; '.join(parts)}."
+    )
 
 
 def _odd() -> Iterator[str]:

@@ -114,10 +114,7 @@ def _of_grid(contests: Contests, extent: Extent) -> Iterator[Cell]:
     """Throughput over NewReno's at the same lengths and window."""
     lengths = hops_of(extent, GRID_HOPS)
     reference = summed(
-        [
-            THROUGHPUT.by_seed(contests, _final_label(NEWRENO, hops, GRID_WINDOW))
-            for hops in lengths
-        ]
+        [THROUGHPUT.by_seed(contests, _final_label(NEWRENO, hops, GRID_WINDOW)) for hops in lengths]
     )
     for family in FAMILIES:
         for a, b in itertools.product(*settings(family)):

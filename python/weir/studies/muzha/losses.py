@@ -1,4 +1,4 @@
-"""Random losses on every hop: of frames, which the MAC repeats, and of packets, which nobody does."""
+"""Random losses on every hop: of frames, which the MAC repeats, and of packets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Nodes that move: what a sender gains which is told that its route broke.
 
 The network is that of Holland and Vaidya (MobiCom 1999): 30 nodes on 1500 m by 300 m, random
-waypoints without pause, speeds within 10 % of a mean; theirs used DSR, 1460 B and a window of eight.
+waypoints without pause, speeds within 10 % of a mean; theirs had DSR, 1460 B and a window of 8.
 All protocols meet the same movements.
 """
 
@@ -24,7 +24,8 @@ SPEEDS = (2, 10, 20, 30)
 _SPREAD = 0.1
 WINDOW = 8
 SEEDS = 2
-"""So many times as many repeats as elsewhere: patterns of movement differ more than anything else."""
+"""So many times as many repeats as elsewhere: patterns of movement differ more than anything "
+"else."""
 
 GAIN = "gain"
 ROUTE_CHANGES = Quantity("route changes", "route_changes", "changes")

@@ -38,8 +38,10 @@ def _sensitivity(results: Results, cells: Cells) -> ReportSection:
     return ReportSection(
         "What was never published",
         paragraphs=[
-            "The slides give the table of indices, and neither what routers measure nor how a sender "
-            "applies it in detail. Each row below changes one thing that is ours. “Thresholds: half” "
+            "The slides give the table of indices, and neither what routers measure nor how a "
+            "sender "
+            "applies it in detail. Each row below changes one thing that is ours. “Thresholds: "
+            "half” "
             "lets routers see room sooner; “signal: medium” watches the carrier in place of the "
             "queue; “version 2” is our reading of the last slide."
         ],
@@ -47,7 +49,7 @@ def _sensitivity(results: Results, cells: Cells) -> ReportSection:
             _dots(own, groups, "sensitivity", "Muzha's throughput, one setting changed", results),
             _dots(
                 networks,
-                {name: "network" for name in sensitivity.NETWORKS},
+                dict.fromkeys(sensitivity.NETWORKS, "network"),
                 "networks",
                 "Muzha's throughput on other networks",
                 results,
@@ -55,14 +57,14 @@ def _sensitivity(results: Results, cells: Cells) -> ReportSection:
         ],
         tables=[
             value_table(own, f"Ratios to NewReno on the same seeds. {_MEANS}", "Muzha with"),
-            value_table(networks, f"Ratios to NewReno on the same network. {_MEANS}", "network with"),
+            value_table(
+                networks, f"Ratios to NewReno on the same network. {_MEANS}", "network with"
+            ),
         ],
     )
 
 
-def _dots(
-    own: Cells, groups: dict[str, str], name: str, title: str, results: Results
-) -> Figure:
+def _dots(own: Cells, groups: dict[str, str], name: str, title: str, results: Results) -> Figure:
     rows = []
     for window in sensitivity.WINDOWS:
         for row in own.rows():
@@ -95,7 +97,8 @@ def _levels(results: Results, cells: Cells) -> ReportSection:
     return ReportSection(
         "How many levels",
         paragraphs=[
-            "Three levels only halve, hold and double; seven also change the window by one and by two "
+            "Three levels only halve, hold and double; seven also change the window by one and "
+            "by two "
             "segments. What other numbers than five mean is ours."
         ],
         figures=[figure],
@@ -136,7 +139,8 @@ def _grid(results: Results, cells: Cells) -> ReportSection:
     return ReportSection(
         "What an index does",
         paragraphs=[
-            "The slides try three increases with three decreases in each of four families, additive "
+            "The slides try three increases with three decreases in each of four families, "
+            "additive "
             "or multiplicative, and end with AIMD(1, 0.8), AIAD(1, 3), MIMD(1.125, 0.8) and "
             "MIAD(1.125, 3)."
         ],
@@ -149,8 +153,10 @@ def _losses(results: Results, cells: Cells) -> ReportSection:
     return ReportSection(
         "Random loss",
         paragraphs=[
-            "Frames that arrive damaged are sent again by the MAC, up to its limits; packets that are "
-            "lost behind it are seen by the transport only. Muzha leaves its window alone if none of "
+            "Frames that arrive damaged are sent again by the MAC, up to its limits; packets "
+            "that are "
+            "lost behind it are seen by the transport only. Muzha leaves its window alone if "
+            "none of "
             "three duplicate acknowledgements carries an index that slows down."
         ],
         figures=[
@@ -177,7 +183,7 @@ def _loss_figure(
             frames.append(frame(own, f"{kind} lost, {hops} hops", places))
     return lines(
         f"loss-{quantity}",
-        f"Random loss: {'throughput over NewReno’s' if level else quantity}",
+        f"Random loss: {'gain over NewReno' if level else quantity}",
         "Mean over the seeds with its 95 % interval. All panels have the same axes.",
         pl.concat(frames),
         LineAxes("lost on each hop, %", y, level=level),
@@ -205,8 +211,10 @@ def _mobility(results: Results, cells: Cells) -> ReportSection:
     return ReportSection(
         "Moving nodes",
         paragraphs=[
-            "Thirty nodes wander over 1500 m by 300 m without a rest. NewReno and Muzha take a broken "
-            "route for congestion; TCP-F, ELFN and ATCP are NewReno which routers tell that a route "
+            "Thirty nodes wander over 1500 m by 300 m without a rest. NewReno and Muzha take a "
+            "broken "
+            "route for congestion; TCP-F, ELFN and ATCP are NewReno which routers tell that a "
+            "route "
             "broke, and which waits."
         ],
         figures=figures,
@@ -223,8 +231,9 @@ def _mobile_figure(
         frames.append(frame(own, name, [float(column.split()[0]) for column in own.columns()]))
     return lines(
         f"mobility-{quantity}",
-        f"Moving nodes: {'throughput over NewReno’s' if level else quantity}",
-        "Mean over patterns of movement with its 95 % interval; all senders meet the same patterns.",
+        f"Moving nodes: {'gain over NewReno' if level else quantity}",
+        "Mean over patterns of movement with its 95 % interval; all senders meet the same "
+        "patterns.",
         pl.concat(frames),
         LineAxes("mean speed, m/s", y, level=level),
         runs_of(results, "mobility,"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from weir.report.study import study_table
 from weir.results import Results
 from weir.studies.cells import Cells, frame, runs_of
 from weir.studies.muzha import chain, dynamics
-from weir.studies.muzha.experiment import STACKS, WINDOWS, hops_in, hops_of, EXTENTS
+from weir.studies.muzha.experiment import STACKS, WINDOWS, hops_in
 from weir.studies.muzha.parameters import parameter_sections
 from weir.studies.muzha.quantities import QUANTITIES
 from weir.studies.muzha.sharing import cross_section
@@ -28,7 +28,7 @@ def sections(results: Results, cells: Cells) -> Sequence[ReportSection]:
     """One section per part of the study, and what was expected."""
     return [
         _chain(results, cells),
-        _windows(results, cells),
+        _windows(results),
         cross_section(results, cells),
         _dynamics(results, cells),
         *parameter_sections(results, cells),
@@ -71,7 +71,8 @@ def _chain(results: Results, cells: Cells) -> ReportSection:
             *(
                 value_table(
                     cells.table(chain.table(chain.GAIN, window)),
-                    "Throughput over NewReno's on the same seeds: ratio of means and 95 % interval.",
+                    "Throughput over NewReno's on the same seeds: ratio of means and 95 % "
+                    "interval.",
                     "protocol",
                     f"Gain over NewReno, window {window}",
                 )
@@ -84,7 +85,8 @@ def _chain(results: Results, cells: Cells) -> ReportSection:
             ),
             value_table(
                 cells.table(chain.table(chain.LOST, WINDOWS[-1])),
-                "Packets per run that were lost for each cause, all nodes together; the MAC gives up "
+                "Packets per run that were lost for each cause, all nodes together; the MAC "
+                "gives up "
                 "after seven unanswered requests to send.",
                 "protocol",
                 f"Where packets are lost, window {WINDOWS[-1]}",
@@ -114,18 +116,20 @@ def _over_hops(
         )
         frames.append(frame(own, heading, [float(hops_in(c)) for c in own.columns()]))
     caption = (
-        "Mean over the seeds with its 95 % interval; the axis of lengths is logarithmic. All panels "
+        "Mean over the seeds with its 95 % interval; the axis of lengths is logarithmic. All "
+        "panels "
         "have the same axes."
     )
     axes = LineAxes("hops", y, is_x_log=True, columns=3, level=level)
     return lines(name, title, caption, pl.concat(frames), axes, runs)
 
 
-def _windows(results: Results, cells: Cells) -> ReportSection:
+def _windows(results: Results) -> ReportSection:
     return ReportSection(
         "How the window moves",
         paragraphs=[
-            f"One run of each protocol at window {chain.TRACE_WINDOW}. A chain of h hops holds about "
+            f"One run of each protocol at window {chain.TRACE_WINDOW}. A chain of h hops holds "
+            "about "
             "h/4 segments that do not disturb each other: what a window has beyond that waits in "
             "queues and collides."
         ],
@@ -161,15 +165,18 @@ def _dynamics(results: Results, cells: Cells) -> ReportSection:
     figure = timeline(
         "dynamics",
         "Congestion windows of three flows",
-        "The windows of the run with the first seed. Flows that share fairly have windows of one size.",
+        "The windows of the run with the first seed. Flows that share fairly have windows of one "
+        "size.",
         panels,
         moments,
         runs_of(results, "three flows,"),
     )
     table = value_table(
         cells.table(dynamics.TABLE),
-        f"Throughput in kbit/s and Jain's index from {dynamics.STARTS_S[-1]:g} to {dynamics.END_S:g} s, "
-        "while all three send; the largest window of any of them in segments. Mean and 95 % interval.",
+        f"Throughput in kbit/s and Jain's index from {dynamics.STARTS_S[-1]:g} to "
+        f"{dynamics.END_S:g} s, "
+        "while all three send; the largest window of any of them in segments. Mean and 95 % "
+        "interval.",
         "protocol",
     )
     return ReportSection(

@@ -63,9 +63,7 @@ VARIANTS = {
     "share: none": _router("share", 'share = "none"'),
     "share: literal": _router("share", 'share = "literal"'),
     "thresholds: half": _router("thresholds", 'thresholds = ["2.5%", "7.5%", "15%", "25%"]'),
-    "thresholds: 1.5 times": _router(
-        "thresholds", 'thresholds = ["7.5%", "22.5%", "45%", "75%"]'
-    ),
+    "thresholds: 1.5 times": _router("thresholds", 'thresholds = ["7.5%", "22.5%", "45%", "75%"]'),
     "update: smooth, per ACK": _sender("sender", "update=per-ack-smooth"),
     "update: literal, per ACK": _sender("sender", "update=per-ack-literal"),
     "fast retransmit: by index": _sender("sender", "fr-reduce=by-index"),

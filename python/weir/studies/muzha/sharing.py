@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -31,9 +31,12 @@ def cross_section(results: Results, cells: Cells) -> ReportSection:
     return ReportSection(
         "Two flows on a cross",
         paragraphs=[
-            "Two chains cross in their middle node; each carries one flow. The slides pair Vegas and "
-            "Muzha with NewReno; beside them stand two flows of one kind, for an uneven result says "
-            "nothing of a protocol if two equal flows share as unevenly. The slides do not tell the "
+            "Two chains cross in their middle node; each carries one flow. The slides pair Vegas "
+            "and "
+            "Muzha with NewReno; beside them stand two flows of one kind, for an uneven result "
+            "says "
+            "nothing of a protocol if two equal flows share as unevenly. The slides do not tell "
+            "the "
             "window, so that all three are here."
         ],
         figures=[_throughput(cells, runs), _fairness(cells, runs)],
@@ -53,7 +56,8 @@ def _throughput(cells: Cells, runs: tuple[int, ...]) -> Figure:
     return bars(
         "cross-throughput",
         "Throughput on the cross, printed and ours",
-        "Bars: ours, mean over the seeds with its 95 % interval. Black lines: what the slides print, "
+        "Bars: ours, mean over the seeds with its 95 % interval. Black lines: what the slides "
+        "print, "
         "the same in all windows, for they do not tell theirs.",
         _frame(rows),
         BarAxes("", "throughput, kbit/s", columns=2),
@@ -90,7 +94,8 @@ def _fairness(cells: Cells, runs: tuple[int, ...]) -> Figure:
     return bars(
         "cross-fairness",
         "Jain's index on the cross, printed and ours",
-        "1 is an even share, 0.5 is all for one. Bars: mean over the seeds of the index of each run; "
+        "1 is an even share, 0.5 is all for one. Bars: mean over the seeds of the index of each "
+        "run; "
         "black lines: printed. Compare a pair with the controls, two flows of one kind.",
         _frame(rows),
         BarAxes("", "Jain's index"),
@@ -106,7 +111,7 @@ def _bar(
     return series, ours.mean, ours.lo, ours.hi, published
 
 
-def _frame(rows: list[tuple[str | float | None, ...]]) -> pl.DataFrame:
+def _frame(rows: Sequence[tuple[str | float | None, ...]]) -> pl.DataFrame:
     names = ("panel", "group", "series", "value", "lo", "hi", "published")
     kinds = (*[pl.String] * 3, *[pl.Float64] * 4)
     table = pl.DataFrame(rows, dict(zip(names, kinds, strict=True)), orient="row")
