@@ -85,7 +85,7 @@ section! {
         max_speed: Speed = Speed(10_000),
         /// Time at each waypoint.
         pause: Duration = Duration::ZERO,
-        /// Movements: the name of a file in ns-2's `setdest` format or CSV (`time, node, x, y`), found beside
+        /// Movements: the name of a file in ns-2's `setdest` format or CSV (`t, node, x, y`), found beside
         /// the scenario, or its lines (`trace`).
         trace: Vec<String> = Vec::new(),
     }
