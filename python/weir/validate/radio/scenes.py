@@ -57,7 +57,7 @@ class Size:
 
 SMALL = "small"
 SIZES: Mapping[str, Size] = MappingProxyType(
-    {SMALL: Size(30, 40, 50, 3), "full": Size(120, 200, 120, 10)}
+    {SMALL: Size(30, 40, 50, 5), "full": Size(120, 200, 120, 10)}
 )
 
 
@@ -217,7 +217,7 @@ def _udp(hops: int, seconds: float) -> Scene:
     return Scene(
         name,
         "udp-chain",
-        "a seventh",
+        "1500-byte datagrams",
         hops,
         _source(name, {**_STILL, "hops": str(hops)}, flow, seconds),
         reference.UDP_CHAIN_SHARE if is_long else 1 / hops,
@@ -242,7 +242,7 @@ def _tcp(hops: int, seconds: float) -> Scene:
     return Scene(
         name,
         "tcp-chain",
-        "of one hop's throughput",
+        "TCP Reno, window of 8",
         hops,
         _source(name, radio, flow, seconds),
         published[hops] / published[1],
@@ -291,4 +291,3 @@ def _spoken(payload: int, data: float, basic: float) -> str:
 
 def _mode(has_rts: bool) -> str:
     return "RTS" if has_rts else "basic"
-
