@@ -111,11 +111,12 @@ def _panel(
     ]
     if not bars.is_empty():
         ends = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.4)
-        layers.insert(0, ends.encode(x=x, y=alt.Y("lo:Q", title=axes.y), y2="hi:Q", color=colour))
+        low = alt.Y("lo:Q", title=axes.y, scale=y_scale)
+        layers.insert(0, ends.encode(x=x, y=low, y2="hi:Q", color=colour))
     if axes.level is not None:
         level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
         rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
-        layers.append(rule.encode(y=alt.Y("level:Q", title=axes.y)))
+        layers.append(rule.encode(y=alt.Y("level:Q", title=axes.y, scale=y_scale)))
     return layered(*layers)
 
 
