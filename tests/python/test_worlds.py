@@ -71,7 +71,7 @@ def test_stacks_are_compared_in_real_time(invoke: Invoke) -> None:
     ("words", "said"),
     [
         (("run", "lab-router", "--world", "moon"), "there are: sim, udp, kernel"),
-        (("run", "lab-router", "--world", "udp", "--set", "flow.0.mss=65450"), "at most 65439"),
+        (("run", "lab-router", "--world", "udp", "--set", "flow.0.mss=65450"), "at most 65431"),
         (("study", "book", "--world", "udp"), "study book runs in sim"),
     ],
 )

@@ -325,6 +325,20 @@ impl CcConfig {
             .map_or_else(|| Self::parse(text), |name| Ok(Self::Kernel(name)))
     }
 
+    /// Whether it needs what routers tell.
+    pub fn asks_routers(&self) -> bool {
+        matches!(self, Self::Muzha { .. } | Self::Muzha2 | Self::Xcp | Self::Rcp | Self::AntiEcn)
+    }
+
+    /// How many levels it expects of the routers' indices, if it goes by them.
+    pub fn index_levels(&self) -> Option<u8> {
+        match self {
+            Self::Muzha { table, .. } => Some(table.levels()),
+            Self::Muzha2 => Some(DEFAULT_LEVELS),
+            _ => None,
+        }
+    }
+
     /// Builds the controller for segments of `mss` (at least one byte) and the given initial window
     /// (at least one segment).
     ///

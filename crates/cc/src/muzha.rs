@@ -313,7 +313,7 @@ impl CongestionController for Muzha {
 
 impl MuzhaTable {
     /// The number of indices.
-    fn levels(self) -> u8 {
+    pub(crate) fn levels(self) -> u8 {
         match self {
             Self::Levels(levels) => levels,
             Self::Linear(..) => 5,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use weir_cc::CcConfig;
 use weir_transport::{RecoveryConfig, RoutePolicy};
 
+use crate::feedback::{Agent, AgentKind};
 use crate::flow::{Flow, Workload, WorkloadKind};
 use crate::keys::Key;
 use crate::queue::{Discipline, QueueKind};
@@ -29,6 +30,7 @@ pub const SECTIONS: &[Section] = &[
     section::<Scenario>("The file", Scenario::KEYS),
     section::<Topology>("`[topology]`", Topology::KEYS),
     section::<Discipline>("`queue`, where it is a table", Discipline::KEYS),
+    section::<Agent>("`feedback` of a bottleneck", Agent::KEYS),
     section::<Direction>("`[topology.forward]` and `[topology.reverse]`", Direction::KEYS),
     section::<BurstLoss>("`burst_loss` of a direction", BurstLoss::KEYS),
     section::<Policer>("`policer` of a direction", Policer::KEYS),
@@ -95,12 +97,16 @@ pub fn catalogue() -> String {
     let queues = QueueKind::CATALOGUE
         .iter()
         .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));
+    let feedback = AgentKind::CATALOGUE
+        .iter()
+        .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));
     let worlds = World::CATALOGUE.iter().map(|(_, name, about)| plain(name, about, ""));
     json!({
         "controllers": controllers.collect::<Vec<_>>(),
         "recoveries": recoveries.collect::<Vec<_>>(),
         "route_policies": policies.collect::<Vec<_>>(),
         "queues": queues.collect::<Vec<_>>(),
+        "feedback": feedback.collect::<Vec<_>>(),
         "impairments": impairments.collect::<Vec<_>>(),
         "topologies": topologies.collect::<Vec<_>>(),
         "workloads": workloads.collect::<Vec<_>>(),

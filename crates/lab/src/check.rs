@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 use crate::error::Problem;
+use crate::feedback::AgentKind;
 use crate::flow::{Flow, Protocol, Workload, WorkloadKind};
 use crate::queue::{Discipline, Queue, QueueKind};
 use crate::scenario::Scenario;
@@ -61,6 +62,13 @@ pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Ch
         let written = topology.and_then(|topology| topology.pointer(&path));
         refuse_foreign(written, &section, queue.0.kind.keys(), |key| {
             kinds_with(key, QueueKind::CATALOGUE, QueueKind::keys)
+        })?;
+    }
+    for (section, agent) in scenario.topology.agents() {
+        let path = section.trim_start_matches("topology").replace('.', "/");
+        let written = topology.and_then(|topology| topology.pointer(&path));
+        refuse_foreign(written, &section, agent.0.kind.keys(), |key| {
+            kinds_with(key, AgentKind::CATALOGUE, AgentKind::keys)
         })?;
     }
     for (index, flow) in scenario.flow.iter().enumerate() {
@@ -166,6 +174,9 @@ fn check_topology(topology: &Topology) -> Checked {
     }
     for (section, queue) in topology.queues() {
         check_queue(queue, &section)?;
+    }
+    for (section, agent) in topology.agents() {
+        agent.check(&section)?;
     }
     check_direction(&topology.forward, "topology.forward")?;
     check_direction(&topology.reverse, "topology.reverse")?;
@@ -298,6 +309,13 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
     check_path(flow, section, &scenario.topology)?;
     let mss = flow.mss.unwrap_or_default();
     require((1..=MAX_MSS).contains(&mss), key("mss"), mss, format!("1 to {MAX_MSS} bytes"))?;
+    if let Some(rate) = flow.quick_start {
+        let allowed = "a request is at least 80kbit (RFC 4782)";
+        require(rate >= Rate::from_bits_per_sec(80_000), key("quick_start"), rate, allowed)?;
+        let allowed = "its controller asks the routers for something else";
+        require(!asks_routers(flow), key("quick_start"), rate, allowed)?;
+    }
+    check_levels(flow, section, &scenario.topology)?;
     require(flow.initial_window >= 1, key("initial_window"), flow.initial_window, "at least 1")?;
     let bursts = (1..=MAX_GSO).contains(&flow.gso);
     require(bursts, key("gso"), flow.gso, format!("1 to {MAX_GSO} segments"))?;
@@ -322,6 +340,27 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
     let allowed = format!("it is at most send_time = {}", flow.send_time);
     require(flow.send_jitter <= flow.send_time, key("send_jitter"), flow.send_jitter, allowed)?;
     check_workload(flow, section)
+}
+
+/// An index means nothing to a sender that counts other levels than the router.
+fn check_levels(flow: &Flow, section: &str, topology: &Topology) -> Checked {
+    let Protocol::Reliable(stack) = &flow.stack else { return Ok(()) };
+    let Some(expected) = stack.controller.index_levels().map(u32::from) else { return Ok(()) };
+    for (key, agent) in topology.agents() {
+        let levels = agent.0.levels;
+        let agree = agent.0.kind != AgentKind::Drai || levels == expected;
+        let allowed = format!("it goes by {expected} levels, and {key} gives {levels}");
+        require(agree, format!("{section}.stack"), stack, allowed)?;
+    }
+    Ok(())
+}
+
+/// Whether the flow's controller asks routers itself.
+fn asks_routers(flow: &Flow) -> bool {
+    match &flow.stack {
+        Protocol::Udp => false,
+        Protocol::Reliable(stack) => stack.controller.asks_routers(),
+    }
 }
 
 fn check_times(flow: &Flow, section: &str, end: Duration) -> Checked {

@@ -55,6 +55,9 @@ section! {
         ends: EndsForm = EndsForm::Kernel,
         /// First congestion window, in segments.
         initial_window: u32 = Config::default().initial_window,
+        /// Rate to ask of the routers on the way in place of the initial window (RFC 4782), as far as they
+        /// approve it; bottlenecks with `feedback` of kind `quick-start` do.
+        quick_start: Option<Rate> = Config::default().quick_start,
         /// The rate that is never exceeded, as with `SO_MAX_PACING_RATE`: with it every stack is paced.
         max_pacing_rate: Option<Rate> = Config::default().max_pacing_rate,
         /// Send buffer: memory for segments that are not acknowledged, of which each takes 768 bytes

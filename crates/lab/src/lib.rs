@@ -8,6 +8,7 @@ mod catalogue;
 mod check;
 mod document;
 mod error;
+mod feedback;
 mod flow;
 mod kernel;
 mod keys;

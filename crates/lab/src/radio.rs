@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use weir_net::radio::{
-    Access, AodvConfig, Area, Arp, Connection, DsrConfig, GridShape, InterfaceQueueConfig,
-    MacConfig, Mobility, NodeId, Notices, Phy, Placement, Propagation, RadioConfig,
-    RandomPlacement, RandomWaypoint, RouterConfig, Speeds,
+    AbrConfig, Access, AodvConfig, Area, Arp, Connection, DsrConfig, GridShape,
+    InterfaceQueueConfig, MacConfig, Mobility, NodeId, Notices, Phy, Placement, Propagation,
+    RadioConfig, RandomPlacement, RandomWaypoint, RouterConfig, Speeds,
 };
 use weir_scene::{Movement, Places, RadioPath, RadioSpec, Routing};
 use weir_units::{Bytes, Duration, Length, Rate, Ratio, Speed};
 
 use crate::error::Problem;
+use crate::feedback::Feedback;
 use crate::keys::{form, section};
 use crate::retries::Retries;
 
@@ -74,6 +75,8 @@ section! {
         constants: ConstantsKind = ConstantsKind::Ns2,
         /// What routers tell transports of broken routes.
         notices: NoticeKind = NoticeKind::None,
+        /// What nodes tell the senders of the packets that they forward.
+        feedback: Option<Feedback> = None,
         /// How nodes move.
         mobility: MobilityKind = MobilityKind::None,
         /// Slowest that a node moves (`waypoint`).
@@ -130,6 +133,8 @@ pub enum RoutingKind {
     Aodv,
     /// RFC 4728.
     Dsr,
+    /// Associativity-based routing (Toh 1997).
+    Abr,
 }
 
 /// Whose constants.
@@ -155,6 +160,8 @@ pub enum NoticeKind {
     Elfn,
     /// ICMP's destination unreachable.
     Unreachable,
+    /// TCP-BuS's ERDN and ERSN.
+    Bus,
 }
 
 /// How nodes move.
@@ -206,7 +213,7 @@ impl Radio {
             places: self.places()?,
             movement: self.movement()?,
             routing: self.routing(),
-            feedback: None,
+            feedback: self.feedback.as_ref().map(Feedback::config),
             paths: Vec::new(),
         })
     }
@@ -373,6 +380,7 @@ impl Radio {
             NoticeKind::Rfn => Notices::Rfn,
             NoticeKind::Elfn => Notices::Elfn,
             NoticeKind::Unreachable => Notices::Unreachable,
+            NoticeKind::Bus => Notices::Bus,
         };
         match self.routing {
             RoutingKind::Static => Routing::Shortest(self.reach_mm()),
@@ -385,6 +393,9 @@ impl Radio {
             }
             RoutingKind::Dsr => {
                 Routing::Protocol(RouterConfig::Dsr(DsrConfig { notices, ..DsrConfig::default() }))
+            }
+            RoutingKind::Abr => {
+                Routing::Protocol(RouterConfig::Abr(AbrConfig { notices, ..AbrConfig::default() }))
             }
         }
     }
@@ -417,9 +428,9 @@ const LONGEST_GAP: Duration = Duration::from_millis(10);
 form! {
     PlacementKind => "`chain`, `cross`, `grid`, `random` or `points`",
     MacKind => "`ns-2`, `ns-2-old`, `standard` or `bianchi`",
-    RoutingKind => "`static`, `aodv` or `dsr`",
+    RoutingKind => "`static`, `aodv`, `dsr` or `abr`",
     ConstantsKind => "`ns-2` or `rfc`",
-    NoticeKind => "`none`, `rfn`, `elfn` or `unreachable`",
+    NoticeKind => "`none`, `rfn`, `elfn`, `unreachable` or `bus`",
     MobilityKind => "`none`, `waypoint` or `trace`",
     Vec<String> => "list of lines",
     Radio => "section",

@@ -101,7 +101,9 @@ impl Scenario {
     pub fn to_json(&self) -> String {
         let mut tree = serde_json::to_value(self).expect("every key can be written");
         keep(&mut tree["topology"], self.topology.kind.keys());
-        keep(&mut tree["topology"]["radio"], &self.topology.radio.keys());
+        if self.topology.kind == TopologyKind::Radio {
+            keep(&mut tree["topology"]["radio"], &self.topology.radio.keys());
+        }
         for (flow, written) in
             self.flow.iter().zip(tree["flow"].as_array_mut().into_iter().flatten())
         {

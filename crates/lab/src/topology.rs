@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
+use crate::feedback::Feedback;
 use crate::keys::{form, section};
 use crate::queue::Queue;
 use crate::radio::Radio;
@@ -21,6 +22,9 @@ section! {
         /// `{ kind = "codel" }`; by default `1bdp` (the rate times `rtt`), and `64kib` for the relay of
         /// a laboratory.
         queue: Option<Queue> = None,
+        /// What each bottleneck tells the senders of the packets that pass it, as in `{ kind = "drai" }`;
+        /// by default nothing.
+        feedback: Option<Feedback> = None,
         /// Makes the bottleneck a token bucket with room for so many bytes, filled at `rate`: packets go
         /// at once while there are tokens (Linux's `tbf`).
         burst: Option<Bytes> = None,
@@ -131,6 +135,8 @@ section! {
         delay: Duration = Duration::ZERO,
         /// Its queue.
         queue: Queue = Queue::drop_tail(BufferSize::Bdp(1_000)),
+        /// What it tells the senders of the packets that pass it, both ways.
+        feedback: Option<Feedback> = None,
         /// Makes the link a token bucket with room for so many bytes.
         burst: Option<Bytes> = None,
         /// Bytes that each packet takes beyond its length.
@@ -278,6 +284,19 @@ impl Topology {
         queues
     }
 
+    /// Every agent that is written down, with its key.
+    pub(crate) fn agents(&self) -> Vec<(String, &Feedback)> {
+        let shared =
+            self.feedback.iter().map(|feedback| ("topology.feedback".to_owned(), feedback));
+        let of_nodes = self.radio.feedback.iter();
+        let of_nodes = of_nodes.map(|feedback| ("topology.radio.feedback".to_owned(), feedback));
+        let of_links = self.link.iter().enumerate().filter_map(|(index, link)| {
+            let feedback = link.feedback.as_ref()?;
+            Some((format!("topology.link.{index}.feedback"), feedback))
+        });
+        shared.chain(of_nodes).chain(of_links).collect()
+    }
+
     /// The same, to change them.
     pub(crate) fn queues_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
         let Self { queue, forward, reverse, link, .. } = self;
@@ -308,6 +327,7 @@ impl TopologyKind {
                 "rate",
                 "rtt",
                 "queue",
+                "feedback",
                 "burst",
                 "overhead",
                 "mtu",
@@ -320,6 +340,7 @@ impl TopologyKind {
                 "rate",
                 "rtt",
                 "queue",
+                "feedback",
                 "burst",
                 "overhead",
                 "mtu",

@@ -18,6 +18,7 @@ use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
 
 use crate::check::FULL_PACKET;
 use crate::error::Problem;
+use crate::feedback::Feedback;
 use crate::flow::{EndsForm, Flow, PeriodForm, Protocol, WorkloadKind};
 use crate::queue::Queue;
 use crate::scenario::Scenario;
@@ -237,6 +238,7 @@ fn bottleneck(
     let mut config = LinkConfig {
         overhead: topology.overhead,
         mtu: topology.mtu,
+        feedback: topology.feedback.as_ref().map(Feedback::config),
         queue: queue(written, mean_rate(direction, rate), topology.rtt, packet),
         ..LinkConfig::new(rate, delay)
     };
@@ -251,6 +253,7 @@ fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> L
     let packet = FULL_PACKET + link.overhead;
     let mut config = LinkConfig {
         overhead: link.overhead,
+        feedback: link.feedback.as_ref().map(Feedback::config),
         queue: queue(Some(written), mean_rate(direction, rate), topology.rtt, packet),
         ..LinkConfig::new(rate, link.delay)
     };
@@ -377,6 +380,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         stack: stack.clone(),
         mss: flow.mss.unwrap_or(defaults.mss),
         initial_window: flow.initial_window,
+        quick_start: flow.quick_start,
         max_pacing_rate: flow.max_pacing_rate,
         send_buffer: flow.send_buffer,
         recv_buffer: flow.recv_buffer,

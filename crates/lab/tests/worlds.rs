@@ -74,7 +74,7 @@ fn a_world_refuses_what_it_cannot_carry_and_says_why() {
     assert_eq!(
         refused.to_string(),
         "scenario: flow 'flow0': mss = 65450: world udp sends real datagrams, which hold at most \
-         65439 bytes of payload"
+         65431 bytes of payload"
     );
     assert_eq!(run(&scenario, 1, World::Udp).expect_err("the same"), refused.into());
 }

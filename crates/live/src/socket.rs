@@ -327,6 +327,22 @@ pub struct BindError {
     error: io::Error,
 }
 
+/// The longest packet that the way to `remote` is known to take, if the system says.
+#[cfg(target_os = "linux")]
+pub(crate) fn path_mtu(remote: SocketAddr) -> Option<u32> {
+    use rustix::net::sockopt::{ip_mtu, ipv6_mtu};
+    // Only a socket that is bound to a way knows its packets. Nothing is sent.
+    let probe = socket2::Socket::new(Domain::for_address(remote), Type::DGRAM, None).ok()?;
+    probe.connect(&remote.into()).ok()?;
+    if remote.is_ipv4() { ip_mtu(&probe).ok() } else { ipv6_mtu(&probe).ok() }
+}
+
+/// The longest packet that the way to `remote` is known to take, if the system says.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn path_mtu(_: SocketAddr) -> Option<u32> {
+    None
+}
+
 /// Whether datagrams are longer than what can be sent.
 pub fn is_too_long(error: &io::Error) -> bool {
     quinn_udp::is_msg_size_err(error)

@@ -323,6 +323,18 @@ fn a_receiver_that_was_started_again_resets_what_it_does_not_know() {
 }
 
 #[test]
+fn the_first_segment_leaves_before_anything_else_is_done() {
+    let there = UdpSocket::bind("127.0.0.1:0").unwrap();
+    there.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    let mut client = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    client.connect(there.local_addr().unwrap(), &config(1_000), sender(1));
+    let mut datagram = [0; 100];
+    let len = there.recv(&mut datagram).unwrap();
+    let syn = weir_transport::wire::parse(&datagram[..len]).unwrap();
+    assert!(syn.segment.flags.contains(weir_transport::Flags::SYN));
+}
+
+#[test]
 fn a_listener_keeps_nothing_for_a_syn() {
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let mut server = Endpoint::bind(loopback).unwrap();

@@ -6,7 +6,7 @@ use weir_units::Instant;
 
 use crate::flow::Side;
 use crate::notes::Notes;
-use crate::packet::Packet;
+use crate::packet::{Direction, Packet};
 
 /// What the ends of a flow live in: it tells them the time, carries their packets and wakes them.
 pub trait Medium {
@@ -29,6 +29,9 @@ pub trait Medium {
     /// Until when the sender of `flow` waits before it hands over another packet; `None` if it need
     /// not wait.
     fn sender_waits_until(&self, flow: u32) -> Option<Instant>;
+
+    /// How many routers with a link that may be crowded lie on a packet's way.
+    fn routers(&self, flow: u32, direction: Direction) -> u8;
 
     /// Checks that the payload of `packet`, which is being handed over, belongs where its receiver
     /// stores it.

@@ -16,7 +16,7 @@ use crate::notes::Notes;
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
 use crate::radio::{Happening, HostedRadio, reason_name};
-use crate::spec::{FlowSpec, RunSpec};
+use crate::spec::{FlowSpec, LinkSpec, RunSpec};
 
 /// Everything that flows share.
 pub struct Network<Q, L: Debug = ()> {
@@ -43,6 +43,8 @@ pub struct Network<Q, L: Debug = ()> {
 struct Routes {
     forward: Box<[u32]>,
     reverse: Box<[u32]>,
+    /// Monitored links among them: hosts' own links are not routers'.
+    routers: [u8; 2],
 }
 
 impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
@@ -61,7 +63,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             links: links?,
             notes: Notes::new(spec.flows.len(), spec.measure.max_events),
             queue: Q::default(),
-            routes: spec.flows.iter().map(Routes::new).collect(),
+            routes: spec.flows.iter().map(|flow| Routes::new(flow, &spec.links)).collect(),
             busy_links: 0,
             radio,
             end,
@@ -105,6 +107,15 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     #[inline]
     pub fn wake_end(&mut self, at: Instant, flow: u32, side: Side) {
         self.schedule(at, wake_up(flow, side));
+    }
+
+    /// How many monitored links lie on a flow's way.
+    pub fn routers(&self, flow: u32, direction: Direction) -> u8 {
+        let [forward, reverse] = self.routes[flow as usize].routers;
+        match direction {
+            Direction::Forward => forward,
+            Direction::Reverse => reverse,
+        }
     }
 
     /// Whether there is any link on a flow's way: without one its packets arrive when they leave.
@@ -315,6 +326,10 @@ impl<Q: EventQueue> Medium for Network<Q> {
         self.entry_waits_until(flow)
     }
 
+    fn routers(&self, flow: u32, direction: Direction) -> u8 {
+        Self::routers(self, flow, direction)
+    }
+
     #[inline]
     fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {
         check_placement(packet, at)
@@ -334,9 +349,17 @@ fn note_drop(notes: &mut Notes, link: u32, record: &DropRecord) {
 }
 
 impl Routes {
-    fn new(flow: &FlowSpec) -> Self {
+    fn new(flow: &FlowSpec, links: &[LinkSpec]) -> Self {
         let indices = |route: &[usize]| route.iter().map(|&link| link as u32).collect();
-        Self { forward: indices(&flow.route_forward), reverse: indices(&flow.route_reverse) }
+        let routers = |route: &[usize]| {
+            let monitored = route.iter().filter(|link| links[**link].monitored).count();
+            u8::try_from(monitored).unwrap_or(u8::MAX)
+        };
+        Self {
+            forward: indices(&flow.route_forward),
+            reverse: indices(&flow.route_reverse),
+            routers: [routers(&flow.route_forward), routers(&flow.route_reverse)],
+        }
     }
 
     #[inline]

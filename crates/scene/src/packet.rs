@@ -161,6 +161,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_small() {
-        assert!(size_of::<Packet>() <= 128, "{} bytes", size_of::<Packet>());
+        // Of these, XCP's header and the time of departure take 40.
+        assert!(size_of::<Packet>() <= 136, "{} bytes", size_of::<Packet>());
     }
 }

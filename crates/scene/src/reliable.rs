@@ -5,7 +5,7 @@ use weir_net::Ecn;
 use weir_net::radio::Notice;
 use weir_trace::{AckRow, SampleRow};
 use weir_transport::{Config, Connection, EcnField, Event, Flags, PathEvent, Transmit};
-use weir_units::{Bytes, Duration, Instant, Rng};
+use weir_units::{Bytes, Duration, Feedback, Instant, Rng};
 
 use crate::app::{Client, Server};
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
@@ -83,12 +83,19 @@ impl ReliableFlow {
 
     pub(crate) fn on_packet<M: Medium>(&mut self, packet: &Packet, net: &mut M) {
         let side = Side::at_end_of(packet.direction);
-        let (Some(ends), Body::Segment { segment, .. }) = (&mut self.ends, packet.body) else {
+        let (Some(ends), Body::Segment { mut segment, .. }) = (&mut self.ends, packet.body) else {
             return net.notes().violate(format!("flow {} cannot receive {packet:?}", self.index));
         };
         // What the network damaged fails the checksum.
         if packet.corrupted {
             return;
+        }
+        if let Some(Feedback::QuickStart(request)) = &mut segment.options.feedback {
+            // What IP's TTL would tell; over radio every node is a router.
+            request.hops = match net.routers(self.index, packet.direction) {
+                0 => packet.hop,
+                routers => routers,
+            };
         }
         let end = &mut ends[side as usize];
         if self.acks_left > 0 && side == Side::Sender && !segment.flags.contains(Flags::SYN) {

@@ -3,13 +3,15 @@
 mod common;
 
 use common::{Flow, Path};
-use weir_net::feedback::{AntiEcnConfig, DraiConfig, RcpConfig, XcpConfig};
+use weir_net::feedback::{
+    AntiEcnConfig, Capacity, DraiConfig, QuickStartConfig, RcpConfig, XcpConfig,
+};
 use weir_net::{DropList, FeedbackConfig, Limit, LinkConfig, Numbering};
 use weir_scene::topology::{Access, Dumbbell};
 use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec};
 use weir_sim::run;
 use weir_transport::{Config, DelayedAck};
-use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
+use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
 
 /// What flows do over a bottleneck with such an agent in front of it.
 fn outcome(path: &Path, feedback: Option<FeedbackConfig>, flows: &[Flow], seconds: u64) -> Outcome {
@@ -89,7 +91,12 @@ fn dumbbell(link: LinkConfig, access: Access, rtts: &[Duration], flow: &Flow) ->
         start_jitter: Duration::ZERO,
         ends: Ends::Kernel,
     });
-    RunSpec { flows: flows.collect(), links: topology.links, measure: MeasureSpec::default() }
+    RunSpec {
+        radio: None,
+        flows: flows.collect(),
+        links: topology.links,
+        measure: MeasureSpec::default(),
+    }
 }
 
 /// Two flows whose round trips are as one to four share a link that has such an agent.
@@ -154,6 +161,68 @@ fn anti_ecn_grows_as_in_slow_start_on_an_empty_path() {
     // The loss is known after the second round trip and repaired in the third.
     assert_eq!(anti[3..7], [anti[3], anti[3] * 2, anti[3] * 4, anti[3] * 8]);
     assert_eq!(reno[6], reno[3] + 3 * 1_448);
+}
+
+/// RFC 4782 §1: a moderate transfer spends many round trips in slow start "where one or two RTTs might
+/// have been" enough. Forty segments from a window of three (RFC 3390) take four flights, and one with
+/// an approved rate, which is spread over a round trip.
+#[test]
+fn quick_start_saves_the_round_trips_of_slow_start() {
+    let path = Path { rtt: Duration::from_millis(200), ..Path::default() };
+    let seconds = |asked: Option<Rate>, feedback: Option<FeedbackConfig>| {
+        let mut flow = Flow::file("reno", 40 * 1_448);
+        let config = config_of(&mut flow);
+        (config.initial_window, config.quick_start) = (3, asked);
+        let mut spec = path.spec(&[flow], Duration::from_secs(10));
+        spec.links[0].config.feedback = feedback;
+        let outcome = run(&spec, 1).expect("a run");
+        assert_eq!(outcome.flows[0].retransmits, 0);
+        outcome.flows[0].fct_s.expect("it ends") / path.rtt.as_secs_f64()
+    };
+    let agent = Some(FeedbackConfig::QuickStart(QuickStartConfig::default()));
+    let (asked, usual) = (Some(Rate::from_mbit(10)), seconds(None, agent));
+    // The handshake, three flights and their answers, and half a round trip for the last.
+    assert!(usual > 4.5, "{usual}");
+    let quick = seconds(asked, agent);
+    assert!(quick < 2.5, "{quick}");
+    // A router that does not know the request leaves no trace on it, which the TTL shows.
+    assert!(seconds(asked, None) > 4.5);
+}
+
+/// Whatever speaks to whoever, over a lossy link: the file arrives, no checker finds anything, and a second
+/// run is the same.
+#[test]
+fn any_router_and_any_sender_carry_a_file() {
+    let agents = [
+        FeedbackConfig::Drai(DraiConfig::default()),
+        FeedbackConfig::Drai(DraiConfig::hybrid()),
+        FeedbackConfig::AntiEcn(AntiEcnConfig::default()),
+        FeedbackConfig::QuickStart(QuickStartConfig::default()),
+        FeedbackConfig::Xcp(XcpConfig { capacity: Capacity::Measured }),
+        FeedbackConfig::Rcp(RcpConfig { capacity: Capacity::Measured }),
+    ];
+    let senders =
+        ["muzha(levels=7,exit=any)", "muzha2", "drai-mimd", "xcp", "rcp", "anti-ecn", "reno"];
+    let mut runs = 0;
+    for agent in agents {
+        for sender in senders {
+            for recovery in ["newreno", "sack", "rack", "go-back-n"] {
+                let mut flow = Flow::file(&format!("{recovery}/{sender}"), 150_000);
+                config_of(&mut flow).quick_start = Some(Rate::from_mbit(4));
+                let mut spec =
+                    Path::default().spec(&[flow.clone(), flow], Duration::from_secs(120));
+                spec.links[0].config.feedback = Some(agent);
+                spec.links[0].config.impairments.loss = Ratio::from_percent(2);
+                let outcomes = [(); 2].map(|()| run(&spec, runs).expect("nothing is violated"));
+                let hashes = outcomes.each_ref().map(|outcome| outcome.summary.trace_hash);
+                assert_eq!(hashes[0], hashes[1], "{recovery}/{sender}, {agent:?}");
+                let done = outcomes[0].flows.iter().all(|flow| flow.completed);
+                assert!(done, "{recovery}/{sender}, {agent:?}: {:?}", outcomes[0].flows);
+                runs += 1;
+            }
+        }
+    }
+    assert_eq!(runs, 6 * 7 * 4);
 }
 
 fn config_of(flow: &mut Flow) -> &mut Config {

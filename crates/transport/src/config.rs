@@ -20,6 +20,10 @@ pub struct Config {
     /// Spread the first window over the handshake's round trip, unless the controller sets a rate of
     /// its own: a large one would overflow the first queue (RFC 9000 §7.7 asks for this too).
     pub pace_initial_window: bool,
+    /// Ask the routers on the way, with the SYN, for this rate to start with (RFC 4782), unless the
+    /// controller itself asks them for something. A request is a power of two times 80 kbit/s: the highest
+    /// that does not exceed this.
+    pub quick_start: Option<Rate>,
     /// An upper bound of the pacing rate, as `SO_MAX_PACING_RATE` is: with it every stack is paced.
     pub max_pacing_rate: Option<Rate>,
     /// How much of the time by which its driver comes late a paced sender makes up for, at a burst.
@@ -81,6 +85,7 @@ impl Default for Config {
             mss: 1448,
             initial_window: 10,
             pace_initial_window: false,
+            quick_start: None,
             max_pacing_rate: None,
             pacing_catch_up: Duration::ZERO,
             send_buffer: None,

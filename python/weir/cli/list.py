@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _HELP = (
     "List what exists, all of it or one kind.\n\n"
-    "Kinds: controllers, recoveries, route_policies, queues, impairments, topologies, workloads, scenarios, "
-    "studies, metrics."
+    "Kinds: controllers, recoveries, route_policies, queues, feedback, impairments, topologies, "
+    "workloads, scenarios, studies, metrics."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]

@@ -129,7 +129,8 @@ impl<A: Application> Endpoint<A> {
         self.door.listener = Some(Listener { config, accept: Box::new(accept) });
     }
 
-    /// Opens a connection to `remote`.
+    /// Opens a connection to `remote`; the first segment leaves at once, so that whatever is to be
+    /// prepared can be while its answer is on the way.
     pub fn connect(&mut self, remote: SocketAddr, config: &Config, application: A) -> ConnectionId {
         let now = clock::now();
         // Without it nothing but time is lost.
@@ -143,7 +144,10 @@ impl<A: Application> Endpoint<A> {
         };
         let key = Key { remote, ports };
         self.vigil.begin(now);
-        self.table.insert(Peer::connecting(now, key, connection, application, envelope))
+        let peer = Peer::connecting(now, key, connection, application, envelope);
+        let id = self.table.insert(peer);
+        self.transmit_for(now, id);
+        id
     }
 
     /// Waits for arrivals or deadlines, at most `max_wait`, and does everything that is due.
@@ -319,20 +323,8 @@ impl<A: Application> Endpoint<A> {
     fn serve_one(&mut self, now: Instant, id: ConnectionId) {
         let Some(peer) = self.table.get_mut(id) else { return };
         peer.turn(now);
-        let mut again = self.blocked;
-        if !self.blocked {
-            match peer.transmit(now, &self.socket, &mut self.outbox, &mut self.scratch) {
-                Ok(sent) => again = sent == Sent::Some,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.blocked = true;
-                    again = true;
-                }
-                Err(error) => {
-                    peer.on_send_error(now, error);
-                    again = true;
-                }
-            }
-        }
+        let again = self.transmit_for(now, id);
+        let Some(peer) = self.table.get(id) else { return };
         let next = peer.next_time(now, &self.door.limits);
         if peer.connection.is_closed() && !again {
             return self.bury(id);
@@ -340,6 +332,25 @@ impl<A: Application> Endpoint<A> {
         self.table.set_deadline(id, next);
         if again {
             self.table.touch(id);
+        }
+    }
+
+    /// Sends what of a connection may leave. Returns whether there is more to be done.
+    fn transmit_for(&mut self, now: Instant, id: ConnectionId) -> bool {
+        let Some(peer) = self.table.get_mut(id) else { return false };
+        if self.blocked {
+            return true;
+        }
+        match peer.transmit(now, &self.socket, &mut self.outbox, &mut self.scratch) {
+            Ok(sent) => sent == Sent::Some,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.blocked = true;
+                true
+            }
+            Err(error) => {
+                peer.on_send_error(now, error);
+                true
+            }
         }
     }
 

@@ -1,10 +1,16 @@
-//! The hash of a file that arrives: on another core once there is much of it, where there is one.
+//! The hash of a file that arrives, and what is written of it: on another core once there is much of it,
+//! where there is one.
 //!
-//! A fifth of a receiver's work is hashing, which nothing waits for before the end of the file. So a
-//! long file gets a helper, a thread that is handed the pieces in order as they are written out, and
-//! gives their memory back to be filled again.
+//! To write and to hash is most of a receiver's work, which nothing waits for before the end of the file.
+//! So a long file gets a helper, a thread that is handed pieces in the order of the file, writes each and
+//! hashes it, and gives its memory back to be filled again. What the journal is to say goes the same way:
+//! it never speaks of bytes that are not written. After an error the helper writes nothing more.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::panic;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
@@ -22,14 +28,33 @@ pub(crate) struct Digest {
     count: u64,
 }
 
+/// What could not be written.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    /// Where; all pieces before are in the file.
+    pub(crate) at: u64,
+    pub(crate) error: io::Error,
+}
+
 #[derive(Debug)]
 struct Helper {
-    pieces: Sender<Vec<u8>>,
-    /// Pieces that are done with.
-    empties: Receiver<Vec<u8>>,
+    /// Until it is to end.
+    work: Option<Sender<Work>>,
+    /// Pieces that are done with, or why one cannot be written.
+    empties: Receiver<Result<Vec<u8>, Unwritten>>,
     /// How many pieces there are, here and there.
     made: usize,
-    thread: JoinHandle<Hasher>,
+    thread: Option<JoinHandle<Hasher>>,
+}
+
+#[derive(Debug)]
+enum Work {
+    /// To be written at an offset, and hashed.
+    Keep(Vec<u8>, u64),
+    /// To be hashed.
+    Hash(Vec<u8>),
+    /// To be written at an offset, after all that came before.
+    Note(Vec<u8>, u64),
 }
 
 impl Digest {
@@ -38,81 +63,152 @@ impl Digest {
         self.count
     }
 
-    /// Adds bytes.
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.count += bytes.len() as u64;
+    /// Adds bytes that are written already.
+    pub(crate) fn update(&mut self, bytes: &[u8]) -> Result<(), Unwritten> {
         match &mut self.helper {
-            Some(helper) => drop(helper.exchange(bytes.to_vec())),
+            Some(helper) => drop(helper.exchange(Work::Hash(bytes.to_vec()), bytes.len())?),
             None => {
                 self.hasher.update(bytes);
             }
         }
+        self.count += bytes.len() as u64;
+        Ok(())
     }
 
-    /// Adds a piece that is no longer needed; returns an empty one in its place. So many bytes are
-    /// still to come.
-    pub(crate) fn take(&mut self, mut piece: Vec<u8>, left: u64) -> Vec<u8> {
+    /// Writes the piece that comes next to its place in `file` and adds it; returns an empty one for it.
+    /// So many bytes are still to come.
+    pub(crate) fn take(
+        &mut self,
+        file: &Arc<File>,
+        mut piece: Vec<u8>,
+        left: u64,
+    ) -> Result<Vec<u8>, Unwritten> {
         if self.helper.is_none() && self.count >= WORTH_A_HELPER && left >= WORTH_A_HELPER {
-            self.helper = Helper::start(&self.hasher);
+            self.helper = Helper::start(&self.hasher, file);
         }
-        let Some(helper) = &mut self.helper else {
-            self.update(&piece);
+        let (at, len) = (self.count, piece.len() as u64);
+        if let Some(helper) = &mut self.helper {
+            let like = piece.capacity();
+            piece = helper.exchange(Work::Keep(piece, at), like)?;
+        } else {
+            file.write_all_at(&piece, at).map_err(|error| Unwritten { at, error })?;
+            self.hasher.update(&piece);
             piece.clear();
-            return piece;
-        };
-        self.count += piece.len() as u64;
-        helper.exchange(piece)
+        }
+        self.count += len;
+        Ok(piece)
+    }
+
+    /// Writes `bytes` at `at` once all that was handed over is written.
+    pub(crate) fn note(&mut self, file: &File, bytes: &[u8], at: u64) -> Result<(), Unwritten> {
+        match &self.helper {
+            Some(helper) => helper.hand_over(Work::Note(bytes.to_vec(), at)),
+            None => file.write_all_at(bytes, at).map_err(|error| Unwritten { at, error })?,
+        }
+        Ok(())
+    }
+
+    /// Waits until all that was handed over is written and hashed.
+    pub(crate) fn settle(&mut self) -> Result<(), Unwritten> {
+        if let Some(helper) = self.helper.take() {
+            self.hasher = helper.finish()?;
+        }
+        Ok(())
     }
 
     /// The hash of all bytes so far.
-    pub(crate) fn hash(&mut self) -> Hash {
-        if let Some(helper) = self.helper.take() {
-            self.hasher = helper.finish();
-        }
-        *self.hasher.finalize().as_bytes()
+    pub(crate) fn hash(&mut self) -> Result<Hash, Unwritten> {
+        self.settle()?;
+        Ok(*self.hasher.finalize().as_bytes())
     }
 }
 
 impl Helper {
     /// Goes on from `hasher`, unless every core has a helper already.
-    fn start(hasher: &Hasher) -> Option<Self> {
+    fn start(hasher: &Hasher, file: &Arc<File>) -> Option<Self> {
         let place = Place::take()?;
-        let (pieces, work) = mpsc::channel::<Vec<u8>>();
+        let (work, pieces) = mpsc::channel();
         let (done, empties) = mpsc::channel();
-        let mut hasher = hasher.clone();
-        let work = move || {
+        let (hasher, file) = (hasher.clone(), Arc::clone(file));
+        let work_through = move || {
             let _place = place;
-            for mut piece in work {
-                hasher.update(&piece);
-                piece.clear();
-                // Whoever has enough of it has let go of this end.
-                let _ = done.send(piece);
-            }
-            hasher
+            work_through(&file, hasher, &pieces, &done)
         };
-        let thread = thread::Builder::new().name("weir-hash".into()).spawn(work).ok()?;
-        Some(Self { pieces, empties, made: 1, thread })
+        let thread = thread::Builder::new().name("weir-hash".into()).spawn(work_through).ok()?;
+        Some(Self { work: Some(work), empties, made: 1, thread: Some(thread) })
     }
 
-    /// Hands a piece over for an empty one; waits where too many are on their way.
-    fn exchange(&mut self, piece: Vec<u8>) -> Vec<u8> {
-        let like = piece.capacity();
-        // The thread ends only when this end of the channel is gone.
-        let _ = self.pieces.send(piece);
+    fn hand_over(&self, work: Work) {
+        // A thread that has ended has said why.
+        let _ = self.work.as_ref().map(|channel| channel.send(work));
+    }
+
+    /// Hands a piece over for an empty one with room for `like` bytes; waits where too many are on their
+    /// way.
+    fn exchange(&mut self, work: Work, like: usize) -> Result<Vec<u8>, Unwritten> {
+        self.hand_over(work);
         if let Ok(empty) = self.empties.try_recv() {
             return empty;
         }
         if self.made < PIECES {
             self.made += 1;
-            return Vec::with_capacity(like);
+            return Ok(Vec::with_capacity(like));
         }
-        self.empties.recv().unwrap_or_default()
+        self.empties.recv().unwrap_or_else(|_| Ok(Vec::new()))
     }
 
-    fn finish(self) -> Hasher {
-        drop(self.pieces);
-        self.thread.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked))
+    fn finish(mut self) -> Result<Hasher, Unwritten> {
+        let hasher = self.end();
+        match self.empties.try_iter().find_map(Result::err) {
+            Some(unwritten) => Err(unwritten),
+            None => Ok(hasher.unwrap_or_default()),
+        }
     }
+
+    /// Waits for what it has to do.
+    fn end(&mut self) -> Option<Hasher> {
+        self.work = None;
+        let ended = self.thread.take()?.join();
+        Some(ended.unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
+    }
+}
+
+impl Drop for Helper {
+    /// Whoever goes on with the file finds all that was handed over, and the file free.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.work = None;
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the helper does until there is no more work or something cannot be written.
+fn work_through(
+    file: &File,
+    mut hasher: Hasher,
+    work: &Receiver<Work>,
+    done: &Sender<Result<Vec<u8>, Unwritten>>,
+) -> Hasher {
+    for work in work {
+        let written = match &work {
+            Work::Keep(bytes, at) | Work::Note(bytes, at) => {
+                file.write_all_at(bytes, *at).map_err(|error| Unwritten { at: *at, error })
+            }
+            Work::Hash(_) => Ok(()),
+        };
+        if let Err(unwritten) = written {
+            let _ = done.send(Err(unwritten));
+            break;
+        }
+        if let Work::Keep(mut bytes, _) | Work::Hash(mut bytes) = work {
+            hasher.update(&bytes);
+            bytes.clear();
+            // Whoever has enough of it has let go of this end.
+            let _ = done.send(Ok(bytes));
+        }
+    }
+    hasher
 }
 
 /// The right to one of the process's helpers: no more than there are cores, but none where there is
@@ -138,43 +234,86 @@ impl Drop for Place {
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// What must have come, and be still to come: to start a thread takes as long as to hash 100 KB.
 const WORTH_A_HELPER: u64 = 1 << 20;
-/// How many pieces a file has: the one that is being filled, and those that wait to be hashed.
-const PIECES: usize = 4;
+/// How many pieces a file has at most: the one that is being filled, and those that wait to be written and
+/// hashed. So many that the sender hears of what arrived although the helper has just been put off.
+const PIECES: usize = 16;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
-    use crate::file::testing::noise;
+    use crate::file::testing::{TempDir, noise};
+
+    fn file_in(folder: &TempDir) -> Arc<File> {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).open(folder.path().join("x"));
+        Arc::new(file.expect("writable"))
+    }
+
+    fn helpers() -> usize {
+        TAKEN.load(Ordering::Relaxed)
+    }
 
     #[test]
-    fn with_or_without_a_helper_the_hash_is_the_same() {
+    fn with_or_without_a_helper_hash_and_file_are_the_same() {
         let content = noise(9 << 20);
         for (piece, helped) in [(256 << 10, true), (content.len(), false)] {
-            let mut digest = Digest::default();
+            let folder = TempDir::new();
+            let (file, mut digest) = (file_in(&folder), Digest::default());
             let (mut left, mut helpers) = (content.len() as u64, 0);
             for (n, bytes) in content.chunks(piece).enumerate() {
+                let at = digest.count();
                 left -= bytes.len() as u64;
-                match n % 5 {
-                    3 => digest.update(bytes),
-                    _ => assert!(digest.take(bytes.to_vec(), left).is_empty()),
+                if n % 5 == 3 {
+                    file.write_all_at(bytes, at).expect("room");
+                    digest.update(bytes).expect("no error");
+                } else {
+                    let empty = digest.take(&file, bytes.to_vec(), left).expect("room");
+                    assert!(empty.is_empty());
                 }
+                let end = content.len() as u64;
+                digest.note(&file, &digest.count().to_be_bytes(), end).expect("room");
                 helpers += usize::from(digest.helper.is_some());
             }
             assert_eq!(digest.count(), content.len() as u64);
-            assert_eq!(digest.hash(), *blake3::hash(&content).as_bytes());
+            assert_eq!(digest.hash().expect("no error"), *blake3::hash(&content).as_bytes());
+            let written = fs::read(folder.path().join("x")).expect("it is there");
+            assert!(written[..content.len()] == content);
+            assert_eq!(written[content.len()..], digest.count().to_be_bytes());
             let cores = thread::available_parallelism().map_or(1, usize::from);
             assert_eq!(helpers > 0, helped && cores > 1);
         }
     }
 
     #[test]
-    fn a_file_that_is_given_up_leaves_no_helper() {
-        let before = TAKEN.load(Ordering::Relaxed);
+    fn a_file_that_is_given_up_is_written_first_and_leaves_no_helper() {
+        let folder = TempDir::new();
+        let (file, before) = (file_in(&folder), helpers());
         let mut digest = Digest { count: WORTH_A_HELPER, ..Digest::default() };
-        digest.take(noise(1000), WORTH_A_HELPER);
+        digest.take(&file, noise(1000), WORTH_A_HELPER).expect("room");
         drop(digest);
-        while TAKEN.load(Ordering::Relaxed) > before {
+        assert_eq!(Arc::strong_count(&file), 1);
+        assert_eq!(file.metadata().expect("it is there").len(), WORTH_A_HELPER + 1000);
+        while helpers() > before {
             thread::yield_now();
         }
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_and_nothing_follows_it() {
+        let folder = TempDir::new();
+        drop(file_in(&folder));
+        let path = folder.path().join("x");
+        let unwritable = Arc::new(File::open(&path).expect("readable"));
+        let mut digest = Digest { count: WORTH_A_HELPER, ..Digest::default() };
+        let mut failed = None;
+        for _ in 0..=PIECES {
+            let taken = digest.take(&unwritable, noise(1000), WORTH_A_HELPER);
+            failed = failed.or(taken.err());
+        }
+        let failed = failed.or_else(|| digest.settle().err()).expect("it is read-only");
+        assert_eq!(failed.at, WORTH_A_HELPER);
+        assert_eq!(fs::metadata(&path).expect("it is there").len(), 0);
     }
 }

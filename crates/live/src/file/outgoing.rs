@@ -233,6 +233,17 @@ impl Outgoing {
         Ok(())
     }
 
+    /// Reads the beginning of the first file while the receiver is asked whether it is there.
+    fn prepare(&mut self) -> io::Result<()> {
+        let piece = self.spans.iter().find_map(|span| match &span.what {
+            What::Piece(file, number, _) => Some((file, number)),
+            What::Frame(_) => None,
+        });
+        let Some((file, number)) = piece else { return Ok(()) };
+        let read = self.read_ahead.prepare(file);
+        read.map_err(|error| named(&self.files[*number].path, error))
+    }
+
     /// The next piece of the present file: a small one while the receiver may yet say that it has the
     /// beginning, then all the rest at once.
     fn compose_piece(&mut self) {
@@ -378,6 +389,9 @@ impl Application for Outgoing {
             return Ok(());
         }
         self.compose()?;
+        if !connection.is_synchronised() {
+            self.prepare()?;
+        }
         connection.write(now, self.end() - self.written);
         self.written = self.end();
         if self.ended {

@@ -1,8 +1,8 @@
 //! A file that is arriving: under a hidden name, hashed as it comes, and resumable.
 //!
 //! What arrives in order is gathered, so that hashing and writing happen in pieces that are worth it
-//! and while the bytes are still in the cache; what arrives early is written to its place at once and
-//! hashed later. Behind the content, at offset `size`, a journal says up to where the file is whole. A
+//! and while the bytes are still in the cache, of a long file in a thread of its own; what arrives early is
+//! written to its place at once and hashed later. Behind the content, at offset `size`, a journal says up to where the file is whole. A
 //! process that is killed leaves what it has written in the system's page cache, so the next one goes
 //! on from there; whatever else may have happened to the bytes, the hash at the end finds it.
 
@@ -10,11 +10,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use weir_transport::{RangeSet, Reassembly};
 
-use super::digest::Digest;
+use super::digest::{Digest, Unwritten};
 use super::frame::{Hash, Header};
 
 /// How hidden names begin.
@@ -25,7 +26,7 @@ const RESUMABLE: &str = "part";
 /// A file that is arriving.
 #[derive(Debug)]
 pub(crate) struct Partial {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
     size: u64,
     hash: Hash,
@@ -65,7 +66,7 @@ impl Partial {
         }
         let prefix = prefix.unwrap_or(0);
         Ok(Self {
-            file,
+            file: Arc::new(file),
             path,
             size,
             hash,
@@ -111,7 +112,9 @@ impl Partial {
     pub(crate) fn note(&mut self) -> io::Result<()> {
         self.flush()?;
         if self.noted != self.prefix {
-            self.file.write_all_at(&journal(self.prefix, self.size, &self.hash), self.size)?;
+            let journal = journal(self.prefix, self.size, &self.hash);
+            let noted = self.digest.note(&self.file, &journal, self.size);
+            noted.map_err(|unwritten| unwritten.error)?;
             self.noted = self.prefix;
         }
         Ok(())
@@ -139,7 +142,7 @@ impl Partial {
             let at = self.digest.count();
             self.staging.resize((until - at).min(CHUNK as u64) as usize, 0);
             self.file.read_exact_at(&mut self.staging, at)?;
-            self.digest.update(&self.staging);
+            self.digest.update(&self.staging).map_err(|unwritten| self.lose(unwritten))?;
         }
         self.staging.clear();
         Ok(())
@@ -149,7 +152,13 @@ impl Partial {
     pub(crate) fn verify(&mut self) -> io::Result<bool> {
         self.flush()?;
         self.catch_up(u64::MAX)?;
-        Ok(self.is_complete() && self.digest.hash() == self.hash)
+        Ok(self.is_complete() && self.digest.hash().map_err(|at| self.lose(at))? == self.hash)
+    }
+
+    /// Waits until all that has come is in the file.
+    pub(crate) fn settle(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.digest.settle().map_err(|unwritten| self.lose(unwritten))
     }
 
     /// Brings the content, and nothing else, to the disk.
@@ -179,7 +188,7 @@ impl Partial {
             // A small file comes all at once.
             self.file.write_all_at(bytes, self.prefix)?;
             if self.digest.count() == self.prefix {
-                self.digest.update(bytes);
+                self.digest.update(bytes).map_err(|unwritten| self.lose(unwritten))?;
             }
             self.prefix += bytes.len() as u64;
             return Ok(());
@@ -205,18 +214,28 @@ impl Partial {
             return Ok(());
         }
         let at = self.prefix - self.staging.len() as u64;
-        if let Err(error) = self.file.write_all_at(&self.staging, at) {
-            // What is not written is not there, should anyone go on from here.
-            self.prefix = at;
+        let kept = if self.digest.count() == at {
+            let piece = std::mem::take(&mut self.staging);
+            let empty = self.digest.take(&self.file, piece, self.size - self.prefix);
+            empty.map(|empty| self.staging = empty)
+        } else {
+            let written = self.file.write_all_at(&self.staging, at);
             self.staging.clear();
-            return Err(error);
-        }
-        if self.digest.count() == at {
-            let left = self.size - self.prefix;
-            self.staging = self.digest.take(std::mem::take(&mut self.staging), left);
+            written.map_err(|error| Unwritten { at, error })
+        };
+        kept.map_err(|unwritten| self.lose(unwritten))
+    }
+
+    /// What is not written is not there, should anyone go on from here.
+    fn lose(&mut self, unwritten: Unwritten) -> io::Error {
+        self.prefix = self.prefix.min(unwritten.at);
+        if self.noted > self.prefix {
+            // What was to be noted after it is not noted either.
+            self.noted = 0;
         }
         self.staging.clear();
-        Ok(())
+        self.digest = Digest::default();
+        unwritten.error
     }
 }
 

@@ -27,16 +27,27 @@ impl ReadAhead {
         if buf.len() >= LONG || same && offset < self.offset {
             return file.read_exact_at(buf, offset).map_err(explain);
         }
+        self.load(file, offset, buf.len())?;
+        let bytes = self.bytes.get(..buf.len()).ok_or_else(|| explain(ends_early()))?;
+        buf.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Reads the beginning of `file`, before anyone asks for it, unless something was read before.
+    pub(crate) fn prepare(&mut self, file: &Rc<File>) -> io::Result<()> {
+        if self.bytes.is_empty() { self.load(file, 0, 0) } else { Ok(()) }
+    }
+
+    /// Reads a piece at `offset`, of `least` bytes or more.
+    fn load(&mut self, file: &Rc<File>, offset: u64, least: usize) -> io::Result<()> {
         // Of a small file no more memory is touched than it fills.
         let rest = file.metadata()?.len().saturating_sub(offset);
         let piece = usize::try_from(rest).unwrap_or(PIECE).min(PIECE);
-        self.bytes.resize(piece.max(buf.len()), 0);
+        self.bytes.resize(piece.max(least), 0);
         let read = fill_from(file, offset, &mut self.bytes)?;
         self.bytes.truncate(read);
         self.file = Rc::downgrade(file);
         self.offset = offset;
-        let bytes = self.bytes.get(..buf.len()).ok_or_else(|| explain(ends_early()))?;
-        buf.copy_from_slice(bytes);
         Ok(())
     }
 }
@@ -91,6 +102,10 @@ mod tests {
             })
             .collect();
         let mut ahead = ReadAhead::default();
+        ahead.prepare(&files[0]).expect("it is there");
+        assert_eq!(ahead.bytes, contents[0][..PIECE]);
+        ahead.prepare(&files[1]).expect("it is there");
+        assert_eq!(ahead.bytes.len(), PIECE, "only the first");
         for (file, offset, len) in [
             (0, 0, 1448),
             (0, 1448, 1448),

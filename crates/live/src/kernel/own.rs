@@ -117,6 +117,10 @@ impl Medium for Road<'_> {
         self.emulator.net.entry_waits_until(flow)
     }
 
+    fn routers(&self, flow: u32, direction: weir_scene::Direction) -> u8 {
+        self.emulator.net.routers(flow, direction)
+    }
+
     /// There are no bytes that could be in the wrong place.
     fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {
         weir_scene::check_placement(packet, at)

@@ -49,7 +49,7 @@ impl Pourer<'_, '_> {
     ) -> (Result<(), TransferError>, Vec<Departing>) {
         let pouring = Pouring { piece: self.options.mss, rate: self.options.max_rate };
         let outgoing = LooseOutgoing::new(files, pouring);
-        let id = endpoint.connect(remote, &self.options.config(), outgoing);
+        let id = endpoint.connect(remote, &self.options.config(None), outgoing);
         let started = clock::now();
         loop {
             let turned = endpoint.turn(TOLD_EVERY);

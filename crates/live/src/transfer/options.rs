@@ -13,7 +13,8 @@ pub struct SendOptions {
     pub carrier: Carrier,
     /// Bytes of payload in a segment, at most [`SendOptions::MAX_MSS`].
     pub mss: u32,
-    /// The first congestion window in segments.
+    /// The first congestion window in segments. The usual one counts for more where the way takes longer
+    /// packets than an Ethernet ([`first_window`]).
     pub initial_window: u32,
     /// A bound of the rate at which segments leave.
     pub max_rate: Option<Rate>,
@@ -53,7 +54,10 @@ impl SendOptions {
         Ok(())
     }
 
-    pub(super) fn config(&self) -> Config {
+    /// For a connection over a way that takes packets of up to `path_mtu` bytes.
+    pub(super) fn config(&self, path_mtu: Option<u32>) -> Config {
+        let usual = self.initial_window == Config::default().initial_window;
+        let path_mtu = path_mtu.filter(|_| usual);
         let stack = match &self.carrier {
             Carrier::Stack(stack) => stack.clone(),
             Carrier::Udp => Config::default().stack,
@@ -61,7 +65,9 @@ impl SendOptions {
         Config {
             stack,
             mss: self.mss,
-            initial_window: self.initial_window,
+            initial_window: path_mtu.map_or(self.initial_window, |mtu| {
+                first_window(mtu, self.mss, self.initial_window)
+            }),
             pace_initial_window: self.initial_window > Config::default().initial_window,
             max_pacing_rate: self.max_rate,
             max_retransmits: self.max_retransmits,
@@ -72,5 +78,36 @@ impl SendOptions {
     }
 }
 
+/// The first window in segments of `mss` bytes: `usual`, or as many bytes as RFC 6928 §2 lets a TCP send
+/// whose segments fill the packets that the way takes, `min(10 MSS, max(2 MSS, 14600))`. Ours stay short
+/// so that they fit everywhere, which is no reason to wait longer for the first answer.
+fn first_window(path_mtu: u32, mss: u32, usual: u32) -> u32 {
+    let longest = path_mtu.saturating_sub(HEADERS);
+    let bytes = longest.saturating_mul(10).min(longest.saturating_mul(2).max(14_600));
+    usual.max(bytes / mss)
+}
+
+/// TCP's and IP's, without options.
+const HEADERS: u32 = 40;
 /// Bytes that leave with one system call.
 const GSO_BYTES: u32 = 65_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_window_is_that_of_the_way() {
+        for (path_mtu, mss, segments) in [
+            (1_500, 1_420, 10),
+            (1_280, 1_420, 10),
+            (9_000, 1_420, 12),
+            (65_536, 1_420, 92),
+            (65_536, 65_447, 10),
+            (u32::MAX, 65_447, 65_625),
+            (0, 1_420, 10),
+        ] {
+            assert_eq!(first_window(path_mtu, mss, 10), segments, "{path_mtu} {mss}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use weir_transport::{Connection, ConnectionError, Stats};
+use weir_transport::{Config, Connection, ConnectionError, Stats};
 use weir_units::{Duration, Instant};
 
 use super::loose::Pourer;
@@ -15,6 +15,7 @@ use crate::clock;
 use crate::endpoint::{Application, ConnectionId, Endpoint};
 use crate::file::{Departing, Failure, Outgoing, Verdict};
 use crate::seal::Key;
+use crate::socket::path_mtu;
 
 /// What became of a transfer.
 #[derive(Debug)]
@@ -202,11 +203,12 @@ impl Sender<'_, '_> {
             // The first address: what its socket took is no part of the transfer.
             self.sent.began_ns = clock::monotonic_nanos();
         }
+        let config = self.options.config(path_mtu(remote));
         let mut patience = patience.min(self.options.max_wait);
         let mut fruitless = 0;
         loop {
             let before = arrived(&files) + arrived(&self.sent.files);
-            let (end, left) = self.session(&mut endpoint, remote, files, patience);
+            let (end, left) = self.session(&mut endpoint, remote, &config, files, patience);
             let (done, left): (Vec<_>, Vec<_>) =
                 left.into_iter().partition(|file| file.verdict.is_some());
             self.sent.files.extend(done);
@@ -239,11 +241,12 @@ impl Sender<'_, '_> {
         &mut self,
         endpoint: &mut Endpoint<Outgoing>,
         remote: SocketAddr,
+        config: &Config,
         files: Vec<Departing>,
         patience: Duration,
     ) -> (End, Vec<Departing>) {
         let started = clock::now();
-        let id = endpoint.connect(remote, &self.options.config(), Outgoing::new(files));
+        let id = endpoint.connect(remote, config, Outgoing::new(files));
         loop {
             if let Err(error) = endpoint.turn(TOLD_EVERY) {
                 let error = TransferError::system("the socket failed", &error);

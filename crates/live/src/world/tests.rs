@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use weir_net::feedback::DraiConfig;
 use weir_net::{
-    EcnStepConfig, Impairments, Jitter, Limit, LinkConfig, Order, QueueConfig, Reorder, Spread,
-    StepThreshold,
+    EcnStepConfig, FeedbackConfig, Impairments, Jitter, Limit, LinkConfig, Order, QueueConfig,
+    Reorder, Spread, StepThreshold,
 };
 use weir_scene::topology::{Access, Dumbbell, LabRouter, Relay, Topology};
 use weir_scene::{
@@ -64,6 +65,19 @@ fn spec(topology: Topology, flows: Vec<(TransportSpec, Workload)>) -> RunSpec {
 
 fn real(spec: &RunSpec) -> Outcome {
     run(spec, 1, &mut |_| ControlFlow::Continue(())).expect("the run ends well")
+}
+
+/// What a link tells a sender has to be put into the bytes.
+#[test]
+fn routers_rewrite_what_datagrams_carry() {
+    let told = LinkConfig { feedback: Some(FeedbackConfig::Drai(DraiConfig::default())), ..link() };
+    let flows = vec![(over("newreno/muzha"), file(100_000))];
+    let outcome = real(&spec(dumbbell(told, 1), flows));
+    assert!(outcome.flows[0].completed);
+    // A sender that heard of no router would be in Reno's `slow_start`.
+    let phases: Vec<_> = outcome.samples.iter().map(|row| row.phase).collect();
+    assert!(phases.contains(&"congestion_avoidance"), "{phases:?}");
+    assert!(outcome.samples.iter().all(|row| row.ssthresh_bytes.is_none()));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 
 use weir_net::Link;
 use weir_scene::{Body, Direction, HeapQueue, Medium, Network, Notes, Packet, RunSpec, Side};
-use weir_transport::Arrived;
+use weir_transport::{Arrived, wire};
 use weir_units::{Duration, Instant};
 
 use super::WorldError;
@@ -151,6 +151,11 @@ impl<'a> Wires<'a> {
     /// Sends a packet from the relay to the host at its end.
     fn deliver(&mut self, packet: Packet<Vec<u8>>, due: Instant) {
         let mut bytes = packet.load.clone();
+        if let Body::Segment { segment, .. } = packet.body
+            && let Some(told) = segment.options.feedback
+        {
+            wire::stamp(&mut bytes, |feedback| *feedback = told);
+        }
         if packet.corrupted {
             frame::damage(&mut bytes, packet.seq());
         }
@@ -298,6 +303,10 @@ impl Medium for Wires<'_> {
 
     fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
         self.net.entry_waits_until(flow)
+    }
+
+    fn routers(&self, flow: u32, direction: Direction) -> u8 {
+        self.net.routers(flow, direction)
     }
 
     fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {

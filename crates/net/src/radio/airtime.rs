@@ -12,7 +12,7 @@
 
 use weir_units::{Bytes, Duration, Rate};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, check_span};
 
 /// The times, lengths and rates of a physical layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +119,10 @@ impl Phy {
             if rate == Rate::ZERO {
                 return Err(ConfigError::new(key, rate, RATE));
             }
+        }
+        let spans = [("slot", self.slot), ("difs", self.difs), ("eifs", self.eifs)];
+        for (key, span) in spans.into_iter().chain([("preamble", self.preamble)]) {
+            check_span(key, span)?;
         }
         if self.slot.is_zero() || self.sifs.is_zero() {
             return Err(ConfigError::new("slot", self.slot, "slot and SIFS must be above zero"));

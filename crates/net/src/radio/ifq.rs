@@ -134,3 +134,77 @@ impl<P: Parcel, M> InterfaceQueue<P, M> {
 
 /// RFC 826 with addresses of six and four bytes.
 const ARP_LENGTH: Bytes = Bytes(28);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::probe::Probe;
+
+    fn queue(packets: usize, order: Order) -> InterfaceQueue<Probe, u64> {
+        InterfaceQueue::new(InterfaceQueueConfig { packets, order })
+    }
+
+    fn outgoing(to: u16, content: Content<Probe, u64>) -> Outgoing<Probe, u64> {
+        let (source, destination) = (NodeId(0), NodeId(to));
+        let datagram = Datagram { source, destination, ttl: 1, hops: 0, extra: Bytes(8), content };
+        Outgoing { to: destination, packet: Packet::Datagram(datagram) }
+    }
+
+    fn parcel(to: u16, id: u64) -> Outgoing<Probe, u64> {
+        outgoing(to, Content::Parcel(Probe::data(id, 92), None))
+    }
+
+    fn message(number: u64) -> Outgoing<Probe, u64> {
+        outgoing(9, Content::Message(number, Bytes(42)))
+    }
+
+    fn names(queue: &mut InterfaceQueue<Probe, u64>) -> Vec<String> {
+        let name = |out: Outgoing<Probe, u64>| match out.packet {
+            Packet::Datagram(Datagram { content: Content::Message(number, _), .. }) => {
+                format!("m{number}")
+            }
+            packet => format!("p{}", packet.parcel().map_or(0, |parcel| parcel.id)),
+        };
+        std::iter::from_fn(|| queue.pop()).map(name).collect()
+    }
+
+    #[test]
+    fn messages_pass_parcels_and_keep_their_order() {
+        let mut all = queue(50, Order::RoutingFirst);
+        for out in [parcel(1, 1), message(1), parcel(1, 2), message(2)] {
+            assert_eq!(all.push(out), None);
+        }
+        assert_eq!(all.backlog(), Backlog { packets: 4, bytes: Bytes(300) });
+        assert_eq!(names(&mut all), ["m1", "m2", "p1", "p2"]);
+        assert_eq!(all.backlog(), Backlog::default());
+        let mut all = queue(50, Order::Fifo);
+        for out in [parcel(1, 1), message(1)] {
+            all.push(out);
+        }
+        assert_eq!(names(&mut all), ["p1", "m1"]);
+    }
+
+    #[test]
+    fn a_message_displaces_the_last_parcel_of_a_full_queue() {
+        let mut all = queue(2, Order::RoutingFirst);
+        all.push(parcel(1, 1));
+        all.push(parcel(1, 2));
+        assert_eq!(all.push(parcel(1, 3)), Some(parcel(1, 3)));
+        assert_eq!(all.push(message(1)), Some(parcel(1, 2)));
+        assert_eq!(all.push(message(2)), Some(parcel(1, 1)));
+        assert_eq!(all.push(message(3)), Some(message(3)), "messages do not displace each other");
+        assert_eq!(names(&mut all), ["m1", "m2"]);
+    }
+
+    #[test]
+    fn what_waits_for_one_neighbour_can_be_taken_out() {
+        let mut all = queue(50, Order::RoutingFirst);
+        for out in [parcel(1, 1), parcel(2, 2), parcel(1, 3)] {
+            all.push(out);
+        }
+        let taken = all.take_for(NodeId(1));
+        assert_eq!(taken.len(), 2);
+        assert_eq!(all.backlog(), Backlog { packets: 1, bytes: Bytes(100) });
+        assert_eq!(names(&mut all), ["p2"]);
+    }
+}

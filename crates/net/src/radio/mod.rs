@@ -43,9 +43,10 @@ pub use placement::{
 pub use position::Position;
 pub use propagation::Propagation;
 pub use routing::{
-    AnyRouter, Aodv, AodvConfig, AodvMessage, BufferConfig, Dsr, DsrConfig, DsrMessage, DsrRequest,
-    HelloConfig, LinkFailure, LocalRepair, Message, Notice, NoticeMessage, Notices, RequestWait,
-    RouteError, RouteReply, RouteRequest, Router, RouterConfig, RouterCx, SourceRoute,
-    StaticRouter, StaticRoutes, Upcall,
+    Abr, AbrConfig, AbrMessage, AbrQuery, AbrReply, AnyRouter, Aodv, AodvConfig, AodvMessage,
+    Backtrack, BufferConfig, Dsr, DsrConfig, DsrMessage, DsrRequest, HelloConfig, LinkFailure,
+    LocalRepair, Message, Notice, NoticeMessage, Notices, RequestWait, RouteError, RouteKey,
+    RouteReply, RouteRequest, Router, RouterConfig, RouterConfigError, RouterCx, SourceRoute,
+    StaticRouter, StaticRoutes, Upcall, Visit,
 };
 pub use stats::{Cargo, RadioStats};

@@ -1,6 +1,6 @@
 //! Segments that leave.
 
-use weir_units::Instant;
+use weir_units::{Feedback, Instant};
 
 use super::{Connection, State, Transmit};
 use crate::receiver::Flush;
@@ -70,8 +70,8 @@ impl Connection {
             sack_permitted: if answering { self.terms.sack } else { self.config.sack },
             timestamps: offers_timestamps
                 .then(|| Timestamps { value: timestamp_ms(now), echo: self.handshake_echo(now) }),
-            feedback: if answering { None } else { self.sender.request(now) },
-            echo: self.terms.feedback.filter(|_| answering),
+            feedback: if answering { None } else { self.offered_feedback(now) },
+            echo: self.terms.feedback.or(self.terms.approval).filter(|_| answering),
             ..Options::default()
         };
         // Not scaled (RFC 7323 §2.2).
@@ -79,6 +79,15 @@ impl Connection {
         let ack = if answering { self.irs + 1 } else { SeqNum::default() };
         let segment = Segment { seq: self.iss, ack, flags, window, payload_len: 0, options };
         Some(Transmit { segment, offset: 0, ect: ecn && self.sender.needs_ecn() })
+    }
+
+    /// What the SYN carries past the routers: what the controller asks, or a request for a rate, which
+    /// whatever dropped the first SYN may have disliked (RFC 4782 §4.7.2).
+    fn offered_feedback(&mut self, now: Instant) -> Option<Feedback> {
+        let first = self.handshake.retries == 0;
+        let request = self.quick_start.as_ref().filter(|_| first);
+        let rate = request.map(|request| Feedback::QuickStart(request.asked()));
+        self.sender.request(now).or(rate)
     }
 
     /// The peer's timestamp in an answer to its SYN. Sent again by a timer, the answer would measure that wait

@@ -1,8 +1,8 @@
 //! Segments that arrive (RFC 9293 §3.10.7).
 
-use weir_units::{Duration, Echo, Instant};
+use weir_units::{Duration, Echo, FeedbackKind, Instant};
 
-use super::{Arrived, Connection, ConnectionError, Event, State};
+use super::{Arrived, Connection, ConnectionError, Event, State, quick_start};
 use crate::receiver::EchoMode;
 use crate::segment::{EcnField, Flags, Options, SackBlocks, Segment, SeqNum};
 use crate::sender::{IncomingAck, Terms};
@@ -92,11 +92,14 @@ impl Connection {
             (true, false) => EchoMode::Sticky,
             (true, true) => EchoMode::Exact,
         };
-        self.terms.feedback = match (answered, theirs.feedback) {
+        let returned = match (answered, theirs.feedback) {
             // What a SYN carries is an offer, which whoever understands it returns.
             (false, offer) => offer.as_ref().map(Echo::of),
             (true, _) => theirs.echo.filter(|_| self.sender.needs_feedback()),
         };
+        let is_rate = |echo: &Echo| echo.kind() == FeedbackKind::QuickStart;
+        self.terms.feedback = returned.filter(|echo| !is_rate(echo));
+        self.terms.approval = returned.filter(is_rate);
         self.receiver.agree(self.terms.sack, echo);
         if self.terms.feedback.is_some() {
             self.receiver.expect_feedback(self.segment_size());
@@ -140,8 +143,22 @@ impl Connection {
         if let Some(echo) = segment.options.echo.filter(|_| syn && self.terms.feedback.is_some()) {
             self.sender.on_handshake_feedback(now, echo);
         }
+        if let (Some(answer), Some(rtt)) = (segment.options.echo.filter(|_| syn), measured) {
+            self.start_quickly(&answer, rtt);
+        }
         self.state = if self.sender.is_finishing() { State::FinWait1 } else { State::Established };
         self.events.push_back(Event::Connected);
+    }
+
+    /// The routers may have approved a rate to start with.
+    fn start_quickly(&mut self, answer: &Echo, rtt: Duration) {
+        let request = self.quick_start.take().filter(|_| !self.sender.needs_feedback());
+        if let Some(rate) = request.and_then(|request| request.approved(answer)) {
+            let timestamps = if self.terms.timestamps { 12 } else { 0 };
+            let header = Segment::BASE_HEADER_LEN + timestamps;
+            let window = quick_start::window(rate, rtt, self.segment_size(), header);
+            self.sender.start_with(&self.config, window);
+        }
     }
 
     fn note_rtt(&mut self, now: Instant, sample: Duration) {

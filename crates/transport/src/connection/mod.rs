@@ -3,6 +3,7 @@
 mod emit;
 mod error;
 mod input;
+mod quick_start;
 
 use std::collections::VecDeque;
 
@@ -26,6 +27,8 @@ pub struct Connection {
     sender: Sender,
     receiver: Receiver,
     handshake: Handshake,
+    /// The rate that was asked for.
+    quick_start: Option<quick_start::Request>,
     /// Initial sequence numbers: ours and the peer's.
     iss: SeqNum,
     irs: SeqNum,
@@ -102,6 +105,8 @@ struct Agreed {
     ecn: bool,
     /// Both sides understand feedback: what the handshake returned of it, or is to return.
     feedback: Option<Echo>,
+    /// The answer to a request for a rate.
+    approval: Option<Echo>,
     peer_mss: u32,
     /// Shifts for the windows that we send and receive (RFC 7323 §2).
     our_scale: u8,
@@ -161,6 +166,7 @@ impl Connection {
         Self {
             state,
             iss: SeqNum(rng.next_u32()),
+            quick_start: quick_start::Request::new(&config, &mut rng),
             irs: SeqNum::default(),
             sender: Sender::new(&config, rng),
             receiver: Receiver::new(&config),

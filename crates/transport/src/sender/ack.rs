@@ -332,7 +332,9 @@ impl Sender {
         if first_in_epoch {
             self.count_reduction(stats);
         }
-        self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
+        if !self.leave_quick_start() {
+            self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
+        }
         let metered = self.profile.prr && !self.needs.own_reduction;
         let prr = metered.then(|| Prr::new(prior_cwnd, self.controller.cwnd()));
         if untold || self.epoch.state() != RecoveryState::Recovery {

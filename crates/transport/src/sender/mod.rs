@@ -106,6 +106,10 @@ struct Pacing {
     most: Option<Rate>,
     /// How much of the stream's beginning is spread over a round trip.
     first_flight: Bytes,
+    /// How many segments leave before any are paced.
+    unpaced: u64,
+    /// The controller to go back to if some of a quick start is lost.
+    usual: Option<Box<dyn CongestionController>>,
 }
 
 /// Round trips told apart by sequence: one ends when what was sent at its start is acknowledged.
@@ -136,6 +140,8 @@ impl Sender {
             pacing: Pacing {
                 most: config.max_pacing_rate,
                 first_flight: if config.pace_initial_window { initial } else { Bytes::ZERO },
+                unpaced: unpaced_segments(config),
+                usual: None,
             },
             bursts: burst::Bursts::new(config.gso),
             clock: LimitClock::default(),
@@ -191,6 +197,24 @@ impl Sender {
     /// An RTT measured on the handshake.
     pub(crate) fn on_handshake_rtt(&mut self, now: Instant, sample: Duration) {
         self.rtt.on_sample(now, sample, self.outstanding());
+    }
+
+    /// The routers let the connection start with `window`, spread over a round trip. It stands if it is
+    /// more than the usual.
+    pub(crate) fn start_with(&mut self, config: &Config, window: Bytes) {
+        if window > self.controller.cwnd() {
+            let started = config.stack.controller.build(Bytes(self.mss), window);
+            self.pacing.usual = Some(std::mem::replace(&mut self.controller, started));
+            self.pacing.first_flight = window;
+        }
+    }
+
+    /// A loss has shown. If some of a quick start is among what was lost, the connection is as if there had
+    /// been none, and this returns that it has reduced.
+    fn leave_quick_start(&mut self) -> bool {
+        let within = self.board.una() < self.pacing.first_flight.get();
+        let usual = self.pacing.usual.take().filter(|_| within);
+        usual.map(|controller| self.controller = controller).is_some()
     }
 
     /// What routers had to say of the handshake.
@@ -454,6 +478,17 @@ pub(crate) struct Terms {
     pub(crate) window: u64,
 }
 
+/// The initial window leaves unpaced, of a larger one what Linux's constant says (`data_segs_out >=
+/// TCP_INIT_CWND`), or where no kernel's habits are kept, all of it, unless it is to be paced or a rate is
+/// asked for.
+fn unpaced_segments(config: &Config) -> u64 {
+    const TCP_INIT_CWND: u32 = 10;
+    let free = !config.pace_initial_window && config.max_pacing_rate.is_none();
+    let whole = free && config.habits == Habits::UserSpace;
+    let window = if whole { config.initial_window } else { 0 };
+    u64::from(window.max(TCP_INIT_CWND))
+}
+
 fn rtt_config(config: &Config) -> RttConfig {
     let linux = matches!(config.stack.recovery, RecoveryConfig::Rack(_));
     RttConfig {
@@ -471,3 +506,20 @@ fn rtt_config(config: &Config) -> RttConfig {
 
 /// How many times the timeout doubles where no kernel's habits are kept ([`Habits::UserSpace`]).
 const MAX_DOUBLINGS: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_first_window_is_paced_where_that_is_asked_for_or_a_kernel_would() {
+        let large =
+            Config { initial_window: 92, pace_initial_window: false, ..Config::for_datagrams() };
+        let paced = Config { pace_initial_window: true, ..large.clone() };
+        let slow = Config { max_pacing_rate: Some(Rate::from_mbit(1)), ..large.clone() };
+        let kernel = Config { habits: Habits::Kernel, ..large.clone() };
+        let small = Config { initial_window: 4, ..large.clone() };
+        let unpaced = [large, paced, slow, kernel, small].map(|config| unpaced_segments(&config));
+        assert_eq!(unpaced, [92, 10, 10, 10, 10]);
+    }
+}

@@ -210,6 +210,7 @@ impl Sender {
             self.count_reduction(stats);
         }
         self.epoch.enter_loss(&self.board, self.profile, first_in_epoch, again);
+        self.leave_quick_start();
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         debug_assert_eq!(self.epoch.state(), RecoveryState::Loss);
     }

@@ -194,7 +194,7 @@ impl Sender {
         self.timers.end_persist(now);
         let bytes = Bytes(u64::from(departure.len));
         self.epoch.on_sent(bytes.get());
-        if stats.data_segments_sent >= UNPACED_SEGMENTS {
+        if stats.data_segments_sent >= self.pacing.unpaced {
             let rate = self.pacing_rate();
             self.pacer.on_sent(now, rate, bytes);
         }
@@ -304,6 +304,3 @@ enum Choice {
     /// The lost segment that starts here.
     Resend(u64),
 }
-
-/// The initial window leaves unpaced (Linux: `data_segs_out >= TCP_INIT_CWND`).
-const UNPACED_SEGMENTS: u64 = 10;

@@ -10,6 +10,7 @@ mod forged;
 mod handshake;
 mod pacing;
 mod pair;
+mod quick_start;
 mod recovery;
 mod route;
 mod route_faults;

@@ -49,6 +49,9 @@ impl Incoming {
         let number = self.number();
         let partial = self.claim.take().and_then(|claim| claim.take());
         let (Some(mut partial), Some(file)) = (partial, self.files.last_mut()) else { return };
+        if let Err(error) = partial.settle() {
+            return self.on_disk_error(&error);
+        }
         file.arrived_ns = Some(clock::monotonic_nanos());
         // What little remains to be hashed is done at once, and the rest where nobody waits for it.
         if partial.unhashed() <= HASHED_AT_ONCE {

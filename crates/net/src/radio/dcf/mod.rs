@@ -23,10 +23,13 @@
 //! input but a carrier the host calls [`Dcf::settle`], once it has acted.
 
 mod contention;
+mod frame;
 
 use weir_units::{Bytes, Duration, Instant, Rng};
 
 use self::contention::{Contention, Interrupted};
+pub use self::frame::FrameKind;
+pub(super) use self::frame::{Action, Attempt, Header, Outcome};
 use super::airtime::Phy;
 use super::config::{Access, MacConfig};
 use super::datagram::NodeId;
@@ -61,68 +64,6 @@ pub(super) struct Dcf {
     sequence: u32,
     /// The last sequence number of each node; zero before the first.
     seen: Vec<u32>,
-}
-
-/// What a frame says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) kind: FrameKind,
-    pub(super) from: NodeId,
-    pub(super) to: NodeId,
-    /// For how long after its end it reserves the medium.
-    pub(super) duration: Duration,
-    pub(super) airtime: Duration,
-    /// Of data frames.
-    sequence: u32,
-    /// Whether RTS and CTS went before it.
-    announced: bool,
-}
-
-/// Kinds of frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FrameKind {
-    /// Request to send.
-    Rts,
-    /// Clear to send.
-    Cts,
-    /// A packet.
-    Data,
-    /// Acknowledgement.
-    Ack,
-}
-
-/// What the host is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    Nothing,
-    /// Put this on the air.
-    Transmit(Header),
-    /// Take the packet of the data frame that was just received.
-    Deliver,
-    /// The frame was received before.
-    Duplicate,
-    /// The packet at hand is done with; call [`Dcf::complete`].
-    Finished {
-        outcome: Outcome,
-        retries: u32,
-    },
-    /// Nobody answered; it will try again.
-    Retry(Attempt),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Sent,
-    GivenUp(Attempt),
-}
-
-/// What went unanswered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
-    /// An RTS, or data without one.
-    Short,
-    /// Data behind a CTS.
-    Long,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -533,3 +474,6 @@ impl Dcf {
 
 /// ns-2's bound of the propagation delay.
 const PROPAGATION: Duration = Duration::from_micros(2);
+
+#[cfg(test)]
+mod tests;

@@ -114,7 +114,7 @@ where
         routers: Vec<R>,
         mut luck: impl FnMut(&str) -> Rng,
     ) -> Result<Self, ConfigError> {
-        const COUNT: &str = "1 to 65000, with a router each";
+        const COUNT: &str = "1 to 4096, with a router each";
         config.validate()?;
         let count = positions.len();
         if count == 0 || count > MOST_NODES || routers.len() != count {
@@ -280,7 +280,8 @@ where
     }
 }
 
-const MOST_NODES: usize = 65_000;
+/// Each remembers the last frame of every other.
+const MOST_NODES: usize = 4_096;
 
 #[cfg(test)]
 mod tests;

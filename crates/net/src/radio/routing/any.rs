@@ -4,10 +4,12 @@ use std::fmt::Debug;
 
 use weir_units::Instant;
 
+use super::abr::{Abr, AbrConfig};
 use super::aodv::{Aodv, AodvConfig};
 use super::dsr::{Dsr, DsrConfig};
 use super::fixed::{StaticRouter, StaticRoutes};
 use super::message::Message;
+use super::notices::Notices;
 use super::{LinkFailure, Router, RouterCx};
 use crate::Parcel;
 use crate::radio::datagram::{Datagram, NodeId};
@@ -21,6 +23,8 @@ pub enum RouterConfig {
     Aodv(AodvConfig),
     /// Dynamic source routing.
     Dsr(DsrConfig),
+    /// Associativity-based routing.
+    Abr(AbrConfig),
 }
 
 /// A router of any protocol.
@@ -32,15 +36,33 @@ pub enum AnyRouter<P> {
     Aodv(Box<Aodv<P>>),
     /// Dynamic source routing.
     Dsr(Box<Dsr<P>>),
+    /// Associativity-based routing.
+    Abr(Box<Abr<P>>),
 }
 
+/// A combination that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("TCP-BuS's notices come from ABR: choose it, or other notices")]
+pub struct RouterConfigError;
+
 impl RouterConfig {
+    /// Whether the protocol knows the notices that it is to send.
+    pub fn check(&self) -> Result<(), RouterConfigError> {
+        let notices = match self {
+            Self::Static(_) | Self::Abr(_) => return Ok(()),
+            Self::Aodv(config) => config.notices,
+            Self::Dsr(config) => config.notices,
+        };
+        if notices == Notices::Bus { Err(RouterConfigError) } else { Ok(()) }
+    }
+
     /// The router of `node`.
     pub fn build<P>(&self, _node: NodeId) -> AnyRouter<P> {
         match self {
             Self::Static(routes) => AnyRouter::Static(StaticRouter::new(routes.clone())),
             Self::Aodv(config) => AnyRouter::Aodv(Box::new(Aodv::new(config))),
             Self::Dsr(config) => AnyRouter::Dsr(Box::new(Dsr::new(config))),
+            Self::Abr(config) => AnyRouter::Abr(Box::new(Abr::new(config))),
         }
     }
 }
@@ -51,6 +73,7 @@ macro_rules! each {
             AnyRouter::Static($inner) => $call,
             AnyRouter::Aodv($inner) => $call,
             AnyRouter::Dsr($inner) => $call,
+            AnyRouter::Abr($inner) => $call,
         }
     };
 }
@@ -100,5 +123,29 @@ impl<P> AnyRouter<P> {
             Self::Dsr(router) => router,
             _ => panic!("another protocol"),
         }
+    }
+
+    /// The ABR router that it is.
+    pub(super) fn abr(&mut self) -> &mut Abr<P> {
+        match self {
+            Self::Abr(router) => router,
+            _ => panic!("another protocol"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tcp_buss_notices_need_abr() {
+        let aodv = AodvConfig { notices: Notices::Bus, ..AodvConfig::ns2() };
+        let error = RouterConfig::Aodv(aodv).check().unwrap_err().to_string();
+        assert_eq!(error, "TCP-BuS's notices come from ABR: choose it, or other notices");
+        let abr = AbrConfig { notices: Notices::Bus, ..AbrConfig::default() };
+        assert_eq!(RouterConfig::Abr(abr).check(), Ok(()));
+        let dsr = DsrConfig { notices: Notices::Elfn, ..DsrConfig::default() };
+        assert_eq!(RouterConfig::Dsr(dsr).check(), Ok(()));
     }
 }

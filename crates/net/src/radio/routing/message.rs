@@ -1,5 +1,6 @@
 //! What routers send each other.
 
+use super::abr::AbrMessage;
 use super::aodv::AodvMessage;
 use super::dsr::DsrMessage;
 use super::notices::NoticeMessage;
@@ -9,6 +10,8 @@ use super::notices::NoticeMessage;
 pub enum Message {
     /// Of AODV.
     Aodv(AodvMessage),
+    /// Of ABR.
+    Abr(AbrMessage),
     /// Of DSR.
     Dsr(DsrMessage),
     /// To the source of a flow, about its route.

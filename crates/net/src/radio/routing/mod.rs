@@ -1,5 +1,6 @@
 //! What a routing protocol is to the node that runs it, and the protocols.
 
+mod abr;
 mod any;
 mod aodv;
 mod buffer;
@@ -12,7 +13,8 @@ mod notices;
 mod rate;
 mod seen;
 
-pub use any::{AnyRouter, RouterConfig};
+pub use abr::{Abr, AbrConfig, AbrMessage, AbrQuery, AbrReply, Backtrack, RouteKey, Visit};
+pub use any::{AnyRouter, RouterConfig, RouterConfigError};
 pub use aodv::{
     Aodv, AodvConfig, AodvMessage, HelloConfig, LocalRepair, RequestWait, RouteError, RouteReply,
     RouteRequest,
@@ -160,6 +162,12 @@ fn packet<P>(
     }
 }
 
+/// Whether sequence number `a` is newer than `b` (RFC 3561 §6.1: signed difference, so that it may
+/// wrap).
+fn newer(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 > 0
+}
+
 impl<P> RouterCx<'_, P, Message> {
     fn send(&mut self, next_hop: NodeId, datagram: Packet<P>) {
         self.upcalls.push(Upcall::Send { next_hop, datagram, delay: Duration::ZERO });
@@ -184,3 +192,14 @@ type Packet<P> = Datagram<P, Message>;
 type Cx<'a, P> = RouterCx<'a, P, Message>;
 
 const IP_HEADER: Bytes = Bytes(20);
+
+#[cfg(test)]
+mod tests {
+    use super::newer;
+
+    #[test]
+    fn sequence_numbers_wrap() {
+        assert!(newer(2, 1) && !newer(1, 2) && !newer(1, 1));
+        assert!(newer(0, u32::MAX) && newer(5, u32::MAX - 5));
+    }
+}

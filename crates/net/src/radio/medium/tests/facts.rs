@@ -3,6 +3,8 @@
 use weir_units::Ratio;
 
 use super::*;
+use crate::feedback::Occupancy;
+use crate::queue::Backlog;
 use crate::radio::{Access, Arp, Cargo, FrameKind, MacConfig, Phy};
 
 const DATA: u64 = 1_040;
@@ -99,6 +101,16 @@ fn a_loss_above_the_mac_is_not_repeated() {
     let config = RadioConfig { packet_loss: Ratio::ONE, ..RadioConfig::default() };
     let run = play(chain(&config, 1, 1), &[(0, 0, 1)]);
     assert_eq!((run.frames.len(), run.dropped), (4, vec![(0, DropReason::FrameError)]));
+}
+
+/// Without a backoff two nodes that begin together do so each time.
+#[test]
+fn a_frame_that_begins_while_a_node_sends_is_lost_to_it() {
+    let run = play(chain(&no_backoff(Access::Ns2), 1, 1), &[(0, 0, 1), (0, 1, 0)]);
+    assert_eq!(run.frames.len(), 14);
+    assert!(run.frames.iter().all(|frame| frame.0 == FrameKind::Rts && !frame.3));
+    assert_eq!(run.dropped, [(0, DropReason::MacRetries), (1, DropReason::MacRetries)]);
+    assert_eq!(run.radio.total(secs(1)).collisions, 0, "neither hears two frames");
 }
 
 /// Node 4 sends to 5 while node 1 sends to 2: three hops apart, they do not sense each other.
@@ -212,4 +224,82 @@ fn what_cannot_be_built_is_refused_with_its_reason() {
     assert_eq!(build(&RadioConfig { ttl: 0, ..config }, 1), Err("ttl"));
     let phy = Phy { cw_min: 0, ..config.phy };
     assert_eq!(build(&RadioConfig { phy, ..config }, 1), Err("cw_min"));
+}
+
+/// The neighbour moves away while it receives: it has the packet, but its acknowledgement and all later
+/// frames fail.
+#[test]
+fn a_packet_whose_acknowledgement_is_lost_lives_on_as_a_copy() {
+    let mut radio = chain(&no_backoff(Access::Ns2), 1, 1);
+    radio.offer(Instant::ZERO, NodeId(0), NodeId(1), Probe::data(0, DATA));
+    let during_data = Instant::from_nanos(2_000_000);
+    assert_eq!(radio.poll(during_data), None);
+    radio.set_position(during_data, NodeId(1), Position::metres(2_000, 0));
+    let run = play(radio, &[]);
+    assert_eq!((run.delivered, run.dropped), (vec![(0, 1)], vec![(0, DropReason::MacRetries)]));
+    assert_eq!(run.radio.total(secs(1)).copies, 1);
+}
+
+/// Everything that one agent was told.
+#[derive(Clone, Debug, Default)]
+struct Diary(std::sync::Arc<std::sync::Mutex<Vec<(u64, String)>>>);
+
+impl Diary {
+    fn note(&self, now: Instant, what: impl std::fmt::Debug) {
+        self.0.lock().unwrap().push((now.as_micros(), format!("{what:?}")));
+    }
+}
+
+impl Agent<Probe> for Diary {
+    fn on_service(&mut self, now: Instant, state: Occupancy) {
+        self.note(now, ("service", state));
+    }
+    fn on_medium(&mut self, now: Instant, state: Occupancy) {
+        self.note(now, ("medium", state));
+    }
+    fn on_arrival(&mut self, now: Instant, parcel: &mut Probe, ahead: Backlog) {
+        self.note(now, ("arrival", parcel.id, ahead.packets));
+    }
+    fn on_frame(&mut self, now: Instant, retries: u32) {
+        self.note(now, ("frame", retries));
+    }
+    fn on_departure(&mut self, now: Instant, parcel: &mut Probe, behind: Backlog) {
+        parcel.corrupt();
+        self.note(now, ("departure", parcel.id, behind.packets));
+    }
+}
+
+#[test]
+fn an_agent_is_told_in_order_and_may_write_into_what_leaves() {
+    let mut radio = chain(&no_backoff(Access::Ns2), 2, 1);
+    let (own, other) = (Diary::default(), Diary::default());
+    radio.set_agent(NodeId(0), Box::new(own.clone()));
+    radio.set_agent(NodeId(2), Box::new(other.clone()));
+    let now = Instant::ZERO;
+    radio.offer(now, NodeId(0), NodeId(1), Probe::data(7, DATA));
+    let mut corrupt = false;
+    run_until(&mut radio, secs(1), |_, _, event| {
+        corrupt |= matches!(event, RadioEvent::Delivered { parcel, .. } if parcel.corrupt);
+    });
+    assert!(corrupt);
+    let own = own.0.lock().unwrap();
+    let kept: Vec<_> = own.iter().filter(|(_, what)| !what.contains("medium")).collect();
+    let ack_end = 25 + 50 + 352 + 10 + 304 + 10 + 4_464 + 10 + 304 + 2;
+    let expected = [
+        (25, "(\"arrival\", 7, 0)"),
+        (25, "(\"service\", Busy)"),
+        (25, "(\"departure\", 7, 0)"),
+        (ack_end, "(\"frame\", 0)"),
+        (ack_end, "(\"service\", Idle)"),
+    ];
+    let kept: Vec<_> = kept.iter().map(|(time, what)| (*time, what.as_str())).collect();
+    assert_eq!(kept, expected);
+    assert!(own.is_sorted_by_key(|(time, _)| *time));
+    let stats = radio.stats(NodeId(0), secs(1));
+    assert_eq!(stats.service_busy.as_micros(), ack_end - 25);
+    // Node 2 cannot read the data, and therefore keeps away for EIFS, which is longer than the ACK.
+    let other = other.0.lock().unwrap();
+    assert_eq!(*other, [(25 + 50 + 1, "(\"medium\", Busy)".to_owned())], "nobody asked since");
+    let busy = radio.stats(NodeId(2), secs(1)).medium_busy.as_micros();
+    assert_eq!(busy, 352 + 10 + 304 + 10 + 4_464 + 364 + 1);
 }

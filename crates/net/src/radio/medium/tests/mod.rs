@@ -1,5 +1,7 @@
 //! Networks with static routes, and ways to drive them.
 
+#![expect(clippy::print_stdout, reason = "measured figures are shown beside expected ones")]
+
 mod bianchi;
 mod chain;
 mod facts;

@@ -4,12 +4,12 @@ use std::fmt::Debug;
 
 use weir_units::{Duration, Instant};
 
-use super::message::{AodvMessage, RouteReply, RouteRequest, newer};
+use super::message::{AodvMessage, RouteReply, RouteRequest};
 use super::table::{Offer, Taken};
 use super::{Aodv, RequestWait};
 use crate::Parcel;
 use crate::radio::datagram::{DropReason, NodeId};
-use crate::radio::routing::{Cx, Message, packet};
+use crate::radio::routing::{Cx, Message, newer, packet};
 
 /// A search that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -322,7 +322,7 @@ impl<P: Parcel + Debug> Aodv<P> {
         for datagram in self.buffer.take(destination) {
             self.forward(cx, cx.node, datagram);
         }
-        for (source, notice) in self.notices.route_found(cx, destination) {
+        for (source, notice) in self.notices.route_found(cx, destination, &[]) {
             let notice = self.notices.packet(cx.node, source, notice);
             self.post(cx, notice);
         }

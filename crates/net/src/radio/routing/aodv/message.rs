@@ -63,19 +63,3 @@ impl RouteError {
         Bytes(4 + 8 * self.unreachable.len() as u64)
     }
 }
-
-/// Whether sequence number `a` is newer than `b` (§6.1: signed difference, so that it may wrap).
-pub(super) fn newer(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b) as i32 > 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::newer;
-
-    #[test]
-    fn sequence_numbers_wrap() {
-        assert!(newer(2, 1) && !newer(1, 2) && !newer(1, 1));
-        assert!(newer(0, u32::MAX) && newer(5, u32::MAX - 5));
-    }
-}

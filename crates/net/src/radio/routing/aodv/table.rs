@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use weir_units::{Duration, Instant};
 
-use super::message::newer;
 use crate::radio::datagram::NodeId;
+use crate::radio::routing::newer;
 
 /// Routes by destination.
 #[derive(Clone, Debug)]

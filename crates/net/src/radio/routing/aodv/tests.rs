@@ -227,7 +227,7 @@ fn any_message() -> impl Strategy<Value = AodvMessage> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     /// Any messages at any time: nothing panics and nothing grows beyond its limit.
     #[test]

@@ -149,7 +149,7 @@ impl<P: Parcel + Debug> Dsr<P> {
             for datagram in self.buffer.take(destination) {
                 self.send_or_hold(cx, datagram);
             }
-            for (source, notice) in self.notices.route_found(cx, destination) {
+            for (source, notice) in self.notices.route_found(cx, destination, &[]) {
                 if let Some(path) = self.cache.find(cx.now, source) {
                     let way = SourceRoute::along(path);
                     self.send_message(cx, DsrMessage::Notice { way, notice }, Duration::ZERO);

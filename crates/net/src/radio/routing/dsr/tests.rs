@@ -209,7 +209,7 @@ fn any_message() -> impl Strategy<Value = DsrMessage> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     /// Any messages at any time: nothing panics and nothing grows beyond its limit.
     #[test]

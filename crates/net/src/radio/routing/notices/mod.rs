@@ -5,16 +5,23 @@
 //! | RFN, RRN | TCP-F: Chandran, Raghunathan, Venkatesan, Prakash, ICDCS 1998 | failed, restored |
 //! | ELFN | Holland & Vaidya, MobiCom 1999 | failed, with the sequence number of the lost packet |
 //! | unreachable | ATCP: Liu & Singh, JSAC 19(7), 2001; RFC 792 | failed |
+//! | ERDN, ERSN | TCP-BuS: Kim, Toh & Choi, ICC 2000 | failed, restored |
+//!
+//! ERDN names the packet that waits first at the pivoting node, ERSN what the receiver expects next.
 //!
 //! A notice is a packet of its own, routed back to the flow's source like a parcel, but never waits
 //! for a route and is never searched one for. RFN: a node that has another route absorbs it (its
 //! parcels take that route); every other one remembers the source and sends an RRN, once, when it
-//! learns of a route. DSR carries notices in its route errors instead.
+//! learns of a route. DSR carries notices in its route errors instead. ERDN and ERSN are ABR's alone,
+//! which repeats them hop by hop until they are acknowledged.
 //!
 //! Deviations. Only parcels towards the receiver cause notices: acknowledgements that get lost have a
 //! receiver as their source, whose transport has nothing to stop. TCP-F leaves open who looks for a
 //! new route while the source is silent: here the source's router does. A flow causes at most one
 //! notice per node in [`HOLD_OFF`], as RFC 1812 §4.3.2.8 wants of ICMP errors.
+
+#[cfg(test)]
+mod tests;
 
 use weir_units::{Bytes, Duration, Instant};
 
@@ -35,6 +42,8 @@ pub enum Notices {
     Elfn,
     /// ICMP host unreachable.
     Unreachable,
+    /// TCP-BuS's explicit route disconnection and route successful notifications; only with ABR.
+    Bus,
 }
 
 /// A message to the source of a flow, which is the destination of its datagram.
@@ -93,7 +102,7 @@ impl NoticeAgent {
         lost: &Packet<P>,
     ) -> Option<NoticeMessage> {
         let Content::Parcel(parcel, _) = &lost.content else { return None };
-        if self.kind == Notices::None || !parcel.is_forward() || self.is_held_off(cx.now, parcel) {
+        if self.kind == Notices::None || !parcel.is_forward() || self.is_known(cx.now, parcel) {
             return None;
         }
         let (flow, destination) = (parcel.flow(), lost.destination);
@@ -116,7 +125,7 @@ impl NoticeAgent {
         alternative: bool,
     ) -> Passing {
         let NoticeMessage { flow, destination, notice } = message;
-        let rfn = self.kind == Notices::Rfn;
+        let rfn = matches!(self.kind, Notices::Rfn | Notices::Bus);
         let news = match notice {
             Notice::Failed { .. } if rfn && alternative => return Passing::Absorb,
             Notice::Failed { .. } => {
@@ -140,19 +149,22 @@ impl NoticeAgent {
         Passing::Absorb
     }
 
-    /// A route to `destination` has come up. The returned notices are to go to these sources.
+    /// A route to `destination` has come up; `expected` says what receivers there expect, by flow,
+    /// if anybody has told. The returned notices are to go to these sources.
     pub(super) fn route_found<P>(
         &mut self,
         cx: &mut Cx<'_, P>,
         destination: NodeId,
+        expected: &[(u32, u64)],
     ) -> Vec<(NodeId, NoticeMessage)> {
         let mut found = Vec::new();
-        let notice = Notice::Restored { expected: None };
         for known in self.flows.iter_mut().filter(|it| it.destination == destination) {
             if !std::mem::replace(&mut known.owes, false) {
                 continue;
             }
             let Remembered { flow, source, .. } = *known;
+            let expected = expected.iter().find(|(of, _)| *of == flow).map(|(_, next)| *next);
+            let notice = Notice::Restored { expected };
             if source == cx.node {
                 cx.upcalls.push(Upcall::Notify { flow, notice });
             } else {
@@ -176,9 +188,13 @@ impl NoticeAgent {
         packet(node, to, u8::MAX, Message::Notice(notice), self.len())
     }
 
-    fn is_held_off(&self, now: Instant, parcel: &impl Parcel) -> bool {
+    /// Whether the flow's source has just been told, or with TCP-BuS still waits for news.
+    fn is_known(&self, now: Instant, parcel: &impl Parcel) -> bool {
         let known = self.flows.iter().find(|it| it.flow == parcel.flow());
-        known.is_some_and(|it| now.saturating_since(it.failed) < HOLD_OFF)
+        known.is_some_and(|it| {
+            let waits = self.kind == Notices::Bus && it.owes;
+            now.saturating_since(it.failed) < if waits { MEMORY } else { HOLD_OFF }
+        })
     }
 
     fn remember(&mut self, now: Instant, flow: u32, source: NodeId, destination: NodeId) {
@@ -186,18 +202,19 @@ impl NoticeAgent {
         if self.flows.len() == FLOWS {
             self.flows.remove(0);
         }
-        let owes = self.kind == Notices::Rfn;
+        let owes = matches!(self.kind, Notices::Rfn | Notices::Bus);
         self.flows.push(Remembered { flow, source, destination, failed: now, owes });
     }
 
     /// The length without the IP header. ICMP (RFC 792) returns the IP header and the first eight
     /// bytes of what was lost, and ELFN is such a message. RFN names flow (ports), destination and
-    /// failure point.
+    /// failure point; ERDN and ERSN have a number and a sequence number as well.
     pub(super) fn len(&self) -> Bytes {
         match self.kind {
             Notices::None => Bytes::ZERO,
             Notices::Rfn => Bytes(12),
             Notices::Elfn | Notices::Unreachable => Bytes(8 + 20 + 8),
+            Notices::Bus => Bytes(20),
         }
     }
 

@@ -1,0 +1,192 @@
+"""What the slides, and others, say of these networks, and whether ours agree.
+
+A claim about more or less agrees if the whole 95 % interval lies on its side, differs if the whole
+interval lies on the other, and else cannot be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weir.stats import Estimate
+from weir.studies import Cell
+from weir.studies.cells import Cells, digits
+from weir.studies.claims import claim
+from weir.studies.claims import ratio as over
+from weir.studies.muzha import chain, cross, losses, mobility
+from weir.studies.muzha.experiment import MUZHA, NEWRENO, SACK, VEGAS, WINDOWS, hops_in
+from weir.studies.muzha.published import printed
+
+_FAIR = 0.985
+"""What is printed as 0.99 after rounding."""
+
+_NARROW, _WIDE = WINDOWS[0], WINDOWS[-1]
+
+
+def claims(cells: Cells) -> Iterator[Cell]:
+    """Those of the slides first, then what the literature found on such chains."""
+    yield from _gains(cells)
+    yield from _retransmissions(cells)
+    yield from _order(cells)
+    yield from _fairness(cells)
+    yield from _vegas(cells)
+    yield from _windows(cells)
+    yield from _causes(cells)
+    yield from _random_loss(cells)
+    yield from _notices(cells)
+
+
+def above(ours: Estimate, least: float) -> bool | None:
+    """Whether the whole interval lies above; None if it reaches both sides."""
+    if ours.mean is None or ours.lo is None or ours.hi is None:
+        return None
+    return True if ours.lo > least else False if ours.hi < least else None
+
+
+def below(ours: Estimate, most: float) -> bool | None:
+    """Whether the whole interval lies below; None if it reaches both sides."""
+    is_above = above(ours, most)
+    return None if is_above is None else not is_above
+
+
+def _gains(cells: Cells) -> Iterator[Cell]:
+    low, high = printed().claimed_gain
+    for window in WINDOWS:
+        ours = cells.table(chain.table(chain.GAIN, window)).ours(MUZHA, chain.ALL_HOPS)
+        reaches = above(ours, low)
+        is_less = below(ours, low)
+        holds = True if reaches else False if is_less else None
+        note = f"claimed is {digits(low)} to {digits(high)}"
+        if above(ours, high):
+            note += "; ours is more than that"
+        says = f"Muzha carries 5 to 10 % more than NewReno on a chain at window {window} (slides)"
+        yield claim(says, "throughput over NewReno's, all lengths", ours, holds, note)
+
+
+def _retransmissions(cells: Cells) -> Iterator[Cell]:
+    for window in WINDOWS:
+        ours = cells.table(chain.table(chain.RESENT, window)).ours(MUZHA, chain.ALL_HOPS)
+        says = f"Muzha resends less than NewReno on a chain at window {window} (slides)"
+        measured = "retransmissions over NewReno's, all lengths"
+        yield claim(says, measured, ours, below(ours, 1.0))
+
+
+def _order(cells: Cells) -> Iterator[Cell]:
+    own = cells.table(chain.table(chain.RESENT, _WIDE))
+    vegas, muzha = (own.ours(who, chain.ALL_HOPS) for who in (VEGAS, MUZHA))
+    says = f"Vegas resends least, then Muzha, then NewReno, at window {_WIDE} (slides)"
+    ends = (vegas.hi, muzha.lo, muzha.hi)
+    holds = None
+    if None not in ends and vegas.mean is not None and muzha.mean is not None:
+        apart = vegas.hi < muzha.lo or muzha.hi < vegas.lo  # type: ignore[operator]
+        ordered = vegas.mean < muzha.mean < 1
+        holds = ordered if apart or not ordered else None
+    yield claim(says, "retransmissions of Vegas over Muzha's", over(vegas, muzha), holds)
+
+
+def _fairness(cells: Cells) -> Iterator[Cell]:
+    for window in WINDOWS:
+        for hops in cross.HOPS:
+            own = cells.table(cross.table(hops, window))
+            ours = own.ours(cross.pair_name((MUZHA, NEWRENO)), cross.FAIRNESS)
+            slide = printed().cross(hops, (MUZHA, NEWRENO))
+            if ours.mean is None or slide is None:
+                continue
+            like = own.ours(cross.pair_name((NEWRENO, NEWRENO)), cross.FAIRNESS)
+            says = (
+                f"Muzha and NewReno share a cross of {hops} hops evenly at window {window} (slides)"
+            )
+            note = "" if like.mean is None else f"two NewReno flows: {digits(like.mean)}"
+            holds = above(ours, _FAIR)
+            yield claim(says, "Jain's index", ours, holds, note, slide.fairness)
+
+
+def _vegas(cells: Cells) -> Iterator[Cell]:
+    for window in WINDOWS:
+        for hops in cross.HOPS:
+            own = cells.table(cross.table(hops, window))
+            ours = own.ours(cross.flow_name(VEGAS, NEWRENO), cross.SHARE)
+            slide = printed().cross(hops, (VEGAS, NEWRENO))
+            if ours.mean is None or slide is None:
+                continue
+            was = slide.throughput[0] / sum(slide.throughput)
+            says = (
+                f"Vegas has less than half beside NewReno on a cross of {hops} hops at window "
+                f"{window} (slides)"
+            )
+            yield claim(says, "share of Vegas", ours, below(ours, 0.5), published=was)
+
+
+def _windows(cells: Cells) -> Iterator[Cell]:
+    """Chains are hurt by windows beyond what they can hold."""
+    wide, narrow = (cells.table(chain.table("throughput", w)) for w in (_WIDE, _NARROW))
+    for hops in (4, 8):
+        place = f"{hops} hops"
+        for who, source in (
+            (NEWRENO, "Xu, Saadawi and Lee 2001: 13 to 20 % less; Fu et al. 2003: up to 30 %"),
+            (SACK, "Xu, Saadawi and Lee 2001"),
+        ):
+            ours = over(wide.ours(who, place), narrow.ours(who, place))
+            if ours.mean is not None:
+                says = (
+                    f"{who} carries less at window {_WIDE} than at {_NARROW} over {place} "
+                    f"({source})"
+                )
+                measured = f"throughput at {_WIDE} over that at {_NARROW}"
+                yield claim(says, measured, ours, below(ours, 1.0))
+        ours = over(wide.ours(VEGAS, place), wide.ours(NEWRENO, place))
+        if ours.mean is not None:
+            says = f"Vegas does not suffer so over {place} (Xu, Saadawi and Lee 2001)"
+            yield claim(
+                says, f"throughput over NewReno's at window {_WIDE}", ours, above(ours, 1.0)
+            )
+
+
+def _causes(cells: Cells) -> Iterator[Cell]:
+    own = cells.table(chain.table(chain.LOST, _WIDE))
+    for row in own.rows():
+        if not row.startswith(NEWRENO) or hops_in(row.partition(", ")[2]) not in (4, 8):
+            continue
+        means = {cause: own.mean(row, cause) or 0.0 for cause in own.columns()}
+        queue = means["queue full"]
+        hops = row.partition(", ")[2]
+        says = f"over {hops} the MAC loses packets, queues do not (Fu et al. 2003)"
+        ours = own.ours(row, "queue full")
+        told = ", ".join(f"{cause} {digits(value)}" for cause, value in means.items())
+        measured = "packets per run that found a queue full"
+        yield claim(says, measured, ours, queue < means["MAC gave up"], told)
+
+
+def _random_loss(cells: Cells) -> Iterator[Cell]:
+    """The rule for the third duplicate can only pay where losses reach the transport."""
+    for hops in losses.HOPS:
+        tables = {k: cells.table(losses.table(losses.GAIN, k, hops)) for k in losses.KINDS}
+        base = tables["packets"].ours(MUZHA, losses.column(0.0))
+        for kind, says in (
+            ("frames", "what the MAC repairs changes nothing"),
+            ("packets", "telling random losses apart pays where losses reach TCP"),
+        ):
+            ours = over(tables[kind].ours(MUZHA, losses.column(2.0)), base)
+            if ours.mean is None:
+                continue
+            text = f"{says}, over {hops} hops with 2 % of {kind} lost (slides' loss rule)"
+            is_more = above(ours, 1.0)
+            holds = is_more
+            if kind == "frames":
+                holds = None if ours.lo is None or ours.hi is None else ours.lo <= 1 <= ours.hi
+            yield claim(text, "gain over NewReno, over that without losses", ours, holds)
+
+
+def _notices(cells: Cells) -> Iterator[Cell]:
+    sources = {
+        "TCP-F": "Chandran et al. 1998",
+        "ELFN": "Holland and Vaidya 1999",
+        "ATCP": "Liu and Singh 2001",
+    }
+    for routing, name in mobility.ROUTINGS.items():
+        own = cells.table(mobility.table(mobility.GAIN, routing))
+        for sender, source in sources.items():
+            ours = own.ours(sender, mobility.column(10))
+            if ours.mean is not None:
+                says = f"{sender} carries more than NewReno at 10 m/s over {name} ({source})"
+                yield claim(says, "throughput over NewReno's", ours, above(ours, 1.0))

@@ -1,0 +1,156 @@
+"""What all parts of the study have in common: the radio network of the slides, and its senders.
+
+Where the slides are silent the settings are ns-2's of that time: nodes 200 m apart with a reach of
+250 m, 2 Mbit/s for data and 1 Mbit/s for control, AODV, 1000 B of payload under 40 B of headers,
+two segments at first, an acknowledgement per segment, no retransmission sooner than 200 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weir.studies.contest import Extent
+
+NEWRENO, SACK, VEGAS, MUZHA = "NewReno", "SACK", "Vegas", "Muzha"
+
+STACKS = {
+    NEWRENO: "newreno/reno",
+    SACK: "sack/reno",
+    VEGAS: "newreno/vegas",
+    MUZHA: "newreno/muzha",
+}
+"""The protocols of the slides, by the names they have there."""
+
+HOPS = (4, 5, 6, 7, 8, 9, 10, 13, 16, 32)
+WINDOWS = (4, 8, 32)
+"""Receiver windows in segments (ns-2's `window_`)."""
+
+EXTENTS = {
+    "small": Extent(tuple(STACKS), 20, 3, values=(4, 8)),
+    "full": Extent(tuple(STACKS), 50, 10, values=HOPS),
+}
+"""The values are lengths of chains in hops."""
+
+WARMUP_S = 5.0
+
+_HEAD = """
+name = "muzha"
+
+[topology]
+kind = "radio"
+
+[topology.radio]
+"""
+
+_FLOW = """
+[[flow]]
+name = "{name}"
+stack = "{stack}"
+start = "{start:g}s"
+window_limit = {window}
+mss = {mss}
+timestamps = false
+initial_window = 2
+delayed_ack = "off"
+initial_rto = "3s"
+min_rto = "200ms"
+slow_start_after_idle = false
+gso = 1
+route_policy = "{policy}"
+"""
+
+_MEASURE = """
+[measure]
+duration = "{duration:g}s"
+warmup = "{warmup:g}s"
+sample_interval = "{sample:g}s"
+repeat = {repeat}
+seed = {seed}
+"""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A bulk flow; `stack` is as a scenario writes it."""
+
+    stack: str
+    window: int
+    name: str = "flow"
+    start_s: float = 0.0
+    policy: str = "none"
+    mss: int = 1000
+
+    def text(self) -> str:
+        """Its section of a scenario."""
+        return _FLOW.format(
+            name=self.name,
+            stack=self.stack,
+            start=self.start_s,
+            window=self.window,
+            mss=self.mss,
+            policy=self.policy,
+        )
+
+
+@dataclass(frozen=True)
+class Radio:
+    """The network; `keys` are further keys of its section, as TOML."""
+
+    hops: int | None = None
+    placement: str = "chain"
+    keys: Mapping[str, str] = field(default_factory=dict)
+    feedback: str = '{ kind = "drai" }'
+    """What routers stamp, as TOML: the five levels of the slides."""
+
+    def text(self) -> str:
+        """The head of a scenario."""
+        keys = {
+            "placement": f'"{self.placement}"',
+            **({} if self.hops is None else {"hops": str(self.hops)}),
+            "arp": "false",
+            "routing": '"aodv"',
+            "feedback": self.feedback,
+            **self.keys,
+        }
+        return _HEAD + "".join(f"{key} = {value}\n" for key, value in keys.items())
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How long and how closely a case is looked at, where not as all others are."""
+
+    seconds: float
+    warmup_s: float = WARMUP_S
+    sample_s: float = 0.0
+    repeat: int | None = None
+
+
+def scenario(
+    radio: Radio, senders: Sequence[Sender], extent: Extent, watch: Watch | None = None
+) -> str:
+    """One case of the study."""
+    own = watch or Watch(extent.seconds)
+    measure = _MEASURE.format(
+        duration=own.seconds,
+        warmup=own.warmup_s,
+        sample=own.sample_s,
+        repeat=own.repeat or extent.repeat,
+        seed=extent.seed,
+    )
+    return radio.text() + "".join(sender.text() for sender in senders) + measure
+
+
+def hops_of(extent: Extent, wanted: Sequence[int] = HOPS) -> tuple[int, ...]:
+    """Those of the wanted lengths that this size of the study has."""
+    return tuple(hops for hops in wanted if hops in extent.values)
+
+
+def hops_name(hops: int) -> str:
+    """A column."""
+    return f"{hops} hops"
+
+
+def hops_in(column: str) -> int:
+    """The number of hops that a column names."""
+    return int(column.split()[0])
