@@ -48,7 +48,7 @@ section! {
         rate: Rate = Rate::from_mbit(2),
         /// Rate of control frames and broadcasts.
         basic_rate: Rate = Rate::from_mbit(1),
-        /// Unicast frames longer than this ask with RTS before they are sent.
+        /// Unicast packets of this length and above ask with RTS before they are sent.
         rts_threshold: Bytes = Bytes::ZERO,
         /// Contention window at first, in slots; by default that of the MAC, 31.
         cw_min: Option<u32> = None,
@@ -59,7 +59,7 @@ section! {
         short_retries: Option<Retries> = None,
         /// After how many unanswered data frames behind a CTS; by default 4, `unlimited` for `bianchi`.
         long_retries: Option<Retries> = None,
-        /// Gap after a frame that could not be read; by default 364 us, for `bianchi` 128 us: its DIFS.
+        /// Gap after a frame that could not be read; by default 364us, for `bianchi` 128us, its DIFS.
         eifs: Option<Duration> = None,
         /// Packets that wait for the MAC at each node.
         queue: u32 = 50,

@@ -1,129 +1,96 @@
-//! Transfers over radio: every route-failure policy lives through a break of its route.
+//! The keys of `[topology.radio]` that set the medium access, and what is refused of them.
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt64Type};
-use weir_lab::{Results, Scenario, World, run};
+use serde_json::Value;
+use weir_lab::{Scenario, World, check, run};
 
-/// 300 kB over three hops; from 4 s to 9 s the second node is out of reach.
-fn scenario(routing: &str, notices: &str, policy: &str) -> Scenario {
-    let text = format!(
-        r#"
-        [topology]
-        kind = "radio"
-        [topology.radio]
-        arp = false
-        routing = "{routing}"
-        notices = "{notices}"
-        mobility = "trace"
-        trace = [
-            "t, node, x, y",
-            "0, 0, 0, 0", "0, 1, 200, 0", "0, 2, 400, 0", "0, 3, 600, 0",
-            "4, 1, 200, 0", "4.1, 1, 200, 900", "9, 1, 200, 900", "9.1, 1, 200, 0",
-        ]
-        [[flow]]
-        stack = "newreno/reno"
-        mss = 1000
-        window_limit = 8
-        route_policy = "{policy}"
-        workload = {{ kind = "file", size = "300kb" }}
-        [measure]
-        duration = "120s"
-        events = 100000
-        "#
-    );
-    Scenario::parse(&text, &[], "radio").unwrap_or_else(|error| panic!("{error}"))
+const NETWORK: &str = "[topology]\nkind = \"radio\"\n[topology.radio]\nhops = 1\narp = false\n\
+                       routing = \"static\"\n";
+const FLOW: &str = "[[flow]]\nstack = \"udp\"\n\
+                    workload = { kind = \"rate\", rate = \"2mbit\", size = \"1472b\" }\n\
+                    [measure]\nduration = \"3s\"\n";
+
+fn scenario(keys: &str) -> Result<Scenario, String> {
+    let scenario = Scenario::parse(&format!("{NETWORK}{keys}\n{FLOW}"), &[], "air.toml")
+        .map_err(|error| error.to_string())?;
+    check(&scenario, World::Sim).map_err(|error| error.to_string())?;
+    Ok(scenario)
 }
 
-fn outcome(scenario: &Scenario) -> Results {
-    run(scenario, 1, World::Sim).unwrap_or_else(|error| panic!("{error}"))
+fn refusal(keys: &str) -> String {
+    match scenario(keys) {
+        Ok(_) => panic!("accepted: {keys}"),
+        Err(error) => error,
+    }
 }
 
-fn rows<'a>(results: &'a Results, table: &str) -> &'a arrow_array::RecordBatch {
-    &results.tables().iter().find(|found| found.name == table).expect("it is there").batch
-}
-
-/// Time, kind and detail of all that happened to the flow.
-fn events(results: &Results) -> Vec<(f64, String)> {
-    let rows = rows(results, "events");
-    let column = |name: &str| rows.column_by_name(name).expect("it is there");
-    let times = column("t_s").as_primitive::<Float64Type>().values();
-    let kinds = column("kind").as_string::<i32>();
-    times.iter().zip(kinds).map(|(t, kind)| (*t, kind.unwrap_or_default().to_owned())).collect()
-}
-
-fn first(events: &[(f64, String)], kind: &str) -> Option<f64> {
-    events.iter().find(|(_, found)| found == kind).map(|(t, _)| *t)
+/// Megabits of payload per second.
+fn goodput(keys: &str) -> f64 {
+    let results = run(&scenario(keys).unwrap(), 1, World::Sim).unwrap();
+    let flows = results.tables().iter().find(|table| table.name == "flows").unwrap();
+    let column = flows.batch.column_by_name("goodput_mbps").unwrap();
+    let values: &arrow_array::Float64Array = column.as_any().downcast_ref().unwrap();
+    values.value(0)
 }
 
 #[test]
-fn every_policy_survives_a_break_of_its_route() {
-    let cases = [
-        ("aodv", "none", "none", None),
-        ("aodv", "rfn", "tcp-f", Some("snooze")),
-        ("aodv", "elfn", "elfn", Some("standby")),
-        ("dsr", "elfn", "elfn", Some("standby")),
-        ("aodv", "unreachable", "atcp", Some("disconnected")),
-        ("abr", "bus", "bus", Some("reestablishing")),
-    ];
-    for (routing, notices, policy, state) in cases {
-        let results = outcome(&scenario(routing, notices, policy));
-        let case = format!("{policy} with {notices} over {routing}");
-        let delivered = rows(&results, "flows").column_by_name("delivered_bytes");
-        let delivered = delivered.expect("it is there").as_primitive::<UInt64Type>().value(0);
-        assert_eq!(delivered, 300_000, "{case}");
-        let events = events(&results);
-        let seen: Vec<_> = events.iter().map(|(t, kind)| format!("{t:.2} {kind}")).collect();
-        let told = first(&events, "route-failed");
-        assert_eq!(told.is_some(), notices != "none", "{case}: {seen:?}");
-        if let Some(state) = state {
-            let entered = first(&events, state).unwrap_or_else(|| panic!("{case}: {seen:?}"));
-            assert!((4.0..9.5).contains(&entered), "{case}: {state} at {entered}");
-            let left = events.iter().find(|(t, kind)| kind == "normal" && *t > entered);
-            assert!(left.is_some_and(|(t, _)| *t > 9.0), "{case}: {seen:?}");
-        }
+fn what_is_out_of_range_is_refused_with_what_is_allowed() {
+    for (keys, told) in [
+        (
+            "cw_min = 0",
+            "topology.radio.cw_min: 0 is not allowed; 1 <= cw_min (0) <= cw_max (1023) <= 65535",
+        ),
+        ("cw_min = 2000", "cw_min: 2000 is not allowed"),
+        ("cw_max = 7", "cw_max: 7 is not allowed; 1 <= cw_min (31) <= cw_max (7) <= 65535"),
+        ("cw_max = 70000", "cw_max: 70000 is not allowed"),
+        ("cw_min = 15\ncw_max = 7", "cw_min: 15 is not allowed; 1 <= cw_min (15) <= cw_max (7)"),
+        ("eifs = \"20us\"", "topology.radio.eifs: 20us is not allowed; 50us (DIFS) to 10ms"),
+        ("eifs = \"1s\"", "eifs: 1s is not allowed"),
+        ("short_retries = 0", "0 is not allowed; 1 to 255 attempts, or unlimited"),
+        ("long_retries = 256", "256 is not allowed; 1 to 255 attempts, or unlimited"),
+        ("long_retries = \"never\"", "never is not allowed; 1 to 255 attempts, or unlimited"),
+        ("short_retries = true", "1 to 255 attempts, or unlimited"),
+        ("mac = \"bianchi\"\neifs = \"100us\"", "128us (DIFS) to 10ms"),
+    ] {
+        let found = refusal(keys);
+        assert!(found.contains(told), "{keys}: {found}");
     }
 }
 
 #[test]
-fn the_same_seed_gives_the_same_frames_and_another_does_not() {
-    let scenario = scenario("aodv", "elfn", "elfn");
-    let hash = |seed| {
-        let results = run(&scenario, seed, World::Sim).expect("it runs");
-        let column = rows(&results, "summary").column_by_name("trace_hash").expect("it is there");
-        column.as_string::<i32>().value(0).to_owned()
-    };
-    assert_eq!(hash(1), hash(1));
-    assert_ne!(hash(1), hash(2));
+fn the_canonical_form_has_them_as_they_were_written() {
+    let keys = "cw_min = 15\ncw_max = 15\nshort_retries = 9\nlong_retries = \"unlimited\"\n\
+                eifs = \"50us\"";
+    let text = scenario(keys).unwrap().to_json();
+    let read: Value = serde_json::from_str(&text).unwrap();
+    let radio = &read["topology"]["radio"];
+    assert_eq!(radio["cw_min"], 15);
+    assert_eq!(radio["cw_max"], 15);
+    assert_eq!(radio["short_retries"], 9);
+    assert_eq!(radio["long_retries"], "unlimited");
+    assert_eq!(radio["eifs"], "50us");
 }
 
+/// One station alone: its packets are 15 mean slots apart, or 1, beside 7294 us of frames.
 #[test]
-fn nodes_and_frames_tell_of_the_same_transfer() {
-    let text = r#"
-        [topology]
-        kind = "radio"
-        [topology.radio]
-        hops = 2
-        routing = "static"
-        arp = false
-        [[flow]]
-        stack = "udp"
-        mss = 1000
-        workload = { kind = "rate", rate = "100kbit", size = "1000b" }
-        [measure]
-        duration = "2s"
-        frames = 100000
-    "#;
-    let results = outcome(&Scenario::parse(text, &[], "radio").expect("a scenario"));
-    let column = |table: &str, name: &str| {
-        rows(&results, table).column_by_name(name).expect("it is there").clone()
+fn a_smaller_window_leaves_less_of_the_time_idle() {
+    let usual = goodput("");
+    let small = goodput("cw_min = 3\ncw_max = 3");
+    let expected = (7_294.0 + 50.0 + 15.0 * 20.0) / (7_294.0 + 50.0 + 20.0);
+    assert!((small / usual / expected - 1.0).abs() < 0.005, "{small} and {usual}");
+}
+
+/// Of frames that are all damaged none arrives; the first packet is tried for ever, or a few times.
+#[test]
+fn retries_end_where_the_scenario_says() {
+    let given_up = |keys: &str| {
+        let keys = format!("{keys}\nframe_error = 1");
+        let results = run(&scenario(&keys).unwrap(), 1, World::Sim).unwrap();
+        let nodes = results.tables().iter().find(|table| table.name == "nodes").unwrap();
+        let column = nodes.batch.column_by_name("dropped_mac").unwrap();
+        let values: &arrow_array::UInt64Array = column.as_any().downcast_ref().unwrap();
+        values.value(0)
     };
-    let nodes = column("nodes", "data_frames");
-    let nodes: Vec<u64> = nodes.as_primitive::<UInt64Type>().values().to_vec();
-    // 25 datagrams over two hops, none lost.
-    assert_eq!(nodes, [25, 25, 0]);
-    let kinds = column("frames", "kind");
-    let data = kinds.as_string::<i32>().iter().filter(|kind| *kind == Some("data")).count();
-    assert_eq!(data, 50);
-    let hops = column("flows", "hops_mean");
-    assert_eq!(hops.as_primitive::<Float64Type>().value(0), 2.0);
+    assert_eq!(given_up("long_retries = \"unlimited\""), 0);
+    let (four, eight) = (given_up("long_retries = 4"), given_up("long_retries = 8"));
+    assert!(four > eight && eight > 0, "{four} and {eight}");
 }

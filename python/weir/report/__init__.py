@@ -9,11 +9,13 @@ from weir.plots import Figure
 from weir.report.compose import compose
 from weir.report.html import render
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, cautioned
+from weir.report.radio import compose_radio
 from weir.report.study import FILE, compose_study, study_report
 from weir.report.validation import compose_validation
 from weir.results import load
 from weir.store import write_text
 from weir.validate import FILE as VALIDATION
+from weir.validate.radio import FILE as RADIO
 
 __all__ = [
     "Cell",
@@ -41,6 +43,8 @@ def write(directory: str | Path, formats: Sequence[str] = ()) -> Path:
         report = compose_study(results)
     elif (results.path / VALIDATION).is_file():
         report = compose_validation(results)
+    elif (results.path / RADIO).is_file():
+        report = compose_radio(results)
     else:
         report = compose(results)
     return write_report(cautioned(report, results.caution), results.path, formats)
