@@ -220,9 +220,12 @@ impl Radio {
 
     /// The ends of the flow with this number where it names none: the placement's own, in turn.
     pub(crate) fn usual_path(&self, spec: &RadioSpec, flow: usize) -> RadioPath {
-        let ends = match &spec.places {
-            Places::Fixed(placement) => placement.ends.as_slice(),
-            Places::Random(_) => &[],
+        let ends = match (&spec.places, &spec.movement) {
+            // A trace has places of its own.
+            (Places::Fixed(placement), Movement::None | Movement::Waypoint(_)) => {
+                placement.ends.as_slice()
+            }
+            _ => &[],
         };
         let last = NodeId(spec.nodes().saturating_sub(1) as u16);
         let (from, to) = match ends.len() {
