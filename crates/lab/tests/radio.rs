@@ -25,10 +25,10 @@ fn refusal(keys: &str) -> String {
 
 /// Megabits of payload per second.
 fn goodput(keys: &str) -> f64 {
-    let results = run(&scenario(keys).unwrap(), 1, World::Sim).unwrap();
-    let flows = results.tables().iter().find(|table| table.name == "flows").unwrap();
-    let column = flows.batch.column_by_name("goodput_mbps").unwrap();
-    let values: &arrow_array::Float64Array = column.as_any().downcast_ref().unwrap();
+    let results = run(&scenario(keys).expect("it is there"), 1, World::Sim).expect("it is there");
+    let flows = results.tables().iter().find(|table| table.name == "flows").expect("it is there");
+    let column = flows.batch.column_by_name("goodput_mbps").expect("it is there");
+    let values: &arrow_array::Float64Array = column.as_any().downcast_ref().expect("it is there");
     values.value(0)
 }
 
