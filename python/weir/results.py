@@ -95,7 +95,7 @@ class Results:
 
     @cached_property
     def nodes(self) -> pl.DataFrame:
-        """One row per run and node of a radio network: its frames, what it dropped, how busy it was."""
+        """One row per run and node of a radio network: frames, drops, how busy it was."""
         return self.scan("nodes").collect()
 
     @cached_property
