@@ -272,7 +272,8 @@ def _source(
     keys = "".join(f"{key} = {value}\n" for key, value in radio.items())
     text = (
         f'name = "{name}"\n[topology]\nkind = "radio"\n[topology.radio]\n{keys}{flows}'
-        f'[measure]\nduration = "{seconds + _WARMUP_S:g}s"\nwarmup = "{_WARMUP_S}s"\n{measure}'
+        f'[measure]\nduration = "{seconds + _WARMUP_S:g}s"\nwarmup = "{_WARMUP_S}s"\n'
+        f'sample_interval = "0s"\n{measure}'
     )
     return Source(text, f"validate --radio: {name}")
 
