@@ -68,6 +68,7 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study rtt-fairness --size full
 	$(WEIR) study random-loss --size full
 	$(WEIR) study steps --size full
+	$(WEIR) study muzha --size full
 	$(WEIR) study udp-vs-tcp --size full
 
 docs: ## The Rust reference, with warnings denied

@@ -60,7 +60,8 @@ def _panel(data: pl.DataFrame, series: Sequence[str], axes: BarAxes) -> alt.Laye
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = alt.Legend(title=None, orient="top", columns=5)
     x = alt.X("group:N", title=axes.x, sort=None, axis=alt.Axis(labelAngle=0))
-    offset = alt.XOffset("series:N", sort=list(series))
+    own = list(dict.fromkeys(data["series"]))
+    offset = alt.XOffset("series:N", sort=own)
     y = alt.Y("value:Q", title=axes.y, scale=alt.Scale(zero=True))
     tips = ["group:N", "series:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q"]
     base = alt.Chart(inline(data))

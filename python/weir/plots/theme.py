@@ -51,6 +51,10 @@ _USUAL = {
     "veno": 5,
     "dctcp": 6,
     "none": 7,
+    "NewReno": 0,
+    "SACK": 1,
+    "Muzha": 2,
+    "Vegas": 3,
 }
 
 

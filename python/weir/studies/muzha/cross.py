@@ -28,6 +28,8 @@ PAIRS = ((VEGAS, NEWRENO), (MUZHA, NEWRENO), (NEWRENO, NEWRENO), (MUZHA, MUZHA))
 """The two of the slides, and what they are to be held against."""
 
 FIRST, SECOND = "first", "second"
+WAIT_S = 1.0
+"""Each flow starts within this time, so that either may come first."""
 
 AGGREGATE, FAIRNESS, SHARE = "aggregate", "Jain", "share"
 
@@ -60,7 +62,7 @@ def cases(extent: Extent) -> dict[str, str]:
         label(pair, hops, window): scenario(
             Radio(hops, "cross"),
             [
-                Sender(STACKS[protocol], window, name)
+                Sender(STACKS[protocol], window, name, wait_s=WAIT_S)
                 for protocol, name in zip(pair, (FIRST, SECOND), strict=True)
             ],
             extent,

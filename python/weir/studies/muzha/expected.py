@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from weir.stats import Estimate
 from weir.studies import Cell
-from weir.studies.cells import Cells, digits
+from weir.studies.cells import Cells, digits, interval_text
 from weir.studies.claims import claim
 from weir.studies.claims import ratio as over
 from weir.studies.muzha import chain, cross, losses, mobility
@@ -19,6 +19,9 @@ from weir.studies.muzha.published import printed
 
 _FAIR = 0.985
 """What is printed as 0.99 after rounding."""
+
+_ABOUT = 0.1
+"""A ratio within this of one counts as one."""
 
 _NARROW, _WIDE = WINDOWS[0], WINDOWS[-1]
 
@@ -75,13 +78,11 @@ def _order(cells: Cells) -> Iterator[Cell]:
     own = cells.table(chain.table(chain.RESENT, _WIDE))
     vegas, muzha = (own.ours(who, chain.ALL_HOPS) for who in (VEGAS, MUZHA))
     says = f"Vegas resends least, then Muzha, then NewReno, at window {_WIDE} (slides)"
-    ends = (vegas.hi, muzha.lo, muzha.hi)
-    holds = None
-    if None not in ends and vegas.mean is not None and muzha.mean is not None:
-        apart = vegas.hi < muzha.lo or muzha.hi < vegas.lo  # type: ignore[operator]
-        ordered = vegas.mean < muzha.mean < 1
-        holds = ordered if apart or not ordered else None
-    yield claim(says, "retransmissions of Vegas over Muzha's", over(vegas, muzha), holds)
+    quotient = over(vegas, muzha)
+    is_less, is_between = below(quotient, 1.0), below(muzha, 1.0)
+    holds = None if None in (is_less, is_between) else bool(is_less and is_between)
+    told = f"Vegas {interval_text(vegas)} and Muzha {interval_text(muzha)} times NewReno's"
+    yield claim(says, "retransmissions of Vegas over Muzha's", quotient, holds, told)
 
 
 def _fairness(cells: Cells) -> Iterator[Cell]:
@@ -170,11 +171,17 @@ def _random_loss(cells: Cells) -> Iterator[Cell]:
             if ours.mean is None:
                 continue
             text = f"{says}, over {hops} hops with 2 % of {kind} lost (slides' loss rule)"
-            is_more = above(ours, 1.0)
-            holds = is_more
-            if kind == "frames":
-                holds = None if ours.lo is None or ours.hi is None else ours.lo <= 1 <= ours.hi
+            holds = _is_about_one(ours) if kind == "frames" else above(ours, 1.0)
             yield claim(text, "gain over NewReno, over that without losses", ours, holds)
+
+
+def _is_about_one(ours: Estimate) -> bool | None:
+    """Whether the whole interval does; None if only a part of it does."""
+    if ours.lo is None or ours.hi is None:
+        return None
+    if ours.lo >= 1 - _ABOUT and ours.hi <= 1 + _ABOUT:
+        return True
+    return None if ours.lo <= 1 + _ABOUT and ours.hi >= 1 - _ABOUT else False
 
 
 def _notices(cells: Cells) -> Iterator[Cell]:
@@ -182,6 +189,7 @@ def _notices(cells: Cells) -> Iterator[Cell]:
         "TCP-F": "Chandran et al. 1998",
         "ELFN": "Holland and Vaidya 1999",
         "ATCP": "Liu and Singh 2001",
+        "BuS": "Kim, Toh and Choi 2000",
     }
     for routing, name in mobility.ROUTINGS.items():
         own = cells.table(mobility.table(mobility.GAIN, routing))

@@ -48,6 +48,7 @@ _FLOW = """
 name = "{name}"
 stack = "{stack}"
 start = "{start:g}s"
+start_jitter = "{wait:g}s"
 window_limit = {window}
 mss = {mss}
 timestamps = false
@@ -78,6 +79,8 @@ class Sender:
     window: int
     name: str = "flow"
     start_s: float = 0.0
+    wait_s: float = 0.0
+    """It starts within this time, at random."""
     policy: str = "none"
     mss: int = 1000
 
@@ -87,6 +90,7 @@ class Sender:
             name=self.name,
             stack=self.stack,
             start=self.start_s,
+            wait=self.wait_s,
             window=self.window,
             mss=self.mss,
             policy=self.policy,

@@ -17,7 +17,7 @@ def findings(cells: Cells) -> list[str]:
     """The main ones first."""
     expected = cells.table(claims.TABLE).all
     return [
-        _throughput(cells),
+        throughput(cells),
         _retransmissions(cells),
         _fairness(cells),
         _sensitivity(cells),
@@ -40,7 +40,8 @@ def findings(cells: Cells) -> list[str]:
     ]
 
 
-def _throughput(cells: Cells) -> str:
+def throughput(cells: Cells) -> str:
+    """Whether Muzha carries as much more as is claimed."""
     low, high = printed().claimed_gain
     parts, verdicts = [], []
     for window in WINDOWS:

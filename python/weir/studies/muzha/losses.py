@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from weir.stats import mean_interval
 from weir.studies import Cell
 from weir.studies.cells import cell
 from weir.studies.contest import Contests, Extent
@@ -22,6 +23,8 @@ HOPS = (4, 8)
 WINDOW = 8
 
 GAIN = "gain"
+_LEAST_KBPS = 10.0
+"""What NewReno must carry for a ratio to it to mean anything."""
 
 
 def label(protocol: str, kind: str, percent: float, hops: int) -> str:
@@ -71,5 +74,8 @@ def cells(contests: Contests, extent: Extent) -> Iterator[Cell]:
                 THROUGHPUT.by_seed(contests, label(who, kind, percent, hops))
                 for who in (protocol, NEWRENO)
             )
+            gain, note = ratio(own, reference), ""
+            if (mean_interval(reference.values()).mean or 0.0) < _LEAST_KBPS:
+                gain, note = mean_interval(()), "NewReno carries next to nothing here."
             place = table(GAIN, kind, hops), protocol, column(percent)
-            yield cell(*place, TIMES, ratio(own, reference))
+            yield cell(*place, TIMES, gain, note=note)

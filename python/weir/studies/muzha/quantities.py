@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weir.stats import Bounds, Estimate, mean_interval, mean_ratio
 from weir.studies.contest import Contests
@@ -47,9 +47,13 @@ QUANTITIES = (THROUGHPUT, RETRANSMISSIONS, DELAY)
 
 
 def ratio(ours: BySeed, theirs: BySeed) -> Estimate:
-    """The mean of one over the mean of the other, repeats matched by their seed."""
+    """The mean of one over the mean of the other, repeats matched by their seed.
+
+    Neither is ever negative, nor is what is said of their ratio.
+    """
     seeds = sorted(ours.keys() & theirs.keys())
-    return mean_ratio([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds])
+    free = mean_ratio([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds])
+    return free if free.lo is None else replace(free, lo=max(free.lo, 0.0))
 
 
 def summed(parts: Sequence[BySeed]) -> BySeed:

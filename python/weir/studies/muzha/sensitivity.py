@@ -110,8 +110,11 @@ def cases(extent: Extent) -> dict[str, str]:
             found[_label(name, hops, window)] = scenario(radio, [sender], extent)
         radio = Radio(CROSS_HOPS, "cross", feedback=variant.feedback)
         senders = [
-            Sender(variant.stack, CROSS_WINDOW, cross.FIRST),
-            Sender(STACKS[NEWRENO], CROSS_WINDOW, cross.SECOND),
+            Sender(stack, CROSS_WINDOW, name, wait_s=cross.WAIT_S)
+            for stack, name in (
+                (variant.stack, cross.FIRST),
+                (STACKS[NEWRENO], cross.SECOND),
+            )
         ]
         found[_cross_label(name)] = scenario(radio, senders, extent)
     for name, network in NETWORKS.items():
