@@ -291,4 +291,3 @@ def _spoken(payload: int, data: float, basic: float) -> str:
 
 def _mode(has_rts: bool) -> str:
     return "RTS" if has_rts else "basic"
-
