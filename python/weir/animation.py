@@ -1,7 +1,7 @@
 """What an animation of a radio network shows: one run, its frames in a span of time.
 
-The run is that of the scenario, cut short after the span: what comes later does not change what came
-before. Times are whole nanoseconds from the beginning of the span.
+The run is that of the scenario, cut short after the span: what comes later does not change what
+came before. Times are whole nanoseconds from the beginning of the span.
 """
 
 from __future__ import annotations
@@ -148,12 +148,12 @@ def _check(shown: pl.DataFrame, recorded: pl.DataFrame, start: float, wish: Wish
             f"ask for less, as in --for {max(int(fits), 1)}ms"
         )
     if shown.is_empty():
-        later = recorded.filter(pl.col("t_s") >= start)["t_s"].min()
-        before = recorded["end_s"].max()
-        if later is not None:
-            hint = f"the next one begins at {later:.6f} s"
-        else:
-            hint = "there is none at all" if before is None else f"the last ends at {before:.6f} s"
+        later = recorded.filter(pl.col("t_s") >= start)["t_s"]
+        hint = "the run has none at all until then"
+        if not later.is_empty():
+            hint = f"the next one begins at {min(later):.6f} s"
+        elif not recorded.is_empty():
+            hint = f"the last one ends at {max(recorded['end_s']):.6f} s"
         raise InputError(f"{asked}: no frame is sent then; {hint}")
 
 
@@ -186,10 +186,7 @@ def _places(frames: pl.DataFrame, start: float) -> list[list[tuple[int, float, f
         return None
     changed = pl.struct("x_m", "y_m") != pl.struct("x_m", "y_m").shift().over("node")
     kept = seen.filter(changed.fill_null(value=True))
-    places: list[list[tuple[int, float, float]]] = [
-        []
-        for _ in range(int(kept["node"].max() or 0) + 1)  # type: ignore[call-overload]
-    ]
+    places: list[list[tuple[int, float, float]]] = [[] for _ in range(1 + max(kept["node"]))]
     for node, t_s, x_m, y_m in kept.iter_rows():
         places[node].append((round((t_s - start) * _NS), x_m, y_m))
     return places

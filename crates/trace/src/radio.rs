@@ -72,7 +72,8 @@ pub struct FrameRow {
     pub kind: &'static str,
     /// The flow whose packet it carried or announced.
     pub flow: Option<u32>,
-    /// Where that packet lies in its flow's stream; of an acknowledgement, what its receiver expects next.
+    /// Where that packet's data lies in its flow's stream, null if it has none; in reverse, what the
+    /// flow's receiver expects next.
     pub seq: Option<u64>,
     /// `forward` towards the flow's receiver, or `reverse`.
     pub direction: Option<&'static str>,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -42,8 +43,8 @@ def topology(results: Results, cases: Sequence[Case]) -> Figure | None:
     if nodes.is_empty():
         return None
     links = pl.concat([_links(results, case, nodes) for case in shown])
-    busiest = float(nodes["airtime"].max() or 1.0)  # type: ignore[arg-type]
-    most = int(nodes["dropped"].max() or 0)  # type: ignore[call-overload]
+    busiest = max(nodes["airtime"]) or 1.0
+    most = max(nodes["dropped"])
     panels = [
         _panel(
             nodes.filter(case=case.name),
@@ -183,10 +184,11 @@ def _rims(base: alt.Chart, tops: tuple[float, int]) -> alt.Chart:
     rim = alt.condition("datum.end != ''", alt.value(3), alt.value(1))
     tips = ["node:Q", alt.Tooltip("airtime:Q", format=".1f"), "dropped:Q", "causes:N", "end:N"]
     circles = base.mark_circle(stroke=theme.INK, opacity=1)
-    return circles.encode(color=colour, size=size, strokeWidth=rim, tooltip=tips)
+    rims: alt.Chart = circles.encode(color=colour, size=size, strokeWidth=rim, tooltip=tips)
+    return rims
 
 
-def _ink(tops: tuple[float, int]) -> alt.typing.ChartDataType | alt.Color:
+def _ink(tops: tuple[float, int]) -> Any:
     """The colour of a node's number: what can be read on its own."""
     dark = f"datum.airtime > {tops[0] * 0.68}"
     return alt.condition(dark, alt.value("#ffffff"), alt.value(theme.INK))

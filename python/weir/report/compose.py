@@ -12,9 +12,8 @@ import polars as pl
 from weir import metrics
 from weir.comparison import Contrast, compared, contrasts
 from weir.metrics import Metric
-from weir.plots import figures
+from weir.plots import figures, topology
 from weir.plots import sharing as sharing_plot
-from weir.plots import topology
 from weir.plots.encode import heading
 from weir.plots.select import Case, cases
 from weir.plots.theme import short_key, significant

@@ -35,8 +35,9 @@ pub(super) struct Origin {
 pub struct FrameCargo {
     /// Its flow.
     pub flow: u32,
-    /// Where it lies in the flow's stream; of an acknowledgement, what its receiver expects next.
-    pub seq: u64,
+    /// Where its data lies in the flow's stream; in reverse, what the flow's receiver expects next.
+    /// `None` for what carries no data forward, as a handshake does.
+    pub seq: Option<u64>,
     /// Whether it travels towards the flow's receiver.
     pub is_forward: bool,
     /// The data rate adjustment index that it bears, the node's own say included.
@@ -90,8 +91,9 @@ impl FrameCargo {
             Some(Feedback::Drai(drai)) => Some(drai.level),
             _ => None,
         };
-        let (flow, seq, is_forward) = (parcel.flow(), parcel.sequence(), parcel.is_forward());
-        Self { flow, seq, is_forward, mark }
+        let is_forward = parcel.is_forward();
+        let seq = (!is_forward || parcel.carries_data()).then(|| parcel.sequence());
+        Self { flow: parcel.flow(), seq, is_forward, mark }
     }
 }
 

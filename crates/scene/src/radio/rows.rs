@@ -60,7 +60,7 @@ pub(super) fn frame_row(frame: &FrameRecord) -> FrameRow {
             FrameKind::Ack => "ack",
         },
         flow: cargo.map(|cargo| cargo.flow),
-        seq: cargo.map(|cargo| cargo.seq),
+        seq: cargo.and_then(|cargo| cargo.seq),
         direction: cargo.map(|cargo| if cargo.is_forward { "forward" } else { "reverse" }),
         mark: cargo.and_then(|cargo| cargo.mark).map(u32::from),
         readers: u32::from(frame.readers),

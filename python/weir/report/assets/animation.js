@@ -16,7 +16,7 @@
   };
   const LEVELS = ["#8c2d04", "#cc4c02", "#ec7014", "#fe9929", "#fed98e", "#e5f5e0", "#a1d99b"];
   const SPEEDS = [0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500];
-  const ROWS = 14, GLOW_S = 0.35;
+  const ROWS = 12, GLOW_S = 0.35;
   const state = { now: 0, playing: false, speed: 5, last: 0, width: 0 };
 
   const label = (frame) => {
@@ -29,7 +29,8 @@
     ({ rts: "RTS", cts: "CTS", data: "data", answer: "data", ack: "ACK", broadcast: frame.to === null ? "broadcast" : "routing" })[frame.class];
   const packet = (frame) => {
     if (frame.flow === null) return "";
-    const what = frame.reverse ? `acknowledges up to byte ${frame.seq}` : `from byte ${frame.seq}`;
+    const forward = frame.seq === null ? "without data" : `from byte ${frame.seq}`;
+    const what = frame.reverse ? `acknowledges up to byte ${frame.seq}` : forward;
     return `flow ${frame.flow}, ${what}` + (frame.mark === null ? "" : `, marked ${frame.mark} of ${data.levels}`);
   };
   const outcome = (frame) => {
@@ -138,7 +139,7 @@
 
   const drawMap = () => {
     const wide = ground[0][1] - ground[0][0] + 2 * margin, high = ground[1][1] - ground[1][0] + 2 * margin;
-    const room = $("map").clientWidth, scale = Math.min(room / wide, 560 / high);
+    const room = $("map").clientWidth, scale = Math.min(room / wide, 400 / high);
     const [pen, width] = surface($("map"), Math.round(high * scale) + 24);
     const left = (width - wide * scale) / 2;
     const at = (node) => {
@@ -237,7 +238,7 @@
     const to = spots[frame.to], apart = Math.hypot(to[0] - from[0], to[1] - from[1]) || 1;
     arrow(pen, from, to, colour, isLost(frame), radius);
     const middle = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
-    const name = words(frame) + (apart > 110 && frame.class === "answer" ? ` (ack ${frame.seq})` : apart > 110 && frame.class === "data" ? ` ${frame.seq}` : "");
+    const name = words(frame) + (apart > 110 && frame.class === "answer" ? ` (ack ${frame.seq})` : apart > 110 && frame.class === "data" ? (frame.seq === null ? " (without data)" : ` ${frame.seq}`) : "");
     text(pen, name, middle[0], middle[1] - 8, colour);
     if (isLost(frame)) cross(pen, to[0] + (from[0] - to[0]) / apart * (radius + 12), to[1] + (from[1] - to[1]) / apart * (radius + 12), 6);
   };
@@ -297,7 +298,7 @@
     pen.restore();
   };
 
-  // The same in words: frames and events up to now, the newest at the bottom.
+  // The same in words: frames and events up to now, the latest first.
   const eventsBefore = () => data.events.filter(([time]) => time <= state.now).slice(-ROWS);
   const cell = (row, words, name = "") => {
     const made = row.insertCell();
@@ -310,7 +311,7 @@
     for (const event of eventsBefore()) rows.push([event[0], null, event]);
     rows.sort((one, other) => one[0] - other[0]);
     const body = document.createElement("tbody");
-    for (const [time, frame, event] of rows.slice(-ROWS)) {
+    for (const [time, frame, event] of rows.slice(-ROWS).reverse()) {
       const row = body.insertRow();
       cell(row, (time / 1e6).toFixed(3), "number");
       if (frame) {
