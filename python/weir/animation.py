@@ -1,7 +1,6 @@
 """What an animation of a radio network shows: one run, its frames in a span of time.
 
-The run is that of the scenario, cut short after the span: what comes later does not change what
-came before. Times are whole nanoseconds from the beginning of the span.
+Times are whole nanoseconds from the beginning of the span.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ MOST_FRAMES = 20_000
 
 _MOST_RECORDED = 1_000_000
 _MOST_EVENTS = 100_000
-_AFTERWARDS_S = 0.1
-"""How much longer the run takes, so that frames which begin in the span end, too."""
 
 _NS = 1e9
 _READ_M, _SENSE_RATIO = 250.0, 2.2
@@ -93,9 +90,9 @@ def animation(wish: Wish) -> Animation:
         last = whole.fields["measure"]["duration"]
         raise InputError(f"--from {wish.start} --for {wish.span}: the run ends at {last}")
     seed = whole.seed if wish.seed is None else wish.seed
-    tables = runner.execute(_recorded(wish.source, end).text, seed)
+    tables = runner.execute(_recorded(wish.source).text, seed)
     frames = _within(tables["frames"], start, end)
-    _check(frames, tables["frames"], start, wish)
+    _check(frames, tables["frames"], (start, end), wish)
     data = {
         "version": _native.version(),
         "seed": seed,
@@ -118,11 +115,9 @@ def _seconds(option: str, text: str) -> float:
         raise InputError(f"{option} {text}: {error}") from None
 
 
-def _recorded(source: Source, end: float) -> Effective:
-    """The scenario with everything recorded, until a little after `end`."""
+def _recorded(source: Source) -> Effective:
+    """The scenario with everything recorded."""
     more = {
-        "measure.duration": f"{round((end + _AFTERWARDS_S) * 1e6)}us",
-        "measure.warmup": "0s",
         "measure.frames": str(_MOST_RECORDED),
         "measure.events": str(_MOST_EVENTS),
     }
@@ -135,11 +130,16 @@ def _within(frames: pl.DataFrame, start: float, end: float) -> pl.DataFrame:
     return frames.filter(inside).sort("t_s", "end_s", "node")
 
 
-def _check(shown: pl.DataFrame, recorded: pl.DataFrame, start: float, wish: Wish) -> None:
+def _check(
+    shown: pl.DataFrame, recorded: pl.DataFrame, span: tuple[float, float], wish: Wish
+) -> None:
+    start, end = span
     asked = f"--from {wish.start} --for {wish.span}"
-    if recorded.height >= _MOST_RECORDED:
+    last = max(recorded["end_s"], default=0.0)
+    if recorded.height >= _MOST_RECORDED and last < end:
         raise InputError(
-            f"{asked}: the first {_MOST_RECORDED} frames are over before; begin earlier"
+            f"{asked}: only the first {_MOST_RECORDED} frames of a run are recorded, and the last "
+            f"of these ends at {last:.6f} s; ask for less, or begin earlier"
         )
     if shown.height > MOST_FRAMES:
         fits = (float(shown["t_s"][MOST_FRAMES]) - start) * 1e3
@@ -149,11 +149,11 @@ def _check(shown: pl.DataFrame, recorded: pl.DataFrame, start: float, wish: Wish
         )
     if shown.is_empty():
         later = recorded.filter(pl.col("t_s") >= start)["t_s"]
-        hint = "the run has none at all until then"
+        hint = "there is none in the whole run"
         if not later.is_empty():
             hint = f"the next one begins at {min(later):.6f} s"
         elif not recorded.is_empty():
-            hint = f"the last one ends at {max(recorded['end_s']):.6f} s"
+            hint = f"the last one ends at {last:.6f} s"
         raise InputError(f"{asked}: no frame is sent then; {hint}")
 
 

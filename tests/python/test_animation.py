@@ -33,6 +33,11 @@ frames = 100000
 """
 
 
+CROWD = CHAIN.replace(
+    '"chain"\nhops = 6', '"random"\nnodes = 8\nwidth = "400m"\nmobility = "waypoint"'
+)
+
+
 def wish(start: str, span: str, *overrides: tuple[str, str]) -> Wish:
     return Wish(Source(CHAIN, "chain.toml", overrides), None, start, span)
 
@@ -47,11 +52,10 @@ def columns(made: Animation) -> pl.DataFrame:
 
 
 def test_it_holds_every_frame_of_the_span_in_order(second: Animation) -> None:
-    """Also of the frames of a run that goes on: being cut short changes nothing before."""
     whole = runner.execute(Source(CHAIN, "chain.toml").at({}).text, 1)["frames"]
     inside = whole.filter((pl.col("end_s") > 1.0) & (pl.col("t_s") < 1.5)).sort("t_s", "end_s")
     shown = columns(second)
-    assert shown.height == inside.height > 100
+    assert shown.height == second.frames == inside.height > 100
     assert shown["start"].is_sorted()
     assert [KINDS[kind] for kind in shown["kind"]] == inside["kind"].to_list()
     for name in ("node", "to", "flow", "seq", "mark", "readers"):
@@ -89,9 +93,7 @@ def test_the_circle_is_as_wide_as_frames_are_read(metres: int, *, is_read: bool)
 
 
 def test_nodes_that_move_are_followed() -> None:
-    keys = {"placement": "random", "nodes": "8", "width": "400m", "mobility": "waypoint"}
-    sets = [(f"topology.radio.{key}", value) for key, value in keys.items()]
-    moving = animation(wish("1s", "1s", *sets)).data["places"]
+    moving = animation(Wish(Source(CROWD, "crowd.toml"), 3, "1s", "1s")).data["places"]
     assert moving is not None
     assert any(len(seen) > 2 for seen in moving)
     for seen in moving:
@@ -142,6 +144,13 @@ def test_too_many_frames_are_refused_with_what_fits(monkeypatch: pytest.MonkeyPa
     assert 50 < animation(wish("1s", fits)).frames <= 100
 
 
+def test_what_was_not_recorded_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weir.animation._MOST_RECORDED", 500)
+    assert animation(wish("0s", "50ms")).frames > 10
+    with pytest.raises(InputError, match="only the first 500 frames of a run are recorded"):
+        animation(wish("3s", "50ms"))
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -149,7 +158,6 @@ def test_too_many_frames_are_refused_with_what_fits(monkeypatch: pytest.MonkeyPa
         (("--from", "soon"), "--from soon: "),
         (("--for", "-1s"), "--for -1s: "),
         (("--set", "flow.0.start=2s"), "no frame is sent then; the next one begins at 2.0"),
-        (("--set", "topology.kind=dumbbell"), "only a radio network has frames to show"),
         (("--set", "topology.radio.hops=none"), "topology.radio.hops"),
     ],
 )
@@ -163,6 +171,13 @@ def test_what_cannot_be_shown_is_refused(
     assert result.stderr.startswith("weir: ")
     assert result.stderr.count("\n") == 1
     assert not list(tmp_path.glob("*.html"))
+
+
+def test_links_have_no_frames(invoke: Invoke) -> None:
+    result = invoke("animate", "two-flows")
+    assert result.exit_code == 2
+    told = "only a radio network has frames to show; its topology is 'dumbbell'"
+    assert result.stderr == f"weir: two-flows: {told}, not 'radio'\n"
 
 
 def test_the_command_says_where_the_page_is(invoke: Invoke, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from made import compared
 from test_report import Page, written
 
 import weir
@@ -63,9 +64,11 @@ def test_the_tables_have_every_node_and_the_way_of_the_flow(
     results, page = chain
     assert "Radio network" in page.text
     assert "Nodes: chain" in page.text
-    for rts, short in results.scan("nodes").select("rts", "short_retries").collect().iter_rows():
-        assert f" {rts} " in page.text
-        assert f" {short} " in page.text
+    nodes = results.scan("nodes").collect()
+    for name in ("rts", "collisions", "lost_frames"):
+        assert all(f" {count} " in page.text for count in nodes[name]), name
+    for retries in nodes["short_retries"] + nodes["long_retries"]:
+        assert f" {retries} " in page.text
     assert "0 to 4" in page.text
     assert "route changes" in page.text
 
@@ -89,6 +92,6 @@ def test_drops_are_told_by_cause(tmp_path: Path) -> None:
 
 
 def test_a_network_of_links_has_no_map(tmp_path: Path) -> None:
-    results = run(tmp_path, topology__kind="dumbbell")
+    results = compared(tmp_path, "reno")
     assert all(figure.name != "topology" for figure in figures(results))
     assert "Radio network" not in written(results).text

@@ -148,11 +148,10 @@ def _panel(
     ]
     if nodes.height <= _LABELLED:
         below = base.mark_text(
-            dy=17, baseline="top", lineBreak="|", fontSize=10, color=theme.WARN, lineHeight=11
+            align="left", dx=14, dy=15, baseline="top", lineBreak="|", fontSize=10, color=theme.WARN
         )
-        layers.append(below.encode(text="causes:N"))
-        above = base.mark_text(dy=-17, baseline="bottom", lineBreak="|", fontSize=11)
-        layers.append(above.encode(text="end:N"))
+        above = base.mark_text(align="left", dx=14, dy=-13, baseline="bottom", lineBreak="|")
+        layers += [_where("causes", below), _where("end", above)]
     if links.height:
         lines = alt.Chart(inline(links)).mark_rule(color=theme.COLD, opacity=0.45)
         ends = lines.encode(x=x, y=y, x2="x_m_2:Q", y2="y_m_2:Q", tooltip=["frames:Q"])
@@ -161,6 +160,12 @@ def _panel(
     chart = layered(*layers).resolve_scale(size="independent")
     named: alt.LayerChart = chart.properties(title=title) if title else chart
     return named.properties(width=width, height=height)
+
+
+def _where(column: str, text: alt.Chart) -> alt.Chart:
+    """The text of a column at the nodes that have one."""
+    shown: alt.Chart = text.encode(text=f"{column}:N").transform_filter(f"isValid(datum.{column})")
+    return shown
 
 
 def _span(values: pl.Series) -> tuple[float, float]:
@@ -177,11 +182,18 @@ def _rims(base: alt.Chart, tops: tuple[float, int]) -> alt.Chart:
         scale=alt.Scale(domain=[busiest * i / 4 for i in range(5)], range=list(_BUSY)),
         legend=alt.Legend(title="time in which it sent, %", orient="top", gradientLength=200),
     )
-    legend = alt.Legend(title="packets dropped", orient="top", tickCount=3) if most else None
+    hollow: dict[str, Any] = {
+        "symbolFillColor": "white",
+        "symbolStrokeColor": theme.INK,
+        "symbolStrokeWidth": 1,
+    }
+    legend = alt.Legend(title="packets dropped", orient="top", tickCount=3, **hollow)
     size = alt.Size(
-        "dropped:Q", scale=alt.Scale(domain=[0, max(most, 1)], range=[330, 1100]), legend=legend
+        "dropped:Q",
+        scale=alt.Scale(domain=[0, max(most, 1)], range=[330, 1100]),
+        legend=legend if most else None,
     )
-    rim = alt.condition("datum.end != ''", alt.value(3), alt.value(1))
+    rim = alt.condition("isValid(datum.end)", alt.value(3), alt.value(1))
     tips = ["node:Q", alt.Tooltip("airtime:Q", format=".1f"), "dropped:Q", "causes:N", "end:N"]
     circles = base.mark_circle(stroke=theme.INK, opacity=1)
     rims: alt.Chart = circles.encode(color=colour, size=size, strokeWidth=rim, tooltip=tips)

@@ -33,8 +33,6 @@ _COUNTS = {
     "broadcasts": "broadcast",
     "lost_frames": "not read",
     "collisions": "collisions",
-    "short_retries": "RTS retries",
-    "long_retries": "data retries",
 }
 _SHARES = {
     "airtime_ratio": "sent, %",
@@ -48,7 +46,9 @@ def section(
 ) -> ReportSection:
     """The map and the tables; empty over links. `anchors` leads from a case to its provenance."""
     tables: list[ReportTable] = []
-    if has_rows(results, "nodes", ("node", *_COUNTS, *_SHARES, *CAUSES)):
+    if has_rows(
+        results, "nodes", ("node", *_COUNTS, "short_retries", "long_retries", *_SHARES, *CAUSES)
+    ):
         flows = _flows(results, cases, anchors)
         tables += [flows] if flows else []
         tables += [_nodes(results, case) for case in shown_over_time(cases)]
@@ -97,12 +97,15 @@ def _nodes(results: Results, case: Case) -> ReportTable:
     causes = {column: word for column, word in CAUSES.items() if nodes[column].sum()}
     rows: list[list[Cell | str]] = []
     for node in nodes.iter_rows(named=True):
-        counts = [Cell(str(node[column])) for column in (*_COUNTS, *causes)]
+        retries = node["short_retries"] + node["long_retries"]
+        counts = [node[column] for column in _COUNTS]
+        drops = [node[column] for column in causes]
+        numbers = [Cell(str(count)) for count in (*counts, retries, *drops)]
         shares = [Cell(f"{node[column] * 100:.1f}") for column in _SHARES]
         rows.append(
             [
                 Cell(str(node["node"]), "name"),
-                *counts,
+                *numbers,
                 *shares,
                 Cell(str(node["queue_packets_max"])),
             ]
@@ -110,15 +113,17 @@ def _nodes(results: Results, case: Case) -> ReportTable:
     headers = [
         "node",
         *_COUNTS.values(),
+        "retries",
         *(f"dropped: {word}" for word in causes.values()),
         *_SHARES.values(),
         "longest queue",
     ]
     note = (
         f"Run {case.typical}, whose goodput is the median. Frames that a node sent, by kind; of "
-        "these, those that their reader could not read; receptions lost to each other; what it "
-        "repeated. MAC utilisation: share of time in which its MAC had a packet to send. Causes "
-        "of drops that are missing did not happen; results.md has the exact meaning of each column."
+        "these, those that their reader could not read; receptions lost to each other; retries: "
+        "RTS that nobody answered, and data frames that nobody acknowledged. MAC utilisation: "
+        "share of time in which its MAC had a packet to send. Causes of drops that are missing did "
+        "not happen; docs/results.md says exactly what each column is."
     )
     return ReportTable(
         f"Nodes: {case.name}", headers, rows, note=note, is_folded=len(rows) > _SHOWN_NODES
