@@ -13,7 +13,7 @@ import pytest
 from conftest import Invoke
 
 from weir.report import write
-from weir.report.radio import compose_radio
+from weir.report.radio_validation import compose_radio
 from weir.stats import rounded
 from weir.validate import Validation, radio
 from weir.validate.judge import Row

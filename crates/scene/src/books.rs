@@ -144,6 +144,7 @@ fn flow_row<Q: EventQueue, L: Clone + Debug>(
     let mut row = flow.ledger().row(index, described, capacity);
     row.slowdown = slowdown(described, flow.ledger(), spec, net);
     row.route_changes = net.route_changes(index);
+    (row.from_node, row.to_node) = net.flow_ends(index).unzip();
     flow.forget_unknown(&mut row);
     row
 }

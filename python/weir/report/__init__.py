@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from weir.animation import Animation
 from weir.plots import Figure
 from weir.report.compose import compose
-from weir.report.html import render
+from weir.report.html import render, render_animation
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, cautioned
-from weir.report.radio import compose_radio
+from weir.report.radio_validation import compose_radio
 from weir.report.study import FILE, compose_study, study_report
 from weir.report.validation import compose_validation
 from weir.results import load
@@ -25,6 +26,7 @@ __all__ = [
     "ReportSection",
     "ReportTable",
     "write",
+    "write_animation",
     "write_report",
     "write_study",
 ]
@@ -61,6 +63,16 @@ def write_study(
     results = load(directory)
     report = study_report(results, title, question, sections)
     return write_report(cautioned(report, results.caution), results.path, formats)
+
+
+def write_animation(animation: Animation, path: Path) -> Path:
+    """Writes the page that plays an animation.
+
+    Raises:
+        StoreError: the disk refuses.
+    """
+    write_text(path, render_animation(animation))
+    return path
 
 
 def write_report(report: Report, directory: Path, formats: Sequence[str] = ()) -> Path:

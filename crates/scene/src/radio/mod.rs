@@ -268,6 +268,12 @@ impl<L: Clone + Debug> HostedRadio<L> {
         self.route_changes[flow]
     }
 
+    /// The nodes of a flow's sender and receiver.
+    pub(crate) fn flow_ends(&self, flow: usize) -> (u32, u32) {
+        let RadioPath { from, to } = self.paths[flow];
+        (u32::from(from.0), u32::from(to.0))
+    }
+
     /// Says if more came out than went in.
     pub(crate) fn check(&self, now: Instant) -> Result<(), String> {
         let Counts { offered, delivered, dropped } = self.counts;
