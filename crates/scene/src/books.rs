@@ -112,7 +112,7 @@ impl Books {
             utilisation: monitored.and_then(|index| links[index].utilisation),
             goodput_mbps,
             throughput_mbps,
-            events,
+            events: events + net.radio().map_or(0, |radio| radio.events()),
             data_packets: net.notes.data_packets,
             trace_hash: net.trace_hash(),
             sim_s: now.as_secs_f64(),

@@ -375,7 +375,7 @@ pub struct SummaryRow {
     pub goodput_mbps: Option<f64>,
     /// Throughput of all flows together, over the same time.
     pub throughput_mbps: Option<f64>,
-    /// Events that the world handled.
+    /// Events that the world handled, those of a radio network's own agenda among them.
     pub events: u64,
     /// Data packets that arrived at their receivers.
     pub data_packets: u64,

@@ -263,6 +263,11 @@ impl<L: Clone + Debug> HostedRadio<L> {
         self.radio.drain_frames().iter().map(rows::frame_row).collect()
     }
 
+    /// How many events of its own it has handled.
+    pub(crate) fn events(&self) -> u64 {
+        self.radio.events()
+    }
+
     /// How often the route between the ends of a flow changed, at either end.
     pub(crate) fn route_changes(&self, flow: usize) -> u64 {
         self.route_changes[flow]
