@@ -81,8 +81,9 @@ def test_remarks_compare_with_the_right_row() -> None:
     (grid,) = show.grids(rows)
     assert [cells[-1] for cells in grid.rows] == ["40 × ns-3", "", ""]
 
-    chain = [row("c", "weir", 1, group="radio", ns3_cpu_ratio=17.26)]
-    assert show.grids(chain)[0].rows[0][-1] == "17.3 × ns-3 (goal 15)"
+    ours = row("c", "weir", 60, group="radio", ns3_cpu_ratio=17.26)
+    (grid,) = show.grids([ours, row("c", "ns-3 3.37", 5, group="radio")])
+    assert grid.rows[0][-1] == "12 × ns-3; time × 17.3 (goal 15)"
 
     counts = [row(name, "weir", n, group="flow count") for name, n in (("a", 400), ("b", 200))]
     assert [cells[-1] for cells in show.grids(counts)[0].rows] == ["", "cost × 2.00"]

@@ -149,7 +149,7 @@ class Chain:
             sack = false
             timestamps = false
             delayed_ack = "off"
-            min_rto = "1s"
+            min_rto = "200ms"
             gso = 1
             [measure]
             duration = "{round(self.sim_s * 1e6)}us"
@@ -165,7 +165,7 @@ def cases() -> tuple[Case, ...]:
     return (*_DUMBBELLS, *_flow_counts(), *_durations(), _CHAIN)
 
 
-_CHAIN = Chain("chain of 8 hops, window 8", 8, 8, 51.0)
+_CHAIN = Chain("8 hops, window 8", 8, 8, 51.0)
 
 _DUMBBELLS = (
     Dumbbell("1 flow, 100 Mbit/s", "dumbbell", 1, 100, 40, 60, ns3_sim_s=20),

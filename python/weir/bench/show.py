@@ -62,7 +62,7 @@ def _grid(group: str, rows: Sequence[Row]) -> Grid:
             f"{row['sim_s']:.3g}",
             _short(row["data_packets"]),
             _rate(row["goodput_mbps"]),
-            f"{row['cpu_s']:.2f}",
+            f"{row['cpu_s']:.3g}",
             _short(row["events_per_cpu_s"]),
             _short(row["packets_per_cpu_s"]),
             f"{row['sim_s_per_cpu_s']:.3g}",
@@ -84,9 +84,12 @@ def _against_ns3(row: Row, rows: Sequence[Row]) -> str:
     return f"{row['packets_per_cpu_s'] / other[0]['packets_per_cpu_s']:.0f} × ns-3"
 
 
-def _ratio_of_rounds(row: Row, _: Sequence[Row]) -> str:
+def _ratio_of_rounds(row: Row, rows: Sequence[Row]) -> str:
     ratio = row["ns3_cpu_ratio"]
-    return "" if ratio is None else f"{ratio:.1f} × ns-3 (goal {_GOAL})"
+    if ratio is None:
+        return ""
+    packets = _against_ns3(row, rows)
+    return f"{packets}; time × {ratio:.1f} (goal {_GOAL})"
 
 
 def _cost_ratio(row: Row, rows: Sequence[Row]) -> str:

@@ -75,9 +75,10 @@ impl Phy {
 
     /// How long a frame of `len` bytes takes at `rate`.
     pub fn airtime(&self, len: Bytes, rate: Rate) -> Duration {
-        let bits = u128::from(len.get()) * 8;
-        let micros = (bits * 1_000_000).div_ceil(u128::from(rate.as_bits_per_sec().max(1)));
-        self.preamble + Duration::from_micros(u64::try_from(micros).unwrap_or(LONGEST).min(LONGEST))
+        // Enough for terabytes in 64 bits: this is asked several times a frame.
+        let bits_us = len.get().saturating_mul(8 * 1_000_000);
+        let micros = bits_us.div_ceil(rate.as_bits_per_sec().max(1));
+        self.preamble + Duration::from_micros(micros.min(LONGEST))
     }
 
     /// How long an RTS takes.

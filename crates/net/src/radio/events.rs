@@ -12,7 +12,7 @@ pub(super) enum Due {
     Begin { frame: u32, group: u16 },
     /// It ends there.
     End { frame: u32, group: u16 },
-    /// The deadline of a node's MAC, if `generation` is still the one it had.
+    /// The deadline of a node's MAC, or one that was put off, if `generation` is still the one it had.
     Mac { node: u16, generation: u32 },
     /// The deadline of a node's router.
     Router { node: u16, generation: u32 },

@@ -63,6 +63,9 @@ where
             return;
         }
         node.mac_armed = None;
+        if node.dcf.deadline() != Some(self.now) {
+            return self.arm_mac(number);
+        }
         let action = node.dcf.handle_timeout(self.now);
         self.perform(number, action);
         self.settle_mac(number);
@@ -74,17 +77,16 @@ where
         self.arm_mac(number);
     }
 
+    /// Every frame that is heard puts a backoff off: the agenda then keeps the earlier time, and the
+    /// MAC's new deadline is looked up when that has come.
     fn arm_mac(&mut self, number: usize) {
         let node = &mut self.nodes[number];
-        let deadline = node.dcf.deadline();
-        if deadline == node.mac_armed {
-            return;
-        }
-        node.mac_armed = deadline;
-        node.mac_generation = node.mac_generation.wrapping_add(1);
-        if let Some(time) = deadline {
+        let Some(deadline) = node.dcf.deadline() else { return };
+        if node.mac_armed.is_none_or(|armed| deadline < armed) {
+            node.mac_armed = Some(deadline);
+            node.mac_generation = node.mac_generation.wrapping_add(1);
             let generation = node.mac_generation;
-            self.agenda.push(time, Due::Mac { node: number as u16, generation });
+            self.agenda.push(deadline, Due::Mac { node: number as u16, generation });
         }
     }
 

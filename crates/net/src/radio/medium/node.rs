@@ -26,6 +26,7 @@ pub(super) struct Node<P, R: Router<P>> {
     /// What the MAC has at hand.
     pub(super) current: Option<Current<P, R::Message>>,
     pub(super) dcf: Dcf,
+    /// The entry that the agenda holds for the MAC, at its deadline or before, and which one it is.
     pub(super) mac_armed: Option<Instant>,
     pub(super) mac_generation: u32,
     pub(super) receiver: Receiver,
