@@ -73,6 +73,10 @@ def test_frames_are_told_apart(second: Animation) -> None:
     marks = data.filter(reverse=0)["mark"]
     assert shown.filter(pl.col("reverse") == 1)["mark"].null_count() > 0
     assert second.data["levels"] == 5
+    assert data.filter(reverse=1)["seq"].null_count() == data.filter(reverse=1).height
+    offsets = data.filter(reverse=0)["seq"].drop_nulls()
+    assert len(offsets) > 20
+    assert set(offsets % 1436) == {0}, "segments follow each other"
     assert marks.null_count() == 0
     assert set(marks) <= {1, 2, 3, 4, 5}
 

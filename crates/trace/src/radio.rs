@@ -72,8 +72,7 @@ pub struct FrameRow {
     pub kind: &'static str,
     /// The flow whose packet it carried or announced.
     pub flow: Option<u32>,
-    /// Where that packet's data lies in its flow's stream, null if it has none; in reverse, what the
-    /// flow's receiver expects next.
+    /// Where that packet's data lies in the stream; null if it carries none, as acknowledgements.
     pub seq: Option<u64>,
     /// `forward` towards the flow's receiver, or `reverse`.
     pub direction: Option<&'static str>,

@@ -59,6 +59,6 @@ def animate(
 
     source = read(file, parse_assignments(sets or [], "--set"))
     made = animation(Wish(source, seed, start, span))
-    path = write_animation(made, out or Path(f"{Path(made.title).name}.html"))
+    path = write_animation(made, out or Path(f"{made.title}.html"))
     output.remark(f"{made.frames} frames; open it in any browser", quiet=quiet)
     typer.echo(path)

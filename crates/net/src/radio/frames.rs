@@ -35,8 +35,7 @@ pub(super) struct Origin {
 pub struct FrameCargo {
     /// Its flow.
     pub flow: u32,
-    /// Where its data lies in the flow's stream; in reverse, what the flow's receiver expects next.
-    /// `None` for what carries no data forward, as a handshake does.
+    /// Where its data lies in the stream; `None` for what carries none, as acknowledgements.
     pub seq: Option<u64>,
     /// Whether it travels towards the flow's receiver.
     pub is_forward: bool,
@@ -91,9 +90,8 @@ impl FrameCargo {
             Some(Feedback::Drai(drai)) => Some(drai.level),
             _ => None,
         };
-        let is_forward = parcel.is_forward();
-        let seq = (!is_forward || parcel.carries_data()).then(|| parcel.sequence());
-        Self { flow: parcel.flow(), seq, is_forward, mark }
+        let seq = parcel.carries_data().then(|| parcel.sequence());
+        Self { flow: parcel.flow(), seq, is_forward: parcel.is_forward(), mark }
     }
 }
 

@@ -29,8 +29,8 @@
     ({ rts: "RTS", cts: "CTS", data: "data", answer: "data", ack: "ACK", broadcast: frame.to === null ? "broadcast" : "routing" })[frame.class];
   const packet = (frame) => {
     if (frame.flow === null) return "";
-    const forward = frame.seq === null ? "without data" : `from byte ${frame.seq}`;
-    const what = frame.reverse ? `acknowledges up to byte ${frame.seq}` : forward;
+    const bare = frame.reverse ? "acknowledgement" : "without data";
+    const what = frame.seq === null ? bare : `from byte ${frame.seq}`;
     return `flow ${frame.flow}, ${what}` + (frame.mark === null ? "" : `, marked ${frame.mark} of ${data.levels}`);
   };
   const outcome = (frame) => {
@@ -154,7 +154,10 @@
     const current = shown.filter((frame) => frame.end > state.now);
     if ($("reach").checked) for (const frame of current) drawReach(pen, spots[frame.node], CLASSES[frame.class][0], scale);
     const marks = markOf();
-    spots.forEach((spot, node) => drawNode(pen, spot, node, radius, marks, current));
+    // What matters now lies on top.
+    const weight = (node) => (ends(node) ? 1 : 0) + (current.some((frame) => frame.node === node || frame.to === node) ? 2 : 0);
+    const order = spots.map((_, node) => [weight(node), node]).sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+    for (const [, node] of order) drawNode(pen, spots[node], node, radius, marks, current);
     for (const frame of shown) {
       pen.globalAlpha = frame.end > state.now ? 1 : 0.3;
       drawFrame(pen, frame, spots, radius);
@@ -238,7 +241,8 @@
     const to = spots[frame.to], apart = Math.hypot(to[0] - from[0], to[1] - from[1]) || 1;
     arrow(pen, from, to, colour, isLost(frame), radius);
     const middle = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
-    const name = words(frame) + (apart > 110 && frame.class === "answer" ? ` (ack ${frame.seq})` : apart > 110 && frame.class === "data" ? (frame.seq === null ? " (without data)" : ` ${frame.seq}`) : "");
+    const more = frame.class === "answer" && frame.seq === null ? " (acknowledgement)" : frame.seq === null ? "" : ` ${frame.seq}`;
+    const name = words(frame) + (apart > 130 && words(frame) === "data" ? more : "");
     text(pen, name, middle[0], middle[1] - 8, colour);
     if (isLost(frame)) cross(pen, to[0] + (from[0] - to[0]) / apart * (radius + 12), to[1] + (from[1] - to[1]) / apart * (radius + 12), 6);
   };
