@@ -94,6 +94,16 @@ class Results:
         return self.scan("links").collect()
 
     @cached_property
+    def nodes(self) -> pl.DataFrame:
+        """One row per run and node of a radio network: frames, drops, how busy it was."""
+        return self.scan("nodes").collect()
+
+    @cached_property
+    def frames(self) -> pl.DataFrame:
+        """Frames on the air, as many as the scenario asked for."""
+        return self.scan("frames").collect()
+
+    @cached_property
     def requests(self) -> pl.DataFrame:
         """One row per answered request."""
         return self.scan("requests").collect()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from weir.bench import measure, ns3, show
-from weir.bench.cases import Case, cases
+from weir.bench.cases import Chain, Dumbbell, cases
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,21 +53,36 @@ def test_a_case_that_does_not_exist_is_refused() -> None:
 
 def test_the_case_is_a_scenario_of_three_hops() -> None:
     case = cases()[0].scaled(0.005)
+    assert isinstance(case, Dumbbell)
     row = measure.weir(case, 1)
     packets = case.rate_mbps * 1e6 * case.sim_s / (8 * 1500)
     assert 0.2 * packets < row["data_packets"] <= packets
     assert 'access_rate = "1000mbit"' in case.scenario
 
 
+def test_the_radio_case_is_a_chain_that_carries_data() -> None:
+    (case,) = [case for case in cases() if isinstance(case, Chain)]
+    assert (case.hops, case.window, case.mss, case.spacing_m) == (8, 8, 1460, 200)
+    assert case.sim_s == case.ns3_sim_s == 51
+    row = measure.weir(case.scaled(0.1), 1)
+    # Of a long chain at best every fourth node can send at a time (Li et al., MobiCom 2001).
+    assert 0 < row["goodput_mbps"] < case.rate_mbps / 4
+    # Each hop takes RTS, CTS, data and acknowledgement, each of which begins and ends somewhere.
+    assert row["events"] > 8 * case.hops * row["data_packets"] > 0
+
+
 def test_remarks_compare_with_the_right_row() -> None:
     def row(name: str, simulator: str, packets: int, **more: object) -> measure.Row:
-        case = Case(name, "dumbbell", 1, 10, 40, 1.0)
+        case = Dumbbell(name, "dumbbell", 1, 10, 40, 1.0)
         run = {"sim_s": 1.0, "events": 9, "data_packets": packets, "goodput_mbps": 9.0}
         return {**measure.row(case, simulator, [{**run, "cpu_s": 2.0, "peak_mib": 5.0}]), **more}
 
     rows = [row("a", "weir", 800), row("a", "ns-3 3.37", 20), row("b", "weir", 100)]
     (grid,) = show.grids(rows)
     assert [cells[-1] for cells in grid.rows] == ["40 × ns-3", "", ""]
+
+    chain = [row("c", "weir", 1, group="radio", ns3_cpu_ratio=17.26)]
+    assert show.grids(chain)[0].rows[0][-1] == "17.3 × ns-3 (goal 15)"
 
     counts = [row(name, "weir", n, group="flow count") for name, n in (("a", 400), ("b", 200))]
     assert [cells[-1] for cells in show.grids(counts)[0].rows] == ["", "cost × 2.00"]
@@ -93,8 +108,21 @@ def test_ns3_does_the_same_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(ROOT)
     if (obstacle := ns3.missing()) is not None:
         pytest.skip(obstacle)
-    case = Case("tiny", "dumbbell", 2, 10, 20, 2.0, ns3_sim_s=2.0)
-    theirs = ns3.run(ns3.build(tmp_path), case)
-    ours = measure.weir(case, 1)
+    case = Dumbbell("tiny", "dumbbell", 2, 10, 20, 2.0, ns3_sim_s=2.0)
+    ours, theirs = ns3.beside(ns3.build(tmp_path, "dumbbell"), case, 1)
     assert theirs["goodput_mbps"] == pytest.approx(ours["goodput_mbps"], rel=0.1)
     assert theirs["data_packets"] == pytest.approx(ours["data_packets"], rel=0.1)
+
+
+def test_ns3_does_the_same_work_on_a_radio_hop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over one hop nothing overlaps unread, so both have what the frames of 802.11 take."""
+    monkeypatch.chdir(ROOT)
+    if (obstacle := ns3.missing()) is not None:
+        pytest.skip(obstacle)
+    case = Chain("tiny", 1, 8, 5.0)
+    ours, theirs = ns3.beside(ns3.build(tmp_path, "chain"), case, 2)
+    assert (ours["repeats"], theirs["repeats"]) == (2, 2)
+    assert ours["ns3_cpu_ratio"] > 0
+    assert theirs["goodput_mbps"] == pytest.approx(ours["goodput_mbps"], rel=0.1)

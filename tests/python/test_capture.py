@@ -43,8 +43,9 @@ def _missing() -> str:
         return "the kernel's TCP is Linux's"
     if os.geteuid() != 0:
         return "namespaces need root"
-    if shutil.which("tshark") is None:
-        return "there is no tshark"
+    for program in ("tshark", "ping"):
+        if shutil.which(program) is None:
+            return f"there is no {program}"
     return "" if Path("/dev/net/tun").exists() else "there is no /dev/net/tun"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import weir
 from weir import _native
+from weir.results import TABLES
 
 SCENARIO = """
 [topology]
@@ -66,7 +67,7 @@ def test_a_mistake_in_a_scenario_is_a_value_error_that_names_it() -> None:
 
 def test_tables_are_read_by_anything_that_knows_arrow() -> None:
     result = _native.run(canonical(), 1)
-    names = ["summary", "flows", "samples", "acks", "queues", "links", "requests", "events"]
+    names = ["summary", *TABLES[1:]]
     assert result.tables == names
     frame = pl.DataFrame(result.table("flows"))
     table = pa.table(result.table("flows"))

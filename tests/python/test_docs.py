@@ -111,7 +111,7 @@ def test_other_commands_name_what_exists(command: Command) -> None:
 
 
 def test_a_shell_can_read_every_command(invoke: Invoke) -> None:
-    simulated = ("compare", "run", "study", "validate", "list", "report")
+    simulated = ("compare", "run", "animate", "study", "validate", "list", "report")
     verbs = (*simulated, "send", "recv", "key", "relay", "link", "kernel-cc")
     helps = "\n".join(invoke(verb, "--help").output for verb in verbs)
     examples = re.findall(r"^ (weir .+?) *$", helps, re.MULTILINE)

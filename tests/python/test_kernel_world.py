@@ -17,8 +17,7 @@ from conftest import Invoke
 
 import weir
 from weir import report
-
-TABLES = ("runs", "flows", "samples", "acks", "queues", "links", "requests", "events")
+from weir.results import TABLES
 
 NETWORK = """
 [topology]

@@ -13,6 +13,7 @@ from conftest import Invoke, started
 
 import weir
 from weir.api import carry_out
+from weir.results import TABLES
 from weir.studies.lab_udp import calibrated
 from weir.studies.lab_udp.cells import study_cells
 from weir.studies.lab_udp.experiment import study_plan
@@ -26,8 +27,6 @@ QUICK = {
     "measure.events": "10",
 }
 ONE_POINT = {"topology.forward.loss": ["0%"], "flow.0.stack": ["go-back-n(4)/none"]}
-
-TABLES = ("runs", "flows", "samples", "acks", "queues", "links", "requests", "events")
 
 
 def test_both_worlds_write_the_same_columns(tmp_path: Path) -> None:

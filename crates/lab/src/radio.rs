@@ -48,7 +48,7 @@ section! {
         rate: Rate = Rate::from_mbit(2),
         /// Rate of control frames and broadcasts.
         basic_rate: Rate = Rate::from_mbit(1),
-        /// Unicast frames longer than this ask with RTS before they are sent.
+        /// Unicast packets of this length and above ask with RTS before they are sent.
         rts_threshold: Bytes = Bytes::ZERO,
         /// Contention window at first, in slots; by default that of the MAC, 31.
         cw_min: Option<u32> = None,
@@ -59,7 +59,7 @@ section! {
         short_retries: Option<Retries> = None,
         /// After how many unanswered data frames behind a CTS; by default 4, `unlimited` for `bianchi`.
         long_retries: Option<Retries> = None,
-        /// Gap after a frame that could not be read; by default 364 us, for `bianchi` 128 us: its DIFS.
+        /// Gap after a frame that could not be read; by default 364us, for `bianchi` 128us, its DIFS.
         eifs: Option<Duration> = None,
         /// Packets that wait for the MAC at each node.
         queue: u32 = 50,
@@ -85,7 +85,7 @@ section! {
         max_speed: Speed = Speed(10_000),
         /// Time at each waypoint.
         pause: Duration = Duration::ZERO,
-        /// Movements: the name of a file in ns-2's `setdest` format or CSV (`time, node, x, y`), found beside
+        /// Movements: the name of a file in ns-2's `setdest` format or CSV (`t, node, x, y`), found beside
         /// the scenario, or its lines (`trace`).
         trace: Vec<String> = Vec::new(),
     }
@@ -220,9 +220,12 @@ impl Radio {
 
     /// The ends of the flow with this number where it names none: the placement's own, in turn.
     pub(crate) fn usual_path(&self, spec: &RadioSpec, flow: usize) -> RadioPath {
-        let ends = match &spec.places {
-            Places::Fixed(placement) => placement.ends.as_slice(),
-            Places::Random(_) => &[],
+        let ends = match (&spec.places, &spec.movement) {
+            // A trace has places of its own.
+            (Places::Fixed(placement), Movement::None | Movement::Waypoint(_)) => {
+                placement.ends.as_slice()
+            }
+            _ => &[],
         };
         let last = NodeId(spec.nodes().saturating_sub(1) as u16);
         let (from, to) = match ends.len() {

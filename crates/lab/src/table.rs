@@ -112,6 +112,8 @@ table!(
         delay_ms_max,
         hops_mean,
         route_changes,
+        from_node,
+        to_node,
         queue_delay_ms_mean,
         queue_delay_ms_p50,
         queue_delay_ms_p95,
@@ -231,7 +233,11 @@ table!(
     }
 );
 
-table!(frames, "frames", FrameRow { t_s, end_s, node, to, kind, flow, readers });
+table!(
+    frames,
+    "frames",
+    FrameRow { t_s, end_s, node, x_m, y_m, to, kind, flow, seq, direction, mark, readers }
+);
 
 table!(requests, "requests", RequestRow { flow, request, t_s, latency_ms });
 

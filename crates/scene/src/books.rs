@@ -112,7 +112,7 @@ impl Books {
             utilisation: monitored.and_then(|index| links[index].utilisation),
             goodput_mbps,
             throughput_mbps,
-            events,
+            events: events + net.radio().map_or(0, |radio| radio.events()),
             data_packets: net.notes.data_packets,
             trace_hash: net.trace_hash(),
             sim_s: now.as_secs_f64(),
@@ -144,6 +144,7 @@ fn flow_row<Q: EventQueue, L: Clone + Debug>(
     let mut row = flow.ledger().row(index, described, capacity);
     row.slowdown = slowdown(described, flow.ledger(), spec, net);
     row.route_changes = net.route_changes(index);
+    (row.from_node, row.to_node) = net.flow_ends(index).unzip();
     flow.forget_unknown(&mut row);
     row
 }

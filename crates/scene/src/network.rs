@@ -214,6 +214,11 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         self.radio.as_ref().map(|radio| radio.route_changes(flow as usize))
     }
 
+    /// The nodes between which a flow runs over radio.
+    pub(crate) fn flow_ends(&self, flow: u32) -> Option<(u32, u32)> {
+        self.radio.as_ref().map(|radio| radio.flow_ends(flow as usize))
+    }
+
     /// The radio network.
     pub fn radio(&mut self) -> Option<&mut HostedRadio<L>> {
         self.radio.as_deref_mut()

@@ -48,7 +48,8 @@ pub enum Body {
     Segment {
         /// The header.
         segment: Segment,
-        /// Where the payload begins in the stream.
+        /// Where the payload begins in the stream; of an acknowledgement alone, what of the other stream
+        /// it expects next.
         offset: u64,
     },
     /// The datagram with this number.

@@ -62,12 +62,23 @@ pub struct FrameRow {
     pub end_s: f64,
     /// The node that sent it.
     pub node: u32,
+    /// Where that was.
+    pub x_m: f64,
+    /// Where that was.
+    pub y_m: f64,
     /// The node that was to read it; null for all.
     pub to: Option<u32>,
     /// `rts`, `cts`, `data`, `ack`, `broadcast`.
     pub kind: &'static str,
     /// The flow whose packet it carried or announced.
     pub flow: Option<u32>,
+    /// Where that packet's data lies in its flow's stream, null if it has none; in reverse, what the
+    /// flow's receiver expects next.
+    pub seq: Option<u64>,
+    /// `forward` towards the flow's receiver, or `reverse`.
+    pub direction: Option<&'static str>,
+    /// The data rate adjustment index that the packet bore, this node's say included.
+    pub mark: Option<u32>,
     /// How many of those that were to read it did; 0 if it was lost.
     pub readers: u32,
 }

@@ -88,6 +88,10 @@ pub struct FlowRow {
     pub hops_mean: Option<f64>,
     /// How often the route over radio between the flow's ends changed, at either end; null over links.
     pub route_changes: Option<u64>,
+    /// The node of a radio network where its sender is; null over links.
+    pub from_node: Option<u32>,
+    /// The node where its receiver is; null over links.
+    pub to_node: Option<u32>,
     /// Mean time that an arriving data packet had waited in queues, all hops together.
     pub queue_delay_ms_mean: Option<f64>,
     /// Median of it.
@@ -371,7 +375,7 @@ pub struct SummaryRow {
     pub goodput_mbps: Option<f64>,
     /// Throughput of all flows together, over the same time.
     pub throughput_mbps: Option<f64>,
-    /// Events that the world handled.
+    /// Events that the world handled, those of a radio network's own agenda among them.
     pub events: u64,
     /// Data packets that arrived at their receivers.
     pub data_packets: u64,

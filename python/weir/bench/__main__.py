@@ -47,13 +47,14 @@ def bench(
 
 def _measure(chosen: list[Case], repeat: int, *, with_ns3: bool) -> Iterator[measure.Row]:
     with TemporaryDirectory(prefix="weir-bench-") as directory:
-        compared = with_ns3 and any(case.ns3_sim_s for case in chosen)
-        program = ns3.build(Path(directory)) if compared else None
+        needed = {case.ns3_program for case in chosen if with_ns3 and case.ns3_sim_s}
+        programs = {name: ns3.build(Path(directory), name) for name in sorted(needed)}
         for case in chosen:
             output.remark(f"{case.group}: {case.name}", quiet=not sys.stderr.isatty())
-            yield measure.weir(case, repeat)
-            if program and case.ns3_sim_s:
-                yield ns3.run(program, case)
+            if with_ns3 and case.ns3_sim_s:
+                yield from ns3.beside(programs[case.ns3_program], case, repeat)
+            else:
+                yield measure.weir(case, repeat)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from weir.bench.cases import STACK, Case
+from weir.bench.cases import Case
 from weir.errors import RunError
 
 Row = dict[str, Any]
@@ -21,9 +21,16 @@ def weir(case: Case, repeats: int) -> Row:
     Raises:
         RunError: a run failed.
     """
-    command = [sys.executable, "-m", "weir.bench.worker"]
-    runs = [run(command, case.scenario) for _ in range(repeats)]
-    return row(case, "weir", runs)
+    return row(case, "weir", [once(case) for _ in range(repeats)])
+
+
+def once(case: Case) -> Row:
+    """One run of it, in a process of its own.
+
+    Raises:
+        RunError: it failed.
+    """
+    return run([sys.executable, "-m", "weir.bench.worker"], case.scenario)
 
 
 def run(command: Sequence[str], text: str = "") -> Row:
@@ -48,7 +55,7 @@ def row(case: Case, simulator: str, runs: Sequence[Row], note: str = "") -> Row:
         "case": case.name,
         "group": case.group,
         "simulator": simulator,
-        "stack": STACK,
+        "stack": case.stack,
         "flows": case.flows,
         "rate_mbps": case.rate_mbps,
         "rtt_ms": case.rtt_ms,
@@ -66,5 +73,6 @@ def row(case: Case, simulator: str, runs: Sequence[Row], note: str = "") -> Row:
         "sim_s_per_cpu_s": work["sim_s"] / cpu_s,
         "peak_mib": median(run["peak_mib"] for run in runs),
         "run_mib": median(run["run_mib"] for run in runs) if "run_mib" in work else None,
+        "ns3_cpu_ratio": None,
         "note": note,
     }

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 from weir.bench import measure
 from weir.bench.cases import Case
 from weir.errors import RunError
 
-SOURCE = Path("bench/ns3/dumbbell.cc")
-"""The program, from the top of Weir's sources."""
+SOURCES = Path("bench/ns3")
+"""Where the programs are, from the top of Weir's sources."""
 
-_LIBRARIES = ("point-to-point", "applications", "internet", "network", "core")
+_LIBRARIES = {
+    "dumbbell": ("point-to-point", "applications", "internet", "network", "core"),
+    "chain": (
+        *("wifi", "aodv", "traffic-control", "mobility", "propagation"),
+        *("applications", "internet", "network", "core"),
+    ),
+}
 
 
 def missing() -> str | None:
     """What stands in the way of a comparison and how to change that; `None` if nothing does."""
-    if not SOURCE.is_file():
-        return f"{SOURCE} is not here; start this from the top of Weir's sources."
+    if not SOURCES.is_dir():
+        return f"{SOURCES} is not here; start this from the top of Weir's sources."
     if shutil.which("c++") is None:
         return "there is no C++ compiler called c++ (Debian, Ubuntu: build-essential)."
     if shutil.which("pkg-config") is None or version() is None:
@@ -38,8 +46,8 @@ def version() -> str | None:
     return asked.stdout.strip() or None
 
 
-def build(directory: Path) -> Path:
-    """Compiles the program into `directory`.
+def build(directory: Path, name: str) -> Path:
+    """Compiles the program `name` into `directory`.
 
     The libraries are named here because Debian's package configuration asks for files of another
     package that ns-3's do not bring.
@@ -47,30 +55,48 @@ def build(directory: Path) -> Path:
     Raises:
         RunError: the compiler refused.
     """
-    program = directory / "dumbbell"
-    links = [f"-lns3-{name}" for name in _LIBRARIES]
-    command = ["c++", "-std=c++17", "-O2", str(SOURCE), "-o", str(program), *links]
+    source, program = SOURCES / f"{name}.cc", directory / name
+    links = [f"-lns3-{library}" for library in _LIBRARIES[name]]
+    command = ["c++", "-std=c++17", "-O2", str(source), "-o", str(program), *links]
     compiled = subprocess.run(command, capture_output=True, text=True, check=False)
     if compiled.returncode:
         errors = [line for line in compiled.stderr.splitlines() if "error" in line]
-        raise RunError(f"{SOURCE} does not compile: {(errors or ['c++ failed'])[0]}")
+        raise RunError(f"{source} does not compile: {(errors or ['c++ failed'])[0]}")
     return program
 
 
-def run(program: Path, case: Case) -> measure.Row:
-    """What ns-3 takes for a case, once: repeats would take minutes and change little.
+def beside(program: Path, case: Case, repeats: int) -> Iterator[measure.Row]:
+    """Both simulators on a case, in turns: a machine's speed drifts, so a ratio is of one round.
+
+    Raises:
+        RunError: a run failed.
+    """
+    theirs_too = min(repeats, case.ns3_repeats or repeats)
+    ours, theirs = [], []
+    for turn in range(repeats):
+        ours.append(measure.once(case))
+        if turn < theirs_too:
+            theirs.append(once(program, case))
+    mine = measure.row(case, "weir", ours)
+    if case.ns3_sim_s == case.sim_s:
+        rounds = zip(ours, theirs, strict=False)
+        mine["ns3_cpu_ratio"] = median(his["cpu_s"] / my["cpu_s"] for my, his in rounds)
+    yield mine
+    yield row(case, theirs)
+
+
+def once(program: Path, case: Case) -> measure.Row:
+    """One run of a case on ns-3.
 
     Raises:
         RunError: it failed.
     """
+    options = (f"--{key}={value}" for key, value in case.ns3_options.items())
+    return measure.run([str(program), *options])
+
+
+def row(case: Case, runs: list[measure.Row]) -> measure.Row:
+    """The runs of a case on ns-3 as a row."""
     sim_s = case.ns3_sim_s or case.sim_s
-    options = {
-        "flows": case.flows,
-        "rate": case.rate_mbps * 1_000_000,
-        "rtt": f"{case.rtt_ms}ms",
-        "stagger": f"{case.stagger_us}us",
-        "duration": f"{sim_s}s",
-    }
-    command = [str(program), *(f"--{key}={value}" for key, value in options.items())]
     note = "" if sim_s == case.sim_s else f"{sim_s:g} s of {case.sim_s:g} s"
-    return measure.row(case, f"ns-3 {version()}", [measure.run(command)], note)
+    return measure.row(case, f"ns-3 {version()}", runs, note)

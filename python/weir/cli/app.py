@@ -27,6 +27,7 @@ _DESCRIPTION = (
 _VERBS = (
     "compare",
     "run",
+    "animate",
     "study",
     "send",
     "recv",

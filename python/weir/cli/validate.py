@@ -1,10 +1,11 @@
-"""`weir validate`: the simulator beside the Linux kernel, and over radio beside theory and papers."""
+"""`weir validate`: the simulator beside the Linux kernel, or radio beside theory and papers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 from rich.console import Group
@@ -15,9 +16,10 @@ from weir import validate as validation
 from weir.cli import options, output, plans
 from weir.errors import InputError
 from weir.grid import Grid
-from weir.validate import Validation, words
-from weir.validate import radio as radio_validation
-from weir.validate.judge import Row
+from weir.validate import words
+from weir.validate.kernel import Comparison
+from weir.validate.radio import RadioComparison
+from weir.validate.radio import comparison as radio_comparison
 from weir.validate.radio import words as radio_words
 
 _HELP = """Carry out the same scenarios in the simulator and in Linux's TCP, and compare.
@@ -100,37 +102,35 @@ def validate(
 ) -> None:
     """Carries the cases out, prints the rows, draws the report."""
     how = plans.how(out, jobs, resume=resume, quiet=quiet)
-    if radio:
-        _refuse("with --radio", virtual=virtual or None, truth=truth, seeds=seeds)
-        wireless = radio_validation.comparison(
-            size=size or validation.SMALL,
-            cases=case or (),
-            repeat=repeat,
-            seed=1 if seed is None else seed,
-        )
-        if dry_run:
-            plans.list_plan("validate", wireless.plan, as_json=json)
-            return
-        found = wireless.carry_out(**how)
-    elif truth is None:
+    if truth is not None:
+        own = {"radio": radio or None, "virtual": virtual or None, "dry-run": dry_run or None}
+        _refuse("with --truth", size=size, repeat=repeat, seed=seed, **own)
+        seeds = seeds or validation.SEEDS
+        found = validation.validate(truth, cases=case or (), seeds=seeds, **how)
+    else:
         _refuse("without --truth", seeds=seeds)
-        compared = validation.comparison(
-            virtual=virtual,
-            size=size or validation.SMALL,
-            cases=case or (),
-            repeat=repeat or validation.REPEAT,
-            seed=1 if seed is None else seed,
-        )
+        _refuse("with --radio", virtual=(radio and virtual) or None)
+        size, cases, seed = size or validation.SMALL, case or (), 1 if seed is None else seed
+        compared: Comparison | RadioComparison
+        if radio:
+            compared = radio_comparison(size=size, cases=cases, repeat=repeat, seed=seed)
+        else:
+            repeat = repeat or validation.REPEAT
+            compared = validation.comparison(
+                virtual=virtual, size=size, cases=cases, repeat=repeat, seed=seed
+            )
         if dry_run:
             plans.list_plan("validate", compared.plan, as_json=json)
             return
         found = compared.carry_out(**how)
+    if json:
+        output.print_json("validate", found.rows, score=found.score)
+    elif radio:
+        grid = Grid(radio_words.TITLE, *radio_words.table(found.rows), names=2)
+        _show(grid, radio_words.UNITS, radio_words.findings(found.rows))
     else:
-        own = {"virtual": virtual or None, "dry-run": dry_run or None}
-        _refuse("with --truth", size=size, repeat=repeat, seed=seed, **own)
-        seeds = seeds or validation.SEEDS
-        found = validation.validate(truth, cases=case or (), seeds=seeds, **how)
-    _show(found, radio_words if radio else words, as_json=json)
+        grid = Grid(words.TITLE, *words.table(found.rows), names=2)
+        _show(grid, words.UNITS, words.findings(found.rows))
     plans.finish(found.results, quiet=quiet)
 
 
@@ -141,24 +141,7 @@ def _refuse(where: str, **given: object) -> None:
             raise InputError(f"--{name} means nothing {where}; leave it out")
 
 
-class _Words(Protocol):
-    """How rows are told."""
-
-    TITLE: str
-    UNITS: str
-
-    @staticmethod
-    def findings(rows: Sequence[Row], /) -> Iterator[str]: ...
-
-    @staticmethod
-    def table(rows: Sequence[Row], /) -> tuple[Sequence[str], list[Sequence[str]]]: ...
-
-
-def _show(found: Validation, told: _Words, *, as_json: bool) -> None:
-    if as_json:
-        output.print_json("validate", found.rows, score=found.score)
-        return
-    points = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in told.findings(found.rows))
-    note = f"{told.UNITS[:1].upper()}{told.UNITS[1:]}."
-    grid = Grid(told.TITLE, *told.table(found.rows), names=2, note=note)
-    output.show(Group(grid.rich(), *points))
+def _show(grid: Grid, units: str, told: Iterable[str]) -> None:
+    points = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in told)
+    noted = replace(grid, note=f"{units[:1].upper()}{units[1:]}.")
+    output.show(Group(noted.rich(), *points))

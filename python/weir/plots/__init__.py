@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from weir.plots import across, distribution, over_time, select, shares, sharing, sweep
+from weir.plots import across, distribution, over_time, select, shares, sharing, sweep, topology
 from weir.plots.figure import FORMATS, Figure
 from weir.results import Results
 
 __all__ = ["FORMATS", "Figure", "figures"]
 
 _OVERVIEW = (
+    topology.topology,
     across.goodput_against_delay,
     across.intervals,
     distribution.answers,

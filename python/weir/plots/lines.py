@@ -30,6 +30,8 @@ class LineAxes:
     """So many panels stand side by side."""
     level: float | None = None
     """Where a dashed line shows what is fair, or possible."""
+    y_range: tuple[float, float] | None = None
+    """What the vertical axis shows, if not everything from zero on."""
 
 
 def lines(
@@ -85,6 +87,8 @@ def _panel(
     shape = alt.Shape("series:N", scale=alt.Scale(domain=list(colours)), legend=legend)
     x = _places(axes, places)
     y_scale = alt.Scale(zero=True)
+    if axes.y_range is not None:
+        y_scale = alt.Scale(domain=list(axes.y_range), clamp=True)
     if axes.is_y_log:
         y_scale = alt.Scale(type="log", nice=False, padding=8)
     y = alt.Y("value:Q", title=axes.y, scale=y_scale)
@@ -107,11 +111,12 @@ def _panel(
     ]
     if not bars.is_empty():
         ends = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.4)
-        layers.insert(0, ends.encode(x=x, y=alt.Y("lo:Q", title=axes.y), y2="hi:Q", color=colour))
+        low = alt.Y("lo:Q", title=axes.y, scale=y_scale)
+        layers.insert(0, ends.encode(x=x, y=low, y2="hi:Q", color=colour))
     if axes.level is not None:
         level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
         rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
-        layers.append(rule.encode(y=alt.Y("level:Q", title=axes.y)))
+        layers.append(rule.encode(y=alt.Y("level:Q", title=axes.y, scale=y_scale)))
     return layered(*layers)
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from weir.animation import Animation
 from weir.plots import Figure
 from weir.report.compose import compose
-from weir.report.html import render
+from weir.report.html import render, render_animation
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, cautioned
+from weir.report.radio_validation import compose_radio
 from weir.report.study import FILE, compose_study, study_report
 from weir.report.validation import compose_validation
 from weir.results import load
 from weir.store import write_text
 from weir.validate import FILE as VALIDATION
+from weir.validate.radio import FILE as RADIO
 
 __all__ = [
     "Cell",
@@ -23,6 +26,7 @@ __all__ = [
     "ReportSection",
     "ReportTable",
     "write",
+    "write_animation",
     "write_report",
     "write_study",
 ]
@@ -41,6 +45,8 @@ def write(directory: str | Path, formats: Sequence[str] = ()) -> Path:
         report = compose_study(results)
     elif (results.path / VALIDATION).is_file():
         report = compose_validation(results)
+    elif (results.path / RADIO).is_file():
+        report = compose_radio(results)
     else:
         report = compose(results)
     return write_report(cautioned(report, results.caution), results.path, formats)
@@ -57,6 +63,16 @@ def write_study(
     results = load(directory)
     report = study_report(results, title, question, sections)
     return write_report(cautioned(report, results.caution), results.path, formats)
+
+
+def write_animation(animation: Animation, path: Path) -> Path:
+    """Writes the page that plays an animation.
+
+    Raises:
+        StoreError: the disk refuses.
+    """
+    write_text(path, render_animation(animation))
+    return path
 
 
 def write_report(report: Report, directory: Path, formats: Sequence[str] = ()) -> Path:

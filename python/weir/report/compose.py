@@ -12,12 +12,12 @@ import polars as pl
 from weir import metrics
 from weir.comparison import Contrast, compared, contrasts
 from weir.metrics import Metric
-from weir.plots import figures
+from weir.plots import figures, topology
 from weir.plots import sharing as sharing_plot
 from weir.plots.encode import heading
 from weir.plots.select import Case, cases
 from weir.plots.theme import short_key, significant
-from weir.report import sharing, words
+from weir.report import radio, sharing, words
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, ranges
 from weir.results import Results
 from weir.stats import LEVEL, mean_interval
@@ -37,7 +37,8 @@ def compose(results: Results) -> Report:
     drawn = figures(results)
     curves = [figure for figure in drawn if figure.name.startswith("sweep")]
     fairness = [figure for figure in drawn if figure.name == sharing_plot.NAME]
-    others = [figure for figure in drawn if figure not in (*curves, *fairness)]
+    maps = [figure for figure in drawn if figure.name == topology.NAME]
+    others = [figure for figure in drawn if figure not in (*curves, *fairness, *maps)]
     sections = [
         ReportSection(
             "Summary",
@@ -46,6 +47,7 @@ def compose(results: Results) -> Report:
         ),
         ReportSection("Over the sweep", figures=curves),
         ReportSection("Results", tables=list(_tables(results, found, differences))),
+        radio.section(results, found, _anchors(results), maps),
         sharing.section(results, found, _anchors(results), fairness),
         ReportSection("Figures", words.scope(found) if others else (), figures=others),
         provenance_section(results),

@@ -18,6 +18,7 @@ import vl_convert
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from weir.animation import Animation
 from weir.plots import Figure
 from weir.report.model import Report
 
@@ -30,12 +31,23 @@ def render(report: Report) -> str:
     with ThreadPoolExecutor() as pool:  # the converter works outside Python's lock
         script = pool.submit(_script, figures)
         pictures = dict(zip((f.name for f in figures), pool.map(_picture, figures), strict=True))
-    page: str = _template().render(
+    page: str = _template("report.html.j2").render(
         report=report,
         style=Markup(_asset("style.css")),  # noqa: S704 - our own file
         script=script.result(),
         pictures=pictures,
         specs=[(figure.name, _json(figure.spec)) for figure in figures],
+    )
+    return page
+
+
+def render_animation(animation: Animation) -> str:
+    """The page that plays an animation."""
+    page: str = _template("animation.html.j2").render(
+        animation=animation,
+        style=Markup(_asset("animation.css")),  # noqa: S704 - our own file
+        script=Markup(_asset("animation.js")),  # noqa: S704 - our own file
+        data=_json(animation.data),
     )
     return page
 
@@ -47,13 +59,13 @@ def _script(figures: list[Figure]) -> Markup:
 
 
 @cache
-def _template() -> Any:
+def _template(name: str) -> Any:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["slug"] = slug
     environment.filters["unbroken"] = unbroken
-    return environment.from_string(_asset("report.html.j2"))
+    return environment.from_string(_asset(name))
 
 
 @cache

@@ -1,10 +1,12 @@
 //! Frames on the air, and a record of those that were.
 
-use weir_units::Instant;
+use weir_units::{Feedback, Instant};
 
 use super::datagram::NodeId;
 use super::dcf::{FrameKind, Header};
 use super::ifq::Packet;
+use super::position::Position;
+use crate::Parcel;
 
 /// A frame on the air.
 #[derive(Clone, Debug)]
@@ -13,12 +15,33 @@ pub(super) struct Frame<P, M> {
     pub(super) start: Instant,
     /// Of a broadcast; a packet to one node stays at its sender.
     pub(super) body: Option<Packet<P, M>>,
-    /// Whose packet it is, or is about.
-    pub(super) flow: Option<u32>,
+    /// What the record needs to know while there is one.
+    pub(super) origin: Option<Origin>,
     /// How many nodes have read it that were to read it.
     pub(super) readers: u16,
     /// How many groups of hearers it has yet to reach the end at.
     pub(super) groups: u16,
+}
+
+/// Where a frame began, and with what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub(super) place: Position,
+    pub(super) cargo: Option<FrameCargo>,
+}
+
+/// The packet of a flow that a frame carried or announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameCargo {
+    /// Its flow.
+    pub flow: u32,
+    /// Where its data lies in the flow's stream; in reverse, what the flow's receiver expects next.
+    /// `None` for what carries no data forward, as a handshake does.
+    pub seq: Option<u64>,
+    /// Whether it travels towards the flow's receiver.
+    pub is_forward: bool,
+    /// The data rate adjustment index that it bears, the node's own say included.
+    pub mark: Option<u8>,
 }
 
 /// A frame that was on the air, for animations.
@@ -30,12 +53,14 @@ pub struct FrameRecord {
     pub end: Instant,
     /// Its sender.
     pub node: NodeId,
+    /// Where that was.
+    pub place: Position,
     /// Who was to read it.
     pub to: NodeId,
     /// What it was.
     pub kind: FrameKind,
-    /// The flow whose packet it carried or announced.
-    pub flow: Option<u32>,
+    /// What it carried or announced, if that was a flow's.
+    pub cargo: Option<FrameCargo>,
     /// How many of those that were to read it did; zero if it was lost.
     pub readers: u16,
 }
@@ -60,18 +85,35 @@ impl<P, M> Frame<P, M> {
     }
 }
 
+impl FrameCargo {
+    pub(super) fn of<P: Parcel>(parcel: &mut P) -> Self {
+        let mark = match parcel.feedback() {
+            Some(Feedback::Drai(drai)) => Some(drai.level),
+            _ => None,
+        };
+        let is_forward = parcel.is_forward();
+        let seq = (!is_forward || parcel.carries_data()).then(|| parcel.sequence());
+        Self { flow: parcel.flow(), seq, is_forward, mark }
+    }
+}
+
 impl FrameLog {
     pub(super) fn new(capacity: usize) -> Self {
         Self { records: Vec::new(), capacity }
     }
 
+    pub(super) fn has_room(&self) -> bool {
+        self.records.len() < self.capacity
+    }
+
     pub(super) fn push<P, M>(&mut self, frame: &Frame<P, M>) {
-        if self.records.len() < self.capacity {
-            let Header { kind, from, to, .. } = frame.header;
-            let Frame { start, flow, readers, .. } = *frame;
-            let end = frame.end();
-            self.records.push(FrameRecord { start, end, node: from, to, kind, flow, readers });
-        }
+        let Some(Origin { place, cargo }) = frame.origin.filter(|_| self.has_room()) else {
+            return;
+        };
+        let Header { kind, from: node, to, .. } = frame.header;
+        let Frame { start, readers, .. } = *frame;
+        let end = frame.end();
+        self.records.push(FrameRecord { start, end, node, place, to, kind, cargo, readers });
     }
 
     pub(super) fn drain(&mut self) -> Vec<FrameRecord> {

@@ -33,7 +33,7 @@ pub use airtime::Phy;
 pub use config::{Access, Arp, InterfaceQueueConfig, MacConfig, Order, RadioConfig};
 pub use datagram::{Content, Datagram, DropReason, NodeId};
 pub use dcf::FrameKind;
-pub use frames::FrameRecord;
+pub use frames::{FrameCargo, FrameRecord};
 pub use graph::Graph;
 pub use medium::{Radio, RadioEvent};
 pub use mobility::{Mobility, RandomWaypoint, Speeds, TraceFileError, WaypointError};

@@ -263,9 +263,20 @@ impl<L: Clone + Debug> HostedRadio<L> {
         self.radio.drain_frames().iter().map(rows::frame_row).collect()
     }
 
+    /// How many events of its own it has handled.
+    pub(crate) fn events(&self) -> u64 {
+        self.radio.events()
+    }
+
     /// How often the route between the ends of a flow changed, at either end.
     pub(crate) fn route_changes(&self, flow: usize) -> u64 {
         self.route_changes[flow]
+    }
+
+    /// The nodes of a flow's sender and receiver.
+    pub(crate) fn flow_ends(&self, flow: usize) -> (u32, u32) {
+        let RadioPath { from, to } = self.paths[flow];
+        (u32::from(from.0), u32::from(to.0))
     }
 
     /// Says if more came out than went in.

@@ -44,10 +44,13 @@ pub(super) fn node_row(node: NodeId, start: Position, stats: &RadioStats, now: I
 
 /// A frame that was on the air.
 pub(super) fn frame_row(frame: &FrameRecord) -> FrameRow {
+    let cargo = frame.cargo;
     FrameRow {
         t_s: frame.start.as_secs_f64(),
         end_s: frame.end.as_secs_f64(),
         node: u32::from(frame.node.0),
+        x_m: frame.place.x_mm as f64 / 1e3,
+        y_m: frame.place.y_mm as f64 / 1e3,
         to: (!frame.to.is_broadcast()).then(|| u32::from(frame.to.0)),
         kind: match frame.kind {
             FrameKind::Rts => "rts",
@@ -56,7 +59,10 @@ pub(super) fn frame_row(frame: &FrameRecord) -> FrameRow {
             FrameKind::Data => "data",
             FrameKind::Ack => "ack",
         },
-        flow: frame.flow,
+        flow: cargo.map(|cargo| cargo.flow),
+        seq: cargo.and_then(|cargo| cargo.seq),
+        direction: cargo.map(|cargo| if cargo.is_forward { "forward" } else { "reverse" }),
+        mark: cargo.and_then(|cargo| cargo.mark).map(u32::from),
         readers: u32::from(frame.readers),
     }
 }

@@ -135,7 +135,8 @@ impl Connection {
         }
         let mut segment = self.header(now, self.seq_of(self.sender.nxt()), Flags::ACK);
         self.add_sack_blocks(&mut segment);
-        Some(Transmit { segment, offset: 0, ect: self.marks_everything() })
+        let offset = self.receiver.ack_offset();
+        Some(Transmit { segment, offset, ect: self.marks_everything() })
     }
 
     /// What a delayed acknowledgement would have said. The next one, for all that arrived, follows.
@@ -144,7 +145,7 @@ impl Connection {
         let mut segment = self.plain_header(now, self.seq_of(self.sender.nxt()), flags);
         segment.ack = self.irs + 1 + flush.ack_offset as u32;
         self.add_sack_blocks(&mut segment);
-        Transmit { segment, offset: 0, ect: self.marks_everything() }
+        Transmit { segment, offset: flush.ack_offset, ect: self.marks_everything() }
     }
 
     fn add_sack_blocks(&mut self, segment: &mut Segment) {

@@ -118,7 +118,8 @@ struct Agreed {
 pub struct Transmit {
     /// The header; its payload is for the driver to supply.
     pub segment: Segment,
-    /// Where the payload lies in the stream.
+    /// Where the payload lies in the stream; of an acknowledgement alone, what of the peer's stream it
+    /// expects next.
     pub offset: u64,
     /// Whether to mark it ECN-capable.
     pub ect: bool,

@@ -1,7 +1,7 @@
 """What arithmetic, theory and published measurements say of 802.11 and of chains of nodes.
 
-Nothing here is the simulator's: frames are bits over rates, saturated stations are a formula, chains
-are tables from papers.
+Nothing here is the simulator's: frames are bits over rates, saturated stations are a formula,
+chains are tables from papers.
 
 - *Frames*: IEEE 802.11b-1999 §18.2, long preamble. RTS, CTS and acknowledgement have 20, 14 and 14
   bytes, a data frame 28 more than its IP packet (24 and the frame check).
@@ -10,8 +10,8 @@ are tables from papers.
   and three SIFS.
 - *Saturation*: G. Bianchi, "Performance Analysis of the IEEE 802.11 Distributed Coordination
   Function", IEEE JSAC 18(3), 2000.
-- *Datagrams over a chain*: J. Li, C. Blake, D. S. J. De Couto, H. I. Lee, R. Morris, "Capacity of Ad
-  Hoc Wireless Networks", MobiCom 2001: a long chain carries a seventh of what one hop does.
+- *Datagrams over a chain*: J. Li, C. Blake, D. S. J. De Couto, H. I. Lee, R. Morris, "Capacity of
+  Ad Hoc Wireless Networks", MobiCom 2001: a long chain carries a seventh of what one hop does.
 - *TCP over a chain*: G. Holland, N. Vaidya, "Analysis of TCP Performance over Mobile Ad Hoc
   Networks", MobiCom 1999: mean throughput of ten runs by the number of hops.
 """
@@ -94,7 +94,7 @@ _GAMES, _ROUNDS, _LUCK = 2_000, 200, 2
 
 
 def plain_kbps(phy: Phy, payload: int, hops: int) -> float:
-    """Payload that a window of one segment carries over a chain, with the mean backoff each time."""
+    """Payload that a window of one segment carries over a chain, if each backoff is a mean one."""
     return _window_of_one_kbps(phy, payload, hops, 2 * hops * (_BACKOFFS - 1) / 2)
 
 

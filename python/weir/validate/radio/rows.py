@@ -60,7 +60,9 @@ def _airtimes(scene: Scene, results: Results) -> Iterator[Row]:
 def _frame_times(frames: pl.DataFrame) -> dict[str, list[float]]:
     """Microseconds. The first data frame of each side opens the connection, and is left out."""
     timed = frames.with_columns(us=(pl.col("end_s") - pl.col("t_s")) * 1e6)
-    found = {f"{kind}_us": timed.filter(kind=kind)["us"].to_list() for kind in ("rts", "cts", "ack")}
+    found = {
+        f"{kind}_us": timed.filter(kind=kind)["us"].to_list() for kind in ("rts", "cts", "ack")
+    }
     for node, metric in ((0, "data_us"), (1, "tcp_ack_us")):
         found[metric] = timed.filter(kind="data", node=node)["us"].to_list()[1:]
     found["exchange_us"] = _exchanges(frames)[1:]
@@ -84,9 +86,7 @@ def _goodputs(scene: Scene, results: Results) -> Iterator[Row]:
         yield _row(scene, GOODPUT, own, scene.expected, scene.tolerance, scene.note)
         return
     one = _kbps(scene, results, scene.base)
-    paired = [
-        a / b if a is not None and b else None for a, b in zip(own, one, strict=False)
-    ]
+    paired = [a / b if a is not None and b else None for a, b in zip(own, one, strict=False)]
     yield _row(scene, SHARE, paired, scene.expected, scene.tolerance, scene.note)
     yield _row(scene, GOODPUT, own, scene.published_kbps, None, "")
 

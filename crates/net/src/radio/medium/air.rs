@@ -6,7 +6,7 @@ use super::super::audience::Group;
 use super::super::datagram::NodeId;
 use super::super::dcf::{Action, Attempt, FrameKind, Header, Outcome};
 use super::super::events::Due;
-use super::super::frames::Frame;
+use super::super::frames::{Frame, FrameCargo, Origin};
 use super::super::receiver::{Begun, Ended, Signal};
 use super::super::routing::Router;
 use super::super::stats::RadioStats;
@@ -161,10 +161,14 @@ where
         node.sending_until = end;
         node.occupy(self.now, end);
         let own = matches!(header.kind, FrameKind::Rts | FrameKind::Data);
-        let packet = node.current.as_ref().map(|current| &current.packet).filter(|_| own);
-        let flow = packet.and_then(|packet| packet.parcel()).map(Parcel::flow);
-        let body = packet.filter(|_| header.to.is_broadcast()).cloned();
-        let frame = Frame { header, start: self.now, body, flow, readers: 0, groups };
+        let packet = node.current.as_mut().map(|current| &mut current.packet).filter(|_| own);
+        let body = packet.as_deref().filter(|_| header.to.is_broadcast()).cloned();
+        let place = self.audiences.position(number).filter(|_| self.log.has_room());
+        let origin = place.map(|place| {
+            let cargo = packet.and_then(|packet| packet.parcel_mut()).map(FrameCargo::of);
+            Origin { place, cargo }
+        });
+        let frame = Frame { header, start: self.now, body, origin, readers: 0, groups };
         let key = self.frames.insert(frame);
         for group in 0..groups {
             let delay = self.audiences.group(number, group).delay;

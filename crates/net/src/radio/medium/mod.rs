@@ -50,6 +50,8 @@ pub struct Radio<P, R: Router<P>> {
     /// Datagrams between router and interface, with their nodes.
     descending: Slab<(u16, Outgoing<P, R::Message>)>,
     agenda: Agenda,
+    /// How many entries of the agenda were handled.
+    events: u64,
     /// What a router wants done; empty between steps.
     upcalls: Vec<Upcall<P, R::Message>>,
     out: VecDeque<RadioEvent<P>>,
@@ -131,6 +133,7 @@ where
             frames: Slab::new(),
             descending: Slab::new(),
             agenda: Agenda::default(),
+            events: 0,
             upcalls: Vec::new(),
             out: VecDeque::new(),
             errors: luck("frame errors"),
@@ -225,6 +228,11 @@ where
         total
     }
 
+    /// How many entries of its agenda it has handled.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
     /// How many packets wait in the interface queue of `node`.
     pub fn queue_len(&self, node: NodeId) -> usize {
         self.nodes.get(usize::from(node.0)).map_or(0, |node| node.queue.len())
@@ -265,6 +273,7 @@ where
     fn step(&mut self, now: Instant) -> bool {
         let Some((time, due)) = self.agenda.pop(now) else { return false };
         self.now = time;
+        self.events += 1;
         match due {
             Due::Begin { frame, group } => self.begin(frame, group),
             Due::End { frame, group } => self.end(frame, group),

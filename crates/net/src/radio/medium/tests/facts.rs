@@ -60,6 +60,28 @@ fn an_exchange_has_four_frames_with_sifs_between_them() {
     assert_eq!(run.delivered, [(0, 1)]);
 }
 
+/// CTS and acknowledgements carry no packet.
+#[test]
+fn the_record_tells_what_a_frame_carries_and_from_where() {
+    let mut radio = chain(&no_backoff(Access::Ns2), 1, 1);
+    radio.log_frames(3);
+    radio.offer(Instant::ZERO, NodeId(0), NodeId(1), Probe::data(7, DATA));
+    run_until(&mut radio, secs(1), |_, _, _| {});
+    let frames = radio.drain_frames();
+    let told: Vec<_> = frames
+        .iter()
+        .map(|frame| (frame.kind, frame.place, frame.cargo.map(|cargo| (cargo.flow, cargo.mark))))
+        .collect();
+    let (near, far) = (radio.position(NodeId(0)).unwrap(), radio.position(NodeId(1)).unwrap());
+    let packet = Some((Probe::data(7, DATA).flow(), None));
+    let expected = [
+        (FrameKind::Rts, near, packet),
+        (FrameKind::Cts, far, None),
+        (FrameKind::Data, near, packet),
+    ];
+    assert_eq!(told, expected, "and there is room for three");
+}
+
 /// IEEE 802.11-2007 §9.2.5.1: a medium that has been idle for DIFS is free at once.
 #[test]
 fn the_standard_sends_at_once_on_an_idle_medium() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::radio::routing::harness::{TestNet, TestParcel};
+use crate::radio::routing::harness::{TestDatagram, TestNet, TestParcel};
 use crate::radio::routing::{RouterConfig, packet};
 use proptest::prelude::*;
 use weir_units::{Bytes, Duration, stream};
@@ -34,6 +34,19 @@ fn requests(net: &TestNet, by: u16) -> usize {
 
 fn second() -> Duration {
     Duration::from_secs(1)
+}
+
+/// RFC 3561 §5; ns-2's structures are four bytes longer, for a time stamp.
+#[test]
+fn messages_have_the_lengths_of_the_rfc_and_of_ns2() {
+    let error = RouteError { unreachable: vec![(NodeId(1), 1), (NodeId(2), 1)] };
+    assert_eq!(error.len(), Bytes(4 + 8 * 2));
+    let lengths = |config: AodvConfig| (config.rreq_len, config.rrep_len);
+    assert_eq!(lengths(AodvConfig::rfc3561()), (Bytes(24), Bytes(20)));
+    assert_eq!(lengths(AodvConfig::ns2()), (Bytes(28), Bytes(24)));
+    let message = Message::Aodv(AodvMessage::Error(error));
+    let whole: TestDatagram = packet(NodeId(0), NodeId::BROADCAST, 1, message, Bytes(20));
+    assert_eq!(whole.len(), Bytes(20 + 20), "with its IP header");
 }
 
 #[test]
