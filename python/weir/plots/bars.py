@@ -50,7 +50,7 @@ def bars(
         for panel in panels
     ]
     chart = alt.concat(*charts, columns=columns, spacing=_GAP).resolve_scale(
-        y="shared", color="shared"
+        y="shared", color="shared", xOffset="independent"
     )
     return Figure(name, title, caption, chart, data, tuple(runs))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from weir.fairness import jain
 from weir.stats import Estimate, mean_interval
@@ -27,6 +28,29 @@ HOPS = (4, 6, 8)
 PAIRS = ((VEGAS, NEWRENO), (MUZHA, NEWRENO), (NEWRENO, NEWRENO), (MUZHA, MUZHA))
 """The two of the slides, and what they are to be held against."""
 
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A window, and how packets find their way."""
+
+    window: int
+    routing: str = "aodv"
+
+    @property
+    def name(self) -> str:
+        """As tables and figures name it."""
+        known = ", routes known" if self.routing == "static" else ""
+        return f"window {self.window}{known}"
+
+
+SETTINGS = {window: Setting(window) for window in WINDOWS}
+"""By window: those that may be the slides'."""
+
+KNOWN = Setting(WINDOWS[-1], "static")
+"""Without route failures: AODV takes a neighbour that does not answer seven times for gone."""
+
+ALL_SETTINGS = (*SETTINGS.values(), KNOWN)
+
 FIRST, SECOND = "first", "second"
 WAIT_S = 1.0
 """Each flow starts within this time, so that either may come first."""
@@ -36,14 +60,14 @@ AGGREGATE, FAIRNESS, SHARE = "aggregate", "Jain", "share"
 Pair = tuple[str, str]
 
 
-def label(pair: Pair, hops: int, window: int) -> str:
+def label(pair: Pair, hops: int, setting: Setting) -> str:
     """The name of a case."""
-    return f"cross, {pair_name(pair)}, {hops} hops, window {window}"
+    return f"cross, {pair_name(pair)}, {hops} hops, {setting.name}"
 
 
-def table(hops: int, window: int) -> str:
+def table(hops: int, setting: Setting) -> str:
     """The name of a table of this part."""
-    return f"cross of {hops} hops, window {window}"
+    return f"cross of {hops} hops, {setting.name}"
 
 
 def pair_name(pair: Pair) -> str:
@@ -59,15 +83,15 @@ def flow_name(own: str, other: str) -> str:
 def cases(extent: Extent) -> dict[str, str]:
     """Every scenario of this part by its label."""
     return {
-        label(pair, hops, window): scenario(
-            Radio(hops, "cross"),
+        label(pair, hops, setting): scenario(
+            Radio(hops, "cross", {"routing": f'"{setting.routing}"'}),
             [
-                Sender(STACKS[protocol], window, name, wait_s=WAIT_S)
+                Sender(STACKS[protocol], setting.window, name, wait_s=WAIT_S)
                 for protocol, name in zip(pair, (FIRST, SECOND), strict=True)
             ],
             extent,
         )
-        for window in WINDOWS
+        for setting in ALL_SETTINGS
         for hops in hops_of(extent, HOPS)
         for pair in PAIRS
     }
@@ -75,14 +99,14 @@ def cases(extent: Extent) -> dict[str, str]:
 
 def cells(contests: Contests, extent: Extent) -> Iterator[Cell]:
     """What each flow got, and how evenly both shared."""
-    for window in WINDOWS:
+    for setting in ALL_SETTINGS:
         for hops in hops_of(extent, HOPS):
             for pair in PAIRS:
-                yield from _of_pair(contests, pair, hops, window)
+                yield from _of_pair(contests, pair, hops, setting)
 
 
-def _of_pair(contests: Contests, pair: Pair, hops: int, window: int) -> Iterator[Cell]:
-    name, place = label(pair, hops, window), table(hops, window)
+def _of_pair(contests: Contests, pair: Pair, hops: int, setting: Setting) -> Iterator[Cell]:
+    name, place = label(pair, hops, setting), table(hops, setting)
     slide = printed().cross(hops, pair)
     note = "" if slide is None else slide.note
     rates = [THROUGHPUT.by_seed(contests, name, flow) for flow in (FIRST, SECOND)]

@@ -88,7 +88,7 @@ def _order(cells: Cells) -> Iterator[Cell]:
 def _fairness(cells: Cells) -> Iterator[Cell]:
     for window in WINDOWS:
         for hops in cross.HOPS:
-            own = cells.table(cross.table(hops, window))
+            own = cells.table(cross.table(hops, cross.SETTINGS[window]))
             ours = own.ours(cross.pair_name((MUZHA, NEWRENO)), cross.FAIRNESS)
             slide = printed().cross(hops, (MUZHA, NEWRENO))
             if ours.mean is None or slide is None:
@@ -105,7 +105,7 @@ def _fairness(cells: Cells) -> Iterator[Cell]:
 def _vegas(cells: Cells) -> Iterator[Cell]:
     for window in WINDOWS:
         for hops in cross.HOPS:
-            own = cells.table(cross.table(hops, window))
+            own = cells.table(cross.table(hops, cross.SETTINGS[window]))
             ours = own.ours(cross.flow_name(VEGAS, NEWRENO), cross.SHARE)
             slide = printed().cross(hops, (VEGAS, NEWRENO))
             if ours.mean is None or slide is None:
@@ -191,8 +191,8 @@ def _notices(cells: Cells) -> Iterator[Cell]:
         "ATCP": "Liu and Singh 2001",
         "BuS": "Kim, Toh and Choi 2000",
     }
-    for routing, name in mobility.ROUTINGS.items():
-        own = cells.table(mobility.table(mobility.GAIN, routing))
+    for name in mobility.GROUNDS:
+        own = cells.table(mobility.table(mobility.GAIN, name))
         for sender, source in sources.items():
             ours = own.ours(sender, mobility.column(10))
             if ours.mean is not None:

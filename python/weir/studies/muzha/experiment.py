@@ -55,7 +55,7 @@ timestamps = false
 initial_window = 2
 delayed_ack = "off"
 initial_rto = "3s"
-min_rto = "200ms"
+min_rto = "{min_rto}"
 slow_start_after_idle = false
 gso = 1
 route_policy = "{policy}"
@@ -83,6 +83,7 @@ class Sender:
     """It starts within this time, at random."""
     policy: str = "none"
     mss: int = 1000
+    min_rto: str = "200ms"
 
     def text(self) -> str:
         """Its section of a scenario."""
@@ -93,6 +94,7 @@ class Sender:
             wait=self.wait_s,
             window=self.window,
             mss=self.mss,
+            min_rto=self.min_rto,
             policy=self.policy,
         )
 

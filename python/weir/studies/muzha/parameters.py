@@ -205,8 +205,8 @@ def _mobility(results: Results, cells: Cells) -> ReportSection:
     tables = [
         table
         for quantity, note in quantities.items()
-        for routing in mobility.ROUTINGS
-        for table in _tables(cells, [mobility.table(quantity, routing)], note)
+        for name in mobility.GROUNDS
+        for table in _tables(cells, [mobility.table(quantity, name)], note)
     ]
     return ReportSection(
         "Moving nodes",
@@ -226,8 +226,8 @@ def _mobile_figure(
     cells: Cells, quantity: str, y: str, results: Results, level: float | None = None
 ) -> Figure:
     frames = []
-    for routing, name in mobility.ROUTINGS.items():
-        own = cells.table(mobility.table(quantity, routing))
+    for name in mobility.GROUNDS:
+        own = cells.table(mobility.table(quantity, name))
         frames.append(frame(own, name, [float(column.split()[0]) for column in own.columns()]))
     return lines(
         f"mobility-{quantity}",

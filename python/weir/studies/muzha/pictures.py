@@ -114,13 +114,9 @@ def _over_hops(
                 if found["column"] != chain.ALL_HOPS
             ]
         )
-        frames.append(frame(own, heading, [float(hops_in(c)) for c in own.columns()]))
-    caption = (
-        "Mean over the seeds with its 95 % interval; the axis of lengths is logarithmic. All "
-        "panels "
-        "have the same axes."
-    )
-    axes = LineAxes("hops", y, is_x_log=True, columns=3, level=level)
+        frames.append(frame(own, heading, [str(hops_in(c)) for c in own.columns()]))
+    caption = "Mean over the seeds with its 95 % interval. All panels have the same axes."
+    axes = LineAxes("hops", y, columns=3, level=level)
     return lines(name, title, caption, pl.concat(frames), axes, runs)
 
 

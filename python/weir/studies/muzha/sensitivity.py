@@ -188,7 +188,7 @@ def _label(name: str, hops: int, window: int) -> str:
 
 def _cross_label(name: str) -> str:
     if name == DEFAULT:
-        return cross.label((MUZHA, NEWRENO), CROSS_HOPS, CROSS_WINDOW)
+        return cross.label((MUZHA, NEWRENO), CROSS_HOPS, cross.SETTINGS[CROSS_WINDOW])
     return f"variant, {name}, beside NewReno"
 
 

@@ -13,7 +13,7 @@ from weir.report.study import study_table
 from weir.results import Results
 from weir.studies.cells import Cells, runs_of
 from weir.studies.muzha import cross
-from weir.studies.muzha.experiment import WINDOWS, hops_name
+from weir.studies.muzha.experiment import hops_name
 
 _SERIES = {0: "the first", 1: "the other"}
 _FAIR = 1.0
@@ -23,10 +23,10 @@ def cross_section(results: Results, cells: Cells) -> ReportSection:
     """Throughput and fairness, published and ours."""
     runs = runs_of(results, "cross,")
     tables = [
-        cross.table(hops, window)
-        for window in WINDOWS
+        cross.table(hops, setting)
+        for setting in cross.ALL_SETTINGS
         for hops in cross.HOPS
-        if cells.table(cross.table(hops, window)).all
+        if cells.table(cross.table(hops, setting)).all
     ]
     return ReportSection(
         "Two flows on a cross",
@@ -46,12 +46,12 @@ def cross_section(results: Results, cells: Cells) -> ReportSection:
 
 def _throughput(cells: Cells, runs: tuple[int, ...]) -> Figure:
     rows = [
-        (f"{cross.pair_name(pair)}, window {window}", hops_name(hops), *bar)
-        for window in WINDOWS
+        (f"{cross.pair_name(pair)}, {setting.name}", hops_name(hops), *bar)
+        for setting in cross.ALL_SETTINGS
         for pair in cross.PAIRS
         if pair[0] != pair[1]
         for hops in cross.HOPS
-        for bar in _pair_bars(cells, pair, hops, window)
+        for bar in _pair_bars(cells, pair, hops, setting)
     ]
     return bars(
         "cross-throughput",
@@ -66,9 +66,9 @@ def _throughput(cells: Cells, runs: tuple[int, ...]) -> Figure:
 
 
 def _pair_bars(
-    cells: Cells, pair: cross.Pair, hops: int, window: int
+    cells: Cells, pair: cross.Pair, hops: int, setting: cross.Setting
 ) -> Iterator[tuple[str, float | None, float | None, float | None, float | None]]:
-    own = cells.table(cross.table(hops, window))
+    own = cells.table(cross.table(hops, setting))
     for number, protocol in enumerate(pair):
         row = cross.flow_name(protocol, pair[1 - number])
         yield _bar(own, protocol, row, "throughput")
@@ -78,16 +78,16 @@ def _pair_bars(
 def _fairness(cells: Cells, runs: tuple[int, ...]) -> Figure:
     rows = [
         (
-            f"window {window}",
+            setting.name,
             hops_name(hops),
             *_bar(
-                cells.table(cross.table(hops, window)),
+                cells.table(cross.table(hops, setting)),
                 cross.pair_name(pair),
                 cross.pair_name(pair),
                 cross.FAIRNESS,
             ),
         )
-        for window in WINDOWS
+        for setting in cross.ALL_SETTINGS
         for hops in cross.HOPS
         for pair in cross.PAIRS
     ]
@@ -98,7 +98,7 @@ def _fairness(cells: Cells, runs: tuple[int, ...]) -> Figure:
         "run; "
         "black lines: printed. Compare a pair with the controls, two flows of one kind.",
         _frame(rows),
-        BarAxes("", "Jain's index"),
+        BarAxes("", "Jain's index", columns=2),
         runs,
     )
 
