@@ -83,7 +83,8 @@ def study_table(name: str, cells: Cells) -> ReportTable:
             values = (_value(by_column.get(column, {}), source) for column in columns)
             heading = Cell(row, "name") if source == sources[0] else Cell("", "text")
             rows.append([heading, pictures.heading(source), *values])
-    unit = cells[0].get("unit", "")
+    units = {str(cell.get("unit", "")) for cell in cells}
+    unit = units.pop() if len(units) == 1 else ""
     title = f"{name}, in {unit}" if unit else name
     note = "Ours: mean ± half of the 95 % interval over the seeds."
     return ReportTable(title, ["row", "source", *columns], rows, note=note)

@@ -322,7 +322,8 @@ def _about_runs(results: Results) -> Iterator[str]:
         yield "Not all planned runs are here: the command was interrupted."
     ok = results.runs.filter(pl.col("status") == "ok")
     if repeats > 1 and "trace_hash" in ok.columns and ok.height:
-        hashes = ok.group_by("label").agg(pl.col("trace_hash").n_unique())
+        repeated = ok.filter(pl.len().over("label") > 1)
+        hashes = repeated.group_by("label").agg(pl.col("trace_hash").n_unique())
         same = hashes.filter(pl.col("trace_hash") == 1)["label"].sort().to_list()
         if same:
             where = "here" if len(same) == hashes.height else f"in {_shortened(same)}"

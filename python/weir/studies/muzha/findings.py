@@ -262,7 +262,11 @@ def _random_loss(cells: Cells) -> Iterator[str]:
         parts = []
         for kind in losses.KINDS:
             own = cells.table(losses.table(losses.GAIN, kind, hops))
-            shown = [column for column in own.columns() if losses.percent_of(column) in _TOLD]
+            shown = [
+                column
+                for column in own.columns()
+                if losses.percent_of(column) in _TOLD and own.mean(MUZHA, column) is not None
+            ]
             values = [f"{interval_text(own.ours(MUZHA, column))} at {column}" for column in shown]
             if values:
                 parts.append(f"{', '.join(values)} of {kind} lost on each hop")
@@ -308,7 +312,7 @@ def _mobility(cells: Cells) -> str:
                 f"{sender} {digits(low)} to {digits(high)} (shown to be more at {better}, less at "
                 f"{worse} of {len(means)} speeds)"
             )
-        told.append(f"over {name} {', '.join(parts)}")
+        told.append(f"over {name}: {', '.join(parts)}")
     return (
         f"With moving nodes, throughput over that of NewReno left in the dark: {'; '.join(told)}."
     )

@@ -213,9 +213,10 @@ def _mobility(results: Results, cells: Cells) -> ReportSection:
         paragraphs=[
             "Thirty nodes wander over 1500 m by 300 m without a rest. NewReno and Muzha take a "
             "broken "
-            "route for congestion; TCP-F, ELFN and ATCP are NewReno which routers tell that a "
-            "route "
-            "broke, and which waits."
+            "route for congestion; TCP-F, ELFN, ATCP and BuS are NewReno which routers tell that a "
+            "route broke, and which waits. “TCP-F, 1 s” gives up waiting for a route after that "
+            "time, "
+            "not after 10 s; “ELFN, 0.2 s” tries five times a second, not every 2 s."
         ],
         figures=figures,
         tables=tables,

@@ -64,7 +64,8 @@ def _chain(results: Results, cells: Cells) -> ReportSection:
         paragraphs=[
             "Nodes stand in a row, 200 m apart; each reads its neighbours and hears those two hops "
             "away. A bulk flow crosses the whole row. Its receiver allows 4, 8 or 32 segments at a "
-            "time. The slides show these three quantities; their curves are lost."
+            "time. The slides show these three quantities; their curves are lost. In the tables "
+            "below throughputs are in kbit/s, retransmissions in segments per run."
         ],
         figures=[figures[0], gain, *figures[1:]],
         tables=[
