@@ -354,7 +354,7 @@
   };
   const tick = (clock) => {
     if (!state.playing) return;
-    const passed = Math.min(100, clock - state.last);
+    const passed = Math.max(0, Math.min(100, clock - state.last));
     state.last = clock;
     state.now = Math.min(data.span, state.now + passed * state.speed * 1e3);
     state.playing = state.now < data.span;
