@@ -195,10 +195,10 @@
   const ends = (node) => {
     const found = [];
     for (const flow of data.flows) {
-      if (flow.from === node) found.push(`sender${data.flows.length > 1 ? ` ${flow.flow}` : ""}`);
-      if (flow.to === node) found.push(`receiver${data.flows.length > 1 ? ` ${flow.flow}` : ""}`);
+      if (flow.from === node) found.push(`sender${data.flows.length > 1 ? `, flow ${flow.flow}` : ""}`);
+      if (flow.to === node) found.push(`receiver${data.flows.length > 1 ? `, flow ${flow.flow}` : ""}`);
     }
-    return found.length > 2 ? `${found.length} ends` : found.join(", ");
+    return found.length > 2 ? `${found.length} ends` : found.join("; ");
   };
   const drawNode = (pen, [x, y], node, radius, marks, current) => {
     const sends = current.find((frame) => frame.node === node);
