@@ -100,7 +100,7 @@ def _ends(results: Results, case: Case) -> dict[int, str]:
     flows = results.flows.filter(run=case.typical).drop_nulls("from_node").sort("flow")
     found: dict[int, list[str]] = {}
     for flow, sender, receiver in flows.select("flow", "from_node", "to_node").iter_rows():
-        number = f" {flow}" if flows.height > 1 else ""
+        number = f", flow {flow}" if flows.height > 1 else ""
         found.setdefault(sender, []).append(f"sender{number}")
         found.setdefault(receiver, []).append(f"receiver{number}")
     return {node: _shortened(words) for node, words in found.items()}

@@ -195,10 +195,10 @@
   const ends = (node) => {
     const found = [];
     for (const flow of data.flows) {
-      if (flow.from === node) found.push(`sender${data.flows.length > 1 ? ` ${flow.flow}` : ""}`);
-      if (flow.to === node) found.push(`receiver${data.flows.length > 1 ? ` ${flow.flow}` : ""}`);
+      if (flow.from === node) found.push(`sender${data.flows.length > 1 ? `, flow ${flow.flow}` : ""}`);
+      if (flow.to === node) found.push(`receiver${data.flows.length > 1 ? `, flow ${flow.flow}` : ""}`);
     }
-    return found.length > 2 ? `${found.length} ends` : found.join(", ");
+    return found.length > 2 ? `${found.length} ends` : found.join("; ");
   };
   const drawNode = (pen, [x, y], node, radius, marks, current) => {
     const sends = current.find((frame) => frame.node === node);
@@ -354,7 +354,7 @@
   };
   const tick = (clock) => {
     if (!state.playing) return;
-    const passed = Math.min(100, clock - state.last);
+    const passed = Math.max(0, Math.min(100, clock - state.last));
     state.last = clock;
     state.now = Math.min(data.span, state.now + passed * state.speed * 1e3);
     state.playing = state.now < data.span;
