@@ -94,7 +94,7 @@ def send(
     trace: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write time, window, RTT and losses to this CSV, ten rows a second."
+            metavar="FILE", help="Write time, window, RTT and losses here, ten times a second."
         ),
     ] = None,
     key_file: transfer.KeyFile = None,
