@@ -101,6 +101,8 @@ TO = ("--to", "127.0.0.1:9")
         ((*LISTEN, *TO, "--delay", "-1ms"), "--delay=-1ms: '-1ms' is not a time"),
         ((*LISTEN, *TO, "--queue", "64p"), "--queue=64p: nothing waits"),
         ((*LISTEN, *TO, "--down", "los=1%"), "--down los=1%: there is no such key"),
+        ((*LISTEN, *TO, "--feedback", "drai"), "--feedback=drai: nothing waits"),
+        ((*LISTEN, *TO, "--rate", "1mbit", "--feedback", "dry"), "--feedback=dry: kind: 'dry'"),
         ((*LISTEN, *TO, "--serial", "--queue", "1bdp"), "--queue=1bdp: the serial relay"),
         ((*LISTEN, *TO, "--idle", "5"), "--idle: '5' is not a time"),
         ((*LISTEN, *TO, "--duration", "soon"), "--duration: 'soon' is not a time"),

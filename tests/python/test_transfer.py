@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -336,3 +337,38 @@ def _line(result: Any) -> str:
     assert result.stderr.startswith("weir: "), result.output
     assert result.stderr.count("\n") == 1
     return str(result.stderr)
+
+
+def test_a_window_follows_the_marks_of_a_relay(tmp_path: Path, invoke: Invoke) -> None:
+    """TCP Muzha over a relay with feedback, beside Reno over the same without."""
+    file = _file(tmp_path / "big.bin", 2_000_000)
+    told = ("feedback", "{ kind = 'drai', memory = '40ms' }")
+    dropped = {}
+    for stack, feedback in (("newreno/muzha", [told]), ("newreno/reno", [])):
+        controller = stack.partition("/")[2]
+        trace = tmp_path / f"{controller}.csv"
+        with Receiver(tmp_path / controller) as receiver:
+            path = [("rate", "10mbit"), ("delay", "20ms"), ("queue", "64p"), *feedback]
+            ends = ["127.0.0.1:0", receiver.address]
+            relay = _native.UdpRelay(ends, path, ["", ""], False, 1, 10, "60s")
+            asked = ("send", file, relay.address, "--stack", stack, "--trace", trace, "--json")
+            result = invoke(*map(str, asked))
+            assert result.exit_code == 0, result.stderr
+        report = relay.stop()
+        assert (tmp_path / controller / "big.bin").read_bytes() == file.read_bytes()
+        up, down = report["up"], report["down"]
+        dropped[controller] = up["queue_dropped"]
+        # Acknowledgements return what they met, and carry nothing past routers.
+        assert (down["stamped"], down["lowest_index"]) == (0, None)
+        if not feedback:
+            assert (up["stamped"], up["lowest_index"]) == (0, None)
+            continue
+        segments = json.loads(result.stdout)["session"]["segments"]
+        assert segments <= up["stamped"] <= up["received"]
+        # The window is larger than what the link holds, so it was told to slow down, and did.
+        assert up["lowest_index"] < 3
+        head, *rows = trace.read_text().splitlines()
+        assert head == "time_s,cwnd_bytes,srtt_ms,bytes_done,segments,retransmits"
+        windows = [int(row.split(",")[1]) for row in rows]
+        assert any(after < before for before, after in pairwise(windows))
+    assert dropped["muzha"] < dropped["reno"]

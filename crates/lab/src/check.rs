@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 use crate::error::Problem;
-use crate::feedback::AgentKind;
+use crate::feedback::{AgentKind, Feedback};
 use crate::flow::{Flow, Protocol, Workload, WorkloadKind};
 use crate::queue::{Discipline, Queue, QueueKind};
 use crate::scenario::Scenario;
@@ -67,9 +67,7 @@ pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Ch
     for (section, agent) in scenario.topology.agents() {
         let path = section.trim_start_matches("topology").replace('.', "/");
         let written = topology.and_then(|topology| topology.pointer(&path));
-        refuse_foreign(written, &section, agent.0.kind.keys(), |key| {
-            kinds_with(key, AgentKind::CATALOGUE, AgentKind::keys)
-        })?;
+        foreign_to_agent(written, &section, agent)?;
     }
     for (index, flow) in scenario.flow.iter().enumerate() {
         let written = tree.get("flow").and_then(|flows| flows.get(index)?.get("workload"));
@@ -84,6 +82,18 @@ pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Ch
         })?;
     }
     Ok(())
+}
+
+/// What is wrong with an agent, if anything.
+pub(crate) fn check_feedback(agent: &Feedback, written: Option<&Value>, section: &str) -> Checked {
+    foreign_to_agent(written, section, agent)?;
+    agent.check(section)
+}
+
+fn foreign_to_agent(written: Option<&Value>, section: &str, agent: &Feedback) -> Checked {
+    refuse_foreign(written, section, agent.0.kind.keys(), |key| {
+        kinds_with(key, AgentKind::CATALOGUE, AgentKind::keys)
+    })
 }
 
 /// The names of the kinds that have `key`.

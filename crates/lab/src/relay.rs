@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, QueueConfig, Service};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
 use crate::check;
 use crate::error::{Place, Problem, ScenarioError};
+use crate::feedback::Feedback;
 use crate::overrides;
 use crate::queue::Queue;
 use crate::scenario::deserialize;
@@ -36,11 +37,12 @@ pub struct RelayLink {
     pub config: LinkConfig,
 }
 
-/// One direction: what a scenario may say of it, and the delay, which belongs to the topology there.
+/// One direction: what a scenario may say of it, and what belongs to the topology there.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Way {
     direction: Direction,
     delay: Duration,
+    feedback: Option<Feedback>,
 }
 
 /// Where an option of a direction was given: for messages.
@@ -68,6 +70,12 @@ pub fn relay_links(
     let rtt = up_way.delay + down_way.delay;
     let links = match kind {
         RelayKind::Serial => {
+            for (given, way) in [(&up, &up_way), (&down, &down_way)] {
+                if way.feedback.is_some() {
+                    const WHY: &str = "the serial relay has no rate of which some could be left";
+                    return Err(given.refuse("feedback", WHY.to_owned()));
+                }
+            }
             let buffer = up.serial_buffer(&up_way)?;
             if down.serial_buffer(&down_way)? != buffer {
                 let message = "the serial relay has one socket buffer for both directions".into();
@@ -125,10 +133,17 @@ impl Given<'_> {
         let delay = tree.remove("delay").unwrap_or_else(|| Value::from("0s"));
         let delay: Duration =
             deserialize(delay).map_err(|problem| self.refuse("delay", problem.message))?;
+        let feedback = tree.remove("feedback").map(feedback).transpose();
+        let feedback = feedback.map_err(|Problem { key, message }| {
+            let inner = key.trim_start_matches("feedback").trim_start_matches('.');
+            let colon = if inner.is_empty() { "" } else { ": " };
+            self.refuse("feedback", format!("{inner}{colon}{message}"))
+        })?;
         let mut tree = Value::Object(tree);
         traces::load_direction(&mut tree, "", Path::new("")).map_err(|p| self.explain(p))?;
         let mut direction: Direction = deserialize(tree).map_err(|problem| {
-            let message = problem.message.replace("there are rate,", "there are delay, rate,");
+            let message =
+                problem.message.replace("there are rate,", "there are delay, feedback, rate,");
             self.explain(Problem { message, ..problem })
         })?;
         if let Some(queue) = &mut direction.queue {
@@ -136,15 +151,16 @@ impl Given<'_> {
             check::check_queue(queue, "queue").map_err(|problem| self.explain(problem))?;
         }
         check::check_direction(&direction, "").map_err(|problem| self.explain(problem))?;
-        Ok(Way { direction, delay })
+        Ok(Way { direction, delay, feedback })
     }
 
     /// A link of its own for this direction.
     fn link(&self, way: &Way, rtt: Duration) -> Result<LinkConfig, ScenarioError> {
-        let Way { direction, delay } = way;
+        let Way { direction, delay, feedback } = way;
         let served = direction.rate.is_some() || !direction.rate_trace.is_empty();
         let needs_rate = [
             ("queue", direction.queue.is_some()),
+            ("feedback", feedback.is_some()),
             ("burst", direction.burst.is_some()),
             ("rate_steps", !direction.rate_steps.is_empty()),
         ];
@@ -160,6 +176,7 @@ impl Given<'_> {
             service: direction.rate.map_or(Service::Infinite, |rate| Service::Rate(rate.into())),
             delay: (*delay).into(),
             queue: world::queue(written, rate, rtt, check::FULL_PACKET),
+            feedback: feedback.as_ref().map(Feedback::config),
             ..LinkConfig::default()
         };
         world::impair(&mut config, direction, Numbering::Any);
@@ -203,6 +220,14 @@ impl Given<'_> {
         let problem = Problem::new(&option, problem.message);
         ScenarioError { place: Place::Override { key: option, value: value.clone() }, problem }
     }
+}
+
+/// An agent as a scenario writes it, or a kind alone.
+fn feedback(written: Value) -> Result<Feedback, Problem> {
+    let written = if written.is_string() { json!({ "kind": written }) } else { written };
+    let feedback: Feedback = deserialize(written.clone())?;
+    check::check_feedback(&feedback, Some(&written), "feedback")?;
+    Ok(feedback)
 }
 
 /// Splits `key=value,key=value`; commas inside brackets and quotes belong to the value.
@@ -293,6 +318,21 @@ mod tests {
     }
 
     #[test]
+    fn feedback_is_a_kind_or_a_section() {
+        let shared = both(&[("rate", "10mbit"), ("feedback", "drai")]);
+        let down = "feedback={ kind = 'drai', levels = 7, memory = '50ms' }";
+        let found = relay_links(RelayKind::DelayLine, &shared, "", down).unwrap();
+        let drai = |link: &RelayLink| match link.config.feedback {
+            Some(weir_net::FeedbackConfig::Drai(drai)) => (drai.levels(), drai.memory),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(drai(&found.links[0]), (5, Duration::from_millis(200)));
+        assert_eq!(drai(&found.links[1]), (7, Duration::from_millis(50)));
+        let both_ways = relay_links(RelayKind::DelayLine, &shared, "", "feedback=rcp").unwrap();
+        assert!(both_ways.links.iter().all(|link| link.config.feedback.is_some()));
+    }
+
+    #[test]
     fn mistakes_are_named_with_what_is_allowed() {
         let line = RelayKind::DelayLine;
         let cases = [
@@ -309,6 +349,13 @@ mod tests {
             error(line, &[("rate_trace", "no-such.trace")], "", ""),
             error(RelayKind::Serial, &[("queue", "1bdp")], "", ""),
             error(RelayKind::Serial, &[], "queue=4p", "queue=5p"),
+            error(line, &[("feedback", "drai")], "", ""),
+            error(line, &[("rate", "1mbit"), ("feedback", "dry")], "", ""),
+            error(line, &[("rate", "1mbit")], "", "feedback={ kind = 'drai', levels = 9 }"),
+            error(line, &[("rate", "1mbit")], "feedback={ kind = 'xcp', levels = 5 }", ""),
+            error(line, &[("rate", "1mbit")], "feedback={ memory = '0s' }", ""),
+            error(line, &[("rate", "1mbit")], "feedback={ level = 5 }", ""),
+            error(RelayKind::Serial, &[("feedback", "drai")], "", ""),
         ];
         insta::assert_snapshot!(cases.join("\n"));
     }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weir_lab::{Capture, Epoch, RelayKind};
+use weir_lab::{Capture, Epoch};
 use weir_live::emulator::{DeviceSpec, Namespace, NamespaceError, Options, TunLink};
 use weir_live::relay::Background;
 
-use crate::relay::{hosted, report};
+use crate::relay::{hosted_for_packets, report};
 
 /// A link from a namespace of its own to that of the calling thread, at work until it is closed.
 #[pyclass(module = "weir._native")]
@@ -37,7 +37,7 @@ impl HostLink {
         seed: u64,
         capture: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let (links, route) = hosted(RelayKind::DelayLine, &options, &ways[0], &ways[1])?;
+        let (links, route) = hosted_for_packets(&options, &ways[0], &ways[1])?;
         let [inner, outer] = [address(&addresses[0])?, address(&addresses[1])?];
         let end = |address| DeviceSpec { name: device.to_owned(), address, prefix: PREFIX };
         let capture = capture.map(|path| Capture::of_headers(path, Epoch::WallClock));

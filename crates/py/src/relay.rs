@@ -41,7 +41,7 @@ impl TunLink {
         seed: u64,
         offload: &str,
     ) -> PyResult<Self> {
-        let (links, route) = hosted(RelayKind::DelayLine, &options, &ways[0], &ways[1])?;
+        let (links, route) = hosted_for_packets(&options, &ways[0], &ways[1])?;
         let offload = match offload {
             "auto" => Offload::Auto,
             "off" => Offload::Off,
@@ -203,6 +203,21 @@ pub(crate) fn hosted(
     Ok((links, Route { up: found.up, down: found.down }))
 }
 
+/// The same for links that carry IP packets, in which no feedback is sought.
+#[cfg(target_os = "linux")]
+pub(crate) fn hosted_for_packets(
+    options: &[(String, String)],
+    up: &str,
+    down: &str,
+) -> PyResult<(Vec<HostedLink>, Route)> {
+    let (links, route) = hosted(RelayKind::DelayLine, options, up, down)?;
+    if links.iter().any(|link| link.config.feedback.is_some()) {
+        let problem = "feedback: this link carries IP packets, into which none is written; weir relay does it";
+        return Err(ScenarioError::new_err(problem));
+    }
+    Ok((links, route))
+}
+
 pub(crate) fn report<'py>(
     py: Python<'py>,
     work: &mut Option<Background>,
@@ -254,6 +269,8 @@ fn way_dict<'py>(py: Python<'py>, way: &WayReport) -> PyResult<Bound<'py, PyDict
     for (name, count) in counters {
         dict.set_item(name, count)?;
     }
+    dict.set_item("stamped", way.told.stamped)?;
+    dict.set_item("lowest_index", way.told.lowest_index)?;
     dict.set_item("late_ms_p50", way.lateness.p50_ms)?;
     dict.set_item("late_ms_p99", way.lateness.p99_ms)?;
     dict.set_item("late_ms_max", way.lateness.max_ms)?;

@@ -36,6 +36,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir relay --listen 127.0.0.1:9000 --to 127.0.0.1:9001 --serial --delay 3ms --down delay=0s
 
+  weir relay --listen 127.0.0.1:9000 --to 127.0.0.1:9001 --rate 20mbit --feedback drai
+
   weir relay --check"""
 
 _CHECK_GAP = "100us"
@@ -54,6 +56,8 @@ _ROWS = (
     ("corrupted", "corrupted"),
     ("reordered", "reordered"),
     ("marked (ECN)", "marked"),
+    ("stamped (feedback)", "stamped"),
+    ("lowest index given", "lowest_index"),
     ("not asked for: receive buffer full", "overflow"),
     ("not asked for: memory full", "no_room"),
     ("not asked for: could not be sent", "send_errors"),
@@ -79,6 +83,12 @@ def relay(
     corrupt: path.Corrupt = None,
     duplicate: path.Duplicate = None,
     reorder: path.Reorder = None,
+    feedback: Annotated[
+        str | None,
+        path.asked(
+            "What a link with a --rate tells senders: drai, anti-ecn, xcp, rcp, or a table.", "KIND"
+        ),
+    ] = None,
     up: path.Up = "",
     down: path.Down = "",
     serial: Annotated[
@@ -119,6 +129,7 @@ def relay(
         corrupt=corrupt,
         duplicate=duplicate,
         reorder=reorder,
+        feedback=feedback,
     )
     listen = f"{_EVERYWHERE}{listen}" if listen.startswith(":") else listen
     with path.input_errors():
@@ -174,7 +185,7 @@ def _print(report: dict[str, Any], cpu_s: float, *, as_json: bool) -> None:
         )
         return
     up, down = report["up"], report["down"]
-    cells = [(name, str(up[key]), str(down[key])) for name, key in _ROWS]
+    cells = [(name, _count(up[key]), _count(down[key])) for name, key in _ROWS]
     for name, key in (("P50", "late_ms_p50"), ("P99", "late_ms_p99"), ("worst", "late_ms_max")):
         cells.append((f"late, {name}, ms", _millis(up[key]), _millis(down[key])))
     elapsed = report["elapsed_s"]
@@ -214,6 +225,10 @@ def _check(delay: str, seconds: float, *, as_json: bool) -> None:
         else f"this machine, as busy as it is, does not keep within {good} ms (P99)"
     )
     output.show(Grid(title, ("", "P50", "P99", "worst"), cells, note=f"Health: {verdict}").rich())
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else str(value)
 
 
 def _millis(value: float | None) -> str:

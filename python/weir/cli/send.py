@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +20,8 @@ DEFAULT_STACK = "rack/bbr"
 """Unless measured otherwise."""
 DEFAULT_MSS, DEFAULT_SEALED_MSS = "1420b", "1396b"
 """Datagrams that pass wherever packets of 1500 bytes do, over IPv6 too."""
+
+_TRACED = ("cwnd_bytes", "srtt_ms", "bytes_done", "segments", "retransmits")
 
 _HELP = """Send files to a [bold]weir recv[/bold], over UDP and any of Weir's transports.
 
@@ -35,7 +41,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir send big.bin example.org:9000 --key-file weir.key
 
-  weir send big.bin 127.0.0.1:9000 --stack udp --rate 50mbit"""
+  weir send big.bin 127.0.0.1:9000 --stack udp --rate 50mbit
+
+  weir send big.bin 127.0.0.1:9000 --stack newreno/muzha --trace window.csv"""
 
 
 def register(app: typer.Typer) -> None:
@@ -83,6 +91,12 @@ def send(
     max_wait: Annotated[
         str, typer.Option(metavar="TIME", help="Time without progress after which it is.")
     ] = "30s",
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write time, window, RTT and losses here, ten times a second."
+        ),
+    ] = None,
     key_file: transfer.KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -98,7 +112,12 @@ def send(
             raise InputError(f"there is no file '{path}'")
     default_mss = DEFAULT_MSS if key_file is None else DEFAULT_SEALED_MSS
     transfer.warn_of_exposed(key_file, quiet=quiet)
-    with transfer.bar(show=not quiet) as progress:
+    with transfer.bar(show=not quiet) as progress, _tracing(trace) as note:
+
+        def tell(_kind: str, report: dict[str, Any]) -> None:
+            progress.show(report)
+            note(report)
+
         rows, facts = _send(
             paths,
             target,
@@ -109,13 +128,36 @@ def send(
             max_retransmits=max_retransmits,
             max_wait_s=transfer.quantity("time", "--max-wait", max_wait),
             key_file=key_file,
-            tell=lambda _kind, report: progress.show(report),
+            tell=tell,
         )
     if json:
         output.print_json("send", transfer.with_goodput(rows), session=facts)
     elif facts["segments"]:
         output.show(transfer.table(_title(rows, facts), rows, _note(rows, facts)).rich())
     _finish(rows, facts)
+
+
+@contextmanager
+def _tracing(file: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Takes a row of the trace from each progress report of a connection."""
+    if file is None:
+        yield lambda _report: None
+        return
+    try:
+        opened = file.open("w", newline="")
+    except OSError as error:
+        raise InputError(f"--trace {file}: {error.strerror}") from None
+    with opened:
+        rows = csv.writer(opened)
+        rows.writerow(("time_s", *_TRACED))
+        began = time.monotonic()
+
+        def note(report: dict[str, Any]) -> None:
+            if report["cwnd_bytes"] is not None:
+                values = (report[key] for key in _TRACED)
+                rows.writerow((f"{time.monotonic() - began:.3f}", *values))
+
+        yield note
 
 
 def _send(paths: list[str], target: str, **how: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -5,6 +5,8 @@ use std::fmt;
 use weir_trace::Spread;
 use weir_units::Duration;
 
+use super::path::Told;
+
 /// One direction's counters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WayReport {
@@ -32,6 +34,8 @@ pub struct WayReport {
     pub reordered: u64,
     /// Packets marked by a queue (ECN).
     pub marked: u64,
+    /// Packets that feedback was written into, and the lowest index among it.
+    pub told: Told,
     /// What nobody asked for.
     pub unasked: Unasked,
     /// How long after it was due each packet was handed to the system.

@@ -86,6 +86,7 @@ impl Host {
             lost: drops.loss,
             queue_dropped: drops.queue,
             too_long: drops.mtu,
+            told: self.path.told(now, way),
             unasked: meter.unasked,
             lateness: meter.lateness.spread(),
             ..WayReport::default()

@@ -22,6 +22,6 @@ pub use host::Host;
 pub(crate) use host::MEMORY;
 pub use packet::{Header, Packet, Way};
 pub(crate) use packet::{Room, Taken};
-pub use path::{Arrival, Drops, Full, HostedLink, Path, Route};
+pub use path::{Arrival, Drops, Full, HostedLink, Path, Route, Told};
 pub use udp::{RelayError, RelaySpec, UdpRelay};
 pub(crate) use wait::wait_any;

@@ -1,10 +1,16 @@
 //! A real packet as links see it: bytes, with a bound on how many are held at once.
+//!
+//! What routers rewrite stands in an option of the segment that a datagram holds. It is read where a
+//! packet comes to a link whose agent speaks its kind, and written back where it leaves that link. A
+//! datagram that is not an undamaged segment with that option is never touched: sealed ones are not
+//! readable, and of other protocols nothing is known.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_net::{Ecn, Parcel};
-use weir_units::{Bytes, Duration, stream};
+use weir_transport::wire;
+use weir_units::{Bytes, Duration, Feedback, FeedbackKind, stream};
 
 /// What is known of a packet besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,8 @@ pub struct Packet {
     hop: u8,
     /// Which bit breaks if one does.
     luck: u64,
+    /// What the agent of the link at hand may rewrite.
+    feedback: Option<Feedback>,
     /// Given back when the packet is dropped.
     _room: Taken,
 }
@@ -65,7 +73,7 @@ impl Packet {
     /// A copy of `bytes`, if there is room for it.
     pub(crate) fn new(header: Header, bytes: &[u8], luck: u64, room: &Room) -> Option<Self> {
         let room = room.take(bytes.len(), 1)?;
-        Some(Self { header, bytes: bytes.into(), hop: 0, luck, _room: room })
+        Some(Self { header, bytes: bytes.into(), hop: 0, luck, feedback: None, _room: room })
     }
 
     /// What is known of it; the ECN field may have been changed on the way.
@@ -90,6 +98,20 @@ impl Packet {
 
     pub(crate) fn cross_link(&mut self) {
         self.hop += 1;
+    }
+
+    /// Lets the agent of the next link rewrite what it carries of this kind, if anything.
+    pub(crate) fn read_feedback(&mut self, kind: FeedbackKind) {
+        let segment = wire::parse(&self.bytes).ok().map(|parsed| parsed.segment);
+        let found = segment.and_then(|segment| segment.options.feedback);
+        self.feedback = found.filter(|feedback| feedback.kind() == kind);
+    }
+
+    /// Puts what the agent has made of it into its bytes; returns that, if there was anything. If a bit
+    /// has flipped meanwhile, the checksum stays as wrong as it was.
+    pub(crate) fn write_feedback(&mut self) -> Option<Feedback> {
+        let told = self.feedback.take()?;
+        wire::stamp(&mut self.bytes, |feedback| *feedback = told).then_some(told)
     }
 }
 
@@ -116,6 +138,10 @@ impl Parcel for Packet {
 
     fn mark_ce(&mut self) {
         self.header.ecn = Ecn::Ce;
+    }
+
+    fn feedback(&mut self) -> Option<&mut Feedback> {
+        self.feedback.as_mut()
     }
 
     /// Flips one bit, as Linux's netem does: every checksum of the Internet's catches that.

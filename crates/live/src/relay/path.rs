@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use weir_net::{ConfigError, DropCause, Link, LinkConfig, Stats};
-use weir_units::{Bytes, Instant, stream};
+use weir_units::{Bytes, Feedback, FeedbackKind, Instant, stream};
 
 use super::packet::{Header, Packet, Room, Way};
 
@@ -28,6 +28,7 @@ pub struct Path {
     entries: u64,
     offered: u64,
     drops: [Drops; 2],
+    told: [Told; 2],
 }
 
 /// What was dropped as the links are meant to, by cause.
@@ -39,6 +40,15 @@ pub struct Drops {
     pub queue: u64,
     /// Longer than a link's MTU.
     pub mtu: u64,
+}
+
+/// What the agents of links have told the senders of passing packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Packets that left a link with its agent's word; one that crosses two such links counts twice.
+    pub stamped: u64,
+    /// The lowest index of the bandwidth left (DRAI) among them.
+    pub lowest_index: Option<u8>,
 }
 
 /// A link of a path.
@@ -80,6 +90,8 @@ pub struct Full {
 #[derive(Debug)]
 struct Hosted {
     link: Link<Packet>,
+    /// What its agent speaks, if it has one.
+    speaks: Option<FeedbackKind>,
     /// When its entry on the agenda is due; any other entry is outdated.
     armed: Option<Instant>,
 }
@@ -112,6 +124,7 @@ impl Path {
             entries: 0,
             offered: 0,
             drops: Default::default(),
+            told: Default::default(),
         })
     }
 
@@ -168,6 +181,12 @@ impl Path {
         self.drops[way as usize]
     }
 
+    /// What the links' agents have told packets of one direction up to `now`.
+    pub fn told(&mut self, now: Instant, way: Way) -> Told {
+        self.advance(now);
+        self.told[way as usize]
+    }
+
     /// Whether no packet is under way.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
@@ -195,6 +214,9 @@ impl Path {
         while let Some(delivery) = self.links[link as usize].link.poll(self.now) {
             let mut packet = delivery.parcel;
             packet.cross_link();
+            if let Some(feedback) = packet.write_feedback() {
+                self.told[packet.header().way as usize].count(&feedback);
+            }
             self.forward(packet);
         }
         self.links[link as usize].count_drops(&mut self.drops);
@@ -202,15 +224,19 @@ impl Path {
     }
 
     /// Puts a packet onto the next link of its route, or at its end.
-    fn forward(&mut self, packet: Packet) {
+    fn forward(&mut self, mut packet: Packet) {
         let header = packet.header();
         let link = self.routes[header.route as usize].towards(header.way).get(packet.hop());
         let Some(&link) = link else {
             self.arrived.push_back(Arrival { due: self.now, packet });
             return;
         };
-        self.links[link].link.offer(self.now, packet);
-        self.links[link].count_drops(&mut self.drops);
+        let hosted = &mut self.links[link];
+        if let Some(kind) = hosted.speaks {
+            packet.read_feedback(kind);
+        }
+        hosted.link.offer(self.now, packet);
+        hosted.count_drops(&mut self.drops);
         self.arm(link as u32);
     }
 
@@ -230,9 +256,10 @@ impl Path {
 impl Hosted {
     fn new(link: &HostedLink, seed: u64) -> Result<Self, ConfigError> {
         let named = |purpose: &'static str| stream(seed, &format!("link {} {purpose}", link.name));
+        let speaks = link.config.feedback.map(|feedback| feedback.kind());
         let mut link = Link::new(&link.config, named)?;
         link.log_drops(DROP_LOG);
-        Ok(Self { link, armed: None })
+        Ok(Self { link, speaks, armed: None })
     }
 
     fn count_drops(&mut self, drops: &mut [Drops; 2]) {
@@ -247,6 +274,16 @@ impl Hosted {
                 DropCause::Queue | DropCause::Aqm | DropCause::Policer => *queue += 1,
                 DropCause::Mtu => *mtu += 1,
             }
+        }
+    }
+}
+
+impl Told {
+    fn count(&mut self, feedback: &Feedback) {
+        self.stamped += 1;
+        if let Feedback::Drai(drai) = feedback {
+            let lowest = self.lowest_index.map_or(drai.level, |lowest| lowest.min(drai.level));
+            self.lowest_index = Some(lowest);
         }
     }
 }

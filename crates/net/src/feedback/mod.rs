@@ -15,7 +15,7 @@ mod quick_start;
 mod rcp;
 mod xcp;
 
-use weir_units::{Duration, Instant, Rate, Rng};
+use weir_units::{Duration, FeedbackKind, Instant, Rate, Rng};
 
 pub use self::anti_ecn::{AntiEcn, AntiEcnConfig};
 pub use self::capacity::Capacity;
@@ -95,6 +95,17 @@ impl FeedbackConfig {
             }
             Self::Xcp(config) => FeedbackAgent::Xcp(Xcp::new(config, rate)),
             Self::Rcp(config) => FeedbackAgent::Rcp(Rcp::new(config, rate)),
+        }
+    }
+
+    /// The kind that its agent speaks.
+    pub fn kind(&self) -> FeedbackKind {
+        match self {
+            Self::Drai(_) => FeedbackKind::Drai,
+            Self::AntiEcn(_) => FeedbackKind::AntiEcn,
+            Self::QuickStart(_) => FeedbackKind::QuickStart,
+            Self::Xcp(_) => FeedbackKind::Xcp,
+            Self::Rcp(_) => FeedbackKind::Rcp,
         }
     }
 

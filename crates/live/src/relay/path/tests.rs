@@ -7,6 +7,8 @@ use weir_units::{Duration, Rate, Ratio};
 
 use super::*;
 
+mod told;
+
 const MEMORY: Bytes = Bytes(1 << 24);
 
 /// A packet going in or coming out: when, which way, which bytes.
