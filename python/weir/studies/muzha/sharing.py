@@ -37,7 +37,8 @@ def cross_section(results: Results, cells: Cells) -> ReportSection:
             "says "
             "nothing of a protocol if two equal flows share as unevenly. The slides do not tell "
             "the "
-            "window, so that all three are here."
+            "window, so that all three are here; “routes known” is the widest on a network whose "
+            "routes never fail. In the tables below throughputs are in kbit/s, delays in ms."
         ],
         figures=[_throughput(cells, runs), _fairness(cells, runs)],
         tables=[study_table(name, cells.table(name).all) for name in tables],
