@@ -202,7 +202,7 @@ fn what_no_datagram_holds_is_refused_by_name() {
     let refused = check(&spec(dumbbell(link(), 1), flows)).expect_err("too long");
     assert_eq!(
         refused.to_string(),
-        "flow 'flow0': mss = 65495: world udp sends real datagrams, which hold at most 65439 bytes \
+        "flow 'flow0': mss = 65495: world udp sends real datagrams, which hold at most 65431 bytes \
          of payload"
     );
 }
