@@ -215,6 +215,33 @@ fn a_silenced_flow_hears_once_when_its_route_is_back() {
     assert_eq!(told(&net), [failed, (0, 7, Notice::Restored { expected: None })]);
 }
 
+/// What rules circles out downstream: not even a route that nobody wants goes back to an older reply.
+#[test]
+fn an_older_reply_changes_nothing() {
+    let key = RouteKey { source: NodeId(0), destination: NodeId(3) };
+    let mut net = TestNet::new(&abr(), 5, &[]);
+    let mut ahead_after = |from: u16, message: AbrMessage| {
+        net.inject(from, 1, packet(NodeId(from), NodeId(1), 9, Message::Abr(message), Bytes(24)));
+        net.routers[1].abr().ahead(Instant::ZERO, key)
+    };
+    let reply = |number, by| {
+        let path = [0, 1, by, 3].map(NodeId).into();
+        AbrMessage::Reply(AbrReply {
+            route: key,
+            number,
+            hops_up: 0,
+            path,
+            at: 1,
+            expected: vec![],
+        })
+    };
+    assert_eq!(ahead_after(2, reply(5, 2)), Next::Hop(NodeId(2)));
+    assert_eq!(ahead_after(4, reply(4, 4)), Next::Hop(NodeId(2)));
+    assert_eq!(ahead_after(0, AbrMessage::Delete { id: 1, route: key }), Next::Nowhere);
+    assert_eq!(ahead_after(4, reply(4, 4)), Next::Nowhere);
+    assert_eq!(ahead_after(4, reply(6, 4)), Next::Hop(NodeId(4)));
+}
+
 fn any_message() -> impl Strategy<Value = AbrMessage> {
     let node = || prop_oneof![(0u16..2000).prop_map(NodeId), (0u16..3).prop_map(NodeId)];
     let key =
