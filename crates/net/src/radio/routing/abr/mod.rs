@@ -29,7 +29,8 @@
 //! falls, and as long as it stays the hops left get fewer. Upstream has no such order: the next hop
 //! hears of the reply later, or never. So a node takes what comes back only from its own next hop: what
 //! comes back walks a way without circles, in reverse. This holds as long as nodes remember the number:
-//! a route unused for `route_life`, or one too many for the table, is forgotten with it.
+//! a route unused for `route_life`, or one too many for the table, is forgotten with it. (Sources forget
+//! it with a broken route, but are nobody's next hop.)
 //!
 //! Parameters: [`AbrConfig`].
 
