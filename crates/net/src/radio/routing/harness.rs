@@ -37,6 +37,8 @@ pub(super) struct TestNet {
     pub(super) now: Instant,
     pub(super) routers: Vec<AnyRouter<TestParcel>>,
     links: BTreeSet<(u16, u16)>,
+    /// When each router wants to be told the time.
+    timeouts: Vec<Option<Instant>>,
     rngs: Vec<Rng>,
     outgoing: Vec<VecDeque<(NodeId, TestDatagram)>>,
     sending: Vec<bool>,
@@ -64,6 +66,7 @@ impl TestNet {
         let mut net = Self {
             now: Instant::ZERO,
             routers: (0..nodes).map(|node| config.build(NodeId(node))).collect(),
+            timeouts: Vec::new(),
             links: BTreeSet::new(),
             rngs: (0..nodes).map(|node| stream(1, &format!("node {node}"))).collect(),
             outgoing: vec![VecDeque::new(); usize::from(nodes)],
@@ -77,6 +80,7 @@ impl TestNet {
             aired: Vec::new(),
             hops: Vec::new(),
         };
+        net.timeouts = net.routers.iter().map(|router| router.next_timeout()).collect();
         links.iter().for_each(|(a, b)| net.join(*a, *b));
         net
     }
@@ -134,9 +138,8 @@ impl TestNet {
         let end = self.now + time;
         loop {
             let event = self.events.first_key_value().map(|((at, _), _)| *at);
-            let timer = (0..self.routers.len())
-                .filter_map(|i| Some((self.routers[i].next_timeout()?, i as u16)))
-                .min();
+            let timers = self.timeouts.iter().zip(0..);
+            let timer = timers.filter_map(|(at, node)| Some(((*at)?, node))).min();
             let timer_at = timer.map(|(at, _)| at);
             let Some(next) = event.into_iter().chain(timer_at).min().filter(|at| *at <= end) else {
                 break;
@@ -224,6 +227,7 @@ impl TestNet {
             upcalls: &mut upcalls,
         };
         act(&mut self.routers[index], &mut cx);
+        self.timeouts[index] = self.routers[index].next_timeout();
         for upcall in upcalls {
             self.take(node, upcall);
         }

@@ -202,7 +202,7 @@ impl<P: Parcel + Debug> Abr<P> {
         if !self.seen.is_first(cx.now, route.source, id) {
             return;
         }
-        self.table.remove(route);
+        self.table.forget(cx.now, route);
         for datagram in self.buffer.take(route.destination) {
             let next = self.next(cx.now, &datagram);
             if next == Next::Nowhere && datagram.source == route.source {

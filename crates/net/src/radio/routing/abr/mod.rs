@@ -20,10 +20,17 @@
 //!
 //! Deviations. An explicit acknowledgement replaces the passive one, as nobody overhears here. A localized
 //! query goes two hops further than the destination was: a way around is longer than the way. Nodes
-//! between source and break take no part in it, lest the route fold back upon itself, and destinations
-//! number their replies, lest two that cross make a circle. Acknowledgements
+//! between source and break take no part in it, lest the route fold back upon itself. Acknowledgements
 //! that find the way back broken are dropped, and the break is mended by the next parcel from the
 //! source. RN does not go downstream: dead ends there are forgotten when nobody uses them.
+//!
+//! No circles, as in AODV (RFC 3561 §6.1): destinations number their replies, a reply sets up the next
+//! hop before it reaches a node, and no node goes back to an older one. Downstream, the number never
+//! falls, and as long as it stays the hops left get fewer. Upstream has no such order: the next hop
+//! hears of the reply later, or never. So a node takes what comes back only from its own next hop: what
+//! comes back walks a way without circles, in reverse. This holds as long as nodes remember the number:
+//! a route unused for `route_life`, or one too many for the table, is forgotten with it. (Sources forget
+//! it with a broken route, but are nobody's next hop.)
 //!
 //! Parameters: [`AbrConfig`].
 
@@ -230,10 +237,16 @@ impl<P: Parcel + Debug> Abr<P> {
 
     fn forward(&mut self, cx: &mut Cx<'_, P>, from: NodeId, datagram: Packet<P>) {
         let (source, destination) = (datagram.source, datagram.destination);
+        if is_back(&datagram) {
+            let route = RouteKey { source: destination, destination: source };
+            return match self.back(cx.now, route, from) {
+                Some(upstream) => cx.send(upstream, datagram),
+                None => cx.drop(datagram, DropReason::NoRoute),
+            };
+        }
         match self.next(cx.now, &datagram) {
             Next::Hop(next_hop) => cx.send(next_hop, datagram),
             Next::Wait => self.hold(cx, datagram),
-            Next::Nowhere if is_back(&datagram) => cx.drop(datagram, DropReason::NoRoute),
             Next::Nowhere => {
                 self.lose(cx, datagram, DropReason::NoRoute);
                 let route = RouteKey { source, destination };
@@ -290,6 +303,13 @@ impl<P: Parcel + Debug> Abr<P> {
         self.table.get(now, RouteKey { source, destination })?.upstream
     }
 
+    /// Where something goes that has come back along `route` from `from`: nowhere unless `route` leads
+    /// there. While a reply is on its way, or if it is lost, nodes may disagree about who is upstream.
+    fn back(&mut self, now: Instant, route: RouteKey, from: NodeId) -> Option<NodeId> {
+        let route = self.table.get(now, route)?;
+        route.upstream.filter(|_| route.downstream == Some(from))
+    }
+
     fn on_notice(
         &mut self,
         cx: &mut Cx<'_, P>,
@@ -298,7 +318,8 @@ impl<P: Parcel + Debug> Abr<P> {
         notice: NoticeMessage,
     ) {
         let source = datagram.destination;
-        let next = self.ahead(cx.now, RouteKey { source, destination: notice.destination });
+        let route = RouteKey { source, destination: notice.destination };
+        let next = self.ahead(cx.now, route);
         let other = matches!(next, Next::Hop(hop) if hop != from);
         if self.notices.passing(cx, source, notice, other) == Passing::Absorb {
             if source == cx.node {
@@ -306,7 +327,7 @@ impl<P: Parcel + Debug> Abr<P> {
             }
             return;
         }
-        let upstream = self.upstream(cx.now, source, notice.destination);
+        let upstream = self.back(cx.now, route, from);
         match upstream.filter(|_| next_leg(&mut datagram).is_ok()) {
             Some(upstream) => cx.send(upstream, datagram),
             None => cx.drop(datagram, DropReason::NoRoute),

@@ -116,13 +116,14 @@ impl<P: Parcel + Debug> Abr<P> {
             return;
         }
         let destination = notice.destination;
+        let key = RouteKey { source, destination };
         let passing = self.notices.passing(cx, source, notice, false);
-        let upstream = self.upstream(cx.now, source, destination);
+        let upstream = self.back(cx.now, key, from);
         if let (Passing::Forward, Some(upstream)) = (passing, upstream) {
             self.signal(cx, upstream, source, notice);
         }
         let deadline = cx.now + self.config.freeze_time;
-        let Some(route) = self.table.get(cx.now, RouteKey { source, destination }) else { return };
+        let Some(route) = self.table.get(cx.now, key) else { return };
         match (notice.notice, route.state) {
             // Nodes between source and break keep what they have.
             (Notice::Failed { .. }, State::Whole)

@@ -93,6 +93,22 @@ impl RouteTable {
         self.routes.remove(&key);
     }
 
+    /// Nobody wants the route any more. Its number stays: an older reply must not set it up again.
+    pub(super) fn forget(&mut self, now: Instant, key: RouteKey) {
+        if let Some(route) = self.get(now, key) {
+            let Route { number, until, .. } = *route;
+            *route = Route {
+                upstream: None,
+                downstream: None,
+                hops_up: u8::MAX,
+                hops_down: u8::MAX,
+                number,
+                state: State::Broken,
+                until,
+            };
+        }
+    }
+
     /// How many routes go over this node.
     pub(super) fn load(&self, now: Instant) -> u16 {
         let whole = |route: &&Route| route.until > now && route.state == State::Whole;
