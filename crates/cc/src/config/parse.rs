@@ -1,0 +1,247 @@
+//! Reading `name` and `name(parameters)`.
+
+use std::ops::RangeInclusive;
+
+use super::{CcConfig, CcConfigError, DEFAULT_LEVELS};
+use crate::{
+    Decimal, Decrease, FrReduce, Friendliness, Gain, Hystart, Increase, MuzhaExit, MuzhaOptions,
+    MuzhaRto, MuzhaTable, MuzhaUpdate, Startup,
+};
+
+/// A name of the catalogue and the text of its parameters.
+pub(super) struct Given<'a> {
+    pub(super) name: &'static str,
+    parameters: Option<&'a str>,
+}
+
+impl<'a> Given<'a> {
+    pub(super) fn split(text: &'a str) -> Result<Self, CcConfigError> {
+        let malformed = || CcConfigError::Malformed { text: text.to_string() };
+        let (name, parameters) = match text.trim().split_once('(') {
+            None => (text.trim(), None),
+            Some((name, rest)) => {
+                (name.trim(), Some(rest.strip_suffix(')').ok_or_else(malformed)?))
+            }
+        };
+        if name.contains(')') || parameters.is_some_and(|p| p.contains(['(', ')'])) {
+            return Err(malformed());
+        }
+        let entry = CcConfig::CATALOGUE.iter().find(|entry| entry.name == name);
+        let Some(entry) = entry else {
+            let known: Vec<_> = CcConfig::CATALOGUE.iter().map(|entry| entry.name).collect();
+            return Err(CcConfigError::Unknown { name: name.to_string(), known: known.join(", ") });
+        };
+        Ok(Self { name: entry.name, parameters })
+    }
+
+    pub(super) fn nothing(&self, config: CcConfig) -> Result<CcConfig, CcConfigError> {
+        match self.parameters {
+            None => Ok(config),
+            Some(_) => Err(self.refuse("it has no parameters")),
+        }
+    }
+
+    pub(super) fn none(&self) -> Result<CcConfig, CcConfigError> {
+        let Some(text) = self.parameters.map(str::trim) else {
+            return Ok(CcConfig::None { window: None });
+        };
+        let window = text.parse().ok().filter(|n| (1..=MAX_WINDOW).contains(n));
+        let window = window.ok_or_else(|| {
+            self.bad_value("window", text, "a whole number of segments from 1 to 1000000")
+        })?;
+        Ok(CcConfig::None { window: Some(window) })
+    }
+
+    pub(super) fn cubic(&self) -> Result<CcConfig, CcConfigError> {
+        let (mut hystart, mut friendliness) = (Hystart::default(), Friendliness::default());
+        for part in self.parameters.into_iter().flat_map(|text| text.split(',')) {
+            match part.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+                Some(("hystart", "linux")) => hystart = Hystart::Linux,
+                Some(("hystart", "plus-plus")) => hystart = Hystart::PlusPlus,
+                Some(("hystart", "off")) => hystart = Hystart::Off,
+                Some(("hystart", value)) => {
+                    return Err(self.bad_value("hystart", value, "linux, plus-plus or off"));
+                }
+                Some(("friendliness", "on")) => friendliness = Friendliness::On,
+                Some(("friendliness", "off")) => friendliness = Friendliness::Off,
+                Some(("friendliness", value)) => {
+                    return Err(self.bad_value("friendliness", value, "on or off"));
+                }
+                _ => return Err(self.refuse("write hystart=off, friendliness=off or both")),
+            }
+        }
+        Ok(CcConfig::Cubic { hystart, friendliness })
+    }
+
+    pub(super) fn bbr(&self) -> Result<CcConfig, CcConfigError> {
+        let Some(text) = self.parameters else {
+            return Ok(CcConfig::Bbr { startup: Startup::Linux });
+        };
+        match text.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+            Some(("startup", "linux")) => Ok(CcConfig::Bbr { startup: Startup::Linux }),
+            Some(("startup", "patient")) => Ok(CcConfig::Bbr { startup: Startup::Patient }),
+            Some(("startup", value)) => Err(self.bad_value("startup", value, "linux or patient")),
+            _ => Err(self.refuse("write startup=patient or nothing")),
+        }
+    }
+
+    pub(super) fn dctcp(&self) -> Result<CcConfig, CcConfigError> {
+        let (mut gain, mut alpha) = (Gain::default(), Decimal::ONE);
+        for part in self.parameters.into_iter().flat_map(|text| text.split(',')) {
+            match part.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+                Some(("g", value)) => {
+                    gain = value.parse().map_err(|_| {
+                        self.bad_value("g", value, "1, 1/2, 1/4 and so on down to 1/1024")
+                    })?;
+                }
+                Some(("alpha0", value)) => {
+                    alpha = self.number(
+                        "alpha0",
+                        value,
+                        "a share from 0 to 1, three decimals at most",
+                        0..=1_000,
+                    )?;
+                }
+                _ => return Err(self.refuse("write g=1/16, alpha0=1 or both")),
+            }
+        }
+        Ok(CcConfig::Dctcp { gain, alpha })
+    }
+
+    pub(super) fn muzha(&self) -> Result<CcConfig, CcConfigError> {
+        let (mut levels, mut options) = (DEFAULT_LEVELS, MuzhaOptions::default());
+        for part in self.parameters.into_iter().flat_map(|text| text.split(',')) {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(self.refuse("write update=per-rtt, levels=5, fr-reduce=half, rto=one, exit=full or some of them"));
+            };
+            self.muzha_option(key.trim(), value.trim(), &mut levels, &mut options)?;
+        }
+        Ok(CcConfig::Muzha { table: MuzhaTable::Levels(levels), options })
+    }
+
+    fn muzha_option(
+        &self,
+        key: &str,
+        value: &str,
+        levels: &mut u8,
+        options: &mut MuzhaOptions,
+    ) -> Result<(), CcConfigError> {
+        match (key, value) {
+            ("update", "per-rtt") => options.update = MuzhaUpdate::PerRtt,
+            ("update", "per-ack-smooth") => options.update = MuzhaUpdate::PerAckSmooth,
+            ("update", "per-ack-literal") => options.update = MuzhaUpdate::PerAckLiteral,
+            ("update", _) => {
+                const ALLOWED: &str = "per-rtt, per-ack-smooth or per-ack-literal";
+                return Err(self.bad_value("update", value, ALLOWED));
+            }
+            ("fr-reduce", "half") => options.reduce = FrReduce::Half,
+            ("fr-reduce", "by-index") => options.reduce = FrReduce::ByIndex,
+            ("fr-reduce", "none") => options.reduce = FrReduce::None,
+            ("fr-reduce", _) => {
+                return Err(self.bad_value("fr-reduce", value, "half, by-index or none"));
+            }
+            ("rto", "one") => options.timeout = MuzhaRto::One,
+            ("rto", "half") => options.timeout = MuzhaRto::Half,
+            ("rto", _) => return Err(self.bad_value("rto", value, "one or half")),
+            ("exit", "full") => options.exit = MuzhaExit::Full,
+            ("exit", "any") => options.exit = MuzhaExit::Any,
+            ("exit", _) => return Err(self.bad_value("exit", value, "full or any")),
+            ("levels", _) => {
+                let given = value.parse().ok().filter(|given| (3..=7).contains(given));
+                *levels = given
+                    .ok_or_else(|| self.bad_value("levels", value, "a whole number from 3 to 7"))?;
+            }
+            _ => {
+                return Err(self.refuse("its keys are update, levels, fr-reduce, rto and exit"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn parametric(&self) -> Result<CcConfig, CcConfigError> {
+        let name = self.name.strip_prefix("drai-");
+        let adds = name.unwrap_or(self.name).starts_with("ai");
+        let subtracts = self.name.ends_with("ad");
+        let default_a = if adds { "1" } else { "1.125" };
+        let default_b = if subtracts { "3" } else { "0.8" };
+        let (a, b) = match self.parameters {
+            None => (default_a, default_b),
+            Some(text) => text.split_once(',').ok_or_else(|| {
+                self.refuse(&format!(
+                    "write two numbers, as in {}({default_a},{default_b})",
+                    self.name
+                ))
+            })?,
+        };
+        let increase = if adds {
+            Increase::Add(self.number(
+                "a",
+                a,
+                "segments from 0.001 to 1000, three decimals at most",
+                1..=1_000_000,
+            )?)
+        } else {
+            Increase::Multiply(self.number(
+                "a",
+                a,
+                "a factor from 1.001 to 2, three decimals at most",
+                1_001..=2_000,
+            )?)
+        };
+        let decrease = if subtracts {
+            Decrease::Subtract(self.number(
+                "b",
+                b,
+                "segments from 0.001 to 1000, three decimals at most",
+                1..=1_000_000,
+            )?)
+        } else {
+            Decrease::Multiply(self.number(
+                "b",
+                b,
+                "a factor from 0.001 to 0.999, three decimals at most",
+                1..=999,
+            )?)
+        };
+        Ok(match name {
+            None => CcConfig::Parametric { increase, decrease },
+            Some(_) => CcConfig::Muzha {
+                table: MuzhaTable::Linear(increase, decrease),
+                options: MuzhaOptions::default(),
+            },
+        })
+    }
+
+    /// The decimal parameter called `parameter`, in `range` (thousandths).
+    fn number(
+        &self,
+        parameter: &'static str,
+        value: &str,
+        allowed: &'static str,
+        range: RangeInclusive<u32>,
+    ) -> Result<Decimal, CcConfigError> {
+        let number: Option<Decimal> = value.trim().parse().ok();
+        number
+            .filter(|n| range.contains(&n.thousandths()))
+            .ok_or_else(|| self.bad_value(parameter, value.trim(), allowed))
+    }
+
+    fn refuse(&self, allowed: &str) -> CcConfigError {
+        CcConfigError::Parameters {
+            controller: self.name,
+            given: self.parameters.unwrap_or_default().to_string(),
+            allowed: allowed.to_string(),
+        }
+    }
+
+    fn bad_value(
+        &self,
+        parameter: &'static str,
+        value: &str,
+        allowed: &'static str,
+    ) -> CcConfigError {
+        CcConfigError::Value { controller: self.name, parameter, value: value.to_string(), allowed }
+    }
+}
+
+const MAX_WINDOW: u64 = 1_000_000;
