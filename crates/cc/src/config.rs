@@ -8,18 +8,19 @@ mod parse;
 use std::fmt;
 use std::str::FromStr;
 
-use weir_units::Bytes;
+use weir_units::{Bytes, Duration};
 
 use self::parse::Given;
 use crate::{
-    AntiEcn, Bbr, CongestionController, Cubic, Dctcp, Decimal, Decrease, Fixed, FrReduce,
-    Friendliness, Gain, Htcp, Hystart, Illinois, Increase, KernelName, Muzha, Muzha2, MuzhaExit,
-    MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Parametric, Rcp, Reno, Startup, Vegas, Veno,
-    Westwood, Xcp,
+    AntiEcn, Bbr, Bbr3, Bic, Cdg, CongestionController, Copa, CopaMode, Cubic, Dctcp, Decimal,
+    Decrease, Fixed, FrReduce, Friendliness, Gain, Highspeed, Htcp, Hybla, Hystart, Illinois,
+    Increase, KernelName, Ledbat, Lp, Muzha, Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable,
+    MuzhaUpdate, Nv, Offsets, Parametric, Prague, Rcp, Reno, Scalable, Script, Startup, Vegas,
+    Veno, Westwood, Xcp, Yeah,
 };
 
 /// Which controller, with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CcConfig {
     /// A fixed window of so many segments; without a number only the receiver bounds the sender.
     None {
@@ -40,6 +41,8 @@ pub enum CcConfig {
         /// How long it waits for losses to be repaired before it calls the pipe full.
         startup: Startup,
     },
+    /// BBR version 3.
+    Bbr3,
     /// Vegas as Linux has it.
     Vegas,
     /// Veno as Linux has it.
@@ -50,12 +53,48 @@ pub enum CcConfig {
     Illinois,
     /// H-TCP as Linux has it.
     Htcp,
+    /// RFC 3649 as Linux has it.
+    Highspeed,
+    /// Scalable TCP as Linux has it.
+    Scalable,
+    /// BIC as Linux has it.
+    Bic,
+    /// Hybla as Linux has it.
+    Hybla,
+    /// YeAH-TCP as Linux has it.
+    Yeah,
+    /// TCP-LP as Linux has it.
+    Lp {
+        /// What the peer adds to its timestamps.
+        offsets: Offsets,
+    },
+    /// TCP-NV as Linux has it.
+    Nv,
+    /// CAIA delay gradient as Linux has it.
+    Cdg,
     /// RFC 8257 as Linux computes it.
     Dctcp {
         /// The gain of its filter.
         gain: Gain,
         /// The share of marks that it believes in at first, at most 1.
         alpha: Decimal,
+    },
+    /// Prague.
+    Prague {
+        /// The round trip as whose flows those of shorter ones behave; zero for none.
+        rtt: Duration,
+    },
+    /// RFC 6817.
+    Ledbat {
+        /// The queueing delay that it adds, from 1 to 100 ms.
+        target: Duration,
+    },
+    /// Copa.
+    Copa {
+        /// One over the packets that it keeps in the queue, above 0.
+        delta: Decimal,
+        /// Whether it competes with those that fill queues.
+        mode: CopaMode,
     },
     /// A linear control.
     Parametric {
@@ -81,6 +120,8 @@ pub enum CcConfig {
     AntiEcn,
     /// What only a kernel's TCP has; no catalogue lists it, and it cannot be built here.
     Kernel(KernelName),
+    /// A class in a file of another language; no catalogue lists it, and its host builds it.
+    Script(Script),
 }
 
 /// A line of [`CcConfig::CATALOGUE`].
@@ -112,6 +153,15 @@ pub enum CcConfigError {
         "'{text}' is not a controller: write name or name(parameters), as in cubic or none(30)"
     )]
     Malformed {
+        /// What was given.
+        text: String,
+    },
+    /// A class in a file that is not written as one.
+    #[error(
+        "'{text}' is no controller in Python: write FILE.py:CLASS or FILE.py:CLASS(attribute=value,…), \
+         as in mine.py:Mine or mine.py:Mine(beta=0.7)"
+    )]
+    Script {
         /// What was given.
         text: String,
     },
@@ -172,6 +222,12 @@ impl CcConfig {
             examples: &["bbr", "bbr(startup=patient)"],
         },
         CatalogueEntry {
+            name: "bbr3",
+            summary: "BBR version 3 (draft-ietf-ccwg-bbr): bounded by what probes found to lose over 2 %",
+            parameters: "",
+            examples: &["bbr3"],
+        },
+        CatalogueEntry {
             name: "vegas",
             summary: "keeps 2 to 4 segments in the queue, by delay",
             parameters: "",
@@ -202,10 +258,76 @@ impl CcConfig {
             examples: &["htcp"],
         },
         CatalogueEntry {
+            name: "highspeed",
+            summary: "HighSpeed TCP (RFC 3649): larger steps and smaller reductions, the larger the window",
+            parameters: "",
+            examples: &["highspeed"],
+        },
+        CatalogueEntry {
+            name: "scalable",
+            summary: "Scalable TCP: grows by a hundredth per round trip, gives way by an eighth",
+            parameters: "",
+            examples: &["scalable"],
+        },
+        CatalogueEntry {
+            name: "bic",
+            summary: "binary search for the window of the last loss; CUBIC's predecessor",
+            parameters: "",
+            examples: &["bic"],
+        },
+        CatalogueEntry {
+            name: "hybla",
+            summary: "grows as over a path of 25 ms, whatever the RTT",
+            parameters: "",
+            examples: &["hybla"],
+        },
+        CatalogueEntry {
+            name: "yeah",
+            summary: "YeAH-TCP: Scalable TCP while the queue is short, Reno otherwise; drains the queue",
+            parameters: "",
+            examples: &["yeah"],
+        },
+        CatalogueEntry {
+            name: "lp",
+            summary: "TCP-LP: Reno that gives way to others by one-way delay; as in Linux, mostly Reno",
+            parameters: "offsets=random|none",
+            examples: &["lp", "lp(offsets=none)"],
+        },
+        CatalogueEntry {
+            name: "nv",
+            summary: "TCP-NV: keeps about ten segments in the queue, by rate and delay; for data centers",
+            parameters: "",
+            examples: &["nv"],
+        },
+        CatalogueEntry {
+            name: "cdg",
+            summary: "CAIA delay gradient: backs off at random, the likelier the steeper delays rise",
+            parameters: "",
+            examples: &["cdg"],
+        },
+        CatalogueEntry {
             name: "dctcp",
             summary: "Data Center TCP (RFC 8257): gives way by the share of ECN marks",
             parameters: "g=1/16,alpha0=1",
             examples: &["dctcp", "dctcp(g=1/4,alpha0=0)"],
+        },
+        CatalogueEntry {
+            name: "prague",
+            summary: "Prague (L4S): as DCTCP, paced, on ECT(1), independent of the RTT below 25 ms",
+            parameters: "rtt=25ms",
+            examples: &["prague", "prague(rtt=0ms)"],
+        },
+        CatalogueEntry {
+            name: "ledbat",
+            summary: "LEDBAT (RFC 6817): adds a target of delay at most, gives way to all others",
+            parameters: "target=100ms",
+            examples: &["ledbat", "ledbat(target=25ms)"],
+        },
+        CatalogueEntry {
+            name: "copa",
+            summary: "Copa: keeps 1/delta packets in the queue, by delay; competes where others fill it",
+            parameters: "delta=0.5,mode=auto|default",
+            examples: &["copa", "copa(delta=0.1)", "copa(mode=default)"],
         },
         CatalogueEntry {
             name: "aimd",
@@ -292,23 +414,38 @@ impl CcConfig {
         },
     ];
 
-    /// Reads `name` or `name(parameters)`.
+    /// Reads `name` or `name(parameters)`; a name may be that of a class in a file ([`Script`]).
     ///
     /// # Errors
     /// For an unknown name, or parameters that the controller does not take.
     pub fn parse(text: &str) -> Result<Self, CcConfigError> {
+        if Script::is_meant(text) {
+            return Script::parse(text).map(Self::Script);
+        }
         let given = Given::split(text)?;
         match given.name {
             "none" => given.none(),
             "reno" => given.nothing(Self::Reno),
             "cubic" => given.cubic(),
             "bbr" => given.bbr(),
+            "bbr3" => given.nothing(Self::Bbr3),
             "vegas" => given.nothing(Self::Vegas),
             "veno" => given.nothing(Self::Veno),
             "westwood" => given.nothing(Self::Westwood),
             "illinois" => given.nothing(Self::Illinois),
             "htcp" => given.nothing(Self::Htcp),
+            "highspeed" => given.nothing(Self::Highspeed),
+            "scalable" => given.nothing(Self::Scalable),
+            "bic" => given.nothing(Self::Bic),
+            "hybla" => given.nothing(Self::Hybla),
+            "yeah" => given.nothing(Self::Yeah),
+            "lp" => given.lp(),
+            "nv" => given.nothing(Self::Nv),
+            "cdg" => given.nothing(Self::Cdg),
             "dctcp" => given.dctcp(),
+            "prague" => given.prague(),
+            "ledbat" => given.ledbat(),
+            "copa" => given.copa(),
             "muzha" => given.muzha(),
             "muzha2" => given.nothing(Self::Muzha2),
             "xcp" => given.nothing(Self::Xcp),
@@ -345,7 +482,8 @@ impl CcConfig {
     /// (at least one segment).
     ///
     /// # Panics
-    /// For a [`Kernel`](Self::Kernel)'s, which worlds with connections of ours refuse.
+    /// For a [`Kernel`](Self::Kernel)'s, and for a [`Script`](Self::Script) that nobody hosts: worlds
+    /// with connections of ours refuse both.
     pub fn build(&self, mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
         match *self {
             Self::None { window } => Box::new(Fixed::new(window, mss)),
@@ -354,12 +492,24 @@ impl CcConfig {
                 Box::new(Cubic::new(initial_window, hystart, friendliness))
             }
             Self::Bbr { startup } => Box::new(Bbr::new(mss, initial_window, startup)),
+            Self::Bbr3 => Box::new(Bbr3::new(mss, initial_window)),
             Self::Vegas => Box::new(Vegas::new(initial_window)),
             Self::Veno => Box::new(Veno::new(initial_window)),
             Self::Westwood => Box::new(Westwood::new(initial_window)),
             Self::Illinois => Box::new(Illinois::new(initial_window)),
             Self::Htcp => Box::new(Htcp::new(initial_window)),
+            Self::Highspeed => Box::new(Highspeed::new(initial_window)),
+            Self::Scalable => Box::new(Scalable::new(initial_window)),
+            Self::Bic => Box::new(Bic::new(initial_window)),
+            Self::Hybla => Box::new(Hybla::new(initial_window)),
+            Self::Yeah => Box::new(Yeah::new(initial_window)),
+            Self::Lp { offsets } => Box::new(Lp::new(initial_window, offsets)),
+            Self::Nv => Box::new(Nv::new(initial_window)),
+            Self::Cdg => Box::new(Cdg::new(initial_window)),
             Self::Dctcp { gain, alpha } => Box::new(Dctcp::new(initial_window, gain, alpha)),
+            Self::Prague { rtt } => Box::new(Prague::new(initial_window, rtt)),
+            Self::Ledbat { target } => Box::new(Ledbat::new(mss, target)),
+            Self::Copa { delta, mode } => Box::new(Copa::new(initial_window, delta, mode)),
             Self::Parametric { increase, decrease } => {
                 Box::new(Parametric::new(initial_window, increase, decrease))
             }
@@ -371,6 +521,7 @@ impl CcConfig {
             Self::Rcp => Box::new(Rcp::new(initial_window)),
             Self::AntiEcn => Box::new(AntiEcn::new(initial_window)),
             Self::Kernel(name) => panic!("only a kernel's TCP has {name}"),
+            Self::Script(ref script) => script.build(mss, initial_window),
         }
     }
 }
@@ -407,15 +558,30 @@ impl fmt::Display for CcConfig {
             }
             Self::Bbr { startup: Startup::Linux } => f.write_str("bbr"),
             Self::Bbr { startup: Startup::Patient } => f.write_str("bbr(startup=patient)"),
+            Self::Bbr3 => f.write_str("bbr3"),
             Self::Vegas => f.write_str("vegas"),
             Self::Veno => f.write_str("veno"),
             Self::Westwood => f.write_str("westwood"),
             Self::Illinois => f.write_str("illinois"),
             Self::Htcp => f.write_str("htcp"),
+            Self::Highspeed => f.write_str("highspeed"),
+            Self::Scalable => f.write_str("scalable"),
+            Self::Bic => f.write_str("bic"),
+            Self::Hybla => f.write_str("hybla"),
+            Self::Yeah => f.write_str("yeah"),
+            Self::Lp { offsets: Offsets::Random } => f.write_str("lp"),
+            Self::Lp { offsets: Offsets::None } => f.write_str("lp(offsets=none)"),
+            Self::Nv => f.write_str("nv"),
+            Self::Cdg => f.write_str("cdg"),
             Self::Dctcp { gain, alpha } if (gain, alpha) == (Gain::default(), Decimal::ONE) => {
                 f.write_str("dctcp")
             }
             Self::Dctcp { gain, alpha } => write!(f, "dctcp(g={gain},alpha0={alpha})"),
+            Self::Prague { rtt } if rtt == PRAGUE_RTT => f.write_str("prague"),
+            Self::Prague { rtt } => write!(f, "prague(rtt={}ms)", rtt.as_millis()),
+            Self::Ledbat { target } if target == LEDBAT_TARGET => f.write_str("ledbat"),
+            Self::Ledbat { target } => write!(f, "ledbat(target={}ms)", target.as_millis()),
+            Self::Copa { delta, mode } => write_copa(f, delta, mode),
             Self::Parametric { increase, decrease } => write_linear(f, "", increase, decrease),
             Self::Muzha { table: MuzhaTable::Linear(increase, decrease), .. } => {
                 write_linear(f, "drai-", increase, decrease)
@@ -428,6 +594,7 @@ impl fmt::Display for CcConfig {
             Self::Rcp => f.write_str("rcp"),
             Self::AntiEcn => f.write_str("anti-ecn"),
             Self::Kernel(name) => name.fmt(f),
+            Self::Script(ref script) => script.fmt(f),
         }
     }
 }
@@ -444,6 +611,15 @@ fn write_linear(
         (I::Add(a), D::Subtract(b)) => write!(f, "{prefix}aiad({a},{b})"),
         (I::Multiply(a), D::Multiply(b)) => write!(f, "{prefix}mimd({a},{b})"),
         (I::Multiply(a), D::Subtract(b)) => write!(f, "{prefix}miad({a},{b})"),
+    }
+}
+
+fn write_copa(f: &mut fmt::Formatter<'_>, delta: Decimal, mode: CopaMode) -> fmt::Result {
+    match (delta == Decimal::HALF, mode) {
+        (true, CopaMode::Auto) => f.write_str("copa"),
+        (true, CopaMode::Default) => f.write_str("copa(mode=default)"),
+        (false, CopaMode::Auto) => write!(f, "copa(delta={delta})"),
+        (false, CopaMode::Default) => write!(f, "copa(delta={delta},mode=default)"),
     }
 }
 
@@ -473,6 +649,10 @@ fn write_muzha(f: &mut fmt::Formatter<'_>, levels: u8, options: MuzhaOptions) ->
     if parts.is_empty() { Ok(()) } else { write!(f, "({})", parts.join(",")) }
 }
 
+/// Draft §2.4.4 of Prague: of shorter round trips, flows behave as if theirs were so long.
+const PRAGUE_RTT: Duration = Duration::from_millis(25);
+/// RFC 6817 §2.5: the most that it allows.
+const LEDBAT_TARGET: Duration = Duration::from_millis(100);
 /// The levels of the slides' own table.
 const DEFAULT_LEVELS: u8 = 5;
 

@@ -108,7 +108,6 @@ impl CongestionController for Cubic {
             return;
         }
         let beyond = if self.window.in_slow_start() {
-            self.exit.on_slow_start_ack(cx);
             self.window.slow_start(self.exit.growth(ack.acked, cx.mss))
         } else {
             ack.acked

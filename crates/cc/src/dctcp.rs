@@ -25,7 +25,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use weir_units::Bytes;
+use weir_units::{Bytes, Ecn};
 
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise, whole_segments};
 use crate::{
@@ -88,7 +88,7 @@ impl CongestionController for Dctcp {
     }
 
     fn needs(&self) -> Needs {
-        Needs { ecn: true, ..Needs::default() }
+        Needs { ecn: Ecn::Ect0, ..Needs::default() }
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
@@ -106,7 +106,7 @@ impl CongestionController for Dctcp {
             let segments = cwnd.get() / mss.get();
             match event.cause {
                 Cause::EcnEcho => mss * (segments - (segments * alpha / (2 * MAX_ALPHA))),
-                Cause::FastRetransmit | Cause::Timeout { .. } => cwnd / 2,
+                Cause::FastRetransmit | Cause::Timeout { .. } | Cause::Delay => cwnd / 2,
             }
         });
     }

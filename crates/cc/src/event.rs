@@ -1,6 +1,6 @@
 //! The records that pass between transport and controller.
 
-use weir_units::{Bytes, Duration, Echo, FeedbackKind, Instant, Rate, Rng};
+use weir_units::{Bytes, Duration, Echo, Ecn, FeedbackKind, Instant, Rate, Rng};
 
 /// What every call is told about the connection.
 #[derive(Debug)]
@@ -87,6 +87,8 @@ pub struct AckEvent {
     pub rtt: Option<Duration>,
     /// The delivery rate it implies; none without a valid interval.
     pub rate: Option<RateSample>,
+    /// The last segment declared lost since the acknowledgement before, by this one or by a timer.
+    pub loss: Option<LossSample>,
     /// Whether it moved nothing forward.
     pub duplicate: bool,
     /// Whether header prediction expects it (Jacobson's; Linux's fast path): no SACK block, no
@@ -96,6 +98,17 @@ pub struct AckEvent {
     pub prior_in_flight: Bytes,
     /// How many packet-timed round trips the connection has seen.
     pub round: u64,
+    /// Its timestamps, where both ends have them.
+    pub timestamps: Option<AckTimestamps>,
+}
+
+/// The timestamps of an acknowledgement (RFC 7323), in milliseconds of either end's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckTimestamps {
+    /// When it was sent, by the peer's clock.
+    pub value: u32,
+    /// When what it answers was sent, by our clock.
+    pub echo: u32,
 }
 
 /// A delivery rate sample (Cheng, Cardwell, Yeganeh and Jacobson,
@@ -110,6 +123,10 @@ pub struct RateSample {
     pub prior_delivered: Bytes,
     /// The connection's delivered count now.
     pub total_delivered: Bytes,
+    /// Bytes in flight when the newest acknowledged segment left, itself included.
+    pub in_flight_at_send: Bytes,
+    /// Bytes declared lost since then.
+    pub lost: Bytes,
     /// Whether the application, not the network, bounded the sample.
     pub app_limited: bool,
 }
@@ -119,6 +136,19 @@ impl RateSample {
     pub fn rate(&self) -> Option<Rate> {
         Rate::from_transfer(self.delivered, self.interval)
     }
+}
+
+/// What is known of a segment declared lost (draft-ietf-ccwg-bbr §5.5.10.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossSample {
+    /// Its bytes.
+    pub size: Bytes,
+    /// Bytes in flight when it left, itself included.
+    pub in_flight_at_send: Bytes,
+    /// Bytes declared lost since then, itself included.
+    pub lost: Bytes,
+    /// Whether the application, not the network, bounded what was sent then.
+    pub app_limited: bool,
 }
 
 /// Congestion was signalled.
@@ -147,6 +177,9 @@ pub enum Cause {
     },
     /// The receiver echoed a congestion mark (RFC 3168).
     EcnEcho,
+    /// The controller asked for it
+    /// ([`poll_episode`](crate::CongestionController::poll_episode)).
+    Delay,
 }
 
 /// Something happened to the path or to its use.
@@ -168,8 +201,9 @@ pub enum PathEvent {
 /// What a controller asks of the transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Mark packets ECN-capable.
-    pub ecn: bool,
+    /// The ECN field of every packet that it sends, where the peer agrees; each mark is then echoed for
+    /// itself (RFC 8257 §3.2). [`Ecn::NotEct`]: it does not live on marks.
+    pub ecn: Ecn,
     /// Compute delivery rate samples.
     pub rate_samples: bool,
     /// Apply no PRR: `cwnd` alone says what may be sent, in recovery too (BBR).

@@ -63,17 +63,6 @@ impl SlowStartExit {
         }
     }
 
-    /// Slow start takes in an acknowledgement, after its RTT sample: a round may end. Linux 6.1 tells
-    /// rounds apart below its smallest window too.
-    pub(crate) fn on_slow_start_ack(&mut self, cx: &CcContext<'_>) {
-        if let Self::Linux(train) = self
-            && cx.snd_una > train.round.end
-        {
-            train.round = Round::begin(cx);
-            train.last_ack = cx.now;
-        }
-    }
-
     /// By how much slow start may grow the window for `acked` bytes.
     pub(crate) fn growth(&self, acked: Bytes, mss: Bytes) -> Bytes {
         match self {
@@ -145,7 +134,15 @@ impl Train {
         rtt: Duration,
         min_rtt: Duration,
     ) -> bool {
-        if self.found || cwnd < cx.mss * LOW_WINDOW {
+        if self.found {
+            return false;
+        }
+        // The sample that ends a round is the first of the next, below the smallest window too.
+        if cx.snd_una > self.round.end {
+            self.round = Round::begin(cx);
+            self.last_ack = cx.now;
+        }
+        if cwnd < cx.mss * LOW_WINDOW {
             return false;
         }
         let train = self.train_is_long(cx, cwnd, min_rtt);

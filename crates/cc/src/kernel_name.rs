@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Which of a kernel's own congestion controls: one of Linux's that is not modelled here (`bic`), or one
-/// that BPF added (`bpf_vegas`). It can be named, and built by a kernel only.
+/// A congestion control that BPF added to a kernel (`bpf_vegas`); all of Linux's own are modelled here. It can be
+/// named, and built by a kernel only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KernelName {
     bytes: [u8; LONGEST],
@@ -13,9 +13,9 @@ pub struct KernelName {
 impl KernelName {
     /// `text`, if a kernel may have a congestion control of that name.
     pub fn parse(text: &str) -> Option<Self> {
-        let added = text.strip_prefix(BPF).is_some_and(|rest| !rest.is_empty());
+        let is_added = text.strip_prefix(BPF).is_some_and(|rest| !rest.is_empty());
         let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !(added || LINUXS.contains(&text)) || !is_plain || text.len() > LONGEST {
+        if !is_added || !is_plain || text.len() > LONGEST {
             return None;
         }
         let mut bytes = [0; LONGEST];
@@ -40,5 +40,3 @@ impl fmt::Debug for KernelName {
 const LONGEST: usize = 15;
 /// By custom in front of what BPF adds.
 const BPF: &str = "bpf_";
-/// Those of Linux 6.1 that this crate has not.
-const LINUXS: [&str; 8] = ["bic", "cdg", "highspeed", "hybla", "lp", "nv", "scalable", "yeah"];

@@ -10,54 +10,81 @@
 
 mod anti_ecn;
 mod bbr;
+mod bbr3;
+mod bic;
+mod cdg;
 mod config;
+mod copa;
 mod cubic;
 mod dctcp;
 mod decimal;
 mod event;
+mod filter;
 mod fixed;
+mod highspeed;
 mod htcp;
+mod hybla;
 mod hystart;
 mod illinois;
 mod indices;
 mod kernel_name;
+mod ledbat;
+mod lp;
 mod muzha;
 mod muzha2;
+mod nv;
 mod parametric;
+mod prague;
 mod rcp;
 mod reno;
+mod scalable;
+mod script;
 mod ticks;
 mod vegas;
 mod veno;
 mod westwood;
 mod window;
 mod xcp;
+mod yeah;
 
 pub use anti_ecn::AntiEcn;
 pub use bbr::{Bbr, Startup};
+pub use bbr3::Bbr3;
+pub use bic::Bic;
+pub use cdg::Cdg;
 pub use config::{CatalogueEntry, CcConfig, CcConfigError};
+pub use copa::{Copa, CopaMode};
 pub use cubic::{Cubic, Friendliness};
 pub use dctcp::{Dctcp, Gain};
 pub use decimal::{Decimal, DecimalError};
 pub use event::{
-    AckEvent, Cause, CcContext, CongestionEvent, Needs, PathEvent, RateSample, RecoveryState,
-    RttSnapshot,
+    AckEvent, AckTimestamps, Cause, CcContext, CongestionEvent, LossSample, Needs, PathEvent,
+    RateSample, RecoveryState, RttSnapshot,
 };
 pub use fixed::Fixed;
+pub use highspeed::Highspeed;
 pub use htcp::Htcp;
+pub use hybla::Hybla;
 pub use hystart::Hystart;
 pub use illinois::Illinois;
 pub use kernel_name::KernelName;
+pub use ledbat::Ledbat;
+pub use lp::{Lp, Offsets};
 pub use muzha::{FrReduce, Muzha, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate};
 pub use muzha2::Muzha2;
+pub use nv::Nv;
 pub use parametric::{Decrease, Increase, Parametric};
+pub use prague::Prague;
 pub use rcp::Rcp;
 pub use reno::Reno;
+pub use scalable::Scalable;
+pub use script::{BuildScripted, Script};
 pub use vegas::Vegas;
 pub use veno::Veno;
 use weir_units::{Bytes, Feedback, Rate};
 pub use westwood::Westwood;
 pub use xcp::Xcp;
+pub use yeah::Yeah;
 
 /// A congestion controller: told of every ACK and every congestion signal, asked for its window
 /// and pacing rate.
@@ -70,7 +97,8 @@ pub use xcp::Xcp;
 /// 4. [`on_congestion`](Self::on_congestion), once per cause;
 /// 5. [`on_ack`](Self::on_ack), exactly once, with totals that include what was declared lost;
 /// 6. [`on_epoch_end`](Self::on_epoch_end), if the recovery epoch closed;
-/// 7. the window and pacing rate are read back.
+/// 7. [`poll_episode`](Self::poll_episode);
+/// 8. the window and pacing rate are read back.
 ///
 /// During [`RecoveryState::Recovery`] and [`RecoveryState::Cwr`] the transport meters sending by PRR
 /// towards [`cwnd`](Self::cwnd), which the controller has already lowered in `on_congestion`; unless
@@ -105,6 +133,14 @@ pub trait CongestionController: std::fmt::Debug + Send {
 
     /// The last reduction was unfounded (F-RTO, timestamps or DSACK): restore what it took.
     fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {}
+
+    /// Whether it wants an episode to begin for what it sees of the path's delays, without loss or mark
+    /// (Linux's `tcp_enter_cwr`). Asked once after each [`on_ack`](Self::on_ack): if so, and while no
+    /// episode is under way, [`on_congestion`](Self::on_congestion) follows with [`Cause::Delay`], and
+    /// sending is metered as after a mark.
+    fn poll_episode(&mut self) -> bool {
+        false
+    }
 
     /// Something happened to the path or to the application's use of it.
     fn on_path(&mut self, _cx: &mut CcContext<'_>, _event: &PathEvent) {}

@@ -96,8 +96,8 @@ impl AckClockedWindow {
     ) {
         let timeout = matches!(event.cause, Cause::Timeout { .. });
         if event.first_in_epoch {
-            // A mark is never taken back: the router did see a queue.
-            let undoable = event.cause != Cause::EcnEcho;
+            // A mark is never taken back: the router did see a queue. Nor is what delays made it do.
+            let undoable = !matches!(event.cause, Cause::EcnEcho | Cause::Delay);
             self.checkpoint = undoable.then(|| (self.cwnd, self.remembered_ssthresh(cx.mss)));
             self.ssthresh = whole_segments(reduced(self.cwnd), cx.mss).max(cx.mss * 2);
             self.cwnd = self.ssthresh;

@@ -7,7 +7,7 @@
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Aggregation {
+pub(crate) struct Aggregation {
     epoch_start: Instant,
     epoch_acked: Bytes,
     extra: [Bytes; 2],
@@ -17,21 +17,22 @@ pub(super) struct Aggregation {
 
 impl Aggregation {
     /// The application resumes: what was held back before says nothing now.
-    pub(super) fn restart(&mut self, now: Instant) {
+    pub(crate) fn restart(&mut self, now: Instant) {
         self.epoch_start = now;
         self.epoch_acked = Bytes::ZERO;
     }
 
-    pub(super) fn next_round(&mut self) {
+    /// A round is over; maxima of one or two windows of `window` rounds count.
+    pub(crate) fn next_round(&mut self, window: u32) {
         self.rounds += 1;
-        if self.rounds >= WINDOW_ROUNDS {
+        if self.rounds >= window {
             self.rounds = 0;
             self.current = 1 - self.current;
             self.extra[self.current] = Bytes::ZERO;
         }
     }
 
-    pub(super) fn on_ack(&mut self, now: Instant, acked: Bytes, bandwidth: Rate, cwnd: Bytes) {
+    pub(crate) fn on_ack(&mut self, now: Instant, acked: Bytes, bandwidth: Rate, cwnd: Bytes) {
         let mut expected = bandwidth.bytes_in(now.saturating_since(self.epoch_start));
         if self.epoch_acked <= expected {
             self.restart(now);
@@ -43,12 +44,13 @@ impl Aggregation {
     }
 
     /// The window to add at this bandwidth.
-    pub(super) fn window(&self, bandwidth: Rate) -> Bytes {
+    pub(crate) fn window(&self, bandwidth: Rate) -> Bytes {
         self.extra[0].max(self.extra[1]).min(bandwidth.bytes_in(LONGEST))
     }
 }
 
-const WINDOW_ROUNDS: u32 = 5;
+/// Of each of the two windows.
+pub(crate) const WINDOW_ROUNDS: u32 = 5;
 const LONGEST: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -68,7 +70,7 @@ mod tests {
         // 5 ms explain 5000 bytes: 22 000 acknowledged by then leave 17 000, the maximum stays.
         aggregation.on_ack(at(15), Bytes(1_000), rate, cwnd);
         assert_eq!(aggregation.window(rate), Bytes(21_000));
-        (0..10).for_each(|_| aggregation.next_round());
+        (0..10).for_each(|_| aggregation.next_round(WINDOW_ROUNDS));
         assert_eq!(aggregation.window(rate), Bytes::ZERO);
     }
 

@@ -28,19 +28,18 @@
 //! by the controller itself rather than through the connection's mark; the pacing rate stays above
 //! 1 kbit/s.
 
-mod aggregation;
-mod filter;
+pub(crate) mod aggregation;
 mod phases;
 mod policer;
 
 use weir_units::{Bytes, Duration, Instant, Rate};
 
+use crate::filter::MaxFilter;
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
     RecoveryState,
 };
-use aggregation::Aggregation;
-use filter::MaxFilter;
+use aggregation::{Aggregation, WINDOW_ROUNDS};
 use phases::{Mode, ProbeRtt};
 use policer::{Observation, Policer, Verdict};
 
@@ -63,7 +62,7 @@ pub struct Bbr {
     ssthresh: Option<Bytes>,
     mode: Mode,
 
-    bandwidth: MaxFilter,
+    bandwidth: MaxFilter<Rate>,
     policer: Policer,
     aggregation: Aggregation,
     startup: Startup,
@@ -110,7 +109,7 @@ impl Bbr {
             pacing_rate: Rate::ZERO,
             ssthresh: None,
             mode: Mode::Startup,
-            bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
+            bandwidth: MaxFilter::default(),
             policer: Policer::default(),
             aggregation: Aggregation::default(),
             startup,
@@ -142,7 +141,7 @@ impl Bbr {
             self.update_bandwidth(cx, ack, sample);
             if ack.acked > Bytes::ZERO {
                 if self.round.start {
-                    self.aggregation.next_round();
+                    self.aggregation.next_round(WINDOW_ROUNDS);
                 }
                 self.aggregation.on_ack(cx.now, ack.acked, self.bw(), self.cwnd);
             }
@@ -165,7 +164,7 @@ impl Bbr {
         if let Some(rate) = sample.rate()
             && (!app_limited || rate >= self.bandwidth.max())
         {
-            self.bandwidth.update(self.round.count, rate);
+            self.bandwidth.update(BANDWIDTH_ROUNDS, self.round.count, rate);
         }
     }
 

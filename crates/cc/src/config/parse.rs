@@ -2,10 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use super::{CcConfig, CcConfigError, DEFAULT_LEVELS};
+use weir_units::Duration;
+
+use super::{CcConfig, CcConfigError, DEFAULT_LEVELS, LEDBAT_TARGET, PRAGUE_RTT};
 use crate::{
-    Decimal, Decrease, FrReduce, Friendliness, Gain, Hystart, Increase, MuzhaExit, MuzhaOptions,
-    MuzhaRto, MuzhaTable, MuzhaUpdate, Startup,
+    CopaMode, Decimal, Decrease, FrReduce, Friendliness, Gain, Hystart, Increase, MuzhaExit,
+    MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Offsets, Startup,
 };
 
 /// A name of the catalogue and the text of its parameters.
@@ -85,6 +87,18 @@ impl<'a> Given<'a> {
         }
     }
 
+    pub(super) fn lp(&self) -> Result<CcConfig, CcConfigError> {
+        let Some(text) = self.parameters else {
+            return Ok(CcConfig::Lp { offsets: Offsets::Random });
+        };
+        match text.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+            Some(("offsets", "random")) => Ok(CcConfig::Lp { offsets: Offsets::Random }),
+            Some(("offsets", "none")) => Ok(CcConfig::Lp { offsets: Offsets::None }),
+            Some(("offsets", value)) => Err(self.bad_value("offsets", value, "random or none")),
+            _ => Err(self.refuse("write offsets=none or nothing")),
+        }
+    }
+
     pub(super) fn dctcp(&self) -> Result<CcConfig, CcConfigError> {
         let (mut gain, mut alpha) = (Gain::default(), Decimal::ONE);
         for part in self.parameters.into_iter().flat_map(|text| text.split(',')) {
@@ -106,6 +120,63 @@ impl<'a> Given<'a> {
             }
         }
         Ok(CcConfig::Dctcp { gain, alpha })
+    }
+
+    pub(super) fn prague(&self) -> Result<CcConfig, CcConfigError> {
+        let rtt = match self.sole("rtt", "write rtt=25ms or nothing")? {
+            None => PRAGUE_RTT,
+            Some(value) => self.millis("rtt", value, "whole milliseconds from 0ms to 100ms", 0)?,
+        };
+        Ok(CcConfig::Prague { rtt })
+    }
+
+    pub(super) fn ledbat(&self) -> Result<CcConfig, CcConfigError> {
+        let target = match self.sole("target", "write target=100ms or nothing")? {
+            None => LEDBAT_TARGET,
+            Some(value) => {
+                self.millis("target", value, "whole milliseconds from 1ms to 100ms", 1)?
+            }
+        };
+        Ok(CcConfig::Ledbat { target })
+    }
+
+    pub(super) fn copa(&self) -> Result<CcConfig, CcConfigError> {
+        let (mut delta, mut mode) = (Decimal::HALF, CopaMode::default());
+        for part in self.parameters.into_iter().flat_map(|text| text.split(',')) {
+            match part.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+                Some(("delta", value)) => {
+                    const ALLOWED: &str = "a number from 0.001 to 1, three decimals at most";
+                    delta = self.number("delta", value, ALLOWED, 1..=1_000)?;
+                }
+                Some(("mode", "auto")) => mode = CopaMode::Auto,
+                Some(("mode", "default")) => mode = CopaMode::Default,
+                Some(("mode", value)) => {
+                    return Err(self.bad_value("mode", value, "auto or default"));
+                }
+                _ => return Err(self.refuse("write delta=0.5, mode=default or both")),
+            }
+        }
+        Ok(CcConfig::Copa { delta, mode })
+    }
+
+    /// The value of the only `key` that there may be.
+    fn sole(&self, key: &str, allowed: &str) -> Result<Option<&'a str>, CcConfigError> {
+        let Some(text) = self.parameters else { return Ok(None) };
+        let (given, value) = text.split_once('=').ok_or_else(|| self.refuse(allowed))?;
+        if given.trim() == key { Ok(Some(value.trim())) } else { Err(self.refuse(allowed)) }
+    }
+
+    /// A time in whole milliseconds, from `least` to 100.
+    fn millis(
+        &self,
+        parameter: &'static str,
+        value: &str,
+        allowed: &'static str,
+        least: u64,
+    ) -> Result<Duration, CcConfigError> {
+        let number = value.strip_suffix("ms").and_then(|number| number.parse().ok());
+        let number = number.filter(|millis| (least..=100).contains(millis));
+        number.map(Duration::from_millis).ok_or_else(|| self.bad_value(parameter, value, allowed))
     }
 
     pub(super) fn muzha(&self) -> Result<CcConfig, CcConfigError> {

@@ -84,6 +84,12 @@ fn slow_start_doubles_per_round_trip() {
         "westwood",
         "illinois",
         "htcp",
+        "highspeed",
+        "scalable",
+        "bic",
+        "yeah",
+        "lp",
+        "cdg",
         "dctcp",
         "aimd",
     ];

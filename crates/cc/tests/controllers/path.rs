@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 
 use weir_cc::{
-    AckEvent, Cause, CcConfig, CcContext, CongestionController, CongestionEvent, PathEvent,
-    RateSample, RecoveryState, RttSnapshot,
+    AckEvent, AckTimestamps, Cause, CcConfig, CcContext, CongestionController, CongestionEvent,
+    LossSample, PathEvent, RateSample, RecoveryState, RttSnapshot,
 };
 use weir_units::{Bytes, Duration, Instant, Rng, stream};
 
@@ -64,6 +64,9 @@ struct Packet {
     delivered: Bytes,
     delivered_at: Instant,
     app_limited: bool,
+    /// Packets in flight with it, and packets lost before it.
+    in_flight: u64,
+    lost_before: u64,
 }
 
 /// A connection over the path, in motion.
@@ -226,6 +229,8 @@ impl Path {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             app_limited: self.delivered < self.limited_until,
+            in_flight: self.in_flight() + 1,
+            lost_before: self.lost,
         };
         self.flight.push_back(packet);
         self.next_number += 1;
@@ -248,7 +253,9 @@ impl Path {
     fn carry(&mut self) -> Option<Instant> {
         let Conditions { rtt, service, buffer, capacity, .. } = self.conditions;
         let start = self.link_free.max(self.now);
-        let full = self.waiting() > buffer || self.on_the_way() >= capacity;
+        // Counting takes long where windows are large.
+        let holds_no_more = capacity < u64::MAX && self.on_the_way() >= capacity;
+        let full = self.waiting() > buffer || holds_no_more;
         if full || self.conditions.drops.contains(&self.next_number) {
             return None;
         }
@@ -261,14 +268,22 @@ impl Path {
     fn take_ack(&mut self) {
         let prior_in_flight = MSS * self.in_flight();
         let mut lost = 0;
+        let mut last_loss = None;
         let packet = loop {
             let packet = self.flight.pop_front().expect("an acknowledged packet");
             if packet.acked.is_some() {
                 break packet;
             }
             lost += 1;
+            last_loss = Some(packet);
         };
         self.lost += lost;
+        let loss = last_loss.map(|packet| LossSample {
+            size: MSS,
+            in_flight_at_send: MSS * packet.in_flight,
+            lost: MSS * (self.lost - packet.lost_before),
+            app_limited: packet.app_limited,
+        });
         self.delivered += MSS;
         self.delivered_marked += MSS * u64::from(packet.marked);
         self.delivered_at = self.now;
@@ -283,20 +298,25 @@ impl Path {
             self.state = RecoveryState::Open;
         }
         if packet.marked && self.state == RecoveryState::Open {
-            self.on_mark(prior_in_flight);
+            self.begin_cwr(Cause::EcnEcho, prior_in_flight);
         }
         let ack = AckEvent {
             acked: MSS,
             cum_acked: MSS * (1 + lost),
             lost: MSS * lost,
+            loss,
             rtt: Some(rtt),
             rate: Some(rate),
             prior_in_flight,
+            timestamps: Some(self.timestamps(&packet)),
             ..AckEvent::default()
         };
         self.with_cx(|cc, cx| cc.on_ack(cx, &ack));
         if closing {
             self.with_cx(|cc, cx| cc.on_epoch_end(cx));
+        }
+        if self.cc.poll_episode() && self.state == RecoveryState::Open {
+            self.begin_cwr(Cause::Delay, prior_in_flight);
         }
         if packet.number >= self.flight_round {
             self.flight_round = self.next_number;
@@ -322,6 +342,8 @@ impl Path {
             interval: send.max(self.now - packet.delivered_at),
             prior_delivered: packet.delivered,
             total_delivered: self.delivered,
+            in_flight_at_send: MSS * packet.in_flight,
+            lost: MSS * (self.lost - packet.lost_before),
             app_limited: packet.app_limited,
         }
     }
@@ -341,14 +363,17 @@ impl Path {
         self.with_cx(|cc, cx| cc.on_congestion(cx, &event));
     }
 
-    /// The echo of a mark begins an episode.
-    fn on_mark(&mut self, prior_in_flight: Bytes) {
-        let event = CongestionEvent {
-            cause: Cause::EcnEcho,
-            first_in_epoch: true,
-            lost: Bytes::ZERO,
-            prior_in_flight,
-        };
+    /// The acknowledgement's timestamps; both clocks begin together.
+    fn timestamps(&self, packet: &Packet) -> AckTimestamps {
+        let ms = |at: Instant| (at.as_nanos() / 1_000_000) as u32;
+        let back = self.conditions.rtt / 2;
+        AckTimestamps { value: ms(self.now - back), echo: ms(packet.sent) }
+    }
+
+    /// A mark's echo, or what the controller sees, begins an episode.
+    fn begin_cwr(&mut self, cause: Cause, prior_in_flight: Bytes) {
+        let event =
+            CongestionEvent { cause, first_in_epoch: true, lost: Bytes::ZERO, prior_in_flight };
         self.with_cx(|cc, cx| cc.on_congestion(cx, &event));
         self.state = RecoveryState::Cwr;
         self.recovery_point = self.next_number;

@@ -1,62 +1,54 @@
-//! A running maximum over a window of rounds, from three candidates.
+//! A running maximum over a window of rounds or of time, from three candidates.
 //!
 //! Kathleen Nichols' estimator, as in Linux's `lib/win_minmax.c`: the best value of the window, the
 //! best one after it and the best one after that, so that an expiring maximum has a successor at
 //! hand. Close to the exact maximum at constant cost.
 
-use weir_units::Rate;
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Candidate {
-    round: u64,
-    rate: Rate,
+struct Candidate<T> {
+    at: u64,
+    value: T,
 }
 
-/// The largest rate of the last `window` rounds.
-#[derive(Clone, Debug)]
-pub(super) struct MaxFilter {
-    window: u64,
-    best: [Candidate; 3],
+/// The largest value of a window that ends with the newest; `T::default()` before the first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MaxFilter<T> {
+    best: [Candidate<T>; 3],
 }
 
-impl MaxFilter {
-    pub(super) fn new(window: u64) -> Self {
-        Self { window, best: [Candidate::default(); 3] }
+impl<T: Copy + Ord> MaxFilter<T> {
+    pub(crate) fn max(&self) -> T {
+        self.best[0].value
     }
 
-    pub(super) fn max(&self) -> Rate {
-        self.best[0].rate
-    }
-
-    pub(super) fn update(&mut self, round: u64, rate: Rate) {
-        let new = Candidate { round, rate };
-        let nothing_left = round - self.best[2].round > self.window;
-        if rate >= self.best[0].rate || nothing_left {
+    /// Takes in a value of the time `at`, which does not lie before the last one's; older ones than
+    /// `window` count no longer.
+    pub(crate) fn update(&mut self, window: u64, at: u64, value: T) {
+        let new = Candidate { at, value };
+        let nothing_left = at - self.best[2].at > window;
+        if value >= self.best[0].value || nothing_left {
             self.best = [new; 3];
             return;
         }
-        if rate >= self.best[1].rate {
+        if value >= self.best[1].value {
             self.best[1] = new;
             self.best[2] = new;
-        } else if rate >= self.best[2].rate {
+        } else if value >= self.best[2].value {
             self.best[2] = new;
         }
-        self.expire(new);
+        self.expire(window, new);
     }
 
-    fn expire(&mut self, new: Candidate) {
+    fn expire(&mut self, window: u64, new: Candidate<T>) {
         let [first, second, third] = self.best;
-        let age = new.round - first.round;
-        if age > self.window {
-            self.best = if new.round - second.round > self.window {
-                [third, new, new]
-            } else {
-                [second, third, new]
-            };
-        } else if second.round == first.round && age > self.window / 4 {
+        let age = new.at - first.at;
+        if age > window {
+            self.best =
+                if new.at - second.at > window { [third, new, new] } else { [second, third, new] };
+        } else if second.at == first.at && age > window / 4 {
             // A quarter of the window without a successor: take one from the second quarter.
             self.best = [first, new, new];
-        } else if third.round == second.round && age > self.window / 2 {
+        } else if third.at == second.at && age > window / 2 {
             self.best[2] = new;
         }
     }
@@ -65,6 +57,7 @@ impl MaxFilter {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use weir_units::Rate;
 
     use super::*;
 
@@ -74,13 +67,13 @@ mod tests {
 
     #[test]
     fn a_maximum_lasts_for_the_window_and_leaves_a_successor() {
-        let mut filter = MaxFilter::new(10);
-        filter.update(0, mbit(100));
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, mbit(100));
         for round in 1..=10 {
-            filter.update(round, mbit(50 + round));
+            filter.update(10, round, mbit(50 + round));
             assert_eq!(filter.max(), mbit(100), "round {round}");
         }
-        filter.update(11, mbit(40));
+        filter.update(10, 11, mbit(40));
         assert_eq!(filter.max(), mbit(60), "the best of the last rounds");
     }
 
@@ -89,9 +82,9 @@ mod tests {
         fn never_above_the_exact_maximum_nor_below_the_newest(
             rates in proptest::collection::vec(1..1_000_u64, 1..200),
         ) {
-            let mut filter = MaxFilter::new(10);
+            let mut filter = MaxFilter::default();
             for (round, rate) in rates.iter().enumerate() {
-                filter.update(round as u64, mbit(*rate));
+                filter.update(10, round as u64, mbit(*rate));
                 let exact = rates[round.saturating_sub(10)..=round].iter().max().copied().unwrap_or(0);
                 prop_assert!(filter.max() <= mbit(exact));
                 prop_assert!(filter.max() >= mbit(*rate));
