@@ -2,13 +2,18 @@
 
 use weir_units::{Bytes, Duration, Instant, Rate};
 
+use crate::cake::CakeConfig;
 use crate::codel::CodelConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
+use crate::dualpi2::DualPi2Config;
 use crate::ecn_step::EcnStepConfig;
 use crate::feedback::FeedbackConfig;
+use crate::fq::FqConfig;
 use crate::fq_codel::FqCodelConfig;
+use crate::fq_pie::FqPieConfig;
 use crate::impair::Impairments;
 use crate::opportunities::DeliveryTrace;
+use crate::pie::PieConfig;
 use crate::red::RedConfig;
 use crate::schedule::Schedule;
 
@@ -70,6 +75,16 @@ pub enum QueueConfig {
     FqCodel(FqCodelConfig),
     /// A FIFO that signals by luck as its average grows.
     Red(RedConfig),
+    /// A FIFO that drops by luck to hold a delay.
+    Pie(PieConfig),
+    /// A queue per flow.
+    Fq(FqConfig),
+    /// A queue per flow, each of which holds a delay.
+    FqPie(FqPieConfig),
+    /// A queue per flow, fair among hosts.
+    Cake(CakeConfig),
+    /// A queue for low latency beside one for everybody else.
+    DualPi2(DualPi2Config),
     /// A FIFO that marks from a threshold on.
     EcnStep(EcnStepConfig),
 }
@@ -143,7 +158,12 @@ impl LinkConfig {
         match &self.queue {
             QueueConfig::FqCodel(config) => config.validate()?,
             QueueConfig::Red(config) => config.validate()?,
-            _ => {}
+            QueueConfig::Pie(config) => config.law.validate()?,
+            QueueConfig::Fq(config) => config.validate()?,
+            QueueConfig::FqPie(config) => config.validate()?,
+            QueueConfig::Cake(config) => config.validate()?,
+            QueueConfig::DualPi2(config) => config.validate()?,
+            QueueConfig::DropTail(_) | QueueConfig::Codel(_) | QueueConfig::EcnStep(_) => {}
         }
         if let Some(feedback) = &self.feedback {
             feedback.validate(self.rate())?;

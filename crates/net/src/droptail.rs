@@ -101,6 +101,11 @@ impl<P: Parcel> DropTail<P> {
         Some(head)
     }
 
+    /// How long the head has been waiting at `now`; not at all if there is none.
+    pub(crate) fn head_sojourn(&self, now: Instant) -> Duration {
+        self.waiting.front().map_or(Duration::ZERO, |head| head.sojourn(now))
+    }
+
     /// The bytes stored, with what each parcel is charged beyond its length.
     pub(crate) fn charged(&self) -> Bytes {
         self.charged_with(Backlog::default())

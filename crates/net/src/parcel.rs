@@ -1,20 +1,7 @@
 //! What a path piece needs to know of the packet that it carries.
 
+pub use weir_units::Ecn;
 use weir_units::{Bytes, Duration, Feedback};
-
-/// The ECN field of the IP header (RFC 3168 §5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Ecn {
-    /// Not ECN-capable.
-    #[default]
-    NotEct,
-    /// ECN-capable, ECT(0).
-    Ect0,
-    /// ECN-capable, ECT(1).
-    Ect1,
-    /// Congestion experienced.
-    Ce,
-}
 
 /// A packet on its way, as links and queues see it: a simulated segment or a real datagram.
 #[expect(clippy::len_without_is_empty, reason = "a packet has a header and is never empty")]
@@ -28,6 +15,11 @@ pub trait Parcel {
     /// What queues tell flows apart by. A flow of foreign packets may be many conversations.
     fn conversation(&self) -> u32 {
         self.flow()
+    }
+
+    /// The hosts between which it travels, if it says so itself.
+    fn hosts(&self) -> Option<Hosts> {
+        None
     }
 
     /// Whether it travels towards the flow's receiver (data) rather than back (acknowledgements).
@@ -59,4 +51,13 @@ pub trait Parcel {
 
     /// Adds time spent waiting in a queue to its record.
     fn add_queue_delay(&mut self, waited: Duration);
+}
+
+/// The two ends of a way, by whatever numbers tell hosts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// The one that sends.
+    pub from: u32,
+    /// The one that receives.
+    pub to: u32,
 }

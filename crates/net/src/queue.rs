@@ -4,12 +4,17 @@ use std::ops::Add;
 
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
+use crate::cake::Cake;
 use crate::codel::Codel;
 use crate::config::{LinkConfig, QueueConfig, Service};
 use crate::droptail::{DropTail, DropTailConfig};
+use crate::dualpi2::DualPi2;
 use crate::ecn_step::EcnStep;
+use crate::fq::Fq;
 use crate::fq_codel::FqCodel;
+use crate::fq_pie::FqPie;
 use crate::parcel::{Ecn, Parcel};
+use crate::pie::Pie;
 use crate::red::Red;
 use crate::stats::DropCause;
 
@@ -125,6 +130,11 @@ pub(crate) enum Managed<P> {
     Codel(Codel<P>),
     FqCodel(FqCodel<P>),
     Red(Red<P>),
+    Pie(Pie<P>),
+    Fq(Fq<P>),
+    FqPie(FqPie<P>),
+    Cake(Cake<P>),
+    DualPi2(DualPi2<P>),
     EcnStep(EcnStep<P>),
 }
 
@@ -135,6 +145,11 @@ macro_rules! each {
             Managed::Codel($name) => $what,
             Managed::FqCodel($name) => $what,
             Managed::Red($name) => $what,
+            Managed::Pie($name) => $what,
+            Managed::Fq($name) => $what,
+            Managed::FqPie($name) => $what,
+            Managed::Cake($name) => $what,
+            Managed::DualPi2($name) => $what,
             Managed::EcnStep($name) => $what,
         }
     };
@@ -164,6 +179,18 @@ impl<P: Parcel> AnyQueue<P> {
                 let time = rate.map(|rate| rate.transmit_time(mtu, &mut 0));
                 Managed::Red(Red::new(config, overhead, time, stream("red")))
             }
+            QueueConfig::Pie(config) => {
+                Managed::Pie(Pie::new(config, overhead, mtu, stream("pie")))
+            }
+            QueueConfig::Fq(config) => Managed::Fq(Fq::new(config, overhead, stream("fq"))),
+            QueueConfig::FqPie(config) => {
+                Managed::FqPie(FqPie::new(config, overhead, mtu, stream("fq-pie")))
+            }
+            QueueConfig::Cake(ref config) => {
+                let rate = link.rate().filter(|rate| *rate > Rate::ZERO);
+                Managed::Cake(Cake::new(config.clone(), rate, overhead, mtu, stream("cake")))
+            }
+            QueueConfig::DualPi2(config) => Managed::DualPi2(DualPi2::new(config, overhead, mtu)),
             QueueConfig::EcnStep(config) => Managed::EcnStep(EcnStep::new(config, overhead)),
         };
         Self::Managed(Box::new(managed))
@@ -177,7 +204,15 @@ impl<P: Parcel> AnyQueue<P> {
 
     /// Whether all parcels leave in the order in which they came.
     pub(crate) fn is_fifo(&self) -> bool {
-        !matches!(self, Self::Managed(queue) if matches!(**queue, Managed::FqCodel(_)))
+        let Self::Managed(queue) = self else { return true };
+        match **queue {
+            Managed::Codel(_) | Managed::Red(_) | Managed::Pie(_) | Managed::EcnStep(_) => true,
+            Managed::FqCodel(_)
+            | Managed::Fq(_)
+            | Managed::FqPie(_)
+            | Managed::Cake(_)
+            | Managed::DualPi2(_) => false,
+        }
     }
 }
 

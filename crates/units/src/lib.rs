@@ -5,6 +5,7 @@
 //! machine. Text forms follow `tc` (`10mbit`, `40ms`, `1500b`); see [`parse`].
 
 mod buffer;
+mod ecn;
 pub mod feedback;
 mod parse;
 mod quantity;
@@ -14,6 +15,7 @@ mod serde;
 mod time;
 
 pub use buffer::BufferSize;
+pub use ecn::Ecn;
 pub use feedback::{Echo, Feedback, FeedbackKind};
 pub use parse::UnitError;
 pub use quantity::{Bytes, Length, Rate, Ratio, Speed};

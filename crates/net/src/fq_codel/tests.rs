@@ -91,9 +91,9 @@ fn flows_are_spread_over_all_queues() {
     let queue: FqCodel<Probe> =
         FqCodel::new(FqCodelConfig::DEFAULT, Bytes::ZERO, Bytes(1_500), stream(1, "fq-codel"));
     let mut counts = vec![0u32; 1_024];
-    (0..102_400).for_each(|flow| counts[queue.flow_of(&parcel(flow, 0, 1))] += 1);
+    (0..102_400).for_each(|flow| counts[queue.flows.place_of(&parcel(flow, 0, 1))] += 1);
     // 100 each; Poisson's deviation is 10.
     assert!(counts.iter().all(|n| (50..160).contains(n)), "{counts:?}");
     let back = Probe { is_forward: false, ..parcel(7, 0, 1) };
-    assert_ne!(queue.flow_of(&back), queue.flow_of(&parcel(7, 0, 1)));
+    assert_ne!(queue.flows.place_of(&back), queue.flows.place_of(&parcel(7, 0, 1)));
 }

@@ -1,21 +1,28 @@
 //! What holds for any link under any sequence of operations.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use super::probe::{Probe, link};
 use super::*;
 use crate::bucket::PolicerConfig;
+use crate::cake::{CakeConfig, Isolation};
 use crate::codel::{CodelConfig, CodelLaw};
 use crate::config::{QueueConfig, Service};
 use crate::droptail::{Counting, DropTailConfig, Limit};
+use crate::dualpi2::{Classifier, DualPi2Config, Scheduler};
 use crate::ecn_step::{EcnStepConfig, StepThreshold};
+use crate::fq::FqConfig;
 use crate::fq_codel::FqCodelConfig;
+use crate::fq_pie::FqPieConfig;
 use crate::impair::Impairments;
 use crate::jitter::{Jitter, Order, Reorder, Spread};
 use crate::loss::{DropList, GilbertElliott, Numbering};
 use crate::opportunities::DeliveryTrace;
-use crate::parcel::Ecn;
+use crate::parcel::{Ecn, Hosts};
+use crate::pie::{PieConfig, PieLaw};
 use crate::red::RedConfig;
 
 /// A parcel to offer, this long after the one before.
@@ -149,7 +156,112 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
     ];
     let step = (limit(), threshold)
         .prop_map(|(limit, threshold)| QueueConfig::EcnStep(EcnStepConfig { limit, threshold }));
-    prop_oneof![drop_tail, codel, fq_codel, red, step]
+    prop_oneof![drop_tail, codel, fq_codel, red, step, pie(), fq(), fq_pie(), cake(), dualpi2()]
+}
+
+/// Updates frequent enough, and weights large enough, for the control law to act within a test.
+fn pie_law() -> impl Strategy<Value = PieLaw> {
+    let weights = (0u32..1_024, 0u32..1_024);
+    (nanos(0..50_000), nanos(10_000..200_000), weights, any::<bool>()).prop_map(
+        |(target, update, (alpha, beta), ecn)| PieLaw { target, update, alpha, beta, ecn },
+    )
+}
+
+fn pie() -> impl Strategy<Value = QueueConfig> {
+    (limit(), pie_law()).prop_map(|(limit, law)| QueueConfig::Pie(PieConfig { limit, law }))
+}
+
+fn fq_pie() -> impl Strategy<Value = QueueConfig> {
+    (limit(), 1u32..5, 1u64..4_000, pie_law()).prop_map(|(limit, flows, quantum, law)| {
+        QueueConfig::FqPie(FqPieConfig { limit, flows, quantum: Bytes(quantum), law })
+    })
+}
+
+fn fq() -> impl Strategy<Value = QueueConfig> {
+    let times = (nanos(0..200_000), prop::option::of(nanos(0..50_000)));
+    (limit(), 1u32..5, (1u64..4_000, 0u64..9_000), 0u32..9, times).prop_map(
+        |(limit, flows, (quantum, initial), flow_limit, (refill_delay, ce_threshold))| {
+            QueueConfig::Fq(FqConfig {
+                limit,
+                flow_limit,
+                flows,
+                quantum: Bytes(quantum),
+                initial_quantum: Bytes(initial),
+                refill_delay,
+                ce_threshold,
+            })
+        },
+    )
+}
+
+fn cake() -> impl Strategy<Value = QueueConfig> {
+    use Isolation::{DstHost, DualDstHost, DualSrcHost, FlowBlind, Flows, SrcHost, TripleIsolate};
+    let modes = [
+        FlowBlind,
+        SrcHost,
+        DstHost,
+        Isolation::Hosts,
+        Flows,
+        DualSrcHost,
+        DualDstHost,
+        TripleIsolate,
+    ];
+    let hosts = prop::collection::vec((0u32..3, 0u32..3), 0..4)
+        .prop_map(|pairs| pairs.into_iter().map(|(from, to)| Hosts { from, to }).collect());
+    let times = (nanos(0..20_000), nanos(1..100_000));
+    (limit(), prop::sample::select(modes.to_vec()), times, hosts).prop_map(
+        |(limit, isolation, (target, interval), hosts)| {
+            QueueConfig::Cake(CakeConfig { limit, isolation, target, interval, hosts })
+        },
+    )
+}
+
+fn dualpi2() -> impl Strategy<Value = QueueConfig> {
+    let scheduler = prop_oneof![
+        ratio().prop_map(Scheduler::Weighted),
+        nanos(0..100_000).prop_map(Scheduler::TimeShifted),
+    ];
+    let classifier = prop_oneof![Just(Classifier::L4s), Just(Classifier::AnyEct)];
+    let delays = (nanos(10_000..100_000), nanos(10_000..100_000), nanos(0..20_000), 0u64..=2);
+    (limit(), delays, 1u32..5, classifier, scheduler).prop_map(
+        |(limit, (target, rtt_max, threshold, ramps), coupling, classifier, scheduler)| {
+            let ramp = threshold * ramps;
+            QueueConfig::DualPi2(DualPi2Config {
+                limit,
+                target,
+                rtt_max,
+                coupling,
+                threshold,
+                ramp,
+                classifier,
+                scheduler,
+            })
+        },
+    )
+}
+
+/// Which parcels of a queue keep their order among each other: those of the same number.
+fn course(queue: &QueueConfig, parcel: &Probe, sent: Ecn) -> (u32, bool, bool) {
+    let (flow, is_forward) = (parcel.flow, parcel.is_forward);
+    match queue {
+        QueueConfig::FqCodel(_) | QueueConfig::Fq(_) | QueueConfig::FqPie(_) => {
+            (flow, is_forward, false)
+        }
+        // A queue of hosts or of all keeps more; each flow's own order holds in every mode.
+        QueueConfig::Cake(_) => (flow, is_forward, false),
+        QueueConfig::DualPi2(config) => {
+            let is_low = match config.classifier {
+                Classifier::L4s => matches!(sent, Ecn::Ect1 | Ecn::Ce),
+                Classifier::AnyEct => sent != Ecn::NotEct,
+            };
+            (0, false, is_low)
+        }
+        QueueConfig::DropTail(_)
+        | QueueConfig::Codel(_)
+        | QueueConfig::Red(_)
+        | QueueConfig::Pie(_)
+        | QueueConfig::EcnStep(_) => (0, false, false),
+    }
 }
 
 fn impairments() -> impl Strategy<Value = Impairments> {
@@ -325,14 +437,12 @@ proptest! {
         prop_assert!(marked <= stats.marked && stats.marked <= marked + stuck);
         prop_assert!(deliveries.is_sorted_by_key(|(time, _)| *time));
         if keeps_order(&config.impairments) {
-            let one_queue = !matches!(config.queue, QueueConfig::FqCodel(_));
-            for (flow, is_forward) in (0..4).flat_map(|flow| [(flow, false), (flow, true)]) {
-                let ours = |probe: &&Probe| {
-                    one_queue || (probe.flow, probe.is_forward) == (flow, is_forward)
-                };
-                let parcels = deliveries.iter().map(|(_, delivery)| &delivery.parcel);
-                prop_assert!(parcels.filter(ours).is_sorted_by_key(|parcel| parcel.id));
+            let mut courses = BTreeMap::<_, Vec<u64>>::new();
+            for (_, Delivery { parcel, .. }) in &deliveries {
+                let sent = offers[parcel.id as usize].ecn;
+                courses.entry(course(&config.queue, parcel, sent)).or_default().push(parcel.id);
             }
+            prop_assert!(courses.values().all(|ids| ids.is_sorted()), "{courses:?}");
             prop_assert_eq!(stats.reordered, 0);
         }
     }
