@@ -55,7 +55,6 @@ impl Client {
             _ => None,
         };
         Self {
-            workload,
             rng,
             began: start,
             written: 0,
@@ -63,6 +62,7 @@ impl Client {
             answered: 0,
             periods,
             next: (!workload.asks()).then_some(start),
+            workload,
         }
     }
 
@@ -133,6 +133,8 @@ impl Client {
         let mut demand = Demand::default();
         match self.workload {
             Workload::Bulk => demand.write = ENDLESS,
+            // Each of its connections has a client of its own.
+            Workload::FlowSizes(_) => {}
             Workload::File { size } => {
                 demand.write = size.get();
                 demand.close = true;
@@ -234,7 +236,7 @@ mod tests {
         let (request, response) = (Bytes(100), Bytes(1_000));
         let gap = Duration::from_millis(7);
         let workload = Workload::Request { request, response, gap };
-        let (mut client, mut server) = (client(workload, at(0)), Server::new(workload));
+        let (mut client, mut server) = (client(workload.clone(), at(0)), Server::new(workload));
         assert_eq!(client.next_time(), None);
         client.on_connected(at(10));
         assert_eq!(client.on_time(at(10)), writes(100));
@@ -258,7 +260,7 @@ mod tests {
         let (request, response) = (Bytes(100), Bytes(50));
         let mean_gap = Duration::from_millis(10);
         let workload = Workload::PoissonRequest { request, response, mean_gap };
-        let (mut client, mut server) = (client(workload, at(0)), Server::new(workload));
+        let (mut client, mut server) = (client(workload.clone(), at(0)), Server::new(workload));
         client.on_connected(at(0));
         let first = client.next_time().expect("a first request");
         let written = client.on_time(at(1_000)).write;

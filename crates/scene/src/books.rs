@@ -2,12 +2,11 @@
 
 use std::fmt::Debug;
 
-use weir_trace::{FlowRow, LinkRow, QueueRow, SampleRow, SummaryRow, jain_index};
-use weir_units::Instant;
+use weir_trace::{ArrivalRow, FlowRow, LinkRow, QueueRow, SampleRow, SummaryRow, jain_index};
+use weir_units::{Bytes, Instant};
 
 use crate::aggregate;
 use crate::flow::Flow;
-use crate::ledger::Ledger;
 use crate::link::HostedLink;
 use crate::network::Network;
 use crate::notes::Notes;
@@ -127,6 +126,7 @@ impl Books {
             queues: self.queues,
             acks: flows.iter_mut().flat_map(Flow::take_acks).collect(),
             requests: flows.iter_mut().flat_map(Flow::take_requests).collect(),
+            arrivals: arrivals(spec, flows, &net),
             events: net.notes.log.into_rows(),
             summary,
         }
@@ -142,7 +142,10 @@ fn flow_row<Q: EventQueue, L: Clone + Debug>(
 ) -> FlowRow {
     let capacity = |from, to| capacity_mbps(&described.route_forward, spec, net, from, to);
     let mut row = flow.ledger().row(index, described, capacity);
-    row.slowdown = slowdown(described, flow.ledger(), spec, net);
+    if let (Workload::File { size }, Some(span)) = (&described.workload, flow.ledger().completed())
+    {
+        row.slowdown = slowdown(*size, span, described, spec, net);
+    }
     row.route_changes = net.route_changes(index);
     (row.from_node, row.to_node) = net.flow_ends(index).unzip();
     flow.forget_unknown(&mut row);
@@ -177,16 +180,33 @@ fn slowest_mbps<Q, L: Clone + Debug>(
     capacities.min_by(f64::total_cmp).filter(|mbps| *mbps > 0.0)
 }
 
+/// What remains of the connections of flows of many.
+fn arrivals<Q, L: Clone + Debug>(
+    spec: &RunSpec,
+    flows: &mut [Flow],
+    net: &Network<Q, L>,
+) -> Vec<ArrivalRow> {
+    let mut rows = Vec::new();
+    for (flow, described) in flows.iter_mut().zip(&spec.flows) {
+        rows.extend(flow.take_arrivals().into_iter().map(|arrival| {
+            let size = Bytes(arrival.row.size_bytes);
+            let span = arrival.end.map(|end| (arrival.start, end));
+            let slowdown = span.and_then(|span| slowdown(size, span, described, spec, net));
+            ArrivalRow { slowdown, ..arrival.row }
+        }));
+    }
+    rows
+}
+
 /// A transfer's completion time over what it would be if nothing was in its way: `size / rate` and a
 /// round trip.
 fn slowdown<Q, L: Clone + Debug>(
+    size: Bytes,
+    (from, to): (Instant, Instant),
     described: &FlowSpec,
-    ledger: &Ledger,
     spec: &RunSpec,
     net: &Network<Q, L>,
 ) -> Option<f64> {
-    let Workload::File { size } = described.workload else { return None };
-    let (from, to) = ledger.completed()?;
     let mbps = slowest_mbps(&described.route_forward, net, from, to)?;
     let links = described.route_forward.iter().chain(&described.route_reverse);
     let delay = |index: &usize| spec.links[*index].config.delay.initial.as_secs_f64();

@@ -5,14 +5,15 @@ use weir_trace::{AckRow, FlowRow, RequestRow, SampleRow};
 use weir_units::{Instant, stream};
 
 use crate::app::Client;
+use crate::arrivals::{Arrival, Source};
 use crate::foreign::ForeignFlow;
 use crate::ledger::{Ending, Ledger};
 use crate::medium::Medium;
 use crate::packet::{Direction, Packet};
 use crate::queue::Event;
-use crate::reliable::ReliableFlow;
+use crate::reliable::{Birth, ReliableFlow};
 use crate::requests::RequestBook;
-use crate::spec::{FlowSpec, MeasureSpec, TransportSpec};
+use crate::spec::{FlowSpec, MeasureSpec, TransportSpec, Workload};
 use crate::udp::UdpFlow;
 
 /// One flow of the run.
@@ -22,6 +23,7 @@ enum Kind {
     Reliable(Box<ReliableFlow>),
     Udp(Box<UdpFlow>),
     Foreign(Box<ForeignFlow>),
+    Source(Box<Source>),
 }
 
 /// Which end of a flow.
@@ -57,7 +59,8 @@ pub(crate) fn wake_up(flow: u32, side: Side) -> Event {
 }
 
 impl Flow {
-    /// The flow, with its start in the event queue.
+    /// The flow, with its start in the event queue. Of a flow of many connections only a
+    /// [`Roster`](crate::Roster) makes any.
     pub fn new<M: Medium>(
         index: u32,
         spec: &FlowSpec,
@@ -67,13 +70,26 @@ impl Flow {
     ) -> Self {
         let named = |purpose: &str| stream(seed, &format!("flow {} {purpose}", spec.name));
         let start = spec.drawn_start(seed);
+        if let (TransportSpec::Reliable(config), Workload::FlowSizes(sizes)) =
+            (&spec.transport, &spec.workload)
+        {
+            let source = Source::new(index, spec, config, sizes, measure, seed);
+            return Self(Kind::Source(Box::new(source)));
+        }
         net.wake(start, index, Side::Sender);
         match &spec.transport {
             TransportSpec::Reliable(config) => {
-                let rngs = [named("sender"), named("receiver")];
-                let client = Client::new(spec.workload, start, named("application"));
-                let acks = measure.max_acks;
-                let mut flow = ReliableFlow::new(index, spec, config, client, start, rngs, acks);
+                let mut flow = ReliableFlow::new(Birth {
+                    index,
+                    config: (**config).clone(),
+                    workload: spec.workload.clone(),
+                    client: Client::new(spec.workload.clone(), start, named("application")),
+                    start,
+                    stop: spec.stop,
+                    rngs: [named("sender"), named("receiver")],
+                    max_acks: measure.max_acks,
+                    origin: None,
+                });
                 if spec.workload.asks() {
                     let book = RequestBook::new(index, measure.max_requests);
                     flow.ledger.requests = Some(Box::new(book));
@@ -94,7 +110,9 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.on_packet(packet, net),
             Kind::Udp(flow) => flow.on_packet(packet, net),
-            Kind::Foreign(_) => net.notes().violate(format!("nobody takes {packet:?}")),
+            Kind::Foreign(_) | Kind::Source(_) => {
+                net.notes().violate(format!("nobody takes {packet:?}"));
+            }
         }
     }
 
@@ -110,7 +128,7 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.on_wake(side, net),
             Kind::Udp(flow) => flow.on_wake(net),
-            Kind::Foreign(_) => {}
+            Kind::Foreign(_) | Kind::Source(_) => {}
         }
     }
 
@@ -119,6 +137,7 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.open_books(net),
             Kind::Udp(flow) => flow.open_books(net),
+            Kind::Source(flow) => flow.open_books(net),
             Kind::Foreign(_) => {}
         }
     }
@@ -128,6 +147,7 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.close_books(net, Ending::OutOfTime),
             Kind::Udp(flow) => flow.close_books(net, Ending::OutOfTime),
+            Kind::Source(flow) => flow.close_books(net, Ending::OutOfTime),
             Kind::Foreign(_) => {}
         }
     }
@@ -138,6 +158,7 @@ impl Flow {
             Kind::Reliable(flow) => flow.is_over(),
             Kind::Udp(flow) => flow.is_over(),
             Kind::Foreign(flow) => flow.is_closed(),
+            Kind::Source(flow) => flow.is_over(),
         }
     }
 
@@ -146,7 +167,7 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.sample(now),
             Kind::Udp(flow) => flow.sample(now),
-            Kind::Foreign(_) => None,
+            Kind::Foreign(_) | Kind::Source(_) => None,
         }
     }
 
@@ -155,21 +176,37 @@ impl Flow {
             Kind::Reliable(flow) => &flow.ledger,
             Kind::Udp(flow) => &flow.ledger,
             Kind::Foreign(flow) => &flow.ledger,
+            Kind::Source(flow) => &flow.ledger,
         }
     }
 
     /// Makes null in its row what it cannot tell.
     pub(crate) fn forget_unknown(&self, row: &mut FlowRow) {
-        if let Kind::Foreign(flow) = &self.0 {
-            flow.forget_unknown(row);
+        match &self.0 {
+            Kind::Foreign(flow) => flow.forget_unknown(row),
+            Kind::Source(_) => Source::forget_unknown(row),
+            Kind::Reliable(_) | Kind::Udp(_) => {}
         }
+    }
+
+    /// The connections that it makes, if it is a flow of many.
+    pub(crate) fn source(&mut self) -> Option<&mut Source> {
+        match &mut self.0 {
+            Kind::Source(source) => Some(source),
+            _ => None,
+        }
+    }
+
+    /// What remains of its connections.
+    pub(crate) fn take_arrivals(&mut self) -> Vec<Arrival> {
+        self.source().map_or_else(Vec::new, Source::take_arrivals)
     }
 
     /// What its sender knew at each acknowledgement.
     pub fn take_acks(&mut self) -> Vec<AckRow> {
         match &mut self.0 {
             Kind::Reliable(flow) => std::mem::take(&mut flow.acks),
-            Kind::Udp(_) | Kind::Foreign(_) => Vec::new(),
+            Kind::Udp(_) | Kind::Foreign(_) | Kind::Source(_) => Vec::new(),
         }
     }
 
@@ -177,7 +214,7 @@ impl Flow {
     pub fn take_requests(&mut self) -> Vec<RequestRow> {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.ledger.take_requests(),
-            Kind::Udp(_) => Vec::new(),
+            Kind::Udp(_) | Kind::Source(_) => Vec::new(),
             Kind::Foreign(flow) => flow.take_requests(),
         }
     }

@@ -91,7 +91,7 @@ impl ForeignFlow {
         }
         Self {
             index,
-            client: Client::new(spec.workload, start, application),
+            client: Client::new(spec.workload.clone(), start, application),
             sampled: (start, 0),
             tells_timeouts: false,
             ledger,

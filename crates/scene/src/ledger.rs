@@ -45,6 +45,29 @@ pub(crate) struct Totals {
     pub(crate) unanswered: u64,
 }
 
+impl Totals {
+    /// Adds what tables show of a flow's measured interval.
+    pub(crate) fn add(&mut self, flow: &Ledger) {
+        let (Some((_, first)), Some((_, last, _))) = (&flow.opened, &flow.closed) else { return };
+        self.dropped += last.dropped - first.dropped;
+        self.delivered += last.delivered - first.delivered;
+        self.sent_ip_bytes += last.sent_ip_bytes - first.sent_ip_bytes;
+        let (sum, a, b) = (&mut self.stats, &first.stats, &last.stats);
+        sum.data_segments_sent += b.data_segments_sent - a.data_segments_sent;
+        sum.data_bytes_sent += b.data_bytes_sent - a.data_bytes_sent;
+        sum.retransmits += b.retransmits - a.retransmits;
+        sum.retransmits_fast += b.retransmits_fast - a.retransmits_fast;
+        sum.retransmits_rto += b.retransmits_rto - a.retransmits_rto;
+        sum.retransmits_tlp += b.retransmits_tlp - a.retransmits_tlp;
+        sum.retransmits_spurious += b.retransmits_spurious - a.retransmits_spurious;
+        sum.timeouts += b.timeouts - a.timeouts;
+        sum.cwnd_limited += b.cwnd_limited - a.cwnd_limited;
+        sum.rwnd_limited += b.rwnd_limited - a.rwnd_limited;
+        sum.app_limited += b.app_limited - a.app_limited;
+        sum.rto_wait += b.rto_wait - a.rto_wait;
+    }
+}
+
 /// How a flow ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -119,6 +142,16 @@ impl Ledger {
         }
     }
 
+    /// Takes in what a connection of a flow of many met in the measured interval.
+    pub(crate) fn absorb(&mut self, connection: &Self) {
+        if connection.opened.is_some() && !self.is_closed() {
+            self.rtt.merge(&connection.rtt);
+            self.delay.merge(&connection.delay);
+            self.queue_delay.merge(&connection.queue_delay);
+            self.hops += connection.hops;
+        }
+    }
+
     pub(crate) fn take_requests(&mut self) -> Vec<RequestRow> {
         self.requests.as_mut().map_or_else(Vec::new, |requests| requests.take_rows())
     }
@@ -131,6 +164,21 @@ impl Ledger {
     pub(crate) fn completed(&self) -> Option<(Instant, Instant)> {
         let (end, _, ending) = self.closed.as_ref()?;
         (*ending == Ending::Completed).then_some((self.start, *end))
+    }
+
+    /// Why the flow failed, if it did.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        match &self.closed {
+            Some((.., Ending::Failed(why))) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// What was counted in the measured interval.
+    pub(crate) fn counts(&self) -> Totals {
+        let mut counts = Totals::default();
+        counts.add(self);
+        counts
     }
 
     /// What crossed the network in the measured interval, if there was one.
@@ -185,13 +233,14 @@ impl Ledger {
     }
 
     fn fill_ending(&self, row: &mut FlowRow, spec: &FlowSpec, end: Instant, ending: &Ending) {
-        let sized = matches!(spec.workload, Workload::File { .. });
-        row.end_s = (*ending != Ending::OutOfTime || !sized).then(|| end.as_secs_f64());
+        let finite = spec.workload.is_finite();
+        row.end_s = (*ending != Ending::OutOfTime || !finite).then(|| end.as_secs_f64());
         row.completed = match ending {
             Ending::Completed => true,
-            Ending::Stopped | Ending::OutOfTime => !sized,
+            Ending::Stopped | Ending::OutOfTime => !finite,
             Ending::Failed(_) => false,
         };
+        let sized = matches!(spec.workload, Workload::File { .. });
         if sized && *ending == Ending::Completed {
             row.fct_s = Some(end.saturating_since(self.start).as_secs_f64());
         }

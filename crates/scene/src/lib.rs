@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod app;
+mod arrivals;
 mod books;
 mod check;
 mod error;
@@ -26,10 +27,14 @@ mod queue;
 mod radio;
 mod reliable;
 mod requests;
+mod roster;
+mod sizes;
 mod spec;
 pub mod topology;
 mod udp;
 mod validate;
+mod vantage;
+mod wire;
 
 pub use app::{Demand, Server};
 pub use books::{Books, Closing};
@@ -39,7 +44,7 @@ pub use events::EventLog;
 pub use flow::{Flow, Side};
 pub use foreign::{ForeignFlow, Passage, Reading};
 pub use ledger::Ending;
-pub use link::{HostedLink, LinkEnd, Passing};
+pub use link::{HostedLink, LinkEnd, Passing, Watched};
 pub use medium::Medium;
 pub use network::Network;
 pub use notes::Notes;
@@ -47,8 +52,12 @@ pub use outcome::Outcome;
 pub use packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
 pub use queue::{Event, EventQueue, HeapQueue, WheelQueue};
 pub use radio::{Happening, HostedRadio, Movement, Places, RadioPath, RadioSpec, Routing};
+pub use roster::Roster;
+pub use sizes::SizeDistribution;
 pub use spec::{
-    Ends, FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig,
-    Workload,
+    Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec,
+    UdpConfig, Workload,
 };
 pub use validate::validate;
+pub use vantage::Vantage;
+pub use wire::Wire;

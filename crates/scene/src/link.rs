@@ -21,7 +21,16 @@ pub struct HostedLink<L> {
     /// When its pending event is due; an event at any other time is outdated.
     pub(crate) armed: Option<Instant>,
     /// Where somebody watches, what has passed since it was last taken.
-    passed: Option<Vec<Passing<L>>>,
+    passed: Option<(Watched, Vec<Passing<L>>)>,
+}
+
+/// Which packets somebody wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// Those of programs that are none of ours.
+    Foreign,
+    /// All of them.
+    All,
 }
 
 /// A packet that was seen at one end of a link.
@@ -59,14 +68,14 @@ impl<L: Clone> HostedLink<L> {
         Ok(Self { link, meter, checks, one_at_a_time, armed: None, passed: None })
     }
 
-    /// From now on keeps the foreign packets that enter and leave, until they are taken.
-    pub fn watch(&mut self) {
-        self.passed.get_or_insert_default();
+    /// From now on keeps the packets that enter and leave, until they are taken.
+    pub fn watch(&mut self, watched: Watched) {
+        self.passed.get_or_insert((watched, Vec::new()));
     }
 
     /// What has passed since this was called last, in order.
     pub fn take_passed(&mut self) -> impl Iterator<Item = Passing<L>> + '_ {
-        self.passed.iter_mut().flat_map(|passed| passed.drain(..))
+        self.passed.iter_mut().flat_map(|(_, passed)| passed.drain(..))
     }
 
     #[inline]
@@ -87,8 +96,8 @@ impl<L: Clone> HostedLink<L> {
 
     #[inline]
     fn note(&mut self, at: Instant, end: LinkEnd, packet: &Packet<L>) {
-        if let Some(passed) = &mut self.passed
-            && matches!(packet.body, Body::Foreign { .. })
+        if let Some((watched, passed)) = &mut self.passed
+            && (*watched == Watched::All || matches!(packet.body, Body::Foreign { .. }))
         {
             passed.push(Passing { at, end, packet: packet.clone() });
         }

@@ -28,6 +28,8 @@ pub struct Network<Q, L: Debug = ()> {
     pub notes: Notes,
     queue: Q,
     routes: Vec<Routes>,
+    /// Per flow, which of these it takes.
+    route_of: Vec<u32>,
     /// Links that have an event pending: while there are any, packets are under way.
     busy_links: usize,
     /// Where flows go over radio in place of links.
@@ -64,6 +66,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             notes: Notes::new(spec.flows.len(), spec.measure.max_events),
             queue: Q::default(),
             routes: spec.flows.iter().map(|flow| Routes::new(flow, &spec.links)).collect(),
+            route_of: (0u32..).zip(&spec.flows).map(|(index, _)| index).collect(),
             busy_links: 0,
             radio,
             end,
@@ -109,9 +112,15 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         self.schedule(at, wake_up(flow, side));
     }
 
+    /// One more flow, the next by number, takes the way of another.
+    pub(crate) fn add_flow(&mut self, like: u32) {
+        self.route_of.push(self.route_of[like as usize]);
+        self.notes.add_flow();
+    }
+
     /// How many monitored links lie on a flow's way.
     pub fn routers(&self, flow: u32, direction: Direction) -> u8 {
-        let [forward, reverse] = self.routes[flow as usize].routers;
+        let [forward, reverse] = self.route(flow).routers;
         match direction {
             Direction::Forward => forward,
             Direction::Reverse => reverse,
@@ -120,7 +129,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     /// Whether there is any link on a flow's way: without one its packets arrive when they leave.
     pub fn has_links(&self, flow: u32, direction: Direction) -> bool {
-        self.radio.is_some() || !self.routes[flow as usize].towards(direction).is_empty()
+        self.radio.is_some() || !self.route(flow).towards(direction).is_empty()
     }
 
     /// Puts a packet onto the link of its route that its `hop` says, or hands it to its node.
@@ -130,8 +139,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             radio.offer(self.now, packet);
             return self.arm_radio();
         }
-        let index =
-            self.routes[packet.flow as usize].towards(packet.direction)[usize::from(packet.hop)];
+        let index = self.route(packet.flow).towards(packet.direction)[usize::from(packet.hop)];
         let link = &mut self.links[index as usize];
         link.offer(self.now, packet);
         self.settle(index);
@@ -154,7 +162,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             };
             self.hash.add(self.now, index, packet.flow, packet.seq());
             packet.hop += 1;
-            let route = self.routes[packet.flow as usize].towards(packet.direction);
+            let route = self.route(packet.flow).towards(packet.direction);
             if usize::from(packet.hop) < route.len() {
                 self.forward(packet);
             } else {
@@ -236,7 +244,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     /// The link that a flow's sender puts its packets on.
     pub fn entry(&mut self, flow: u32) -> &mut Link<Packet<L>> {
-        let index = self.routes[flow as usize].forward[0];
+        let index = self.route(flow).forward[0];
         &mut self.links[index as usize].link
     }
 
@@ -246,9 +254,14 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         if !self.senders_wait {
             return None;
         }
-        let index = self.routes[flow as usize].forward[0];
+        let index = self.route(flow).forward[0];
         let first = &self.links[index as usize];
         if first.one_at_a_time { first.link.next_time() } else { None }
+    }
+
+    #[inline]
+    fn route(&self, flow: u32) -> &Routes {
+        &self.routes[self.route_of[flow as usize] as usize]
     }
 
     fn note_happening(&mut self, happening: &Happening<L>) {

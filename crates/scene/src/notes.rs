@@ -21,6 +21,11 @@ impl Notes {
         Self { log, data_packets: 0, dropped_data: vec![0; flows], violation: None }
     }
 
+    /// There is one more flow.
+    pub(crate) fn add_flow(&mut self) {
+        self.dropped_data.push(0);
+    }
+
     /// Notes the first thing that must never happen.
     #[cold]
     pub fn violate(&mut self, what: String) {

@@ -1,8 +1,8 @@
 //! What a run leaves behind.
 
 use weir_trace::{
-    AckRow, EventRow, FlowRow, FrameRow, LinkRow, NodeRow, QueueRow, RequestRow, SampleRow,
-    SummaryRow,
+    AckRow, ArrivalRow, EventRow, FlowRow, FrameRow, LinkRow, NodeRow, QueueRow, RequestRow,
+    SampleRow, SummaryRow,
 };
 
 /// The rows of the result tables.
@@ -24,6 +24,8 @@ pub struct Outcome {
     pub queues: Vec<QueueRow>,
     /// Answered requests, by flow.
     pub requests: Vec<RequestRow>,
+    /// Connections of flows of many, by flow.
+    pub arrivals: Vec<ArrivalRow>,
     /// Single happenings.
     pub events: Vec<EventRow>,
     /// The run as a whole.

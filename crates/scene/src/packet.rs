@@ -1,6 +1,6 @@
 //! A packet on its way through the network.
 
-use weir_net::{Ecn, Parcel};
+use weir_net::{Ecn, Hosts, Parcel};
 use weir_transport::Segment;
 use weir_units::{Bytes, Duration, Feedback, Instant};
 
@@ -67,6 +67,8 @@ pub enum Body {
         payload: u32,
         /// The same for all packets of one conversation: queues that tell flows apart go by it.
         conversation: u32,
+        /// The hosts between which it travels, if it has addresses.
+        hosts: Option<Hosts>,
     },
 }
 
@@ -116,6 +118,13 @@ impl<L> Parcel for Packet<L> {
         match self.body {
             Body::Foreign { conversation, .. } => conversation,
             _ => self.flow,
+        }
+    }
+
+    fn hosts(&self) -> Option<Hosts> {
+        match self.body {
+            Body::Foreign { hosts, .. } => hosts,
+            _ => None,
         }
     }
 

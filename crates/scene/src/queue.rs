@@ -19,6 +19,8 @@ pub enum Event {
     Link(u32),
     /// An endpoint asked to be woken: twice the flow's index, plus one for its receiving side.
     Endpoint(u32),
+    /// A connection of this flow of many comes.
+    Arrival(u32),
     /// Something happens in the radio network.
     Radio,
     /// Nodes have moved.

@@ -1,10 +1,9 @@
 //! A flow over a reliable connection.
 
 use weir_cc::RecoveryState;
-use weir_net::Ecn;
 use weir_net::radio::Notice;
 use weir_trace::{AckRow, SampleRow};
-use weir_transport::{Config, Connection, EcnField, Event, Flags, PathEvent, Transmit};
+use weir_transport::{Config, Connection, Event, Flags, PathEvent, Transmit};
 use weir_units::{Bytes, Duration, Feedback, Instant, Rng};
 
 use crate::app::{Client, Server};
@@ -13,7 +12,7 @@ use crate::flow::Side;
 use crate::ledger::{Ending, Ledger, Totals};
 use crate::medium::Medium;
 use crate::packet::{Body, IP_HEADER, Packet};
-use crate::spec::{FlowSpec, Workload};
+use crate::spec::Workload;
 
 /// A flow over a reliable connection.
 pub(crate) struct ReliableFlow {
@@ -40,6 +39,31 @@ pub(crate) struct ReliableFlow {
     acks_left: usize,
     /// How many links or hops the newest acknowledgement had crossed.
     hops: u8,
+    /// Only of a connection of a flow of many.
+    pub(crate) origin: Option<Origin>,
+}
+
+/// Which connection of which flow of many it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) source: u32,
+    pub(crate) number: u64,
+}
+
+/// What a flow over a reliable connection begins with.
+pub(crate) struct Birth {
+    pub(crate) index: u32,
+    /// Of both ends.
+    pub(crate) config: Config,
+    pub(crate) workload: Workload,
+    pub(crate) client: Client,
+    pub(crate) start: Instant,
+    pub(crate) stop: Option<Instant>,
+    /// The sender's, and the receiver's.
+    pub(crate) rngs: [Rng; 2],
+    /// So many of the sender's acknowledgements are recorded.
+    pub(crate) max_acks: usize,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// One end of the connection.
@@ -52,22 +76,15 @@ struct End {
 }
 
 impl ReliableFlow {
-    pub(crate) fn new(
-        index: u32,
-        spec: &FlowSpec,
-        config: &Config,
-        client: Client,
-        start: Instant,
-        rngs: [Rng; 2],
-        max_acks: usize,
-    ) -> Self {
+    pub(crate) fn new(birth: Birth) -> Self {
+        let Birth { index, config, workload, client, start, stop, rngs, max_acks, origin } = birth;
         Self {
             index,
-            config: config.clone(),
-            workload: spec.workload,
-            stop: spec.stop,
+            config,
+            stop,
             client,
-            server: Server::new(spec.workload),
+            server: Server::new(workload.clone()),
+            workload,
             ends: None,
             rngs: Some(rngs),
             armed: [Some(start), None],
@@ -78,6 +95,15 @@ impl ReliableFlow {
             acks: Vec::new(),
             acks_left: max_acks,
             hops: 0,
+            origin,
+        }
+    }
+
+    /// The size of a transfer that has one.
+    pub(crate) fn size(&self) -> Option<Bytes> {
+        match self.workload {
+            Workload::File { size } => Some(size),
+            _ => None,
         }
     }
 
@@ -107,7 +133,7 @@ impl ReliableFlow {
             self.hops = packet.hop;
             end.conn.handle_path_event(net.now(), PathEvent::Hops(packet.hop));
         }
-        let stored = end.conn.handle_segment(net.now(), &segment, ecn_field(packet.ecn));
+        let stored = end.conn.handle_segment(net.now(), &segment, packet.ecn);
         if let Some(at) = stored {
             end.stream.on_stored(at.offset, at.len);
             if let Err(what) = net.check_stored(packet, &at) {
@@ -402,7 +428,7 @@ fn packet(flow: u32, side: Side, sent: Instant, transmit: &Transmit) -> Packet {
         flow,
         direction: side.direction(),
         hop: 0,
-        ecn: if transmit.ect { Ecn::Ect0 } else { Ecn::NotEct },
+        ecn: transmit.ecn,
         corrupted: false,
         ip_len: IP_HEADER + segment.header_len() as u32 + segment.payload_len,
         stamp: 0,
@@ -410,15 +436,6 @@ fn packet(flow: u32, side: Side, sent: Instant, transmit: &Transmit) -> Packet {
         queued: Duration::ZERO,
         body: Body::Segment { segment, offset: transmit.offset },
         load: (),
-    }
-}
-
-/// What an end makes of a packet's ECN field.
-fn ecn_field(ecn: Ecn) -> EcnField {
-    match ecn {
-        Ecn::NotEct => EcnField::NotCapable,
-        Ecn::Ect0 | Ecn::Ect1 => EcnField::Capable,
-        Ecn::Ce => EcnField::Marked,
     }
 }
 

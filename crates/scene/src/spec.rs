@@ -1,10 +1,13 @@
 //! What a run consists of, in plain Rust: links, flows over them, and what is measured.
 
+use std::sync::Arc;
+
 use weir_net::LinkConfig;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate, stream};
 
 use crate::radio::RadioSpec;
+use crate::sizes::SizeDistribution;
 
 /// A run: everything but the seed.
 #[derive(Clone, Debug)]
@@ -93,7 +96,7 @@ pub struct UdpConfig {
 }
 
 /// What the application does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Sends as much as it can until it is stopped. Over UDP: as fast as the first link takes it.
     Bulk,
@@ -132,6 +135,20 @@ pub enum Workload {
     },
     /// Sends and is silent in turn, until it is stopped.
     OnOff(OnOff),
+    /// Makes a connection for each of many transfers, at random times. Reliable only, over links, and
+    /// in the simulated world.
+    FlowSizes(FlowSizes),
+}
+
+/// Transfers that come as a Poisson process, each over a connection of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowSizes {
+    /// How large they are.
+    pub sizes: Arc<SizeDistribution>,
+    /// From one to the next, on average.
+    pub mean_gap: Duration,
+    /// So many, and no more; `None` for as long as there is time.
+    pub count: Option<u64>,
 }
 
 /// A source that is on and off in turn, beginning with on.
@@ -170,6 +187,11 @@ impl Workload {
         }
     }
 
+    /// Whether it comes to an end by itself.
+    pub(crate) fn is_finite(&self) -> bool {
+        matches!(self, Self::File { .. } | Self::FlowSizes(FlowSizes { count: Some(_), .. }))
+    }
+
     /// Whether the receiver answers.
     pub(crate) fn asks(&self) -> bool {
         self.response().is_some()
@@ -198,6 +220,8 @@ pub struct MeasureSpec {
     /// The most rows of table `requests` for each flow: the first that are answered. Counts and
     /// percentiles in `flows` are about all.
     pub max_requests: usize,
+    /// The most rows of table `arrivals` for each flow of many connections: the first that come.
+    pub max_arrivals: usize,
     /// The first so many acknowledgements of each flow make table `acks`; 0 records none.
     pub max_acks: usize,
     /// The most rows of table `frames`; 0 records none.
@@ -212,6 +236,7 @@ impl Default for MeasureSpec {
             sample_interval: Some(Duration::from_millis(100)),
             max_events: 0,
             max_requests: 100_000,
+            max_arrivals: 1_000_000,
             max_acks: 0,
             max_frames: 0,
         }

@@ -59,7 +59,7 @@ impl UdpFlow {
         };
         Self {
             index,
-            workload: spec.workload,
+            workload: spec.workload.clone(),
             periods,
             payload,
             stop: spec.stop,
@@ -120,10 +120,11 @@ impl UdpFlow {
             }
             Workload::File { size } => self.fill_link(Some(size), net),
             Workload::OnOff(_) => self.send_in_periods(net),
-            // Requests are refused over UDP.
-            Workload::Bulk | Workload::Request { .. } | Workload::PoissonRequest { .. } => {
-                self.fill_link(None, net)
-            }
+            // Requests and connections are refused over UDP.
+            Workload::Bulk
+            | Workload::Request { .. }
+            | Workload::PoissonRequest { .. }
+            | Workload::FlowSizes(_) => self.fill_link(None, net),
         };
         self.over = next.is_none();
         let wake = [next, self.stop].into_iter().flatten().min();

@@ -7,7 +7,9 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::SpecError;
 use crate::radio::{RadioPath, RadioSpec};
-use crate::spec::{FlowSpec, LinkSpec, MeasureSpec, OnOff, RunSpec, TransportSpec, Workload};
+use crate::spec::{
+    FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, RunSpec, TransportSpec, Workload,
+};
 
 /// The largest payload of a UDP datagram over IPv4.
 const MAX_DATAGRAM: u64 = 65_507;
@@ -147,6 +149,15 @@ fn check_workload(flow: &FlowSpec, first_link: Option<&LinkConfig>) -> Result<()
         Workload::OnOff(OnOff { on, rate, size, .. }) => {
             lasting("on", on)?;
             rate.map_or(Ok(()), |rate| check_rate(rate, size))?;
+        }
+        Workload::FlowSizes(FlowSizes { mean_gap, .. }) => {
+            lasting("mean_gap", mean_gap)?;
+            if first_link.is_none() {
+                return Err("connections that come at random go over links, not radio".into());
+            }
+            if udp.is_some() {
+                return Err("connections that come at random are reliable, not udp".into());
+            }
         }
     }
     let Some(udp) = udp else { return Ok(()) };

@@ -6,10 +6,14 @@
 #![allow(clippy::print_stdout, reason = "it is a program that prints")]
 
 use std::fs;
+use std::sync::Arc;
 
 use weir_net::{Limit, LinkConfig};
 use weir_scene::topology::{Access, Dumbbell};
-use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
+use weir_scene::{
+    Ends, FlowSizes, FlowSpec, MeasureSpec, Outcome, RunSpec, SizeDistribution, TransportSpec,
+    Workload,
+};
 use weir_sim::run;
 use weir_transport::Config;
 use weir_units::{BufferSize, Duration, Instant, Rate};
@@ -20,15 +24,38 @@ struct Case {
     mbit: u64,
     rtt: Duration,
     duration: Duration,
+    /// So many connections that come and go, in place of endless ones.
+    arrivals: Option<u64>,
 }
 
 const fn case(name: &'static str, flows: usize, mbit: u64, rtt_ms: u64, secs: u64) -> Case {
     let (rtt, duration) = (Duration::from_millis(rtt_ms), Duration::from_secs(secs));
-    Case { name, flows, mbit, rtt, duration }
+    Case { name, flows, mbit, rtt, duration, arrivals: None }
 }
 
+/// Connections with a tenth of web-search's sizes at a load of 0.6, for as long as they take.
+const fn web(name: &'static str, arrivals: u64, mbit: u64, rtt_ms: u64) -> Case {
+    Case { arrivals: Some(arrivals), ..case(name, 1, mbit, rtt_ms, 1_000_000) }
+}
+
+/// Bytes, and the share of connections that are at most so large.
+const SIZES: &[(u64, f64)] = &[
+    (0, 0.0),
+    (1_000, 0.15),
+    (2_000, 0.2),
+    (3_000, 0.3),
+    (5_000, 0.4),
+    (8_000, 0.53),
+    (20_000, 0.6),
+    (100_000, 0.7),
+    (200_000, 0.8),
+    (500_000, 0.9),
+    (1_000_000, 0.97),
+    (3_000_000, 1.0),
+];
+
 /// The three cases that simulators are compared on, and flows of 10 Mbit/s each in growing numbers,
-/// for what a packet costs.
+/// for what a packet costs; and connections that come and go.
 const CASES: &[Case] = &[
     case("1x100m", 1, 100, 40, 60),
     case("16x1g", 16, 1_000, 10, 20),
@@ -38,6 +65,8 @@ const CASES: &[Case] = &[
     case("100x10m", 100, 1_000, 40, 20),
     case("1000x10m", 1_000, 10_000, 40, 5),
     case("10000x10m", 10_000, 100_000, 40, 2),
+    web("web-10k", 10_000, 1_000, 10),
+    web("web-100k", 100_000, 1_000, 10),
 ];
 
 fn main() {
@@ -72,7 +101,7 @@ impl Case {
             route_forward: route.forward,
             route_reverse: route.reverse,
             transport: TransportSpec::Reliable(Box::new(config.clone())),
-            workload: Workload::Bulk,
+            workload: self.workload(),
             start: Instant::ZERO,
             stop: None,
             start_jitter: Duration::from_millis(100),
@@ -84,6 +113,16 @@ impl Case {
             links: topology.links,
             measure: MeasureSpec { duration: self.duration, ..MeasureSpec::default() },
         }
+    }
+}
+
+impl Case {
+    fn workload(&self) -> Workload {
+        let Some(count) = self.arrivals else { return Workload::Bulk };
+        let sizes = SizeDistribution::new(SIZES).expect("a distribution");
+        let wire = sizes.mean() + 52.0 * sizes.mean_segments(1_448);
+        let mean_gap = Duration::from_nanos((wire * 8e3 / (0.6 * self.mbit as f64)) as u64);
+        Workload::FlowSizes(FlowSizes { sizes: Arc::new(sizes), mean_gap, count: Some(count) })
     }
 }
 

@@ -11,4 +11,7 @@ pub enum SimError {
     /// A checker found the program at fault, not the description.
     #[error(transparent)]
     Check(#[from] Violation),
+    /// Whoever watches it broke it off.
+    #[error("the run was broken off")]
+    Stopped,
 }

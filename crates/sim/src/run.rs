@@ -1,6 +1,9 @@
 //! The one entry point.
 
-use weir_scene::{HeapQueue, Outcome, RunSpec, WheelQueue, validate};
+use std::ops::ControlFlow;
+
+use weir_scene::{HeapQueue, Outcome, Passing, RunSpec, WheelQueue, validate};
+use weir_units::Instant;
 
 use crate::error::SimError;
 use crate::world::World;
@@ -38,8 +41,46 @@ pub fn run(spec: &RunSpec, seed: u64) -> Result<Outcome, SimError> {
 /// As [`run`].
 pub fn run_with(spec: &RunSpec, seed: u64, options: &RunOptions) -> Result<Outcome, SimError> {
     validate(spec)?;
+    let mut unwatched = |_| ControlFlow::Continue(());
     match options.queue {
-        QueueKind::Heap => World::<HeapQueue>::new(spec, seed)?.run(),
-        QueueKind::Wheel => World::<WheelQueue>::new(spec, seed)?.run(),
+        QueueKind::Heap => World::<HeapQueue>::new(spec, seed)?.run(&mut unwatched),
+        QueueKind::Wheel => World::<WheelQueue>::new(spec, seed)?.run(&mut unwatched),
     }
+}
+
+/// Runs `spec` under the eyes of `watch`, which is told the time now and then and may break it off. It
+/// has no influence on a run that it lets end.
+///
+/// # Errors
+/// As [`run`], and if `watch` breaks it off.
+pub fn run_watched(
+    spec: &RunSpec,
+    seed: u64,
+    watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+) -> Result<Outcome, SimError> {
+    validate(spec)?;
+    World::<WheelQueue>::new(spec, seed)?.run(watch)
+}
+
+/// Told of the packets that enter and leave links. What it does has no influence on the run.
+pub trait Tape {
+    /// The links to watch, by index, each once.
+    fn links(&self) -> Vec<usize>;
+
+    /// Takes note of a packet at an end of link `index`. They come in the order of time.
+    fn record(&mut self, index: usize, seen: &Passing<()>);
+}
+
+/// Runs `spec` under the eyes of `watch`, and has `tape` record packets.
+///
+/// # Errors
+/// As [`run_watched`].
+pub fn run_taped(
+    spec: &RunSpec,
+    seed: u64,
+    tape: &mut dyn Tape,
+    watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+) -> Result<Outcome, SimError> {
+    validate(spec)?;
+    World::<WheelQueue>::new(spec, seed)?.with(tape).run(watch)
 }

@@ -1,11 +1,15 @@
 //! The world: takes events in order of time, hands them to links and flows, and takes samples.
 
+use std::ops::ControlFlow;
+
 use weir_scene::{
-    Books, Closing, Event, EventQueue, Flow, Happening, Network, Outcome, RunSpec, Side, Violation,
+    Books, Closing, Event, EventQueue, Happening, LinkEnd, Network, Outcome, Passing, Roster,
+    RunSpec, Side, Violation, Watched,
 };
 use weir_units::Instant;
 
 use crate::error::SimError;
+use crate::run::Tape;
 
 /// A run in progress.
 pub(crate) struct World<'a, Q> {
@@ -13,17 +17,26 @@ pub(crate) struct World<'a, Q> {
     seed: u64,
     end: Instant,
     net: Network<Q>,
-    flows: Vec<Flow>,
-    /// Flows to which something can still happen.
-    open_flows: usize,
+    roster: Roster,
     books: Books,
     events: u64,
     /// Events since time last moved.
     at_once: u64,
+    taped: Option<Taped<'a>>,
+}
+
+/// A tape, and the links that it watches.
+struct Taped<'a> {
+    tape: &'a mut dyn Tape,
+    links: Vec<usize>,
+    /// What passed in the event at hand.
+    seen: Vec<(usize, Passing<()>)>,
 }
 
 /// So many events at one instant mean that something goes round in circles.
 const MAX_AT_ONCE: u64 = 50_000_000;
+/// How often the watcher is asked, in events: a millisecond or so.
+const WATCHED_EVERY: u64 = 4_096;
 
 impl<'a, Q: EventQueue> World<'a, Q> {
     pub(crate) fn new(spec: &'a RunSpec, seed: u64) -> Result<Self, SimError> {
@@ -33,25 +46,34 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         if let Some(interval) = measure.sample_interval {
             net.schedule(Instant::ZERO + interval, Event::Sample);
         }
-        let numbered = (0u32..).zip(&spec.flows);
-        let flows: Vec<Flow> =
-            numbered.map(|(index, flow)| Flow::new(index, flow, measure, seed, &mut net)).collect();
+        let roster = Roster::new(spec, seed, &mut net);
         Ok(Self {
             spec,
             seed,
             end: Instant::ZERO + measure.duration,
-            open_flows: flows.len(),
-            flows,
+            roster,
             books: Books::new(spec.links.len()),
             net,
             events: 0,
             at_once: 0,
+            taped: None,
         })
     }
 
+    /// Has `tape` record packets, from the first on: nothing is sent before the first event.
+    pub(crate) fn with(mut self, tape: &'a mut dyn Tape) -> Self {
+        let links = tape.links();
+        links.iter().for_each(|index| self.net.links[*index].watch(Watched::All));
+        self.taped = Some(Taped { tape, links, seen: Vec::new() });
+        self
+    }
+
     /// Runs to the end of the time, or until every flow is over and every packet has arrived.
-    pub(crate) fn run(mut self) -> Result<Outcome, SimError> {
-        while self.open_flows > 0 || self.net.is_busy() {
+    pub(crate) fn run(
+        mut self,
+        watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+    ) -> Result<Outcome, SimError> {
+        while self.roster.is_open() || self.net.is_busy() {
             let before = self.net.now;
             let Some(event) = self.net.next_event_until(self.end) else { break };
             self.events += 1;
@@ -60,6 +82,12 @@ impl<'a, Q: EventQueue> World<'a, Q> {
                 self.net.notes.violate(format!("{MAX_AT_ONCE} events without any time passing"));
             }
             self.handle(event);
+            if let Some(taped) = &mut self.taped {
+                taped.take(&mut self.net);
+            }
+            if self.events.is_multiple_of(WATCHED_EVERY) && watch(self.net.now).is_break() {
+                return Err(SimError::Stopped);
+            }
             if let Some(what) = self.net.notes.violation() {
                 return Err(self.failed(what));
             }
@@ -71,28 +99,21 @@ impl<'a, Q: EventQueue> World<'a, Q> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Link(index) => {
-                let Self { net, flows, open_flows, .. } = self;
-                net.on_link(index, |net, packet| {
-                    let flow = &mut flows[packet.flow as usize];
-                    touch(flow, open_flows, |flow| flow.on_packet(&packet, net));
-                });
+                let Self { net, roster, .. } = self;
+                net.on_link(index, |net, packet| roster.on_packet(&packet, net));
             }
             Event::Endpoint(id) => {
                 let side = if id % 2 == 0 { Side::Sender } else { Side::Receiver };
-                let flow = &mut self.flows[id as usize / 2];
-                touch(flow, &mut self.open_flows, |flow| flow.on_wake(side, &mut self.net));
+                self.roster.on_wake(id / 2, side, &mut self.net);
             }
+            Event::Arrival(flow) => self.roster.on_arrival(flow, &mut self.net),
             Event::Radio => {
-                let Self { net, flows, open_flows, .. } = self;
+                let Self { net, roster, .. } = self;
                 while let Some(happening) = net.next_happening() {
                     match happening {
-                        Happening::Arrived(packet) => {
-                            let flow = &mut flows[packet.flow as usize];
-                            touch(flow, open_flows, |flow| flow.on_packet(&packet, net));
-                        }
+                        Happening::Arrived(packet) => roster.on_packet(&packet, net),
                         Happening::Told(flow, side, notice) => {
-                            let flow = &mut flows[flow as usize];
-                            touch(flow, open_flows, |flow| flow.on_notice(side, notice, net));
+                            roster.on_notice(flow, side, notice, net);
                         }
                         Happening::Dropped(..) => {}
                     }
@@ -105,13 +126,13 @@ impl<'a, Q: EventQueue> World<'a, Q> {
     }
 
     fn open_books(&mut self) {
-        self.flows.iter_mut().for_each(|flow| flow.open_books(&mut self.net));
+        self.roster.open_books(&mut self.net);
         self.books.open(self.net.now, &mut self.net.links);
     }
 
     fn sample(&mut self) {
         let Network { now, links, notes, .. } = &mut self.net;
-        self.books.sample(*now, self.spec, &mut self.flows, links, notes);
+        self.books.sample(*now, self.spec, self.roster.flows(), links, notes);
         if let Some(interval) = self.spec.measure.sample_interval {
             self.net.schedule(self.net.now + interval, Event::Sample);
         }
@@ -119,7 +140,7 @@ impl<'a, Q: EventQueue> World<'a, Q> {
 
     fn finish(mut self) -> Result<Outcome, SimError> {
         // Where flows remain, their time has passed to the end although nothing happened any more.
-        if self.open_flows > 0 {
+        if self.roster.is_open() {
             self.net.now = self.end;
         }
         let now = self.net.now;
@@ -130,9 +151,9 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         if let Err(what) = sound.and_then(|()| self.net.check_radio()) {
             return Err(self.failed(&what));
         }
-        self.flows.iter_mut().for_each(|flow| flow.end(&mut self.net));
-        let Self { spec, mut flows, net, books, events, .. } = self;
-        Ok(books.close(Closing { spec, flows: &mut flows, net, events }))
+        self.roster.end(&mut self.net);
+        let Self { spec, mut roster, net, books, events, .. } = self;
+        Ok(books.close(Closing { spec, flows: roster.flows(), net, events }))
     }
 
     fn failed(&self, what: &str) -> SimError {
@@ -140,10 +161,16 @@ impl<'a, Q: EventQueue> World<'a, Q> {
     }
 }
 
-/// Does something to a flow, and keeps count of those that are not over.
-#[inline]
-fn touch(flow: &mut Flow, open_flows: &mut usize, act: impl FnOnce(&mut Flow)) {
-    let was_over = flow.is_over();
-    act(flow);
-    *open_flows -= usize::from(flow.is_over() && !was_over);
+impl Taped<'_> {
+    fn take<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+        let Self { tape, links, seen } = self;
+        for index in links.iter() {
+            seen.extend(net.links[*index].take_passed().map(|passing| (*index, passing)));
+        }
+        // What left a link at this instant is why something enters another.
+        seen.sort_by_key(|(_, passing)| passing.end == LinkEnd::Entry);
+        for (index, passing) in seen.drain(..) {
+            tape.record(index, &passing);
+        }
+    }
 }

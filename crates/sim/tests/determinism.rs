@@ -53,7 +53,7 @@ fn mixed() -> RunSpec {
         Flow::bulk("sack/reno").starting(1).stopping(7).jittered(100),
         Flow::file("go-back-n(8)/none", 300_000),
         Flow::new(common::over("rack/bbr"), Workload::Request { request, response, gap }),
-        Flow::udp(rate).jittered(10),
+        Flow::udp(rate.clone()).jittered(10),
         Flow::new(common::over("newreno/vegas"), rate).starting(2),
         Flow::new(common::over("rack/reno"), poisson),
         Flow::udp(periods),

@@ -85,7 +85,7 @@ fn dumbbell(link: LinkConfig, access: Access, rtts: &[Duration], flow: &Flow) ->
         route_forward: route.forward,
         route_reverse: route.reverse,
         transport: flow.transport.clone(),
-        workload: flow.workload,
+        workload: flow.workload.clone(),
         start: Instant::ZERO,
         stop: None,
         start_jitter: Duration::ZERO,

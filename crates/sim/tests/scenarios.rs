@@ -42,6 +42,27 @@ fn single_flows_fill_the_link_as_the_buffer_allows() {
     insta::assert_snapshot!(table);
 }
 
+/// As for a congestion mark: PRR meters it with `rack`, nothing is lost, and nothing is taken back.
+#[test]
+fn a_controller_may_begin_an_episode_without_loss_or_mark() {
+    for stack in ["rack/cdg", "sack/cdg", "newreno/cdg"] {
+        let path = Path { queue: "10bdp".parse().unwrap(), ..Path::default() };
+        let mut spec = path.spec(&[Flow::bulk(stack)], secs(20));
+        spec.measure.sample_interval = Some(Duration::from_millis(5));
+        let outcome = run(&spec, 1).unwrap();
+        assert_eq!(outcome.flows[0].retransmits, 0, "{stack}");
+        let episodes = outcome.samples.windows(2).filter(|pair| {
+            let begins = pair[0].state == "open" && pair[1].state == "cwr";
+            // The window falls on the way there, and ends at 724/1024.
+            assert!(!begins || pair[1].phase == "backoff", "{stack}");
+            begins
+        });
+        assert!(episodes.count() > 10, "{stack}");
+        let states = ["open", "cwr"];
+        assert!(outcome.samples.iter().all(|sample| states.contains(&sample.state)), "{stack}");
+    }
+}
+
 #[test]
 fn requests_take_a_round_trip_and_their_transmission() {
     let gap = Duration::from_millis(10);
@@ -63,7 +84,7 @@ fn requests_take_a_round_trip_and_their_transmission() {
 fn a_constant_rate_is_neither_hurried_nor_held_back() {
     let rate = Rate::from_mbit(2);
     let workload = Workload::Rate { rate, size: Bytes(1_000) };
-    for flow in [Flow::new(over("cubic"), workload), Flow::udp(workload)] {
+    for flow in [Flow::new(over("cubic"), workload.clone()), Flow::udp(workload)] {
         let mut spec = Path::default().spec(&[flow], secs(20));
         spec.measure.warmup = secs(2);
         let row = run(&spec, 1).unwrap().flows.remove(0);

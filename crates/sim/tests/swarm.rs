@@ -2,24 +2,28 @@
 //! comes to it.
 //!
 //! A seed decides topology, stacks, workloads and a random subset of faults. Safety is what the
-//! simulator's own checkers say. Liveness: every transfer of a given size completes, because no fault
-//! is worse than a bad link. `WEIR_SWARM_SEEDS=1000` tries more; `WEIR_SWARM_FIRST=77` begins there.
+//! simulator's own checkers say. Liveness: every transfer of a given size completes, those of flows of
+//! many among them, because no fault is worse than a bad link. `WEIR_SWARM_SEEDS=1000` tries more; `WEIR_SWARM_FIRST=77` begins there.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 mod common;
 
+use std::sync::Arc;
+
 use common::secs;
 use weir_net::{
-    CodelConfig, CodelLaw, DropList, EcnStepConfig, FqCodelConfig, GilbertElliott, Impairments,
-    Jitter, Limit, LinkConfig, Numbering, Order, PolicerConfig, QueueConfig, RedConfig, Reorder,
-    Service, Spread, StepThreshold,
+    CakeConfig, Classifier, CodelConfig, CodelLaw, DropList, DualPi2Config, EcnStepConfig,
+    FqCodelConfig, FqConfig, FqPieConfig, GilbertElliott, Hosts, Impairments, Isolation, Jitter,
+    Limit, LinkConfig, Numbering, Order, PieConfig, PieLaw, PolicerConfig, QueueConfig, RedConfig,
+    Reorder, Scheduler, Service, Spread, StepThreshold,
 };
 use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
 };
 use weir_scene::{
-    Ends, FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec, UdpConfig, Workload,
+    Ends, FlowSizes, FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, SizeDistribution,
+    TransportSpec, UdpConfig, Workload,
 };
 use weir_sim::{QueueKind, RunOptions, run_with};
 use weir_transport::{Config, DelayedAck};
@@ -45,6 +49,15 @@ const STACKS: &[&str] = &[
     "sack/westwood",
     "rack/illinois",
     "rack/htcp",
+    "rack/highspeed",
+    "rack/scalable",
+    "rack/bic",
+    "rack/hybla",
+    "rack/yeah",
+    "rack/lp(offsets=none)",
+    "rack/nv",
+    "rack/cdg",
+    "newreno/cdg",
     "rack/dctcp",
     "newreno/dctcp",
     "rack/aimd(1,0.5)",
@@ -81,6 +94,11 @@ fn check(seed: u64) -> usize {
             assert!(finished, "seed {seed}: {row:#?}\n{spec:#?}");
             transfers += 1;
         }
+    }
+    for row in &outcome.arrivals {
+        let finished = row.completed && row.delivered_bytes == row.size_bytes;
+        assert!(finished, "seed {seed}: {row:#?}\n{spec:#?}");
+        transfers += 1;
     }
     transfers
 }
@@ -124,6 +142,7 @@ fn network(seed: u64) -> RunSpec {
             sample_interval: Some(Duration::from_millis(500 + rng.below(5_000))),
             max_events: 100,
             max_requests: 1_000,
+            max_arrivals: 1_000,
             max_acks: 100,
             max_frames: 0,
         },
@@ -202,7 +221,7 @@ fn link(rng: &mut Rng) -> LinkConfig {
 }
 
 fn queue(rng: &mut Rng, limit: Limit) -> QueueConfig {
-    match rng.below(8) {
+    match rng.below(13) {
         0..=3 => QueueConfig::DropTail(limit.into()),
         4 => QueueConfig::Codel(CodelConfig { limit, law: codel(rng) }),
         5 => {
@@ -221,6 +240,43 @@ fn queue(rng: &mut Rng, limit: Limit) -> QueueConfig {
                 ecn: rng.below(4) > 0,
             })
         }
+        7 => QueueConfig::Pie(PieConfig { limit, law: pie(rng) }),
+        8 => {
+            let (flows, quantum) = (1 + rng.below(64) as u32, Bytes(300 + rng.below(6_000)));
+            QueueConfig::FqPie(FqPieConfig { limit, flows, quantum, law: pie(rng) })
+        }
+        9 => QueueConfig::Fq(FqConfig {
+            limit,
+            flow_limit: 1 + rng.below(200) as u32,
+            flows: 1 + rng.below(64) as u32,
+            quantum: Bytes(300 + rng.below(6_000)),
+            initial_quantum: Bytes(rng.below(20_000)),
+            refill_delay: Duration::from_micros(rng.below(80_000)),
+            ce_threshold: (rng.below(2) == 0).then(|| Duration::from_micros(rng.below(30_000))),
+        }),
+        10 => {
+            let host = |rng: &mut Rng| rng.below(3) as u32;
+            let hosts = (0..rng.below(6)).map(|_| Hosts { from: host(rng), to: host(rng) });
+            QueueConfig::Cake(CakeConfig {
+                limit,
+                hosts: hosts.collect(),
+                isolation: match rng.below(3) {
+                    0 => Isolation::Flows,
+                    1 => Isolation::DualSrcHost,
+                    _ => Isolation::TripleIsolate,
+                },
+                ..CakeConfig::usual()
+            })
+        }
+        11 => QueueConfig::DualPi2(DualPi2Config {
+            limit,
+            classifier: if rng.below(2) == 0 { Classifier::L4s } else { Classifier::AnyEct },
+            scheduler: match rng.below(2) {
+                0 => Scheduler::Weighted(Ratio::from_percent(1 + rng.below(99) as u32)),
+                _ => Scheduler::TimeShifted(Duration::from_micros(rng.below(60_000))),
+            },
+            ..DualPi2Config::DEFAULT
+        }),
         _ => {
             let threshold = match rng.below(2) {
                 0 => StepThreshold::Backlog(Limit::Packets(rng.below(60))),
@@ -239,6 +295,16 @@ fn codel(rng: &mut Rng) -> CodelLaw {
         interval: target * (2 + rng.below(20)),
         ecn: rng.below(4) > 0,
         ce_threshold: (rng.below(2) == 0).then(|| Duration::from_micros(1 + rng.below(30_000))),
+    }
+}
+
+/// A control law that holds a short delay, by marks where it may.
+fn pie(rng: &mut Rng) -> PieLaw {
+    PieLaw {
+        target: Duration::from_micros(1 + rng.below(20_000)),
+        update: Duration::from_micros(1_000 + rng.below(20_000)),
+        ecn: rng.below(4) > 0,
+        ..PieLaw::DEFAULT
     }
 }
 
@@ -296,7 +362,7 @@ fn traffic(rng: &mut Rng, first_link: &LinkConfig) -> (TransportSpec, Workload) 
         };
         return (TransportSpec::Udp(UdpConfig { payload }), workload);
     }
-    let workload = match rng.below(9) {
+    let workload = match rng.below(10) {
         0 => Workload::Bulk,
         1 => constant,
         2 => on_off(rng, None),
@@ -311,9 +377,20 @@ fn traffic(rng: &mut Rng, first_link: &LinkConfig) -> (TransportSpec, Workload) 
             response: Bytes(1 + rng.below(20_000)),
             gap: Duration::from_micros(rng.below(50_000)),
         },
+        6 => Workload::FlowSizes(FlowSizes {
+            sizes: Arc::new(sizes(rng)),
+            mean_gap: Duration::from_micros(5_000 + rng.below(400_000)),
+            count: (rng.below(2) == 0).then(|| 1 + rng.below(60)),
+        }),
         _ => Workload::File { size: Bytes(1 + rng.below(400_000)) },
     };
     (TransportSpec::Reliable(Box::new(config(rng))), workload)
+}
+
+fn sizes(rng: &mut Rng) -> SizeDistribution {
+    let small = rng.below(2_000);
+    let points = [(small, 0.3), (small + 1 + rng.below(9_000), 0.8), (60_000, 1.0)];
+    SizeDistribution::new(&points).expect("a distribution")
 }
 
 fn on_off(rng: &mut Rng, rate: Option<Rate>) -> Workload {

@@ -85,7 +85,7 @@ fn a_pause_restarts_the_window_and_a_stop_ends_the_flow() {
     let (request, response) = (Bytes(100_000), Bytes(1));
     let workload = Workload::Request { request, response, gap };
     let mean = |restart: bool| {
-        let mut flow = Flow::new(over("rack/reno"), workload).stopping(50);
+        let mut flow = Flow::new(over("rack/reno"), workload.clone()).stopping(50);
         let TransportSpec::Reliable(config) = &mut flow.transport else { panic!("{flow:?}") };
         config.slow_start_after_idle = restart;
         let row = settled(flow).flows.remove(0);
@@ -189,7 +189,7 @@ fn datagrams_on_and_off_use_the_link_for_that_time() {
 fn random_periods_have_their_share_of_the_time() {
     let (on, off) = (Duration::from_millis(200), Duration::from_millis(300));
     let workload = on_off(on, off, PeriodSpread::Exponential, Some(Rate::from_mbit(5)));
-    for flow in [Flow::udp(workload), Flow::new(over("rack/cubic"), workload)] {
+    for flow in [Flow::udp(workload.clone()), Flow::new(over("rack/cubic"), workload)] {
         let row = Path::default().run(&[flow], secs(1_000)).flows.remove(0);
         let error = (2.0 * 0.04f64 * 0.09 / 0.125 * 1_000.0).sqrt() / 1_000.0;
         let share = goodput(&row) / 5.0;

@@ -10,8 +10,8 @@ use std::hint::black_box;
 use std::time;
 
 use weir_transport::wire::{self, Ports};
-use weir_transport::{Config, Connection, EcnField, Segment};
-use weir_units::{Bytes, Duration, Instant, stream};
+use weir_transport::{Config, Connection, Segment};
+use weir_units::{Bytes, Duration, Ecn, Instant, stream};
 
 const BATCH: usize = 44;
 const SEGMENTS: u64 = 400_000;
@@ -98,7 +98,7 @@ fn take(connection: &mut Connection, now: Instant, most: usize) -> Vec<Segment> 
 
 fn deliver(connection: &mut Connection, now: Instant, segments: &[Segment]) {
     for segment in segments {
-        black_box(connection.handle_segment(now, segment, EcnField::NotCapable));
+        black_box(connection.handle_segment(now, segment, Ecn::NotEct));
     }
 }
 

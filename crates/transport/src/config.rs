@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use weir_cc::{CcConfig, CcConfigError, Startup};
+use weir_cc::{CcConfig, CcConfigError, Script, Startup};
 use weir_units::{Bytes, Duration, Rate};
 
 use crate::{RoutePolicy, WindowLimit};
@@ -385,11 +385,25 @@ impl Stack {
         text: &str,
         controller_of: impl Fn(&str) -> Result<CcConfig, CcConfigError>,
     ) -> Result<Self, StackError> {
-        let (recovery, controller) = text.trim().split_once('/').unwrap_or(("rack", text.trim()));
+        let (recovery, controller) = Self::split(text.trim());
         Ok(Self {
             recovery: RecoveryConfig::parse(recovery.trim())?,
             controller: controller_of(controller.trim())?,
         })
+    }
+
+    /// A path to a controller's file has slashes too: what comes first is a folder unless it is a
+    /// recovery scheme.
+    fn split(text: &str) -> (&str, &str) {
+        match text.split_once('/') {
+            Some((first, _))
+                if Script::is_meant(text) && RecoveryConfig::parse(first.trim()).is_err() =>
+            {
+                ("rack", text)
+            }
+            Some(split) => split,
+            None => ("rack", text),
+        }
     }
 }
 
@@ -434,6 +448,24 @@ mod tests {
             assert_eq!(stack.to_string(), text);
         }
         assert_eq!("reno".parse::<Stack>().unwrap().to_string(), "rack/reno");
+    }
+
+    #[test]
+    fn a_controller_in_a_file_may_follow_a_recovery_scheme_or_stand_alone() {
+        for (text, stack) in [
+            ("mine.py:Mine", "rack/mine.py:Mine"),
+            ("rack/mine.py:Mine", "rack/mine.py:Mine"),
+            ("newreno/dir/mine.py:Mine(b=0.5)", "newreno/dir/mine.py:Mine(b=0.5)"),
+            ("go-back-n(30)/../mine.py:Mine", "go-back-n(30)/../mine.py:Mine"),
+            ("dir/mine.py:Mine", "rack/dir/mine.py:Mine"),
+            ("./rack/mine.py:Mine", "rack/./rack/mine.py:Mine"),
+            ("/tmp/mine.py:Mine", "rack//tmp/mine.py:Mine"),
+            ("rack//tmp/mine.py:Mine", "rack//tmp/mine.py:Mine"),
+        ] {
+            let read: Stack = text.parse().unwrap();
+            assert_eq!(read.to_string(), stack);
+            assert_eq!(stack.parse::<Stack>().unwrap(), read);
+        }
     }
 
     #[test]

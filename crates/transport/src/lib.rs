@@ -32,7 +32,7 @@ pub use policy::{
 pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
 pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
-pub use segment::{EcnField, Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
+pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 pub use stats::{Snapshot, Stats};
 use weir_units::{Duration, Instant};
 pub use window_limit::{WindowLimit, WindowLimitError};

@@ -5,7 +5,7 @@
 //! the data was sent and the one over which it was acknowledged) is a bandwidth sample that neither
 //! compressed ACKs nor bursts inflate.
 
-use weir_cc::RateSample;
+use weir_cc::{LossSample, RateSample};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 /// What was known when a segment was sent.
@@ -16,6 +16,23 @@ pub(crate) struct SendRecord {
     /// When the first segment of the send interval left.
     first_sent_at: Instant,
     app_limited: bool,
+    /// Bytes in flight then, the segment included.
+    pub(crate) in_flight: u64,
+    /// Bytes declared lost until then.
+    pub(crate) lost: u64,
+}
+
+impl SendRecord {
+    /// What a controller is told of a segment of `size` bytes with this record, which is lost, when `lost`
+    /// bytes were declared lost in all.
+    pub(crate) fn loss(&self, size: u64, lost: u64) -> LossSample {
+        LossSample {
+            size: Bytes(size),
+            in_flight_at_send: Bytes(self.in_flight),
+            lost: Bytes(lost - self.lost),
+            app_limited: self.app_limited,
+        }
+    }
 }
 
 /// Counts deliveries and turns acknowledgements into samples.
@@ -31,7 +48,8 @@ pub(crate) struct RateSampler {
 }
 
 impl RateSampler {
-    /// The snapshot for a segment that leaves now; `idle` says that nothing is in flight.
+    /// The snapshot for a segment that leaves now, without what the scoreboard knows; `idle` says that
+    /// nothing is in flight.
     pub(crate) fn on_sent(&mut self, now: Instant, idle: bool) -> SendRecord {
         if idle {
             self.first_sent_at = now;
@@ -42,6 +60,7 @@ impl RateSampler {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.app_limited_until.is_some(),
+            ..SendRecord::default()
         }
     }
 
@@ -90,6 +109,8 @@ impl RateSampler {
             interval,
             prior_delivered: Bytes(record.delivered),
             total_delivered: Bytes(self.delivered),
+            in_flight_at_send: Bytes(record.in_flight),
+            lost: Bytes::ZERO,
             app_limited: record.app_limited,
         };
         self.keep(&sample);

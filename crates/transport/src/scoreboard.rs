@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use weir_cc::LossSample;
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::ranges::RangeSet;
@@ -127,6 +128,10 @@ pub(crate) struct Scoreboard {
     lost_hint: u64,
     /// No segment before this position is [`Fate::InFlight`].
     in_flight_hint: u64,
+    /// Bytes declared lost so far, each time anew.
+    ever_lost: u64,
+    /// The last segment declared lost that nobody asked for yet.
+    last_loss: Option<(u64, SendRecord)>,
     /// Retransmissions in order of time; those acknowledged or lost since are skipped when met.
     retransmissions: VecDeque<Transmission>,
 }
@@ -301,6 +306,8 @@ impl Scoreboard {
             Fate::Resent => self.resent -= len,
         }
         segment.fate = Fate::Lost;
+        self.ever_lost += len;
+        self.last_loss = Some((len, segment.record));
         self.lost_hint = self.lost_hint.min(segment.start);
         len
     }
@@ -542,6 +549,16 @@ impl Scoreboard {
 
     pub(crate) fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Bytes declared lost so far, each time anew.
+    pub(crate) fn ever_lost(&self) -> u64 {
+        self.ever_lost
+    }
+
+    /// What is known of the last segment declared lost since this was last asked.
+    pub(crate) fn take_last_loss(&mut self) -> Option<LossSample> {
+        self.last_loss.take().map(|(size, record)| record.loss(size, self.ever_lost))
     }
 
     /// Bytes that were sent again and are on their way.

@@ -73,18 +73,6 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// The ECN field of the packet in which a segment arrives (RFC 3168 §5), as far as an end cares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EcnField {
-    /// Not ECN-capable.
-    #[default]
-    NotCapable,
-    /// ECN-capable, not marked.
-    Capable,
-    /// Congestion experienced.
-    Marked,
-}
-
 /// RFC 7323's timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Timestamps {

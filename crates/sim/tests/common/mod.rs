@@ -58,7 +58,7 @@ impl Path {
                 route_forward: route.forward,
                 route_reverse: route.reverse,
                 transport: flow.transport.clone(),
-                workload: flow.workload,
+                workload: flow.workload.clone(),
                 start: flow.start,
                 stop: flow.stop,
                 start_jitter: flow.jitter,

@@ -1,6 +1,6 @@
 //! Segments that leave.
 
-use weir_units::{Feedback, Instant};
+use weir_units::{Ecn, Feedback, Instant};
 
 use super::{Connection, State, Transmit};
 use crate::receiver::Flush;
@@ -18,7 +18,7 @@ impl Connection {
 
     fn next_segment(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(segment) = self.reset_due.take() {
-            return Some(Transmit { segment, offset: 0, ect: false });
+            return Some(Transmit { segment, offset: 0, ecn: Ecn::NotEct });
         }
         if let Some(flush) = self.receiver.take_flush() {
             return Some(self.emit_flush(now, flush));
@@ -78,7 +78,8 @@ impl Connection {
         let window = self.receiver.offer_at_most(u64::from(u16::MAX)) as u16;
         let ack = if answering { self.irs + 1 } else { SeqNum::default() };
         let segment = Segment { seq: self.iss, ack, flags, window, payload_len: 0, options };
-        Some(Transmit { segment, offset: 0, ect: ecn && self.sender.needs_ecn() })
+        let ecn = if ecn { self.sender.needed_ecn() } else { Ecn::NotEct };
+        Some(Transmit { segment, offset: 0, ecn })
     }
 
     /// What the SYN carries past the routers: what the controller asks, or a request for a rate, which
@@ -124,9 +125,12 @@ impl Connection {
             segment.seq = segment.seq - 1;
         }
         // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
-        let ect = self.marks_everything()
-            || (self.terms.ecn && departure.kind == Kind::New && departure.len > 0);
-        Transmit { segment, offset: departure.start, ect }
+        let is_new = departure.kind == Kind::New && departure.len > 0;
+        let ecn = match self.common_ecn() {
+            Ecn::NotEct if self.terms.ecn && is_new => Ecn::Ect0,
+            common => common,
+        };
+        Transmit { segment, offset: departure.start, ecn }
     }
 
     fn emit_ack_if_due(&mut self, now: Instant) -> Option<Transmit> {
@@ -136,7 +140,7 @@ impl Connection {
         let mut segment = self.header(now, self.seq_of(self.sender.nxt()), Flags::ACK);
         self.add_sack_blocks(&mut segment);
         let offset = self.receiver.ack_offset();
-        Some(Transmit { segment, offset, ect: self.marks_everything() })
+        Some(Transmit { segment, offset, ecn: self.common_ecn() })
     }
 
     /// What a delayed acknowledgement would have said. The next one, for all that arrived, follows.
@@ -145,7 +149,7 @@ impl Connection {
         let mut segment = self.plain_header(now, self.seq_of(self.sender.nxt()), flags);
         segment.ack = self.irs + 1 + flush.ack_offset as u32;
         self.add_sack_blocks(&mut segment);
-        Transmit { segment, offset: flush.ack_offset, ect: self.marks_everything() }
+        Transmit { segment, offset: flush.ack_offset, ecn: self.common_ecn() }
     }
 
     fn add_sack_blocks(&mut self, segment: &mut Segment) {
@@ -164,8 +168,8 @@ impl Connection {
 
     /// Controllers that live on marks have every packet ECN-capable (RFC 8257 §3.6, Linux's
     /// `tcp_ca_needs_ecn`): bare acknowledgements and retransmissions too.
-    fn marks_everything(&self) -> bool {
-        self.terms.ecn && self.sender.needs_ecn()
+    fn common_ecn(&self) -> Ecn {
+        if self.terms.ecn { self.sender.needed_ecn() } else { Ecn::NotEct }
     }
 
     /// A header with everything that each segment carries; it acknowledges what has arrived.

@@ -1,22 +1,18 @@
 //! Segments that arrive (RFC 9293 §3.10.7).
 
-use weir_units::{Duration, Echo, FeedbackKind, Instant};
+use weir_cc::AckTimestamps;
+use weir_units::{Duration, Echo, Ecn, FeedbackKind, Instant};
 
 use super::{Arrived, Connection, ConnectionError, Event, State, quick_start};
 use crate::receiver::EchoMode;
-use crate::segment::{EcnField, Flags, Options, SackBlocks, Segment, SeqNum};
+use crate::segment::{Flags, Options, SackBlocks, Segment, SeqNum, Timestamps};
 use crate::sender::{IncomingAck, Terms};
 use crate::{DelayedAck, Habits, timestamp_ms};
 
 impl Connection {
     /// Takes in a segment whose checksum was right, from a packet with such an ECN field. Returns the
     /// part of its payload that is to be stored.
-    pub fn handle_segment(
-        &mut self,
-        now: Instant,
-        segment: &Segment,
-        ecn: EcnField,
-    ) -> Option<Arrived> {
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment, ecn: Ecn) -> Option<Arrived> {
         self.stats.segments_received += 1;
         match self.state {
             State::Closed => None,
@@ -171,7 +167,7 @@ impl Connection {
         &mut self,
         now: Instant,
         segment: &Segment,
-        ecn: EcnField,
+        ecn: Ecn,
     ) -> Option<Arrived> {
         let offset = self.acceptable(now, segment)?;
         if segment.flags.contains(Flags::RST) {
@@ -380,14 +376,22 @@ impl Connection {
             window: Some(u64::from(segment.window) << self.terms.peer_scale),
             carries_data: segment.seq_len() > 0,
             echo: self.echo(now, segment),
+            timestamps: self.timestamps(segment),
             ece: segment.flags.contains(Flags::ECE),
             feedback: segment.options.echo.filter(|_| self.terms.feedback.is_some()),
         }
     }
 
+    /// A segment's timestamps, where both ends agreed on them.
+    fn timestamps(&self, segment: &Segment) -> Option<AckTimestamps> {
+        let Timestamps { value, echo } =
+            segment.options.timestamps.filter(|_| self.terms.timestamps)?;
+        Some(AckTimestamps { value, echo })
+    }
+
     /// The timestamp that a segment echoes, and the round trip that this implies, if it can be true.
     fn echo(&self, now: Instant, segment: &Segment) -> Option<(u32, Duration)> {
-        let ts = segment.options.timestamps.filter(|_| self.terms.timestamps)?;
+        let ts = self.timestamps(segment)?;
         // Less than a tick counts as one (Linux's tcp_rtt_tsopt_us): no path takes no time.
         let elapsed = timestamp_ms(now).wrapping_sub(ts.echo).max(1);
         let rtt = Duration::from_millis(u64::from(elapsed));
@@ -417,7 +421,7 @@ impl Connection {
         now: Instant,
         segment: &Segment,
         offset: i64,
-        ecn: EcnField,
+        ecn: Ecn,
     ) -> Option<Arrived> {
         let fin = segment.flags.contains(Flags::FIN);
         let receiving =

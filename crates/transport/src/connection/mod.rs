@@ -7,7 +7,7 @@ mod quick_start;
 
 use std::collections::VecDeque;
 
-use weir_units::{Bytes, Duration, Echo, Instant, Rate, Rng};
+use weir_units::{Bytes, Duration, Echo, Ecn, Instant, Rate, Rng};
 
 pub use self::error::ConnectionError;
 use crate::receiver::Receiver;
@@ -121,8 +121,8 @@ pub struct Transmit {
     /// Where the payload lies in the stream; of an acknowledgement alone, what of the peer's stream it
     /// expects next.
     pub offset: u64,
-    /// Whether to mark it ECN-capable.
-    pub ect: bool,
+    /// The ECN field of its packet.
+    pub ecn: Ecn,
 }
 
 /// The part of a segment's payload that is new.

@@ -1,6 +1,6 @@
 //! What the receiver tells the sender of congestion marks.
 
-use crate::segment::EcnField;
+use weir_units::Ecn;
 
 /// How marks are echoed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,12 +47,12 @@ impl Echo {
     }
 
     /// Data arrived (Linux's `__tcp_ecn_check_ce` and, exact, `dctcp_ece_ack_update`).
-    pub(super) fn on_data(&mut self, field: EcnField) -> Urge {
-        let marked = field == EcnField::Marked;
+    pub(super) fn on_data(&mut self, field: Ecn) -> Urge {
+        let marked = field == Ecn::Ce;
         if self.mode == EchoMode::Off {
             return Urge::Nothing;
         }
-        if field == EcnField::NotCapable {
+        if field == Ecn::NotEct {
             // From a sender that uses ECN, this is a retransmission: it may have little in flight.
             return if self.capable { Urge::Quick } else { Urge::Nothing };
         }
@@ -76,16 +76,16 @@ impl Echo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use EcnField::{Capable, Marked, NotCapable};
+    use Ecn::{Ce, Ect0, Ect1, NotEct};
 
     #[test]
     fn a_mark_is_echoed_until_the_sender_confirms() {
         let mut echo = Echo::new(EchoMode::Sticky);
-        assert_eq!(echo.on_data(Capable), Urge::Nothing);
+        assert_eq!(echo.on_data(Ect0), Urge::Nothing);
         assert!(!echo.is_on());
-        assert_eq!(echo.on_data(Marked), Urge::Quick);
-        assert_eq!(echo.on_data(Marked), Urge::Nothing);
-        assert_eq!(echo.on_data(Capable), Urge::Nothing);
+        assert_eq!(echo.on_data(Ce), Urge::Quick);
+        assert_eq!(echo.on_data(Ce), Urge::Nothing);
+        assert_eq!(echo.on_data(Ect0), Urge::Nothing);
         assert!(echo.is_on());
         echo.on_cwr();
         assert!(!echo.is_on());
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn an_exact_echo_flushes_at_each_change() {
         let mut echo = Echo::new(EchoMode::Exact);
-        let arrivals = [Capable, Marked, Marked, Capable, Marked];
+        let arrivals = [Ect1, Ce, Ce, Ect1, Ce];
         let urges = arrivals.map(|field| (echo.on_data(field), echo.is_on()));
         let (same, on, off) =
             (Urge::Nothing, Urge::Flush { echo: false }, Urge::Flush { echo: true });
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn what_is_not_capable_after_what_was_is_a_retransmission() {
         let mut echo = Echo::new(EchoMode::Sticky);
-        assert_eq!(echo.on_data(NotCapable), Urge::Nothing);
-        echo.on_data(Capable);
-        assert_eq!(echo.on_data(NotCapable), Urge::Quick);
-        assert_eq!(Echo::new(EchoMode::Off).on_data(Marked), Urge::Nothing);
+        assert_eq!(echo.on_data(NotEct), Urge::Nothing);
+        echo.on_data(Ect0);
+        assert_eq!(echo.on_data(NotEct), Urge::Quick);
+        assert_eq!(Echo::new(EchoMode::Off).on_data(Ce), Urge::Nothing);
     }
 }

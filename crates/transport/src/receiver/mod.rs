@@ -3,13 +3,13 @@
 mod ack_policy;
 mod echo;
 
-use weir_units::{Duration, Echo, Feedback, Instant};
+use weir_units::{Duration, Echo, Ecn, Feedback, Instant};
 
 use self::ack_policy::{AckPolicy, Progress};
 pub(crate) use self::echo::EchoMode;
 use self::echo::{Echo as EcnEcho, Urge};
 use crate::reassembly::{OutOfOrder, Reassembly, Stored};
-use crate::segment::{EcnField, SackBlocks};
+use crate::segment::SackBlocks;
 use crate::{Config, DelayedAck, RecoveryConfig};
 
 /// The receiving half of a connection. Positions are stream offsets.
@@ -151,7 +151,7 @@ impl Receiver {
     }
 
     /// How the packet of a segment with data arrived, before the data itself is taken in.
-    pub(crate) fn on_ecn(&mut self, field: EcnField) {
+    pub(crate) fn on_ecn(&mut self, field: Ecn) {
         match self.echo.on_data(field) {
             Urge::Nothing => {}
             Urge::Quick => self.policy.hurry(2),

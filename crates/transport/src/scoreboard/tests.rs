@@ -251,3 +251,29 @@ proptest! {
         prop_assert_eq!(delivered, end, "every byte is delivered exactly once");
     }
 }
+
+/// draft-ietf-ccwg-bbr §4.1.2.1: `P.tx_in_flight` and what was lost since, of the last segment lost.
+#[test]
+fn a_lost_segment_tells_what_was_in_flight_and_lost_since() {
+    let record = |in_flight: u64, lost: u64| {
+        let mut record = SendRecord::default();
+        (record.in_flight, record.lost) = (in_flight, lost);
+        record
+    };
+    let mut board = Scoreboard::default();
+    for segments in 1..=4 {
+        board.push(Instant::ZERO, MSS, record(segments * u64::from(MSS), 0));
+    }
+    assert_eq!(board.take_last_loss(), None);
+    board.lose_in_flight_below(200);
+    let loss = board.take_last_loss().expect("two are lost");
+    assert_eq!(
+        (loss.size, loss.in_flight_at_send, loss.lost),
+        (Bytes(100), Bytes(200), Bytes(200))
+    );
+    assert_eq!(board.take_last_loss(), None, "asked for already");
+    board.resend(Instant::ZERO, 0, record(300, board.ever_lost()));
+    board.lose_first();
+    let loss = board.take_last_loss().expect("the copy is lost too");
+    assert_eq!((loss.in_flight_at_send, loss.lost), (Bytes(300), Bytes(100)));
+}

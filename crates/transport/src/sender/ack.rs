@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use weir_cc::{AckEvent, Cause, CongestionEvent, RecoveryState};
+use weir_cc::{AckEvent, AckTimestamps, Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Echo, Instant};
 
 use super::Sender;
@@ -27,6 +27,8 @@ pub(crate) struct IncomingAck {
     pub(crate) carries_data: bool,
     /// The timestamp that it echoes, and the RTT that this implies.
     pub(crate) echo: Option<(u32, Duration)>,
+    /// Both its timestamps.
+    pub(crate) timestamps: Option<AckTimestamps>,
     /// ECN echo.
     pub(crate) ece: bool,
     /// What it returns of the routers' feedback.
@@ -58,7 +60,7 @@ impl Sender {
         self.fill_buffer();
         let covered = digest.covered;
         let rtt = self.update_rtt(now, &digest, ack.echo);
-        let rate = self.sampler.on_ack(
+        let mut rate = self.sampler.on_ack(
             now,
             covered.delivered,
             covered.newest.map(|(sent, record)| (sent.sent_at, record)),
@@ -77,6 +79,9 @@ impl Sender {
         let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
         let found = self.find_losses(now, &digest);
         stats.lost_bytes += found.lost;
+        if let (Some(sample), Some((_, record))) = (&mut rate, covered.newest) {
+            sample.lost = Bytes(self.board.ever_lost() - record.lost);
+        }
         self.signal(now, marked, turn, &found, prior_in_flight, stats);
         self.epoch.settle(&self.board);
         self.epoch.meter(&self.board, &digest, found.lost, self.mss);
@@ -91,10 +96,12 @@ impl Sender {
             lost: Bytes(if self.epoch.is_silent() { 0 } else { found.lost }),
             rtt,
             rate,
+            loss: self.board.take_last_loss().filter(|_| !self.epoch.is_silent()),
             duplicate: digest.duplicate,
             predicted,
             prior_in_flight,
             round: self.round.count,
+            timestamps: ack.timestamps,
         };
         self.with_controller(now, |controller, cx| {
             controller.on_ack(cx, &event);
@@ -102,6 +109,9 @@ impl Sender {
                 controller.on_epoch_end(cx);
             }
         });
+        if self.controller.poll_episode() && self.epoch.is_closed() {
+            self.reduce(now, Cause::Delay, 0, prior_in_flight, stats);
+        }
         self.feedback = None;
         rtt
     }
@@ -322,7 +332,7 @@ impl Sender {
             return self.epoch.enter_silently(RecoveryState::Recovery, &self.board);
         }
         let state = match cause {
-            Cause::EcnEcho => RecoveryState::Cwr,
+            Cause::EcnEcho | Cause::Delay => RecoveryState::Cwr,
             Cause::FastRetransmit | Cause::Timeout { .. } => RecoveryState::Recovery,
         };
         let untold = self.epoch.is_closed() || self.epoch.is_silent();

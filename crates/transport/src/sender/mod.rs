@@ -11,7 +11,7 @@ mod timer;
 mod transmit;
 
 use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
-use weir_units::{Bytes, Duration, Echo, Feedback, Instant, Rate, Rng};
+use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
 pub(crate) use self::route::Pause;
@@ -231,6 +231,11 @@ impl Sender {
 
     /// Whether the controller lives on congestion marks.
     pub(crate) fn needs_ecn(&self) -> bool {
+        self.needs.ecn != Ecn::NotEct
+    }
+
+    /// The ECN field that the controller asks for.
+    pub(crate) fn needed_ecn(&self) -> Ecn {
         self.needs.ecn
     }
 

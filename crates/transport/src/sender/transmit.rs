@@ -6,6 +6,7 @@ use weir_units::{Bytes, Instant};
 use super::Sender;
 use crate::Habits;
 use crate::policy::Permit;
+use crate::sampler::SendRecord;
 use crate::stats::{Limit, Stats};
 
 /// A segment's worth of the stream that leaves.
@@ -149,7 +150,7 @@ impl Sender {
         if idle {
             self.restart_after_idle(now);
         }
-        let record = self.sampler.on_sent(now, idle);
+        let record = self.record(now, idle, Bytes(size));
         self.with_controller(now, |controller, cx| controller.on_sent(cx, Bytes(size)));
         self.usage.sent = true;
         // Both fit: a segment is at most `mss` long.
@@ -168,7 +169,7 @@ impl Sender {
         stats: &mut Stats,
     ) -> Departure {
         let idle = self.habits == Habits::UserSpace && self.board.in_flight() == Bytes::ZERO;
-        let record = self.sampler.on_sent(now, idle);
+        let record = self.record(now, idle, Bytes(self.mss));
         self.with_controller(now, |controller, cx| controller.on_sent(cx, cx.mss));
         let size = self.board.resend(now, start, record);
         if kind == Kind::Retransmission {
@@ -182,6 +183,14 @@ impl Sender {
             self.timers.restart(now);
         }
         Departure { start, len, fin, kind, cwr: false }
+    }
+
+    /// What is remembered of a segment of `size` that leaves now.
+    fn record(&mut self, now: Instant, idle: bool, size: Bytes) -> SendRecord {
+        let mut record = self.sampler.on_sent(now, idle);
+        record.in_flight = (self.board.in_flight() + size).get();
+        record.lost = self.board.ever_lost();
+        record
     }
 
     pub(super) fn account(&mut self, now: Instant, departure: &Departure, stats: &mut Stats) {

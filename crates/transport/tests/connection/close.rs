@@ -1,5 +1,5 @@
-use weir_transport::{Config, EcnField, Event, Flags};
-use weir_units::Duration;
+use weir_transport::{Config, Event, Flags};
+use weir_units::{Duration, Ecn};
 
 use super::pair::Side::{Client, Server};
 use super::pair::{ONE_WAY, Pair, Passing, RTT, Reading, Verdict};
@@ -145,11 +145,11 @@ fn a_reset_from_outside_the_window_is_ignored() {
     for ahead in [0u32, 1_000] {
         let mut segment = forged;
         segment.seq = forged.seq + ahead;
-        pair.server.connection.handle_segment(now, &segment, EcnField::NotCapable);
+        pair.server.connection.handle_segment(now, &segment, Ecn::NotEct);
         assert!(!pair.server.connection.is_closed(), "{ahead}");
     }
     forged.seq = forged.seq + 1;
-    pair.server.connection.handle_segment(now, &forged, EcnField::NotCapable);
+    pair.server.connection.handle_segment(now, &forged, Ecn::NotEct);
     assert!(pair.server.connection.is_closed(), "exactly the next number expected");
 }
 

@@ -2,7 +2,7 @@
 
 use weir_cc::RecoveryState;
 use weir_transport::{Config, Flags};
-use weir_units::{Bytes, Duration};
+use weir_units::{Bytes, Duration, Ecn};
 
 use super::pair::Side::{Client, Server};
 use super::pair::{Pair, Passing, RTT, Verdict};
@@ -37,7 +37,7 @@ fn it_is_used_if_both_sides_want_it_and_by_default_if_the_controller_needs_it() 
         let mut pair = Pair::with_configs(client, server);
         pair.write(Client, 10 * MSS);
         pair.drive();
-        assert!(pair.log.iter().filter(|p| has_data(p)).all(|p| p.ect == agreed));
+        assert!(pair.log.iter().filter(|p| has_data(p)).all(|p| (p.ecn == Ecn::Ect0) == agreed));
     }
     let refusing = Config { ecn: Some(false), ..with_stack("dctcp") };
     for (config, offered) in [(with_stack("dctcp"), true), (refusing, false)] {
@@ -64,10 +64,16 @@ fn a_syn_that_is_sent_again_offers_nothing() {
     assert_eq!(offers, [true, false]);
 }
 
-/// RFC 3168 §6.1.1, §6.1.4, §6.1.5; with DCTCP everything can carry a mark (RFC 8257 §3.6).
+/// RFC 3168 §6.1.1, §6.1.4, §6.1.5; with DCTCP and Prague everything can carry a mark (RFC 8257 §3.6),
+/// Prague's as ECT(1) (RFC 9331 §4.1).
 #[test]
 fn only_new_data_can_carry_a_mark_unless_the_controller_lives_on_marks() {
-    for (stack, everything) in [("reno", false), ("dctcp", true)] {
+    let cases = [
+        ("reno", Ecn::NotEct, Ecn::Ect0),
+        ("dctcp", Ecn::Ect0, Ecn::Ect0),
+        ("prague", Ecn::Ect1, Ecn::Ect1),
+    ];
+    for (stack, usual, of_new_data) in cases {
         let mut pair = Pair::new(&ecn(stack));
         pair.lose_nth(20, has_data);
         pair.write(Client, 100 * MSS);
@@ -78,8 +84,8 @@ fn only_new_data_can_carry_a_mark_unless_the_controller_lives_on_marks() {
             let again = has_data(passing) && passing.offset < highest;
             highest = highest.max(passing.offset + u64::from(passing.segment.payload_len));
             resent += u32::from(again);
-            let expected = everything || (has_data(passing) && !again);
-            assert_eq!(passing.ect, expected, "{stack}: {passing:?}");
+            let expected = if has_data(passing) && !again { of_new_data } else { usual };
+            assert_eq!(passing.ecn, expected, "{stack}: {passing:?}");
         }
         assert!(resent == 1 && pair.log.iter().any(is_syn_ack), "{stack}");
     }
@@ -92,7 +98,7 @@ fn marks_of_one_window_cost_one_reduction_and_are_echoed_until_it_is_confirmed()
     assert_eq!((stats.reductions, stats.retransmits), (1, 0), "{stats:?}");
     let confirmations = pair.log.iter().filter(|p| p.segment.flags.contains(Flags::CWR));
     let [cwr] = confirmations.collect::<Vec<_>>()[..] else { panic!("one confirmation") };
-    assert!(cwr.from == Client && has_data(cwr) && cwr.ect);
+    assert!(cwr.from == Client && has_data(cwr) && cwr.ecn == Ecn::Ect0);
     let first = pair.log.iter().find(|p| echoes(p)).expect("an echo");
     let last = pair.log.iter().rfind(|p| echoes(p)).expect("an echo");
     assert!(first.at < cwr.at && cwr.at < last.at && last.at <= cwr.at + RTT / 2);
@@ -138,11 +144,12 @@ fn a_mark_and_its_confirmation_are_acknowledged_without_delay() {
 
 /// RFC 8257 §3.2: each acknowledgement covers marked bytes only, or unmarked ones only.
 #[test]
-fn dctcp_echoes_exactly_what_was_marked() {
+fn marks_are_echoed_exactly_where_the_controller_lives_on_them() {
     let patterns: [fn(u64) -> bool; 4] =
         [|n| n % 5 == 0, |n| n % 2 == 1, |n| n % 7 < 3, |n| (50..60).contains(&n)];
-    for (index, which) in patterns.into_iter().enumerate() {
-        let pair = marked(&with_stack("dctcp"), 300, which);
+    let cases = ["dctcp", "prague"].map(|stack| patterns.map(|which| (stack, which)));
+    for (index, (stack, which)) in cases.into_iter().flatten().enumerate() {
+        let pair = marked(&with_stack(stack), 300, which);
         let mut acked = pair.log.iter().find(|p| has_data(p)).expect("data").segment.seq;
         let mut covered = [0; 2];
         for ack in pair.log.iter().filter(|p| p.from == Server) {

@@ -1,7 +1,7 @@
 //! Segments that somebody else may have made up (RFC 5961, RFC 7323 §5).
 
-use weir_transport::{Config, Connection, EcnField, Flags, Segment};
-use weir_units::{Bytes, Duration, Instant};
+use weir_transport::{Config, Connection, Flags, Segment};
+use weir_units::{Bytes, Duration, Ecn, Instant};
 
 use super::has_data;
 use super::pair::Pair;
@@ -19,7 +19,7 @@ fn after_a_little() -> (Pair, Segment) {
 /// How often `connection` answers so many of `segment`, each on its own.
 fn answers(connection: &mut Connection, now: Instant, segment: &Segment, times: u32) -> usize {
     let one = |_| {
-        connection.handle_segment(now, segment, EcnField::NotCapable);
+        connection.handle_segment(now, segment, Ecn::NotEct);
         std::iter::from_fn(|| connection.poll_transmit(now)).count()
     };
     (0..times).map(one).sum()
@@ -54,7 +54,7 @@ fn data_without_its_timestamp_is_not_taken_in() {
     let mut forged = Segment { seq: data.seq + 1_000, ..data };
     forged.options.timestamps = None;
     let now = pair.now;
-    let arrived = pair.server.connection.handle_segment(now, &forged, EcnField::NotCapable);
+    let arrived = pair.server.connection.handle_segment(now, &forged, Ecn::NotEct);
     assert_eq!((arrived, pair.server.read), (None, 1_000));
 }
 
@@ -72,7 +72,7 @@ fn forged_copies_make_nothing_stale() {
     for mut forged in [first, unsent] {
         forged.options.timestamps.as_mut().expect("agreed upon").value += 1_000_000;
         let now = pair.now;
-        pair.server.connection.handle_segment(now, &forged, EcnField::NotCapable);
+        pair.server.connection.handle_segment(now, &forged, Ecn::NotEct);
     }
     pair.write(Client, 1_000);
     pair.drive_for(Duration::from_millis(30));
@@ -90,7 +90,7 @@ fn timestamps_are_forgotten_after_24_days() {
         let timestamps = old.options.timestamps.as_mut().expect("agreed upon");
         timestamps.value = timestamps.value.wrapping_sub(1_000);
         let now = pair.now;
-        let arrived = pair.server.connection.handle_segment(now, &old, EcnField::NotCapable);
+        let arrived = pair.server.connection.handle_segment(now, &old, Ecn::NotEct);
         assert_eq!(arrived.is_some(), accepted, "{days} days");
     }
 }

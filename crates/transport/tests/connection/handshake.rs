@@ -1,5 +1,5 @@
-use weir_transport::{Config, Connection, ConnectionError, EcnField, Event, Flags};
-use weir_units::{Duration, Instant, stream};
+use weir_transport::{Config, Connection, ConnectionError, Event, Flags};
+use weir_units::{Duration, Ecn, Instant, stream};
 
 use super::pair::Side::{Client, Server};
 use super::pair::{ONE_WAY, Pair, RTT, Verdict};
@@ -137,7 +137,7 @@ fn a_listener_waits_without_a_timer_and_ignores_strays() {
     let stray = pair.log[0].segment;
     let mut listener = Connection::listen(&Config::default(), stream(2, "listener"));
     assert_eq!(listener.next_timeout(Instant::ZERO), None);
-    assert_eq!(listener.handle_segment(Instant::ZERO, &stray, EcnField::NotCapable), None);
+    assert_eq!(listener.handle_segment(Instant::ZERO, &stray, Ecn::NotEct), None);
     assert_eq!(listener.poll_event(), None);
     assert!(!listener.is_closed());
 }
@@ -150,7 +150,7 @@ fn payload_from_before_the_stream_is_refused() {
     pair.drive_for(Duration::from_nanos(1));
     let mut early = pair.log.iter().find(|p| has_data(p)).expect("sent").segment;
     early.seq = early.seq - 1;
-    assert_eq!(pair.server.connection.handle_segment(pair.now, &early, EcnField::NotCapable), None);
+    assert_eq!(pair.server.connection.handle_segment(pair.now, &early, Ecn::NotEct), None);
     assert_eq!(pair.server.connection.readable(), 0);
 }
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use weir_transport::wire::{self, Ports};
-use weir_transport::{Config, Connection, EcnField, Event, PathEvent, Segment};
-use weir_units::{Duration, Feedback, Instant, stream};
+use weir_transport::{Config, Connection, Event, PathEvent, Segment};
+use weir_units::{Duration, Ecn, Feedback, Instant, stream};
 
 /// One end of the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub(crate) struct Passing {
     /// Stream offset of its payload.
     pub(crate) offset: u64,
     /// Whether its packet is ECN-capable.
-    pub(crate) ect: bool,
+    pub(crate) ecn: Ecn,
 }
 
 /// What the network does with a segment.
@@ -97,7 +97,7 @@ pub(crate) struct Pair {
 struct Datagram {
     to: Side,
     bytes: Vec<u8>,
-    ecn: EcnField,
+    ecn: Ecn,
 }
 
 impl Pair {
@@ -270,7 +270,7 @@ impl Pair {
                 from: side,
                 segment: transmit.segment,
                 offset: transmit.offset,
-                ect: transmit.ect,
+                ecn: transmit.ecn,
             };
             let range = passing.offset..passing.offset + u64::from(passing.segment.payload_len);
             let written = self.end(side).written;
@@ -288,10 +288,9 @@ impl Pair {
 
     fn carry(&mut self, passing: &Passing, mut bytes: Vec<u8>, verdict: Verdict) {
         let to = passing.from.other();
-        let ecn = match (passing.ect, verdict) {
-            (false, _) => EcnField::NotCapable,
-            (true, Verdict::Mark) => EcnField::Marked,
-            (true, _) => EcnField::Capable,
+        let ecn = match (passing.ecn, verdict) {
+            (Ecn::Ect0 | Ecn::Ect1, Verdict::Mark) => Ecn::Ce,
+            (unmarked, _) => unmarked,
         };
         let on_time = self.now + self.latency;
         let arrival = match verdict {

@@ -1,5 +1,5 @@
-use weir_transport::{Config, DelayedAck, EcnField, Flags, SackBlock, Segment, Timestamps};
-use weir_units::{Bytes, Duration, Instant};
+use weir_transport::{Config, DelayedAck, Flags, SackBlock, Segment, Timestamps};
+use weir_units::{Bytes, Duration, Ecn, Instant};
 
 use super::pair::Side::{Client, Server};
 use super::pair::{Pair, Passing, RTT, Verdict};
@@ -307,7 +307,7 @@ fn what_a_receiver_takes_back_is_sent_again() {
     lie.payload_len = 0;
     lie.options.timestamps = Some(Timestamps { value: seen.echo, echo: seen.value });
     lie.options.sack.push(SackBlock { start: sent.seq, end: sent.seq + sent.payload_len });
-    pair.client.connection.handle_segment(pair.now, &lie, EcnField::NotCapable);
+    pair.client.connection.handle_segment(pair.now, &lie, Ecn::NotEct);
     pair.drive();
     assert_eq!(pair.server.read, MSS);
 }

@@ -1,7 +1,7 @@
 //! Sequence numbers have 32 bits; streams do not end there.
 
-use weir_transport::{Config, Connection, EcnField};
-use weir_units::{Bytes, Duration, Instant, stream};
+use weir_transport::{Config, Connection};
+use weir_units::{Bytes, Duration, Ecn, Instant, stream};
 
 use super::pair::Side::Client;
 use super::pair::{Pair, Verdict};
@@ -51,13 +51,13 @@ fn a_stream_is_longer_than_the_numbers_are_wide() {
         client.handle_timeout(now);
         server.handle_timeout(now);
         while let Some(sent) = client.poll_transmit(now) {
-            if let Some(arrived) = server.handle_segment(now, &sent.segment, EcnField::NotCapable) {
+            if let Some(arrived) = server.handle_segment(now, &sent.segment, Ecn::NotEct) {
                 assert_eq!(arrived.offset, sent.offset + u64::from(arrived.skip));
             }
         }
         read += server.read(now, u64::MAX);
         while let Some(sent) = server.poll_transmit(now) {
-            client.handle_segment(now, &sent.segment, EcnField::NotCapable);
+            client.handle_segment(now, &sent.segment, Ecn::NotEct);
         }
         assert!(now < Instant::ZERO + Duration::from_secs(600), "stuck at {read}");
     }

@@ -4,10 +4,10 @@
 //! the connection expects, so that more than the first check is reached.
 
 use weir_transport::{
-    Config, Connection, DelayedAck, EcnField, Event, Flags, Habits, Options, SackBlock, SackBlocks,
-    Segment, SeqNum, Timestamps,
+    Config, Connection, DelayedAck, Event, Flags, Habits, Options, SackBlock, SackBlocks, Segment,
+    SeqNum, Timestamps,
 };
-use weir_units::{Bytes, Duration, Instant, Rate, stream};
+use weir_units::{Bytes, Duration, Ecn, Instant, Rate, stream};
 
 /// Runs the operations and checks after each what must hold whatever came.
 pub(crate) fn check(input: &[u8]) {
@@ -201,9 +201,9 @@ impl Harness {
 
     fn handle(&mut self, segment: &Segment) {
         let ecn = match segment.ack.0 % 8 {
-            0 => EcnField::Marked,
-            1..6 => EcnField::Capable,
-            _ => EcnField::NotCapable,
+            0 => Ecn::Ce,
+            1..6 => Ecn::Ect0,
+            _ => Ecn::NotEct,
         };
         let arrived = self.connection.handle_segment(self.now, segment, ecn);
         if let Some(arrived) = arrived {

@@ -1,0 +1,208 @@
+//! A flow of many connections: they come at random times, with sizes from a distribution.
+//!
+//! The times are a Poisson process. Times and sizes are drawn from streams of the flow's name, and from
+//! nothing else: whatever carries the connections, they come at the same times with the same sizes. A
+//! connection lives in the world as a flow of its own while it lasts; what is left of it afterwards is an
+//! [`Arrival`] and its part in the sums and distributions here.
+
+use weir_trace::{ArrivalRow, FlowRow};
+use weir_transport::Config;
+use weir_units::{Bytes, Instant, Rng, stream};
+
+use crate::app::Client;
+use crate::flow::Side;
+use crate::ledger::{Ending, Ledger, Totals};
+use crate::medium::Medium;
+use crate::reliable::{Birth, Origin, ReliableFlow};
+use crate::spec::{FlowSizes, FlowSpec, MeasureSpec, Workload};
+
+/// The flow that the connections make up.
+pub(crate) struct Source {
+    index: u32,
+    name: String,
+    config: Config,
+    spec: FlowSizes,
+    seed: u64,
+    times: Rng,
+    sizes: Rng,
+    stop: Option<Instant>,
+    /// When the next connection comes; none comes any more if there is no such time.
+    next: Option<Instant>,
+    /// Connections so far.
+    made: u64,
+    /// Of these, how many had come when the measured interval began.
+    unmeasured: u64,
+    under_way: u64,
+    failed: u64,
+    unfinished: u64,
+    warm: bool,
+    /// What ended connections did in the measured interval.
+    totals: Totals,
+    arrivals: Vec<Arrival>,
+    max_arrivals: usize,
+    pub(crate) ledger: Ledger,
+}
+
+/// What remains of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    /// When it came, and when the last byte had arrived.
+    pub(crate) start: Instant,
+    pub(crate) end: Option<Instant>,
+    pub(crate) row: ArrivalRow,
+}
+
+impl Source {
+    /// The source; [`next_time`](Self::next_time) says when its first connection comes.
+    pub(crate) fn new(
+        index: u32,
+        flow: &FlowSpec,
+        config: &Config,
+        spec: &FlowSizes,
+        measure: &MeasureSpec,
+        seed: u64,
+    ) -> Self {
+        let named = |purpose: &str| stream(seed, &format!("flow {} {purpose}", flow.name));
+        let start = flow.drawn_start(seed);
+        let mut source = Self {
+            index,
+            name: flow.name.clone(),
+            config: config.clone(),
+            spec: spec.clone(),
+            seed,
+            times: named("arrivals"),
+            sizes: named("sizes"),
+            stop: flow.stop,
+            next: None,
+            made: 0,
+            unmeasured: 0,
+            under_way: 0,
+            failed: 0,
+            unfinished: 0,
+            warm: false,
+            totals: Totals::default(),
+            arrivals: Vec::new(),
+            max_arrivals: measure.max_arrivals,
+            ledger: Ledger::new(start),
+        };
+        source.draw_next(start);
+        source
+    }
+
+    /// When the next connection comes.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// The connection whose time has come, as flow `index`.
+    pub(crate) fn spawn<M: Medium>(&mut self, index: u32, net: &mut M) -> ReliableFlow {
+        let start = net.now();
+        let size = self.spec.sizes.draw(&mut self.sizes);
+        let number = self.made;
+        self.made += 1;
+        self.under_way += 1;
+        self.draw_next(start);
+        let named = |purpose: &str| {
+            stream(self.seed, &format!("flow {} arrival {number} {purpose}", self.name))
+        };
+        let workload = Workload::File { size };
+        let birth = Birth {
+            index,
+            config: self.config.clone(),
+            client: Client::new(workload.clone(), start, named("application")),
+            workload,
+            stop: None,
+            start,
+            rngs: [named("sender"), named("receiver")],
+            max_acks: 0,
+            origin: Some(Origin { source: self.index, number }),
+        };
+        let mut flow = ReliableFlow::new(birth);
+        if self.warm {
+            flow.open_books(net);
+        }
+        net.wake(start, index, Side::Sender);
+        flow
+    }
+
+    /// Takes over what is left of a connection that is over, or with which the run is.
+    pub(crate) fn take_in<M: Medium>(&mut self, flow: &ReliableFlow, net: &mut M) {
+        self.under_way -= 1;
+        self.ledger.absorb(&flow.ledger);
+        self.totals.add(&flow.ledger);
+        let failure = flow.ledger.failure().map(str::to_owned);
+        self.failed += u64::from(failure.is_some());
+        self.unfinished += u64::from(flow.ledger.completed().is_none());
+        let number = flow.origin.map_or(0, |origin| origin.number);
+        let measured = number.checked_sub(self.unmeasured).filter(|_| self.warm);
+        if measured.is_some_and(|number| number < self.max_arrivals as u64) {
+            self.arrivals.push(self.arrival(number, flow, failure));
+        }
+        if self.is_over() {
+            let ending = match (self.failed, self.unfinished) {
+                (0, 0) => Ending::Completed,
+                (0, _) => Ending::OutOfTime,
+                (failed, _) => {
+                    Ending::Failed(format!("{failed} of {} connections failed", self.made))
+                }
+            };
+            self.close_books(net, ending);
+        }
+    }
+
+    /// The measured interval begins: connections that came before have no row.
+    pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
+        self.warm = true;
+        self.unmeasured = self.made;
+        self.ledger.open(net.now().max(self.ledger.start), Totals::default());
+    }
+
+    /// No more is measured; connections under way have been taken in.
+    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: Ending) {
+        self.ledger.close(net.now().max(self.ledger.start), self.totals, ending);
+    }
+
+    /// Whether no connection is under way and none will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.next.is_none() && self.under_way == 0
+    }
+
+    /// What remains of the connections, by number.
+    pub(crate) fn take_arrivals(&mut self) -> Vec<Arrival> {
+        self.arrivals.sort_by_key(|arrival| arrival.row.arrival);
+        std::mem::take(&mut self.arrivals)
+    }
+
+    /// Many connections have no one window.
+    pub(crate) fn forget_unknown(row: &mut FlowRow) {
+        row.cwnd_bytes_mean = None;
+        row.cwnd_bytes_max = None;
+    }
+
+    fn draw_next(&mut self, after: Instant) {
+        let at = after.saturating_add(self.times.exponential(self.spec.mean_gap));
+        let more = self.spec.count.is_none_or(|count| self.made < count);
+        self.next = Some(at).filter(|at| more && self.stop.is_none_or(|stop| *at < stop));
+    }
+
+    fn arrival(&self, number: u64, flow: &ReliableFlow, failure: Option<String>) -> Arrival {
+        let end = flow.ledger.completed().map(|(_, end)| end);
+        let start = flow.ledger.start;
+        let counts = flow.ledger.counts();
+        let size = flow.size().map_or(0, Bytes::get);
+        let row = ArrivalRow {
+            flow: self.index,
+            arrival: number,
+            start_s: start.as_secs_f64(),
+            size_bytes: size,
+            fct_s: end.map(|end| end.saturating_since(start).as_secs_f64()),
+            slowdown: None,
+            completed: end.is_some(),
+            delivered_bytes: counts.delivered,
+            retransmits: counts.stats.retransmits,
+            timeouts: counts.stats.timeouts,
+            failure,
+        };
+        Arrival { start, end, row }
+    }
+}

@@ -1,0 +1,250 @@
+//! The flows of a simulated world: those of the description, and the connections that come and go.
+//!
+//! A connection of a flow of many has a number above those of the description's flows, given once, so
+//! whatever is under way for it still names it when it is gone. Its state goes with it: of ended
+//! connections an empty place of eight bytes remains.
+
+use weir_net::radio::Notice;
+
+use crate::flow::{Flow, Side};
+use crate::ledger::Ending;
+use crate::network::Network;
+use crate::packet::Packet;
+use crate::queue::{Event, EventQueue};
+use crate::reliable::ReliableFlow;
+use crate::spec::RunSpec;
+
+/// All flows of a run.
+pub struct Roster {
+    /// Those of the description.
+    flows: Vec<Flow>,
+    /// Connections by their number above these; nothing where one has ended.
+    arrivals: Vec<Option<Box<ReliableFlow>>>,
+    /// Flows and connections to which something can still happen.
+    open: usize,
+}
+
+impl Roster {
+    /// The flows of `spec`, with their starts in the event queue.
+    pub fn new<Q: EventQueue>(spec: &RunSpec, seed: u64, net: &mut Network<Q>) -> Self {
+        let numbered = (0u32..).zip(&spec.flows);
+        let flows: Vec<Flow> = numbered
+            .map(|(index, flow)| Flow::new(index, flow, &spec.measure, seed, net))
+            .collect();
+        let open = flows.iter().filter(|flow| !flow.is_over()).count();
+        let mut roster = Self { flows, arrivals: Vec::new(), open };
+        for index in 0..roster.flows.len() {
+            roster.expect_arrival(index as u32, net);
+        }
+        roster
+    }
+
+    /// Whether anything can still happen to a flow.
+    pub fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// The flows of the description.
+    pub fn flows(&mut self) -> &mut [Flow] {
+        &mut self.flows
+    }
+
+    /// A packet has arrived at its end of its flow.
+    #[inline]
+    pub fn on_packet<Q: EventQueue>(&mut self, packet: &Packet, net: &mut Network<Q>) {
+        match self.place(packet.flow) {
+            Place::Flow(at) => self.touch(at, |flow| flow.on_packet(packet, net)),
+            Place::Arrival(at) => {
+                self.touch_arrival(at, net, |flow, net| flow.on_packet(packet, net))
+            }
+        }
+    }
+
+    /// The wake-up of one end of a flow is due.
+    #[inline]
+    pub fn on_wake<Q: EventQueue>(&mut self, flow: u32, side: Side, net: &mut Network<Q>) {
+        match self.place(flow) {
+            Place::Flow(at) => self.touch(at, |flow| flow.on_wake(side, net)),
+            Place::Arrival(at) => self.touch_arrival(at, net, |flow, net| flow.on_wake(side, net)),
+        }
+    }
+
+    /// The network tells one end of a flow of its route.
+    pub fn on_notice<Q: EventQueue>(
+        &mut self,
+        flow: u32,
+        side: Side,
+        notice: Notice,
+        net: &mut Network<Q>,
+    ) {
+        match self.place(flow) {
+            Place::Flow(at) => self.touch(at, |flow| flow.on_notice(side, notice, net)),
+            Place::Arrival(at) => {
+                self.touch_arrival(at, net, |flow, net| flow.on_notice(side, notice, net));
+            }
+        }
+    }
+
+    /// A connection of a flow of many comes.
+    pub fn on_arrival<Q: EventQueue>(&mut self, flow: u32, net: &mut Network<Q>) {
+        let index = (self.flows.len() + self.arrivals.len()) as u32;
+        let Some(source) = self.flows[flow as usize].source() else { return };
+        net.add_flow(flow);
+        self.arrivals.push(Some(Box::new(source.spawn(index, net))));
+        self.open += 1;
+        self.expect_arrival(flow, net);
+    }
+
+    /// The warm-up is over.
+    pub fn open_books<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+        self.flows.iter_mut().for_each(|flow| flow.open_books(net));
+        self.arrivals.iter_mut().flatten().for_each(|flow| flow.open_books(net));
+    }
+
+    /// The run is over: the books of all flows are closed.
+    pub fn end<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+        for mut flow in std::mem::take(&mut self.arrivals).into_iter().flatten() {
+            flow.close_books(net, Ending::OutOfTime);
+            self.take_in(&flow, net);
+        }
+        self.flows.iter_mut().for_each(|flow| flow.end(net));
+    }
+
+    /// Sees to it that the next connection of a flow of many has an event.
+    fn expect_arrival<Q: EventQueue>(&mut self, flow: u32, net: &mut Network<Q>) {
+        let next = self.flows[flow as usize].source().and_then(|source| source.next_time());
+        if let Some(at) = next {
+            net.schedule(at, Event::Arrival(flow));
+        }
+    }
+
+    #[inline]
+    fn place(&self, flow: u32) -> Place {
+        let at = flow as usize;
+        at.checked_sub(self.flows.len()).map_or(Place::Flow(at), Place::Arrival)
+    }
+
+    /// Does something to a flow, and keeps count of those that are not over.
+    #[inline]
+    fn touch(&mut self, at: usize, act: impl FnOnce(&mut Flow)) {
+        let flow = &mut self.flows[at];
+        let was_over = flow.is_over();
+        act(flow);
+        self.open -= usize::from(flow.is_over() && !was_over);
+    }
+
+    /// Does something to a connection unless it has ended, and lets go of it when it ends: what comes
+    /// for it later comes to nobody.
+    #[inline]
+    fn touch_arrival<Q: EventQueue>(
+        &mut self,
+        at: usize,
+        net: &mut Network<Q>,
+        act: impl FnOnce(&mut ReliableFlow, &mut Network<Q>),
+    ) {
+        let Some(flow) = &mut self.arrivals[at] else { return };
+        act(flow, net);
+        if flow.is_over() {
+            self.retire(at, net);
+        }
+    }
+
+    fn retire<Q: EventQueue>(&mut self, at: usize, net: &mut Network<Q>) {
+        if let Some(flow) = self.arrivals[at].take() {
+            self.open -= 1;
+            self.take_in(&flow, net);
+        }
+    }
+
+    /// Hands what is left of a connection to the flow that it belongs to.
+    fn take_in<Q: EventQueue>(&mut self, flow: &ReliableFlow, net: &mut Network<Q>) {
+        let Some(origin) = flow.origin else { return };
+        let Some(source) = self.flows[origin.source as usize].source() else { return };
+        source.take_in(flow, net);
+        self.open -= usize::from(source.is_over());
+    }
+}
+
+/// Where a flow is.
+enum Place {
+    Flow(usize),
+    Arrival(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use weir_net::LinkConfig;
+    use weir_units::{Duration, Instant, Rate};
+
+    use super::*;
+    use crate::queue::WheelQueue;
+    use crate::sizes::SizeDistribution;
+    use crate::spec::{Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, TransportSpec, Workload};
+
+    const COUNT: u64 = 2_000;
+
+    /// Transfers of 1 to 20 KB, 5 ms apart, over 100 Mbit/s and 10 ms.
+    fn spec() -> RunSpec {
+        let link = |name: &str| LinkSpec {
+            name: name.to_owned(),
+            config: LinkConfig::new(Rate::from_mbit(100), Duration::from_millis(5)),
+            monitored: false,
+            one_at_a_time: false,
+        };
+        let sizes = SizeDistribution::new(&[(1_000, 0.0), (20_000, 1.0)]).expect("sizes");
+        let (sizes, mean_gap) = (Arc::new(sizes), Duration::from_millis(5));
+        let workload = Workload::FlowSizes(FlowSizes { sizes, mean_gap, count: Some(COUNT) });
+        let flow = FlowSpec {
+            name: "web".to_owned(),
+            route_forward: vec![0],
+            route_reverse: vec![1],
+            transport: TransportSpec::Reliable(Box::default()),
+            workload,
+            start: Instant::ZERO,
+            stop: None,
+            start_jitter: Duration::ZERO,
+            ends: Ends::Kernel,
+        };
+        let measure = MeasureSpec { duration: Duration::from_secs(60), ..MeasureSpec::default() };
+        RunSpec {
+            links: vec![link("there"), link("back")],
+            radio: None,
+            flows: vec![flow],
+            measure,
+        }
+    }
+
+    #[test]
+    fn only_connections_under_way_have_state() {
+        let spec = spec();
+        let mut net = Network::<WheelQueue>::new(&spec, 1).expect("a network");
+        let mut roster = Roster::new(&spec, 1, &mut net);
+        let mut most = 0;
+        while roster.is_open() {
+            let event = net.next_event_until(Instant::MAX).expect("it is open");
+            match event {
+                Event::Link(index) => {
+                    net.on_link(index, |net, packet| roster.on_packet(&packet, net));
+                }
+                Event::Endpoint(id) if id % 2 == 0 => {
+                    roster.on_wake(id / 2, Side::Sender, &mut net)
+                }
+                Event::Endpoint(id) => roster.on_wake(id / 2, Side::Receiver, &mut net),
+                Event::Arrival(flow) => {
+                    roster.on_arrival(flow, &mut net);
+                    let kept = roster.arrivals.iter().flatten().count();
+                    assert_eq!(kept, roster.open - 1, "and the flow that makes them");
+                    most = most.max(kept);
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(net.notes.violation(), None);
+        // A transfer takes some round trips: a handful are under way at once.
+        assert!((2..40).contains(&most), "{most}");
+        assert_eq!(roster.arrivals.len() as u64, COUNT);
+        assert_eq!(roster.arrivals.iter().flatten().count(), 0);
+    }
+}
