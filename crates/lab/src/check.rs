@@ -31,6 +31,8 @@ const MAX_REPEATS: u32 = 100_000;
 const MAX_SAMPLES: u64 = 20_000_000;
 const MAX_EVENTS: u32 = 10_000_000;
 const MAX_REQUESTS: u32 = 10_000_000;
+/// Connections that one flow makes; more would fill the memory with their rows.
+pub(crate) const MAX_ARRIVALS: u64 = 10_000_000;
 /// An IP packet of 65535 bytes with the largest TCP header.
 const MAX_MSS: u32 = 65_535 - 20 - 60;
 /// Bursts end at 64 KiB, 45 segments of 1448 bytes.
@@ -163,6 +165,8 @@ fn check_measure(scenario: &Scenario) -> Checked {
     require(events, key("events"), measure.events, format!("0 to {MAX_EVENTS}"))?;
     let requests = measure.requests <= MAX_REQUESTS;
     require(requests, key("requests"), measure.requests, format!("0 to {MAX_REQUESTS}"))?;
+    let arrivals = u64::from(measure.arrivals) <= MAX_ARRIVALS;
+    require(arrivals, key("arrivals"), measure.arrivals, format!("0 to {MAX_ARRIVALS}"))?;
     let frames = measure.frames <= MAX_EVENTS;
     require(frames, key("frames"), measure.frames, format!("0 to {MAX_EVENTS}"))?;
     let seed = measure.seed.checked_add(u64::from(measure.repeat)).is_some_and(|s| s < 1 << 63);
@@ -226,13 +230,18 @@ fn check_relay(topology: &Topology) -> Checked {
 }
 
 pub(crate) fn check_queue(queue: &Queue, section: &str) -> Checked {
-    let Queue(Discipline { interval, probability, weight, burst, .. }) = queue;
+    let Queue(Discipline { interval, probability, weight, burst, shift, classic_share, .. }) =
+        queue;
     let key = |name: &str| format!("{section}.{name}");
     require(!interval.is_zero(), key("interval"), interval, "above 0s")?;
     require(*probability > Ratio::ZERO, key("probability"), probability, "above 0%")?;
     if let Some(burst) = burst {
         let allowed = "weight is set as well; keep one";
         require(weight.is_none(), key("burst"), burst, allowed)?;
+    }
+    if let Some(shift) = shift {
+        let allowed = "classic_share is set as well; keep one";
+        require(classic_share.is_none(), key("shift"), shift, allowed)?;
     }
     Ok(())
 }
@@ -349,6 +358,10 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
     }
     let allowed = format!("it is at most send_time = {}", flow.send_time);
     require(flow.send_jitter <= flow.send_time, key("send_jitter"), flow.send_jitter, allowed)?;
+    let over_links = flow.workload.kind != WorkloadKind::FlowSizes
+        || scenario.topology.kind != TopologyKind::Radio;
+    let allowed = "over radio there is no link to load";
+    require(over_links, key("workload.kind"), "'flow-sizes'", allowed)?;
     check_workload(flow, section)
 }
 
@@ -449,6 +462,23 @@ fn check_workload(flow: &Flow, section: &str) -> Checked {
     let long_enough = format!("at least {SHORTEST_PERIOD}");
     match workload.kind {
         WorkloadKind::Bulk | WorkloadKind::File => Ok(()),
+        WorkloadKind::FlowSizes => {
+            let reliable = flow.stack != Protocol::Udp;
+            let allowed = "over udp no connection tells when it is done";
+            require(reliable, key("kind"), "'flow-sizes'", allowed)?;
+            require(workload.load > Ratio::ZERO, key("load"), workload.load, "above 0%")?;
+            if let Some(arrivals) = workload.arrivals {
+                let allowed = format!("1 to {MAX_ARRIVALS}");
+                require(
+                    (1..=MAX_ARRIVALS).contains(&arrivals),
+                    key("arrivals"),
+                    arrivals,
+                    allowed,
+                )?;
+            }
+            let sizes = workload.sizes.distribution();
+            sizes.map(drop).map_err(|message| Problem::new(key("sizes"), message))
+        }
         WorkloadKind::Request | WorkloadKind::PoissonRequest => {
             let reliable = flow.stack != Protocol::Udp;
             let request = workload.kind == WorkloadKind::Request;

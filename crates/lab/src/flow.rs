@@ -6,9 +6,10 @@ use std::str::FromStr;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_transport::{Config, DelayedAck, RoutePolicy, Stack, StackError, WindowLimit};
-use weir_units::{Bytes, Duration, Rate};
+use weir_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::keys::{form, section};
+use crate::sizes::Sizes;
 use crate::topology::Node;
 
 section! {
@@ -25,6 +26,11 @@ section! {
         from: Option<Node> = None,
         /// Node or router where they end (chain, graph).
         to: Option<Node> = None,
+        /// Name of the host that sends, for queues that are fair among hosts (`cake`): flows that name the
+        /// same one share it; by default the node of `from` in a graph, else a host of its own.
+        from_host: Option<String> = None,
+        /// Name of the host that receives; by default the node of `to` in a graph, else a host of its own.
+        to_host: Option<String> = None,
         /// Time of the start.
         start: Duration = Duration::ZERO,
         /// Time by which each of `count` flows starts after the one before.
@@ -129,6 +135,14 @@ section! {
         off: Duration = Duration::from_secs(1),
         /// How these times are distributed: all equal, or exponential with this mean.
         spread: PeriodForm = PeriodForm::Fixed,
+        /// How large connections are: `web-search`, `data-mining`, or a file beside the scenario with a size
+        /// in bytes and the share of connections at most so large on each line.
+        sizes: Sizes = Sizes::default(),
+        /// Share of the slowest link on the way that the data packets of connections take on average, each
+        /// sent once.
+        load: Ratio = Ratio::from_percent(60),
+        /// So many connections, then no more; by default as many as come until the end.
+        arrivals: Option<u64> = None,
     }
 }
 
@@ -148,6 +162,8 @@ pub enum WorkloadKind {
     Rate,
     /// Sends and is silent in turn.
     OnOff,
+    /// Makes connections at random times, with sizes from a distribution.
+    FlowSizes,
 }
 
 /// [`PeriodSpread`] as a scenario writes it.
@@ -220,6 +236,11 @@ impl WorkloadKind {
         ),
         (Self::Rate, "rate", "sends messages at a constant rate"),
         (Self::OnOff, "on-off", "sends at a rate or as much as it can, is silent, sends again"),
+        (
+            Self::FlowSizes,
+            "flow-sizes",
+            "makes connections at random times, with sizes from a distribution, at a load",
+        ),
     ];
 
     /// The keys of a workload that mean something for this kind.
@@ -231,6 +252,7 @@ impl WorkloadKind {
             Self::PoissonRequest => &["kind", "request", "response", "mean_gap"],
             Self::Rate => &["kind", "rate", "size"],
             Self::OnOff => &["kind", "on", "off", "spread", "rate", "size"],
+            Self::FlowSizes => &["kind", "sizes", "load", "arrivals"],
         }
     }
 }
@@ -351,5 +373,5 @@ form! {
     Protocol => "`recovery/controller`, a controller, or `udp`",
     Workload => "section",
     PeriodForm => "`fixed` or `exponential`",
-    WorkloadKind => "`bulk`, `file`, `request`, `poisson-request`, `rate` or `on-off`",
+    WorkloadKind => "`bulk`, `file`, `request`, `poisson-request`, `rate`, `on-off` or `flow-sizes`",
 }

@@ -4,12 +4,14 @@
 //! [`run`] takes a scenario and a seed to a [`World`], in the simulated one as a pure function; command
 //! line, notebooks and worker processes all call it. [`catalogue`] says what there is to choose from.
 
+mod arrivals;
 mod catalogue;
 mod check;
 mod document;
 mod error;
 mod feedback;
 mod flow;
+mod hosts;
 mod kernel;
 mod keys;
 mod overrides;
@@ -19,7 +21,11 @@ mod relay;
 mod retries;
 mod run;
 mod scenario;
+mod scripts;
+mod sizes;
 mod table;
+mod tape;
+mod tc;
 mod topology;
 mod traces;
 mod world;
@@ -28,8 +34,10 @@ pub use catalogue::{SECTIONS, Section, catalogue};
 pub use error::ScenarioError;
 pub use keys::Key;
 pub use relay::{RelayLink, RelayLinks, relay_links};
-pub use run::{Results, RunError, Watch, World, check, check_kernel, run, run_watched};
+pub use run::{Results, RunError, Watch, World, check, check_kernel, record, run, run_watched};
 pub use scenario::Scenario;
+pub use scripts::{ScriptHost, read as read_script};
 pub use table::Table;
+pub use tc::{tc_keys, tc_options};
 pub use topology::RelayKind;
 pub use weir_live::{Capture, Epoch, Router};

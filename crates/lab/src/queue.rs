@@ -1,28 +1,35 @@
 //! Key `queue`: what happens to packets that have to wait.
 
+mod kind;
+
 use std::fmt;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_net::{
-    CodelConfig, CodelLaw, EcnStepConfig, FqCodelConfig, Limit, QueueConfig, RedConfig,
-    StepThreshold,
+    CakeConfig, CodelConfig, CodelLaw, DualPi2Config, EcnStepConfig, FqCodelConfig, FqConfig,
+    FqPieConfig, Limit, PieConfig, PieLaw, QueueConfig, RedConfig, Scheduler, StepThreshold,
 };
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 use crate::keys::{form, keep, section};
+
+pub(crate) use kind::QueueKind;
+use kind::{ClassifierForm, IsolationForm};
 
 section! {
     /// A queue discipline. Which keys apply depends on `kind`, see [`QueueKind::keys`].
     pub struct Discipline {
         /// Discipline.
         kind: QueueKind = QueueKind::DropTail,
-        /// Bound of the queue, the packet being sent included; by default `1bdp`, of `codel` `1000p`, of
-        /// `fq-codel` `10240p`, of `red` `4bdp`.
+        /// Bound of the queue, the packet being sent included; by default `1bdp`, of `codel` and `pie`
+        /// `1000p`, of `fq-codel` and `fq-pie` `10240p`, of `fq` and `dualpi2` `10000p`, of `cake`
+        /// `4mib`, of `red` `4bdp`.
         limit: Option<BufferSize> = None,
-        /// Waiting time that is good enough.
-        target: Duration = CodelLaw::DEFAULT.target,
+        /// Waiting time that is good enough, or to hold; by default `5ms`, of `pie`, `fq-pie` and
+        /// `dualpi2` `15ms`.
+        target: Option<Duration> = None,
         /// How long every packet may wait longer than `target` before the first signal.
         interval: Duration = CodelLaw::DEFAULT.interval,
         /// Mark packets that are capable of ECN in place of dropping them; by default on for `fq-codel`
@@ -32,8 +39,38 @@ section! {
         ce_threshold: Option<Duration> = None,
         /// Number of queues among which flows are spread.
         flows: u32 = FqCodelConfig::DEFAULT.flows,
-        /// Bytes that a queue may send in its turn.
-        quantum: Bytes = FqCodelConfig::DEFAULT.quantum,
+        /// Bytes that a queue may send in its turn; by default `1514b`, of `fq` `3028b`.
+        quantum: Option<Bytes> = None,
+        /// Bytes that a flow may send in its first turn.
+        initial_quantum: Bytes = FqConfig::DEFAULT.initial_quantum,
+        /// Pause after which a flow has a whole quantum again.
+        refill_delay: Duration = FqConfig::DEFAULT.refill_delay,
+        /// The most packets that wait in one flow's queue.
+        flow_limit: u32 = FqConfig::DEFAULT.flow_limit,
+        /// Time between updates of the probability.
+        update: Duration = PieLaw::DEFAULT.update,
+        /// How much waiting longer than `target` raises the probability, in sixteenths per second, as
+        /// `tc` has it.
+        alpha: u32 = PieLaw::DEFAULT.alpha,
+        /// How much a change of the waiting time moves it, in the same unit.
+        beta: u32 = PieLaw::DEFAULT.beta,
+        /// What has a queue of its own; with `dual-src-host`, `dual-dst-host` and `triple-isolate` hosts
+        /// share the link first, and flows what their host has.
+        isolation: IsolationForm = IsolationForm::TripleIsolate,
+        /// Longest round trip for which the controller is stable.
+        rtt_max: Duration = DualPi2Config::DEFAULT.rtt_max,
+        /// How much more often L4S packets are marked than the root of the classic probability says.
+        coupling: u32 = DualPi2Config::DEFAULT.coupling,
+        /// Waiting time at which half of the L4S packets are marked.
+        l4s_threshold: Duration = DualPi2Config::DEFAULT.threshold,
+        /// Range of waiting times around it in which the probability goes from 0 to 1; `0s` is a step.
+        l4s_ramp: Duration = DualPi2Config::DEFAULT.ramp,
+        /// What the L4S queue takes: `ect1` (and CE), or `any-ect`.
+        l4s: ClassifierForm = ClassifierForm::Ect1,
+        /// Part of the link that the classic queue has while both wait; by default 10 %.
+        classic_share: Option<Ratio> = None,
+        /// Schedule by age in place of parts of the link: the time by which L4S packets count as older.
+        shift: Option<Duration> = None,
         /// Average backlog below which nothing is signalled; by default a third of `max`.
         min: Option<BufferSize> = None,
         /// Average backlog from which everything is signalled; by default a quarter of `limit`.
@@ -52,78 +89,9 @@ section! {
     }
 }
 
-/// Disciplines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueueKind {
-    /// A FIFO that drops what finds no room.
-    #[serde(rename = "droptail")]
-    DropTail,
-    /// CoDel.
-    Codel,
-    /// FQ-CoDel.
-    FqCodel,
-    /// RED.
-    Red,
-    /// Marks from a threshold on.
-    EcnStep,
-}
-
 /// A discipline as a scenario writes it: a size means drop-tail, everything else is a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue(pub Discipline);
-
-impl QueueKind {
-    /// Every kind with a line about it, in the order in which `weir list` prints them.
-    pub const CATALOGUE: &[(Self, &str, &str)] = &[
-        (Self::DropTail, "droptail", "a FIFO that drops what finds no room"),
-        (Self::Codel, "codel", "a FIFO that signals while packets wait too long (RFC 8289)"),
-        (
-            Self::FqCodel,
-            "fq-codel",
-            "a queue per flow, served in turn, each under CoDel (RFC 8290)",
-        ),
-        (
-            Self::Red,
-            "red",
-            "a FIFO that signals by luck as its average grows (Floyd, Jacobson 1993)",
-        ),
-        (
-            Self::EcnStep,
-            "ecn-step",
-            "a FIFO that marks from a threshold on, as DCTCP needs (RFC 8257)",
-        ),
-    ];
-
-    /// The keys of a queue that mean something for this kind.
-    pub fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::DropTail => &["kind", "limit"],
-            Self::Codel => &["kind", "limit", "target", "interval", "ecn", "ce_threshold"],
-            Self::FqCodel => {
-                &["kind", "limit", "flows", "quantum", "target", "interval", "ecn", "ce_threshold"]
-            }
-            Self::Red => {
-                &["kind", "limit", "min", "max", "probability", "weight", "burst", "gentle", "ecn"]
-            }
-            Self::EcnStep => &["kind", "limit", "threshold"],
-        }
-    }
-
-    /// How it is written.
-    pub(crate) fn name(self) -> &'static str {
-        Self::CATALOGUE.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
-    }
-
-    fn limit(self) -> BufferSize {
-        match self {
-            Self::DropTail | Self::EcnStep => BufferSize::Bdp(1_000),
-            Self::Codel => BufferSize::Packets(1_000),
-            Self::FqCodel => BufferSize::Packets(10_240),
-            Self::Red => BufferSize::Bdp(4_000),
-        }
-    }
-}
 
 impl Queue {
     /// A drop-tail queue of this bound.
@@ -135,6 +103,11 @@ impl Queue {
     pub(crate) fn complete(&mut self) {
         let Self(queue) = self;
         let limit = *queue.limit.get_or_insert(queue.kind.limit());
+        queue.target.get_or_insert(queue.kind.target());
+        queue.quantum.get_or_insert(queue.kind.quantum());
+        if queue.shift.is_none() {
+            queue.classic_share.get_or_insert(USUAL_SHARE);
+        }
         queue.ecn.get_or_insert(queue.kind == QueueKind::FqCodel);
         let max = *queue.max.get_or_insert(limit.mul_ratio(1, 4));
         queue.min.get_or_insert(max.mul_ratio(1, 3));
@@ -154,10 +127,36 @@ impl Queue {
         match queue.kind {
             QueueKind::DropTail => QueueConfig::DropTail(limit.into()),
             QueueKind::Codel => QueueConfig::Codel(CodelConfig { limit, law: queue.law() }),
-            QueueKind::FqCodel => {
-                let Discipline { flows, quantum, .. } = *queue;
-                QueueConfig::FqCodel(FqCodelConfig { limit, flows, quantum, law: queue.law() })
-            }
+            QueueKind::FqCodel => QueueConfig::FqCodel(FqCodelConfig {
+                limit,
+                flows: queue.flows,
+                quantum: queue.quantum(),
+                law: queue.law(),
+            }),
+            QueueKind::Pie => QueueConfig::Pie(PieConfig { limit, law: queue.pie() }),
+            QueueKind::Fq => QueueConfig::Fq(FqConfig {
+                limit,
+                flow_limit: queue.flow_limit,
+                flows: queue.flows,
+                quantum: queue.quantum(),
+                initial_quantum: queue.initial_quantum,
+                refill_delay: queue.refill_delay,
+                ce_threshold: queue.ce_threshold,
+            }),
+            QueueKind::FqPie => QueueConfig::FqPie(FqPieConfig {
+                limit,
+                flows: queue.flows,
+                quantum: queue.quantum(),
+                law: queue.pie(),
+            }),
+            QueueKind::Cake => QueueConfig::Cake(CakeConfig {
+                limit,
+                isolation: queue.isolation.into(),
+                target: queue.target(),
+                interval: queue.interval,
+                ..CakeConfig::usual()
+            }),
+            QueueKind::DualPi2 => QueueConfig::DualPi2(queue.dualpi2(limit)),
             QueueKind::Red => {
                 let min = queue.min.map_or(limit, resolve);
                 let max = queue.max.map_or(limit, resolve);
@@ -184,15 +183,50 @@ impl Queue {
 }
 
 impl Discipline {
+    fn target(&self) -> Duration {
+        self.target.unwrap_or(self.kind.target())
+    }
+
+    fn quantum(&self) -> Bytes {
+        self.quantum.unwrap_or(self.kind.quantum())
+    }
+
     fn law(&self) -> CodelLaw {
         CodelLaw {
-            target: self.target,
+            target: self.target(),
             interval: self.interval,
             ecn: self.ecn.unwrap_or_default(),
             ce_threshold: self.ce_threshold,
         }
     }
+
+    fn pie(&self) -> PieLaw {
+        PieLaw {
+            target: self.target(),
+            update: self.update,
+            alpha: self.alpha,
+            beta: self.beta,
+            ecn: self.ecn.unwrap_or_default(),
+        }
+    }
+
+    fn dualpi2(&self, limit: Limit) -> DualPi2Config {
+        let weighted = Scheduler::Weighted(self.classic_share.unwrap_or(USUAL_SHARE));
+        DualPi2Config {
+            limit,
+            target: self.target(),
+            rtt_max: self.rtt_max,
+            coupling: self.coupling,
+            threshold: self.l4s_threshold,
+            ramp: self.l4s_ramp,
+            classifier: self.l4s.into(),
+            scheduler: self.shift.map_or(weighted, Scheduler::TimeShifted),
+        }
+    }
 }
+
+/// Linux's part for the classic queue of `dualpi2`.
+const USUAL_SHARE: Ratio = Ratio::from_percent(10);
 
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -231,5 +265,4 @@ impl<'de> Visitor<'de> for SizeOrTable {
 
 form! {
     Queue => "queue size or table",
-    QueueKind => "`droptail`, `codel`, `fq-codel`, `red` or `ecn-step`",
 }

@@ -10,7 +10,7 @@ use arrow_ipc::writer::FileWriter;
 use weir_cc::CcConfig;
 use weir_live::world::{self as real_time, WorldError};
 use weir_live::{Capture, Router};
-use weir_scene::{Outcome, RunSpec, TransportSpec};
+use weir_scene::{Outcome, RunSpec, TransportSpec, Workload};
 use weir_sim::SimError;
 use weir_units::Instant;
 
@@ -18,6 +18,7 @@ use crate::error::{Problem, ScenarioError};
 use crate::kernel;
 use crate::scenario::Scenario;
 use crate::table::{self, Table};
+use crate::tape::Captures;
 use crate::world;
 
 /// Where a scenario is run.
@@ -51,12 +52,15 @@ pub enum RunError {
     /// The world in real time could not go on.
     #[error("the run in real time failed: {0}")]
     RealTime(String),
+    /// The system refused to record packets.
+    #[error("packets cannot be recorded: {0}")]
+    Capture(String),
     /// Whoever watched it broke it off.
     #[error("the run was broken off")]
     Stopped,
 }
 
-/// Told the time of a run in real time, many times a second; may break it off.
+/// Told the time of a run, many times a second; may break it off.
 pub type Watch<'a> = dyn FnMut(Instant) -> ControlFlow<()> + 'a;
 
 /// Runs `scenario` in a world. In the simulated one the same scenario and seed give the same tables,
@@ -68,8 +72,8 @@ pub fn run(scenario: &Scenario, seed: u64, world: World) -> Result<Results, RunE
     run_watched(scenario, seed, world, None, &mut |_| ControlFlow::Continue(()))
 }
 
-/// The same, for a world in real time under the eyes of `watch`. Where there are packets to record,
-/// `capture` asks for it.
+/// The same under the eyes of `watch`. Where there are packets to record, `capture` asks for it; in the
+/// simulated world its times count from the beginning of the run.
 ///
 /// # Errors
 /// As [`run`], if `watch` breaks it off, and if packets cannot be recorded.
@@ -83,15 +87,51 @@ pub fn run_watched(
     let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
     if matches!(world, World::Sim | World::Udp) {
         check_ours(&spec)?;
-        refuse_capture(capture)?;
     }
     check_host(&spec, world)?;
     let outcome = match world {
-        World::Sim => weir_sim::run(&spec, seed)?,
-        World::Udp => real_time::run(&spec, seed, watch)?,
+        World::Sim => match capture {
+            Some(asked) => taped(&spec, seed, Captures::of_bottleneck(&spec, asked)?, watch)?,
+            None => weir_sim::run_watched(&spec, seed, watch)?,
+        },
+        World::Udp => {
+            refuse_capture(capture)?;
+            real_time::run(&spec, seed, watch)?
+        }
         World::Kernel(router) => kernel::run(&spec, seed, router, capture, watch)?,
     };
     Ok(Results::new(&outcome))
+}
+
+/// Runs `scenario` in the simulated world and records what passes every interface: of the senders, of
+/// the receivers, before and after each monitored link. Each has a file, `STEM-INTERFACE.pcapng` in
+/// `folder`; one that is there already is replaced. `watch` is as in [`run_watched`].
+///
+/// # Errors
+/// As [`run_watched`], if there is no link to record packets at, and if a file cannot be written.
+pub fn record(
+    scenario: &Scenario,
+    seed: u64,
+    folder: &Path,
+    stem: &str,
+    watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+) -> Result<Results, RunError> {
+    let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    check_ours(&spec)?;
+    let captures = Captures::of_interfaces(&spec, folder, stem)?;
+    let outcome = taped(&spec, seed, captures, watch)?;
+    Ok(Results::new(&outcome))
+}
+
+fn taped(
+    spec: &RunSpec,
+    seed: u64,
+    mut captures: Captures<'_>,
+    watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+) -> Result<Outcome, RunError> {
+    let outcome = weir_sim::run_taped(spec, seed, &mut captures, watch)?;
+    captures.finish()?;
+    Ok(outcome)
 }
 
 /// Says whether `scenario` can be run in `world`, without running it.
@@ -111,25 +151,37 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
     }
 }
 
-/// Refuses what only a kernel's TCP has: these connections are ours.
+/// Refuses what only a kernel's TCP has, and what nobody hosts: these connections are ours.
 fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
     for flow in &spec.flows {
-        if let TransportSpec::Reliable(config) = &flow.transport
-            && let CcConfig::Kernel(name) = config.stack.controller
-        {
-            let message = format!(
-                "{}: stack = {}: only a kernel's TCP has '{name}'; `weir list controllers` prints \
-                 what our connections have",
-                flow.name, config.stack
-            );
-            return Err(ScenarioError::nowhere(Problem::new("", message)));
-        }
+        let TransportSpec::Reliable(config) = &flow.transport else { continue };
+        let problem = match &config.stack.controller {
+            CcConfig::Kernel(name) => format!(
+                "only a kernel's TCP has '{name}'; `weir list controllers` prints what our \
+                 connections have"
+            ),
+            CcConfig::Script(script) if !script.is_hosted() => {
+                format!("there is no Python here that could run '{script}'")
+            }
+            _ => continue,
+        };
+        let message = format!("{}: stack = {}: {problem}", flow.name, config.stack);
+        return Err(ScenarioError::nowhere(Problem::new("", message)));
     }
     Ok(())
 }
 
-/// Refuses a radio network where there are links only.
+/// Refuses what only the simulator has.
 fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioError> {
+    let many = spec.flows.iter().find(|flow| matches!(flow.workload, Workload::FlowSizes(_)));
+    if let Some(flow) = many.filter(|_| world != World::Sim) {
+        let message = format!(
+            "{}: workload.kind = 'flow-sizes' is not allowed here; only world sim makes connections \
+             while it runs",
+            flow.name
+        );
+        return Err(ScenarioError::nowhere(Problem::new("", message)));
+    }
     if spec.radio.is_none() || world == World::Sim {
         return Ok(());
     }
@@ -139,7 +191,7 @@ fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioError> {
 
 fn refuse_capture(capture: Option<&Capture>) -> Result<(), ScenarioError> {
     capture.map_or(Ok(()), |_| {
-        let message = "packets are recorded in world kernel only";
+        let message = "packets are recorded in the worlds sim and kernel only";
         Err(ScenarioError::nowhere(Problem::new("", message)))
     })
 }
@@ -168,6 +220,7 @@ impl From<SimError> for RunError {
         match error {
             SimError::Check(_) => Self::Simulation(error.to_string()),
             SimError::Spec(_) => unfit(&error).into(),
+            SimError::Stopped => Self::Stopped,
         }
     }
 }
@@ -230,13 +283,14 @@ impl Results {
             table::nodes(&outcome.nodes),
             table::frames(&outcome.frames),
             table::requests(&outcome.requests),
+            table::arrivals(&outcome.arrivals),
             table::events(&outcome.events),
         ];
         Self { tables }
     }
 
     /// Every table: `summary` with its one row, `flows`, `samples`, `acks`, `queues`, `links`,
-    /// `nodes`, `frames`, `requests`, `events`.
+    /// `nodes`, `frames`, `requests`, `arrivals`, `events`.
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }

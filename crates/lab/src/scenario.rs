@@ -1,5 +1,6 @@
 //! A scenario: the complete description of an experiment, with every default filled in.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -13,6 +14,9 @@ use crate::flow::{Flow, Protocol, WorkloadKind};
 use crate::keys::{form, keep, section};
 use crate::overrides;
 use crate::queue::Queue;
+use crate::scripts;
+use crate::sizes;
+use crate::tc;
 use crate::topology::{Topology, TopologyKind};
 use crate::traces;
 use crate::world;
@@ -30,6 +34,9 @@ section! {
         flow: Vec<Flow> = Vec::new(),
         /// What is measured.
         measure: Measure = Measure::default(),
+        /// Controllers that stacks name as `FILE.py:CLASS`: what is in each file, by `FILE`. What is not
+        /// written here is read from the file, which is looked for beside the scenario.
+        controllers: BTreeMap<String, String> = BTreeMap::new(),
         /// Values to try, by dotted key, as in `"topology.queue" = ["1bdp", "2bdp"]`.
         sweep: Map<String, Value> = Map::new(),
     }
@@ -48,6 +55,8 @@ section! {
         events: u32 = 0,
         /// Most rows of `requests` for each flow, the first that are answered; 0 records none.
         requests: u32 = weir_scene::MeasureSpec::default().max_requests as u32,
+        /// Most rows of `arrivals` for each flow, the first that come; 0 records none.
+        arrivals: u32 = weir_scene::MeasureSpec::default().max_arrivals as u32,
         /// Most rows of `acks` for each flow; 0 records none.
         acks: u32 = 0,
         /// Most rows of `frames`, over radio; 0 records none.
@@ -63,6 +72,7 @@ form! {
     Topology => "section",
     Vec<Flow> => "list of sections",
     Measure => "section",
+    BTreeMap<String, String> => "section",
     Map<String, Value> => "section",
 }
 
@@ -81,6 +91,8 @@ impl Scenario {
         let mut tree = document.tree().clone();
         name_after_file(&mut tree, source);
         traces::load(&mut tree, source)
+            .and_then(|()| scripts::load(&mut tree, source))
+            .and_then(|()| sizes::load(&mut tree, source))
             .and_then(|()| Self::from_tree(tree))
             .map_err(|problem| document.error(problem))
     }
@@ -110,6 +122,11 @@ impl Scenario {
             keep(written, &flow.keys().collect::<Vec<_>>());
             keep(&mut written["workload"], flow.workload.kind.keys());
         }
+        if self.controllers.is_empty()
+            && let Some(table) = tree.as_object_mut()
+        {
+            table.remove("controllers");
+        }
         tree.to_string()
     }
 
@@ -124,7 +141,8 @@ impl Scenario {
     }
 
     /// Reads a tree without trying the values of its sweep.
-    fn from_point(tree: Map<String, Value>) -> Result<Self, Problem> {
+    fn from_point(mut tree: Map<String, Value>) -> Result<Self, Problem> {
+        tc::expand(&mut tree)?;
         let mut scenario: Self = deserialize(Value::Object(tree.clone()))?;
         check::foreign_keys(&tree, &scenario)?;
         scenario.complete();

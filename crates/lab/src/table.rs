@@ -8,8 +8,8 @@ use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use weir_trace::{
-    AckRow, EventRow, FlowRow, FrameRow, LinkRow, NodeRow, QueueRow, RequestRow, SampleRow,
-    SummaryRow,
+    AckRow, ArrivalRow, EventRow, FlowRow, FrameRow, LinkRow, NodeRow, QueueRow, RequestRow,
+    SampleRow, SummaryRow,
 };
 
 /// A result table.
@@ -240,6 +240,24 @@ table!(
 );
 
 table!(requests, "requests", RequestRow { flow, request, t_s, latency_ms });
+
+table!(
+    arrivals,
+    "arrivals",
+    ArrivalRow {
+        flow,
+        arrival,
+        start_s,
+        size_bytes,
+        fct_s,
+        slowdown,
+        completed,
+        delivered_bytes,
+        retransmits,
+        timeouts,
+        failure,
+    }
+);
 
 table!(events, "events", EventRow { t_s, flow, link, kind, seq, len, detail });
 

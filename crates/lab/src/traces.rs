@@ -60,7 +60,7 @@ fn load_lines(radio: &mut Value, name: &str, folder: &Path) -> Result<(), Proble
     Ok(())
 }
 
-fn read_text(path: &Path) -> Result<String, String> {
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path)
         .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))
 }

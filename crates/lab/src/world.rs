@@ -2,8 +2,8 @@
 
 use weir_net::radio::NodeId;
 use weir_net::{
-    Counting, DropList, DropTailConfig, GilbertElliott, Impairments, Jitter, Limit, LinkConfig,
-    Numbering, Order, PolicerConfig, QueueConfig, Reorder, Schedule, Service, Spread,
+    Counting, DeliveryTrace, DropList, DropTailConfig, GilbertElliott, Impairments, Jitter, Limit,
+    LinkConfig, Numbering, Order, PolicerConfig, QueueConfig, Reorder, Schedule, Service, Spread,
 };
 use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, HostConfig, LabRouter, Relay, Route, Span,
@@ -16,10 +16,12 @@ use weir_scene::{
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
 
+use crate::arrivals::arrivals;
 use crate::check::FULL_PACKET;
 use crate::error::Problem;
 use crate::feedback::Feedback;
 use crate::flow::{EndsForm, Flow, PeriodForm, Protocol, WorkloadKind};
+use crate::hosts::name_hosts;
 use crate::queue::Queue;
 use crate::scenario::Scenario;
 use crate::topology::{
@@ -50,6 +52,7 @@ pub(crate) fn build(scenario: &Scenario) -> Result<RunSpec, Problem> {
             built.add_preparation(index, flow.send_time, flow.send_jitter);
         }
     }
+    name_hosts(&mut built, scenario.topology.kind, &flows);
     for link in &built.links {
         link.config
             .validate()
@@ -57,9 +60,13 @@ pub(crate) fn build(scenario: &Scenario) -> Result<RunSpec, Problem> {
     }
     let mut specs = Vec::with_capacity(flows.len());
     let mut routes = built.routes.into_iter();
-    for flow in &scenario.flow {
+    for (index, flow) in scenario.flow.iter().enumerate() {
         for (number, (name, route)) in flow.names().zip(&mut routes).enumerate() {
-            specs.push(flow_spec(flow, name, number as u64, route));
+            let mut spec = flow_spec(flow, name, number as u64, route);
+            if flow.workload.kind == WorkloadKind::FlowSizes {
+                spec.workload = arrivals(scenario, index, &spec, &built.links)?;
+            }
+            specs.push(spec);
         }
     }
     let spec =
@@ -107,6 +114,7 @@ fn measure(scenario: &Scenario) -> MeasureSpec {
         sample_interval: (!interval.is_zero()).then_some(interval),
         max_events: measure.events as usize,
         max_requests: measure.requests as usize,
+        max_arrivals: measure.arrivals as usize,
         max_acks: measure.acks as usize,
         max_frames: measure.frames as usize,
     }
@@ -280,9 +288,14 @@ fn relay_buffer(topology: &Topology) -> BufferSize {
 /// What `bdp` refers to: the rate, or the mean of a trace.
 pub(crate) fn mean_rate(direction: &Direction, rate: Rate) -> Rate {
     let Ok(trace) = traces::trace(&direction.rate_trace) else { return rate };
+    trace_rate(&trace).unwrap_or(rate)
+}
+
+/// What a trace carries on average.
+pub(crate) fn trace_rate(trace: &DeliveryTrace) -> Option<Rate> {
     let period = trace.period();
     let carried = trace.capacity(Instant::ZERO, Instant::ZERO + period);
-    Rate::from_transfer(carried, period).unwrap_or(rate)
+    Rate::from_transfer(carried, period)
 }
 
 /// Puts what changes and goes wrong in a direction on its link.
@@ -410,7 +423,8 @@ fn workload(flow: &Flow) -> Work {
     let work = &flow.workload;
     let size = work.size.unwrap_or_default();
     match work.kind {
-        WorkloadKind::Bulk => Work::Bulk,
+        // `arrivals` takes its place, which needs to know the links.
+        WorkloadKind::Bulk | WorkloadKind::FlowSizes => Work::Bulk,
         WorkloadKind::File => Work::File { size },
         WorkloadKind::Request => {
             Work::Request { request: work.request, response: work.response, gap: work.gap }

@@ -69,9 +69,14 @@ fn any_scenario() -> impl Strategy<Value = String> {
         "{ kind = \"rate\" }",
         "{ kind = \"on-off\", on = \"300ms\", spread = \"exponential\" }",
         "{ kind = \"on-off\", off = \"1us\", rate = \"3mbit\", size = \"700b\" }",
+        "{ kind = \"flow-sizes\", load = 0.3, arrivals = 7 }",
+        "{ kind = \"flow-sizes\", sizes = [[0, 0.0], [900, 0.1], [7000, 1]] }",
     ]);
     let flow = (stack, workload, 0u64..1_000, 0u32..1_000_000, 1u32..4);
     (topology, flow).prop_map(|(topology, (stack, workload, start, loss, count))| {
+        // Connections that come and go are reliable.
+        let many = workload.contains("flow-sizes") && stack == "udp";
+        let workload = if many { "{ kind = \"bulk\" }" } else { workload };
         let graph = topology.contains("graph");
         let ends = if graph { "from = \"a\"\nto = \"b\"\n" } else { "" };
         let loss = format!("0.{loss:06}");

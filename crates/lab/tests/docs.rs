@@ -99,7 +99,7 @@ fn the_documented_columns_are_those_of_the_tables() {
     let text = fs::read_to_string(document("results.md")).unwrap();
     let scenario = Scenario::parse("[[flow]]\n", &[("measure.duration".into(), "1s".into())], "");
     let results = run(&scenario.unwrap(), 1, World::Sim).unwrap();
-    assert_eq!(results.tables().len(), 10);
+    assert_eq!(results.tables().len(), 11);
     for table in results.tables() {
         let columns: Vec<(String, String)> = table
             .batch
