@@ -92,7 +92,7 @@ fn verdict(on_time: Option<f64>, worst_ms: Option<f64>, lost: u64) -> String {
 }
 
 /// What this thread has used of the processor.
-fn thread_cpu_time() -> Duration {
+pub(crate) fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::from_secs(time.tv_sec as u64) + Duration::from_nanos(time.tv_nsec as u64)
 }

@@ -18,5 +18,5 @@ pub mod tcp;
 pub mod transfer;
 pub mod world;
 
-pub use capture::{Capture, Epoch};
+pub use capture::{Capture, CaptureFile, Epoch};
 pub use router::Router;

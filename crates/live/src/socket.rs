@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Type};
-use weir_transport::EcnField;
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration, Ecn, Instant};
 
 use crate::clock::{self, Interest};
 
@@ -33,7 +32,7 @@ pub struct Departure<'a> {
     /// Which of this machine's addresses they come from, if that matters.
     pub from: Option<IpAddr>,
     /// Their ECN field.
-    pub ecn: EcnField,
+    pub ecn: Ecn,
     /// The datagrams, one after the other.
     pub bytes: &'a [u8],
     /// The size of each but the last.
@@ -48,7 +47,7 @@ pub struct Arrival<'a> {
     /// Which of this machine's addresses they were sent to.
     pub to: Option<IpAddr>,
     /// The ECN field of all of them.
-    pub ecn: EcnField,
+    pub ecn: Ecn,
     /// When the system had them, or where it does not say, when we did.
     pub time: Instant,
     bytes: &'a [u8],
@@ -68,13 +67,7 @@ impl<'a> Arrival<'a> {
 
     /// One datagram back to where this came from.
     pub fn answer<'b>(&self, bytes: &'b [u8]) -> Departure<'b> {
-        Departure {
-            to: self.from,
-            from: self.to,
-            ecn: EcnField::NotCapable,
-            bytes,
-            stride: bytes.len(),
-        }
+        Departure { to: self.from, from: self.to, ecn: Ecn::NotEct, bytes, stride: bytes.len() }
     }
 }
 
@@ -162,9 +155,10 @@ impl Socket {
         let transmit = quinn_udp::Transmit {
             destination: departure.to,
             ecn: match departure.ecn {
-                EcnField::NotCapable => None,
-                EcnField::Capable => Some(EcnCodepoint::Ect0),
-                EcnField::Marked => Some(EcnCodepoint::Ce),
+                Ecn::NotEct => None,
+                Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+                Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+                Ecn::Ce => Some(EcnCodepoint::Ce),
             },
             contents: departure.bytes,
             segment_size: Some(departure.stride),
@@ -291,9 +285,10 @@ impl Inbox {
             from: meta.addr,
             to: meta.dst_ip,
             ecn: match meta.ecn {
-                None => EcnField::NotCapable,
-                Some(EcnCodepoint::Ect0 | EcnCodepoint::Ect1) => EcnField::Capable,
-                Some(EcnCodepoint::Ce) => EcnField::Marked,
+                None => Ecn::NotEct,
+                Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+                Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+                Some(EcnCodepoint::Ce) => Ecn::Ce,
             },
             time: self.time(meta.timestamp),
             bytes: &buffer[..meta.len],

@@ -339,7 +339,7 @@ fn describe(load: Load, view: &View, flow: u32, direction: Direction) -> Packet<
         stamp: 0,
         sent: Instant::ZERO,
         queued: Duration::ZERO,
-        body: Body::Foreign { seq, payload, conversation: view.conversation },
+        body: Body::Foreign { seq, payload, conversation: view.conversation, hosts: view.hosts },
         load,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every length and offset comes from the network, so nothing here trusts any of them.
 
-use weir_net::Ecn;
+use weir_net::{Ecn, Hosts};
 
 /// An IP packet, as far as it can be read: what is missing or strange reads as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(super) struct View {
     pub(super) payload: u32,
     /// Equal for all packets with the same addresses, protocol and ports.
     pub(super) conversation: u32,
+    /// Its addresses; what has none is its own host.
+    pub(super) hosts: Option<Hosts>,
 }
 
 impl View {
@@ -35,6 +37,8 @@ impl View {
             _ => 0,
         };
         let header = if transport.is_some() { header } else { 0 };
+        let (from, to) = ip.addresses.split_at(ip.addresses.len() / 2);
+        let number = |address: &[u8]| fnv1a(address.iter().copied());
         let seq = transport.filter(|_| ip.protocol == TCP).map(|start| word(start, 4));
         let ports = transport.map_or(&[][..], |start| &start[..4]);
         Self {
@@ -44,6 +48,7 @@ impl View {
             seq: seq.unwrap_or(ip.identification),
             payload: body.len().saturating_sub(header) as u32,
             conversation: fnv1a(ip.addresses.iter().chain(ports).copied().chain([ip.protocol])),
+            hosts: Some(Hosts { from: number(from), to: number(to) }),
         }
     }
 }

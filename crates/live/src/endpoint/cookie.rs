@@ -16,8 +16,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use weir_transport::wire::{self, Parsed, Ports};
-use weir_transport::{Config, Connection, EcnField, Flags, Segment};
-use weir_units::{Duration, Instant, Rng, stream};
+use weir_transport::{Config, Connection, Flags, Segment};
+use weir_units::{Duration, Ecn, Instant, Rng, stream};
 
 /// What travels with a SYN: zeros until there is a cookie, which is the time and a MAC.
 pub(super) type Note = [u8; 24];
@@ -96,7 +96,7 @@ impl Cookies {
 /// A connection that has heard this SYN, and what it answers.
 fn begin(at: Instant, config: &Config, syn: &Segment, luck: Rng) -> (Connection, Option<Segment>) {
     let mut connection = Connection::listen(config, luck);
-    connection.handle_segment(at, &bare(syn), EcnField::NotCapable);
+    connection.handle_segment(at, &bare(syn), Ecn::NotEct);
     let answer = connection.poll_transmit(at).map(|transmit| transmit.segment);
     (connection, answer)
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use weir_transport::EcnField;
+use weir_units::Ecn;
 
 use crate::socket::{Departure, MAX_DATAGRAM, Socket, in_memory};
 
@@ -13,7 +13,7 @@ pub(super) struct Way {
     pub(super) to: SocketAddr,
     /// Which of this machine's addresses it comes from.
     pub(super) from: Option<IpAddr>,
-    pub(super) ect: bool,
+    pub(super) ecn: Ecn,
 }
 
 /// Datagrams for one place, all of one size but the last.
@@ -77,7 +77,7 @@ impl Outbox {
         let departure = Departure {
             to: way.to,
             from: way.from,
-            ecn: if way.ect { EcnField::Capable } else { EcnField::NotCapable },
+            ecn: way.ecn,
             bytes: &self.bytes,
             stride: self.stride,
         };

@@ -5,8 +5,8 @@ use std::io;
 use std::net::IpAddr;
 
 use weir_transport::wire::{self, Parsed};
-use weir_transport::{Connection, EcnField, Flags, Segment, Transmit};
-use weir_units::Instant;
+use weir_transport::{Connection, Flags, Segment, Transmit};
+use weir_units::{Ecn, Instant};
 
 use super::application::{Application, Loose};
 use super::cookie::{Introduction, Note, emit_noted};
@@ -116,7 +116,7 @@ impl<A: Application> Peer<A> {
         &mut self,
         now: Instant,
         datagram: &[u8],
-        ecn: EcnField,
+        ecn: Ecn,
         room: &mut Vec<u8>,
         answer: &mut Vec<u8>,
     ) {
@@ -139,7 +139,7 @@ impl<A: Application> Peer<A> {
     }
 
     /// Takes in the segment that it begins with.
-    pub(super) fn begin(&mut self, now: Instant, segment: &[u8], ecn: EcnField) {
+    pub(super) fn begin(&mut self, now: Instant, segment: &[u8], ecn: Ecn) {
         let Self { connection, application, introduction, .. } = self;
         if let Err(error) = handle(connection, application, introduction, now, segment, ecn) {
             self.fail(now, error);
@@ -194,7 +194,7 @@ impl<A: Application> Peer<A> {
                     return outbox.send(socket).map(|()| Sent::All);
                 };
                 let len = self.envelope.wrapped_len(leaving.len());
-                let way = Way { to: self.key.remote, from: self.local, ect: leaving.ect() };
+                let way = Way { to: self.key.remote, from: self.local, ecn: leaving.ecn() };
                 if !outbox.takes(way, len, socket.max_segments()) {
                     self.queue.push_front(leaving);
                     break;
@@ -291,8 +291,11 @@ impl Leaving {
         }
     }
 
-    fn ect(&self) -> bool {
-        matches!(self, Self::Segment(Transmit { ect: true, .. }))
+    fn ecn(&self) -> Ecn {
+        match self {
+            Self::Segment(transmit) => transmit.ecn,
+            Self::Noted(..) | Self::Loose(_) => Ecn::NotEct,
+        }
     }
 }
 
@@ -304,7 +307,7 @@ fn handle<A: Application>(
     introduction: &mut Introduction,
     now: Instant,
     segment: &[u8],
-    ecn: EcnField,
+    ecn: Ecn,
 ) -> io::Result<()> {
     if let Some((number, payload)) = Loose::parse(segment) {
         return application.store_loose(now, number, payload);

@@ -5,8 +5,8 @@ use std::fs;
 use std::rc::Rc;
 
 use proptest::prelude::*;
-use weir_transport::{Config, Connection, EcnField};
-use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
+use weir_transport::{Config, Connection};
+use weir_units::{Bytes, Duration, Ecn, Instant, Rate, Rng, stream};
 
 use super::testing::{TempDir, noise};
 use super::*;
@@ -46,7 +46,7 @@ impl Network {
     fn act<A: Application>(&mut self, side: &mut Side<A>, me: usize) {
         let later = self.under_way[me].split_off(&(self.now, u64::MAX));
         for (segment, payload) in std::mem::replace(&mut self.under_way[me], later).into_values() {
-            let arrived = side.connection.handle_segment(self.now, &segment, EcnField::NotCapable);
+            let arrived = side.connection.handle_segment(self.now, &segment, Ecn::NotEct);
             if let Some(new) = arrived {
                 let bytes = &payload[new.skip as usize..][..new.len as usize];
                 side.application.store(new.offset, bytes).expect("within the window");

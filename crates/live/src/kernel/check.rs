@@ -66,9 +66,19 @@ pub(super) fn check(spec: &RunSpec, controllers: &[String]) -> Result<(), Kernel
     Ok(())
 }
 
-/// Our own connections have our own controllers.
+/// Our own connections have our own controllers, and a kernel's has the kernel's.
 fn check_ours(flow: &FlowSpec) -> Result<(), KernelError> {
     match (&flow.transport, flow.ends) {
+        (TransportSpec::Reliable(config), _)
+            if matches!(config.stack.controller, CcConfig::Script(_)) =>
+        {
+            let problem = format!(
+                "stack = {}: a controller written in Python runs in the worlds sim and udp, not in a \
+                 kernel's",
+                config.stack
+            );
+            Err(KernelError::Unfit { flow: flow.name.clone(), problem })
+        }
         (TransportSpec::Reliable(config), Ends::Weir)
             if matches!(config.stack.controller, CcConfig::Kernel(_)) =>
         {
@@ -242,6 +252,10 @@ mod tests {
             let refusal = refusal(vec![config]);
             assert!(refusal.starts_with("flow 'flow0': ") && refusal.contains(what), "{refusal}");
         };
+        says(
+            with("mine.py:Mine"),
+            "stack = rack/mine.py:Mine: a controller written in Python runs",
+        );
         says(with("vegas"), "no congestion control 'vegas'; it has reno, cubic");
         says(with("cubic(hystart=off)"), "the kernel's cubic takes no parameters from here");
         says(with("go-back-n(4)/none"), "recovers from losses as rack does");
@@ -273,18 +287,18 @@ mod tests {
 
     #[test]
     fn what_only_a_kernel_has_is_not_ours() {
-        let bic = CcConfig::parse_also_kernels("bic").unwrap();
+        let added = CcConfig::parse_also_kernels("bpf_vegas").unwrap();
         let mut config = Config::default();
-        config.stack.controller = bic;
-        let known = ["bic".to_owned()];
+        config.stack.controller = added;
+        let known = ["bpf_vegas".to_owned()];
         let mut asked = spec(vec![config.clone()]);
         assert!(check(&asked, &known).is_ok());
         asked.flows[0].ends = Ends::Weir;
         let refusal = check(&asked, &known).unwrap_err().to_string();
-        let said = "stack = rack/bic, ends = weir: only a kernel's TCP has 'bic'";
+        let said = "stack = rack/bpf_vegas, ends = weir: only a kernel's TCP has 'bpf_vegas'";
         assert!(refusal.contains(said), "{refusal}");
         config.stack.recovery = RecoveryConfig::NewReno;
         let refusal = check(&spec(vec![config]), &known).unwrap_err().to_string();
-        assert!(refusal.ends_with("write rack/bic"), "{refusal}");
+        assert!(refusal.ends_with("write rack/bpf_vegas"), "{refusal}");
     }
 }

@@ -38,13 +38,14 @@ use self::machine::{Machine, Setting};
 use self::netem::{Netem, Routers};
 use self::own::OwnFlows;
 use self::senders::{Context, Happening, Legacy, Sender, Senders};
-use self::shared::{Shared, cpu_time};
+use self::shared::Shared;
 use self::site::Site;
 use self::sockets::FIRST_PORT;
 use self::verdict::Strain;
 use crate::capture::Capture;
 use crate::clock::{Alarm, Punctual};
 use crate::emulator::{Emulator, EmulatorError, NamespaceError, Options};
+use crate::health::thread_cpu_time;
 use crate::router::Router;
 
 /// A run that could not be made, was broken off, or must not be believed.
@@ -206,6 +207,8 @@ impl<'a> World<'a> {
         address: impl Fn(u16) -> SocketAddrV4,
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<Outcome, KernelError> {
+        // This thread may have carried out other runs before.
+        let cpu_before = thread_cpu_time();
         let Self { spec, seed, .. } = self;
         let kernel_flows = spec.flows.iter().filter_map(kernel_config).count();
         let shared = Shared::new(self.emulator.origin(), spec.flows.len(), kernel_flows);
@@ -228,7 +231,8 @@ impl<'a> World<'a> {
             worked.and(Ok((sent?, received?)))
         })?;
         self.note(&told);
-        self.finish(legacy, receivers_cpu, &site.settings)
+        let router_cpu = thread_cpu_time().saturating_sub(cpu_before);
+        self.finish(router_cpu, legacy, receivers_cpu, &site.settings)
     }
 
     /// The router's work.
@@ -314,6 +318,7 @@ impl<'a> World<'a> {
 
     fn finish(
         mut self,
+        router_cpu: Duration,
         legacy: Legacy,
         receivers_cpu: Duration,
         settings: &[Setting],
@@ -333,7 +338,7 @@ impl<'a> World<'a> {
         let strain = Strain {
             health: self.emulator.health(),
             lateness: legacy.lateness,
-            cpu: [cpu_time(), legacy.cpu, receivers_cpu],
+            cpu: [router_cpu, legacy.cpu, receivers_cpu],
         };
         let mut flows: Vec<(u32, Flow)> =
             self.own.indices.into_iter().zip(self.own.flows).collect();

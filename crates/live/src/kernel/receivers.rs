@@ -8,8 +8,9 @@ use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 use weir_scene::{FlowSpec, RunSpec, Server, Workload};
 use weir_units::{Bytes, Duration};
 
-use super::shared::{Polls, Shared, be_eager, cpu_time};
+use super::shared::{Polls, Shared, be_eager};
 use super::sockets::{Moved, discard, write};
+use crate::health::thread_cpu_time;
 
 /// One flow's receiving end.
 struct Receiver {
@@ -51,7 +52,7 @@ pub(super) fn run(
             receivers[number].work(flags, shared, &mut scratch);
         }
     }
-    Ok(cpu_time())
+    Ok(thread_cpu_time())
 }
 
 impl Receiver {
@@ -60,7 +61,7 @@ impl Receiver {
             index,
             listener: Some(listener),
             connection: None,
-            server: Server::new(flow.workload),
+            server: Server::new(flow.workload.clone()),
             unwritten: 0,
             is_full: false,
             has_ended: false,

@@ -13,9 +13,10 @@ use weir_trace::SampleRow;
 use weir_units::{Duration, Instant};
 
 use super::info::{Teller, failure};
-use super::shared::{Polls, Shared, be_eager, cpu_time};
+use super::shared::{Polls, Shared, be_eager};
 use super::sockets::{Moved, break_off, discard, write};
 use crate::clock::Alarm;
+use crate::health::thread_cpu_time;
 
 /// All of them.
 pub(super) struct Senders<'a> {
@@ -129,7 +130,7 @@ impl Senders<'_> {
         }
         self.finish()?;
         let flows = self.list.into_iter().map(|sender| (sender.index, sender.flow)).collect();
-        Ok(Legacy { flows, samples, lateness, cpu: cpu_time() })
+        Ok(Legacy { flows, samples, lateness, cpu: thread_cpu_time() })
     }
 
     fn open_books(&mut self, now: Instant) -> io::Result<()> {

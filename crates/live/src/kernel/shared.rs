@@ -5,7 +5,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::time::{ClockId, clock_gettime};
 use weir_units::{Duration, Instant};
 
 use crate::clock;
@@ -124,10 +123,4 @@ pub(super) fn be_eager() {
     clock::be_ordinary();
     // Only for this thread (setpriority(2)); without the right to, it stays as ordinary as others.
     let _ = rustix::process::nice(-20);
-}
-
-/// What this thread has used of the processor.
-pub(super) fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::from_secs(time.tv_sec as u64) + Duration::from_nanos(time.tv_nsec as u64)
 }

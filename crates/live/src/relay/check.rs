@@ -10,8 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use weir_net::LinkConfig;
 use weir_trace::{Histogram, Spread};
-use weir_transport::EcnField;
-use weir_units::{Duration, Instant};
+use weir_units::{Duration, Ecn, Instant};
 
 use super::background::Background;
 use super::health::Report;
@@ -135,7 +134,7 @@ fn send(spec: &CheckSpec, to: SocketAddr) -> Result<(), CheckError> {
         }
         bytes[..8].copy_from_slice(&clock::now().as_nanos().to_le_bytes());
         let stride = bytes.len();
-        let ecn = EcnField::NotCapable;
+        let ecn = Ecn::NotEct;
         socket.send(&Departure { to, from: None, ecn, bytes: &bytes, stride })?;
     }
     Ok(())

@@ -10,8 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use weir_net::{ConfigError, Ecn};
-use weir_transport::EcnField;
+use weir_net::ConfigError;
 use weir_units::{Bytes, Duration, Instant};
 
 use super::background::{Carrier, TURN};
@@ -262,15 +261,10 @@ fn welcome(clients: &mut Clients<Upstream>, arrival: &Arrival<'_>, to: SocketAdd
 
 fn offer(host: &mut Host, arrival: &Arrival<'_>, flow: u32, way: Way) {
     let headers = if arrival.from.ip().to_canonical().is_ipv4() { IPV4_UDP } else { IPV6_UDP };
-    let ecn = match arrival.ecn {
-        EcnField::NotCapable => Ecn::NotEct,
-        EcnField::Capable => Ecn::Ect0,
-        EcnField::Marked => Ecn::Ce,
-    };
     let empty: Option<&[u8]> = arrival.is_empty().then_some(&[]);
     for bytes in arrival.datagrams().chain(empty) {
         let len = Bytes(bytes.len() as u64 + headers);
-        let header = Header { flow, route: 0, way, carries_data: true, ecn, len };
+        let header = Header { flow, route: 0, way, carries_data: true, ecn: arrival.ecn, len };
         host.offer(arrival.time, header, bytes);
     }
 }
@@ -313,11 +307,7 @@ impl Outbox {
             Way::Up => (&client.own.socket, server, None),
             Way::Down => (listen, client.address, client.own.known_as),
         };
-        let ecn = match header.ecn {
-            Ecn::NotEct => EcnField::NotCapable,
-            Ecn::Ect0 | Ecn::Ect1 => EcnField::Capable,
-            Ecn::Ce => EcnField::Marked,
-        };
+        let ecn = header.ecn;
         socket.send(&Departure { to, from, ecn, bytes: &self.bytes, stride: self.stride.max(1) })
     }
 

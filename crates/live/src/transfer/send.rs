@@ -199,11 +199,11 @@ impl Sender<'_, '_> {
             Ok(endpoint) => endpoint,
             Err(error) => return (Err(error), files),
         };
+        let config = self.options.config(path_mtu(remote));
         if self.sent.error.is_none() {
             // The first address: what its socket took is no part of the transfer.
             self.sent.began_ns = clock::monotonic_nanos();
         }
-        let config = self.options.config(path_mtu(remote));
         let mut patience = patience.min(self.options.max_wait);
         let mut fruitless = 0;
         loop {

@@ -12,7 +12,7 @@
 use weir_net::Ecn;
 use weir_scene::{Body, Direction, FlowSpec, IP_HEADER, Packet, TransportSpec, UDP_HEADER};
 use weir_transport::wire::{self, Ports};
-use weir_transport::{EcnField, Segment, SeqNum};
+use weir_transport::{Segment, SeqNum};
 use weir_units::{Duration, Instant};
 
 /// The header of every frame without options.
@@ -47,7 +47,7 @@ pub(super) fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
 pub(super) fn parse(
     frame: &[u8],
     direction: Direction,
-    ecn: EcnField,
+    ecn: Ecn,
     flows: &[FlowSpec],
 ) -> Option<Packet> {
     let wire::Parsed { segment, ports, payload } = wire::parse(frame).ok()?;
@@ -66,11 +66,7 @@ pub(super) fn parse(
         flow,
         direction,
         hop: 0,
-        ecn: match ecn {
-            EcnField::NotCapable => Ecn::NotEct,
-            EcnField::Capable => Ecn::Ect0,
-            EcnField::Marked => Ecn::Ce,
-        },
+        ecn,
         corrupted: false,
         ip_len: IP_HEADER + header + payload.len() as u32,
         stamp: 0,
@@ -85,15 +81,6 @@ pub(super) fn parse(
 pub(super) fn payload(frame: &[u8]) -> &[u8] {
     let header = frame.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
     frame.get(header..).unwrap_or_default()
-}
-
-/// The ECN field in which a packet travels.
-pub(super) fn ecn_field(ecn: Ecn) -> EcnField {
-    match ecn {
-        Ecn::NotEct => EcnField::NotCapable,
-        Ecn::Ect0 | Ecn::Ect1 => EcnField::Capable,
-        Ecn::Ce => EcnField::Marked,
-    }
 }
 
 /// What the relay knows of a packet that it hands over.
@@ -189,14 +176,14 @@ mod tests {
                 Passage { sent: Instant::from_nanos(9), queued: Duration::from_millis(7) };
             push_trailer(told, &mut frame);
             let (frame, passage) = split_trailer(&frame).expect("a trailer");
-            let got = parse(frame, Direction::Forward, EcnField::Capable, &flows()).expect("a packet");
+            let got = parse(frame, Direction::Forward, Ecn::Ect0, &flows()).expect("a packet");
             prop_assert_eq!(format!("{got:?}"), format!("{sent:?}"));
             prop_assert_eq!((payload(frame), passage), (&data[..], told));
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = parse(&bytes, Direction::Reverse, EcnField::Marked, &flows());
+            let _ = parse(&bytes, Direction::Reverse, Ecn::Ce, &flows());
             let _ = payload(&bytes);
         }
 
@@ -206,7 +193,7 @@ mod tests {
             let mut frame = Vec::new();
             emit(&packet(0, Body::Segment { segment, offset: 0 }, 0), &data, &mut frame);
             damage(&mut frame, luck);
-            prop_assert!(parse(&frame, Direction::Forward, EcnField::Capable, &flows()).is_none());
+            prop_assert!(parse(&frame, Direction::Forward, Ecn::Ect0, &flows()).is_none());
         }
     }
 }

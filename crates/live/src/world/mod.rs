@@ -197,8 +197,8 @@ impl<'a> World<'a> {
             Event::Endpoint(id) => self.woken.push((self.wires.net.now, id)),
             Event::Sample => self.sample(),
             Event::WarmedUp => self.open_books(),
-            // Radio exists in the simulator alone.
-            Event::Radio | Event::Move => {}
+            // Radio and flows of many connections exist in the simulator alone.
+            Event::Arrival(_) | Event::Radio | Event::Move => {}
         }
     }
 

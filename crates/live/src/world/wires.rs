@@ -168,7 +168,7 @@ impl<'a> Wires<'a> {
         let departure = Departure {
             to: to.local_addr(),
             from: None,
-            ecn: frame::ecn_field(packet.ecn),
+            ecn: packet.ecn,
             stride: bytes.len(),
             bytes: &bytes,
         };
@@ -285,7 +285,7 @@ impl Medium for Wires<'_> {
         let sent = host.send(&Departure {
             to: self.relay.local_addr(),
             from: None,
-            ecn: frame::ecn_field(packet.ecn),
+            ecn: packet.ecn,
             bytes: &self.scratch,
             stride: self.scratch.len(),
         });

@@ -49,7 +49,7 @@ fn answer(now: Instant, from: SocketAddr, syn: &Segment) -> (Segment, Note) {
 fn a_returned_cookie_gives_the_connection_that_was_answered_for() {
     let (mut client, syn) = open(at(0));
     let (syn_ack, cookie) = answer(at(500), address(1, 9), &syn);
-    client.handle_segment(at(1_000), &syn_ack, EcnField::NotCapable);
+    client.handle_segment(at(1_000), &syn_ack, Ecn::NotEct);
     assert_eq!(client.poll_event(), Some(Event::Connected));
     let confirmation = client.poll_transmit(at(1_000)).unwrap().segment;
 
@@ -59,7 +59,7 @@ fn a_returned_cookie_gives_the_connection_that_was_answered_for() {
         panic!("a cookie admits")
     };
     assert!(server.poll_transmit(at(1_500)).is_none(), "it was answered already");
-    server.handle_segment(at(1_500), &confirmation, EcnField::NotCapable);
+    server.handle_segment(at(1_500), &confirmation, Ecn::NotEct);
     assert_eq!(server.poll_event(), Some(Event::Connected));
     assert_eq!(server.poll_rtt_sample(), Some(Duration::from_micros(1_000)), "since the answer");
 }
