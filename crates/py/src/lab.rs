@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use weir_lab::{Capture, Epoch, Results, Router, RunError, Scenario, World};
 use weir_units::Instant;
 
+use crate::congestion::{self, Faults};
 use crate::table::Table;
 
 create_exception!(
@@ -109,9 +110,10 @@ impl Control {
     }
 }
 
-/// Runs a scenario in its canonical form. Other Python threads go on meanwhile. Without a `control` a
-/// run in real time looks for signals itself. In world `kernel` packets are recorded in the file
-/// `capture`, with times from 1970, or with `capture_from_zero` from the beginning of the run.
+/// Runs a scenario in its canonical form. Other Python threads go on meanwhile, but for the moments in
+/// which a controller in Python is called. Without a `control` the run looks for signals itself. In the
+/// worlds `sim` and `kernel` packets are recorded in the file `capture`, with times from 1970, or in the
+/// simulator and with `capture_from_zero` from the beginning of the run.
 #[pyfunction]
 #[pyo3(signature = (
     scenario, seed, world = "sim", control = None, capture = None, *, capture_from_zero = false
@@ -129,8 +131,37 @@ pub(crate) fn run(
     let control = control.map(|control| Arc::clone(&control.get().0));
     let epoch = if capture_from_zero { Epoch::Run } else { Epoch::WallClock };
     let capture = capture.map(|path| Capture::of_headers(path, epoch));
+    let (scenario, faults) = hosted(py, scenario)?;
+    carry_out(py, &faults, control.as_deref(), |watch| {
+        weir_lab::run_watched(&scenario, seed, world, capture.as_ref(), watch)
+    })
+}
+
+/// Runs a scenario in its canonical form in the simulator and records what passes every interface, a
+/// file for each: `STEM-INTERFACE.pcapng` in `folder`.
+#[pyfunction]
+pub(crate) fn record(
+    py: Python<'_>,
+    scenario: &str,
+    seed: u64,
+    folder: PathBuf,
+    stem: &str,
+) -> PyResult<RunResult> {
+    let (scenario, faults) = hosted(py, scenario)?;
+    carry_out(py, &faults, None, |watch| weir_lab::record(&scenario, seed, &folder, stem, watch))
+}
+
+/// Lets `work` go on while Python's threads do, until a controller in Python fails, or `control` or a signal
+/// breaks it off.
+fn carry_out(
+    py: Python<'_>,
+    faults: &Faults,
+    control: Option<&Control>,
+    work: impl FnOnce(&mut dyn FnMut(Instant) -> ControlFlow<()>) -> Result<Results, RunError> + Send,
+) -> PyResult<RunResult> {
     let mut signal = None;
-    let mut watch = |now| match &control {
+    let mut watch = |now| match control {
+        _ if faults.any() => ControlFlow::Break(()),
         Some(control) => control.look(now),
         None => match Python::attach(|py| py.check_signals()) {
             Ok(()) => ControlFlow::Continue(()),
@@ -140,24 +171,49 @@ pub(crate) fn run(
             }
         },
     };
-    let result = py.detach(|| {
-        let scenario = Scenario::from_json(scenario)?;
-        weir_lab::run_watched(&scenario, seed, world, capture.as_ref(), &mut watch)
-    });
+    let result = py.detach(|| work(&mut watch));
+    if let Some(fault) = faults.take() {
+        return Err(fault.into());
+    }
     result.map(RunResult).map_err(|error| match error {
-        RunError::Scenario(error) => ScenarioError::new_err(error.to_string()),
+        RunError::Scenario(error) => refused(error),
         RunError::Stopped => signal.unwrap_or_else(|| PyRuntimeError::new_err(error.to_string())),
         _ => PyRuntimeError::new_err(error.to_string()),
     })
 }
 
+/// What `tc` says of one direction of a link, as options of `weir link` in its spelling.
+#[pyfunction]
+pub(crate) fn tc_options(text: &str) -> PyResult<Vec<(&'static str, String)>> {
+    weir_lab::tc_options(text).map_err(PyValueError::new_err)
+}
+
+/// What `tc` says of the way of the data and of the way back, as keys of `[topology]`.
+#[pyfunction]
+#[pyo3(signature = (forward, reverse = None))]
+pub(crate) fn tc_keys(forward: &str, reverse: Option<&str>) -> PyResult<Vec<(String, String)>> {
+    weir_lab::tc_keys(forward, reverse).map_err(PyValueError::new_err)
+}
+
 /// Refuses a scenario in its canonical form that `world` cannot run as it is.
 #[pyfunction]
-pub(crate) fn check_world(scenario: &str, world: &str) -> PyResult<()> {
+pub(crate) fn check_world(py: Python<'_>, scenario: &str, world: &str) -> PyResult<()> {
     let world = parse_world(world)?;
-    Scenario::from_json(scenario)
-        .and_then(|scenario| weir_lab::check(&scenario, world))
-        .map_err(|error| ScenarioError::new_err(error.to_string()))
+    let (scenario, _) = hosted(py, scenario)?;
+    weir_lab::check(&scenario, world).map_err(refused)
+}
+
+/// A scenario whose controllers in Python can be built, and where they say what went wrong.
+fn hosted(py: Python<'_>, scenario: &str) -> PyResult<(Scenario, Arc<Faults>)> {
+    let mut scenario = py.detach(|| Scenario::from_json(scenario)).map_err(refused)?;
+    let faults = Arc::default();
+    congestion::host(py, &mut scenario, &faults).map_err(refused)?;
+    Ok((scenario, faults))
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "a result's error is mapped")]
+fn refused(error: weir_lab::ScenarioError) -> PyErr {
+    ScenarioError::new_err(error.to_string())
 }
 
 /// Refuses a scenario in its canonical form that a kernel with these congestion controls, wherever it

@@ -1,7 +1,9 @@
-//! The native module `weir._native`. It converts arguments, errors and tables, and holds no logic.
+//! The native module `weir._native`. It converts arguments, errors, tables and the events of controllers in
+//! Python, and holds no logic.
 
 use pyo3::prelude::*;
 
+mod congestion;
 mod lab;
 #[cfg(target_os = "linux")]
 mod link;
@@ -15,9 +17,11 @@ mod transfer;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use super::congestion::{AckEvent, CcContext, CongestionEvent, ControllerError, PathEvent};
+    #[pymodule_export]
     use super::lab::{
         RunControl, RunResult, ScenarioError, catalogue, check_kernel, check_world, parse_scenario,
-        run,
+        record, run, tc_keys, tc_options,
     };
     #[cfg(target_os = "linux")]
     #[pymodule_export]

@@ -2,16 +2,20 @@
 
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{Py, PyAny, create_exception};
+use weir_cc::CcConfig;
 use weir_live::file::{Arriving, Departing, Tally, Verdict};
 use weir_live::seal::Key;
 use weir_live::transfer::{self, Carrier, Progress, Receiving, RecvOptions, SendOptions, Sent};
 use weir_units::{Bytes, Duration, Rate};
+
+use crate::congestion::{Fault, Faults, host_script};
 
 create_exception!(
     weir,
@@ -39,8 +43,9 @@ pub(crate) fn send_files<'py>(
     key_file: Option<PathBuf>,
 ) -> PyResult<(Vec<Bound<'py, PyDict>>, Bound<'py, PyDict>)> {
     let bad = |error: String| PyValueError::new_err(error);
+    let faults = Arc::default();
     let options = SendOptions {
-        carrier: stack.parse::<Carrier>().map_err(|error| bad(error.to_string()))?,
+        carrier: carrier(py, stack, &faults).map_err(bad)?,
         mss,
         initial_window,
         max_rate: max_rate_bps.map(Rate::from_bits_per_sec),
@@ -49,7 +54,7 @@ pub(crate) fn send_files<'py>(
         key: read_key(key_file)?,
     };
     options.validate().map_err(bad)?;
-    let mut teller = Teller { tell, raised: None };
+    let mut teller = Teller { tell, raised: None, faults: Arc::clone(&faults) };
     let sent = py.detach(|| {
         let remotes = transfer::resolve(target)?;
         let mut watch = |progress: &Progress| teller.on_progress(progress);
@@ -59,6 +64,9 @@ pub(crate) fn send_files<'py>(
         teller.raised.filter(|raised| !raised.is_instance_of::<PyKeyboardInterrupt>(py))
     {
         return Err(raised);
+    }
+    if let Some(Fault::Told(text)) = faults.take() {
+        return Err(TransferError::new_err(text));
     }
     let sent = sent.map_err(failure)?;
     let rows = sent.files.iter().map(|file| sent_row(py, file, &sent)).collect::<PyResult<_>>()?;
@@ -87,12 +95,25 @@ pub(crate) fn receive_files(
     })?;
     let max_size = max_size.map(Bytes);
     let options = RecvOptions { bind, folder, max_size, max_files, once, key: read_key(key_file)? };
-    let mut teller = Teller { tell, raised: None };
+    let mut teller = Teller { tell, raised: None, faults: Arc::default() };
     let received = py.detach(|| transfer::recv(&options, &mut |what| teller.on_receiving(&what)));
     match (teller.raised, received) {
         (Some(raised), _) => Err(raised),
         (None, result) => result.map_err(failure),
     }
+}
+
+/// What carries the files; a controller in Python is read from its file.
+fn carrier(py: Python<'_>, stack: &str, faults: &Arc<Faults>) -> Result<Carrier, String> {
+    let mut carrier = stack.parse::<Carrier>().map_err(|error| error.to_string())?;
+    if let Carrier::Stack(stack) = &mut carrier
+        && let CcConfig::Script(script) = &mut stack.controller
+    {
+        let text = weir_lab::read_script(Path::new(script.file()))?;
+        let host = host_script(py, script, &text, faults)?;
+        script.set_host(host);
+    }
+    Ok(carrier)
 }
 
 fn read_key(file: Option<PathBuf>) -> PyResult<Option<Key>> {
@@ -115,10 +136,15 @@ fn failure(error: transfer::TransferError) -> PyErr {
 struct Teller {
     tell: Py<PyAny>,
     raised: Option<PyErr>,
+    /// What a controller in Python did wrong.
+    faults: Arc<Faults>,
 }
 
 impl Teller {
     fn on_progress(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if self.faults.any() {
+            return ControlFlow::Break(());
+        }
         self.call("progress", |facts| progress_facts(facts, progress))
     }
 
