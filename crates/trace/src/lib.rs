@@ -13,5 +13,6 @@ pub use histogram::{Histogram, Spread};
 pub use pcapng::{CapturedPacket, PcapngWriter};
 pub use radio::{FrameRow, NodeRow};
 pub use rows::{
-    AckRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow, jain_index,
+    AckRow, ArrivalRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow,
+    jain_index,
 };

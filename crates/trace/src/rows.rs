@@ -345,6 +345,36 @@ pub struct RequestRow {
     pub latency_ms: f64,
 }
 
+/// Table `arrivals`: one row per connection of a flow of kind `flow-sizes` that came in the measured
+/// interval, in order, as many of each flow as the scenario asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ArrivalRow {
+    /// The flow.
+    pub flow: u32,
+    /// Which connection of the flow, counted from 0.
+    pub arrival: u64,
+    /// When it came: the handshake begins.
+    pub start_s: f64,
+    /// Bytes to be transferred.
+    pub size_bytes: u64,
+    /// From then to the arrival of the last byte at the receiving application; null if that did not
+    /// come in time.
+    pub fct_s: Option<f64>,
+    /// `fct_s` over the shortest that it could have been without a handshake: size over the rate of the
+    /// slowest link forward, and a round trip without queues.
+    pub slowdown: Option<f64>,
+    /// Whether the last byte arrived; if not, the run was over first, or there is a `failure`.
+    pub completed: bool,
+    /// Bytes handed to the receiving application, in order.
+    pub delivered_bytes: u64,
+    /// Data segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Why the connection failed, if it did.
+    pub failure: Option<String>,
+}
+
 /// Table `events`: single happenings, as many as the scenario asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventRow {
