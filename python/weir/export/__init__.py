@@ -1,0 +1,65 @@
+"""Results in the formats of other programs: `weir export`.
+
+A run directory goes in, a folder of files comes out, which has its name only when it is complete.
+docs/interchange.md says what each format holds.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from weir.errors import InputError, StoreError
+from weir.export import flent, iperf3, packets, qlog, spreadsheet
+from weir.export.runs import ExportedRun, chosen
+from weir.results import Results
+
+Writer = Callable[[Results, Sequence[ExportedRun], Path], None]
+"""Writes what it has of some runs into a folder."""
+
+FORMATS: Mapping[str, Writer] = {
+    "csv": spreadsheet.write,
+    "flent": flent.write,
+    "iperf3": iperf3.write,
+    "pcapng": packets.write,
+    "qlog": qlog.write,
+}
+
+
+def export(
+    results: Results,
+    wanted: str,
+    out: str | Path | None = None,
+    *,
+    case: str | None = None,
+    repeat: int | None = None,
+) -> list[Path]:
+    """Writes `results` in one of `FORMATS` into the new folder `out`, and returns its files.
+
+    `out` is `NAME-FORMAT` if left out, after the results' name. `case` and `repeat` leave out all
+    other runs; runs that failed have nothing to export.
+
+    Raises:
+        InputError: there is no such format, case or repeat, the folder is there already, or the
+            runs do not have what the format holds.
+        StoreError: the files cannot be written.
+        RunError: a simulation that is run once more for its packets came out differently.
+    """
+    if wanted not in FORMATS:
+        raise InputError(f"--format {wanted}: there is none; there are {', '.join(FORMATS)}")
+    runs = chosen(results, case, repeat)
+    folder = Path(out) if out is not None else Path(f"{results.manifest['name']}-{wanted}")
+    if folder.exists():
+        raise InputError(f"--out {folder}: it is there already, and nothing is overwritten")
+    partial = folder.with_name(f".{folder.name}.partial")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        FORMATS[wanted](results, runs, partial)
+        partial.rename(folder)
+    except OSError as error:
+        raise StoreError(f"--out {folder}: cannot be written: {error.strerror}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return sorted(folder.iterdir())
