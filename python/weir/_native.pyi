@@ -3,10 +3,16 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, final
 
 __all__ = [
+    "AckEvent",
+    "CcContext",
+    "CongestionEvent",
+    "ControllerError",
     "HostLink",
+    "PathEvent",
     "RunControl",
     "RunResult",
     "ScenarioError",
@@ -22,12 +28,206 @@ __all__ = [
     "parse_quantity",
     "parse_scenario",
     "receive_files",
+    "record",
     "relay_check",
     "run",
     "send_files",
+    "tc_keys",
+    "tc_options",
     "tcp_send",
     "version",
 ]
+
+class ControllerError(RuntimeError):
+    """A controller in Python went wrong: file, line, method, and what happened there."""
+
+@final
+class CcContext:
+    """What every call of a controller is told about its connection, as it stands now."""
+
+    @property
+    def now_ns(self) -> int:
+        """The time since the beginning of the run."""
+
+    @property
+    def now_s(self) -> float:
+        """The same in seconds."""
+
+    @property
+    def mss(self) -> int:
+        """The largest payload of a segment."""
+
+    @property
+    def bytes_in_flight(self) -> int:
+        """Sent, neither acknowledged nor lost; in `on_sent` without what is about to leave."""
+
+    @property
+    def snd_una(self) -> int:
+        """The stream offset below which everything is acknowledged."""
+
+    @property
+    def snd_nxt(self) -> int:
+        """The stream offset of the next new byte: a round trip ends when `snd_una` passes it."""
+
+    @property
+    def delivered(self) -> int:
+        """Bytes acknowledged so far, cumulatively or selectively."""
+
+    @property
+    def delivered_marked(self) -> int:
+        """Of these, the bytes whose acknowledgement echoed a congestion mark."""
+
+    @property
+    def next_departure_ns(self) -> int:
+        """When the pacer lets the next segment leave; now or earlier where nothing holds it."""
+
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application, not the network, bounds the delivery rate."""
+
+    @property
+    def cwnd_limited(self) -> bool:
+        """Whether the window has lately held the sender back: only then may it grow."""
+
+    @property
+    def peer_window(self) -> int:
+        """The largest window that the peer has offered."""
+
+    @property
+    def latest_rtt_ns(self) -> int | None:
+        """The newest RTT sample."""
+
+    @property
+    def srtt_ns(self) -> int | None:
+        """RFC 6298's smoothed round trip."""
+
+    @property
+    def srtt_s(self) -> float | None:
+        """The same in seconds."""
+
+    @property
+    def rttvar_ns(self) -> int:
+        """RFC 6298's variation."""
+
+    @property
+    def min_rtt_ns(self) -> int | None:
+        """The smallest round trip of the connection's life."""
+
+    @property
+    def min_rtt_s(self) -> float | None:
+        """The same in seconds."""
+
+    @property
+    def state(self) -> str:
+        """Where the recovery epoch stands: `open`, `disorder`, `cwr`, `recovery` or `loss`."""
+
+    @property
+    def rng(self) -> Random:
+        """Random numbers of this connection, which depend on seed and flow name alone."""
+
+@final
+class AckEvent:
+    """One acknowledgement, summed up."""
+
+    @property
+    def acked(self) -> int:
+        """Bytes newly delivered: acknowledged cumulatively or selectively for the first time."""
+
+    @property
+    def cum_acked(self) -> int:
+        """Bytes by which the cumulative acknowledgement moved."""
+
+    @property
+    def lost(self) -> int:
+        """Bytes newly declared lost while taking it in."""
+
+    @property
+    def rtt_ns(self) -> int | None:
+        """The RTT of the newest segment that it acknowledges; None if that cannot be told."""
+
+    @property
+    def rtt_s(self) -> float | None:
+        """The same in seconds."""
+
+    @property
+    def delivery_rate_bps(self) -> int | None:
+        """The delivery rate that it implies; None without a valid interval."""
+
+    @property
+    def rate_delivered(self) -> int | None:
+        """Bytes delivered over the interval of that rate."""
+
+    @property
+    def rate_interval_ns(self) -> int | None:
+        """The longer of the send and the acknowledgement interval."""
+
+    @property
+    def rate_prior_delivered(self) -> int | None:
+        """What `delivered` was when the newest acknowledged segment was sent."""
+
+    @property
+    def rate_app_limited(self) -> bool | None:
+        """Whether the application bounded that rate."""
+
+    @property
+    def duplicate(self) -> bool:
+        """Whether it moved nothing forward."""
+
+    @property
+    def predicted(self) -> bool:
+        """Whether header prediction expects it: no SACK block, no echo, the same window."""
+
+    @property
+    def prior_in_flight(self) -> int:
+        """Bytes in flight before it was taken in."""
+
+    @property
+    def round(self) -> int:
+        """How many round trips the connection has seen."""
+
+@final
+class CongestionEvent:
+    """Congestion was signalled."""
+
+    @property
+    def cause(self) -> str:
+        """How: `fast_retransmit`, `timeout` or `ecn_echo`."""
+
+    @property
+    def backoff(self) -> int:
+        """How often the timer had been backed off before this timeout."""
+
+    @property
+    def first_in_epoch(self) -> bool:
+        """Whether it opens an episode; one episode asks for one reduction."""
+
+    @property
+    def lost(self) -> int:
+        """Bytes declared lost with it."""
+
+    @property
+    def prior_in_flight(self) -> int:
+        """Bytes in flight just before anything was declared lost."""
+
+@final
+class PathEvent:
+    """Something happened to the path or to its use."""
+
+    @property
+    def kind(self) -> str:
+        """What: `idle_restart` or `mss_changed`."""
+
+    @property
+    def idle_ns(self) -> int | None:
+        """Of `idle_restart`: how long nothing was sent."""
+
+    @property
+    def rto_ns(self) -> int | None:
+        """Of `idle_restart`: the retransmission timeout, without back-off."""
+
+    @property
+    def mss(self) -> int | None:
+        """Of `mss_changed`: the segment size from now on."""
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run: where the mistake is, key, value and what is allowed."""
@@ -229,11 +429,32 @@ def run(
 ) -> RunResult:
     """Run a scenario in its canonical form. Other threads go on meanwhile.
 
-    Without a ``control`` a run in real time looks for signals itself. In world ``kernel`` packets
-    are recorded in the file ``capture``, with times from 1970, or with ``capture_from_zero`` from
-    the beginning of the run. Raises ``ScenarioError`` if
-    the network cannot be built or not be run in this world, ``RuntimeError`` if a checker finds
-    that the run went wrong, it was broken off, or the system refused.
+    Without a ``control`` the run looks for signals itself. In the worlds ``sim`` and ``kernel``
+    packets are recorded in the file ``capture``, with times from 1970, or in the simulator and
+    with ``capture_from_zero`` from the beginning of the run. Raises ``ScenarioError`` if the
+    network cannot be built or not be run in this world, ``RuntimeError`` if a checker finds that
+    the run went wrong, it was broken off, or the system refused, and ``ControllerError`` if a
+    controller in Python did.
+    """
+
+def record(scenario: str, seed: int, folder: str | PathLike[str], stem: str) -> RunResult:
+    """Run a scenario in its canonical form in the simulator, and record what passes its interfaces.
+
+    These are those of the senders, of the receivers, before and after each monitored link. Each has
+    a file, ``STEM-INTERFACE.pcapng`` in ``folder``. Other threads go on meanwhile. Raises as
+    ``run``, and ``RuntimeError`` if a file cannot be written.
+    """
+
+def tc_options(text: str) -> list[tuple[str, str]]:
+    """What ``tc`` says of one direction of a link, as options of ``weir link`` with their values.
+
+    Raises ``ValueError``, naming the word, for what cannot be read or has no like here.
+    """
+
+def tc_keys(forward: str, reverse: str | None = None) -> list[tuple[str, str]]:
+    """What ``tc`` says of the way of the data and of the way back, as keys of ``[topology]``.
+
+    Raises ``ValueError``, naming the text and the word, for what cannot be read or has no like.
     """
 
 def check_world(scenario: str, world: str) -> None:

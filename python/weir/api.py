@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from weir.scenario import (
     read,
 )
 from weir.sweep import Plan, plan
+from weir.tc import keys as tc_keys
 
 RESULTS = "results"
 """Where results go unless told otherwise: a folder of the working directory."""
@@ -50,9 +52,11 @@ class How(TypedDict, total=False):
     jobs: int | None
     resume: bool
     executor: Executor | None
+    dask: str | None
+    """The address of a Dask scheduler, or the file in which it has left that."""
     show_progress: bool
     pcap: str | Path | None
-    """A folder for the packets of each run, which world `kernel` records."""
+    """A folder for the packets of each run, which the worlds `sim` and `kernel` record."""
 
 
 def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[How]) -> Results:
@@ -67,19 +71,41 @@ def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[H
     control = _native.RunControl() if is_watched else None
     show = how.get("show_progress", True)
     pcap = how.get("pcap")
-    with bar(plan.name, len(plan.runs), show=show, control=control) as watch:
+    with (
+        _executor(plan, run_one, how) as executor,
+        bar(plan.name, len(plan.runs), show=show, control=control) as watch,
+    ):
         path = runner.carry_out(
             plan,
             Path(how.get("out", RESULTS)),
             jobs=how.get("jobs"),
             resume=how.get("resume", False),
-            executor=how.get("executor"),
+            executor=executor,
             watch=watch,
             control=control,
             run_one=run_one,
             pcap=None if pcap is None else Path(pcap),
         )
     return load(path)
+
+
+def _executor(
+    plan: Plan, run_one: runner.Execute | None, how: How
+) -> AbstractContextManager[Executor | None]:
+    """What carries the runs out, if it is not this process."""
+    where = how.get("dask")
+    if where is None:
+        return nullcontext(how.get("executor"))
+    worlds = {case.world for case in plan.cases}
+    if run_one is not None or worlds != {SIM}:
+        told = "real transfers" if run_one else f"world {next(iter(worlds - {SIM}))}"
+        raise InputError(f"--dask {where}: only simulated runs can go to a cluster, not {told}")
+    for other in ("jobs", "executor"):
+        if how.get(other) is not None:
+            raise InputError(f"--{other} means nothing with --dask, whose workers decide")
+    from weir.cluster import connected  # who stays at home needs no Dask
+
+    return connected(where)
 
 
 @dataclass(frozen=True)
@@ -99,6 +125,9 @@ class Comparison:
     size: str | None = None
     repeat: int = 10
     seed: int = 1
+    tc: str | None = None
+    """The bottleneck in the words of `tc`, in place of `rate`, `rtt`, `queue` and `loss`."""
+    reverse_tc: str | None = None
     sets: Overrides = ()
     sweep: Sweep = field(default_factory=dict)
     world: str = SIM
@@ -119,7 +148,7 @@ class Comparison:
 
     def command(self) -> str:
         """The command line that repeats this comparison exactly."""
-        options = {
+        options: dict[str, object] = {
             "rate": self.rate,
             "rtt": self.rtt,
             "queue": self.queue,
@@ -131,6 +160,8 @@ class Comparison:
             "size": self.size,
             "repeat": self.repeat,
             "seed": self.seed,
+            "tc": self.tc,
+            "reverse-tc": self.reverse_tc,
         }
         words = ["weir", "compare", *self.stacks]
         for option, value in options.items():
@@ -155,8 +186,24 @@ class Comparison:
         }
         if self.size is not None:
             overrides |= {"flow.0.workload.kind": "file", "flow.0.workload.size": self.size}
-        source = Source(_DUMBBELL, "command line", (*overrides.items(), *self.sets))
-        return source.in_world(self.world)
+        told = (*overrides.items(), *self._told_by_tc(), *self.sets)
+        return Source(_DUMBBELL, "command line", told).in_world(self.world)
+
+    def _told_by_tc(self) -> Overrides:
+        """What `tc` says, which no option may have said otherwise."""
+        keys = tc_keys(self.tc, self.reverse_tc)
+        options = {
+            "topology.rate": "rate",
+            "topology.rtt": "rtt",
+            "topology.queue": "queue",
+            "topology.forward.loss": "loss",
+        }
+        for key, value in keys:
+            option = options.get(key)
+            if option is not None and getattr(self, option) != getattr(Comparison, option):
+                mine_is = getattr(self, option)
+                raise InputError(f"--{option} {mine_is}: --tc says {value}; one says it all")
+        return keys
 
     def _warmup(self) -> str:
         if self.warmup is not None:
@@ -182,6 +229,8 @@ def compare(
     size: str | None = Comparison.size,
     repeat: int = Comparison.repeat,
     seed: int = Comparison.seed,
+    tc: str | None = None,
+    reverse_tc: str | None = None,
     sets: Mapping[str, str] = _NOTHING,
     sweep: Mapping[str, Sequence[str]] = _NOTHING,
     world: str = SIM,
@@ -207,6 +256,8 @@ def compare(
         size=size,
         repeat=repeat,
         seed=seed,
+        tc=tc,
+        reverse_tc=reverse_tc,
         sets=tuple(sets.items()),
         sweep=_swept(sweep),
         world=world,

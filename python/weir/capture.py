@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from weir.errors import InputError, StoreError
-from weir.scenario import KERNEL, VIRTUAL
+from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.sweep import Plan
 
 SUFFIX = ".pcapng"
@@ -23,12 +23,14 @@ def files(folder: Path, plan: Plan) -> dict[int, Path]:
         StoreError: nothing can be written there.
     """
     for case in plan.cases:
-        if case.world not in (KERNEL, VIRTUAL):
-            raise InputError(f"--pcap: world {case.world} records no packets; --world kernel does")
+        if case.world not in (SIM, KERNEL, VIRTUAL):
+            raise InputError(f"--pcap: world {case.world} records no packets; sim and kernel do")
+        if case.scenario.fields["topology"]["kind"] == "radio":
+            raise InputError(f"--pcap: {case.label} goes over radio; packets are those of links")
     prepare(folder)
-    names = _names([case.label for case in plan.cases])
+    named = names([case.label for case in plan.cases])
     return {
-        run.index: folder.absolute() / f"{names[run.case.label]}-{run.repeat}{SUFFIX}"
+        run.index: folder.absolute() / f"{named[run.case.label]}-{run.repeat}{SUFFIX}"
         for run in plan.runs
     }
 
@@ -50,10 +52,12 @@ def prepare(folder: Path) -> None:
         raise StoreError(f"--pcap: cannot write in {folder}: {error.strerror}") from None
 
 
-def _names(labels: list[str]) -> dict[str, str]:
+def names(labels: list[str]) -> dict[str, str]:
     """A file name for each label, unlike all others whatever stands for `/` and the like."""
-    names: dict[str, str] = {}
+    found: dict[str, str] = {}
+    taken: set[str] = set()
     for number, label in enumerate(labels):
         name = re.sub(r"[^A-Za-z0-9._=-]+", "-", label).strip("-.") or "run"
-        names[label] = f"{name}-{number}" if name in names.values() else name
-    return names
+        found[label] = f"{name}-{number}" if name in taken else name
+        taken.add(found[label])
+    return found

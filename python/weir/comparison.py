@@ -37,22 +37,25 @@ class Contrast:
     @property
     def words(self) -> str:
         """The verdict for people."""
-        mean = self.difference.estimate.mean
-        if self.verdict == "too few repeats" or not mean:
-            return self.verdict
-        if self.verdict == "differs":
-            return f"differs: {self._size(mean)}"
-        if self.verdict == "differs before correction":
-            return f"perhaps {self._size(mean)}"
-        return self.verdict
+        return spoken(self.verdict, self.difference.estimate.mean, self.relative)
 
-    def _size(self, mean: float) -> str:
-        direction = "higher" if mean > 0 else "lower"
-        if self.relative is None:
-            return direction
-        if self.relative >= 1:
-            return f"{1 + self.relative:.1f} times as high"
-        return f"{abs(self.relative):.1%} {direction}"
+
+def spoken(verdict: Verdict, mean: float | None, relative: float | None) -> str:
+    """A verdict for people, with the size of the difference beside the reference's mean."""
+    if verdict == "differs" and mean:
+        return f"differs: {_size(mean, relative)}"
+    if verdict == "differs before correction" and mean:
+        return f"perhaps {_size(mean, relative)}"
+    return verdict
+
+
+def _size(mean: float, relative: float | None) -> str:
+    direction = "higher" if mean > 0 else "lower"
+    if relative is None:
+        return direction
+    if relative >= 1:
+        return f"{1 + relative:.1f} times as high"
+    return f"{abs(relative):.1%} {direction}"
 
 
 def compared(results: Results) -> list[metrics.Metric]:
@@ -89,8 +92,8 @@ def contrasts(results: Results) -> list[Contrast]:
                 reference=reference["series"],
                 metric=metric,
                 difference=difference,
-                verdict=_verdict(difference, p_value),
-                relative=_relative(difference, base),
+                verdict=judged(difference, p_value),
+                relative=over(difference, base),
             )
         )
     return found
@@ -119,7 +122,8 @@ def _against_first(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     return pairs
 
 
-def _verdict(difference: Difference, adjusted_p: float | None) -> Verdict:
+def judged(difference: Difference, adjusted_p: float | None) -> Verdict:
+    """What a difference is, given its p-value as adjusted for the number of comparisons."""
     if adjusted_p is None:
         return "too few repeats"
     if adjusted_p < 1 - LEVEL:
@@ -127,6 +131,7 @@ def _verdict(difference: Difference, adjusted_p: float | None) -> Verdict:
     return "differs before correction" if difference.is_shown else "no difference shown"
 
 
-def _relative(difference: Difference, reference: float | None) -> float | None:
+def over(difference: Difference, reference: float | None) -> float | None:
+    """A difference as a share of the reference's mean, where it has one that is not zero."""
     mean = difference.estimate.mean
     return mean / reference if mean is not None and reference else None

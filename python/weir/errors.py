@@ -21,14 +21,22 @@ class RunError(WeirError):
     """At least one run failed; the others are on disk."""
 
 
+class ClusterError(WeirError):
+    """Nothing more can be expected of a cluster; the finished runs are on disk."""
+
+
 class StoreError(WeirError):
     """Results cannot be written or read."""
 
 
-class RunInterruptedError(WeirError):
-    """Someone pressed Ctrl-C. The finished runs have been kept in `path`."""
+class StoppedError(WeirError):
+    """Someone pressed Ctrl-C."""
 
     exit_code = 130
+
+
+class RunInterruptedError(StoppedError):
+    """Ctrl-C during runs; the finished ones have been kept in `path`."""
 
     def __init__(self, path: Path | None, done: int, total: int) -> None:
         self.path, self.done, self.total = path, done, total

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from weir import dynamics, metrics, sharing
+from weir.arrivals import Completions, completions
 from weir.censoring import Wait
 from weir.curves import Curve, curves
 from weir.dynamics import Epoch
@@ -35,6 +36,7 @@ TABLES = (
     "nodes",
     "frames",
     "requests",
+    "arrivals",
     "events",
 )
 
@@ -107,6 +109,22 @@ class Results:
     def requests(self) -> pl.DataFrame:
         """One row per answered request."""
         return self.scan("requests").collect()
+
+    @cached_property
+    def arrivals(self) -> pl.DataFrame:
+        """One row per connection of a flow of kind `flow-sizes`."""
+        return self.scan("arrivals").collect()
+
+    def completions(self, label: str) -> list[Completions]:
+        """What became of the connections of a case, by flow and class of sizes.
+
+        Empty where no flow makes connections.
+
+        Raises:
+            InputError: there is no such case.
+        """
+        runs = list(self._runs(label).values())
+        return completions(self, runs) if self._has_arrivals else []
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -343,6 +361,12 @@ class Results:
             "n": pl.Int64,
         }
         return pl.DataFrame(rows, schema, orient="row")
+
+    @cached_property
+    def _has_arrivals(self) -> bool:
+        """Whether any flow made connections; results of an older version have no such table."""
+        written = (self.path / "arrivals.parquet").exists()
+        return written and self.scan("arrivals").select(pl.len()).collect().item() > 0
 
     @property
     def _sharing(self) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import platform
 import sys
@@ -13,12 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
 from weir import _native, capture
-from weir.errors import RunError, RunInterruptedError, StoreError
+from weir.errors import ClusterError, RunError, RunInterruptedError, StoreError
 from weir.kernel import cache
 from weir.scenario import GUESTS, KERNEL, NETEM, SIM
 from weir.store import SCHEMA, RunDirectory
@@ -29,6 +30,17 @@ Watcher = Callable[[int], None]
 
 Execute = Callable[[str, int, str, _native.RunControl | None], Mapping[str, pl.DataFrame]]
 """Carries out a scenario with a seed in a world, as `execute` does, and returns its tables."""
+
+
+@runtime_checkable
+class Wanting(Protocol):
+    """An executor that says itself how many runs it should have at a time."""
+
+    @property
+    def wanted(self) -> int:
+        """Runs submitted and not yet taken in."""
+        ...
+
 
 _QUEUED_PER_WORKER = 2
 _FEW_COMPLAINTS = 10
@@ -45,8 +57,8 @@ def execute(
     """One run: in the simulator a pure function of its arguments, so it may happen anywhere.
 
     The native call holds no lock of the interpreter, so threads are enough to use every core.
-    `control` watches a run in real time, or in a guest, and can break it off. The packets of a
-    kernel's run are recorded in `pcap`.
+    `control` watches a run in real time, or in a guest, and can break it off. The packets are
+    recorded in `pcap`, if the world has any.
     """
     if world in GUESTS:
         from weir.kernel.world import run  # runs elsewhere have no use for it
@@ -94,6 +106,7 @@ def carry_out(
     The packets of each run are recorded in the folder `pcap`, if there is one.
 
     Raises:
+        ClusterError: the executor is a cluster that can do no more; the finished runs are kept.
         InputError: a world of the plan records no packets.
         KernelError: runs need a guest kernel, and there is none.
         RunError: every run failed. When only some did, they are in the table `runs`.
@@ -112,6 +125,8 @@ def carry_out(
         path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
     except KeyboardInterrupt:
         raise _interrupted(plan, directory, started) from None
+    except ClusterError as error:
+        raise _left_alone(plan, directory, started, error) from None
     except StoreError as error:
         raise _unwritable(plan, directory, error) from None
     if directory.done == 0:
@@ -167,6 +182,8 @@ def _run_all(
         ended = _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER, control, work)
         for run, future in ended:
             error = future.exception()
+            if isinstance(error, ClusterError):
+                raise error
             if error is None:
                 directory.keep(run, future.result())
             else:
@@ -190,7 +207,8 @@ def _as_completed(
     """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
     waiting: dict[Future[Mapping[str, pl.DataFrame]], Run] = {}
     while True:
-        for run in islice(runs, in_flight - len(waiting)):
+        wanted = pool.wanted if isinstance(pool, Wanting) else in_flight
+        for run in islice(runs, max(0, wanted - len(waiting))):
             waiting[work.begin(pool, run, control)] = run
         if not waiting:
             return
@@ -227,7 +245,25 @@ def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, A
         "health": {**_health(plan, directory), "wall_s": round(wall_s, 3)},
         "host": host(),
         **_guest(plan),
+        **_controllers(plan),
     }
+
+
+def _controllers(plan: Plan) -> dict[str, Any]:
+    """Which files controllers in Python came from; their text is in the scenarios."""
+    texts = {
+        (case.scenario.folder, file): text
+        for case in plan.cases
+        for file, text in case.scenario.fields.get("controllers", {}).items()
+    }
+    files = {
+        file: {
+            "path": str(Path(folder, file).absolute()),
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        }
+        for (folder, file), text in texts.items()
+    }
+    return {"controllers": files} if files else {}
 
 
 def _health(plan: Plan, directory: RunDirectory) -> dict[str, Any]:
@@ -271,6 +307,20 @@ def _interrupted(plan: Plan, directory: RunDirectory, started: float) -> RunInte
         return RunInterruptedError(None, 0, len(plan.runs))
     path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
     return RunInterruptedError(path, done, len(plan.runs))
+
+
+def _left_alone(
+    plan: Plan, directory: RunDirectory, started: float, error: ClusterError
+) -> ClusterError:
+    done = directory.done
+    if done == 0:
+        directory.discard()
+        return ClusterError(f"the cluster can do no more: {error}; nothing was written")
+    path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
+    return ClusterError(
+        f"the cluster can do no more: {error}; {done} of {len(plan.runs)} runs are kept in {path}, "
+        "give the same command with --resume to go on"
+    )
 
 
 def _unwritable(plan: Plan, directory: RunDirectory, error: StoreError) -> StoreError:

@@ -54,6 +54,11 @@ class Source:
         """The same with one more key set."""
         return replace(self, overrides=(*self.overrides, (key, value)))
 
+    @property
+    def folder(self) -> str:
+        """Where files are looked for that it names: beside its own."""
+        return str(Path(self.file or self.origin).parent)
+
     def effective(self) -> Effective:
         """The complete scenario with all defaults.
 
@@ -63,7 +68,7 @@ class Source:
         canonical = _native.parse_scenario(
             self.text, list(self.overrides), self.file or self.origin
         )
-        return Effective(canonical, json.loads(canonical))
+        return Effective(canonical, json.loads(canonical), self.folder)
 
     def at(self, point: Mapping[str, str]) -> Effective:
         """The scenario at one point of its sweep, as if it had never been swept.
@@ -78,7 +83,7 @@ class Source:
             _native.check_kernel(text, recipe.CONTROLS, netem=self.world == NETEM)
         else:
             _native.check_world(text, self.world)
-        return Effective(text, fields)
+        return Effective(text, fields, self.folder)
 
     def in_world(self, world: str) -> Source:
         """The same in another world.
@@ -111,6 +116,8 @@ class Effective:
 
     text: str
     fields: dict[str, Any] = field(hash=False)
+    folder: str = ""
+    """Where the files were looked for that it names."""
 
     @property
     def name(self) -> str:

@@ -122,6 +122,31 @@ def paired_difference(
     return Difference(estimate, _p_value(differences))
 
 
+def independent_difference(
+    values: Iterable[float | None], reference: Iterable[float | None]
+) -> Difference:
+    """The mean of `values` less that of `reference`, whose repeats have nothing in common.
+
+    Interval and test are Welch's, for unequal variances (Welch 1947), which take two values a side.
+    """
+    own, other = _present(values), _present(reference)
+    n = min(len(own), len(other))
+    if n == 0:
+        return Difference(Estimate(None, None, None, 0), None)
+    mean = math.fsum(own) / len(own) - math.fsum(other) / len(other)
+    if n == 1:
+        return Difference(Estimate(mean, None, None, 1), None)
+    errors = [_standard_error(sample) ** 2 for sample in (own, other)]
+    error = math.sqrt(math.fsum(errors))
+    if error == 0:
+        return Difference(Estimate(mean, mean, mean, n), 1.0 if mean == 0 else 0.0)
+    shares = [(e / error**2) ** 2 / (len(x) - 1) for e, x in zip(errors, (own, other), strict=True)]
+    freedom = 1 / math.fsum(shares)
+    half = float(stdtrit(freedom, 0.5 + LEVEL / 2)) * error
+    p_value = float(2 * stdtr(freedom, -abs(mean / error)))
+    return Difference(Estimate(mean, mean - half, mean + half, n), p_value)
+
+
 def mean_ratio(values: Sequence[float | None], reference: Sequence[float | None]) -> Estimate:
     """The mean of `values` over that of `reference`, whose repeats are matched by their order.
 

@@ -71,8 +71,13 @@ class RunDirectory:
             while path.exists() or (home / final_name(path)).exists():
                 number += 1
                 path = home / f".{stamp}-{number}{_TEMPORARY}"
-            (path / _PARTS).mkdir(parents=True)
-        return cls(path, plan)
+        try:
+            with _told(home):
+                (path / _PARTS).mkdir(parents=True)
+            return cls(path, plan)
+        except KeyboardInterrupt:
+            _remove(path)
+            raise
 
     @classmethod
     def reopen(cls, root: Path, plan: Plan) -> RunDirectory:
@@ -153,9 +158,7 @@ class RunDirectory:
 
     def discard(self) -> None:
         """Removes the directory; for a plan of which nothing has been kept."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        with contextlib.suppress(OSError):  # other results are in there
-            self.path.parent.rmdir()
+        _remove(self.path)
 
     def _is_ok(self, run: Run) -> bool:
         record = self._records.get(run.index)
@@ -241,6 +244,12 @@ def write_text(path: Path, text: str) -> None:
     with _told(path.parent):
         temporary.write_text(text + "\n", encoding="utf-8")
         temporary.replace(path)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):  # other results are in there
+        path.parent.rmdir()
 
 
 def _lock(path: Path) -> int:

@@ -9,6 +9,7 @@ import polars as pl
 from rich.console import Group, RenderableType
 
 from weir import metrics
+from weir.arrivals import Completions, Spread
 from weir.comparison import Contrast, compared
 from weir.grid import Grid, cautioned
 from weir.sharing import Observed
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from weir.results import Results
 
 _MAX_FLOW_ROWS = 24
+_MAX_COMPLETIONS = 48
 _SIDE_BY_SIDE = 5
 _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", "fct_s")
 
@@ -40,8 +42,8 @@ def contrasts_grid(found: Sequence[Contrast], note: str, caution: str = "") -> G
     for c in found:
         names = [c.series, *(c.point[key] for key in swept)]
         shown = [""] * len(names) if names == named else names
-        difference = _signed(c.difference.estimate, c.metric)
-        rows.append([*shown, _heading(c.metric), difference, c.words])
+        difference = difference_text(c.difference.estimate, c.metric)
+        rows.append([*shown, heading(c.metric), difference, c.words])
         named = names
     title = f"Paired differences to {found[0].reference}, with 95 % intervals" if found else ""
     headers = ("case", *swept, "", "difference", "verdict")
@@ -59,12 +61,26 @@ def estimate_text(estimate: Estimate, metric: metrics.Metric) -> str:
     return f"{metric.text(mean)} {spread}"
 
 
+def difference_text(estimate: Estimate, metric: metrics.Metric) -> str:
+    """The same of a difference, with a plus where it has no minus."""
+    text = estimate_text(estimate, metric)
+    return f"+{text}" if estimate.mean is not None and estimate.mean > 0 else text
+
+
+def heading(metric: metrics.Metric) -> str:
+    """A metric's title with its unit."""
+    return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
+
+
 def _grids(results: Results) -> Iterable[Grid]:
     many_cases = results.swept or len(results.cases) > _SIDE_BY_SIDE
     yield _one_line_per_case(results) if many_cases else _side_by_side(results)
     flows = results.flows["flow"].n_unique()
     if flows > 1 and flows * len(results.cases) <= _MAX_FLOW_ROWS:
         yield _flows_grid(results)
+    came = [(case, done) for case in results.cases for done in results.completions(case["label"])]
+    if 0 < len(came) <= _MAX_COMPLETIONS:
+        yield _completions_grid(results, came)
     changes = [
         (case, change)
         for case in results.cases[: _MAX_FLOW_ROWS if flows > 1 else 0]
@@ -77,7 +93,7 @@ def _grids(results: Results) -> Iterable[Grid]:
 
 def _side_by_side(results: Results) -> Grid:
     rows = [
-        [_heading(metric), *(_estimated(results, case, metric) for case in results.cases)]
+        [heading(metric), *(_estimated(results, case, metric) for case in results.cases)]
         for metric in compared(results)
     ]
     headers = ["", *(case["series"] for case in results.cases)]
@@ -91,7 +107,7 @@ def _one_line_per_case(results: Results) -> Grid:
         [*naming.of(case), *(_estimated(results, case, metric) for metric in shown)]
         for case in results.cases
     ]
-    headers = [*naming.headers, *map(_heading, shown)]
+    headers = [*naming.headers, *map(heading, shown)]
     return Grid(_title(results), headers, rows, len(naming.headers), note=_remarks(results))
 
 
@@ -119,7 +135,43 @@ def _flows_grid(results: Results) -> Grid:
             rows.append([*names, *cells])
     names = [*naming.headers, "flow", *(["stack"] if mixed else [])]
     title = cautioned("By flow", results.caution)
-    return Grid(title, [*names, *map(_heading, shown)], rows, len(names))
+    return Grid(title, [*names, *map(heading, shown)], rows, len(names))
+
+
+def _completions_grid(
+    results: Results, came: Sequence[tuple[Mapping[str, Any], Completions]]
+) -> Grid:
+    naming = _Naming(results)
+    by_flow = len({done.flow for _, done in came}) > 1
+    rows = [
+        [
+            *naming.of(case),
+            *([done.flow] if by_flow else []),
+            done.sizes.name,
+            str(done.n),
+            str(done.unfinished + done.failed),
+            *_spread_cells(done.fct_ms, metrics.BY_NAME["rtt_ms_mean"]),
+            *_spread_cells(done.slowdown, metrics.BY_NAME["slowdown"]),
+        ]
+        for case, done in came
+    ]
+    names = [*naming.headers, *(["flow"] if by_flow else []), "size"]
+    times = ["mean, ms", "P50, ms", "P99, ms", "slowdown", "its P50", "its P99"]
+    unfinished = sum(done.unfinished for _, done in came if done.sizes.name == "all")
+    note = "Means over the repeats; percentiles of all connections of all repeats together."
+    if unfinished:
+        note += (
+            f" {unfinished} connections were not done at the end of their run: they are left out, "
+            "and the times of the others are too good."
+        )
+    title = cautioned("Completion times by size", results.caution)
+    headers = [*names, "n", "not done", *times]
+    return Grid(title, headers, rows, names=len(names), note=note)
+
+
+def _spread_cells(spread: Spread, metric: metrics.Metric) -> list[str]:
+    percentiles = (metric.text(p.value) for p in spread.percentiles)
+    return [estimate_text(spread.mean, metric), *percentiles]
 
 
 def _changes_grid(results: Results, changes: Sequence[tuple[Mapping[str, Any], Observed]]) -> Grid:
@@ -211,17 +263,8 @@ def _unfinished(flows: pl.DataFrame) -> list[str]:
     return [f"{unfinished.height} of {flows.height} flows did not complete{why}."]
 
 
-def _heading(metric: metrics.Metric) -> str:
-    return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
-
-
 def _width(value: float, metric: metrics.Metric) -> str:
     """Half an interval; one that is smaller than a digit is not nothing."""
     smallest = 10.0**-metric.digits
     is_hidden = 0 < value * metric.scale < smallest / 2
     return f"<{smallest:.{metric.digits}f}" if is_hidden else metric.text(value)
-
-
-def _signed(estimate: Estimate, metric: metrics.Metric) -> str:
-    text = estimate_text(estimate, metric)
-    return f"+{text}" if estimate.mean is not None and estimate.mean > 0 else text

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from weir.bench import measure, ns3, show
-from weir.bench.cases import Case, cases
+from weir.bench.cases import Case, Rival, cases
 from weir.cli import output
 from weir.errors import WeirError
 
@@ -47,11 +47,12 @@ def bench(
 
 def _measure(chosen: list[Case], repeat: int, *, with_ns3: bool) -> Iterator[measure.Row]:
     with TemporaryDirectory(prefix="weir-bench-") as directory:
-        needed = {case.ns3_program for case in chosen if with_ns3 and case.ns3_sim_s}
+        rivals = [case for case in chosen if with_ns3 and isinstance(case, Rival)]
+        needed = {case.ns3_program for case in rivals if case.ns3_sim_s}
         programs = {name: ns3.build(Path(directory), name) for name in sorted(needed)}
         for case in chosen:
             output.remark(f"{case.group}: {case.name}", quiet=not sys.stderr.isatty())
-            if with_ns3 and case.ns3_sim_s:
+            if with_ns3 and isinstance(case, Rival) and case.ns3_sim_s:
                 yield from ns3.beside(programs[case.ns3_program], case, repeat)
             else:
                 yield measure.weir(case, repeat)

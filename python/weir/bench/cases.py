@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Group = Literal["dumbbell", "flow count", "duration", "radio"]
+Group = Literal["dumbbell", "flow count", "arrivals", "duration", "radio"]
 
 _SPREAD_S = 0.1
 """The flows start one after the other within this time, or a tenth of a shorter run."""
@@ -157,15 +157,72 @@ class Chain:
         """
 
 
-Case = Dumbbell | Chain
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Connections that come and go over the path of a dumbbell, with a tenth of web-search's sizes.
+
+    A mean of 171 KB; half of them have less than 8 KB, so that handshakes and ends count.
+    """
+
+    name: str
+    flows: int
+    """Connections."""
+    rate_mbps: int
+    rtt_ms: int
+    load: float
+    sample_ms: int = 100
+    stack: str = "sack/reno"
+    group: Group = "arrivals"
+
+    def scaled(self, scale: float) -> Arrivals:
+        """The same for a share of its connections."""
+        return replace(self, flows=max(1, round(self.flows * scale)))
+
+    @property
+    def scenario(self) -> str:
+        """The case as a scenario file."""
+        return f"""
+            name = "bench"
+            [topology]
+            rate = "{self.rate_mbps}mbit"
+            rtt = "{self.rtt_ms}ms"
+            queue = "1bdp"
+            access_rate = "{10 * self.rate_mbps}mbit"
+            [[flow]]
+            stack = "{self.stack}"
+            delayed_ack = "rfc1122"
+            [flow.workload]
+            kind = "flow-sizes"
+            load = {self.load}
+            arrivals = {self.flows}
+            sizes = [
+                [0, 0], [1000, 0.15], [2000, 0.2], [3000, 0.3], [5000, 0.4], [8000, 0.53],
+                [20000, 0.6], [100000, 0.7], [200000, 0.8], [500000, 0.9], [1000000, 0.97],
+                [3000000, 1],
+            ]
+            [measure]
+            duration = "100000s"
+            sample_interval = "{self.sample_ms}ms"
+        """
+
+
+Rival = Dumbbell | Chain
+"""What ns-3 can do as well."""
+
+Case = Rival | Arrivals
 
 
 def cases() -> tuple[Case, ...]:
     """All cases in the order in which they are printed."""
-    return (*_DUMBBELLS, *_flow_counts(), *_durations(), _CHAIN)
+    return (*_DUMBBELLS, *_flow_counts(), *_ARRIVALS, *_durations(), _CHAIN)
 
 
 _CHAIN = Chain("8 hops, window 8", 8, 8, 51.0)
+
+_ARRIVALS = (
+    Dumbbell("16 long flows", "arrivals", 16, 1_000, 10, 20),
+    Arrivals("100 000 connections", 100_000, 1_000, 10, 0.6),
+)
 
 _DUMBBELLS = (
     Dumbbell("1 flow, 100 Mbit/s", "dumbbell", 1, 100, 40, 60, ns3_sim_s=20),

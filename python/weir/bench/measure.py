@@ -30,7 +30,16 @@ def once(case: Case) -> Row:
     Raises:
         RunError: it failed.
     """
-    return run([sys.executable, "-m", "weir.bench.worker"], case.scenario)
+    return scenario(case.scenario)
+
+
+def scenario(text: str) -> Row:
+    """One run of a scenario, in a process of its own.
+
+    Raises:
+        RunError: it failed.
+    """
+    return run([sys.executable, "-m", "weir.bench.worker"], text)
 
 
 def run(command: Sequence[str], text: str = "") -> Row:

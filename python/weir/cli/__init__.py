@@ -7,7 +7,7 @@ import os
 import sys
 
 from weir.cli.app import app
-from weir.errors import RunInterruptedError
+from weir.errors import StoppedError
 
 __all__ = ["app", "main"]
 
@@ -18,7 +18,7 @@ def main() -> None:
         app(prog_name="weir")
     except SystemExit as exit_:
         code = _flush(exit_.code)
-        if code == RunInterruptedError.exit_code:
+        if code == StoppedError.exit_code:
             # Simulations that are under way cannot be interrupted, and an orderly exit of the
             # interpreter would wait for them. Everything worth keeping is on disk by now.
             os._exit(code)

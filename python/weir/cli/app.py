@@ -13,7 +13,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from weir._native import ScenarioError, version
-from weir.errors import InputError, WeirError
+from weir.errors import InputError, StoppedError, WeirError
 
 _DESCRIPTION = (
     "Which transport, which recovery scheme, which congestion control serves this network, and how "
@@ -38,7 +38,9 @@ _VERBS = (
     "kernel-cc",
     "validate",
     "list",
+    "diff",
     "report",
+    "export",
     "doctor",
 )
 """The modules of this package that are verbs, in the order of `weir --help`."""
@@ -62,6 +64,13 @@ class _Group(TyperGroup):
                 import_module(f"weir.cli.{verb.replace('-', '_')}").register(alone)
                 self.add_command(typer.main.get_command(alone), verb)
         return super().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Does what the verb says; what a verb does not tell of Ctrl-C itself is told here."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise StoppedError("interrupted") from None
 
     def main(
         self,

@@ -18,7 +18,7 @@ _HELP = (
     "Run several stacks on the same network with the same seeds, and say how they differ.\n\n"
     "A stack is RECOVERY/CONTROLLER, as in [bold]rack/cubic[/bold], [bold]newreno/reno[/bold] or "
     "[bold]go-back-n(30)/none[/bold]; a controller alone means rack/, as in Linux. "
-    "[bold]weir list[/bold] names them all.\n\n"
+    "[bold]weir list[/bold] names them all, and FILE.py:CLASS is a controller of your own.\n\n"
     "The network is one bottleneck between two routers. Each stack runs alone on it (with --flows, "
     "as so many equal flows), once per repeat; the n-th repeat has the same seed for every stack."
 )
@@ -32,6 +32,10 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir compare reno cubic --sweep topology.queue=0.5bdp,1bdp,2bdp,4bdp
 
   weir compare stop-and-wait/none 'go-back-n(10)/none' rack/cubic --size 1mb --loss 2%
+
+  weir compare reno cubic --tc 'netem delay 40ms loss 0.1% rate 10mbit'
+
+  weir compare reno mine.py:Mine --repeat 5
 
   weir compare reno cubic bbr --world kernel --repeat 5
 
@@ -90,6 +94,8 @@ def compare(
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the first repeat; the next has the next.")
     ] = Comparison.seed,
+    tc: plans.Tc = None,
+    reverse_tc: plans.ReverseTc = None,
     sets: plans.Set = None,
     sweep: plans.SweepOption = None,
     world: plans.World = SIM,
@@ -97,6 +103,7 @@ def compare(
     router: plans.Router = plans.OURS,
     pcap: plans.Pcap = None,
     jobs: plans.Jobs = None,
+    dask: plans.Dask = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
     dry_run: plans.DryRun = False,
@@ -117,6 +124,8 @@ def compare(
         size=size,
         repeat=repeat,
         seed=seed,
+        tc=tc,
+        reverse_tc=reverse_tc,
         sets=parse_assignments(sets or [], "--set"),
         sweep=parse_sweep(sweep or []),
         world=plans.world_of(world, virtual=virtual, router=router),
@@ -125,7 +134,8 @@ def compare(
     if dry_run:
         plans.list_plan("compare", plan, as_json=json)
         return
-    results = carry_out(plan, **plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap))
+    how = plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap, dask=dask)
+    results = carry_out(plan, **how)
     _print(results, as_json=json)
     plans.finish(results, quiet=quiet)
 

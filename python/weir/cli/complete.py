@@ -26,6 +26,13 @@ def worlds(incomplete: str) -> list[str]:
     return _matching(incomplete, scenario.worlds())
 
 
+def formats(incomplete: str) -> list[str]:
+    """Every format of `weir export`."""
+    from weir.export import FORMATS  # whoever presses TAB elsewhere does not wait for them
+
+    return _matching(incomplete, list(FORMATS))
+
+
 def study_names(incomplete: str) -> list[str]:
     """Every study."""
     from weir import studies  # whoever presses TAB elsewhere does not wait for them

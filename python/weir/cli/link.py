@@ -18,6 +18,7 @@ from weir import capture
 from weir import link as links
 from weir.cli import options, output, path
 from weir.errors import InputError
+from weir.tc import options as tc_options
 
 _HELP = (
     "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"
@@ -41,6 +42,8 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir link --up rate=1mbit --down rate=10mbit,queue=256kb -- firefox
 
   weir link --trace cellular.trace --rtt 60ms --queue 500p
+
+  weir link --tc 'netem delay 50ms 10ms rate 5mbit limit 100' -- firefox
 
   weir link --loss 1% --pcap captures -- curl -O http://192.0.2.7/big.bin"""
 
@@ -81,6 +84,10 @@ def link(
             dir_okay=False,
         ),
     ] = None,
+    tc: Annotated[
+        str | None,
+        path.asked("The link in tc's words, as in 'netem delay 20ms loss 1%'.", "TEXT"),
+    ] = None,
     up: path.Up = "",
     down: path.Down = "",
     seed: path.Seed = 1,
@@ -94,7 +101,8 @@ def link(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the command, says on stderr how the link fared, and exits as the command does."""
-    given = path.given(
+    given = _told_once(
+        tc_options(tc),
         rate=rate,
         delay=_one_way(rtt, delay),
         queue=queue,
@@ -234,6 +242,15 @@ def _file_in(folder: Path) -> Path:
     """Where the packets of this link go: several may be recorded side by side."""
     capture.prepare(folder)
     return folder.absolute() / f"link-{os.getpid()}{capture.SUFFIX}"
+
+
+def _told_once(said: list[tuple[str, str]], **options: str | None) -> list[tuple[str, str]]:
+    """The options that were given and what `--tc` says, which may not meet."""
+    given = path.given(**options)
+    both = {key for key, _ in given} & {key for key, _ in said}
+    if both:
+        raise InputError(f"--tc: it says '{min(both)}' too; one of them says it all")
+    return [*said, *given]
 
 
 def _one_way(rtt: str | None, delay: str | None) -> str | None:

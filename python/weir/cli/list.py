@@ -58,7 +58,18 @@ def list_(
 
 def _from_rust() -> dict[str, Callable[[], list[Item]]]:
     catalogue: dict[str, list[Item]] = json_.loads(_native.catalogue())
+    catalogue["controllers"].append(_IN_PYTHON)
     return {kind: lambda items=items: items for kind, items in catalogue.items()}  # type: ignore[misc]
+
+
+_IN_PYTHON: Item = {
+    "name": "FILE.py:CLASS",
+    "description": "your own: a weir.CongestionControl in FILE.py, as in weir compare reno "
+    "mine.py:Mine (docs/controllers-python.md)",
+    "parameters": "attribute=value,…",
+    "examples": ["mine.py:Mine", "mine.py:Mine(beta=0.7)"],
+}
+"""Not in the catalogue, whose names can be run as they are."""
 
 
 def _scenarios() -> list[Item]:

@@ -29,6 +29,14 @@ Jobs = Annotated[
         "--jobs", "-j", min=1, help="Runs at a time.", show_default="one per core; in real time one"
     ),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|FILE",
+        help="Send the runs to a Dask cluster: its scheduler's address, or its scheduler file.",
+        show_default=False,
+    ),
+]
 Out = Annotated[
     Path, typer.Option("--out", "-o", metavar="DIR", help="Where result directories are made.")
 ]
@@ -63,8 +71,27 @@ Pcap = Annotated[
     typer.Option(
         "--pcap",
         metavar="DIR",
-        help="With --world kernel: record the packets at both ends of the bottleneck, "
-        "one pcapng file per run.",
+        help="Record the packets at both ends of the bottleneck, one pcapng file per run, "
+        "in the worlds sim and kernel.",
+        show_default=False,
+    ),
+]
+Tc = Annotated[
+    str | None,
+    typer.Option(
+        "--tc",
+        metavar="TEXT",
+        help="The bottleneck in tc's words: 'netem delay 20ms loss 1%', 'tbf rate 10mbit burst "
+        "32kbit latency 50ms'.",
+        show_default=False,
+    ),
+]
+ReverseTc = Annotated[
+    str | None,
+    typer.Option(
+        "--reverse-tc",
+        metavar="TEXT",
+        help="The same for the way back; its delay and that of --tc make the round trip.",
         show_default=False,
     ),
 ]
@@ -108,9 +135,10 @@ def how(
     resume: bool = False,
     quiet: bool = False,
     pcap: Path | None = None,
+    dask: str | None = None,
 ) -> How:
     """The execution settings that the options describe."""
-    return How(out=out, jobs=jobs, resume=resume, show_progress=not quiet, pcap=pcap)
+    return How(out=out, jobs=jobs, resume=resume, show_progress=not quiet, pcap=pcap, dask=dask)
 
 
 def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from weir import _native
 from weir.cli import options, output, transfer
+from weir.errors import StoppedError
 
 _HELP = """Receive files from [bold]weir send[/bold], from any number of senders, until Ctrl-C.
 
@@ -73,7 +74,7 @@ def recv(
     if json:
         output.print_json("recv", sessions.rows)
     if sessions.interrupted:
-        raise transfer.StoppedError("stopped; what has arrived is kept")
+        raise StoppedError("stopped; what has arrived is kept")
     if once:
         sessions.judge()
 

@@ -23,6 +23,7 @@ def case_rows(results: Results) -> list[Row]:
             **_health(results, case["label"]),
             **_measured(results, case["label"]),
             **_changes(results, case["label"]),
+            **_connections(results, case["label"]),
         }
         for case in results.cases
     ]
@@ -39,6 +40,7 @@ def comparison_rows(results: Results, found: Sequence[Contrast]) -> list[Row]:
             **_health(results, case["label"]),
             **_measured(results, case["label"]),
             **_changes(results, case["label"]),
+            **_connections(results, case["label"]),
         }
         own = [contrast for contrast in found if contrast.label == case["label"]]
         if own:
@@ -84,6 +86,12 @@ def _changes(results: Results, label: str) -> Row:
     """What followed when flows came or went, if any did beside others."""
     found = [change.as_json() for change in results.changes(label)]
     return {"changes": found} if found else {}
+
+
+def _connections(results: Results, label: str) -> Row:
+    """Completion times by size, if a flow makes connections."""
+    found = [completion.as_json() for completion in results.completions(label)]
+    return {"arrivals": found} if found else {}
 
 
 def _contrast_json(contrast: Contrast) -> Row:

@@ -11,6 +11,7 @@ from weir.api import carry_out, scenario_plan
 from weir.cli import complete, options, output, plans, rows
 from weir.scenario import SIM, parse_assignments, parse_sweep, read
 from weir.tables import cases_table
+from weir.tc import keys
 
 _HELP = (
     "Run a scenario file: every point of its sweep, every repeat.\n\n"
@@ -28,7 +29,11 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir run lab-router --world udp
 
-  weir run two-flows --world kernel --pcap captures
+  weir run two-flows --pcap captures
+
+  weir run two-flows --tc 'tbf rate 20mbit burst 32kbit latency 50ms'
+
+  weir run sweep-1000 --dask tcp://head:8786
 
   weir run mine.toml --dry-run
 
@@ -49,6 +54,8 @@ def run(
             autocompletion=complete.scenarios,
         ),
     ],
+    tc: plans.Tc = None,
+    reverse_tc: plans.ReverseTc = None,
     sets: plans.Set = None,
     sweep: plans.SweepOption = None,
     repeat: Annotated[
@@ -66,6 +73,7 @@ def run(
     router: plans.Router = plans.OURS,
     pcap: plans.Pcap = None,
     jobs: plans.Jobs = None,
+    dask: plans.Dask = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
     dry_run: plans.DryRun = False,
@@ -73,13 +81,15 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the file, prints tables or JSON, draws the report."""
-    source = read(file, parse_assignments(sets or [], "--set"))
+    overrides = parse_assignments(sets or [], "--set")
+    source = read(file, (*keys(tc, reverse_tc), *overrides))
     source = source.in_world(plans.world_of(world, virtual=virtual, router=router))
     plan = scenario_plan(source, parse_sweep(sweep or []), repeat=repeat, seed=seed)
     if dry_run:
         plans.list_plan("run", plan, as_json=json)
         return
-    results = carry_out(plan, **plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap))
+    how = plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap, dask=dask)
+    results = carry_out(plan, **how)
     if json:
         flows = rows.flow_rows(results)
         cases = rows.case_rows(results)

@@ -14,7 +14,7 @@ from rich.filesize import decimal
 
 from weir import _native
 from weir.cli import complete, options, output, transfer
-from weir.errors import InputError
+from weir.errors import InputError, StoppedError
 
 DEFAULT_STACK = "rack/bbr"
 """Unless measured otherwise."""
@@ -60,7 +60,8 @@ def send(
         str | None,
         typer.Option(
             metavar="RECOVERY/CONTROLLER",
-            help="The transport; weir list names all. udp: bare datagrams, to count what is lost.",
+            help="The transport; weir list names all, FILE.py:CLASS is yours. udp: bare datagrams, "
+            "to count what is lost.",
             show_default=DEFAULT_STACK,
             autocompletion=complete.stacks,
         ),
@@ -165,7 +166,7 @@ def _send(paths: list[str], target: str, **how: Any) -> tuple[list[dict[str, Any
         with transfer.errors_told():
             return _native.send_files(paths, target, **how)
     except KeyboardInterrupt:
-        raise transfer.StoppedError("interrupted before anything was sent") from None
+        raise StoppedError("interrupted before anything was sent") from None
 
 
 def _stack(stack: str | None, window: int | None) -> str:
@@ -210,7 +211,7 @@ def _note(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
 
 def _finish(rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:
     if facts["interrupted"]:
-        raise transfer.StoppedError(facts["problem"])
+        raise StoppedError(facts["problem"])
     if facts["problem"]:
         raise transfer.FailedError(facts["problem"])
     missing = [row for row in rows if not transfer.is_there(row)]

@@ -15,6 +15,7 @@ from weir import studies
 from weir.cli import complete, options, output, plans
 from weir.grid import Grid, cautioned
 from weir.scenario import SIM
+from weir.studies import envelopes
 from weir.studies.cells import count_text, decimals
 
 _WIDEST = 12
@@ -62,13 +63,14 @@ def study(
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
     jobs: plans.Jobs = None,
+    dask: plans.Dask = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
-    how = plans.how(out, jobs, resume=resume, quiet=quiet)
+    how = plans.how(out, jobs, resume=resume, quiet=quiet, dask=dask)
     where = plans.world_of(world, virtual=virtual)
     result = studies.study(name, size=size, repeat=repeat, seed=seed, world=where, **how)
     if json:
@@ -120,4 +122,5 @@ def _text(cell: studies.Cell, series: str) -> str:
         return f"–{count}"
     digits = max(decimals(mean), _DECIMALS)
     spread = "" if high is None else f" ± {high - mean:.{digits}f}"
-    return f"{mean:.{digits}f}{spread}{count}"
+    judged = f" {envelopes.verdict(cell)}" if envelopes.is_judged(cell) else ""
+    return f"{mean:.{digits}f}{spread}{count}{judged}"

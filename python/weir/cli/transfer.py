@@ -31,12 +31,6 @@ class FailedError(WeirError):
     """A transfer that did not happen, or not all of it."""
 
 
-class StoppedError(WeirError):
-    """Someone pressed Ctrl-C."""
-
-    exit_code = 130
-
-
 @contextmanager
 def errors_told() -> Iterator[None]:
     """Bad input is told as such; what ends a transfer is a failure."""

@@ -15,6 +15,7 @@ from weir.kernel_cc.machine import KernelCcError, available
 from weir.scenario import Source
 from weir.studies.book.experiment import THREE_FLOWS, TWO_FLOWS
 from weir.studies.staggered import RANDOM_WAIT_S, Timing
+from weir.validate.guest import DRAWING
 from weir.validate.judge import Kind
 from weir.validate.truth import Flow
 
@@ -22,7 +23,7 @@ BUILT_IN = ("reno", "cubic", "bbr")
 """What nearly every Linux has."""
 
 ALL = (*BUILT_IN, "vegas", "veno", "westwood", "dctcp", "illinois", "htcp")
-"""What our guest has, and the simulator too."""
+"""Those of the set that asks our guest, which has all of Linux's."""
 
 BPF = "bpf_"
 """Begins the name of what is registered with a kernel to do what its own controller would."""
@@ -40,9 +41,6 @@ SAMPLES_MS = 10
 
 SEND_BUFFER = "8mib"
 """What the kernel's senders begin with, and keep at these rates."""
-
-_DRAWING = ("bbr",)
-"""The kernel's controllers that draw random numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def scenes(size: Size, algorithms: Sequence[str]) -> Iterator[Scene]:
     for (rate, bdp), seconds in size.alone.items():
         for cc in algorithms:
             flows: tuple[Flow, ...] = (Flow(cc, 0.0, seconds),)
-            kind: Kind = "drawn" if cc in _DRAWING else "deterministic"
+            kind: Kind = "drawn" if cc in DRAWING else "deterministic"
             yield _scene(f"{rate}m-{bdp}bdp-{cc}", kind, flows, rate=rate, bdp=bdp)
     for cc in algorithms:
         flows = (Flow(cc, 0.0, size.loss),)

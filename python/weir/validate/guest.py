@@ -25,8 +25,10 @@ _RECV_BUFFER, _LARGEST_BUFFER = 4 << 20, 16 << 20
 """Half of the recordings' `tcp_rmem`: the window's bound at first, and where a path needs more."""
 _KNOWN = {"RATE", "QLEN", "DELAY", "LOSS", "FLOWS", "DUR", "STEP", "QDISC", "QDISC2", "SYSCTL"}
 _KNOWN |= {"PARAM", "NOCSV", "TRACE", "PCAP", "MEM", "TIME"}
-_DRAWING = {"bbr", "cdg"}
-"""Controllers that draw random numbers."""
+DRAWING = ("bbr", "cdg", "lp", "nv")
+"""Controllers that hang on random numbers; to `lp`, the random offset of timestamps is a delay."""
+_DRAWING_QUEUES = {"red", "pie"}
+"""Queues that do."""
 
 Table = dict[str, Any]
 
@@ -232,6 +234,8 @@ def _queue(text: str) -> str | Table:
             return {"kind": "fq-codel", "limit": "10240p", "ecn": True, **_codel(kind, options)}
         case "red":
             return _red(options)
+        case "pie":
+            return _pie(options)
     raise UnhostedError(f"the simulator has no queue {kind}")
 
 
@@ -278,6 +282,25 @@ def _red(options: Mapping[str, str]) -> Table:
     }
 
 
+def _pie(options: Mapping[str, str]) -> Table:
+    table: Table = {"kind": "pie", "limit": "1000p", "ecn": False}
+    for key, value in options.items():
+        match key:
+            case "limit":
+                table["limit"] = f"{_whole(key, value)}p"
+            case "target":
+                table["target"] = _time(value)
+            case "tupdate":
+                table["update"] = _time(value)
+            case "alpha" | "beta":
+                table[key] = _whole(key, value)
+            case "ecn" | "noecn":
+                table["ecn"] = key == "ecn"
+            case _:
+                raise UnhostedError(f"the simulator's pie has no {key}")
+    return table
+
+
 def _qdisc(text: str) -> tuple[str, dict[str, str]]:
     """`kind:key:value:flag` as `tc` would get it with spaces for the colons."""
     kind, *words = text.split(":")
@@ -298,11 +321,11 @@ def _needed(kind: str, options: Mapping[str, str], key: str) -> str:
 
 def _drops_at_random(bottleneck: Table) -> bool:
     queue = bottleneck["queue"]
-    return isinstance(queue, dict) and queue["kind"] == "red"
+    return isinstance(queue, dict) and queue["kind"] in _DRAWING_QUEUES
 
 
 def _is_drawing(flows: Sequence[Flow]) -> bool:
-    return any(flow.cc in _DRAWING for flow in flows)
+    return any(flow.cc in DRAWING for flow in flows)
 
 
 def _link(bits: int) -> Table:

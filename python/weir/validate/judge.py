@@ -3,8 +3,8 @@
 What is judged, and how strictly, depends on how a case came about:
 
 - *deterministic*: nothing is random on either side, so one run is compared with one recording;
-- *drawn*: no random loss, but the kernel draws random numbers (BBR's phase, RED), so our mean over
-  several seeds is compared, as strictly, with the mean of the recordings there are;
+- *drawn*: no random loss, but the kernel draws random numbers (BBR's phase, RED, PIE), so our mean
+  over several seeds is compared, as strictly, with the mean of the recordings there are;
 - *loss*: random loss; means over seeds and recordings;
 - *shared*: flows of one algorithm that come and go at random moments;
 - *mix*: two algorithms against each other;
