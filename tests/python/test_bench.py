@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from weir.bench import measure, ns3, show
-from weir.bench.cases import Chain, Dumbbell, cases
+from weir.bench.cases import Arrivals, Chain, Dumbbell, cases
+from weir.runner import execute
+from weir.scenario import Source
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,6 +73,15 @@ def test_the_radio_case_is_a_chain_that_carries_data() -> None:
     assert row["events"] > 8 * case.hops * row["data_packets"] > 0
 
 
+def test_the_case_of_many_connections_carries_all_of_them() -> None:
+    (case,) = [case for case in cases() if isinstance(case, Arrivals)]
+    assert (case.flows, case.load) == (100_000, 0.6)
+    scaled = case.scaled(0.002)
+    tables = execute(Source(scaled.scenario, "bench").effective().text, 1)
+    assert tables["arrivals"].height == scaled.flows == 200
+    assert tables["arrivals"]["completed"].all()
+
+
 def test_remarks_compare_with_the_right_row() -> None:
     def row(name: str, simulator: str, packets: int, **more: object) -> measure.Row:
         case = Dumbbell(name, "dumbbell", 1, 10, 40, 1.0)
@@ -127,3 +138,15 @@ def test_ns3_does_the_same_work_on_a_radio_hop(
     assert (ours["repeats"], theirs["repeats"]) == (2, 2)
     assert ours["ns3_cpu_ratio"] > 0
     assert theirs["goodput_mbps"] == pytest.approx(ours["goodput_mbps"], rel=0.1)
+
+
+def test_controllers_in_python_are_measured_beside_the_native_one() -> None:
+    command = [sys.executable, "-m", "weir.bench.controllers", "--repeat", "1", "--duration", "1s"]
+    ended = subprocess.run(
+        [*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    native, python = json.loads(ended.stdout)["rows"]
+    assert native["acks"] == python["acks"] > 1_000
+    assert native["cpu_ratio_to_native"] == 1
+    assert python["acks_per_cpu_s"] == pytest.approx(python["acks"] / python["cpu_s"])

@@ -122,11 +122,22 @@ def test_in_a_guest_the_capture_is_the_same_for_the_same_seed(tmp_path: Path) ->
     assert 0 <= float(first) < 1
 
 
-@pytest.mark.parametrize("world", ["sim", "udp"])
-def test_other_worlds_refuse_by_name(invoke: Invoke, tmp_path: Path, world: str) -> None:
-    result = invoke("run", "lab-router", "--world", world, "--pcap", tmp_path / "x")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("lab-router", "--world", "udp"),
+            "--pcap: world udp records no packets; sim and kernel do",
+        ),
+        (("radio-chain",), "--pcap: radio-chain goes over radio; packets are those of links"),
+    ],
+)
+def test_what_has_no_packets_is_refused(
+    invoke: Invoke, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    result = invoke("run", *words, "--pcap", tmp_path / "x")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert f"--pcap: world {world} records no packets; --world kernel does" in result.stderr
+    assert said in result.stderr
     assert not (tmp_path / "x").exists()
 
 

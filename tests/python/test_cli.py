@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import SHORT, Invoke, started
 
-VERBS = ("compare", "run", "animate", "study", "list", "report", "doctor")
+VERBS = ("compare", "run", "animate", "study", "list", "diff", "report", "export", "doctor")
 
 SCENARIO = """
 name = "two-flows"

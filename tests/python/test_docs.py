@@ -1,8 +1,9 @@
 """What the documents tell readers to type works, and what they link to exists.
 
 A fenced block marked `console` holds commands after `$ ` and, below them, what they print. Commands
-of Weir are run here at the smallest size. `WEIR_BLESS=1 pytest tests/python/test_docs.py` runs
-those of README.md as they stand, in about a minute, and rewrites the output shown.
+of Weir are run here at the smallest size, beside the files that `python title="…"` blocks hold.
+`WEIR_BLESS=1 pytest tests/python/test_docs.py` runs those of README.md as
+they stand, in about a minute, and rewrites the output shown.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("fuzz/*.md")])
 
 _FENCE = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r'^```python title="(?P<name>[\w.-]+)"\n(?P<text>.*?)^```$', re.M | re.S)
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 _BEGIN = "<!-- catalogue: written by a test from `weir list` -->\n"
@@ -54,6 +56,12 @@ class Command:
         return f"{self.document.name}: {self.line}"
 
 
+def write_files(document: Path) -> None:
+    """Writes the files that a document shows with their names, as its reader would."""
+    for file in _FILE.finditer(document.read_text(encoding="utf-8")):
+        Path(file["name"]).write_text(file["text"], encoding="utf-8")
+
+
 def _commands() -> list[Command]:
     return [
         Command(document, line.removeprefix("$ "))
@@ -79,14 +87,21 @@ def test_the_documents_have_commands_and_links() -> None:
 @pytest.mark.parametrize("command", OURS, ids=str)
 def test_a_command_works(command: Command, invoke: Invoke) -> None:
     _, *words = command.words
-    if words[0] == "report":
+    write_files(command.document)
+    if words[0] in {"report", "export"}:
         assert invoke("compare", "reno", "cubic", *_TINY["compare"]).exit_code == 0
+    if words[0] == "diff":
+        for out in ("before", "after"):
+            made = invoke("compare", "reno", "cubic", *_TINY["compare"], "--out", out)
+            assert made.exit_code == 0
     if words[0] in {"study", "validate", "relay", "link"}:
         pytest.skip("studies, validation, relays and links have their own tests")
     if words[0] == "kernel" or "--virtual" in words:
         pytest.skip("guests have their own tests, and few machines their kernel")
     if words[:2] in (["kernel-cc", "install"], ["kernel-cc", "remove"]):
         pytest.skip("what changes the running kernel has its own tests")
+    if "--dask" in words:
+        pytest.skip("clusters have their own tests")
     if words[0] in {"send", "recv"}:
         pytest.skip("transfers have two sides, and their own tests")
     result = invoke(*words, *_TINY.get(words[0], ()))
@@ -106,13 +121,14 @@ def test_other_commands_name_what_exists(command: Command) -> None:
         package = words[words.index("-p") + 1]
         assert (ROOT / "crates" / package.removeprefix("weir-") / "Cargo.toml").is_file()
     else:
-        known = {"git", "cd", "source", ".venv/bin/weir", ".venv/bin/pytest"}
+        known = {"git", "cd", "source", "dask", ".venv/bin/weir", ".venv/bin/pytest"}
         assert words[0] in known, f"what is {words[0]}?"
 
 
 def test_a_shell_can_read_every_command(invoke: Invoke) -> None:
-    simulated = ("compare", "run", "animate", "study", "validate", "list", "report")
-    verbs = (*simulated, "send", "recv", "key", "relay", "link", "kernel-cc")
+    results = ("study", "validate", "list", "diff", "report", "export")
+    real = ("send", "recv", "key", "relay", "link", "kernel-cc")
+    verbs = ("compare", "run", "animate", *results, *real)
     helps = "\n".join(invoke(verb, "--help").output for verb in verbs)
     examples = re.findall(r"^ (weir .+?) *$", helps, re.MULTILINE)
     assert len(examples) >= 10
@@ -155,6 +171,7 @@ def test_bless_the_output_in_the_readme(tmp_path: Path, monkeypatch: pytest.Monk
     path = ROOT / "README.md"
     text = path.read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    write_files(path)
     before, rest = _FENCE.sub(_with_output, text).split(_BEGIN)
     after = rest.split(_END)[1]
     path.write_text("".join((before, _BEGIN, _catalogue(), _END, after)), encoding="utf-8")

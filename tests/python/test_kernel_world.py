@@ -76,6 +76,14 @@ def test_a_bulk_flow_fills_the_link_and_is_sampled(tmp_path: Path) -> None:
 
 
 @needs_kernel
+def test_a_run_is_not_charged_for_those_before_it(tmp_path: Path) -> None:
+    short = {"measure.duration": "1s", "measure.warmup": "0s", "measure.repeat": "6"}
+    ratios = numbers(run(tmp_path, short).runs.sort("repeat")["cpu_ratio"])
+    assert len(ratios) == 6
+    assert ratios[-1] < 3 * ratios[0], "six times as much, were it the thread's since it began"
+
+
+@needs_kernel
 def test_every_byte_of_a_file_is_acknowledged_and_delivered(tmp_path: Path) -> None:
     size = {"flow.0.workload.kind": "file", "flow.0.workload.size": "1mb"}
     results = run(tmp_path, {**size, "topology.forward.loss": "1%", "measure.duration": "20s"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from weir.api import scenario_plan
@@ -27,3 +29,8 @@ def test_a_trace_is_found_beside_its_scenario() -> None:
     source = read("cellular-trace", (("measure.duration", "1s"), ("measure.warmup", "0s")))
     first = scenario_plan(source, {}).runs[0]
     assert execute(first.case.scenario.text, first.seed)["flows"]["delivered_bytes"][0] > 0
+
+
+def test_the_sweep_of_1000_runs_has_them_and_is_where_the_documents_say() -> None:
+    path = Path(__file__).parents[2] / "scenarios" / "sweep-1000.toml"
+    assert len(scenario_plan(read(path), {}).runs) == 1000

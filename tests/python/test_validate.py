@@ -256,17 +256,26 @@ def test_disciplines_have_the_defaults_of_tc() -> None:
     assert expected.items() <= queue(words).items()
     shaped = fields(reference(QDISC="tbf:rate:1mbit:burst:1600:limit:30000"))["topology"]["link"][0]
     assert shaped["queue"] == "30kb"
-    made = reference(QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2=words)
-    assert judge.kind(made, draws=host(made, acks=0).draws) == "drawn"
+    expected = {"kind": "pie", "limit": "1000p", "ecn": False, "target": "15ms", "alpha": 2}
+    assert expected.items() <= queue("pie").items()
+    given = queue("pie:limit:9:target:20ms:tupdate:30ms:beta:10:ecn")
+    expected = {"limit": "9p", "target": "20ms", "update": "30ms", "beta": 10, "ecn": True}
+    assert expected.items() <= given.items()
+    for drawing in (words, "pie"):
+        made = reference(QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2=drawing)
+        assert judge.kind(made, draws=host(made, acks=0).draws) == "drawn"
 
 
 UNHOSTED = {
-    "the simulator has no controller lp": reference("lp"),
+    "the simulator has no controller bpf_own": reference("bpf_own"),
     "the simulator has no switch for net.ipv4.tcp_fack=1": reference(SYSCTL="net.ipv4.tcp_fack=1"),
     "the simulator has no switch for tcp_bbr/x=1": reference(PARAM="tcp_bbr/x=1"),
     "parameter COLOUR is not known": reference(COLOUR="red"),
-    "the simulator has no queue pie": reference(
-        QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2="pie:limit:9"
+    "the simulator has no queue sfq": reference(
+        QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2="sfq:limit:9"
+    ),
+    "the simulator's pie has no bytemode": reference(
+        QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2="pie:bytemode"
     ),
     "the simulator has no bottleneck cake:bandwidth:1mbit": reference(QDISC="cake:bandwidth:1mbit"),
     "tbf without rate": reference(QDISC="tbf:burst:1600:limit:3000"),
@@ -289,7 +298,11 @@ def test_kinds_of_cases() -> None:
     kinds = {
         "10m-q34-reno": "deterministic",
         "10m-q34-two-cubic": "deterministic",
+        "10m-q34-bic": "deterministic",
         "10m-q34-bbr": "drawn",
+        "10m-q34-cdg": "drawn",
+        "10m-q34-lp": "drawn",
+        "10m-q34-nv": "drawn",
         "10m-q34-loss1-bbr": "loss",
         "10m-q34-mix-cubic-bbr": "mix",
     }
@@ -369,7 +382,8 @@ def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> 
     shutil.copy(TRUTH / "10m-q34-vegas.csv", made)
     summary = json.loads((TRUTH / "summary.json").read_text(encoding="utf-8"))
     chosen = {name: summary[name] for name in summary if name.startswith("10m-q34-loss1-reno")}
-    chosen |= {name: summary[name] for name in ("10m-q34-vegas", "10m-q34-lp")}
+    chosen["10m-q34-vegas"] = summary["10m-q34-vegas"]
+    chosen["own"] = case({**FLOW, "cc": "bpf_own"}, FLOWS="bpf_own:0:30")
     folder(made, {**chosen, "broken": {"params": {}, "error": "no\nguest"}})
     result = invoke("validate", "--truth", made, "--seeds", 2, "--json", "--quiet")
     assert result.exit_code == 0, result.stderr
@@ -379,7 +393,7 @@ def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> 
     assert all(keys <= row.keys() for row in document["rows"])
     notes = {row["case"]: row["note"] for row in document["rows"] if row["metric"] is None}
     assert notes == {
-        "10m-q34-lp": "skipped: the simulator has no controller lp",
+        "own": "skipped: the simulator has no controller bpf_own",
         "broken": "skipped: the recording failed: no guest",
     }
     loss = [row for row in document["rows"] if row["case"] == "10m-q34-loss1-reno"]
@@ -394,7 +408,7 @@ def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> 
 
 def _report_shows_both(directory: Path) -> None:
     page = write(directory).read_text(encoding="utf-8")
-    assert "the simulator has no controller lp" in page
+    assert "the simulator has no controller bpf_own" in page
     # Without a series of its own a case has no picture.
     assert "overlay-10m-q34-vegas" in page
     assert "overlay-10m-q34-loss1-reno" not in page
@@ -407,12 +421,11 @@ def test_a_pattern_that_matches_nothing_is_refused(invoke: Invoke) -> None:
     assert "--case 20m-*: there is no such case; there are 100m-q331-reno" in result.stderr
 
 
-def test_nothing_to_compare_is_refused_with_the_reasons(invoke: Invoke) -> None:
-    result = invoke("validate", "--truth", TRUTH, "--case", "*-lp")
+def test_nothing_to_compare_is_refused_with_the_reasons(invoke: Invoke, tmp_path: Path) -> None:
+    made = folder(tmp_path / "t", {"own": case({**FLOW, "cc": "bpf_own"})})
+    result = invoke("validate", "--truth", made)
     assert result.exit_code == 2
-    assert (
-        "nothing can be compared: 10m-q34-lp: the simulator has no controller lp" in result.stderr
-    )
+    assert "nothing can be compared: own: the simulator has no controller bpf_own" in result.stderr
 
 
 # Documented.

@@ -159,7 +159,7 @@ def test_runs_that_came_late_are_left_out_and_said() -> None:
 @pytest.fixture
 def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     """The simulator in the kernel's place."""
-    made = kernels.Kernel(SIM, BUILT_IN, judge.VIRTUAL, is_exact=True)
+    made = kernels.Kernel(SIM, BUILT_IN, judge.VIRTUAL, is_exact=True, extra_us=0)
     monkeypatch.setattr(kernels, "LIVE", made)
     # The buffer that both have then.
     monkeypatch.setattr(catalogue, "_buffer", lambda *_: "64mib")

@@ -94,6 +94,18 @@ def test_ctrl_c_ends_a_run_long_before_its_time(tmp_path: Path) -> None:
     assert "interrupted" in stderr
 
 
+def test_ctrl_c_before_the_first_run_leaves_nothing(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pressed(_path: Path) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("weir.store._lock", pressed)
+    done = invoke("run", "lab-router", "--out", tmp_path / "results", "--quiet")
+    assert (done.exit_code, done.stdout, done.stderr) == (130, "", "weir: interrupted\n")
+    assert list((tmp_path / "results").iterdir()) == []
+
+
 def test_the_cells_of_a_study_stand_beside_real_transfers(tmp_path: Path) -> None:
     sources = [load(name) for name in SOURCES]
     plan = study_plan([_one_cell(sources[0])], calibrated(sources), {"sim": 2, "udp": 1}, 1, [])

@@ -1,0 +1,69 @@
+"""The documentation as a site: every page is there, links lead somewhere, nothing is fetched."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'weir[docs]'")
+
+ROOT = Path(__file__).parents[2]
+_REFERENCE = re.compile(r"(?:href|src)=\"?([^\"\s>]+)")
+_FETCHED = re.compile(r"<(?:script|link|img)\b[^>]*(?:href|src)=\"?(https?:)?//", re.IGNORECASE)
+_PICTURE = re.compile(r"^!\[[^\]]+\]\((?P<file>[^)]+)\)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    built = subprocess.run(
+        [*command, "--site-dir", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    sources = [path for path in ROOT.glob("docs/**/*.md") if ".site" not in path.parts]
+    assert len(sources) >= 25
+    for source in sources:
+        page = source.relative_to(ROOT / "docs").with_suffix(".html")
+        page = page.with_name("index.html") if page.name == "README.html" else page
+        assert (site / page).is_file(), f"{source.name} has no page"
+    assert (site / "contributing.html").is_file()
+    assert (site / "changelog.html").is_file()
+
+
+def test_links_lead_somewhere_and_nothing_is_fetched(site: Path) -> None:
+    looked_at = 0
+    for page in site.glob("**/*.html"):
+        if page.name == "404.html":  # its links count from the root of a server
+            continue
+        text = page.read_text(encoding="utf-8")
+        assert not _FETCHED.search(text), f"{page.name} fetches something"
+        for reference in _REFERENCE.findall(text):
+            parts = urlsplit(reference)
+            if parts.scheme or parts.netloc or not parts.path:
+                continue
+            looked_at += 1
+            assert (page.parent / unquote(parts.path)).exists(), f"{page.name}: {reference}"
+    assert looked_at >= 500
+
+
+def test_every_picture_of_the_concepts_has_its_command() -> None:
+    text = (ROOT / "docs/concepts.md").read_text(encoding="utf-8")
+    shown = _PICTURE.findall(text)
+    drawn = re.findall(
+        r"^<!-- picture: (\S+) is figures/\S+ -->\n!\[[^\n]+\n\n```console\n\$ weir ",
+        text,
+        re.MULTILINE,
+    )
+    assert shown
+    assert shown == drawn
+    assert all((ROOT / "docs" / file).is_file() for file in shown)

@@ -1,0 +1,143 @@
+"""The study of the Pantheon's paths: what they are, what is measured, and the scatter."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from weir import _native, report, studies
+from weir.plots.scatter import ScatterAxes, scatter
+from weir.studies import StudyResult
+from weir.studies.cells import Cells
+from weir.studies.pantheon.experiment import FLOWS, label, scenario
+from weir.studies.pantheon.measures import DELAY, LOSS, THROUGHPUT, USED, table
+from weir.studies.pantheon.paths import PATHS, SECONDS, poisson
+from weir.studies.schemes import END_TO_END, KINDS, present
+
+pytestmark = pytest.mark.timeout(600)
+"""Each study runs in seconds, but a machine may have other things to do."""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
+    """The study at its small size, with one seed."""
+    out = tmp_path_factory.mktemp("pantheon")
+    return studies.study("pantheon", repeat=1, out=out, show_progress=False)
+
+
+def test_there_are_the_eighteen_paths() -> None:
+    assert [path.number for path in PATHS] == list(range(1, 19))
+    delays = [28, 88, 130, 27, 51, 45, 10, 10, 10, 50, 50, 50, 10, 10, 30, 30, 30, 30]
+    assert [path.delay_ms for path in PATHS] == delays
+    assert {path.number: path.loss for path in PATHS if path.loss} == {1: 0.0477, 5: 0.0006}
+
+
+def test_the_shallow_buffers_are_the_named_parts_of_the_bdp() -> None:
+    bdp_kb = 12e6 * 0.06 / 8 / 1000
+    parts = [float(path.queue.removesuffix("kb")) / bdp_kb for path in PATHS[14:]]
+    assert parts == pytest.approx([0.1, 1 / 3, 0.5, 1.0])
+
+
+@pytest.mark.parametrize("mbps", [0.57, 2.64, 3.04])
+def test_opportunities_are_a_poisson_process_of_the_paths_rate(mbps: float) -> None:
+    times = poisson(mbps).opportunities_ms
+    assert list(times) == sorted(times)
+    assert times[-1] == SECONDS * 1000
+    assert len(times) * 1500 * 8 / SECONDS / 1e6 == pytest.approx(mbps, rel=1e-3)
+    gaps = [later - one for one, later in itertools.pairwise((0, *times))]
+    mean = statistics.fmean(gaps)
+    # Exponential gaps have the mean as their deviation; rounding to milliseconds adds 1/6 ms², and
+    # over n gaps the ratio itself deviates by about 1/√n: four of these are allowed.
+    expected = math.sqrt(mean**2 + 1 / 6) / mean
+    assert statistics.stdev(gaps) / mean == pytest.approx(expected, abs=4 / math.sqrt(len(gaps)))
+    assert times == poisson(mbps).opportunities_ms, "the same in every run"
+
+
+def test_every_scenario_is_one_that_weir_reads() -> None:
+    for path in PATHS:
+        for flows in FLOWS:
+            _native.parse_scenario(scenario(path, flows, "cubic", 1, 1), [], "here")
+
+
+def test_schemes_are_those_of_the_list_that_exist() -> None:
+    assert set(present(KINDS)) <= set(present(END_TO_END))
+    assert {"reno", "cubic", "bbr", "vegas"} <= set(present(KINDS))
+    assert present(("cubic", "no such control", "reno")) == ("cubic", "reno")
+
+
+def test_no_path_carries_more_than_its_rate(done: StudyResult) -> None:
+    cells = Cells(done.rows)
+    for flows, path in itertools.product(FLOWS, PATHS):
+        throughput = cells.table(table(THROUGHPUT, flows))
+        for stack in throughput.columns():
+            mean = throughput.mean(path.title, stack)
+            assert mean is not None
+            # What waits at the sender when the log begins may add the first way's worth.
+            assert 0 < mean <= path.up.mbps * (1 + path.delay_ms / 1e3 / SECONDS) * 1.01
+            for kind in (LOSS, USED):
+                share = cells.table(table(kind, flows)).mean(path.title, stack)
+                assert share is not None
+                assert 0 <= share <= 1
+
+
+def test_no_packet_is_faster_than_its_path(done: StudyResult) -> None:
+    cells = Cells(done.rows)
+    for flows, path in itertools.product(FLOWS, PATHS):
+        delay = cells.table(table(DELAY, flows))
+        for stack in delay.columns():
+            mean = delay.mean(path.title, stack)
+            if mean is not None:
+                assert mean >= path.delay_ms
+
+
+def test_a_single_flows_delay_is_also_the_queues(done: StudyResult) -> None:
+    """What stands in for the percentile of three flows is right where there is one."""
+    ok = done.results.runs.filter(status="ok").select("run", "label")
+    flows = done.results.flows.join(ok, on="run")
+    links = done.results.links.filter(name="up").join(ok, on="run")
+    compared = 0
+    for path in PATHS:
+        name = label(path, 1, "cubic")
+        own = flows.filter(label=name)["delay_ms_p95"][0]
+        queue = links.filter(label=name)["queue_delay_ms_p95"][0]
+        if own is not None and queue is not None:
+            compared += 1
+            # Buckets are a thousandth wide, and the link counts the packets that open a connection.
+            assert queue + path.packet_ms + path.delay_ms == pytest.approx(own, rel=0.01, abs=0.2)
+    assert compared >= 12
+
+
+def test_the_report_has_a_panel_per_path(done: StudyResult) -> None:
+    text = Path(report.write(done.results.path)).read_text(encoding="utf-8")
+    assert "What was expected" in text
+    for path in PATHS:
+        assert path.title in text
+
+
+def test_findings_are_sentences(done: StudyResult) -> None:
+    assert len(done.findings) > 20
+    for finding in done.findings:
+        assert finding[0].isupper() or finding[0].isdigit(), finding
+        assert finding.endswith("."), finding
+        assert not {"nan", "None"} & set(finding.split()), finding
+
+
+def test_names_of_points_at_one_place_stand_apart() -> None:
+    names = [f"control{number}" for number in range(12)]
+    rows = [("path", name, 50.0, 49.0, 51.0, 10.0, 9.9, 10.1) for name in names]
+    schema = ("panel", "series", "x", "x_lo", "x_hi", "y", "y_lo", "y_hi")
+    data = pl.DataFrame(rows, schema, orient="row")
+    figure = scatter("s", "S", "A scatter.", data, {"path": 12.0}, ScatterAxes("ms", "Mbit/s"))
+    texts = [
+        layer for layer in figure.spec["concat"][0]["layer"] if layer["mark"]["type"] == "text"
+    ]
+    places = pl.read_csv(figure.spec["datasets"][texts[0]["data"]["name"]].encode())
+    assert sorted(places["series"]) == sorted(names)
+    assert places.select("x", "y").n_unique() == len(names)
+    x = figure.spec["concat"][0]["layer"][-1]["encoding"]["x"]["scale"]
+    assert (x["type"], x["reverse"]) == ("log", True), "as the Pantheon draws delays"
