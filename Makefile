@@ -15,7 +15,7 @@ SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Carg
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup build demo test lint test-rust test-python fmt bench bench-udp bench-link studies docs lock clean
+.PHONY: help setup build demo test lint test-rust test-python fmt bench bench-udp bench-link bench-dask studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench-udp: $(NATIVE) ## Speed of file transfers, beside the kernel's TCP (PEERS=
 bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS="ping 100": these only)
 	$(BIN)/python -m weir.bench.link $(PARTS)
 
+bench-dask: $(NATIVE) ## What a Dask cluster of two workers costs over two local processes, and that losing one costs no result
+	$(BIN)/python -m weir.bench.dask --kill
+
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full
 	$(WEIR) study lab-udp --size full --world udp
@@ -68,11 +71,20 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study rtt-fairness --size full
 	$(WEIR) study random-loss --size full
 	$(WEIR) study steps --size full
+	$(WEIR) study pantheon --size full
+	$(WEIR) study transperf --size full
+	$(WEIR) study ccwg --size full
 	$(WEIR) study muzha --size full
 	$(WEIR) study udp-vs-tcp --size full
 
 docs: ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+
+site: $(TOOLS) ## The documentation as a site, in site/: opens without a server
+	$(BIN)/mkdocs build --strict
+
+pictures: $(NATIVE) ## Draw the pictures of the documentation again
+	$(BIN)/python docs/.site/pictures.py
 
 lock: ## Pin the newest Python packages that pyproject.toml allows into requirements.txt
 	./.ci/lock
