@@ -136,12 +136,9 @@ def independent_difference(
     mean = math.fsum(own) / len(own) - math.fsum(other) / len(other)
     if n == 1:
         return Difference(Estimate(mean, None, None, 1), None)
-    errors = [_standard_error(sample) ** 2 for sample in (own, other)]
-    error = math.sqrt(math.fsum(errors))
+    error, freedom = _welch(own, other)
     if error == 0:
         return Difference(Estimate(mean, mean, mean, n), 1.0 if mean == 0 else 0.0)
-    shares = [(e / error**2) ** 2 / (len(x) - 1) for e, x in zip(errors, (own, other), strict=True)]
-    freedom = 1 / math.fsum(shares)
     half = float(stdtrit(freedom, 0.5 + LEVEL / 2)) * error
     p_value = float(2 * stdtr(freedom, -abs(mean / error)))
     return Difference(Estimate(mean, mean - half, mean + half, n), p_value)
@@ -165,6 +162,24 @@ def mean_ratio(values: Sequence[float | None], reference: Sequence[float | None]
     middle = math.fsum(other for _, other in pairs) / ratio.n
     error = _standard_error([one - ratio.mean * other for one, other in pairs]) / abs(middle)
     half = float(stdtrit(ratio.n - 1, 0.5 + LEVEL / 2)) * error
+    return Estimate(ratio.mean, ratio.mean - half, ratio.mean + half, ratio.n)
+
+
+def independent_ratio(
+    values: Iterable[float | None], reference: Iterable[float | None]
+) -> Estimate:
+    """The mean of `values` over that of `reference`, whose repeats have nothing in common.
+
+    The interval is that of `values - ratio * reference`, to which the error of a ratio of means is
+    close (Cochran 1977, §2.11), with Welch's degrees of freedom. It takes two values a side.
+    """
+    own, other = _present(values), _present(reference)
+    ratio = _quotient(own, other)
+    if ratio.mean is None or ratio.n < 2:
+        return ratio
+    error, freedom = _welch(own, [ratio.mean * value for value in other])
+    middle = abs(math.fsum(other) / len(other))
+    half = float(stdtrit(freedom, 0.5 + LEVEL / 2)) * error / middle if error else 0.0
     return Estimate(ratio.mean, ratio.mean - half, ratio.mean + half, ratio.n)
 
 
@@ -228,6 +243,16 @@ def _standard_error(sample: Sequence[float]) -> float:
     n = len(sample)
     mean = math.fsum(sample) / n
     return math.sqrt(math.fsum((v - mean) ** 2 for v in sample) / (n - 1) / n)
+
+
+def _welch(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+    """The standard error of a difference of two means, and its degrees of freedom."""
+    errors = [_standard_error(sample) ** 2 for sample in (one, other)]
+    error = math.sqrt(math.fsum(errors))
+    if error == 0:
+        return 0.0, math.inf
+    shares = [(e / error**2) ** 2 / (len(x) - 1) for e, x in zip(errors, (one, other), strict=True)]
+    return error, 1 / math.fsum(shares)
 
 
 def _skewness(sample: Sequence[float]) -> float:

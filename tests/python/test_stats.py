@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from weir.stats import (
+    Estimate,
     bootstrap_interval,
     holm,
+    independent_ratio,
     mean_interval,
     paired_difference,
     percentile,
@@ -21,6 +23,7 @@ from weir.stats import (
 
 numbers = st.integers(-1_000_000, 1_000_000).map(lambda n: n / 1000)
 samples = st.lists(numbers, min_size=2, max_size=19)
+spread = samples.filter(lambda sample: max(sample) - min(sample) > 1e-2)
 
 
 @given(samples.filter(lambda sample: len(set(sample)) > 1))
@@ -30,6 +33,26 @@ def test_the_interval_of_a_small_sample_is_student_s(sample: list[float]) -> Non
     assert found.n == len(sample)
     assert found.mean == pytest.approx(np.mean(sample), abs=1e-9)
     assert (found.lo, found.hi) == pytest.approx((expected.low, expected.high), abs=1e-6)
+
+
+@given(spread, spread)
+def test_a_ratio_of_independent_means_has_welch_s_interval(
+    own: list[float], other: list[float]
+) -> None:
+    reference = [2_000 + value for value in other]
+    found = independent_ratio(own, reference)
+    assert found.mean == pytest.approx(np.mean(own) / np.mean(reference))
+    assert found.mean is not None
+    assert found.lo is not None
+    scaled = [found.mean * value for value in reference]
+    expected = scipy_stats.ttest_ind(own, scaled, equal_var=False).confidence_interval(0.95)
+    assert found.mean - found.lo == pytest.approx(expected.high / np.mean(reference), rel=1e-6)
+
+
+def test_a_ratio_of_single_values_or_of_constants() -> None:
+    assert independent_ratio([3.0], [2.0, None]) == Estimate(1.5, None, None, 1)
+    assert independent_ratio([3.0, 3.0], [2.0, 2.0, 2.0]) == Estimate(1.5, 1.5, 1.5, 2)
+    assert independent_ratio([3.0, 3.0], [0.0, 0.0]) == Estimate(None, None, None, 0)
 
 
 @given(samples, st.integers(0, 5))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import socket
+from collections import Counter
 from fnmatch import filter as matching
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from weir import _native
 from weir.kernel import cache
 from weir.report import write
 from weir.scenario import KERNEL, SIM
-from weir.validate import SIZES, Validation, judge, validate_kernel
+from weir.validate import SIZES, Validation, judge, receiver, validate_kernel
 from weir.validate import cases as catalogue
 from weir.validate import kernel as kernels
 from weir.validate.cases import ALL, BUILT_IN, MIXES, Scene, scenes
@@ -188,6 +191,29 @@ def test_a_dry_run_lists_both_worlds(invoke: Invoke) -> None:
     result = invoke("validate", "--case", "10m-*bdp-cubic", "--dry-run", "--json")
     labels = [row["label"] for row in json.loads(result.stdout)["rows"]]
     assert sorted(labels) == [f"10m-{bdp}bdp-cubic{k}" for bdp in (1, 4) for k in ("", ", kernel")]
+
+
+def test_flows_that_meet_in_real_time_are_compared_with_many_simulations(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = kernels.Kernel(SIM, BUILT_IN, judge.LIVE, is_exact=False, extra_us=0)
+    monkeypatch.setattr(kernels, "LIVE", made)
+    found = validate_kernel(cases=["10m-rpc-reno"], repeat=2, out=tmp_path, show_progress=False)
+    repeats = Counter(found.results.runs["label"])
+    assert repeats == {"10m-rpc-reno": 40, "10m-rpc-reno, kernel": 2}
+    judged = [row for row in found.rows if row["tolerance"]]
+    assert len(judged) == 2
+    assert all(row["holds"] and row["ratio_interval"]["n"] == 2 for row in judged)
+
+
+@pytest.mark.skipif(
+    not hasattr(socket, "TCP_INFO"), reason="this system's sockets have no TCP_INFO"
+)
+def test_our_receivers_offer_what_this_kernels_do() -> None:
+    major, minor = (int(part) for part in platform.release().split(".")[:2])
+    assert receiver.offers_all_at_first() or (major, minor) < (6, 11)
+    newer = {"initial_recv_window": "4mib", "recv_buffer": "5mib"}
+    assert receiver.here() == (newer if receiver.offers_all_at_first() else {})
 
 
 REFUSED = {

@@ -341,6 +341,11 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
     let buffer = (u64::from(mss)..=MAX_WINDOW.get()).contains(&flow.recv_buffer.get());
     let allowed = format!("one mss ({mss} bytes) to {MAX_WINDOW}");
     require(buffer, key("recv_buffer"), flow.recv_buffer, allowed)?;
+    if let Some(window) = flow.initial_recv_window {
+        let sound = (u64::from(mss)..=flow.recv_buffer.get()).contains(&window.get());
+        let allowed = format!("one mss ({mss} bytes) to recv_buffer = {}", flow.recv_buffer);
+        require(sound, key("initial_recv_window"), window, allowed)?;
+    }
     if let Some(rate) = flow.max_pacing_rate {
         require(rate.as_bits_per_sec() >= 8, key("max_pacing_rate"), rate, "at least 8bit")?;
     }

@@ -71,6 +71,9 @@ section! {
         send_buffer: Option<Bytes> = Config::default().send_buffer,
         /// Receive buffer, and so the largest window offered.
         recv_buffer: Bytes = Config::default().recv_buffer,
+        /// The window offered at first, which grows by twice what arrives; by default 65535 bytes with
+        /// `delayed_ack = "linux"` (Linux before 6.11), otherwise the whole buffer.
+        initial_recv_window: Option<Bytes> = Config::default().initial_recv_window,
         /// The most segments that are outstanding, whatever the windows say: a number, or `cwl`, one for
         /// every five hops to the receiver and back (`cwl(1/8)`: eight), where the network tells how many.
         window_limit: Option<Limit> = Config::default().window_limit.map(Limit),

@@ -397,6 +397,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         max_pacing_rate: flow.max_pacing_rate,
         send_buffer: flow.send_buffer,
         recv_buffer: flow.recv_buffer,
+        initial_recv_window: flow.initial_recv_window,
         window_limit: flow.window_limit.map(|limit| limit.0),
         sack: flow.sack,
         timestamps: flow.timestamps,

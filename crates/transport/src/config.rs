@@ -35,6 +35,10 @@ pub struct Config {
     pub send_buffer: Option<Bytes>,
     /// What the receiver holds for the application, and so the largest window that it offers.
     pub recv_buffer: Bytes,
+    /// What the receiver offers at first; by default 65,535 bytes where it acknowledges as Linux does,
+    /// which then lets its window grow with what arrives, and otherwise all that it has. Linux 6.11 and
+    /// later offer all of half `tcp_rmem`.
+    pub initial_recv_window: Option<Bytes>,
     /// Offer selective acknowledgements (RFC 2018). Unless both sides do, `sack` and `rack` give way
     /// to `newreno`.
     pub sack: bool,
@@ -90,6 +94,7 @@ impl Default for Config {
             pacing_catch_up: Duration::ZERO,
             send_buffer: None,
             recv_buffer: Bytes(64 << 20),
+            initial_recv_window: None,
             sack: true,
             timestamps: true,
             ecn: None,

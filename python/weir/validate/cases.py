@@ -93,6 +93,11 @@ class Scene:
         """Whether anything in it is random, so that means over repeats are compared."""
         return self.kind != "deterministic"
 
+    @property
+    def competes(self) -> bool:
+        """Whether flows meet in it, so that single packets decide who backs off."""
+        return len(self.flows) > 1
+
 
 def registered() -> tuple[str, ...]:
     """What `weir kernel-cc` has given this machine's kernel, and the simulator has too."""

@@ -19,7 +19,7 @@ to be: so few runs cannot tell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -74,6 +74,9 @@ class Tolerance:
 Rules = Mapping[Kind, Mapping[str, Tolerance]]
 """What is judged in cases of each kind, and how strictly; every other metric is only reported."""
 
+Ratio = Callable[[Sequence[float | None], Sequence[float | None]], Estimate]
+"""How the mean of ours is set beside the kernel's."""
+
 _NEAR = {
     "steady_goodput_mbps": Tolerance(0.02),
     "mean_cwnd_segments": Tolerance(0.05),
@@ -124,8 +127,12 @@ def rows(
     of: Kind,
     ours: Sequence[Sequence[Values]],
     rules: Rules = RECORDED,
+    ratio: Ratio = mean_ratio,
 ) -> list[Row]:
-    """Every metric of every flow; `ours[run][flow]` are the metrics of our runs."""
+    """Every metric of every flow; `ours[run][flow]` are the metrics of our runs.
+
+    `ratio` says how means are compared: `mean_ratio` where repeats share their luck.
+    """
     found = []
     for flow in range(len(reference.flows)):
         for metric in _METRICS:
@@ -134,7 +141,7 @@ def rows(
             if metric in KEYS or any(value is not None for value in kernels):
                 tolerance = rules.get(of, {}).get(metric)
                 named = _named(reference.name, flow, metric, of)
-                found.append(named | _compared(mine, kernels, tolerance))
+                found.append(named | _compared(mine, kernels, tolerance, ratio))
     return found
 
 
@@ -189,9 +196,12 @@ def _named(case: str, flow: int | None, metric: str | None, of: Kind | None) -> 
 
 
 def _compared(
-    mine: Sequence[float | None], kernels: Sequence[float | None], tolerance: Tolerance | None
+    mine: Sequence[float | None],
+    kernels: Sequence[float | None],
+    tolerance: Tolerance | None,
+    ratio_of: Ratio,
 ) -> Row:
-    own, recorded, ratio = mean_interval(mine), mean_interval(kernels), mean_ratio(mine, kernels)
+    own, recorded, ratio = mean_interval(mine), mean_interval(kernels), ratio_of(mine, kernels)
     ours, reference = own.mean, recorded.mean
     verdict: Verdict | None = None
     note = ""

@@ -3,7 +3,7 @@
 mod ack_policy;
 mod echo;
 
-use weir_units::{Duration, Echo, Ecn, Feedback, Instant};
+use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant};
 
 use self::ack_policy::{AckPolicy, Progress};
 pub(crate) use self::echo::EchoMode;
@@ -300,19 +300,20 @@ impl Receiver {
     }
 }
 
-/// Linux offers 64 KB at first, whatever the buffer; other receivers offer all that they have.
+/// Linux before 6.11 offers 64 KB at first, whatever the buffer (`tcp_select_initial_window`); other
+/// receivers offer all that they have.
 fn first_window(config: &Config) -> u64 {
     let buffer = config.recv_buffer.get();
-    match config.delayed_ack() {
-        DelayedAck::Linux => buffer.min(u64::from(u16::MAX)),
+    let usual = match config.delayed_ack() {
+        DelayedAck::Linux => u64::from(u16::MAX),
         DelayedAck::Off | DelayedAck::Rfc1122 => buffer,
-    }
+    };
+    buffer.min(config.initial_recv_window.map_or(usual, Bytes::get))
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use weir_units::Bytes;
 
     use super::*;
 
@@ -345,6 +346,22 @@ mod tests {
         assert_eq!(receiver.offer_at_most(65_535), 65_535);
         receiver.set_window(100_000);
         assert_eq!(receiver.offer(), 100_000);
+    }
+
+    #[test]
+    fn a_window_begins_as_it_is_told_and_grows_by_twice_what_arrives() {
+        let config = Config {
+            recv_buffer: Bytes(1 << 20),
+            initial_recv_window: Some(Bytes(500_000)),
+            ..Config::default()
+        };
+        let mut receiver = Receiver::new(&config);
+        assert_eq!(receiver.offer(), 500_000);
+        receiver.on_data(Instant::ZERO, 0, 1_448, false);
+        receiver.read(1_448);
+        assert_eq!(receiver.offer(), 500_000 + 2 * 1_448);
+        let before_6_11 = Config { initial_recv_window: None, ..config };
+        assert_eq!(Receiver::new(&before_6_11).offer(), 65_535);
     }
 
     proptest! {
