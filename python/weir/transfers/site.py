@@ -22,6 +22,8 @@ _ROOM_BYTES = 1 << 30
 _CHUNK = 1 << 20
 _KEY_BYTES = 32
 _START_S = 30.0
+_ASLEEP_S = 0.05
+"""A receiver waits for its sender, asleep: one that has just begun would be wide awake."""
 _CLOSE_S = 15.0
 """So much longer than the transfer itself may its close take, which no time includes."""
 
@@ -100,6 +102,7 @@ class Site(AbstractContextManager["Site"]):
         listening = {**common, "listen": ends.address, "directory": str(folder)}
         ends.receiver.ask({"do": "receive", **listening})
         ready = ends.receiver.answer(time.monotonic() + _START_S)
+        time.sleep(_ASLEEP_S)
         sending = {**common, "to": ready["address"], "path": str(source.path)}
         ends.sender.ask({"do": "send", **sending, **transfer.options})
         sent = ends.sender.answer(deadline)

@@ -54,7 +54,9 @@ def _receive_weir(job: Job) -> None:
     began = _cpu_s()
 
     def tell(kind: str, facts: Mapping[str, Any]) -> None:
+        nonlocal began
         if kind == "listening":
+            began = _cpu_s()
             _say(address=facts["address"])
         elif kind == "ended":
             sessions.append(facts)

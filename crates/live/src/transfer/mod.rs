@@ -4,6 +4,7 @@
 mod loose;
 mod options;
 mod recv;
+mod rehearsal;
 mod send;
 
 use std::io;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use weir_transport::{Config, Connection, DelayedAck};
 use weir_units::{Bytes, Duration, Instant};
 
+use super::rehearsal::rehearse;
 use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_config};
 use crate::clock;
 use crate::endpoint::{ConnectionId, Endpoint};
@@ -59,12 +60,12 @@ pub fn recv(
     watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
 ) -> Result<(), TransferError> {
     let mut receiver = Receiver::open(options)?;
-    if watch(Receiving::Listening(receiver.endpoint.socket().local_addr())).is_break() {
+    rehearse(options.key.as_ref());
+    if watch(Receiving::Listening(receiver.address())).is_break() {
         return Err(TransferError::Interrupted);
     }
     loop {
-        let failed = |error: io::Error| TransferError::system("the socket failed", &error);
-        receiver.endpoint.turn(TOLD_EVERY).map_err(failed)?;
+        receiver.turn(TOLD_EVERY)?;
         let sessions = receiver.tell_ended(watch);
         if options.once && sessions > 0 {
             return Ok(());
@@ -81,7 +82,7 @@ pub fn recv(
     }
 }
 
-struct Receiver {
+pub(super) struct Receiver {
     endpoint: Endpoint<Incoming>,
     told_at: Instant,
     /// Sessions that have ended, but for the last goodbye.
@@ -91,7 +92,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn open(options: &RecvOptions) -> Result<Self, TransferError> {
+    pub(super) fn open(options: &RecvOptions) -> Result<Self, TransferError> {
         let cannot = |error: io::Error| {
             TransferError::system(&format!("cannot use '{}'", options.folder.display()), &error)
         };
@@ -113,8 +114,22 @@ impl Receiver {
         Ok(Self { endpoint, told_at: clock::now(), leaving, _keeper: keeper })
     }
 
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.endpoint.socket().local_addr()
+    }
+
+    /// Waits for `max_wait` at most, and does what is due.
+    pub(super) fn turn(&mut self, max_wait: Duration) -> Result<(), TransferError> {
+        let failed = |error: io::Error| TransferError::system("the socket failed", &error);
+        self.endpoint.turn(max_wait).map_err(failed)
+    }
+
     /// Tells of sessions that are over; returns how many were more than a knock at the door.
-    fn tell_ended(&mut self, watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>) -> usize {
+    pub(super) fn tell_ended(
+        &mut self,
+        watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
+    ) -> usize {
         let mut sessions = 0;
         while let Some(ended) = self.endpoint.next_ended() {
             self.leaving.remove(&ended.id);

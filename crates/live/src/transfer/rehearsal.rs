@@ -1,0 +1,75 @@
+//! A transfer to ourselves before those of others.
+//!
+//! Code and memory that are used for the first time cost a small file on loopback nearly as much as its
+//! round trips do. A receiver has time for that before it says that it listens, so that the first
+//! sender is served as quickly as the second.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::{fs, io, thread};
+
+use weir_transport::Config;
+use weir_units::Duration;
+
+use super::recv::Receiver;
+use super::{Carrier, RecvOptions, SendOptions, TransferError, send};
+use crate::seal::Key;
+
+/// Receives a file of one byte from ourselves, sealed if there is a key, in a folder that is gone
+/// afterwards. What prevents that prevents no transfer of others.
+pub(super) fn rehearse(key: Option<&Key>) {
+    if let Ok(stage) = tempfile::tempdir() {
+        let _ = perform(stage.path(), key);
+    }
+}
+
+fn perform(stage: &Path, key: Option<&Key>) -> Result<usize, TransferError> {
+    let failed = |error: io::Error| TransferError::system("cannot rehearse", &error);
+    let script = stage.join("script");
+    fs::write(&script, [0]).map_err(failed)?;
+    let mut receiver = Receiver::open(&RecvOptions {
+        bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        folder: stage.join("received"),
+        max_size: None,
+        max_files: 1,
+        once: true,
+        key: key.cloned(),
+    })?;
+    let to = [receiver.address()];
+    let options = SendOptions {
+        carrier: Carrier::Stack(Config::default().stack),
+        mss: 1_000,
+        initial_window: 10,
+        max_rate: None,
+        max_retransmits: 1,
+        max_wait: PATIENCE,
+        key: key.cloned(),
+    };
+    let sender = thread::spawn(move || {
+        send(&[script], &to, &options, &mut |_| ControlFlow::Continue(())).is_ok()
+    });
+    let mut sessions = 0;
+    while !sender.is_finished() {
+        receiver.turn(PATIENCE / 10)?;
+        sessions += receiver.tell_ended(&mut |_| ControlFlow::Continue(()));
+    }
+    Ok(sessions)
+}
+
+/// Where loopback carries nothing.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rehearsal_is_a_whole_transfer() {
+        let stage = tempfile::tempdir().expect("a folder");
+        let key = Key::new([7; 32]);
+        for key in [None, Some(&key)] {
+            assert_eq!(perform(stage.path(), key).expect("a transfer"), 1);
+        }
+    }
+}
