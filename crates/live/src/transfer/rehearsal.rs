@@ -20,11 +20,12 @@ use crate::seal::Key;
 /// afterwards. What prevents that prevents no transfer of others.
 pub(super) fn rehearse(key: Option<&Key>) {
     if let Ok(stage) = tempfile::tempdir() {
-        let _ = perform(stage.path(), key);
+        let _ = perform(stage.path(), key, PATIENCE);
     }
 }
 
-fn perform(stage: &Path, key: Option<&Key>) -> Result<usize, TransferError> {
+/// Returns whether the file arrived, with a verdict at the latest after `patience`.
+fn perform(stage: &Path, key: Option<&Key>, patience: Duration) -> Result<bool, TransferError> {
     let failed = |error: io::Error| TransferError::system("cannot rehearse", &error);
     let script = stage.join("script");
     fs::write(&script, [0]).map_err(failed)?;
@@ -42,21 +43,23 @@ fn perform(stage: &Path, key: Option<&Key>) -> Result<usize, TransferError> {
         mss: 1_000,
         initial_window: 10,
         max_rate: None,
-        max_retransmits: 1,
-        max_wait: PATIENCE,
+        max_retransmits: 100,
+        max_wait: patience,
         key: key.cloned(),
     };
     let sender = thread::spawn(move || {
-        send(&[script], &to, &options, &mut |_| ControlFlow::Continue(())).is_ok()
+        let sent = send(&[script], &to, &options, &mut |_| ControlFlow::Continue(()));
+        sent.is_ok_and(|sent| sent.is_complete())
     });
-    let mut sessions = 0;
     while !sender.is_finished() {
-        receiver.turn(PATIENCE / 10)?;
-        sessions += receiver.tell_ended(&mut |_| ControlFlow::Continue(()));
+        receiver.turn(TURN)?;
+        let _ = receiver.tell_ended(&mut |_| ControlFlow::Continue(()));
     }
-    Ok(sessions)
+    Ok(sender.join().unwrap_or(false))
 }
 
+/// How soon the end of the sender is noticed at the latest.
+const TURN: Duration = Duration::from_millis(10);
 /// Where loopback carries nothing.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -69,7 +72,8 @@ mod tests {
         let stage = tempfile::tempdir().expect("a folder");
         let key = Key::new([7; 32]);
         for key in [None, Some(&key)] {
-            assert_eq!(perform(stage.path(), key).expect("a transfer"), 1);
+            let minute = Duration::from_secs(60);
+            assert!(perform(stage.path(), key, minute).expect("a transfer"));
         }
     }
 }
