@@ -35,6 +35,7 @@ mod muzha2;
 mod nv;
 mod parametric;
 mod prague;
+mod probe_rtt;
 mod rcp;
 mod reno;
 mod scalable;

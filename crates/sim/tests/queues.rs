@@ -2,39 +2,27 @@
 
 mod common;
 
-use common::{Flow, over, secs};
+use common::{Flow, over, secs, spec_of};
 use weir_net::{
     CakeConfig, Classifier, DualPi2Config, FqConfig, FqPieConfig, Hosts, Limit, LinkConfig,
     PieConfig, PieLaw, QueueConfig,
 };
 use weir_scene::topology::{Access, Dumbbell};
-use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
+use weir_scene::{MeasureSpec, Outcome, TransportSpec, Workload};
 use weir_sim::run;
 use weir_trace::FlowRow;
 use weir_units::{Duration, Rate};
 
 /// A minute of endless flows over a bottleneck with this queue, its first ten seconds left out.
 fn minute(queue: QueueConfig, rate: Rate, flows: &[(Flow, Duration)]) -> Outcome {
-    let rtts: Vec<Duration> = flows.iter().map(|(_, rtt)| *rtt).collect();
+    let (flows, rtts): (Vec<Flow>, Vec<Duration>) = flows.iter().cloned().unzip();
     let delay = rtts.iter().min().copied().unwrap_or_default() / 2;
     let forward = LinkConfig { queue, ..LinkConfig::new(rate, delay) };
     let reverse = LinkConfig::new(Rate::from_mbit(10_000), delay);
     let topology =
         Dumbbell { forward, reverse, access: Access::None, rtts }.build().expect("a path");
-    let flows =
-        flows.iter().zip(topology.routes).enumerate().map(|(index, ((flow, _), route))| FlowSpec {
-            name: format!("flow {index}"),
-            route_forward: route.forward,
-            route_reverse: route.reverse,
-            transport: flow.transport.clone(),
-            workload: flow.workload.clone(),
-            start: flow.start,
-            stop: flow.stop,
-            start_jitter: flow.jitter,
-            ends: Ends::Kernel,
-        });
     let measure = MeasureSpec { duration: secs(60), warmup: secs(10), ..MeasureSpec::default() };
-    let spec = RunSpec { radio: None, flows: flows.collect(), links: topology.links, measure };
+    let spec = spec_of(&flows, topology, measure);
     run(&spec, 1).expect("the run is sound")
 }
 

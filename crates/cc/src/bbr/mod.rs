@@ -35,12 +35,13 @@ mod policer;
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::filter::MaxFilter;
+use crate::probe_rtt::ProbeRtt;
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
     RecoveryState,
 };
 use aggregation::{Aggregation, WINDOW_ROUNDS};
-use phases::{Mode, ProbeRtt};
+use phases::Mode;
 use policer::{Observation, Policer, Verdict};
 
 /// When startup believes that the pipe is full.
@@ -239,7 +240,7 @@ impl Bbr {
             }
         }
         if self.mode == Mode::ProbeRtt {
-            self.cwnd = self.cwnd.min(cx.mss * LEAST_SEGMENTS);
+            self.cwnd = self.cwnd.min(self.probe_rtt.window(cx));
         }
     }
 

@@ -2,7 +2,8 @@
 
 use weir_units::{Bytes, Duration, Instant};
 
-use super::{Bbr, HIGH_GAIN, LEAST_SEGMENTS, UNIT};
+use super::{Bbr, HIGH_GAIN, UNIT};
+use crate::probe_rtt::{Due, ProbeRtt};
 use crate::{AckEvent, CcContext, RateSample};
 
 /// Where BBR is.
@@ -23,15 +24,6 @@ pub(super) enum Mode {
 pub(super) struct Phase {
     index: usize,
     start: Instant,
-}
-
-/// A PROBE_RTT episode.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ProbeRtt {
-    done_at: Option<Instant>,
-    round_done: bool,
-    /// What was sent while this many bytes had been delivered was limited by the probe.
-    limited: Option<(Bytes, Bytes)>,
 }
 
 impl Mode {
@@ -141,22 +133,15 @@ impl Bbr {
     }
 
     fn probe_rtt(&mut self, cx: &mut CcContext<'_>) {
-        let from = self.probe_rtt.limited.map_or(self.delivered, |(from, _)| from);
-        self.probe_rtt.limited = Some((from, self.delivered + cx.bytes_in_flight));
-        if self.probe_rtt.done_at.is_some() {
-            self.probe_rtt.round_done |= self.round.start;
-            if self.probe_rtt.round_done {
-                self.check_probe_rtt_done(cx);
-            }
-        } else if cx.bytes_in_flight <= cx.mss * LEAST_SEGMENTS {
-            self.probe_rtt.done_at = Some(cx.now + PROBE_RTT_TIME);
-            self.probe_rtt.round_done = false;
-            self.round.next_delivered = self.delivered;
+        match self.probe_rtt.advance(cx, self.delivered, self.round.start) {
+            Some(Due::Round) => self.round.next_delivered = self.delivered,
+            Some(Due::End) => self.check_probe_rtt_done(cx),
+            None => {}
         }
     }
 
     pub(super) fn check_probe_rtt_done(&mut self, cx: &mut CcContext<'_>) {
-        if self.probe_rtt.done_at.is_none_or(|done| cx.now <= done) {
+        if !self.probe_rtt.is_over(cx.now) {
             return;
         }
         self.min_rtt_at = Some(cx.now);
@@ -170,11 +155,7 @@ impl Bbr {
 
     /// Whether the application or PROBE_RTT, not the network, bounded the sample.
     pub(super) fn is_limited(&self, sample: &RateSample) -> bool {
-        let by_probe = self
-            .probe_rtt
-            .limited
-            .is_some_and(|(from, to)| (from..=to).contains(&sample.prior_delivered));
-        sample.app_limited || by_probe
+        sample.app_limited || self.probe_rtt.limits(sample.prior_delivered)
     }
 }
 
@@ -193,4 +174,3 @@ fn maybe_delayed(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 const DRAIN_GAIN: u64 = UNIT * 1_000 / 2_885;
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-const PROBE_RTT_TIME: Duration = Duration::from_millis(200);

@@ -42,7 +42,7 @@ impl Bbr3 {
         }
         self.cwnd = self.cwnd.max(cx.mss * LEAST_SEGMENTS);
         if self.state == State::ProbeRtt {
-            self.cwnd = self.cwnd.min(self.probe_rtt.cwnd.max(cx.mss * LEAST_SEGMENTS));
+            self.cwnd = self.cwnd.min(self.probe_rtt.window(cx));
         }
         self.bound_cwnd(cx.mss);
     }

@@ -45,9 +45,9 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 
 use self::model::{Model, Signals};
 use self::probe_bw::Probe;
-use self::probe_rtt::ProbeRtt;
 use self::startup::FullPipe;
 use crate::bbr::aggregation::{Aggregation, WINDOW_ROUNDS};
+use crate::probe_rtt::ProbeRtt;
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
     RecoveryState,

@@ -1,27 +1,10 @@
 //! The smallest RTT and the state that measures it (draft-ietf-ccwg-bbr §5.3.4).
 
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Duration};
 
 use super::{Bbr3, State, UNIT};
+use crate::probe_rtt::{Due, ProbeRtt};
 use crate::{AckEvent, CcContext, RateSample};
-
-/// A stay in probe_rtt.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ProbeRtt {
-    /// The window of the stay, from the RTT that was about to expire.
-    pub(super) cwnd: Bytes,
-    done_at: Option<Instant>,
-    round_done: bool,
-    /// What was sent while this many bytes had been delivered was limited by the probe.
-    limited: Option<(Bytes, Bytes)>,
-}
-
-impl ProbeRtt {
-    /// Whether it bounded what was sent when so much had been delivered.
-    pub(super) fn limits(&self, prior_delivered: Bytes) -> bool {
-        self.limited.is_some_and(|(from, to)| (from..=to).contains(&prior_delivered))
-    }
-}
 
 impl Bbr3 {
     /// `UpdateMinRTT` and `CheckProbeRTT`.
@@ -35,7 +18,7 @@ impl Bbr3 {
         let enters = expired && self.state != State::ProbeRtt;
         if enters {
             let cwnd = self.bdp(self.bw(), UNIT / 2);
-            self.probe_rtt = ProbeRtt { cwnd, ..ProbeRtt::default() };
+            self.probe_rtt = ProbeRtt::with(cwnd);
         }
         if let Some(rtt) = ack.rtt
             && (expired || self.min_rtt.is_none_or(|min| rtt < min))
@@ -58,23 +41,16 @@ impl Bbr3 {
     }
 
     fn probe_rtt(&mut self, cx: &mut CcContext<'_>) {
-        let from = self.probe_rtt.limited.map_or(self.delivered, |(from, _)| from);
-        self.probe_rtt.limited = Some((from, self.delivered + cx.bytes_in_flight));
-        if self.probe_rtt.done_at.is_some() {
-            self.probe_rtt.round_done |= self.round.start;
-            if self.probe_rtt.round_done {
-                self.check_probe_rtt_done(cx);
-            }
-        } else if cx.bytes_in_flight <= self.probe_rtt.cwnd.max(cx.mss * super::LEAST_SEGMENTS) {
-            self.probe_rtt.done_at = Some(cx.now + PROBE_RTT_TIME);
-            self.probe_rtt.round_done = false;
-            self.start_round();
+        match self.probe_rtt.advance(cx, self.delivered, self.round.start) {
+            Some(Due::Round) => self.start_round(),
+            Some(Due::End) => self.check_probe_rtt_done(cx),
+            None => {}
         }
     }
 
     /// `CheckProbeRTTDone` and `ExitProbeRTT`.
     pub(super) fn check_probe_rtt_done(&mut self, cx: &mut CcContext<'_>) {
-        if self.probe_rtt.done_at.is_none_or(|done| cx.now <= done) {
+        if !self.probe_rtt.is_over(cx.now) {
             return;
         }
         self.min_rtt_at = Some(cx.now);
@@ -90,4 +66,3 @@ impl Bbr3 {
 }
 
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-const PROBE_RTT_TIME: Duration = Duration::from_millis(200);

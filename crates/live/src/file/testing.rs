@@ -1,40 +1,29 @@
 //! What the tests of this module share.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 
 use super::frame::Header;
 
 /// A folder that is gone when the test is over.
-pub(crate) struct TempDir(PathBuf);
+pub(crate) struct TempDir(tempfile::TempDir);
 
 impl TempDir {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("weir-test-{}-{n}", std::process::id()));
-        fs::create_dir_all(&path).expect("a writable temporary folder");
-        Self(path)
+        Self(tempfile::tempdir().expect("a writable temporary folder"))
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// The names in it, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).expect("readable");
+        let entries = fs::read_dir(self.path()).expect("readable");
         let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("readable").file_name();
         let mut names: Vec<_> = entries.map(|entry| name(entry).to_string_lossy().into()).collect();
         names.sort();
         names
-    }
-}
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -52,24 +52,29 @@ impl Path {
     pub(crate) fn spec(&self, flows: &[Flow], duration: Duration) -> RunSpec {
         let topology = self.topology(flows.len());
         let measure = MeasureSpec { duration, ..MeasureSpec::default() };
-        let flows =
-            flows.iter().zip(topology.routes).enumerate().map(|(index, (flow, route))| FlowSpec {
-                name: format!("flow {index}"),
-                route_forward: route.forward,
-                route_reverse: route.reverse,
-                transport: flow.transport.clone(),
-                workload: flow.workload.clone(),
-                start: flow.start,
-                stop: flow.stop,
-                start_jitter: flow.jitter,
-                ends: Ends::Kernel,
-            });
-        RunSpec { radio: None, flows: flows.collect(), links: topology.links, measure }
+        spec_of(flows, topology, measure)
     }
 
     pub(crate) fn run(&self, flows: &[Flow], duration: Duration) -> Outcome {
         run(&self.spec(flows, duration), 1).expect("the run is sound")
     }
+}
+
+/// These flows, each over its route of the topology.
+pub(crate) fn spec_of(flows: &[Flow], topology: Topology, measure: MeasureSpec) -> RunSpec {
+    let routed = flows.iter().zip(topology.routes).enumerate();
+    let flows = routed.map(|(index, (flow, route))| FlowSpec {
+        name: format!("flow {index}"),
+        route_forward: route.forward,
+        route_reverse: route.reverse,
+        transport: flow.transport.clone(),
+        workload: flow.workload.clone(),
+        start: flow.start,
+        stop: flow.stop,
+        start_jitter: flow.jitter,
+        ends: Ends::Kernel,
+    });
+    RunSpec { radio: None, flows: flows.collect(), links: topology.links, measure }
 }
 
 /// What a flow does; its route is its path's.
