@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,10 @@ SHORT = ("--duration", "1s", "--repeat", "3", "--quiet")
 """Options for a comparison that takes no time."""
 
 Invoke = Callable[..., Result]
+
+
+# Whoever runs the tests in the background may have them ignore Ctrl-C, and so all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
