@@ -7,6 +7,7 @@ import json
 import shutil
 import socket
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -230,6 +231,7 @@ def test_iperf3_itself_has_these_members(tmp_path: Path) -> None:
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 if done.returncode == 0:
                     break
+                time.sleep(0.1)  # the server may not listen yet
         finally:
             server.kill()
     assert done.returncode == 0, done
