@@ -226,7 +226,7 @@ def test_iperf3_itself_has_these_members(tmp_path: Path) -> None:
         port = str(free.getsockname()[1])
     with subprocess.Popen(["iperf3", "-s", "-1", "-p", port], stdout=subprocess.DEVNULL) as server:  # noqa: S607
         try:
-            command = ["iperf3", "-c", "127.0.0.1", "-p", port, "-J", "-n", "1M", "-P", "2"]
+            command = ["iperf3", "-c", "127.0.0.1", "-p", port, "-J", "-t", "1", "-P", "2"]
             for _ in range(50):
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 if done.returncode == 0:
