@@ -42,6 +42,8 @@ struct Helper {
     work: Option<Sender<Work>>,
     /// Pieces that are done with, or why one cannot be written.
     empties: Receiver<Result<Vec<u8>, Unwritten>>,
+    /// Those that were given back.
+    spares: Vec<Vec<u8>>,
     /// How many pieces there are, here and there.
     made: usize,
     thread: Option<JoinHandle<Hasher>>,
@@ -135,7 +137,7 @@ impl Helper {
             work_through(&file, hasher, &pieces, &done)
         };
         let thread = thread::Builder::new().name("weir-hash".into()).spawn(work_through).ok()?;
-        Some(Self { work: Some(work), empties, made: 1, thread: Some(thread) })
+        Some(Self { work: Some(work), empties, spares: Vec::new(), made: 1, thread: Some(thread) })
     }
 
     fn hand_over(&self, work: Work) {
@@ -147,8 +149,12 @@ impl Helper {
     /// way.
     fn exchange(&mut self, work: Work, like: usize) -> Result<Vec<u8>, Unwritten> {
         self.hand_over(work);
-        if let Ok(empty) = self.empties.try_recv() {
-            return empty;
+        while let Ok(empty) = self.empties.try_recv() {
+            self.spares.push(empty?);
+        }
+        // The one that was emptied last is the likeliest to be in a cache.
+        if let Some(empty) = self.spares.pop() {
+            return Ok(empty);
         }
         if self.made < PIECES {
             self.made += 1;
@@ -235,8 +241,9 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// What must have come, and be still to come: to start a thread takes as long as to hash 100 KB.
 const WORTH_A_HELPER: u64 = 1 << 20;
 /// How many pieces a file has at most: the one that is being filled, and those that wait to be written and
-/// hashed. So many that the sender hears of what arrived although the helper has just been put off.
-const PIECES: usize = 16;
+/// hashed. So many that the sender hears of what arrived although the helper has just been put off, and so
+/// few that they do not all leave the caches meanwhile.
+const PIECES: usize = 6;
 
 #[cfg(test)]
 mod tests {
