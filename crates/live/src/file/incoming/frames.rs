@@ -173,6 +173,7 @@ impl Incoming {
         let end = self.piece.end;
         inbox.hand_over(end, |at, bytes| self.place(at, bytes));
         self.inbox = inbox;
+        self.on_progress();
         Ok(())
     }
 }

@@ -18,9 +18,8 @@ impl Incoming {
     pub(super) fn place(&mut self, at: u64, bytes: &[u8]) {
         let Some(claim) = &self.claim else { return };
         let offset = self.offset + (at - self.piece.start);
-        match claim.write(offset, bytes) {
-            Ok(()) => self.on_progress(),
-            Err(error) => self.on_disk_error(&error),
+        if let Err(error) = claim.write(offset, bytes) {
+            self.on_disk_error(&error);
         }
     }
 

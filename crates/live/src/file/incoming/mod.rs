@@ -242,6 +242,9 @@ impl Application for Incoming {
                 self.place(at + known as u64, &bytes[known..mine]);
                 at += mine as u64;
                 bytes = &bytes[mine..];
+                if at == self.piece.end {
+                    self.on_progress();
+                }
             }
             if bytes.is_empty() {
                 break;
@@ -261,6 +264,7 @@ impl Application for Incoming {
         while let Some(report) = self.desk.poll() {
             self.on_report(report);
         }
+        self.on_progress();
         let delivered = connection.stats().delivered_bytes;
         self.whole = delivered;
         if let Err(error) = self.read_frames(delivered) {
