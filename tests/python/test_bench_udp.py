@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,18 @@ def test_a_file_that_did_not_arrive_misses_the_goal() -> None:
     case = two(Goal("ours", "TCP", 1.5))
     assert judged(case, (1.0, 1.0), (1.0, None))["held"] is False
     assert judged(case, (1.0, None))["held"] is None
-    assert judged(case, (None, 1.0))["held"] is None
+
+
+def test_a_contender_that_ran_out_of_time_bounds_the_ratio() -> None:
+    case = two(Goal("ours", "TCP", 1.5))
+    goal = judged(case, (None, 3.0), (None, 6.0), (4.0, 2.0))
+    assert (goal["ratio"], goal["ratio_max"]) == (pytest.approx(6 / case.limit_s), 0.5)
+    assert (goal["ratio_is_bound"], goal["held"]) == (True, True)
+    impatient = replace(case, limit_s=0.5)
+    assert judged(impatient, (None, 1.0))["held"] is None, "the other may take three times as long"
+    assert judged(impatient, (None, None))["held"] is None
+    assert judged(impatient, (None, 1.0), (None, None))["held"] is False
+    assert judged(two(Goal("ours", "TCP", 2.0, "CPU time")), (None, 1.0))["held"] is None
 
 
 def test_cpu_time_and_round_trips_have_goals_of_their_own() -> None:
@@ -89,6 +101,10 @@ def test_tables_say_what_was_asked_and_found() -> None:
         two(Goal("ours", "quinn cubic", 1.0)), [{"TCP": outcome(1.0), "ours": outcome(1.0)}]
     )
     assert show.held(unknown) == (0, 0, 1)
+    late = measure.rows(case, [{"TCP": outcome(None), "ours": outcome(1.2)}])
+    (grid,) = show.grids(late)
+    assert grid.rows[1][5] == "< 0.04"
+    assert grid.rows[1][-1] == "≤ 1.5 × TCP: held (< 0.04)"
 
 
 @pytest.fixture

@@ -15,6 +15,9 @@ LONGEST_MSS = 65_447
 SEAL_BYTES = 24
 """So much less of it where a key seals the datagram."""
 
+TIMEOUT = "timeout"
+"""The failure of a transfer that took longer than it was given."""
+
 
 @dataclass(frozen=True, slots=True)
 class Network:
@@ -61,3 +64,8 @@ class Outcome:
     send_cpu_s: float | None = None
     receive_cpu_s: float | None = None
     failure: str | None = None
+
+    @property
+    def ran_out_of_time(self) -> bool:
+        """Whether it would have taken longer than it was given."""
+        return self.failure == TIMEOUT

@@ -11,6 +11,7 @@ from io import BufferedReader
 from typing import IO, Any, cast
 
 from weir.errors import WeirError
+from weir.transfers.model import TIMEOUT
 
 _CHUNK = 1 << 16
 
@@ -23,7 +24,7 @@ class OutOfTimeError(EndError):
     """An end of a transfer did not end in time."""
 
     def __init__(self) -> None:
-        super().__init__("timeout")
+        super().__init__(TIMEOUT)
 
 
 class End:

@@ -65,7 +65,7 @@ class Carrier:
             outcome = Outcome(None, is_intact=False, received_bytes=0, failure=GIVEN_UP)
         else:
             outcome = self._site.carry(transfer, network, fields["limit_s"])
-            if outcome.failure == "timeout":
+            if outcome.ran_out_of_time:
                 self._hopeless[row] = transfer.size_bytes
         return tables(transfer, outcome)
 

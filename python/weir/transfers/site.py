@@ -95,14 +95,17 @@ class Site(AbstractContextManager["Site"]):
     def _carried(
         self, transfer: Transfer, source: _File, folder: Path, ends: Ends, limit_s: float
     ) -> Outcome:
-        deadline = time.monotonic() + limit_s + _CLOSE_S
         common = {"protocol": transfer.protocol, "stack": transfer.stack}
         if transfer.with_key:
             common["key_file"] = str(self._key)
         listening = {**common, "listen": ends.address, "directory": str(folder)}
         ends.receiver.ask({"do": "receive", **listening})
-        ready = ends.receiver.answer(time.monotonic() + _START_S)
+        try:
+            ready = ends.receiver.answer(time.monotonic() + _START_S)
+        except OutOfTimeError:
+            raise EndError(f"the receiver did not listen within {_START_S:g} s") from None
         time.sleep(_ASLEEP_S)
+        deadline = time.monotonic() + limit_s + _CLOSE_S
         sending = {**common, "to": ready["address"], "path": str(source.path)}
         ends.sender.ask({"do": "send", **sending, **transfer.options})
         sent = ends.sender.answer(deadline)

@@ -14,11 +14,12 @@ _SOME_BYTES = 1_000_000
 """CPU time per byte means something from here on."""
 
 SETTINGS = (
-    "Medians over the rounds; a ratio is taken within each round. Times run from the sender's "
-    "clock just before it connects to the receiver's when the last byte is in its file; every file "
-    "is compared by SHA-256. CPU time is that of both ends, user and system. TCP is the kernel's, "
-    "with CUBIC where nothing else is said, over the same path. RTT and loss are those of a link "
-    "between two network namespaces; loss is that of each direction."
+    "Medians over the rounds; a ratio is taken within each round, and is less than (<) that if the "
+    "other ran out of time. Times run from the sender's clock just before it connects to the "
+    "receiver's when the last byte is in its file; every file is compared by SHA-256. CPU time is "
+    "that of both ends, user and system. TCP is the kernel's, with CUBIC where nothing else is "
+    "said, over the same path. RTT and loss are those of a link between two network namespaces; "
+    "loss is that of each direction."
 )
 
 
@@ -37,7 +38,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _ends(row, "seconds", 1e3),
         f"{row['intact']}/{row['rounds']}",
         _number(per_gb),
-        _number(row["ratio"]),
+        _bound(row) + _number(row["ratio"]),
         _ends(row, "ratio"),
         "; ".join([*map(_goal, row["goals"]), *([row["failure"]] if row["failure"] else [])]),
     )
@@ -50,7 +51,12 @@ def _goal(goal: Row) -> str:
     if goal["held"] is None:
         return f"{asked}: not measured"
     verdict = "held" if goal["held"] else "missed"
-    return f"{asked}: {verdict} ({digits(goal['ratio'])})"
+    return f"{asked}: {verdict} ({_bound(goal)}{digits(goal['ratio'])})"
+
+
+def _bound(row: Row) -> str:
+    """What stands before a ratio to a contender that ran out of time at least once."""
+    return "< " if row["ratio_is_bound"] else ""
 
 
 def _ends(row: Row, name: str, scale: float = 1.0) -> str:
