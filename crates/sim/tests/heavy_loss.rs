@@ -50,8 +50,8 @@ fn completion_ms(outcomes: &[Outcome]) -> Vec<f64> {
     times
 }
 
-/// Linux's BBR took 53 and 162 ms where the handshake came through at once; 1.5 times as long is
-/// allowed, lost SYNs included.
+/// Linux's BBR took 53 and 162 ms over an emulated link, where the handshake came through at once. Here lost
+/// SYNs are included. None takes a second, for of the two segments that a timeout sends one mostly comes through.
 #[test]
 fn half_of_all_transfers_are_as_quick_as_the_kernels() {
     for stack in ["rack/bbr", "rack/bbr(startup=patient)"] {
@@ -59,13 +59,13 @@ fn half_of_all_transfers_are_as_quick_as_the_kernels() {
         for (size, kernel_ms) in [(2_800_000, 53.0), (14_000_000, 162.0)] {
             let times = completion_ms(&transfers(&config, Bytes(size)));
             let median = times[times.len() / 2];
-            assert!(median <= 1.5 * kernel_ms, "{stack}, {size} bytes: {times:?}");
-            assert!(times.iter().all(|ms| *ms < 10_000.0), "{stack}, {size} bytes: {times:?}");
+            assert!(median <= kernel_ms, "{stack}, {size} bytes: {times:?}");
+            assert!(times.iter().all(|ms| *ms < 1_000.0), "{stack}, {size} bytes: {times:?}");
         }
     }
 }
 
-/// Two tries of five come through, so that some wait for many timeouts in a row; but none of the waits is taken
+/// Two tries of five fail, so that some wait for many timeouts in a row; but none of the waits is taken
 /// for the path's round trip, from which a few would make the timeout seconds long and the transfer minutes.
 #[test]
 fn a_quarter_lost_both_ways_is_not_mistaken_for_a_long_path() {

@@ -124,8 +124,8 @@ impl Config {
     /// * `min_rto` of 10 ms, a margin above `srtt` with `rack`. Linux's 200 ms allow for receivers that delay
     ///   acknowledgements by 40 to 200 ms; ours delays by 5 ms (RFC 6298 §2.4 asks for a floor against spurious
     ///   timeouts, which `rack` finds out and takes back; RFC 9002 §6.2.1 has none above 1 ms).
-    /// * `initial_rto` of 30 ms, doubled each time: where a quarter of the packets is lost both ways, four handshakes
-    ///   of nine need another SYN. On a path of 300 ms this costs four superfluous SYNs.
+    /// * `initial_rto` of 10 ms: where a quarter of the packets is lost both ways, four handshakes of nine need
+    ///   another SYN. On a path of 300 ms this costs eight superfluous SYNs.
     /// * Up to 44 segments leave at once, as many as a datagram of 64 KiB holds; a large first window is paced.
     /// * BBR waits for repairs before it ends its startup.
     pub fn for_datagrams() -> Self {
@@ -135,7 +135,7 @@ impl Config {
             stack: Stack { recovery, controller },
             habits: Habits::UserSpace,
             min_rto: Duration::from_millis(10),
-            initial_rto: Duration::from_millis(30),
+            initial_rto: Duration::from_millis(10),
             gso: 44,
             pace_initial_window: true,
             ..Self::default()
@@ -159,6 +159,8 @@ pub enum Habits {
     /// * A handshake's timeout doubles from the fifth on (Linux's `tcp_syn_linear_timeouts`).
     /// * A timeout doubles five times at most: where a quarter is lost both ways, one try in sixty is the
     ///   fifth in a row to fail by mere luck, and the next should not be seconds away.
+    /// * `rack` sends two segments after a timeout, the oldest one twice if no other waits: one try in five then
+    ///   fails where two in five did (RFC 9002 §6.2.4).
     /// * What leaves while nothing is on its way begins a new interval of the delivery rate
     ///   (draft-cheng-iccrg-delivery-rate-estimation-02 §3.2): waiting for a timeout is not slow delivery.
     /// * Of the time since sending and the timestamp's age, both of which count a wait for lost

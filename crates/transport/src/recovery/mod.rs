@@ -73,6 +73,8 @@ pub(crate) struct Profile {
     pub(crate) follows_sending: bool,
     /// Take unfounded reductions back (F-RTO, timestamps, DSACK).
     pub(crate) undo: bool,
+    /// A timeout sends two segments where no kernel's habits are kept (RFC 9002 §6.2.4).
+    pub(crate) timeout_sends_two: bool,
     /// Recovery lasts until something above its point is acknowledged: duplicates that follow an
     /// acknowledgement of exactly the point may be the episode's own (Linux's
     /// `tcp_is_non_sack_preventing_reopen`).

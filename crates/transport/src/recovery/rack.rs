@@ -13,7 +13,7 @@
 //!
 //! Parameters: `detection=count` finds losses by three segments SACKed above instead of by time, as
 //! Linux does with `tcp_recovery=0`; `tlp=off` sends no probes (`tcp_early_retrans=0`). With
-//! [`Habits::UserSpace`] timers fire when they are due.
+//! [`Habits::UserSpace`] timers fire when they are due, and a timeout sends two segments.
 
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
@@ -97,7 +97,13 @@ impl Rack {
 
 impl LossRecovery for Rack {
     fn profile(&self) -> Profile {
-        Profile { prr: true, undo: true, follows_sending: true, ..Profile::default() }
+        Profile {
+            prr: true,
+            undo: true,
+            follows_sending: true,
+            timeout_sends_two: true,
+            ..Profile::default()
+        }
     }
 
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {

@@ -64,6 +64,8 @@ pub(crate) struct Sender {
     round: Round,
     timers: timer::Timers,
     probe_due: bool,
+    /// So many segments leave for a timeout, whatever the window and the pacer say.
+    timeout_segments: u8,
     limited_transmit: bool,
     cwnd_validation: bool,
     slow_start_after_idle: bool,
@@ -160,6 +162,7 @@ impl Sender {
             round: Round::default(),
             timers: timer::Timers::default(),
             probe_due: false,
+            timeout_segments: 0,
             limited_transmit: config.limited_transmit,
             cwnd_validation: config.cwnd_validation,
             slow_start_after_idle: config.slow_start_after_idle,

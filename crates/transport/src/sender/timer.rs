@@ -4,6 +4,7 @@ use weir_cc::{Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::{Pause, Sender};
+use crate::Habits;
 use crate::policy::Permit;
 use crate::recovery::{Digest, Expired, TimerCx, is_recovering};
 use crate::rtt::RttEstimator;
@@ -212,6 +213,9 @@ impl Sender {
         self.epoch.enter_loss(&self.board, self.profile, first_in_epoch, again);
         self.leave_quick_start();
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
+        if self.profile.timeout_sends_two && self.habits == Habits::UserSpace {
+            self.timeout_segments = 2;
+        }
         debug_assert_eq!(self.epoch.state(), RecoveryState::Loss);
     }
 

@@ -55,6 +55,12 @@ impl Sender {
         if std::mem::take(&mut self.probe_due) {
             return self.poll_probe(now, stats);
         }
+        if self.timeout_segments > 0 {
+            self.timeout_segments -= 1;
+            if let Some(choice) = self.choose_for_timeout() {
+                return Some(self.depart(now, choice, stats));
+            }
+        }
         let (limit, departure) = self.choose(now, permit);
         match departure {
             Some(start) => Some(self.depart(now, start, stats)),
@@ -98,6 +104,17 @@ impl Sender {
             return (Limit::Congestion, None);
         }
         (Limit::Congestion, Some(choice))
+    }
+
+    /// What is lost, else new data, else the oldest segment once more.
+    fn choose_for_timeout(&mut self) -> Option<Choice> {
+        if let Some(sent) = self.board.first_lost() {
+            return Some(Choice::Resend(sent.start));
+        }
+        match self.new_data_in_window().min(self.mss) {
+            0 => self.board.first().map(|sent| Choice::Resend(sent.start)),
+            unsent => Some(Choice::New(unsent)),
+        }
     }
 
     /// Without limited transmit the first duplicates free no place in the window.

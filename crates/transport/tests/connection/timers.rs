@@ -63,6 +63,43 @@ fn a_probe_in_user_space_waits_for_no_tick() {
     assert_eq!(times[3..], [Duration::ZERO, RTT * 2], "{times:?}");
 }
 
+/// RFC 9002 §6.2.4. A lone segment leaves twice; of several, or with data that waits, two different ones do.
+#[test]
+fn a_timeout_in_user_space_sends_two_segments() {
+    let sent_by_timeouts = |stack: &str, written: u64| {
+        let config = Config { stack: stack.parse().expect("a stack"), ..Config::for_datagrams() };
+        let mut pair = Pair::connected(&config);
+        pair.network(|_| Verdict::Drop);
+        pair.write(Client, written);
+        let late = pair.now + Duration::from_millis(75);
+        pair.drive_for(Duration::from_millis(300));
+        // `rack`'s probe left before that, 50 ms after the data at most, and its second timeout is over after 230.
+        let sent = pair.log.iter().filter(|p| p.at > late && has_data(p));
+        sent.map(|p| p.offset / u64::from(config.mss)).collect::<Vec<_>>()
+    };
+    assert_eq!(sent_by_timeouts("rack/reno", 1_000), [0, 0, 0, 0]);
+    assert_eq!(sent_by_timeouts("rack/bbr", 5 * 1_448), [0, 1, 0, 1]);
+    let full = 20 * 1_448;
+    assert_eq!(sent_by_timeouts("rack/cubic", full), [0, 1, 0, 1]);
+    assert_eq!(sent_by_timeouts("sack/cubic", full), [0]);
+}
+
+/// The second copy is answered by a DSACK, which does not say that the timeout was unfounded; a second DSACK does.
+#[test]
+fn two_copies_of_a_lost_segment_undo_nothing() {
+    for (original, undone) in [(Verdict::Drop, 0), (Verdict::Late(Duration::from_millis(125)), 1)] {
+        let config =
+            Config { stack: "rack/reno".parse().expect("a stack"), ..Config::for_datagrams() };
+        let mut pair = Pair::connected(&config);
+        let end = pair.now + Duration::from_millis(100);
+        pair.network(move |p| if has_data(p) && p.at < end { original } else { Verdict::Deliver });
+        pair.write(Client, 1_000);
+        pair.drive();
+        let stats = pair.client.connection.stats();
+        assert_eq!((stats.retransmits_rto, stats.undone), (2, undone), "{stats:?}");
+    }
+}
+
 /// The wait for the timeout is not in the samples: what is answered was sent long after, and the answer says so.
 #[test]
 fn lost_acknowledgements_lengthen_no_round_trip_in_user_space() {
