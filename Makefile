@@ -14,6 +14,10 @@ SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Carg
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+ifdef CI
+# Who builds once is done sooner without incremental compilation, and so is what was built.
+export CARGO_INCREMENTAL := 0
+endif
 
 .PHONY: help setup build demo test lint test-rust test-python fmt bench bench-udp bench-link bench-dask studies docs site pictures lock clean
 
@@ -38,9 +42,9 @@ lint: $(TESTED) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stub
 	$(BIN)/mypy
 	$(BIN)/stubtest weir._native --mypy-config-file pyproject.toml
 
-# The native module needs an interpreter to link with; its tests are the Python ones.
+# The native module has no tests here, but what the others need is then compiled once for both.
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
-	cargo test --workspace --exclude weir-py --profile sim --locked
+	cargo test --workspace --profile sim --locked
 
 test-python: $(TESTED) ## Python tests
 	$(BIN)/pytest
