@@ -3,7 +3,7 @@
 //!
 //! Nobody hears of a sender that was killed: its session lives until it has been silent for long. The
 //! same file coming anew is watched for against it: the old session's sender is alive if bytes
-//! still come, and gone if none do for a while.
+//! still come, and gone if none do for a while, or have for as long.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -25,6 +25,8 @@ pub(crate) struct Claim {
     partial: RefCell<Option<Partial>>,
     /// How many times something arrived for it.
     arrivals: Cell<u64>,
+    /// How many there were when its session last looked, and since when there have been so many.
+    heard: Cell<Option<(u64, Instant)>>,
 }
 
 /// Another session with the same file, and what is known of its health.
@@ -52,12 +54,14 @@ impl Claims {
         let mut others = claims.iter().filter_map(Weak::upgrade);
         let other = others.find(|claim| claim.hash == *hash && claim.partial.borrow().is_some())?;
         let (claim, arrivals) = (Rc::downgrade(&other), other.arrivals.get());
-        Some(Rival { claim, arrivals, since: None })
+        let heard = other.heard.get().filter(|(count, _)| *count == arrivals);
+        Some(Rival { claim, arrivals, since: heard.map(|(_, at)| at) })
     }
 
     pub(crate) fn claim(&self, hash: Hash, partial: Partial) -> Rc<Claim> {
         let partial = RefCell::new(Some(partial));
-        let claim = Rc::new(Claim { hash, partial, arrivals: Cell::new(0) });
+        let claim =
+            Rc::new(Claim { hash, partial, arrivals: Cell::new(0), heard: Cell::new(None) });
         let mut claims = self.0.borrow_mut();
         claims.retain(|claim| claim.strong_count() > 0);
         claims.push(Rc::downgrade(&claim));
@@ -75,6 +79,14 @@ impl Claim {
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.arrivals.set(self.arrivals.get() + 1);
         self.with(|partial| partial.write(offset, bytes)).unwrap_or(Ok(()))
+    }
+
+    /// Notes when something last arrived; called in every turn.
+    pub(crate) fn listen(&self, now: Instant) {
+        let arrivals = self.arrivals.get();
+        if self.heard.get().is_none_or(|(count, _)| count != arrivals) {
+            self.heard.set(Some((arrivals, now)));
+        }
     }
 
     /// Takes the file away from whoever has it.
@@ -106,7 +118,7 @@ impl Rival {
         claim.take().map_or(Health::Independent, |partial| Health::Gone(Box::new(partial)))
     }
 
-    /// When silence means that it is gone.
+    /// When silence means that it is gone: it is counted from what arrived last, if that is known.
     pub(crate) fn decides_at(&mut self, now: Instant) -> Instant {
         *self.since.get_or_insert(now) + SILENCE
     }

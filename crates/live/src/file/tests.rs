@@ -279,6 +279,31 @@ fn a_sender_that_was_killed_goes_on_before_its_old_session_is_given_up() {
     assert_same(&to, &contents);
 }
 
+/// Who has been silent for long is not waited for.
+#[test]
+fn a_sender_that_was_killed_a_while_ago_goes_on_at_once() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(3_000_000)];
+    let files = departing(&from, &contents);
+    let keeper = Keeper::start().expect("a thread");
+    let claims = Rc::new(Claims::default());
+    let rate = Some(Rate::from_mbit(16));
+    let begin = || Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&claims), rate);
+    let mut old = begin();
+    while old.receiver.application.files().first().is_none_or(|file| file.arrived < 1_500_000) {
+        old.step();
+    }
+    let mut new = begin();
+    new.network.now = old.network.now + Duration::from_millis(600);
+    new.run();
+    assert_eq!(new.verdicts(), [kept(0)]);
+    // Half a second of waiting would be 1 MB more.
+    let sent = new.sender.connection.stats().data_bytes_sent;
+    assert!(sent < 2_000_000, "{sent} bytes were sent again");
+    drop((old, new, keeper));
+    assert_same(&to, &contents);
+}
+
 #[test]
 fn a_file_that_is_there_is_not_sent_again() {
     let (from, to) = (TempDir::new(), TempDir::new());

@@ -140,6 +140,7 @@ impl Incoming {
         if claim.is_lost() {
             return self.fail("the same file is coming from another sender".to_owned());
         }
+        claim.listen(now);
         let note = now.saturating_since(self.noted_at) >= NOTED_EVERY;
         if note {
             self.noted_at = now;
