@@ -116,8 +116,9 @@ def _how(extent: Extent, place: str) -> Iterator[str]:
     yield (
         f"UDPR is ours over the stack {STACK}, TCP the kernel's with CUBIC, Linux's default, which "
         "the source does not name, and with BBR. A transfer may take "
-        f"{extent.limit_s:g} s; after one that took longer, the same row is not tried again with "
-        f"files as large. Files are in {place}."
+        f"{extent.limit_s:g} s, and {extent.packet_limit_us:g} µs for each of its packets; after "
+        "one that took longer, the same row is not tried again with files as large. Files are in "
+        f"{place}."
     )
 
 
