@@ -3,114 +3,24 @@
 //! Positions are stream offsets: byte 0 is the first byte of data, and a FIN counts as one byte
 //! after the last. The recovery schemes mark segments here; who may send reads the sums.
 
+mod covered;
+mod losses;
+mod sent;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use weir_cc::LossSample;
-use weir_units::{Bytes, Duration, Instant};
+use weir_units::{Bytes, Instant};
+
+pub(crate) use self::covered::{AckTime, Covered};
+pub(crate) use self::sent::{Fate, Sent, Transmission};
 
 use crate::ranges::RangeSet;
 use crate::sampler::SendRecord;
 use crate::sender::Pause;
-
-/// A segment that was sent and is not yet cumulatively acknowledged.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
-    pub(crate) start: u64,
-    pub(crate) len: u32,
-    /// How often it was sent.
-    pub(crate) transmissions: u32,
-    /// When it was last sent.
-    pub(crate) sent_at: Instant,
-    /// What the rate sampler noted then.
-    pub(crate) record: SendRecord,
-    pub(crate) fate: Fate,
-}
-
-/// What is believed of an outstanding segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// On its way.
-    InFlight,
-    /// Selectively acknowledged.
-    Sacked,
-    /// Declared lost, not sent again yet.
-    Lost,
-    /// Declared lost and sent again: on its way once more.
-    Resent,
-}
-
-impl Sent {
-    pub(crate) fn end(&self) -> u64 {
-        self.start + u64::from(self.len)
-    }
-
-    pub(crate) fn was_retransmitted(&self) -> bool {
-        self.transmissions > 1
-    }
-
-    fn transmission(&self) -> Transmission {
-        Transmission::new(self.sent_at, self.end(), self.was_retransmitted())
-    }
-}
-
-/// One transmission, for time order. At the same instant retransmissions count as later than new data,
-/// and what is later in the stream as later.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Transmission {
-    pub(crate) sent_at: Instant,
-    /// Where the segment ends in the stream; the highest bit says that it was sent before. One number,
-    /// because transmissions are compared for every segment acknowledged.
-    place: u64,
-}
-
-impl Transmission {
-    const AGAIN: u64 = 1 << 63;
-
-    pub(crate) fn new(sent_at: Instant, end: u64, again: bool) -> Self {
-        Self { sent_at, place: end | if again { Self::AGAIN } else { 0 } }
-    }
-
-    fn end(&self) -> u64 {
-        self.place & !Self::AGAIN
-    }
-
-    /// Whether it certainly left before `other`: nobody knows in which order new and old data left
-    /// at the same instant.
-    pub(crate) fn precedes(&self, other: &Self) -> bool {
-        let alike = (self.place ^ other.place) < Self::AGAIN;
-        self.sent_at < other.sent_at || (alike && self < other)
-    }
-}
-
-/// What an acknowledgement newly covered.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Covered {
-    /// Bytes by which `una` moved.
-    pub(crate) cum_acked: u64,
-    /// Bytes acknowledged selectively for the first time.
-    pub(crate) sacked: u64,
-    /// Bytes delivered: acknowledged in either way for the first time.
-    pub(crate) delivered: u64,
-    /// Segments newly covered cumulatively.
-    pub(crate) segments: u32,
-    /// The newest transmission among them.
-    pub(crate) newest: Option<(Transmission, SendRecord)>,
-    /// The newest transmission among those that cannot be an answer to a spurious retransmission.
-    pub(crate) newest_credible: Option<Transmission>,
-    /// When the last of those that was looked at was sent: RACK's round trip is its (Linux's
-    /// `tcp_rack_advance`).
-    pub(crate) last_credible: Option<Instant>,
-    /// When the first and the last segment covered cumulatively were sent; `None` where one of
-    /// them was retransmitted (Karn).
-    pub(crate) cum_sent: Option<(Instant, Instant)>,
-    /// When the first and the last segment covered selectively were sent, of those sent once.
-    pub(crate) sack_sent: Option<(Instant, Instant)>,
-    /// Whether a segment sent once, from before the recovery point, was among them (F-RTO).
-    pub(crate) original_acked: bool,
-    /// Whether a segment sent once was covered below one already covered: the path reorders.
-    pub(crate) reordered: bool,
-}
 
 /// The sender's record of outstanding segments.
 #[derive(Debug, Default)]
@@ -211,15 +121,10 @@ impl Scoreboard {
     ) {
         let segment = self.segments[index];
         let len = u64::from(segment.len);
-        match segment.fate {
-            Fate::Sacked => return,
-            Fate::InFlight => {}
-            Fate::Lost => self.lost -= len,
-            Fate::Resent => {
-                self.lost -= len;
-                self.resent -= len;
-            }
+        if segment.fate == Fate::Sacked {
+            return;
         }
+        self.forget(segment.fate, len);
         self.segments[index].fate = Fate::Sacked;
         self.sacked += len;
         out.sacked += len;
@@ -277,6 +182,7 @@ impl Scoreboard {
         }
     }
 
+    /// Takes `len` bytes of a segment out of the sums.
     fn forget(&mut self, fate: Fate, len: u64) {
         match fate {
             Fate::InFlight => {}
@@ -294,117 +200,6 @@ impl Scoreboard {
             front.start += by;
             front.len -= by as u32;
         }
-    }
-
-    /// Declares the segment at `index` lost, whether sent once or again. Returns the bytes newly lost.
-    fn lose(&mut self, index: usize) -> u64 {
-        let segment = &mut self.segments[index];
-        let len = u64::from(segment.len);
-        match segment.fate {
-            Fate::Sacked | Fate::Lost => return 0,
-            Fate::InFlight => self.lost += len,
-            Fate::Resent => self.resent -= len,
-        }
-        segment.fate = Fate::Lost;
-        self.ever_lost += len;
-        self.last_loss = Some((len, segment.record));
-        self.lost_hint = self.lost_hint.min(segment.start);
-        len
-    }
-
-    /// Declares the oldest outstanding segment lost.
-    pub(crate) fn lose_first(&mut self) -> u64 {
-        if self.segments.is_empty() { 0 } else { self.lose(0) }
-    }
-
-    /// Declares lost, of all that is not selectively acknowledged, what `choose` picks.
-    pub(crate) fn lose_where(&mut self, mut choose: impl FnMut(usize, &Sent) -> bool) -> u64 {
-        let mut lost = 0;
-        for index in 0..self.segments.len() {
-            if choose(index, &self.segments[index]) {
-                lost += self.lose(index);
-            }
-        }
-        lost
-    }
-
-    /// Declares lost every segment in flight for the first time that ends at or before `boundary`.
-    pub(crate) fn lose_in_flight_below(&mut self, boundary: u64) -> u64 {
-        let mut lost = 0;
-        let mut index = self.index_at_or_after(self.in_flight_hint);
-        while index < self.segments.len() && self.segments[index].end() <= boundary {
-            if self.segments[index].fate == Fate::InFlight {
-                lost += self.lose(index);
-            }
-            index += 1;
-        }
-        self.in_flight_hint = self.segments.get(index).map_or(self.nxt, |s| s.start);
-        lost
-    }
-
-    /// Declares lost the first segment in flight for the first time that ends at or before `boundary`.
-    pub(crate) fn lose_first_in_flight_below(&mut self, boundary: u64) -> u64 {
-        let from = self.index_at_or_after(self.in_flight_hint);
-        let below = self.segments.iter().skip(from).take_while(|s| s.end() <= boundary);
-        match below.enumerate().find(|(_, s)| s.fate == Fate::InFlight) {
-            Some((offset, _)) => self.lose(from + offset),
-            None => 0,
-        }
-    }
-
-    /// Declares lost, in order of transmission, what `expired` says, up to the first that it spares;
-    /// that one is returned with the bytes newly lost.
-    pub(crate) fn lose_expired(
-        &mut self,
-        mut expired: impl FnMut(Transmission) -> bool,
-    ) -> (u64, Option<Transmission>) {
-        let mut lost = 0;
-        let mut spared: Option<Transmission> = None;
-        // Segments sent once are in order of time among themselves …
-        let mut index = self.index_at_or_after(self.in_flight_hint);
-        while let Some(segment) = self.segments.get(index) {
-            if segment.fate == Fate::InFlight {
-                let sent = segment.transmission();
-                if !expired(sent) {
-                    spared = Some(sent);
-                    break;
-                }
-                lost += self.lose(index);
-            }
-            index += 1;
-        }
-        self.in_flight_hint = self.segments.get(index).map_or(self.nxt, |s| s.start);
-        // … and so are retransmissions.
-        while let Some(sent) = self.retransmissions.front().copied() {
-            if let Some(index) = self.find_resent(sent) {
-                if !expired(sent) {
-                    spared = Some(spared.map_or(sent, |other| other.min(sent)));
-                    break;
-                }
-                lost += self.lose(index);
-            }
-            self.retransmissions.pop_front();
-        }
-        (lost, spared)
-    }
-
-    /// The last transmission before `limit` that is still on its way.
-    pub(crate) fn last_in_flight_before(&self, limit: Transmission) -> Option<Transmission> {
-        let newest_first = self.segments.iter().rev().filter(|s| s.fate == Fate::InFlight);
-        let once = newest_first.map(Sent::transmission).find(|sent| sent.precedes(&limit));
-        let again = self.retransmissions.iter().rev().copied();
-        let again = again
-            .filter(|sent| sent.precedes(&limit))
-            .find(|sent| self.find_resent(*sent).is_some());
-        once.max(again)
-    }
-
-    /// Where the segment is of which `sent` is the newest copy, and on its way.
-    fn find_resent(&self, sent: Transmission) -> Option<usize> {
-        self.find_ending_at(sent.end()).filter(|index| {
-            let segment = &self.segments[*index];
-            segment.fate == Fate::Resent && segment.sent_at == sent.sent_at
-        })
     }
 
     /// Notes a duplicate acknowledgement: one more segment has left the path.
@@ -593,37 +388,3 @@ impl Scoreboard {
         (index < self.segments.len() && self.segments[index].end() == end).then_some(index)
     }
 }
-
-/// When an acknowledgement arrived, the shortest round trip that is credible, the timestamp that it
-/// echoes, and how far the one before had reported data selectively.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AckTime {
-    pub(crate) now: Instant,
-    pub(crate) min_rtt: Duration,
-    pub(crate) echo_ms: Option<u32>,
-    pub(crate) highest: u64,
-}
-
-impl Covered {
-    fn note(&mut self, segment: &Sent, cx: &AckTime, echo_ms: Option<u32>) {
-        let sent = segment.transmission();
-        if self.newest.is_none_or(|(newest, _)| sent > newest) {
-            self.newest = Some((sent, segment.record));
-        }
-        // RFC 8985 §6.2 step 2: an answer that came too soon, or that echoes an earlier timestamp,
-        // answers an earlier copy. What a selective acknowledgement echoes is older than what it
-        // covers (RFC 7323 §4.3), so it does not count.
-        let too_soon = || cx.now.saturating_since(segment.sent_at) < cx.min_rtt;
-        let echoes_earlier = || {
-            let sent_ms = crate::timestamp_ms(segment.sent_at);
-            echo_ms.is_some_and(|echo| (echo.wrapping_sub(sent_ms) as i32) < 0)
-        };
-        if !(segment.was_retransmitted() && (too_soon() || echoes_earlier())) {
-            self.newest_credible = self.newest_credible.max(Some(sent));
-            self.last_credible = Some(segment.sent_at);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

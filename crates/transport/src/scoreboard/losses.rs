@@ -1,0 +1,116 @@
+//! Which segments are declared lost: the recovery schemes choose, the scoreboard marks and counts.
+
+use super::{Fate, Scoreboard, Sent, Transmission};
+
+impl Scoreboard {
+    /// Declares the segment at `index` lost, whether sent once or again. Returns the bytes newly lost.
+    fn lose(&mut self, index: usize) -> u64 {
+        let segment = &mut self.segments[index];
+        let len = u64::from(segment.len);
+        match segment.fate {
+            Fate::Sacked | Fate::Lost => return 0,
+            Fate::InFlight => self.lost += len,
+            Fate::Resent => self.resent -= len,
+        }
+        segment.fate = Fate::Lost;
+        self.ever_lost += len;
+        self.last_loss = Some((len, segment.record));
+        self.lost_hint = self.lost_hint.min(segment.start);
+        len
+    }
+
+    /// Declares the oldest outstanding segment lost.
+    pub(crate) fn lose_first(&mut self) -> u64 {
+        if self.segments.is_empty() { 0 } else { self.lose(0) }
+    }
+
+    /// Declares lost, of all that is not selectively acknowledged, what `choose` picks.
+    pub(crate) fn lose_where(&mut self, mut choose: impl FnMut(usize, &Sent) -> bool) -> u64 {
+        let mut lost = 0;
+        for index in 0..self.segments.len() {
+            if choose(index, &self.segments[index]) {
+                lost += self.lose(index);
+            }
+        }
+        lost
+    }
+
+    /// Declares lost every segment in flight for the first time that ends at or before `boundary`.
+    pub(crate) fn lose_in_flight_below(&mut self, boundary: u64) -> u64 {
+        let mut lost = 0;
+        let mut index = self.index_at_or_after(self.in_flight_hint);
+        while index < self.segments.len() && self.segments[index].end() <= boundary {
+            if self.segments[index].fate == Fate::InFlight {
+                lost += self.lose(index);
+            }
+            index += 1;
+        }
+        self.in_flight_hint = self.segments.get(index).map_or(self.nxt, |s| s.start);
+        lost
+    }
+
+    /// Declares lost the first segment in flight for the first time that ends at or before `boundary`.
+    pub(crate) fn lose_first_in_flight_below(&mut self, boundary: u64) -> u64 {
+        let from = self.index_at_or_after(self.in_flight_hint);
+        let below = self.segments.iter().skip(from).take_while(|s| s.end() <= boundary);
+        match below.enumerate().find(|(_, s)| s.fate == Fate::InFlight) {
+            Some((offset, _)) => self.lose(from + offset),
+            None => 0,
+        }
+    }
+
+    /// Declares lost, in order of transmission, what `expired` says, up to the first that it spares;
+    /// that one is returned with the bytes newly lost.
+    pub(crate) fn lose_expired(
+        &mut self,
+        mut expired: impl FnMut(Transmission) -> bool,
+    ) -> (u64, Option<Transmission>) {
+        let mut lost = 0;
+        let mut spared: Option<Transmission> = None;
+        // Segments sent once are in order of time among themselves …
+        let mut index = self.index_at_or_after(self.in_flight_hint);
+        while let Some(segment) = self.segments.get(index) {
+            if segment.fate == Fate::InFlight {
+                let sent = segment.transmission();
+                if !expired(sent) {
+                    spared = Some(sent);
+                    break;
+                }
+                lost += self.lose(index);
+            }
+            index += 1;
+        }
+        self.in_flight_hint = self.segments.get(index).map_or(self.nxt, |s| s.start);
+        // … and so are retransmissions.
+        while let Some(sent) = self.retransmissions.front().copied() {
+            if let Some(index) = self.find_resent(sent) {
+                if !expired(sent) {
+                    spared = Some(spared.map_or(sent, |other| other.min(sent)));
+                    break;
+                }
+                lost += self.lose(index);
+            }
+            self.retransmissions.pop_front();
+        }
+        (lost, spared)
+    }
+
+    /// The last transmission before `limit` that is still on its way.
+    pub(crate) fn last_in_flight_before(&self, limit: Transmission) -> Option<Transmission> {
+        let newest_first = self.segments.iter().rev().filter(|s| s.fate == Fate::InFlight);
+        let once = newest_first.map(Sent::transmission).find(|sent| sent.precedes(&limit));
+        let again = self.retransmissions.iter().rev().copied();
+        let again = again
+            .filter(|sent| sent.precedes(&limit))
+            .find(|sent| self.find_resent(*sent).is_some());
+        once.max(again)
+    }
+
+    /// Where the segment is of which `sent` is the newest copy, and on its way.
+    fn find_resent(&self, sent: Transmission) -> Option<usize> {
+        self.find_ending_at(sent.end()).filter(|index| {
+            let segment = &self.segments[*index];
+            segment.fate == Fate::Resent && segment.sent_at == sent.sent_at
+        })
+    }
+}
