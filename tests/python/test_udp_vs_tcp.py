@@ -134,9 +134,9 @@ def test_a_datagram_passes_whole(packet: Any) -> None:
     assert packet.mss < packet.packet_bytes <= packet.mtu <= JUMBO
 
 
-@pytest.mark.parametrize(("size", "repeat"), [("small", 5), ("full", 10)])
-def test_the_plan_has_every_cell_of_ours_in_every_setting(size: str, repeat: int) -> None:
-    plan = study_plan(EXTENTS[size], size, None, 1)
+@pytest.mark.parametrize(("extent", "repeat"), [("small", 5), ("full", 10)])
+def test_the_plan_has_every_cell_of_ours_in_every_setting(extent: str, repeat: int) -> None:
+    plan = study_plan(EXTENTS[extent], extent, None, 1)
     labels = {case.label for case in plan.cases}
     for setting in SETTINGS:
         for packet in PACKETS:

@@ -3,7 +3,7 @@
 //!
 //! Nobody hears of a sender that was killed: its session lives until it has been silent for long. The
 //! same file coming anew is watched for against it: the old session's sender is alive if bytes
-//! still come, and gone if none do for a while, or have for as long.
+//! still come, and gone once the last of them came a while ago.
 
 use std::cell::{Cell, RefCell};
 use std::io;

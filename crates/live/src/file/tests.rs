@@ -131,6 +131,14 @@ impl Session {
         }
     }
 
+    /// Goes on until so many bytes of the first file have arrived.
+    fn run_up_to(&mut self, bytes: u64) {
+        let arrived = |file: &Arriving| file.arrived >= bytes;
+        while !self.receiver.application.files().first().is_some_and(arrived) {
+            self.step();
+        }
+    }
+
     fn is_over(&self) -> bool {
         let sender = &self.sender;
         sender.application.failure().is_some()
@@ -217,9 +225,7 @@ fn a_session_that_was_cut_goes_on_where_it_stood() {
     let files = departing(&from, &contents);
     let keeper = Keeper::start().expect("a thread");
     let mut session = Session::new(files.clone(), &to, &keeper, calm());
-    while session.receiver.application.files().first().is_none_or(|file| file.arrived < 1_500_000) {
-        session.step();
-    }
+    session.run_up_to(1_500_000);
     drop(session);
     let mut session = Session::new(files, &to, &keeper, calm());
     session.run();
@@ -253,20 +259,23 @@ fn two_senders_of_one_file_do_not_disturb_each_other() {
     assert_same(&to, &contents);
 }
 
+/// Two sessions of one receiver with the same file: the first stopped half way, the second begins.
+fn killed_and_new(files: &[Departing], to: &TempDir, keeper: &Keeper) -> (Session, Session) {
+    let claims = Rc::new(Claims::default());
+    let rate = Some(Rate::from_mbit(16));
+    let begin = || Session::beside(files.to_vec(), to, keeper, calm(), Rc::clone(&claims), rate);
+    let mut old = begin();
+    old.run_up_to(1_500_000);
+    (old, begin())
+}
+
 #[test]
 fn a_sender_that_was_killed_goes_on_before_its_old_session_is_given_up() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(3_000_000)];
     let files = departing(&from, &contents);
     let keeper = Keeper::start().expect("a thread");
-    let claims = Rc::new(Claims::default());
-    let rate = Some(Rate::from_mbit(16));
-    let begin = || Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&claims), rate);
-    let mut old = begin();
-    while old.receiver.application.files().first().is_none_or(|file| file.arrived < 1_500_000) {
-        old.step();
-    }
-    let mut new = begin();
+    let (mut old, mut new) = killed_and_new(&files, &to, &keeper);
     new.run();
     assert_eq!(new.verdicts(), [kept(0)]);
     let resumed = new.sender.application.files()[0].resumed_from;
@@ -286,14 +295,7 @@ fn a_sender_that_was_killed_a_while_ago_goes_on_at_once() {
     let contents = [noise(3_000_000)];
     let files = departing(&from, &contents);
     let keeper = Keeper::start().expect("a thread");
-    let claims = Rc::new(Claims::default());
-    let rate = Some(Rate::from_mbit(16));
-    let begin = || Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&claims), rate);
-    let mut old = begin();
-    while old.receiver.application.files().first().is_none_or(|file| file.arrived < 1_500_000) {
-        old.step();
-    }
-    let mut new = begin();
+    let (old, mut new) = killed_and_new(&files, &to, &keeper);
     new.network.now = old.network.now + Duration::from_millis(600);
     new.run();
     assert_eq!(new.verdicts(), [kept(0)]);
