@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -48,3 +50,11 @@ class RunInterruptedError(StoppedError):
                 "give the same command with --resume to go on"
             )
         super().__init__(text)
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """The message about a name that does not exist: the nearest one, and all that there are."""
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}? There" if near else "there"
+    return f"there is no {kind} {name!r}; {hint} are: {', '.join(names)}"

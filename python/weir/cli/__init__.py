@@ -7,6 +7,7 @@ import os
 import sys
 
 from weir.cli.app import app
+from weir.cli.output import discard_stdout
 from weir.errors import StoppedError
 
 __all__ = ["app", "main"]
@@ -30,10 +31,12 @@ def _flush(code: str | int | None) -> str | int | None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        # A reader that has seen enough is no failure worth a word, and an error is told once.
-        if error.errno != errno.EPIPE and code == 0:
-            print(f"weir: {error.strerror}", file=sys.stderr)
         # What is still buffered would be written, and refused, once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
+        # A reader that has seen enough, as `head` has, is no failure.
+        if error.errno == errno.EPIPE:
+            return code
+        if code == 0:  # an error is told once
+            print(f"weir: {error.strerror}", file=sys.stderr)
         return 1
     return code

@@ -10,10 +10,10 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.text import Text
-from typer.core import TyperGroup
 
 from weir._native import ScenarioError, version
-from weir.errors import InputError, StoppedError, WeirError
+from weir.cli.help import Group, Verb
+from weir.errors import InputError, StoppedError, WeirError, unknown
 
 _DESCRIPTION = (
     "Which transport, which recovery scheme, which congestion control serves this network, and how "
@@ -24,45 +24,57 @@ _DESCRIPTION = (
     "finished runs are kept, --resume goes on)."
 )
 
-_VERBS = (
-    "compare",
-    "run",
-    "animate",
-    "study",
-    "send",
-    "recv",
-    "key",
-    "relay",
-    "link",
-    "kernel",
-    "kernel-cc",
-    "validate",
-    "list",
-    "diff",
-    "report",
-    "export",
-    "doctor",
-)
-"""The modules of this package that are verbs, in the order of `weir --help`."""
+_VERBS = {
+    "compare": "Run several stacks on the same network with the same seeds, and say how they "
+    "differ.",
+    "run": "Run a scenario file: every point of its sweep, every repeat.",
+    "animate": "Play the frames of a radio network, one by one.",
+    "study": "Carry out a published experiment and print its numbers beside ours.",
+    "send": "Send files to a weir recv, over UDP and any of Weir's transports.",
+    "recv": "Receive files from weir send, from any number of senders, until Ctrl-C.",
+    "key": "Write a new key to FILE, for the --key-file of weir send and weir recv.",
+    "relay": "Relay UDP between any programs, late and incomplete as asked.",
+    "link": "Run a command behind an emulated link, with real packets and the kernel's own TCP.",
+    "kernel": "The guest kernel of --world kernel --virtual: Linux in virtual time.",
+    "kernel-cc": "Congestion controls that this machine's kernel lacks, as BPF programs.",
+    "validate": "Carry out the same scenarios in the simulator and in Linux's TCP, and compare.",
+    "list": "List what exists, all of it or one kind.",
+    "diff": "Compare two result directories, metric by metric, with 95 % intervals of the "
+    "differences.",
+    "report": "Draw the report of a result directory again, and its figures as files for papers.",
+    "export": "Write a result directory in the format of another program.",
+    "doctor": "Say what this machine can do, and what each missing piece would add.",
+}
+"""The modules of this package that are verbs, in the order of `weir --help`, and what they do.
+
+The latter is the first paragraph of a verb's own help, as a test makes sure: `weir --help` is to
+import none of them.
+"""
 
 
-class _Group(TyperGroup):
+class _Root(Group):
     """Turns every expected error into one line on stderr and the exit code that belongs to it."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The verbs in the order of `weir --help`."""
         return list(_VERBS)
 
+    def summaries(self, ctx: Any) -> dict[str, str]:  # noqa: ARG002
+        """What each verb does, without importing it."""
+        return _VERBS
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A verb, imported now: `weir send` does not wait for what `weir compare` needs.
 
-        Of an unknown one all are imported, so that those of similar names can be suggested.
+        Raises:
+            InputError: there is no such verb.
         """
-        for verb in (cmd_name,) if cmd_name in _VERBS else _VERBS:
-            if verb not in self.commands:
-                alone = typer.Typer(add_completion=False)
-                import_module(f"weir.cli.{verb.replace('-', '_')}").register(alone)
-                self.add_command(typer.main.get_command(alone), verb)
+        if cmd_name not in _VERBS:
+            raise InputError(unknown("command", cmd_name, _VERBS))
+        if cmd_name not in self.commands:
+            alone = Verb()
+            import_module(f"weir.cli.{cmd_name.replace('-', '_')}").register(alone)
+            self.add_command(typer.main.get_command(alone), cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
@@ -104,7 +116,7 @@ class _Group(TyperGroup):
 
 app = typer.Typer(
     name="weir",
-    cls=_Group,
+    cls=_Root,
     help=_DESCRIPTION,
     no_args_is_help=True,
     rich_markup_mode="rich",

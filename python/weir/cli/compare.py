@@ -9,6 +9,7 @@ from rich.console import Group
 
 from weir.api import Comparison, carry_out
 from weir.cli import complete, options, output, plans, rows
+from weir.cli.help import MEASUREMENT, NETWORK, TRAFFIC
 from weir.comparison import caution, contrasts
 from weir.results import Results
 from weir.scenario import SIM, parse_assignments, parse_sweep
@@ -53,21 +54,41 @@ def compare(
         typer.Argument(metavar="STACK...", help="What to compare.", autocompletion=complete.stacks),
     ],
     rate: Annotated[
-        str, typer.Option(metavar="RATE", help="Rate of the bottleneck, as in 10mbit.")
+        str,
+        typer.Option(
+            metavar="RATE", help="Rate of the bottleneck, as in 10mbit.", rich_help_panel=NETWORK
+        ),
     ] = Comparison.rate,
     rtt: Annotated[
-        str, typer.Option(metavar="TIME", help="Round-trip time without queueing, as in 40ms.")
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Round-trip time without queueing, as in 40ms.",
+            rich_help_panel=NETWORK,
+        ),
     ] = Comparison.rtt,
     queue: Annotated[
-        str, typer.Option(metavar="SIZE", help="Room in the queue: 1bdp, 64p, 100ms, 64kb.")
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="Room in the queue: 1bdp, 64p, 100ms, 64kb.",
+            rich_help_panel=NETWORK,
+        ),
     ] = Comparison.queue,
     loss: Annotated[
-        str, typer.Option(metavar="SHARE", help="Share of data packets lost at random, as in 1%.")
+        str,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of data packets lost at random, as in 1%.",
+            rich_help_panel=NETWORK,
+        ),
     ] = Comparison.loss,
     duration: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="Length of a run, as in 60s; with --size, the longest it may take."
+            metavar="TIME",
+            help="Length of a run, as in 60s; with --size, the longest it may take.",
+            rich_help_panel=MEASUREMENT,
         ),
     ] = Comparison.duration,
     warmup: Annotated[
@@ -76,23 +97,45 @@ def compare(
             metavar="TIME",
             help="Left out of the measurement.",
             show_default="a tenth of --duration; nothing with --size",
+            rich_help_panel=MEASUREMENT,
         ),
     ] = None,
     start_jitter: Annotated[
-        str, typer.Option(metavar="TIME", help="Each flow starts at a random time up to this.")
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Each flow starts at a random time up to this.",
+            rich_help_panel=TRAFFIC,
+        ),
     ] = Comparison.start_jitter,
-    flows: Annotated[int, typer.Option(min=1, help="Flows of the same stack.")] = Comparison.flows,
+    flows: Annotated[
+        int, typer.Option(min=1, help="Flows of the same stack.", rich_help_panel=TRAFFIC)
+    ] = Comparison.flows,
     size: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", help="Send a file of this size instead of sending all the time."
+            metavar="SIZE",
+            help="Send a file of this size instead of sending all the time.",
+            rich_help_panel=TRAFFIC,
         ),
     ] = None,
     repeat: Annotated[
-        int, typer.Option("--repeat", "-n", min=1, help="Runs per stack, each with its own seed.")
+        int,
+        typer.Option(
+            "--repeat",
+            "-n",
+            min=1,
+            help="Runs per stack, each with its own seed.",
+            rich_help_panel=MEASUREMENT,
+        ),
     ] = Comparison.repeat,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the first repeat; the next has the next.")
+        int,
+        typer.Option(
+            min=0,
+            help="Seed of the first repeat; the next has the next.",
+            rich_help_panel=MEASUREMENT,
+        ),
     ] = Comparison.seed,
     tc: plans.Tc = None,
     reverse_tc: plans.ReverseTc = None,

@@ -11,10 +11,10 @@ from weir.cli import complete, options, output
 from weir.results import load
 
 _HELP = (
-    "Write a result directory in the format of another program: [bold]csv[/bold] (every table), "
-    "[bold]flent[/bold] (Flent's data file), [bold]iperf3[/bold] (as iperf3 -J), "
-    "[bold]pcapng[/bold] (a capture per interface of a simulated run), [bold]qlog[/bold] (a file "
-    "per flow and side).\n\n"
+    "Write a result directory in the format of another program.\n\n"
+    "Formats: [bold]csv[/bold] (every table), [bold]flent[/bold] (Flent's data file), "
+    "[bold]iperf3[/bold] (as iperf3 -J), [bold]pcapng[/bold] (a capture per interface of a "
+    "simulated run), [bold]qlog[/bold] (a file per flow and side).\n\n"
     "The files are in a new folder, which is there when it is complete. docs/interchange.md says "
     "what they hold."
 )

@@ -17,6 +17,7 @@ import typer
 from weir import capture
 from weir import link as links
 from weir.cli import options, output, path
+from weir.cli.help import NETWORK, OUTPUT
 from weir.errors import InputError
 from weir.tc import options as tc_options
 
@@ -80,6 +81,7 @@ def link(
             metavar="FILE",
             help="Delivery opportunities in place of --rate: a file as mahimahi has them.",
             show_default=False,
+            rich_help_panel=NETWORK,
             exists=True,
             dir_okay=False,
         ),
@@ -92,11 +94,13 @@ def link(
     down: path.Down = "",
     seed: path.Seed = 1,
     report: Annotated[
-        Path | None, path.asked("Write what the link did into this file, as JSON.", "FILE")
+        Path | None, path.asked("Write what the link did into this file, as JSON.", "FILE", OUTPUT)
     ] = None,
     pcap: Annotated[
         Path | None,
-        path.asked("Record the packets at both ends of the link, in DIR/link-PID.pcapng.", "DIR"),
+        path.asked(
+            "Record the packets at both ends of the link, in DIR/link-PID.pcapng.", "DIR", OUTPUT
+        ),
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:

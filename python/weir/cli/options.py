@@ -6,9 +6,17 @@ from typing import Annotated
 
 import typer
 
+from weir.cli.help import OUTPUT
+
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout instead of tables.")
+    bool,
+    typer.Option(
+        "--json", help="Print one JSON object on stdout instead of tables.", rich_help_panel=OUTPUT
+    ),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks on stderr.")
+    bool,
+    typer.Option(
+        "--quiet", "-q", help="No progress bar, no remarks on stderr.", rich_help_panel=OUTPUT
+    ),
 ]

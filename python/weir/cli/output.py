@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,16 +17,35 @@ SCHEMA = 1
 _PLAIN_WIDTH = 160
 
 
+class Output(Console):
+    """Stdout. Where its reader has seen enough, as `head` has, the verb goes on without it."""
+
+    def __init__(self, width: int | None = None) -> None:
+        super().__init__(width=width, highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leaves out the rest of what is printed."""
+        discard_stdout()
+
+
+def discard_stdout() -> None:
+    """Sends what is still to be printed, or waits in buffers, nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_json(command: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> None:
     """The one object of `--json`. It depends on the command only, never on time or machine."""
     document = {"schema": SCHEMA, "command": command, **more, "rows": list(rows)}
-    print(json.dumps(document, ensure_ascii=False))
+    try:
+        print(json.dumps(document, ensure_ascii=False), flush=True)
+    except BrokenPipeError:
+        discard_stdout()
 
 
 def show(renderable: RenderableType) -> None:
-    """A table on stdout, wide enough for a file or a pipe too."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
+    """A table on stdout; in a pipe as wide as `COLUMNS` says, or wide enough to need no folding."""
+    console = Output()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PLAIN_WIDTH
     console.print(renderable)
 

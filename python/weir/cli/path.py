@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from weir._native import ScenarioError, parse_quantity
+from weir.cli.help import NETWORK
 from weir.errors import InputError, RunError
 
 
-def asked(help_: str, metavar: str) -> Any:
+def asked(help_: str, metavar: str, panel: str = NETWORK) -> Any:
     """An option that asks for something; without it nothing of the kind happens."""
-    return typer.Option(metavar=metavar, help=help_, show_default=False)
+    return typer.Option(metavar=metavar, help=help_, show_default=False, rich_help_panel=panel)
 
 
 Loss = Annotated[str | None, asked("Share of packets lost, as in 5%.", "SHARE")]
@@ -29,7 +30,7 @@ Duplicate = Annotated[str | None, asked("Share that arrives twice.", "SHARE")]
 Reorder = Annotated[str | None, asked("Share held back by reorder_delay (10ms).", "SHARE")]
 Up = Annotated[str, asked("What differs on the way up: key=value,...", "OPTIONS")]
 Down = Annotated[str, asked("What differs on the way down: key=value,...", "OPTIONS")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all luck.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=NETWORK)]
 
 
 def given(**options: str | None) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ import typer
 
 from weir.api import RESULTS, How
 from weir.cli import complete, output
+from weir.cli.help import MEASUREMENT, NETWORK, OUTPUT
 from weir.errors import InputError, RunError
 from weir.grid import Grid
 from weir.results import Results
@@ -19,14 +20,27 @@ from weir.sweep import Plan
 OURS, GUESTS_OWN = _ROUTERS = ("weir", "netem")
 """Who stands between the ends in a guest."""
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="List every run and start none.")]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="List every run and start none.", rich_help_panel=OUTPUT),
+]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with an interrupted command, given once more.")
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with an interrupted command, given once more.",
+        rich_help_panel=MEASUREMENT,
+    ),
 ]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "-j", min=1, help="Runs at a time.", show_default="one per core; in real time one"
+        "--jobs",
+        "-j",
+        min=1,
+        help="Runs at a time.",
+        show_default="one per core; in real time one",
+        rich_help_panel=MEASUREMENT,
     ),
 ]
 Dask = Annotated[
@@ -35,10 +49,18 @@ Dask = Annotated[
         metavar="ADDRESS|FILE",
         help="Send the runs to a Dask cluster: its scheduler's address, or its scheduler file.",
         show_default=False,
+        rich_help_panel=MEASUREMENT,
     ),
 ]
 Out = Annotated[
-    Path, typer.Option("--out", "-o", metavar="DIR", help="Where result directories are made.")
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Where result directories are made.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 OutDefault = Path(RESULTS)
 World = Annotated[
@@ -48,6 +70,7 @@ World = Annotated[
         metavar="|".join(worlds()),
         help="The simulator, real transfers over loopback, or the kernel's TCP behind the links.",
         autocompletion=complete.worlds,
+        rich_help_panel=MEASUREMENT,
     ),
 ]
 Virtual = Annotated[
@@ -56,6 +79,7 @@ Virtual = Annotated[
         "--virtual",
         help="With --world kernel: in a guest whose time is virtual, which needs no root. "
         "`weir kernel build` makes its kernel.",
+        rich_help_panel=MEASUREMENT,
     ),
 ]
 Router = Annotated[
@@ -64,6 +88,7 @@ Router = Annotated[
         "--router",
         metavar="|".join(_ROUTERS),
         help="With --virtual: who shapes the traffic. The guest's own netem checks our links.",
+        rich_help_panel=MEASUREMENT,
     ),
 ]
 Pcap = Annotated[
@@ -74,6 +99,7 @@ Pcap = Annotated[
         help="Record the packets at both ends of the bottleneck, one pcapng file per run, "
         "in the worlds sim and kernel.",
         show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Tc = Annotated[
@@ -84,6 +110,7 @@ Tc = Annotated[
         help="The bottleneck in tc's words: 'netem delay 20ms loss 1%', 'tbf rate 10mbit burst "
         "32kbit latency 50ms'.",
         show_default=False,
+        rich_help_panel=NETWORK,
     ),
 ]
 ReverseTc = Annotated[
@@ -93,12 +120,16 @@ ReverseTc = Annotated[
         metavar="TEXT",
         help="The same for the way back; its delay and that of --tc make the round trip.",
         show_default=False,
+        rich_help_panel=NETWORK,
     ),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Set any key of the scenario; may be repeated."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set any key of the scenario; may be repeated.",
+        rich_help_panel=MEASUREMENT,
     ),
 ]
 SweepOption = Annotated[
@@ -107,6 +138,7 @@ SweepOption = Annotated[
         "--sweep",
         metavar="KEY=A,B,C",
         help="Run once per value of a key; several sweeps make their cross product.",
+        rich_help_panel=MEASUREMENT,
     ),
 ]
 

@@ -9,6 +9,7 @@ import typer
 
 from weir.api import carry_out, scenario_plan
 from weir.cli import complete, options, output, plans, rows
+from weir.cli.help import MEASUREMENT
 from weir.scenario import SIM, parse_assignments, parse_sweep, read
 from weir.tables import cases_table
 from weir.tc import keys
@@ -61,12 +62,22 @@ def run(
     repeat: Annotated[
         int | None,
         typer.Option(
-            "--repeat", "-n", min=1, help="Runs per case.", show_default="the scenario's own"
+            "--repeat",
+            "-n",
+            min=1,
+            help="Runs per case.",
+            show_default="the scenario's own",
+            rich_help_panel=MEASUREMENT,
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, help="Seed of the first repeat.", show_default="the scenario's own"),
+        typer.Option(
+            min=0,
+            help="Seed of the first repeat.",
+            show_default="the scenario's own",
+            rich_help_panel=MEASUREMENT,
+        ),
     ] = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from weir import studies
 from weir.cli import complete, options, output, plans
+from weir.cli.help import MEASUREMENT
 from weir.grid import Grid, cautioned
 from weir.scenario import SIM
 from weir.studies import envelopes
@@ -49,16 +50,24 @@ def study(
         typer.Argument(metavar="NAME", help="The study.", autocompletion=complete.study_names),
     ],
     size: Annotated[
-        str, typer.Option(metavar="|".join(studies.SIZES), help="How much of it.")
+        str,
+        typer.Option(
+            metavar="|".join(studies.SIZES), help="How much of it.", rich_help_panel=MEASUREMENT
+        ),
     ] = studies.Settings.size,
     repeat: Annotated[
         int | None,
         typer.Option(
-            "--repeat", "-n", min=1, help="Runs per cell.", show_default="the study's own"
+            "--repeat",
+            "-n",
+            min=1,
+            help="Runs per cell.",
+            show_default="the study's own",
+            rich_help_panel=MEASUREMENT,
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the first repeat.")
+        int, typer.Option(min=0, help="Seed of the first repeat.", rich_help_panel=MEASUREMENT)
     ] = studies.Settings.seed,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,

@@ -1,0 +1,176 @@
+"""The page of `--help`: usage, description, options by group, examples.
+
+It has a layout of its own, as wide as `COLUMNS`, the terminal or 80 columns: two columns, so that
+it stays readable when piped. The pages of typer need three times as long to be drawn.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from weir.cli.output import Output
+
+NETWORK, TRAFFIC, MEASUREMENT, OUTPUT = "Network", "Traffic", "Measurement", "Output"
+"""The groups of options, in the order of the page."""
+
+_OTHERS = "Options"
+_ORDER = (NETWORK, TRAFFIC, MEASUREMENT, OUTPUT)
+_WIDEST = 100
+_DEFAULT_WIDTH = 80
+_NAMES_SHARE = 0.4
+"""What part of the page the names of options may take."""
+_WORDS = {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
+"""What stands for the value of an option that does not say it itself."""
+
+
+class Command(TyperCommand):
+    """A verb whose `--help` is such a page."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Prints the page."""
+        _print_page(self, ctx)
+
+
+class Group(TyperGroup):
+    """A verb of several, as `weir kernel`."""
+
+    def summaries(self, ctx: Any) -> dict[str, str]:
+        """One line about each verb."""
+        verbs = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        return {name: _summary(verb.help or "") for name, verb in verbs.items() if verb}
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Prints the page."""
+        _print_page(self, ctx)
+
+
+class Verb(typer.Typer):
+    """Collects what a module of this package registers."""
+
+    def __init__(self) -> None:
+        super().__init__(cls=Group, add_completion=False, rich_markup_mode="rich")
+
+    def command(self, *args: Any, **settings: Any) -> Any:
+        """Adds a verb."""
+        return super().command(*args, **{"cls": Command, **settings})
+
+
+def _width() -> int:
+    """The columns of a page: what `COLUMNS` says, the terminal has, or 80 in a pipe."""
+    if os.environ.get("COLUMNS", "").isdigit() or sys.stdout.isatty():
+        return shutil.get_terminal_size((_DEFAULT_WIDTH, 0)).columns
+    return _DEFAULT_WIDTH
+
+
+def _print_page(command: Command | Group, ctx: Any) -> None:
+    console = Output(min(_width(), _WIDEST))
+    console.print(Text.assemble(("Usage: ", "bold"), _usage(command, ctx)))
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        console.print()
+        console.print(Text.from_markup(paragraph.replace("\n", " ")))
+    for title, entries in _sections(command, ctx):
+        console.print()
+        console.print(Text(f"{title}:", style="bold"))
+        console.print(_entries(entries, console.width))
+    if command.epilog:
+        console.print()
+        # Examples stay whole, so that they can be copied.
+        console.print(Text.from_markup(command.epilog), soft_wrap=True)
+
+
+def _usage(command: Command | Group, ctx: Any) -> str:
+    parts = [ctx.command_path, "[OPTIONS]"]
+    for param in command.get_params(ctx):
+        if isinstance(param, TyperArgument):
+            name = _argument(param)
+            parts.append(name if param.required else f"[{name}]")
+    if isinstance(command, TyperGroup):
+        parts.append(command.subcommand_metavar)
+    return " ".join(parts)
+
+
+def _sections(command: Command | Group, ctx: Any) -> Iterator[tuple[str, list[tuple[str, Text]]]]:
+    """Arguments, verbs, then options by group; those of no group stand last."""
+    params = [p for p in command.get_params(ctx) if not getattr(p, "hidden", False)]
+    arguments = [(_argument(p), _help(p)) for p in params if isinstance(p, TyperArgument)]
+    if arguments:
+        yield "Arguments", arguments
+    if isinstance(command, Group):
+        found = command.summaries(ctx)
+        yield "Commands", [(name, Text.from_markup(text)) for name, text in found.items()]
+    groups: dict[str, list[tuple[str, Text]]] = {name: [] for name in _ORDER}
+    for param in params:
+        if isinstance(param, TyperOption):
+            group = groups.setdefault(param.rich_help_panel or _OTHERS, [])
+            group.append((_option(param), _help(param)))
+    others = groups.pop(_OTHERS, [])
+    yield from ((title, entries) for title, entries in groups.items() if entries)
+    if others:
+        yield _OTHERS, others
+
+
+def _entries(entries: list[tuple[str, Text]], columns: int) -> Padding:
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    most = int(columns * _NAMES_SHARE)
+    widest = max(len(name) for name, _ in entries)
+    table.add_column(style="cyan", width=min(widest, most), overflow="fold")
+    table.add_column()
+    for name, text in entries:
+        table.add_row(Text(name), text)
+    return Padding(table, (0, 0, 0, 2))
+
+
+def _argument(param: TyperArgument) -> str:
+    return param.metavar or param.name.upper()
+
+
+def _option(param: TyperOption) -> str:
+    """`-n, --repeat NUMBER`."""
+    names = ", ".join(sorted(param.opts, key=len))
+    if param.is_flag:
+        return names
+    return f"{names} {param.metavar or _word(param)}"
+
+
+def _word(param: TyperOption) -> str:
+    return _WORDS.get(param.type_descriptor.annotation, "TEXT")
+
+
+def _help(param: TyperArgument | TyperOption) -> Text:
+    remarks = [*_range(param), *_default(param)]
+    text = Text.from_markup(param.help or "")
+    return text.append(f" [{'; '.join(remarks)}]", "dim") if remarks else text
+
+
+def _range(param: TyperArgument | TyperOption) -> Iterator[str]:
+    low, high = param.min, param.max
+    if low is not None and high is not None:
+        yield f"{low} to {high}"
+    elif low:
+        yield f"at least {low}"
+
+
+def _default(param: TyperArgument | TyperOption) -> Iterator[str]:
+    if param.required:
+        yield "required"
+    elif isinstance(param.show_default, str):
+        yield f"default: {param.show_default}"
+    elif param.show_default and not callable(param.default) and param.default:
+        yield f"default: {param.default}"
+
+
+def _summary(text: str) -> str:
+    """The first paragraph of a verb's help, as one line."""
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
