@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
-from weir import _native, runner
+from weir import _native, runner, trust
 from weir.errors import InputError
 from weir.progress import bar
 from weir.results import Results, load
@@ -273,9 +273,12 @@ def run(
     sets: Mapping[str, str] = _NOTHING,
     sweep: Mapping[str, Sequence[str]] = _NOTHING,
     world: str = SIM,
+    trust_controllers: bool = False,
     **how: Unpack[How],
 ) -> Results:
     """Runs a scenario: the path of a file, or its TOML text when it has more than one line.
+
+    With `trust_controllers` the programs that it holds or names may run: controllers in Python.
 
     Raises:
         WeirError, ScenarioError: the scenario is not valid, or nothing could be run.
@@ -286,7 +289,9 @@ def run(
     else:
         source = read(scenario, overrides)
     source = source.in_world(world)
-    return carry_out(scenario_plan(source, _swept(sweep), repeat=repeat, seed=seed), **how)
+    with trust.deciding(trust.everything if trust_controllers else None):
+        plan = scenario_plan(source, _swept(sweep), repeat=repeat, seed=seed)
+    return carry_out(plan, **how)
 
 
 def scenario_plan(

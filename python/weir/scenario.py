@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weir import _native
+from weir import _native, trust
 from weir.errors import InputError
 from weir.kernel import recipe
 
@@ -70,8 +70,10 @@ class Source:
         )
         return Effective(canonical, json.loads(canonical), self.folder)
 
-    def at(self, point: Mapping[str, str]) -> Effective:
+    def at(self, point: Mapping[str, str], named: Sequence[str] = ()) -> Effective:
         """The scenario at one point of its sweep, as if it had never been swept.
+
+        The user has named the stacks in the overrides himself, and those that are `named`.
 
         Raises:
             ScenarioError: it is not valid there, or its world cannot run it.
@@ -79,11 +81,14 @@ class Source:
         fields = replace(self, overrides=(*self.overrides, *point.items())).effective().fields
         fields.pop("sweep", None)
         text = json.dumps(fields, ensure_ascii=False)
+        effective = Effective(text, fields, self.folder)
+        own = [value for key, value in self.overrides if is_stack(key)]
+        trust.trust_named(effective.controllers, [*own, *named])
         if self.world in GUESTS:
             _native.check_kernel(text, recipe.CONTROLS, netem=self.world == NETEM)
         else:
             _native.check_world(text, self.world)
-        return Effective(text, fields, self.folder)
+        return effective
 
     def in_world(self, world: str) -> Source:
         """The same in another world.
@@ -128,6 +133,12 @@ class Effective:
     def stacks(self) -> tuple[str, ...]:
         """The stacks of the flows, each once, in order."""
         return tuple(dict.fromkeys(str(flow["stack"]) for flow in self.fields["flow"]))
+
+    @property
+    def controllers(self) -> dict[str, str]:
+        """The texts of controllers in Python, by the names of their files."""
+        found: dict[str, str] = self.fields.get("controllers", {})
+        return found
 
     @property
     def repeat(self) -> int:
@@ -186,6 +197,11 @@ def library() -> list[str]:
     """The names of the scenarios that come with Weir."""
     files = LIBRARY.glob("**/*.toml")
     return sorted(file.relative_to(LIBRARY).with_suffix("").as_posix() for file in files)
+
+
+def is_stack(key: str) -> bool:
+    """Whether a key of a scenario is the stack of a flow."""
+    return key.endswith(".stack")
 
 
 def parse_assignments(items: Sequence[str], option: str) -> Overrides:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from weir import _native
 from weir.errors import InputError
-from weir.scenario import GUESTS, SIM, Effective, Source, Sweep
+from weir.scenario import GUESTS, SIM, Effective, Source, Sweep, is_stack
 
 MAX_RUNS = 100_000
 """More runs than this are taken for a slip in a sweep."""
@@ -104,10 +104,11 @@ def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -
         ScenarioError: a scenario, or one of its points, is not valid.
         InputError: there is nothing to run, or far too much.
     """
+    named = [value for key, values in sweep.items() if is_stack(key) for value in values]
     cases: list[Case] = []
     for series, source in sources.items():
         for point in points({**source.effective().sweep, **sweep}):
-            scenario = source.at(point)
+            scenario = source.at(point, named)
             swept, place = _split(point) if len(sources) == 1 else ("", point)
             stacks = " + ".join(scenario.stacks)
             cases.append(Case(swept or series, stacks, place, scenario, source.world))
@@ -125,8 +126,8 @@ def points(sweep: Sweep) -> Iterator[dict[str, str]]:
 
 def _split(point: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The stacks that a point of a sweep names, and the rest of it."""
-    stacks = [value for key, value in point.items() if key.endswith(".stack")]
-    rest = {key: value for key, value in point.items() if not key.endswith(".stack")}
+    stacks = [value for key, value in point.items() if is_stack(key)]
+    rest = {key: value for key, value in point.items() if not is_stack(key)}
     return " + ".join(stacks), rest
 
 

@@ -52,13 +52,15 @@ def animate(
         Path | None,
         typer.Option("--out", "-o", metavar="PATH", help="The page.", show_default="NAME.html"),
     ] = None,
+    trust_controllers: plans.TrustControllers = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the file, writes the page and says where it is."""
     from weir.report import write_animation  # what draws takes longer to load than `--help` may
 
     source = read(file, parse_assignments(sets or [], "--set"))
-    made = animation(Wish(source, seed, start, span))
+    with plans.programs(trusted=trust_controllers):
+        made = animation(Wish(source, seed, start, span))
     path = write_animation(made, out or Path(f"{made.title}.html"))
     output.remark(f"{made.frames} frames; open it in any browser", quiet=quiet)
     typer.echo(path)

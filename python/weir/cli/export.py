@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from weir.cli import complete, options, output
+from weir.cli import complete, options, output, plans
 from weir.results import load
 
 _HELP = (
@@ -57,13 +57,15 @@ def export(
     repeat: Annotated[
         int | None, typer.Option(min=0, help="This repeat only.", show_default="all")
     ] = None,
+    trust_controllers: plans.TrustControllers = False,
     json: options.Json = False,
 ) -> None:
     """Writes the files and says where they are."""
     # The formats need what takes longer to load than `--help` may.
     from weir.export import export as write
 
-    files = write(load(directory), wanted, out, case=case, repeat=repeat)
+    with plans.programs(trusted=trust_controllers):
+        files = write(load(directory), wanted, out, case=case, repeat=repeat)
     if json:
         rows = [{"file": str(file), "bytes": file.stat().st_size} for file in files]
         output.print_json("export", rows, format=wanted)

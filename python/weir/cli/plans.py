@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from weir import trust
 from weir.api import RESULTS, How
 from weir.cli import complete, output
 from weir.cli.help import MEASUREMENT, NETWORK, OUTPUT
@@ -123,6 +126,15 @@ ReverseTc = Annotated[
         rich_help_panel=NETWORK,
     ),
 ]
+TrustControllers = Annotated[
+    bool,
+    typer.Option(
+        "--trust-controllers",
+        help="Let the controllers in Python run that the scenario or the results hold or name. "
+        "They are programs, and have your rights.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -158,6 +170,25 @@ def world_of(world: str, *, virtual: bool, router: str = OURS) -> str:
     if router == GUESTS_OWN:
         return NETEM
     return VIRTUAL if virtual else world
+
+
+def programs(*, trusted: bool) -> AbstractContextManager[None]:
+    """Decides which controllers of a scenario or of results may run; at a terminal the user does.
+
+    Stacks that the user has named himself are not asked about.
+    """
+    if trusted:
+        return trust.deciding(trust.everything)
+    return trust.deciding(_ask if _is_interactive() else None)
+
+
+def _ask(program: str) -> bool:
+    question = f"{program} is not a file that you have named. Run it with your rights?"
+    return typer.confirm(question, err=True)
+
+
+def _is_interactive() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def how(

@@ -82,6 +82,7 @@ def run(
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
     router: plans.Router = plans.OURS,
+    trust_controllers: plans.TrustControllers = False,
     pcap: plans.Pcap = None,
     jobs: plans.Jobs = None,
     dask: plans.Dask = None,
@@ -95,7 +96,8 @@ def run(
     overrides = parse_assignments(sets or [], "--set")
     source = read(file, (*keys(tc, reverse_tc), *overrides))
     source = source.in_world(plans.world_of(world, virtual=virtual, router=router))
-    plan = scenario_plan(source, parse_sweep(sweep or []), repeat=repeat, seed=seed)
+    with plans.programs(trusted=trust_controllers):
+        plan = scenario_plan(source, parse_sweep(sweep or []), repeat=repeat, seed=seed)
     if dry_run:
         plans.list_plan("run", plan, as_json=json)
         return

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from weir import trust
 from weir.errors import InputError, StoreError
 from weir.export import flent, iperf3, packets, qlog, spreadsheet
 from weir.export.runs import ExportedRun, chosen
@@ -34,11 +35,13 @@ def export(
     *,
     case: str | None = None,
     repeat: int | None = None,
+    trust_controllers: bool = False,
 ) -> list[Path]:
     """Writes `results` in one of `FORMATS` into the new folder `out`, and returns its files.
 
     `out` is `NAME-FORMAT` if left out, after the results' name. `case` and `repeat` leave out all
-    other runs; runs that failed have nothing to export.
+    other runs; runs that failed have nothing to export. Runs that are simulated once more for their
+    packets may execute controllers in Python of the results only with `trust_controllers`.
 
     Raises:
         InputError: there is no such format, case or repeat, the folder is there already, or the
@@ -56,7 +59,8 @@ def export(
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        FORMATS[wanted](results, runs, partial)
+        with trust.deciding(trust.everything if trust_controllers else None):
+            FORMATS[wanted](results, runs, partial)
         partial.rename(folder)
     except OSError as error:
         raise StoreError(f"--out {folder}: cannot be written: {error.strerror}") from None

@@ -71,16 +71,25 @@ impl From<Fault> for PyErr {
     }
 }
 
-/// Loads what the scenario's flows need and lets it build their controllers.
+/// Loads what the scenario's flows need and lets it build their controllers. Texts that the user has not
+/// allowed to run are refused.
 pub(crate) fn host(
     py: Python<'_>,
     scenario: &mut Scenario,
     faults: &Arc<Faults>,
 ) -> Result<(), ScenarioError> {
-    scenario.host_scripts(&mut |script, text| host_script(py, script, text, faults))
+    scenario.host_scripts(&mut |script, text| {
+        refuse_untrusted(py, script, text).map_err(|error| one_line(py, &error))?;
+        host_script(py, script, text, faults)
+    })
 }
 
-/// Loads one class from the text of its file.
+fn refuse_untrusted(py: Python<'_>, script: &Script, text: &str) -> PyResult<()> {
+    let refuse = py.import("weir.trust")?.getattr("refuse_untrusted")?;
+    refuse.call1((script.file(), text)).map(drop)
+}
+
+/// Loads one class from the text of its file, which the user has named or allowed.
 pub(crate) fn host_script(
     py: Python<'_>,
     script: &Script,
