@@ -94,9 +94,21 @@ impl Claim {
         self.partial.take()
     }
 
-    /// Puts another file in its place.
-    pub(crate) fn replace(&self, partial: Partial) -> Option<Partial> {
-        self.partial.replace(Some(partial))
+    /// Goes on with `other`, which another session has left, unless its own file is further. Returns how
+    /// much is there.
+    pub(crate) fn merge(&self, mut other: Partial) -> io::Result<u64> {
+        let Some(own) = self.take() else { return Ok(0) };
+        let (further, rest) = if other.prefix() >= own.prefix() {
+            other.absorb(&own)?;
+            (other, own)
+        } else {
+            (own, other)
+        };
+        // What cannot be removed is in nobody's way.
+        let _ = rest.discard();
+        let prefix = further.prefix();
+        self.partial.replace(Some(further));
+        Ok(prefix)
     }
 
     /// Whether another session has it by now.

@@ -108,6 +108,28 @@ impl Partial {
         Ok(())
     }
 
+    /// Copies what arrived out of order in `other`, a partial file of the same content that is no
+    /// further. Its session has acknowledged those bytes: they are not sent again.
+    pub(crate) fn absorb(&mut self, other: &Self) -> io::Result<()> {
+        // Bytes ahead that an earlier session has left are sent again; there must be space for new ranges.
+        let mut ahead = RangeSet::new();
+        for range in self.ahead.iter().take(Reassembly::MAX_RANGES) {
+            ahead.insert(range, Reassembly::MAX_RANGES);
+        }
+        self.ahead = ahead;
+        let mut buffer = Vec::new();
+        for range in other.ahead.iter() {
+            let mut at = range.start.max(self.prefix);
+            while at < range.end {
+                buffer.resize((range.end - at).min(CHUNK as u64) as usize, 0);
+                other.file.read_exact_at(&mut buffer, at)?;
+                self.write(at, &buffer)?;
+                at += buffer.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes out what is gathered, and how far that goes.
     pub(crate) fn note(&mut self) -> io::Result<()> {
         self.flush()?;

@@ -288,6 +288,35 @@ fn a_sender_that_was_killed_goes_on_before_its_old_session_is_given_up() {
     assert_same(&to, &contents);
 }
 
+/// What the receiver has acknowledged of the new session, in order or not, is never sent again, so the
+/// partial file that it takes over has to be given those bytes.
+#[test]
+fn a_takeover_keeps_the_bytes_that_the_new_session_has_acknowledged() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(600_000)];
+    let files = departing(&from, &contents);
+    let keeper = Keeper::start().expect("a thread");
+    for seed in 0..60 {
+        let claims = Rc::new(Claims::default());
+        let begin = |network| {
+            let rate = Some(Rate::from_mbit(16));
+            Session::beside(files.clone(), &to, &keeper, network, Rc::clone(&claims), rate)
+        };
+        let mut old = begin(calm());
+        old.run_up_to(40_000);
+        let mut new = begin(Network::new(seed, 15, Duration::from_millis(3)));
+        new.network.now = old.network.now + Duration::from_millis(seed * 10);
+        while !new.is_over() {
+            new.step();
+        }
+        assert_eq!(new.sender.application.failure(), None, "seed {seed}");
+        assert_eq!(new.verdicts(), [kept(0)], "seed {seed}");
+        drop((old, new));
+        assert_same(&to, &contents);
+        fs::remove_file(to.path().join("file-0.bin")).expect("it is there");
+    }
+}
+
 /// Who has been silent for long is not waited for.
 #[test]
 fn a_sender_that_was_killed_a_while_ago_goes_on_at_once() {

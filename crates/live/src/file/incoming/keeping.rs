@@ -87,15 +87,15 @@ impl Incoming {
                 return;
             }
             Health::Independent => {}
-            Health::Gone(partial) => {
-                let further = partial.prefix() >= own;
-                own = own.max(partial.prefix());
-                let other = if further { claim.replace(*partial) } else { Some(*partial) };
-                let _ = other.map(Partial::discard);
-                if let Some(file) = self.files.last_mut() {
-                    file.resumed_from = own;
+            Health::Gone(partial) => match claim.merge(*partial) {
+                Ok(prefix) => {
+                    own = prefix;
+                    if let Some(file) = self.files.last_mut() {
+                        file.resumed_from = own;
+                    }
                 }
-            }
+                Err(error) => return self.on_disk_error(&error),
+            },
         }
         self.rival = None;
         self.welcome(own);
