@@ -91,7 +91,7 @@ class CcContext:
 
     @property
     def peer_window(self) -> int:
-        """The largest window that the peer has offered."""
+        """The largest window that the peer has offered, or `window_limit` if that is smaller."""
 
     @property
     def latest_rtt_ns(self) -> int | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from weir.api import carry_out
 from weir.fairness import jain
 from weir.scenario import Source
 from weir.stats import Estimate
 from weir.studies import Settings, StudyResult
 from weir.studies import find as find_study
 from weir.studies.cells import Cells, cell, interval_text
-from weir.studies.contest import Extent
+from weir.studies.contest import Contests, Extent
 from weir.studies.muzha import (
     STUDY,
     chain,
@@ -23,10 +26,22 @@ from weir.studies.muzha import (
     mobility,
     sensitivity,
 )
-from weir.studies.muzha.experiment import EXTENTS, HOPS, MUZHA, NEWRENO, STACKS, VEGAS, WINDOWS
+from weir.studies.muzha.experiment import (
+    EXTENTS,
+    HOPS,
+    MUZHA,
+    NEWRENO,
+    STACKS,
+    VEGAS,
+    WINDOWS,
+    Radio,
+    Sender,
+    scenario,
+)
 from weir.studies.muzha.findings import throughput as answer_on_throughput
 from weir.studies.muzha.measures import cases
 from weir.studies.muzha.published import printed
+from weir.sweep import plan
 
 TINY = Extent(tuple(STACKS), 7, 2, values=(4,))
 
@@ -137,6 +152,31 @@ def test_labels_are_names_of_one_case_each() -> None:
     parts = (chain, cross, levels, losses, mobility, sensitivity)
     labels = [label for part in parts for label in part.cases(EXTENTS["full"])]
     assert len(labels) == len(set(labels))
+
+
+@pytest.mark.parametrize("protocol", STACKS)
+def test_the_limit_is_a_receivers_window_to_the_controller_too(
+    protocol: str, tmp_path: Path
+) -> None:
+    """A run with `window_limit` equals one whose receiver offers that window."""
+    extent = replace(TINY, seconds=10.0, values=(4, 8))
+    sources = {}
+    for window, hops in itertools.product(WINDOWS, extent.values):
+        text = scenario(Radio(int(hops)), [Sender(STACKS[protocol], window)], extent)
+        limit = f"window_limit = {window}"
+        assert limit in text
+        receiver = text.replace(limit, f'recv_buffer = "{window * Sender.mss}B"')
+        sources |= {
+            f"limit {window} {hops}": Source(text, "limit"),
+            f"receiver {window} {hops}": Source(receiver, "receiver"),
+        }
+    results = carry_out(plan("window", "window", sources, {}), out=tmp_path, show_progress=False)
+    flows = Contests(results)
+    for window, hops in itertools.product(WINDOWS, extent.values):
+        for column in ("goodput_mbps", "retransmits", "timeouts"):
+            limited = flows.flow(f"limit {window} {hops}", "flow", column)
+            assert limited == flows.flow(f"receiver {window} {hops}", "flow", column)
+            assert len(limited) == extent.repeat
 
 
 # What is found.

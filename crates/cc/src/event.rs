@@ -32,7 +32,7 @@ pub struct CcContext<'a> {
     /// Whether the window has lately held the sender back: only then may it grow (RFC 9438 §5.8,
     /// Linux's `tcp_is_cwnd_limited`: in slow start, in flight above half the window counts too).
     pub cwnd_limited: bool,
-    /// The largest window that the peer has offered.
+    /// The largest window that the peer has offered, or the sender's own limit (`window_limit`) if that is smaller.
     pub peer_window: Bytes,
     /// What the acknowledgement at hand returns of the routers' feedback, also in `on_congestion`.
     pub feedback: Option<Echo>,

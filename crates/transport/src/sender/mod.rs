@@ -386,10 +386,14 @@ impl Sender {
     /// the controller sets none, these alone bound the sender.
     fn reported_window(&self) -> Bytes {
         let scheme = self.profile.window.map(|segments| u64::from(segments) * self.mss);
-        let peer = Some(self.max_window).filter(|window| *window > 0);
-        let limit = self.window_limit.bytes(self.mss);
-        let bounds = [scheme, peer, limit].into_iter().flatten();
+        let bounds = [scheme, self.allowed_window()].into_iter().flatten();
         Bytes(bounds.fold(self.cwnd().get(), u64::min))
+    }
+
+    /// The smaller of the largest window that the peer has offered and the configured limit, in bytes.
+    fn allowed_window(&self) -> Option<u64> {
+        let peer = Some(self.max_window).filter(|window| *window > 0);
+        [peer, self.window_limit.bytes(self.mss)].into_iter().flatten().min()
     }
 
     /// The window in force.
@@ -437,6 +441,7 @@ impl Sender {
         now: Instant,
         call: impl FnOnce(&mut dyn CongestionController, &mut CcContext<'_>) -> T,
     ) -> T {
+        let peer_window = Bytes(self.allowed_window().unwrap_or_default());
         let mut cx = CcContext {
             now,
             mss: Bytes(self.mss),
@@ -449,7 +454,7 @@ impl Sender {
             next_departure: self.pacer.next_departure(),
             app_limited: self.sampler.is_app_limited(),
             cwnd_limited: self.is_cwnd_limited(),
-            peer_window: Bytes(self.max_window),
+            peer_window,
             feedback: self.feedback,
             state: self.epoch.told_state(),
             rng: &mut self.rng,
