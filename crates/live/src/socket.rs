@@ -10,6 +10,7 @@ use socket2::{Domain, Protocol, SockRef, Type};
 use weir_units::{Bytes, Duration, Ecn, Instant};
 
 use crate::clock::{self, Interest};
+use crate::endpoint::DatagramSink;
 
 /// A UDP socket that never blocks.
 #[derive(Debug)]
@@ -63,6 +64,11 @@ impl<'a> Arrival<'a> {
     /// The datagrams that have content.
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.bytes.chunks(self.stride.max(1))
+    }
+
+    /// One datagram.
+    pub fn of(from: SocketAddr, time: Instant, ecn: Ecn, bytes: &'a [u8]) -> Self {
+        Self { from, to: None, ecn, time, bytes, stride: bytes.len() }
     }
 
     /// One datagram back to where this came from.
@@ -251,6 +257,16 @@ impl Socket {
     /// What the system reports.
     pub fn wait(&self, interest: Interest, time: Duration) -> io::Result<bool> {
         clock::wait(self.socket.as_fd(), interest, time)
+    }
+}
+
+impl DatagramSink for Socket {
+    fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
+        Socket::send(self, departure)
+    }
+
+    fn max_segments(&self) -> usize {
+        Socket::max_segments(self)
     }
 }
 

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_units::Ecn;
 
-use crate::socket::{Departure, MAX_DATAGRAM, Socket, in_memory};
+use super::core::DatagramSink;
+use crate::socket::{Departure, MAX_DATAGRAM, in_memory};
 
 /// Where a datagram goes, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +72,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sends what is there. It stays where the system has no room for it.
-    pub(super) fn send(&mut self, socket: &Socket) -> io::Result<()> {
+    /// Sends what is there. It stays where the sink has no space for it.
+    pub(super) fn send(&mut self, sink: &impl DatagramSink) -> io::Result<()> {
         let Some(way) = self.way.filter(|_| !self.is_empty()) else { return Ok(()) };
         let departure = Departure {
             to: way.to,
@@ -81,7 +82,7 @@ impl Outbox {
             bytes: &self.bytes,
             stride: self.stride,
         };
-        match socket.send(&departure) {
+        match sink.send(&departure) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
             result => {
                 self.clear();

@@ -10,13 +10,14 @@ use weir_units::{Ecn, Instant};
 
 use super::application::{Application, Loose};
 use super::cookie::{Introduction, Note, emit_noted};
+use super::core::DatagramSink;
 use super::door::Stranger;
 use super::envelope::Envelope;
 use super::limits::Limits;
 use super::outbox::{Outbox, Way};
 use super::table::Key;
 use crate::seal::{Opened, Refusal};
-use crate::socket::{Socket, is_too_long};
+use crate::socket::is_too_long;
 
 /// One connection with what lives on it.
 pub(super) struct Peer<A> {
@@ -179,23 +180,23 @@ impl<A: Application> Peer<A> {
         (!self.connection.is_finished()).then(|| self.heard_at.saturating_add(patience))
     }
 
-    /// Hands what may leave to the socket, up to a few batches. Returns the socket's error: after [`io::ErrorKind::WouldBlock`] nothing is lost, after others
-    /// the batch is.
+    /// Hands what may leave to the sink, up to a few batches. Returns the sink's error: after
+    /// [`io::ErrorKind::WouldBlock`] nothing is lost, after others the batch is.
     pub(super) fn transmit(
         &mut self,
         now: Instant,
-        socket: &Socket,
+        sink: &impl DatagramSink,
         outbox: &mut Outbox,
         scratch: &mut Vec<u8>,
     ) -> io::Result<Sent> {
         for _ in 0..BATCHES_A_TURN {
             loop {
                 let Some(leaving) = self.next_leaving(now) else {
-                    return outbox.send(socket).map(|()| Sent::All);
+                    return outbox.send(sink).map(|()| Sent::All);
                 };
                 let len = self.envelope.wrapped_len(leaving.len());
                 let way = Way { to: self.key.remote, from: self.local, ecn: leaving.ecn() };
-                if !outbox.takes(way, len, socket.max_segments()) {
+                if !outbox.takes(way, len, sink.max_segments()) {
                     self.queue.push_front(leaving);
                     break;
                 }
@@ -204,7 +205,7 @@ impl<A: Application> Peer<A> {
                     self.fail(now, error);
                 }
             }
-            outbox.send(socket)?;
+            outbox.send(sink)?;
         }
         Ok(Sent::Some)
     }

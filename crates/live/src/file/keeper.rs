@@ -16,7 +16,7 @@ use crate::clock;
 
 /// A thread that compares, verifies and keeps files. Dropping it waits for what it has to do.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub struct Keeper {
     tasks: Sender<Option<Task>>,
     thread: Option<JoinHandle<()>>,
 }

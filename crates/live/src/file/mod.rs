@@ -28,7 +28,7 @@ pub use frame::{
     Announcement, Answer, Frame, FrameError, Hash, Header, MAX_FRAME, MAX_NAME, Verdict,
 };
 pub use incoming::{Arriving, Folder, Incoming};
-pub(crate) use keeper::Keeper;
+pub use keeper::Keeper;
 pub use name::safe_name;
 pub use outgoing::{Departing, Failure, Outgoing};
 pub use unreliable::{LooseOutgoing, Pouring, Tally};

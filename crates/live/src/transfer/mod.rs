@@ -17,8 +17,8 @@ use weir_transport::{Config, ConnectionError, Stack, StackError};
 use weir_units::{Bytes, Duration, Rate};
 
 pub use self::options::SendOptions;
-pub use self::recv::{Receiving, RecvOptions, recv};
-pub use self::send::{Sent, send};
+pub use self::recv::{Receiving, RecvOptions, Sessions, recv};
+pub use self::send::{Course, Sender, Sent, Way, send};
 use crate::endpoint::{Application, Endpoint};
 use crate::file::plain;
 use crate::seal::Key;

@@ -12,7 +12,7 @@ use weir_units::{Bytes, Duration, Instant};
 use super::rehearsal::rehearse;
 use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_config};
 use crate::clock;
-use crate::endpoint::{ConnectionId, Endpoint};
+use crate::endpoint::{ConnectionId, Core, Endpoint};
 use crate::file::{Arriving, Claims, Folder, Incoming, Keeper, plain};
 use crate::seal::Key;
 
@@ -66,27 +66,20 @@ pub fn recv(
     }
     loop {
         receiver.turn(TOLD_EVERY)?;
-        let sessions = receiver.tell_ended(watch);
-        if options.once && sessions > 0 {
+        let told = receiver.tell_ended(watch);
+        if options.once && told > 0 {
             return Ok(());
         }
-        let now = clock::now();
-        if now.saturating_since(receiver.told_at) >= TOLD_EVERY {
-            receiver.told_at = now;
-            let progress = receiver.progress();
-            if watch(Receiving::Progress(&progress)).is_break() {
-                return receiver.interrupt(watch);
-            }
-            receiver.leave_the_silent(now);
+        let (core, _) = receiver.endpoint.parts();
+        if receiver.sessions.look(clock::now(), core, watch).is_break() {
+            return receiver.interrupt(watch);
         }
     }
 }
 
 pub(super) struct Receiver {
     endpoint: Endpoint<Incoming>,
-    told_at: Instant,
-    /// Sessions that have ended, but for the last goodbye.
-    leaving: HashSet<ConnectionId>,
+    sessions: Sessions,
     /// Ends last, and waits for what it has to do.
     _keeper: Rc<Keeper>,
 }
@@ -100,18 +93,10 @@ impl Receiver {
         let keeper = Rc::new(Keeper::start().map_err(cannot)?);
         let mut endpoint = Endpoint::bind(options.bind)?;
         super::seal_with(&mut endpoint, options.key.as_ref())?;
-        let folder = Folder {
-            path: options.folder.clone(),
-            max_size: options.max_size,
-            max_files: options.max_files,
-            window: endpoint.socket().recv_buffer()..LARGEST_WINDOW,
-        };
-        let (own, claims) = (Rc::clone(&keeper), Rc::new(Claims::default()));
-        endpoint.listen(config(), move |_| {
-            Some(Incoming::new(folder.clone(), Rc::clone(&claims), own.desk()))
-        });
-        let leaving = HashSet::new();
-        Ok(Self { endpoint, told_at: clock::now(), leaving, _keeper: keeper })
+        let folder = folder(options, endpoint.socket().recv_buffer());
+        let (core, _) = endpoint.parts();
+        let sessions = Sessions::listen(clock::now(), folder, &keeper, core);
+        Ok(Self { endpoint, sessions, _keeper: keeper })
     }
 
     /// Where it listens.
@@ -130,8 +115,56 @@ impl Receiver {
         &mut self,
         watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
     ) -> usize {
+        let (core, _) = self.endpoint.parts();
+        self.sessions.tell_ended(core, watch)
+    }
+
+    /// Breaks everything off; what has arrived stays.
+    fn interrupt(
+        mut self,
+        watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
+    ) -> Result<(), TransferError> {
+        let all: Vec<_> = self.endpoint.connections().map(|(id, ..)| id).collect();
+        for id in all {
+            self.endpoint.abort(id);
+        }
+        let _ = self.endpoint.turn(Duration::ZERO);
+        self.tell_ended(watch);
+        Err(TransferError::Interrupted)
+    }
+}
+
+/// The decisions of a receiver: whom it lets in, and which sessions it ends.
+#[derive(Debug)]
+pub struct Sessions {
+    told_at: Instant,
+    /// Sessions that have ended, but for the last goodbye.
+    leaving: HashSet<ConnectionId>,
+}
+
+impl Sessions {
+    /// Lets senders in, whose files go to `folder`.
+    pub fn listen(
+        now: Instant,
+        folder: Folder,
+        keeper: &Rc<Keeper>,
+        core: &mut Core<Incoming>,
+    ) -> Self {
+        let (keeper, claims) = (Rc::clone(keeper), Rc::new(Claims::default()));
+        core.listen(config(), move |_| {
+            Some(Incoming::new(folder.clone(), Rc::clone(&claims), keeper.desk()))
+        });
+        Self { told_at: now, leaving: HashSet::new() }
+    }
+
+    /// Tells of sessions that are over; returns how many were more than a knock at the door.
+    pub fn tell_ended(
+        &mut self,
+        core: &mut Core<Incoming>,
+        watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
+    ) -> usize {
         let mut sessions = 0;
-        while let Some(ended) = self.endpoint.next_ended() {
+        while let Some(ended) = core.next_ended() {
             self.leaving.remove(&ended.id);
             let application = &ended.application;
             if !application.is_known() {
@@ -147,16 +180,34 @@ impl Receiver {
         sessions
     }
 
-    /// A sender that has left says no goodbye; but one that has not acknowledged the verdicts may still wait for
-    /// them behind a lossy path.
-    fn leave_the_silent(&mut self, now: Instant) {
+    /// Now and then: tells how far it is, and ends sessions whose senders have left. Breaks where the
+    /// watcher does.
+    pub fn look(
+        &mut self,
+        now: Instant,
+        core: &mut Core<Incoming>,
+        watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if now.saturating_since(self.told_at) < TOLD_EVERY {
+            return ControlFlow::Continue(());
+        }
+        self.told_at = now;
+        let told = watch(Receiving::Progress(&progress(core)));
+        if told.is_continue() {
+            self.leave_the_silent(now, core);
+        }
+        told
+    }
+
+    /// A sender that has left says no goodbye; but one that has not acknowledged the verdicts may still
+    /// wait for them behind a lossy path.
+    fn leave_the_silent(&mut self, now: Instant, core: &mut Core<Incoming>) {
         let late = |connection: &Connection, application: &Incoming| {
             let heard = connection.unacknowledged() == Bytes::ZERO;
             let patience = if heard { GOODBYE } else { UNHEARD };
             application.said_at().is_some_and(|at| now.saturating_since(at) >= patience)
         };
-        let silent: Vec<_> = self
-            .endpoint
+        let silent: Vec<_> = core
             .connections()
             .filter(|(id, connection, application)| {
                 late(connection, application) && !self.leaving.contains(id)
@@ -165,40 +216,35 @@ impl Receiver {
             .collect();
         for id in silent {
             self.leaving.insert(id);
-            self.endpoint.abort(id);
+            core.abort(now, id);
         }
     }
+}
 
-    fn progress(&self) -> Progress {
-        let mut progress = Progress::default();
-        for (_, connection, application) in self.endpoint.connections() {
-            let files = application.files();
-            progress.peers += u64::from(application.is_known());
-            progress.files += u64::from(application.announced());
-            progress.files_done +=
-                files.iter().filter(|file| file.verdict.is_some()).count() as u64;
-            progress.bytes_done += files.iter().map(|file| file.arrived).sum::<u64>();
-            progress.bytes += files.iter().map(|file| file.size).sum::<u64>();
-            progress.srtt = connection.snapshot().srtt.or(progress.srtt);
-            if let Some(file) = files.last() {
-                progress.name.clone_from(&file.name);
-            }
+fn progress(core: &Core<Incoming>) -> Progress {
+    let mut progress = Progress::default();
+    for (_, connection, application) in core.connections() {
+        let files = application.files();
+        progress.peers += u64::from(application.is_known());
+        progress.files += u64::from(application.announced());
+        progress.files_done += files.iter().filter(|file| file.verdict.is_some()).count() as u64;
+        progress.bytes_done += files.iter().map(|file| file.arrived).sum::<u64>();
+        progress.bytes += files.iter().map(|file| file.size).sum::<u64>();
+        progress.srtt = connection.snapshot().srtt.or(progress.srtt);
+        if let Some(file) = files.last() {
+            progress.name.clone_from(&file.name);
         }
-        progress
     }
+    progress
+}
 
-    /// Breaks everything off; what has arrived stays.
-    fn interrupt(
-        mut self,
-        watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
-    ) -> Result<(), TransferError> {
-        let all: Vec<_> = self.endpoint.connections().map(|(id, ..)| id).collect();
-        for id in all {
-            self.endpoint.abort(id);
-        }
-        let _ = self.endpoint.turn(Duration::ZERO);
-        self.tell_ended(watch);
-        Err(TransferError::Interrupted)
+/// What is offered at first is what the socket holds.
+fn folder(options: &RecvOptions, recv_buffer: Bytes) -> Folder {
+    Folder {
+        path: options.folder.clone(),
+        max_size: options.max_size,
+        max_files: options.max_files,
+        window: recv_buffer..LARGEST_WINDOW,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sending files: hash, connect, send, and connect again when the connection breaks.
 
+use std::io;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use super::{
     Carrier, FIRST_ANSWER, GOODBYE, Progress, SendOptions, TOLD_EVERY, TransferError, Watch,
 };
 use crate::clock;
-use crate::endpoint::{Application, ConnectionId, Endpoint};
+use crate::endpoint::{Application, ConnectionId, Core, DatagramSink, Endpoint};
 use crate::file::{Departing, Failure, Outgoing, Verdict};
 use crate::seal::Key;
 use crate::socket::path_mtu;
@@ -91,20 +92,14 @@ pub fn send(
     watch: &mut Watch<'_>,
 ) -> Result<Sent, TransferError> {
     let files = prepare(paths, watch)?;
-    let (told_at, sent) = (clock::now(), Sent::to(remotes[0]));
+    let now = clock::now();
     if options.carrier == Carrier::Udp {
+        let (told_at, sent) = (now, Sent::to(remotes[0]));
         let mut sent = Pourer { options, watch, told_at, sent }.pour(files, remotes);
         sent.ended_ns = clock::monotonic_nanos();
         return Ok(sent);
     }
-    let mut sender = Sender {
-        files: files.len() as u64,
-        bytes: files.iter().map(|file| file.header.size).sum(),
-        options,
-        watch,
-        told_at,
-        sent,
-    };
+    let mut sender = Sender::new(now, &files, remotes[0], options, watch);
     let left = sender.find_receiver(files, remotes);
     let mut sent = sender.sent;
     sent.files.extend(left);
@@ -144,13 +139,39 @@ fn prepare(paths: &[PathBuf], watch: &mut Watch<'_>) -> Result<Vec<Departing>, T
     Ok(files)
 }
 
-struct Sender<'a, 'b> {
+/// The decisions of a sender: when it opens a connection, another one, and when it gives up.
+pub struct Sender<'a, 'b> {
     files: u64,
     bytes: u64,
     options: &'a SendOptions,
     watch: &'a mut Watch<'b>,
     told_at: Instant,
     sent: Sent,
+}
+
+/// The way to a receiver.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// Where it is.
+    pub remote: SocketAddr,
+    /// The connections' configuration.
+    pub config: Config,
+    /// How long the first answer may take.
+    pub patience: Duration,
+}
+
+/// The connections to one receiver, one after the other.
+#[derive(Debug)]
+pub struct Course {
+    way: Way,
+    /// Connections in a row that brought nothing.
+    fruitless: u32,
+    /// The present connection,
+    id: ConnectionId,
+    /// when it was opened,
+    started: Instant,
+    /// and how many bytes were at the receiver then.
+    before: u64,
 }
 
 /// How a connection ended.
@@ -165,7 +186,25 @@ enum End {
     Hopeless(TransferError),
 }
 
-impl Sender<'_, '_> {
+impl<'a, 'b> Sender<'a, 'b> {
+    /// A sender of `files`, which tells `watch` how far it is.
+    pub fn new(
+        now: Instant,
+        files: &[Departing],
+        remote: SocketAddr,
+        options: &'a SendOptions,
+        watch: &'a mut Watch<'b>,
+    ) -> Self {
+        Self {
+            files: files.len() as u64,
+            bytes: files.iter().map(|file| file.header.size).sum(),
+            options,
+            watch,
+            told_at: now,
+            sent: Sent::to(remote),
+        }
+    }
+
     /// Tries the addresses in turn; returns the files that have no verdict.
     fn find_receiver(
         &mut self,
@@ -192,7 +231,7 @@ impl Sender<'_, '_> {
     fn send_to(
         &mut self,
         remote: SocketAddr,
-        mut files: Vec<Departing>,
+        files: Vec<Departing>,
         patience: Duration,
     ) -> (Result<(), TransferError>, Vec<Departing>) {
         let mut endpoint = match open_endpoint(remote, self.options.key.as_ref()) {
@@ -204,81 +243,112 @@ impl Sender<'_, '_> {
             // The first address: what its socket took is no part of the transfer.
             self.sent.began_ns = clock::monotonic_nanos();
         }
-        let mut patience = patience.min(self.options.max_wait);
-        let mut fruitless = 0;
+        let now = clock::now();
+        endpoint.expect_answers(now);
+        let (core, sink) = endpoint.parts();
+        let mut course = self.begin(now, Way { remote, config, patience }, files, core, sink);
         loop {
-            let before = arrived(&files) + arrived(&self.sent.files);
-            let (end, left) = self.session(&mut endpoint, remote, &config, files, patience);
-            let (done, left): (Vec<_>, Vec<_>) =
-                left.into_iter().partition(|file| file.verdict.is_some());
-            self.sent.files.extend(done);
-            files = left;
-            let progress = arrived(&files) + arrived(&self.sent.files) > before;
-            fruitless = if progress { 0 } else { fruitless + 1 };
-            match end {
-                End::Settled => {
-                    self.sent.error = None;
-                    return (Ok(()), files);
-                }
-                End::Broken(_) if fruitless < FRUITLESS => {
-                    self.sent.reconnects += 1;
-                    patience = self.options.max_wait;
-                }
-                End::Unheard(_) if self.sent.reconnects > 0 => {
-                    let waited = super::seconds(patience);
-                    let reason = format!("for {waited} s nobody has answered a new one");
-                    return (Err(TransferError::Broken { remote, reason }), files);
-                }
-                End::Broken(error) | End::Unheard(error) | End::Hopeless(error) => {
-                    return (Err(error), files);
-                }
+            let turned = endpoint.turn(TOLD_EVERY);
+            let (core, sink) = endpoint.parts();
+            if let Some(outcome) = self.step(clock::now(), turned, &mut course, core, sink) {
+                return outcome;
             }
         }
     }
 
-    /// One connection from its first to its last segment.
-    fn session(
+    /// Opens the first connection to a receiver.
+    pub fn begin(
         &mut self,
-        endpoint: &mut Endpoint<Outgoing>,
-        remote: SocketAddr,
-        config: &Config,
+        now: Instant,
+        way: Way,
         files: Vec<Departing>,
-        patience: Duration,
-    ) -> (End, Vec<Departing>) {
-        let started = clock::now();
-        let id = endpoint.connect(remote, config, Outgoing::new(files));
-        loop {
-            if let Err(error) = endpoint.turn(TOLD_EVERY) {
-                let error = TransferError::system("the socket failed", &error);
-                return self.give_up(endpoint, id, End::Hopeless(error));
+        core: &mut Core<Outgoing>,
+        sink: &impl DatagramSink,
+    ) -> Course {
+        let patience = way.patience.min(self.options.max_wait);
+        let before = arrived(&files) + arrived(&self.sent.files);
+        let id = core.connect(now, way.remote, &way.config, Outgoing::new(files), sink);
+        Course { way: Way { patience, ..way }, fruitless: 0, id, started: now, before }
+    }
+
+    /// What follows from a turn of the endpoint: nothing, another connection, or the end and the files
+    /// that have no verdict.
+    pub fn step(
+        &mut self,
+        now: Instant,
+        turned: io::Result<()>,
+        course: &mut Course,
+        core: &mut Core<Outgoing>,
+        sink: &impl DatagramSink,
+    ) -> Option<(Result<(), TransferError>, Vec<Departing>)> {
+        let (end, left) = self.look(now, turned, course, core, sink)?;
+        let (done, files): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|file| file.verdict.is_some());
+        self.sent.files.extend(done);
+        let there = arrived(&files) + arrived(&self.sent.files);
+        course.fruitless = if there > course.before { 0 } else { course.fruitless + 1 };
+        let remote = course.way.remote;
+        match end {
+            End::Settled => {
+                self.sent.error = None;
+                Some((Ok(()), files))
             }
-            if let Some(ended) = endpoint.next_ended() {
-                self.sent.count(&ended.connection);
-                let local = |error| TransferError::from_local(remote, &error);
-                let hopeless = ended.error.map(local);
-                let end = hopeless.map(End::Hopeless);
-                let end = end.unwrap_or_else(|| end_of(remote, &ended.application));
-                return (end, ended.application.into_files());
+            End::Broken(_) if course.fruitless < FRUITLESS => {
+                self.sent.reconnects += 1;
+                course.way.patience = self.options.max_wait;
+                course.before = there;
+                course.started = now;
+                let outgoing = Outgoing::new(files);
+                course.id = core.connect(now, remote, &course.way.config, outgoing, sink);
+                None
             }
-            let now = clock::now();
-            let Some((connection, application)) = endpoint.get(id) else { continue };
-            let verdict = self.judge(now, started, patience, remote, connection, application);
-            if let Some(end) = verdict {
-                return self.give_up(endpoint, id, end);
+            End::Unheard(_) if self.sent.reconnects > 0 => {
+                let waited = super::seconds(course.way.patience);
+                let reason = format!("for {waited} s nobody has answered a new one");
+                Some((Err(TransferError::Broken { remote, reason }), files))
+            }
+            End::Broken(error) | End::Unheard(error) | End::Hopeless(error) => {
+                Some((Err(error), files))
             }
         }
+    }
+
+    /// How the present connection ended, if it did or should.
+    fn look(
+        &mut self,
+        now: Instant,
+        turned: io::Result<()>,
+        course: &Course,
+        core: &mut Core<Outgoing>,
+        sink: &impl DatagramSink,
+    ) -> Option<(End, Vec<Departing>)> {
+        let remote = course.way.remote;
+        if let Err(error) = turned {
+            let error = TransferError::system("the socket failed", &error);
+            return Some(self.give_up(now, course.id, End::Hopeless(error), core, sink));
+        }
+        if let Some(ended) = core.next_ended() {
+            self.sent.count(&ended.connection);
+            let local = |error| TransferError::from_local(remote, &error);
+            let hopeless = ended.error.map(local);
+            let end = hopeless.map(End::Hopeless);
+            let end = end.unwrap_or_else(|| end_of(remote, &ended.application));
+            return Some((end, ended.application.into_files()));
+        }
+        let (connection, application) = core.get(course.id)?;
+        let end = self.judge(now, course, connection, application)?;
+        Some(self.give_up(now, course.id, end, core, sink))
     }
 
     /// Whether a connection that lives should end, after telling how far it is.
     fn judge(
         &mut self,
         now: Instant,
-        started: Instant,
-        patience: Duration,
-        remote: SocketAddr,
+        course: &Course,
         connection: &Connection,
         application: &Outgoing,
     ) -> Option<End> {
+        let Course { way: Way { remote, patience, .. }, started, .. } = *course;
         let quiet = now.saturating_since(application.heard_at().unwrap_or(started));
         if application.is_settled() {
             return (connection.is_finished() || quiet >= GOODBYE).then_some(End::Settled);
@@ -325,20 +395,22 @@ impl Sender<'_, '_> {
     /// Leaves a connection that lives, not without telling the other end.
     fn give_up(
         &mut self,
-        endpoint: &mut Endpoint<Outgoing>,
+        now: Instant,
         id: ConnectionId,
         end: End,
+        core: &mut Core<Outgoing>,
+        sink: &impl DatagramSink,
     ) -> (End, Vec<Departing>) {
         if !matches!(end, End::Settled) {
-            endpoint.abort(id);
+            core.abort(now, id);
             // If the socket has failed, the receiver will notice by itself.
-            let _ = endpoint.turn(Duration::ZERO);
+            core.turn(now, sink);
         }
-        if let Some(ended) = endpoint.next_ended() {
+        if let Some(ended) = core.next_ended() {
             self.sent.count(&ended.connection);
             return (end, ended.application.into_files());
         }
-        let Some((connection, application)) = endpoint.get(id) else { return (end, Vec::new()) };
+        let Some((connection, application)) = core.get(id) else { return (end, Vec::new()) };
         self.sent.count(connection);
         (end, application.files().to_vec())
     }

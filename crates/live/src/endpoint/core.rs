@@ -1,0 +1,329 @@
+//! The connections of an endpoint as a state machine: datagrams and the time in, datagrams and the next
+//! deadline out.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use weir_transport::wire::Ports;
+use weir_transport::{Config, Connection};
+use weir_units::{Duration, Instant, Rng, stream};
+
+use super::application::Application;
+use super::door::{Door, Listener, Stranger};
+use super::envelope::{self, Envelope};
+use super::limits::Limits;
+use super::outbox::Outbox;
+use super::peer::{Peer, Sent};
+use super::table::{ConnectionId, Key, Table};
+use crate::seal::{self, Gate};
+use crate::socket::{Arrival, Departure};
+
+/// Where an endpoint's datagrams leave: a socket, or the network of a simulation.
+pub trait DatagramSink {
+    /// Sends datagrams.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is no space: nothing was sent. After another error the
+    /// datagrams are lost.
+    fn send(&self, departure: &Departure<'_>) -> io::Result<()>;
+
+    /// The largest number of datagrams in one call.
+    fn max_segments(&self) -> usize;
+}
+
+/// The connections of an endpoint, without socket, clock and source of randomness.
+pub struct Core<A> {
+    table: Table<A>,
+    door: Door<A>,
+    outbox: Outbox,
+    ended: VecDeque<Ended<A>>,
+    /// Random ports and initial sequence numbers.
+    rng: Rng,
+    /// The sink has no space for what is in the outbox.
+    blocked: bool,
+    /// Kept for its memory.
+    turning: Vec<ConnectionId>,
+    scratch: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+/// A connection that is over.
+pub struct Ended<A> {
+    /// Its number.
+    pub id: ConnectionId,
+    /// Who was at the other end.
+    pub remote: SocketAddr,
+    /// What lived on it.
+    pub application: A,
+    /// Its last state.
+    pub connection: Connection,
+    /// What broke it on this side: the application's error or the socket's. What the peer or its
+    /// silence did is an event of the connection, which the application has read.
+    pub error: Option<io::Error>,
+}
+
+/// The random bytes of an endpoint, new for each process.
+#[derive(Clone, Copy)]
+pub struct Randomness {
+    /// Under which cookies are made.
+    pub secret: [u8; 32],
+    /// The seed for ports and initial sequence numbers.
+    pub seed: u64,
+}
+
+impl<A: Application> Core<A> {
+    /// An endpoint without connections.
+    pub fn new(randomness: Randomness) -> Self {
+        Self {
+            table: Table::default(),
+            door: Door::new(randomness.secret),
+            outbox: Outbox::new(),
+            ended: VecDeque::new(),
+            rng: stream(randomness.seed, "endpoint"),
+            blocked: false,
+            turning: Vec::new(),
+            scratch: Vec::new(),
+            answer: Vec::new(),
+        }
+    }
+
+    /// Seals all connections from now on with `key`; those that come without it are refused. Cookies
+    /// are made under `secret`.
+    pub fn seal_with(&mut self, key: seal::Key, secret: [u8; 32]) {
+        self.door.gate = Some(Gate::new(key, secret));
+    }
+
+    /// Bounds what strangers may cost, from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.door.limits = limits;
+    }
+
+    /// Accepts connections with `config`, on each of which lives what `accept` makes for the address
+    /// that it comes from; `None` refuses.
+    pub fn listen(
+        &mut self,
+        config: Config,
+        accept: impl FnMut(SocketAddr) -> Option<A> + 'static,
+    ) {
+        let config = suited(&config);
+        self.door.listener = Some(Listener { config, accept: Box::new(accept) });
+    }
+
+    /// Opens a connection to `remote`; the first segment leaves at once, so that whatever is to be
+    /// prepared can be while its answer is on the way.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        config: &Config,
+        application: A,
+        sink: &impl DatagramSink,
+    ) -> ConnectionId {
+        let ports = self.free_ports(remote);
+        let luck = stream(self.rng.next_u64(), "connection");
+        let connection = Connection::connect(&suited(config), now, luck);
+        let envelope = match &self.door.gate {
+            Some(gate) => Envelope::Sealed(gate.initiate()),
+            None => Envelope::Clear,
+        };
+        let key = Key { remote, ports };
+        let peer = Peer::connecting(now, key, connection, application, envelope);
+        let id = self.table.insert(peer);
+        self.transmit_for(now, id, sink);
+        id
+    }
+
+    /// Hands datagrams that arrived together to their connections. Returns whether one without a
+    /// connection was answered, so that more is about to come.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        sink: &impl DatagramSink,
+    ) -> bool {
+        let Self { table, door, rng, scratch, answer, .. } = self;
+        let mut expecting = false;
+        let mut last: Option<(Key, ConnectionId)> = None;
+        for datagram in arrival.datagrams() {
+            let Some(ports) = envelope::ports(datagram) else { continue };
+            let key = Key::of_arrival(arrival.from, ports);
+            if last.is_none_or(|(before, _)| before != key) {
+                last = table.find(&key).map(|id| (key, id));
+                if let Some((_, id)) = last {
+                    table.touch(id);
+                }
+            }
+            if let Some(peer) = last.and_then(|(_, id)| table.get_mut(id)) {
+                peer.receive(now, datagram, arrival.ecn, scratch, answer);
+            } else {
+                let stranger = Stranger { now, key, arrival, datagram };
+                if let Some(peer) = door.meet(&stranger, table, rng, answer) {
+                    table.insert(peer);
+                }
+                if answer.len() > datagram.len() {
+                    // A SYN-ACK has options that a scanty SYN has not: nobody is flooded
+                    // through us, not even a little.
+                    answer.clear();
+                }
+                expecting |= !answer.is_empty();
+            }
+            if !answer.is_empty() {
+                // Whoever asked asks again if this is lost.
+                let _ = sink.send(&arrival.answer(answer));
+                answer.clear();
+            }
+        }
+        expecting
+    }
+
+    /// Ends handshakes with ports of `by` where nobody listens. Later such news is no reason to end
+    /// anything (RFC 5927 §4.1): the peer may be back soon.
+    pub fn on_refusal(&mut self, now: Instant, by: IpAddr) {
+        let opening = |peer: &Peer<A>| !peer.connection.is_synchronised();
+        let refused = |peer: &Peer<A>| peer.key.remote.ip() == by && opening(peer);
+        let these = self.table.iter().filter(|(_, peer)| refused(peer));
+        for id in these.map(|(id, _)| id).collect::<Vec<_>>() {
+            if let Some(peer) = self.table.get_mut(id) {
+                let what = format!("nobody listens on UDP address {}", peer.key.remote);
+                peer.fail(now, io::Error::new(io::ErrorKind::ConnectionRefused, what));
+            }
+            self.table.touch(id);
+        }
+    }
+
+    /// Does all that is due at `now`: deadlines that have passed, a turn for each connection of which
+    /// something was heard, and what may leave.
+    pub fn turn(&mut self, now: Instant, sink: &impl DatagramSink) {
+        while let Some(id) = self.table.pop_due(now) {
+            if let Some(peer) = self.table.get_mut(id) {
+                peer.expire(now, &self.door.limits);
+            }
+            self.table.touch(id);
+        }
+        let mut turning = std::mem::take(&mut self.turning);
+        self.table.take_touched(&mut turning);
+        for id in &turning {
+            self.serve(now, *id, sink);
+        }
+        self.turning = turning;
+    }
+
+    /// Tries again to send what the sink had no space for.
+    pub fn unblock(&mut self, sink: &impl DatagramSink) {
+        if std::mem::take(&mut self.blocked)
+            && let Err(error) = self.outbox.send(sink)
+        {
+            self.blocked = error.kind() == io::ErrorKind::WouldBlock;
+        }
+    }
+
+    /// Whether the sink had no space for what is to be sent.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Whether there is something to do at once.
+    pub fn is_busy(&self) -> bool {
+        self.table.has_touched()
+    }
+
+    /// When something is due next.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.table.next_deadline()
+    }
+
+    /// The connections and what lives on them.
+    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &Connection, &A)> {
+        self.table.iter().map(|(id, peer)| (id, &peer.connection, &peer.application))
+    }
+
+    /// A connection and what lives on it.
+    pub fn get(&self, id: ConnectionId) -> Option<(&Connection, &A)> {
+        self.table.get(id).map(|peer| (&peer.connection, &peer.application))
+    }
+
+    /// What lives on a connection, to be changed from outside; it gets a turn.
+    pub fn application_mut(&mut self, id: ConnectionId) -> Option<&mut A> {
+        self.table.touch(id);
+        self.table.get_mut(id).map(|peer| &mut peer.application)
+    }
+
+    /// Breaks a connection off; the peer is told at the next turn.
+    pub fn abort(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(peer) = self.table.get_mut(id) {
+            peer.connection.abort(now);
+        }
+        self.table.touch(id);
+    }
+
+    /// A connection that is over, oldest first.
+    pub fn next_ended(&mut self) -> Option<Ended<A>> {
+        self.ended.pop_front()
+    }
+
+    fn serve(&mut self, now: Instant, id: ConnectionId, sink: &impl DatagramSink) {
+        let Some(peer) = self.table.get_mut(id) else { return };
+        peer.turn(now);
+        let again = self.transmit_for(now, id, sink);
+        let Some(peer) = self.table.get(id) else { return };
+        let next = peer.next_time(now, &self.door.limits);
+        if peer.connection.is_closed() && !again {
+            return self.bury(id);
+        }
+        self.table.set_deadline(id, next);
+        if again {
+            self.table.touch(id);
+        }
+    }
+
+    /// Sends what of a connection may leave. Returns whether there is more to be done.
+    fn transmit_for(&mut self, now: Instant, id: ConnectionId, sink: &impl DatagramSink) -> bool {
+        let Some(peer) = self.table.get_mut(id) else { return false };
+        if self.blocked {
+            return true;
+        }
+        match peer.transmit(now, sink, &mut self.outbox, &mut self.scratch) {
+            Ok(sent) => sent == Sent::Some,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.blocked = true;
+                true
+            }
+            Err(error) => {
+                peer.on_send_error(now, error);
+                true
+            }
+        }
+    }
+
+    fn bury(&mut self, id: ConnectionId) {
+        if let Some(peer) = self.table.remove(id) {
+            self.ended.push_back(Ended {
+                id,
+                remote: peer.key.remote,
+                application: peer.application,
+                connection: peer.connection,
+                error: peer.error,
+            });
+        }
+    }
+
+    /// Port fields that tell a new connection from all others with `remote`.
+    fn free_ports(&mut self, remote: SocketAddr) -> Ports {
+        loop {
+            let source = self.rng.next_u32() as u16;
+            let ports = Ports { source, destination: remote.port() };
+            if self.table.find(&Key { remote, ports }).is_none() {
+                return ports;
+            }
+        }
+    }
+}
+
+/// The configuration with what a driver among other programs needs: its turn may come late.
+fn suited(config: &Config) -> Config {
+    Config { pacing_catch_up: config.pacing_catch_up.max(CATCH_UP), ..config.clone() }
+}
+
+/// A time slice or two of another program.
+const CATCH_UP: Duration = Duration::from_millis(4);
