@@ -6,9 +6,7 @@
 //! hashes it, and gives its memory back to be filled again. What the journal is to say goes the same way:
 //! it never speaks of bytes that are not written. After an error the helper writes nothing more.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +15,13 @@ use std::thread::{self, JoinHandle};
 
 use blake3::Hasher;
 
+use super::disk::{DiskFile, Helpers};
 use super::frame::Hash;
 
 /// The hash of what was handed over so far.
 #[derive(Debug, Default)]
 pub(crate) struct Digest {
+    helpers: Helpers,
     /// Without a helper.
     hasher: Hasher,
     helper: Option<Helper>,
@@ -46,7 +46,23 @@ struct Helper {
     spares: Vec<Vec<u8>>,
     /// How many pieces there are, here and there.
     made: usize,
-    thread: Option<JoinHandle<Hasher>>,
+    worker: Option<Worker>,
+}
+
+/// Who does the helper's work, until it was waited for.
+#[derive(Debug)]
+enum Worker {
+    Thread(JoinHandle<Hasher>),
+    /// Whoever waits for it.
+    Caller(Receiver<Work>, Box<Labour>),
+}
+
+/// What a helper works on.
+#[derive(Debug)]
+struct Labour {
+    file: Arc<dyn DiskFile>,
+    hasher: Hasher,
+    done: Sender<Result<Vec<u8>, Unwritten>>,
 }
 
 #[derive(Debug)]
@@ -60,6 +76,11 @@ enum Work {
 }
 
 impl Digest {
+    /// Of nothing yet.
+    pub(crate) fn new(helpers: Helpers) -> Self {
+        Self { helpers, ..Self::default() }
+    }
+
     /// How many bytes it covers.
     pub(crate) fn count(&self) -> u64 {
         self.count
@@ -81,12 +102,12 @@ impl Digest {
     /// So many bytes are still to come.
     pub(crate) fn take(
         &mut self,
-        file: &Arc<File>,
+        file: &Arc<dyn DiskFile>,
         mut piece: Vec<u8>,
         left: u64,
     ) -> Result<Vec<u8>, Unwritten> {
         if self.helper.is_none() && self.count >= WORTH_A_HELPER && left >= WORTH_A_HELPER {
-            self.helper = Helper::start(&self.hasher, file);
+            self.helper = Helper::start(self.helpers, &self.hasher, file);
         }
         let (at, len) = (self.count, piece.len() as u64);
         if let Some(helper) = &mut self.helper {
@@ -102,7 +123,12 @@ impl Digest {
     }
 
     /// Writes `bytes` at `at` once all that was handed over is written.
-    pub(crate) fn note(&mut self, file: &File, bytes: &[u8], at: u64) -> Result<(), Unwritten> {
+    pub(crate) fn note(
+        &mut self,
+        file: &dyn DiskFile,
+        bytes: &[u8],
+        at: u64,
+    ) -> Result<(), Unwritten> {
         match &self.helper {
             Some(helper) => helper.hand_over(Work::Note(bytes.to_vec(), at)),
             None => file.write_all_at(bytes, at).map_err(|error| Unwritten { at, error })?,
@@ -127,17 +153,23 @@ impl Digest {
 
 impl Helper {
     /// Goes on from `hasher`, unless every core has a helper already.
-    fn start(hasher: &Hasher, file: &Arc<File>) -> Option<Self> {
-        let place = Place::take()?;
+    fn start(helpers: Helpers, hasher: &Hasher, file: &Arc<dyn DiskFile>) -> Option<Self> {
         let (work, pieces) = mpsc::channel();
         let (done, empties) = mpsc::channel();
-        let (hasher, file) = (hasher.clone(), Arc::clone(file));
-        let work_through = move || {
-            let _place = place;
-            work_through(&file, hasher, &pieces, &done)
+        let labour = Labour { file: Arc::clone(file), hasher: hasher.clone(), done };
+        let worker = match helpers {
+            Helpers::Threads => {
+                let place = Place::take()?;
+                let work_through = move || {
+                    let _place = place;
+                    labour.work_through(&pieces)
+                };
+                let thread = thread::Builder::new().name("weir-hash".into());
+                Worker::Thread(thread.spawn(work_through).ok()?)
+            }
+            Helpers::Inline => Worker::Caller(pieces, Box::new(labour)),
         };
-        let thread = thread::Builder::new().name("weir-hash".into()).spawn(work_through).ok()?;
-        Some(Self { work: Some(work), empties, spares: Vec::new(), made: 1, thread: Some(thread) })
+        Some(Self { work: Some(work), empties, spares: Vec::new(), made: 1, worker: Some(worker) })
     }
 
     fn hand_over(&self, work: Work) {
@@ -160,7 +192,24 @@ impl Helper {
             self.made += 1;
             return Ok(Vec::with_capacity(like));
         }
+        self.work_until_one_is_empty();
         self.empties.recv().unwrap_or_else(|_| Ok(Vec::new()))
+    }
+
+    /// Where nobody else does: the helper's work, until a piece is done with.
+    fn work_until_one_is_empty(&mut self) {
+        let Some(Worker::Caller(work, labour)) = &mut self.worker else { return };
+        while let Ok(next) = work.try_recv() {
+            let is_piece = !matches!(next, Work::Note(..));
+            if !labour.handle(next) {
+                // Nothing that follows is done, and nobody waits for it.
+                self.worker = None;
+                break;
+            }
+            if is_piece {
+                break;
+            }
+        }
     }
 
     fn finish(mut self) -> Result<Hasher, Unwritten> {
@@ -174,47 +223,60 @@ impl Helper {
     /// Waits for what it has to do.
     fn end(&mut self) -> Option<Hasher> {
         self.work = None;
-        let ended = self.thread.take()?.join();
-        Some(ended.unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
+        match self.worker.take()? {
+            Worker::Thread(thread) => {
+                let ended = thread.join();
+                Some(ended.unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
+            }
+            Worker::Caller(work, labour) => Some(labour.work_through(&work)),
+        }
     }
 }
 
 impl Drop for Helper {
     /// Whoever goes on with the file finds all that was handed over, and the file free.
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            self.work = None;
-            let _ = thread.join();
+        self.work = None;
+        match self.worker.take() {
+            Some(Worker::Thread(thread)) => drop(thread.join()),
+            Some(Worker::Caller(work, labour)) => drop(labour.work_through(&work)),
+            None => {}
         }
     }
 }
 
-/// What the helper does until there is no more work or something cannot be written.
-fn work_through(
-    file: &File,
-    mut hasher: Hasher,
-    work: &Receiver<Work>,
-    done: &Sender<Result<Vec<u8>, Unwritten>>,
-) -> Hasher {
-    for work in work {
+impl Labour {
+    /// What the helper does until there is no more work or something cannot be written.
+    fn work_through(mut self, work: &Receiver<Work>) -> Hasher {
+        for work in work {
+            if !self.handle(work) {
+                break;
+            }
+        }
+        self.hasher
+    }
+
+    /// Returns whether the next may follow.
+    fn handle(&mut self, work: Work) -> bool {
         let written = match &work {
             Work::Keep(bytes, at) | Work::Note(bytes, at) => {
-                file.write_all_at(bytes, *at).map_err(|error| Unwritten { at: *at, error })
+                let written = self.file.write_all_at(bytes, *at);
+                written.map_err(|error| Unwritten { at: *at, error })
             }
             Work::Hash(_) => Ok(()),
         };
         if let Err(unwritten) = written {
-            let _ = done.send(Err(unwritten));
-            break;
+            let _ = self.done.send(Err(unwritten));
+            return false;
         }
         if let Work::Keep(mut bytes, _) | Work::Hash(mut bytes) = work {
-            hasher.update(&bytes);
+            self.hasher.update(&bytes);
             bytes.clear();
             // Whoever has enough of it has let go of this end.
-            let _ = done.send(Ok(bytes));
+            let _ = self.done.send(Ok(bytes));
         }
+        true
     }
-    hasher
 }
 
 /// The right to one of the process's helpers: no more than there are cores, but none where there is
@@ -247,12 +309,12 @@ const PIECES: usize = 6;
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
 
     use super::*;
     use crate::file::testing::{TempDir, noise};
 
-    fn file_in(folder: &TempDir) -> Arc<File> {
+    fn file_in(folder: &TempDir) -> Arc<dyn DiskFile> {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).open(folder.path().join("x"));
         Arc::new(file.expect("writable"))
@@ -280,7 +342,7 @@ mod tests {
                     assert!(empty.is_empty());
                 }
                 let end = content.len() as u64;
-                digest.note(&file, &digest.count().to_be_bytes(), end).expect("room");
+                digest.note(file.as_ref(), &digest.count().to_be_bytes(), end).expect("room");
                 helpers += usize::from(digest.helper.is_some());
             }
             assert_eq!(digest.count(), content.len() as u64);
@@ -301,7 +363,7 @@ mod tests {
         digest.take(&file, noise(1000), WORTH_A_HELPER).expect("room");
         drop(digest);
         assert_eq!(Arc::strong_count(&file), 1);
-        assert_eq!(file.metadata().expect("it is there").len(), WORTH_A_HELPER + 1000);
+        assert_eq!(file.size().expect("it is there"), WORTH_A_HELPER + 1000);
         while helpers() > before {
             thread::yield_now();
         }
@@ -312,7 +374,7 @@ mod tests {
         let folder = TempDir::new();
         drop(file_in(&folder));
         let path = folder.path().join("x");
-        let unwritable = Arc::new(File::open(&path).expect("readable"));
+        let unwritable: Arc<dyn DiskFile> = Arc::new(File::open(&path).expect("readable"));
         let mut digest = Digest { count: WORTH_A_HELPER, ..Digest::default() };
         let mut failed = None;
         for _ in 0..=PIECES {

@@ -1,14 +1,15 @@
 //! The last steps of a file, which may take as long as a disk does: they have a thread of their own,
 //! so that nobody else's transfer waits for them.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
 use blake3::Hasher;
 
+use super::disk::{Disk, DiskFile, Entry};
 use super::frame::{Hash, Verdict};
 use super::name::numbered;
 use super::partial::{Partial, remove_leftovers};
@@ -18,7 +19,16 @@ use crate::clock;
 #[derive(Debug)]
 pub struct Keeper {
     tasks: Sender<Option<Task>>,
-    thread: Option<JoinHandle<()>>,
+    worker: Worker,
+}
+
+/// Who does what the keeper has to do.
+#[derive(Debug)]
+enum Worker {
+    /// A thread, until it is waited for.
+    Thread(Option<JoinHandle<()>>),
+    /// Whoever calls [`Keeper::work`].
+    Caller(Receiver<Option<Task>>),
 }
 
 /// A session's way to the keeper.
@@ -39,6 +49,7 @@ pub(crate) enum Report {
     Done { file: u32, verdict: io::Result<Verdict>, verified_ns: u64 },
 }
 
+#[derive(Debug)]
 struct Task {
     file: u32,
     name: String,
@@ -46,22 +57,40 @@ struct Task {
     report: Sender<Report>,
 }
 
+#[derive(Debug)]
 enum Job {
-    Find { folder: PathBuf, size: u64, hash: Hash },
+    Find { disk: Arc<dyn Disk>, folder: PathBuf, size: u64, hash: Hash },
     Keep(Box<Partial>),
 }
 
 impl Keeper {
-    pub(crate) fn start() -> io::Result<Self> {
+    /// A keeper with its thread.
+    ///
+    /// # Errors
+    /// If the system has no thread for it.
+    pub fn start() -> io::Result<Self> {
         let (tasks, inbox) = mpsc::channel::<Option<Task>>();
         let work = move || {
             while let Ok(Some(task)) = inbox.recv() {
-                // A session that has ended does not want to know.
-                let _ = task.report.send(carry_out(task.file, &task.name, task.job));
+                task.carry_out();
             }
         };
         let thread = std::thread::Builder::new().name("weir-keeper".into()).spawn(work)?;
-        Ok(Self { tasks, thread: Some(thread) })
+        Ok(Self { tasks, worker: Worker::Thread(Some(thread)) })
+    }
+
+    /// A keeper without a thread, for simulations: it does nothing by itself.
+    pub fn without_thread() -> Self {
+        let (tasks, inbox) = mpsc::channel();
+        Self { tasks, worker: Worker::Caller(inbox) }
+    }
+
+    /// Does the next task of a keeper without a thread. Returns whether there was one.
+    pub fn work(&self) -> bool {
+        let Worker::Caller(inbox) = &self.worker else { return false };
+        let Ok(Some(task)) = inbox.try_recv() else { return false };
+        task.carry_out();
+        true
     }
 
     pub(crate) fn desk(&self) -> Desk {
@@ -73,7 +102,9 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         let _ = self.tasks.send(None);
-        if let Some(thread) = self.thread.take() {
+        if let Worker::Thread(thread) = &mut self.worker
+            && let Some(thread) = thread.take()
+        {
             let _ = thread.join();
         }
     }
@@ -81,8 +112,16 @@ impl Drop for Keeper {
 
 impl Desk {
     /// Looks for the same content under `name` or a number of it.
-    pub(crate) fn find(&mut self, file: u32, name: &str, folder: &Path, size: u64, hash: Hash) {
-        self.ask(file, name, Job::Find { folder: folder.to_owned(), size, hash });
+    pub(crate) fn find(
+        &mut self,
+        file: u32,
+        name: &str,
+        disk: &Arc<dyn Disk>,
+        folder: &Path,
+        (size, hash): (u64, Hash),
+    ) {
+        let (disk, folder) = (Arc::clone(disk), folder.to_owned());
+        self.ask(file, name, Job::Find { disk, folder, size, hash });
     }
 
     /// Verifies a complete file and gives it its name.
@@ -111,21 +150,27 @@ impl Desk {
 }
 
 /// Whether the folder has anything under `name` or its numbers that could be the same file.
-pub(crate) fn has_candidate(folder: &Path, name: &str, size: u64) -> bool {
-    names(name).map_while(|name| size_of(&folder.join(name))).any(|there| there == Some(size))
+pub(crate) fn has_candidate(disk: &dyn Disk, folder: &Path, name: &str, size: u64) -> bool {
+    let mut there = names(name).map_while(|name| disk.entry(&folder.join(name)));
+    there.any(|entry| entry == Entry::File(size))
 }
 
-fn carry_out(file: u32, name: &str, job: Job) -> Report {
-    match job {
-        Job::Find { folder, size, hash } => {
-            let name = find(&folder, name, size, &hash);
-            Report::Found { file, name, hash }
-        }
-        Job::Keep(partial) => {
-            let mut verified_ns = 0;
-            let verdict = keep(*partial, name, &mut verified_ns);
-            Report::Done { file, verdict, verified_ns }
-        }
+impl Task {
+    fn carry_out(self) {
+        let Self { file, name, job, report } = self;
+        let found = match job {
+            Job::Find { disk, folder, size, hash } => {
+                let name = find(disk.as_ref(), &folder, &name, size, &hash);
+                Report::Found { file, name, hash }
+            }
+            Job::Keep(partial) => {
+                let mut verified_ns = 0;
+                let verdict = keep(*partial, &name, &mut verified_ns);
+                Report::Done { file, verdict, verified_ns }
+            }
+        };
+        // A session that has ended does not want to know.
+        let _ = report.send(found);
     }
 }
 
@@ -139,16 +184,17 @@ fn keep(mut partial: Partial, name: &str, verified_ns: &mut u64) -> io::Result<V
     partial.seal()?;
     let folder = partial.path().parent().unwrap_or(Path::new(".")).to_owned();
     let (size, hash) = partial.content();
+    let disk = partial.disk().as_ref();
     for name in names(name) {
         let path = folder.join(&name);
-        match rename_to_new(partial.path(), &path) {
+        match disk.rename_to_new(partial.path(), &path) {
             Ok(()) => {
-                File::open(&folder)?.sync_all()?;
-                remove_leftovers(&folder, hash);
+                disk.sync_folder(&folder)?;
+                remove_leftovers(disk, &folder, hash);
                 return Ok(Verdict::Kept { name });
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if is_same(&path, size, hash) {
+                if is_same(disk, &path, size, hash) {
                     partial.discard()?;
                     return Ok(Verdict::Already { name });
                 }
@@ -160,9 +206,9 @@ fn keep(mut partial: Partial, name: &str, verified_ns: &mut u64) -> io::Result<V
 }
 
 /// Where the folder has the same content. The search ends at the first name that is free.
-fn find(folder: &Path, name: &str, size: u64, hash: &Hash) -> Option<String> {
-    let taken = names(name).take_while(|name| size_of(&folder.join(name)).is_some());
-    let mut taken = taken.filter(|name| is_same(&folder.join(name), size, hash));
+fn find(disk: &dyn Disk, folder: &Path, name: &str, size: u64, hash: &Hash) -> Option<String> {
+    let taken = names(name).take_while(|name| disk.entry(&folder.join(name)).is_some());
+    let mut taken = taken.filter(|name| is_same(disk, &folder.join(name), size, hash));
     taken.next()
 }
 
@@ -170,28 +216,22 @@ fn names(name: &str) -> impl Iterator<Item = String> + '_ {
     (0..=MAX_NUMBER).map(|n| numbered(name, n))
 }
 
-/// The size of what is at `path`, `Some(None)` if that is no plain file.
-fn size_of(path: &Path) -> Option<Option<u64>> {
-    let there = fs::symlink_metadata(path).ok()?;
-    Some(there.is_file().then_some(there.len()))
-}
-
-fn is_same(path: &Path, size: u64, hash: &Hash) -> bool {
-    size_of(path) == Some(Some(size))
-        && hash_of(path, &mut |_| Ok(())).is_ok_and(|(_, there)| there == *hash)
+fn is_same(disk: &dyn Disk, path: &Path, size: u64, hash: &Hash) -> bool {
+    let read = || hash_of(disk.open(path)?.as_ref(), &mut |_| Ok(()));
+    disk.entry(path) == Some(Entry::File(size)) && read().is_ok_and(|(_, there)| there == *hash)
 }
 
 /// The size and hash of what is in a file. `watch` is told now and then how much is read; its error
 /// ends the reading.
 pub(crate) fn hash_of(
-    path: &Path,
+    file: &dyn DiskFile,
     watch: &mut dyn FnMut(u64) -> io::Result<()>,
 ) -> io::Result<(u64, Hash)> {
-    let (mut file, mut hasher) = (File::open(path)?, Hasher::new());
+    let mut hasher = Hasher::new();
     let mut buffer = vec![0; 256 << 10];
     let mut told = 0;
     loop {
-        match file.read(&mut buffer) {
+        match file.read_at(&mut buffer, hasher.count()) {
             Ok(0) => return Ok((hasher.count(), *hasher.finalize().as_bytes())),
             Ok(len) => hasher.update(&buffer[..len]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -204,32 +244,21 @@ pub(crate) fn hash_of(
     }
 }
 
-/// Renames without replacing anything.
-fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
-        use rustix::io::Errno;
-        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-            // Not every file system can.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-            result => return Ok(result?),
-        }
-    }
-    fs::hard_link(from, to)?;
-    fs::remove_file(from)
-}
-
 /// How many files of one name a folder gets.
 const MAX_NUMBER: u32 = 999;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::file::SystemDisk;
     use crate::file::testing::{TempDir, header_of, noise};
 
     fn received(folder: &TempDir, content: &[u8]) -> Partial {
-        let mut partial = Partial::open(folder.path(), &header_of("x", content)).expect("writable");
+        let disk = SystemDisk::shared();
+        let mut partial =
+            Partial::open(&disk, folder.path(), &header_of("x", content)).expect("writable");
         partial.write(0, content).expect("room");
         partial
     }
@@ -258,13 +287,13 @@ mod tests {
         kept(&folder, "a", &other);
         let found = |content: &[u8]| {
             let header = header_of("a", content);
-            assert!(has_candidate(folder.path(), "a", header.size));
-            find(folder.path(), "a", header.size, &header.hash)
+            assert!(has_candidate(&SystemDisk, folder.path(), "a", header.size));
+            find(&SystemDisk, folder.path(), "a", header.size, &header.hash)
         };
         assert_eq!(found(&other).as_deref(), Some("a (1)"));
         assert_eq!(found(&[7; 1001]), None);
-        assert!(!has_candidate(folder.path(), "a", 999));
-        assert!(!has_candidate(folder.path(), "b", 1000));
+        assert!(!has_candidate(&SystemDisk, folder.path(), "a", 999));
+        assert!(!has_candidate(&SystemDisk, folder.path(), "b", 1000));
     }
 
     #[test]

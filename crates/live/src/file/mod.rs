@@ -7,6 +7,7 @@
 
 mod claims;
 mod digest;
+mod disk;
 mod frame;
 mod inbox;
 mod incoming;
@@ -24,6 +25,7 @@ mod unreliable;
 mod window;
 
 pub(crate) use claims::Claims;
+pub use disk::{Disk, DiskFile, Entry, Helpers, SystemDisk};
 pub use frame::{
     Announcement, Answer, Frame, FrameError, Hash, Header, MAX_FRAME, MAX_NAME, Verdict,
 };

@@ -1,14 +1,14 @@
 //! The sending end of a session: files become a stream.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Instant};
 
+use super::disk::{Disk, DiskFile, SystemDisk};
 use super::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, Verdict};
 use super::inbox::Inbox;
 use super::keeper::hash_of;
@@ -21,8 +21,10 @@ use crate::endpoint::Application;
 /// A file that is to be sent, and what is known of its way.
 #[derive(Clone, Debug)]
 pub struct Departing {
-    /// Where it is.
+    /// Where it is,
     pub path: PathBuf,
+    /// and on which disk.
+    pub disk: Arc<dyn Disk>,
     /// What the receiver is told of it.
     pub header: Header,
     /// What the receiver had of it before, once it has said so.
@@ -38,8 +40,8 @@ pub struct Departing {
 }
 
 impl Departing {
-    /// Reads the file at `path` once, for its hash. `watch` is told now and then how many bytes of how
-    /// many are done; its error ends the reading.
+    /// Reads the file at `path` of the system's disk once, for its hash. `watch` is told now and then
+    /// how many bytes of how many are done; its error ends the reading.
     ///
     /// # Errors
     /// Why the file cannot be read.
@@ -47,15 +49,25 @@ impl Departing {
         path: &Path,
         watch: &mut dyn FnMut(u64, u64) -> io::Result<()>,
     ) -> io::Result<Self> {
-        let there = std::fs::metadata(path)?;
-        if !there.is_file() {
-            let what = if there.is_dir() { "a directory" } else { "no plain file" };
-            return Err(io::Error::other(format!("it is {what}; name files")));
-        }
-        let (size, hash): (u64, Hash) = hash_of(path, &mut |done| watch(done, there.len()))?;
+        Self::prepare_on(SystemDisk::shared(), path, watch)
+    }
+
+    /// As [`prepare`](Self::prepare) does, with a file of another disk.
+    ///
+    /// # Errors
+    /// Why the file cannot be read.
+    pub fn prepare_on(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        watch: &mut dyn FnMut(u64, u64) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let file = disk.open(path)?;
+        let all = file.size()?;
+        let (size, hash): (u64, Hash) = hash_of(file.as_ref(), &mut |done| watch(done, all))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self {
             path: path.to_owned(),
+            disk,
             header: Header { name, size, hash },
             resumed_from: None,
             arrived: 0,
@@ -63,6 +75,10 @@ impl Departing {
             verdict: None,
             ended_ns: None,
         })
+    }
+
+    pub(super) fn open(&self) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(&self.path).map_err(|error| named(&self.path, error))
     }
 
     pub(super) fn on_verdict(&mut self, verdict: Verdict) {
@@ -112,7 +128,7 @@ pub enum Failure {
 /// The file whose pieces are being written.
 #[derive(Debug)]
 struct Present {
-    file: Rc<File>,
+    file: Arc<dyn DiskFile>,
     /// The next piece begins here.
     at: u64,
     /// The receiver has said from where on it wants the file.
@@ -130,7 +146,7 @@ struct Span {
 enum What {
     Frame(Vec<u8>),
     /// Bytes of a file, by its place in the list, from an offset on.
-    Piece(Rc<File>, usize, u64),
+    Piece(Arc<dyn DiskFile>, usize, u64),
 }
 
 impl Outgoing {
@@ -224,8 +240,7 @@ impl Outgoing {
 
     fn announce(&mut self) -> io::Result<()> {
         let departing = &self.files[self.next];
-        let named = |error| named(&departing.path, error);
-        let file = Rc::new(File::open(&departing.path).map_err(named)?);
+        let file = departing.open()?;
         let header = departing.header.clone();
         self.next += 1;
         self.say(&Announcement::File(header));
@@ -256,7 +271,7 @@ impl Outgoing {
             return;
         }
         let len = if present.welcome { left } else { left.min(UNASKED_PIECE) };
-        let (file, offset) = (Rc::clone(&present.file), present.at);
+        let (file, offset) = (Arc::clone(&present.file), present.at);
         present.at += len;
         self.say(&Announcement::Data { offset, len });
         self.append(len, What::Piece(file, number, offset));

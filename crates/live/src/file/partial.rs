@@ -6,16 +6,14 @@
 //! process that is killed leaves what it has written in the system's page cache, so the next one goes
 //! on from there; whatever else may have happened to the bytes, the hash at the end finds it.
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
 use weir_transport::{RangeSet, Reassembly};
 
 use super::digest::{Digest, Unwritten};
+use super::disk::{Disk, DiskFile, read_exact};
 use super::frame::{Hash, Header};
 
 /// How hidden names begin.
@@ -26,7 +24,8 @@ const RESUMABLE: &str = "part";
 /// A file that is arriving.
 #[derive(Debug)]
 pub(crate) struct Partial {
-    file: Arc<File>,
+    disk: Arc<dyn Disk>,
+    file: Arc<dyn DiskFile>,
     path: PathBuf,
     size: u64,
     hash: Hash,
@@ -43,37 +42,43 @@ pub(crate) struct Partial {
 impl Partial {
     /// Opens the partial file of `header` in `folder` to go on with it, or a new one. If another
     /// session is at it, this one gets its own.
-    pub(crate) fn open(folder: &Path, header: &Header) -> io::Result<Self> {
-        let (file, path) = take_place(folder, header, RESUMABLE)?;
-        Self::resume(file, path, header)
+    pub(crate) fn open(disk: &Arc<dyn Disk>, folder: &Path, header: &Header) -> io::Result<Self> {
+        let (file, path) = take_place(disk.as_ref(), folder, header, RESUMABLE)?;
+        Self::resume(disk, file, path, header)
     }
 
     /// A partial file that takes nothing over from earlier sessions, nor leaves anything to later ones.
-    pub(crate) fn fresh(folder: &Path, header: &Header) -> io::Result<Self> {
-        let (file, path) = take_place(folder, header, "loose")?;
-        file.set_len(0)?;
-        Self::resume(file, path, header)
+    pub(crate) fn fresh(disk: &Arc<dyn Disk>, folder: &Path, header: &Header) -> io::Result<Self> {
+        let (file, path) = take_place(disk.as_ref(), folder, header, "loose")?;
+        file.set_size(0)?;
+        Self::resume(disk, file, path, header)
     }
 
-    fn resume(file: File, path: PathBuf, header: &Header) -> io::Result<Self> {
+    fn resume(
+        disk: &Arc<dyn Disk>,
+        file: Arc<dyn DiskFile>,
+        path: PathBuf,
+        header: &Header,
+    ) -> io::Result<Self> {
         let Header { size, hash, .. } = *header;
         let mut journal = [0; JOURNAL_LEN];
-        let is_new = file.metadata()?.len() == 0;
-        let known = !is_new && file.read_exact_at(&mut journal, size).is_ok();
+        let is_new = file.size()? == 0;
+        let known = !is_new && read_exact(file.as_ref(), size, &mut journal).is_ok();
         let prefix = if known { read_journal(&journal, header) } else { None };
         if prefix.is_none() && !is_new {
-            file.set_len(0)?;
+            file.set_size(0)?;
         }
         let prefix = prefix.unwrap_or(0);
         Ok(Self {
-            file: Arc::new(file),
+            disk: Arc::clone(disk),
+            file,
             path,
             size,
             hash,
             prefix,
             staging: Vec::new(),
             ahead: RangeSet::new(),
-            digest: Digest::default(),
+            digest: Digest::new(disk.helpers()),
             noted: prefix,
         })
     }
@@ -122,7 +127,7 @@ impl Partial {
             let mut at = range.start.max(self.prefix);
             while at < range.end {
                 buffer.resize((range.end - at).min(CHUNK as u64) as usize, 0);
-                other.file.read_exact_at(&mut buffer, at)?;
+                read_exact(other.file.as_ref(), at, &mut buffer)?;
                 self.write(at, &buffer)?;
                 at += buffer.len() as u64;
             }
@@ -135,7 +140,7 @@ impl Partial {
         self.flush()?;
         if self.noted != self.prefix {
             let journal = journal(self.prefix, self.size, &self.hash);
-            let noted = self.digest.note(&self.file, &journal, self.size);
+            let noted = self.digest.note(self.file.as_ref(), &journal, self.size);
             noted.map_err(|unwritten| unwritten.error)?;
             self.noted = self.prefix;
         }
@@ -163,7 +168,7 @@ impl Partial {
         while self.digest.count() < until {
             let at = self.digest.count();
             self.staging.resize((until - at).min(CHUNK as u64) as usize, 0);
-            self.file.read_exact_at(&mut self.staging, at)?;
+            read_exact(self.file.as_ref(), at, &mut self.staging)?;
             self.digest.update(&self.staging).map_err(|unwritten| self.lose(unwritten))?;
         }
         self.staging.clear();
@@ -185,13 +190,18 @@ impl Partial {
 
     /// Brings the content, and nothing else, to the disk.
     pub(crate) fn seal(&mut self) -> io::Result<()> {
-        self.file.set_len(self.size)?;
-        self.file.sync_all()
+        self.file.set_size(self.size)?;
+        self.file.sync()
     }
 
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// On which disk.
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
     }
 
     /// What it is to become.
@@ -201,7 +211,7 @@ impl Partial {
 
     /// Removes it.
     pub(crate) fn discard(self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+        self.disk.remove(&self.path)
     }
 
     fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
@@ -256,25 +266,30 @@ impl Partial {
             self.noted = 0;
         }
         self.staging.clear();
-        self.digest = Digest::default();
+        self.digest = Digest::new(self.disk.helpers());
         unwritten.error
     }
 }
 
 /// Removes what sessions that are over have left of a content that the folder has by now. What cannot
 /// be removed is in nobody's way.
-pub(crate) fn remove_leftovers(folder: &Path, hash: &Hash) {
-    for path in places(folder, hash, RESUMABLE).filter(|path| path.exists()) {
-        if let Ok(Some(_ours)) = lock(&path) {
-            let _ = fs::remove_file(&path);
+pub(crate) fn remove_leftovers(disk: &dyn Disk, folder: &Path, hash: &Hash) {
+    for path in places(folder, hash, RESUMABLE).filter(|path| disk.entry(path).is_some()) {
+        if let Ok(Some(_ours)) = disk.open_locked(&path) {
+            let _ = disk.remove(&path);
         }
     }
 }
 
 /// A hidden file for the content of `header` that no other session has.
-fn take_place(folder: &Path, header: &Header, ending: &str) -> io::Result<(File, PathBuf)> {
+fn take_place(
+    disk: &dyn Disk,
+    folder: &Path,
+    header: &Header,
+    ending: &str,
+) -> io::Result<(Arc<dyn DiskFile>, PathBuf)> {
     for path in places(folder, &header.hash, ending) {
-        if let Some(file) = lock(&path)? {
+        if let Some(file) = disk.open_locked(&path)? {
             return Ok((file, path));
         }
     }
@@ -288,29 +303,6 @@ fn places(folder: &Path, hash: &Hash, ending: &str) -> impl Iterator<Item = Path
         let number = if n == 1 { String::new() } else { format!("-{n}") };
         folder.join(format!("{HIDDEN_PREFIX}{id}{number}.{ending}"))
     })
-}
-
-/// The file at `path`, made if it is not there, for this process alone; `None` if someone has it.
-fn lock(path: &Path) -> io::Result<Option<File>> {
-    loop {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
-        // Whoever had it may have renamed or removed it meanwhile.
-        let ours = file.metadata()?;
-        let same = |there: &fs::Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
-        match fs::symlink_metadata(path) {
-            Ok(there) if same(&there) => return Ok(Some(file)),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// The journal: a mark, how much is whole, of what, and a check against half of it being written.

@@ -1,22 +1,29 @@
 //! Reading a file in larger pieces than it is sent in.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::rc::{Rc, Weak};
+use std::ptr;
+use std::sync::{Arc, Weak};
+
+use super::disk::{DiskFile, read_exact, read_full};
 
 /// The piece of a file that was read last.
 #[derive(Debug, Default)]
 pub(crate) struct ReadAhead {
-    file: Weak<File>,
+    file: Option<Weak<dyn DiskFile>>,
     offset: u64,
     bytes: Vec<u8>,
 }
 
 impl ReadAhead {
     /// Reads `buf.len()` bytes at `offset`.
-    pub(crate) fn read(&mut self, file: &Rc<File>, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        let same = std::ptr::eq(self.file.as_ptr(), Rc::as_ptr(file));
+    pub(crate) fn read(
+        &mut self,
+        file: &Arc<dyn DiskFile>,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> io::Result<()> {
+        let before = self.file.as_ref();
+        let same = before.is_some_and(|before| ptr::addr_eq(before.as_ptr(), Arc::as_ptr(file)));
         let start = offset.checked_sub(self.offset).filter(|_| same);
         let there = start.and_then(|start| self.bytes.get(start as usize..)?.get(..buf.len()));
         if let Some(bytes) = there {
@@ -25,7 +32,7 @@ impl ReadAhead {
         }
         // What is sent again is read alone, so that what comes next stays; so is what is long enough.
         if buf.len() >= LONG || same && offset < self.offset {
-            return file.read_exact_at(buf, offset).map_err(explain);
+            return read_exact(file.as_ref(), offset, buf).map_err(explain);
         }
         self.load(file, offset, buf.len())?;
         let bytes = self.bytes.get(..buf.len()).ok_or_else(|| explain(ends_early()))?;
@@ -34,36 +41,22 @@ impl ReadAhead {
     }
 
     /// Reads the beginning of `file`, before anyone asks for it, unless something was read before.
-    pub(crate) fn prepare(&mut self, file: &Rc<File>) -> io::Result<()> {
+    pub(crate) fn prepare(&mut self, file: &Arc<dyn DiskFile>) -> io::Result<()> {
         if self.bytes.is_empty() { self.load(file, 0, 0) } else { Ok(()) }
     }
 
     /// Reads a piece at `offset`, of `least` bytes or more.
-    fn load(&mut self, file: &Rc<File>, offset: u64, least: usize) -> io::Result<()> {
+    fn load(&mut self, file: &Arc<dyn DiskFile>, offset: u64, least: usize) -> io::Result<()> {
         // Of a small file no more memory is touched than it fills.
-        let rest = file.metadata()?.len().saturating_sub(offset);
+        let rest = file.size()?.saturating_sub(offset);
         let piece = usize::try_from(rest).unwrap_or(PIECE).min(PIECE);
         self.bytes.resize(piece.max(least), 0);
-        let read = fill_from(file, offset, &mut self.bytes)?;
+        let read = read_full(file.as_ref(), offset, &mut self.bytes)?;
         self.bytes.truncate(read);
-        self.file = Rc::downgrade(file);
+        self.file = Some(Arc::downgrade(file));
         self.offset = offset;
         Ok(())
     }
-}
-
-/// Reads until `buf` is full or the file ends.
-fn fill_from(file: &File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buf.len() {
-        match file.read_at(&mut buf[filled..], offset + filled as u64) {
-            Ok(0) => break,
-            Ok(len) => filled += len,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 fn ends_early() -> io::Error {
@@ -85,7 +78,7 @@ const LONG: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
 
     use super::*;
     use crate::file::testing::{TempDir, noise};
@@ -94,11 +87,11 @@ mod tests {
     fn any_part_of_any_file_is_read() {
         let folder = TempDir::new();
         let contents = [noise(600_000), noise(1000)];
-        let files: Vec<_> = (0..2)
+        let files: Vec<Arc<dyn DiskFile>> = (0..2)
             .map(|n| {
                 let path = folder.path().join(n.to_string());
                 fs::write(&path, &contents[n]).expect("writable");
-                Rc::new(File::open(path).expect("readable"))
+                Arc::new(File::open(path).expect("readable")) as Arc<dyn DiskFile>
             })
             .collect();
         let mut ahead = ReadAhead::default();

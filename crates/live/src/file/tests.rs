@@ -152,6 +152,7 @@ impl Session {
 
 fn receiving_in(folder: &TempDir) -> Folder {
     Folder {
+        disk: SystemDisk::shared(),
         path: folder.path().to_owned(),
         max_size: None,
         max_files: 100,

@@ -13,7 +13,7 @@ use super::rehearsal::rehearse;
 use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_config};
 use crate::clock;
 use crate::endpoint::{ConnectionId, Core, Endpoint};
-use crate::file::{Arriving, Claims, Folder, Incoming, Keeper, plain};
+use crate::file::{Arriving, Claims, Folder, Incoming, Keeper, SystemDisk, plain};
 use crate::seal::Key;
 
 /// How to receive.
@@ -241,6 +241,7 @@ fn progress(core: &Core<Incoming>) -> Progress {
 /// What is offered at first is what the socket holds.
 fn folder(options: &RecvOptions, recv_buffer: Bytes) -> Folder {
     Folder {
+        disk: SystemDisk::shared(),
         path: options.folder.clone(),
         max_size: options.max_size,
         max_files: options.max_files,

@@ -1,6 +1,6 @@
 //! What the sender says, frame by frame, and which of its files are welcome.
 
-use super::{Arriving, Incoming, KNOWN_SENDERS_ROOM, State};
+use super::{Arriving, Folder, Incoming, KNOWN_SENDERS_ROOM, State};
 use crate::clock;
 use crate::file::frame::{Announcement, Answer, Frame, FrameError, Header, Verdict};
 use crate::file::inbox::Inbox;
@@ -84,7 +84,8 @@ impl Incoming {
         if !self.admit(header)? {
             return Ok(());
         }
-        match LooseFile::begin(self.turned_at, &self.folder.path, header, piece) {
+        let (now, folder) = (self.turned_at, &self.folder);
+        match LooseFile::begin(now, &folder.disk, &folder.path, header, piece) {
             Ok(Ok(loose)) => {
                 self.loose = Some(loose);
                 self.outbox.push(&Answer::Have { file: self.number(), prefix: 0 });
@@ -125,13 +126,12 @@ impl Incoming {
             return Some(format!("{size} bytes; at most {} are taken", max.get()));
         }
         // Where the system does not tell, writing will.
-        let disk = rustix::fs::statvfs(&self.folder.path).ok()?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let free = self.folder.disk.free_space(&self.folder.path)?;
         (size > free).then(|| format!("{size} bytes; the disk has room for {free}"))
     }
 
     fn begin(&mut self, header: &Header) {
-        let partial = match Partial::open(&self.folder.path, header) {
+        let partial = match Partial::open(&self.folder.disk, &self.folder.path, header) {
             Ok(partial) => partial,
             Err(error) => return self.on_disk_error(&error),
         };
@@ -142,8 +142,9 @@ impl Incoming {
         let Some(file) = self.files.last_mut() else { return };
         file.resumed_from = prefix;
         let name = file.name.clone();
-        if has_candidate(&self.folder.path, &name, header.size) {
-            self.desk.find(number, &name, &self.folder.path, header.size, header.hash);
+        let Folder { disk, path, .. } = &self.folder;
+        if has_candidate(disk.as_ref(), path, &name, header.size) {
+            self.desk.find(number, &name, disk, path, (header.size, header.hash));
         }
         if self.rival.is_none() {
             self.welcome(prefix);

@@ -119,7 +119,7 @@ impl Incoming {
                     self.rival = None;
                     let _ = claim.take().map(Partial::discard);
                 }
-                remove_leftovers(&self.folder.path, &hash);
+                remove_leftovers(self.folder.disk.as_ref(), &self.folder.path, &hash);
                 self.settle(file, Verdict::Already { name });
             }
             Report::Found { name: None, .. } => {}

@@ -10,11 +10,13 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::claims::{Claim, Claims, Rival};
+use super::disk::Disk;
 use super::frame::{Answer, Verdict};
 use super::inbox::Inbox;
 use super::keeper::Desk;
@@ -28,7 +30,9 @@ use crate::endpoint::Application;
 /// Where files go, and what is refused.
 #[derive(Clone, Debug)]
 pub struct Folder {
-    /// The folder.
+    /// The disk,
+    pub disk: Arc<dyn Disk>,
+    /// and the folder on it.
     pub path: PathBuf,
     /// The largest file; without it, what the disk has room for.
     pub max_size: Option<Bytes>,

@@ -3,7 +3,12 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
+use crate::file::SystemDisk;
 use crate::file::testing::{TempDir, header_of, noise};
+
+fn open(folder: &TempDir, header: &Header) -> io::Result<Partial> {
+    Partial::open(&SystemDisk::shared(), folder.path(), header)
+}
 
 /// What happens to a file that is arriving.
 #[derive(Clone, Debug)]
@@ -39,7 +44,7 @@ proptest! {
         let folder = TempDir::new();
         let content = noise(size);
         let header = header_of("x", &content);
-        let mut partial = Partial::open(folder.path(), &header).expect("a writable folder");
+        let mut partial = open(&folder, &header).expect("a writable folder");
         for op in ops {
             match op {
                 Op::Arrive { from, len } => {
@@ -52,7 +57,7 @@ proptest! {
                 Op::Kill => {
                     let noted = partial.noted;
                     drop(partial);
-                    partial = Partial::open(folder.path(), &header).expect("it is there");
+                    partial = open(&folder, &header).expect("it is there");
                     prop_assert_eq!(partial.prefix(), noted);
                 }
             }
@@ -71,14 +76,14 @@ fn two_sessions_with_one_file_get_one_each() {
     let folder = TempDir::new();
     let content = noise(1000);
     let header = header_of("x", &content);
-    let mut first = Partial::open(folder.path(), &header).expect("writable");
-    let second = Partial::open(folder.path(), &header).expect("writable");
+    let mut first = open(&folder, &header).expect("writable");
+    let second = open(&folder, &header).expect("writable");
     assert_ne!(first.path(), second.path());
     first.write(0, &content[..400]).expect("room");
     first.note().expect("room");
     assert_eq!(second.prefix(), 0);
     drop(first);
-    let third = Partial::open(folder.path(), &header).expect("writable");
+    let third = open(&folder, &header).expect("writable");
     assert_eq!(third.prefix(), 400);
 }
 
@@ -88,7 +93,7 @@ fn a_journal_of_another_file_or_a_damaged_one_counts_for_nothing() {
     let content = noise(1000);
     let header = header_of("x", &content);
     let path = {
-        let mut partial = Partial::open(folder.path(), &header).expect("writable");
+        let mut partial = open(&folder, &header).expect("writable");
         partial.write(0, &content[..400]).expect("room");
         partial.note().expect("room");
         partial.path().to_owned()
@@ -96,7 +101,7 @@ fn a_journal_of_another_file_or_a_damaged_one_counts_for_nothing() {
     let mut bytes = fs::read(&path).expect("it is there");
     *bytes.last_mut().expect("a journal") ^= 1;
     fs::write(&path, &bytes).expect("writable");
-    assert_eq!(Partial::open(folder.path(), &header).expect("writable").prefix(), 0);
+    assert_eq!(open(&folder, &header).expect("writable").prefix(), 0);
     assert_eq!(fs::metadata(&path).expect("it is there").len(), 0, "it begins anew");
 }
 
@@ -104,7 +109,7 @@ fn a_journal_of_another_file_or_a_damaged_one_counts_for_nothing() {
 fn other_bytes_than_announced_do_not_verify() {
     let folder = TempDir::new();
     let content = noise(100_000);
-    let mut partial = Partial::open(folder.path(), &header_of("x", &content)).expect("writable");
+    let mut partial = open(&folder, &header_of("x", &content)).expect("writable");
     let mut wrong = content;
     wrong[70_000] ^= 1;
     partial.write(0, &wrong).expect("room");
@@ -119,12 +124,12 @@ fn a_link_in_the_place_of_a_partial_file_is_not_followed() {
     let folder = TempDir::new();
     let header = header_of("x", &noise(10));
     let path = {
-        let partial = Partial::open(folder.path(), &header).expect("writable");
+        let partial = open(&folder, &header).expect("writable");
         partial.path().to_owned()
     };
     fs::remove_file(&path).expect("removable");
     let elsewhere = folder.path().join("elsewhere");
     std::os::unix::fs::symlink(&elsewhere, &path).expect("links");
-    assert!(Partial::open(folder.path(), &header).is_err());
+    assert!(open(&folder, &header).is_err());
     assert!(!elsewhere.exists());
 }

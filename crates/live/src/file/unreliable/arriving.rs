@@ -2,10 +2,12 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use weir_units::{Duration, Instant};
 
 use super::Tally;
+use crate::file::disk::Disk;
 use crate::file::frame::Header;
 use crate::file::partial::Partial;
 
@@ -34,6 +36,7 @@ impl LooseFile {
     /// What the file system says.
     pub(crate) fn begin(
         now: Instant,
+        disk: &Arc<dyn Disk>,
         folder: &Path,
         header: &Header,
         piece: u32,
@@ -45,7 +48,7 @@ impl LooseFile {
         }
         let pieces = size.div_ceil(piece);
         Ok(Ok(Self {
-            partial: Some(Partial::fresh(folder, header)?),
+            partial: Some(Partial::fresh(disk, folder, header)?),
             size,
             piece,
             there: vec![0; pieces.div_ceil(64) as usize],
@@ -131,6 +134,7 @@ const GRACE: Duration = Duration::from_millis(200);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::SystemDisk;
     use crate::file::testing::{TempDir, header_of, noise};
 
     fn at(millis: u64) -> Instant {
@@ -139,7 +143,12 @@ mod tests {
 
     fn begin(folder: &TempDir, content: &[u8], piece: u32) -> LooseFile {
         let header = header_of("x", content);
-        LooseFile::begin(at(0), folder.path(), &header, piece).expect("a folder").expect("few")
+        begin_with(folder, &header, piece).expect("few")
+    }
+
+    fn begin_with(folder: &TempDir, header: &Header, piece: u32) -> Result<LooseFile, String> {
+        let disk = SystemDisk::shared();
+        LooseFile::begin(at(0), &disk, folder.path(), header, piece).expect("a folder")
     }
 
     #[test]
@@ -189,9 +198,9 @@ mod tests {
         let folder = TempDir::new();
         let mut header = header_of("x", b"");
         header.size = 1 << 40;
-        let refused = LooseFile::begin(at(0), folder.path(), &header, 64).expect("a folder");
+        let refused = begin_with(&folder, &header, 64);
         assert!(refused.is_err_and(|reason| reason.contains("datagrams of 64 bytes")));
-        let refused = LooseFile::begin(at(0), folder.path(), &header, 0).expect("a folder");
+        let refused = begin_with(&folder, &header, 0);
         assert!(refused.is_err());
         assert!(folder.names().is_empty());
     }

@@ -1,17 +1,16 @@
 //! The sending end: offers a file, pours its datagrams out, asks what arrived.
 
-use std::fs::File;
 use std::io;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_transport::{Connection, Event};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::endpoint::{Application, Loose};
+use crate::file::disk::DiskFile;
 use crate::file::frame::{Announcement, Answer, Frame, FrameError};
 use crate::file::inbox::Inbox;
 use crate::file::outbox::Outbox;
-use crate::file::outgoing::named;
 use crate::file::read_ahead::ReadAhead;
 use crate::file::{Departing, Failure};
 
@@ -49,11 +48,11 @@ enum Stage {
     /// The next file is to be offered, or there is none.
     Between,
     /// It was offered.
-    Offered(Rc<File>),
+    Offered(Arc<dyn DiskFile>),
     /// Its datagrams leave; the next begins at this offset.
-    Pouring(Rc<File>, u64),
+    Pouring(Arc<dyn DiskFile>, u64),
     /// They have left but perhaps the last one, and the receiver was told.
-    Told(Rc<File>),
+    Told(Arc<dyn DiskFile>),
     /// Everything is said.
     Over,
 }
@@ -130,10 +129,10 @@ impl LooseOutgoing {
             self.stage = Stage::Over;
             return Ok(());
         };
-        let file = File::open(&departing.path).map_err(|error| named(&departing.path, error))?;
+        let file = departing.open()?;
         let (header, piece) = (departing.header.clone(), self.pouring.piece);
         self.outbox.push(&Announcement::Loose { header, piece });
-        self.stage = Stage::Offered(Rc::new(file));
+        self.stage = Stage::Offered(file);
         Ok(())
     }
 
@@ -196,7 +195,7 @@ impl LooseOutgoing {
     fn tell(&mut self) {
         let Some(size) = self.present().map(|departing| departing.header.size) else { return };
         let told = match &self.stage {
-            Stage::Pouring(file, at) if *at >= size => Stage::Told(Rc::clone(file)),
+            Stage::Pouring(file, at) if *at >= size => Stage::Told(Arc::clone(file)),
             _ => return,
         };
         let datagrams = size.div_ceil(u64::from(self.pouring.piece));

@@ -10,7 +10,7 @@ use super::{LooseOutgoing, Pouring, Tally};
 use crate::clock;
 use crate::endpoint::Endpoint;
 use crate::file::testing::{TempDir, noise};
-use crate::file::{Claims, Departing, Folder, Incoming, Keeper, Verdict};
+use crate::file::{Claims, Departing, Folder, Incoming, Keeper, SystemDisk, Verdict};
 
 /// Pours a file of `size` bytes; returns what the sender knows of it in the end.
 fn pour(size: usize, pouring: Pouring, into: &TempDir) -> Departing {
@@ -22,6 +22,7 @@ fn pour(size: usize, pouring: Pouring, into: &TempDir) -> Departing {
     let file = Departing::prepare(&path, &mut |_, _| Ok(())).expect("readable");
 
     let folder = Folder {
+        disk: SystemDisk::shared(),
         path: into.path().to_owned(),
         max_size: None,
         max_files: 1,

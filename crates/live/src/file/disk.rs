@@ -1,0 +1,230 @@
+//! The file operations that the file service needs, so that a simulation can take the system's place.
+
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+/// Operations on folders.
+pub trait Disk: Debug + Send + Sync {
+    /// Opens a plain file to be read.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Opens the file at `path` to be read and written, made if it is not there, locked for whoever
+    /// holds the result; `None` if it is locked already. A link is not followed.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn open_locked(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>>;
+
+    /// What is at `path`, if anything is; a link is not followed.
+    fn entry(&self, path: &Path) -> Option<Entry>;
+
+    /// Renames without replacing anything.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`], or what else the system reports.
+    fn rename_to_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Brings the names in a folder to the disk.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn sync_folder(&self, path: &Path) -> io::Result<()>;
+
+    /// How many bytes may still be written to a folder, where the system tells.
+    fn free_space(&self, path: &Path) -> Option<u64>;
+
+    /// Who writes and hashes long files.
+    fn helpers(&self) -> Helpers;
+}
+
+/// Operations on an open file.
+pub trait DiskFile: Debug + Send + Sync {
+    /// How long it is.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Reads at `offset`; returns how much there was.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes at `offset`.
+    ///
+    /// # Errors
+    /// What the system reports; part of it may be written.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Cuts it, or fills it up with zeros.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn set_size(&self, size: u64) -> io::Result<()>;
+
+    /// Brings the content to the disk.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// What a folder has under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A plain file of this size.
+    File(u64),
+    /// Something else.
+    Other,
+}
+
+/// Who does what a helper thread does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Helpers {
+    /// Threads, where there are several cores.
+    #[default]
+    Threads,
+    /// Whoever needs the result, at the last moment: a simulation has no threads.
+    Inline,
+}
+
+/// Reads until `buf` is full or the file ends.
+pub(crate) fn read_full(file: &dyn DiskFile, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buf.len() {
+        match file.read_at(&mut buf[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(len) => filled += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Reads as much as `buf` holds.
+pub(crate) fn read_exact(file: &dyn DiskFile, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+    let filled = read_full(file, offset, buf)?;
+    if filled == buf.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// The disk of the system.
+#[derive(Debug)]
+pub struct SystemDisk;
+
+impl SystemDisk {
+    /// As whoever may have another takes it.
+    pub fn shared() -> Arc<dyn Disk> {
+        Arc::new(Self)
+    }
+}
+
+impl Disk for SystemDisk {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        // To open a pipe would wait for its other end.
+        let there = fs::metadata(path)?;
+        if !there.is_file() {
+            let what = if there.is_dir() { "a directory" } else { "no plain file" };
+            return Err(io::Error::other(format!("it is {what}; name files")));
+        }
+        Ok(Arc::new(File::open(path)?))
+    }
+
+    fn open_locked(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        loop {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+            // Whoever had it may have renamed or removed it meanwhile.
+            let ours = file.metadata()?;
+            let same =
+                |there: &fs::Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
+            match fs::symlink_metadata(path) {
+                Ok(there) if same(&there) => return Ok(Some(Arc::new(file))),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn entry(&self, path: &Path) -> Option<Entry> {
+        let there = fs::symlink_metadata(path).ok()?;
+        Some(if there.is_file() { Entry::File(there.len()) } else { Entry::Other })
+    }
+
+    fn rename_to_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            use rustix::io::Errno;
+            match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+                // Not every file system can.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+                result => return Ok(result?),
+            }
+        }
+        fs::hard_link(from, to)?;
+        fs::remove_file(from)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn free_space(&self, path: &Path) -> Option<u64> {
+        let disk = rustix::fs::statvfs(path).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
+    fn helpers(&self) -> Helpers {
+        Helpers::Threads
+    }
+}
+
+impl DiskFile for File {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, buf, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        self.set_len(size)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
