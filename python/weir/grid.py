@@ -11,6 +11,8 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from weir.plain import plain, plain_lines
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:
@@ -29,12 +31,13 @@ class Grid:
         numbers = range(self.names, len(self.headers) - self.remarks)
         for position, header in enumerate(self.headers):
             justify: JustifyMethod = "right" if position in numbers else "left"
-            table.add_column(Text(header), justify=justify, overflow="fold")
+            table.add_column(Text(plain(header)), justify=justify, overflow="fold")
         for row in self.rows:
-            table.add_row(*map(Text, row))
+            table.add_row(*(Text(plain_lines(cell)) for cell in row))
         # A title of the table's own would be wrapped at the width of the table.
-        title = Text(self.title, style="bold")
-        return Group(title, table, *([Text(self.note, style="dim")] if self.note else []))
+        title = Text(plain(self.title), style="bold")
+        note = [Text(plain_lines(self.note), style="dim")] if self.note else []
+        return Group(title, table, *note)
 
     def html(self) -> str:
         """For a notebook."""

@@ -19,6 +19,7 @@ from rich.progress import (
 from rich.text import Text
 
 from weir._native import RunControl
+from weir.plain import plain
 from weir.runner import Watcher
 
 
@@ -44,7 +45,7 @@ def bar(
     """
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("runs,"),
@@ -56,5 +57,5 @@ def bar(
     )
     visible = show and (console.is_terminal or console.is_jupyter)
     with Progress(*columns, console=console, disable=not visible, transient=True) as progress:
-        task = progress.add_task(title, total=total)
+        task = progress.add_task(plain(title), total=total)
         yield lambda runs: progress.advance(task, runs)

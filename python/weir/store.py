@@ -62,7 +62,7 @@ class RunDirectory:
     @classmethod
     def create(cls, root: Path, plan: Plan) -> RunDirectory:
         """A new directory `root/<name>/<UTC time>-<hash>`, under its temporary name."""
-        home = root / _slug(plan.name)
+        home = root / slug(plan.name)
         stamp = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{plan.digest[:8]}"
         with _told(home):
             home.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ class RunDirectory:
         Raises:
             InputError: there is none, or another process is writing it.
         """
-        home = root / _slug(plan.name)
+        home = root / slug(plan.name)
         names = re.compile(rf"\.?([0-9TZ-]+-{plan.digest[:8]}(-\d+)?)({re.escape(_TEMPORARY)})?")
         found = []
         for entry in home.iterdir() if home.is_dir() else []:
@@ -234,6 +234,11 @@ def is_results(path: Path) -> bool:
     return (path / _MANIFEST).is_file()
 
 
+def slug(name: str) -> str:
+    """`name` as the name of a file or folder, never a path and never hidden."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes a text file whole or not at all.
 
@@ -270,10 +275,6 @@ def _lock(path: Path) -> int:
         os.close(descriptor)
         raise InputError(f"{path} is still being written by another process") from None
     return descriptor
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
 
 
 def _link_latest(final: Path) -> None:

@@ -14,6 +14,7 @@ from rich.text import Text
 from weir._native import ScenarioError, version
 from weir.cli.help import Group, Verb
 from weir.errors import InputError, StoppedError, WeirError, unknown
+from weir.plain import plain
 
 _DESCRIPTION = (
     "Which transport, which recovery scheme, which congestion control serves this network, and how "
@@ -143,5 +144,5 @@ def _root(
 def _fail(message: str, code: int) -> int:
     # One line whatever the message holds, so that scripts can rely on it.
     line = " ".join(message.split())
-    Console(stderr=True, soft_wrap=True, highlight=False).print(Text(f"weir: {line}"))
+    Console(stderr=True, soft_wrap=True, highlight=False).print(Text(f"weir: {plain(line)}"))
     return code

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.padding import Padding
 from rich.text import Text
 
 from weir import stats
@@ -56,8 +55,7 @@ def diff(
     else:
         shown = [f for f in found.findings if everything or f.verdict.startswith("differs")]
         grids = [_grid(shown).rich()] if shown else []
-        notes = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in _notes(found))
-        output.show(Group(*grids, Text(_summary(found)), *notes))
+        output.show(Group(*grids, Text(_summary(found)), *output.points(_notes(found))))
     if found.differs:
         raise typer.Exit(1)
 

@@ -143,9 +143,9 @@ def _progress(*, quiet: bool) -> Iterator[building.Tell]:
     """A bar at a terminal, one line per step elsewhere."""
     console = Console(stderr=True, highlight=False)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[count]}"),
+        TextColumn("{task.fields[count]}", markup=False),
         TimeElapsedColumn(),
     )
     at_terminal = console.is_terminal and not quiet

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.text import Text
+
+from weir.plain import plain, plain_lines
 
 SCHEMA = 1
 """Version of the JSON that every verb prints."""
@@ -50,7 +53,12 @@ def show(renderable: RenderableType) -> None:
     console.print(renderable)
 
 
+def points(texts: Iterable[str]) -> list[RenderableType]:
+    """Sentences for `show`, each with a bullet."""
+    return [Padding(Text(f"• {plain_lines(text)}"), (0, 0, 0, 1)) for text in texts]
+
+
 def remark(text: str, *, quiet: bool) -> None:
     """A line for the person at the terminal."""
     if not quiet:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(Text(text))
+        Console(stderr=True, soft_wrap=True, highlight=False).print(Text(plain(text)))

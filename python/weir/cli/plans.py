@@ -15,6 +15,7 @@ from weir.cli import complete, output
 from weir.cli.help import MEASUREMENT, NETWORK, OUTPUT
 from weir.errors import InputError, RunError
 from weir.grid import Grid
+from weir.plain import plain
 from weir.results import Results
 from weir.runner import failure_text
 from weir.scenario import KERNEL, NETEM, VIRTUAL, worlds
@@ -183,7 +184,7 @@ def programs(*, trusted: bool) -> AbstractContextManager[None]:
 
 
 def _ask(program: str) -> bool:
-    question = f"{program} is not a file that you have named. Run it with your rights?"
+    question = f"{plain(program)} is not a file that you have named. Run it with your rights?"
     return typer.confirm(question, err=True)
 
 

@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Group
-from rich.padding import Padding
-from rich.text import Text
 
 from weir import studies
 from weir.cli import complete, options, output, plans
@@ -90,8 +88,7 @@ def study(
             replace(grid, title=cautioned(grid.title, result.results.caution)).rich()
             for grid in _tables(result.rows)
         )
-        findings = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in result.findings)
-        output.show(Group(*grids, *findings))
+        output.show(Group(*grids, *output.points(result.findings)))
     plans.finish(result.results, quiet=quiet)
 
 

@@ -23,6 +23,7 @@ from weir import _native
 from weir.cli import output
 from weir.errors import InputError, WeirError
 from weir.grid import Grid
+from weir.plain import plain
 
 Row = Mapping[str, Any]
 
@@ -97,7 +98,7 @@ class Bar:
 
     def write(self, text: str) -> None:
         """Prints a line above it."""
-        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._progress.console.print(plain(text), markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -105,12 +106,12 @@ def bar(*, show: bool) -> Iterator[Bar]:
     """A progress line while there is a terminal."""
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[more]}"),
+        TextColumn("{task.fields[more]}", markup=False),
     )
     hidden = not (show and console.is_terminal)
     with Progress(*columns, console=console, disable=hidden, transient=True) as progress:
@@ -188,4 +189,5 @@ def _more(facts: Mapping[str, Any]) -> str:
 
 
 def _short(name: str, width: int = 28) -> str:
-    return name if len(name) <= width else f"…{name[1 - width :]}"
+    shown = plain(name)
+    return shown if len(shown) <= width else f"…{shown[1 - width :]}"

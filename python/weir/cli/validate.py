@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Group
-from rich.padding import Padding
-from rich.text import Text
 
 from weir import validate as validation
 from weir.cli import options, output, plans
@@ -142,6 +140,5 @@ def _refuse(where: str, **given: object) -> None:
 
 
 def _show(grid: Grid, units: str, told: Iterable[str]) -> None:
-    points = (Padding(Text(f"• {text}"), (0, 0, 0, 1)) for text in told)
     noted = replace(grid, note=f"{units[:1].upper()}{units[1:]}.")
-    output.show(Group(noted.rich(), *points))
+    output.show(Group(noted.rich(), *output.points(told)))

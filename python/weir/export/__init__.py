@@ -15,6 +15,7 @@ from weir.errors import InputError, StoreError
 from weir.export import flent, iperf3, packets, qlog, spreadsheet
 from weir.export.runs import ExportedRun, chosen
 from weir.results import Results
+from weir.store import slug
 
 Writer = Callable[[Results, Sequence[ExportedRun], Path], None]
 """Writes what it has of some runs into a folder."""
@@ -52,7 +53,7 @@ def export(
     if wanted not in FORMATS:
         raise InputError(f"--format {wanted}: there is none; there are {', '.join(FORMATS)}")
     runs = chosen(results, case, repeat)
-    folder = Path(out) if out is not None else Path(f"{results.manifest['name']}-{wanted}")
+    folder = Path(out) if out is not None else Path(f"{slug(results.manifest['name'])}-{wanted}")
     if folder.exists():
         raise InputError(f"--out {folder}: it is there already, and nothing is overwritten")
     partial = folder.with_name(f".{folder.name}.partial")

@@ -13,7 +13,9 @@ import altair as alt
 import polars as pl
 import vl_convert
 
+from weir.plain import plain_lines
 from weir.plots import theme
+from weir.store import slug
 
 Format = Literal["png", "svg", "pdf"]
 FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
@@ -46,7 +48,8 @@ class Figure:
         spec["description"] = self.alt
         if self.caution:
             spec["title"] = {"text": self.caution, "anchor": "start", "color": theme.WARN}
-        return spec
+        plain: dict[str, Any] = _plain_texts(spec)
+        return plain
 
     @property
     def alt(self) -> str:
@@ -71,7 +74,7 @@ class Figure:
         """Writes `name.format` for each of `formats` into an existing directory."""
         paths = []
         for kind in formats:
-            path = directory / f"{self.name}.{kind}"
+            path = directory / f"{slug(self.name)}.{kind}"
             path.write_bytes(self._rendered(kind))
             paths.append(path)
         return paths
@@ -92,6 +95,15 @@ class Figure:
     def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
         """Notebooks draw the figure itself."""
         return {"image/svg+xml": self.svg()}
+
+
+def _plain_texts(value: Any) -> Any:
+    """A specification whose texts do nothing: control characters abort the process that draws."""
+    if isinstance(value, str):
+        return plain_lines(value)
+    if isinstance(value, dict):
+        return {_plain_texts(key): _plain_texts(inner) for key, inner in value.items()}
+    return [_plain_texts(inner) for inner in value] if isinstance(value, list) else value
 
 
 def layered(*layers: alt.Chart) -> alt.LayerChart:
