@@ -104,6 +104,8 @@ $(NATIVE): $(TOOLS) $(SOURCES)
 # The stamp bears the time at which the build began: what changes meanwhile is built next time.
 	@touch $@.begun
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	@$(BIN)/python -m compileall -q $(CURDIR)/python/weir
+	@$(BIN)/python -m weir.report.scripts
 	@mv $@.begun $@
 	@touch -r $@ $(TESTED)
 

@@ -9,10 +9,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from scipy.special import stdtrit
-
 from weir.curves import Curve
-from weir.stats import LEVEL, Estimate, mean_interval
+from weir.stats import Estimate, mean_interval, t_quantile
 
 BySeed = Mapping[int, float | None]
 
@@ -100,7 +98,7 @@ def rtt_exponent(rtts: Sequence[float], rates: Sequence[float]) -> Estimate:
         return Estimate(-slope, None, None, n)
     residuals = [b - mean_y - slope * (a - mean_x) for a, b in zip(x, y, strict=True)]
     error = math.sqrt(math.fsum(r * r for r in residuals) / (n - 2) / spread)
-    half = float(stdtrit(n - 2, 0.5 + LEVEL / 2)) * error
+    half = t_quantile(n - 2) * error
     return Estimate(-slope, -slope - half, -slope + half, n)
 
 

@@ -16,7 +16,7 @@ from weir.arrivals import Completions, completions
 from weir.censoring import Wait
 from weir.curves import Curve, curves
 from weir.dynamics import Epoch
-from weir.errors import InputError
+from weir.errors import InputError, unknown
 from weir.requests import PERCENTS, Percentile, percentiles
 from weir.scenario import SIM, SPOKEN
 from weir.sharing import Observed
@@ -199,7 +199,7 @@ class Results:
     def scan(self, table: str) -> pl.LazyFrame:
         """A table as a lazy frame, for results too large to read at once."""
         if table not in TABLES:
-            raise KeyError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
+            raise InputError(unknown("table", table, TABLES))
         return pl.scan_parquet(self.path / f"{table}.parquet")
 
     def to_pandas(self, table: str) -> pd.DataFrame:
@@ -207,12 +207,25 @@ class Results:
         return self.scan(table).collect().to_pandas()
 
     def values(self, label: str, metric: str) -> dict[int, float | None]:
-        """The value of a metric in each repeat of a case, by seed."""
-        of_case = self.per_run.filter(pl.col("label") == label)
+        """The value of a metric in each repeat of a case, by seed.
+
+        Raises:
+            InputError: there is no such case or metric.
+        """
+        if metric not in metrics.BY_NAME:
+            raise InputError(unknown("metric", metric, metrics.BY_NAME))
+        of_case = self._per_run_by_label.get(label)
+        if of_case is None:
+            self._known(label)
+            return {}
         return dict(zip(of_case["seed"], of_case[metric], strict=True))
 
     def estimate(self, label: str, metric: str) -> Estimate:
-        """The mean of a metric over the repeats of a case, with its 95 % interval."""
+        """The mean of a metric over the repeats of a case, with its 95 % interval.
+
+        Raises:
+            InputError: there is no such case or metric.
+        """
         return mean_interval(self.values(label, metric).values(), metrics.BY_NAME[metric].bounds)
 
     def bin_s(self, label: str) -> float:
@@ -343,7 +356,7 @@ class Results:
 
     def measured(self) -> list[metrics.Metric]:
         """The metrics that have a value in at least one run."""
-        return [m for m in metrics.METRICS if self.per_run[m.name].is_not_null().any()]
+        return list(self._measured)
 
     def summary(self) -> pl.DataFrame:
         """One row per case and metric: mean, 95 % interval, number of repeats."""
@@ -363,6 +376,16 @@ class Results:
         return pl.DataFrame(rows, schema, orient="row")
 
     @cached_property
+    def _measured(self) -> tuple[metrics.Metric, ...]:
+        found = self.per_run.select(pl.all().is_not_null().any()).row(0, named=True)
+        return tuple(metric for metric in metrics.METRICS if found[metric.name])
+
+    @cached_property
+    def _per_run_by_label(self) -> dict[str, pl.DataFrame]:
+        parts = self.per_run.partition_by("label", as_dict=True)
+        return {str(label): part for (label,), part in parts.items()}
+
+    @cached_property
     def _has_arrivals(self) -> bool:
         """Whether any flow made connections; results of an older version have no such table."""
         written = (self.path / "arrivals.parquet").exists()
@@ -375,11 +398,15 @@ class Results:
 
     def _runs(self, label: str) -> dict[int, int]:
         """The successful runs of a case by their seed."""
-        labels = [case["label"] for case in self.cases]
-        if label not in labels:
-            raise InputError(f"there is no case {label!r}; there are: {', '.join(labels)}")
+        self._known(label)
         own = self.runs.filter((pl.col("label") == label) & (pl.col("status") == "ok"))
         return dict(own.select("seed", "run").iter_rows())
+
+    def _known(self, label: str) -> None:
+        """Refuses the label of no case."""
+        labels = [case["label"] for case in self.cases]
+        if label not in labels:
+            raise InputError(unknown("case", label, labels))
 
     def _epochs(
         self, label: str, flow: str | None, change: Literal["joined", "left"]
@@ -388,7 +415,7 @@ class Results:
         for seed, run in self._runs(label).items():
             names = [curve.name for curve in self.curves[run]]
             if flow is not None and flow not in names:
-                raise InputError(f"there is no flow {flow!r}; there are: {', '.join(names)}")
+                raise InputError(unknown("flow", flow, names))
             changes = {
                 curve.name: epoch
                 for epoch in dynamics.epochs(self.curves[run])

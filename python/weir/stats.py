@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from scipy.special import bdtr, bdtrik, stdtr, stdtrit
-
 LEVEL = 0.95
 """The confidence level of every interval."""
 
@@ -79,7 +77,7 @@ def mean_interval(values: Iterable[float | None], bounds: Bounds = (None, None))
     if n >= _ENOUGH_FOR_BOOTSTRAP and abs(_skewness(sample)) > _SKEWED:
         low, high = bootstrap_interval(sample)
     else:
-        half = float(stdtrit(n - 1, 0.5 + LEVEL / 2)) * _standard_error(sample)
+        half = t_quantile(n - 1) * _standard_error(sample)
         low, high = mean - half, mean + half
     floor, ceiling = bounds
     if floor is not None:
@@ -139,8 +137,8 @@ def independent_difference(
     error, freedom = _welch(own, other)
     if error == 0:
         return Difference(Estimate(mean, mean, mean, n), 1.0 if mean == 0 else 0.0)
-    half = float(stdtrit(freedom, 0.5 + LEVEL / 2)) * error
-    p_value = float(2 * stdtr(freedom, -abs(mean / error)))
+    half = t_quantile(freedom) * error
+    p_value = _two_sided(mean / error, freedom)
     return Difference(Estimate(mean, mean - half, mean + half, n), p_value)
 
 
@@ -161,7 +159,7 @@ def mean_ratio(values: Sequence[float | None], reference: Sequence[float | None]
         return ratio
     middle = math.fsum(other for _, other in pairs) / ratio.n
     error = _standard_error([one - ratio.mean * other for one, other in pairs]) / abs(middle)
-    half = float(stdtrit(ratio.n - 1, 0.5 + LEVEL / 2)) * error
+    half = t_quantile(ratio.n - 1) * error
     return Estimate(ratio.mean, ratio.mean - half, ratio.mean + half, ratio.n)
 
 
@@ -179,7 +177,7 @@ def independent_ratio(
         return ratio
     error, freedom = _welch(own, [ratio.mean * value for value in other])
     middle = abs(math.fsum(other) / len(other))
-    half = float(stdtrit(freedom, 0.5 + LEVEL / 2)) * error / middle if error else 0.0
+    half = t_quantile(freedom) * error / middle if error else 0.0
     return Estimate(ratio.mean, ratio.mean - half, ratio.mean + half, ratio.n)
 
 
@@ -220,6 +218,13 @@ def rank_interval(n: int, share: float) -> tuple[int | None, int | None]:
     return low or None, high if high <= n else None
 
 
+def t_quantile(freedom: float) -> float:
+    """How many standard errors the interval reaches to either side, by Student's t."""
+    from scipy.special import stdtrit  # takes as long to load as all the rest
+
+    return float(stdtrit(freedom, 0.5 + LEVEL / 2))
+
+
 def rounded(value: float | None) -> float | None:
     """`value` at the number of significant digits that JSON output carries."""
     if value is None or not math.isfinite(value):
@@ -255,6 +260,13 @@ def _welch(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
     return error, 1 / math.fsum(shares)
 
 
+def _two_sided(t: float, freedom: float) -> float:
+    """The probability of a Student's t that is at least as far from zero."""
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(freedom, -abs(t)))
+
+
 def _skewness(sample: Sequence[float]) -> float:
     n = len(sample)
     mean = math.fsum(sample) / n
@@ -266,6 +278,8 @@ def _skewness(sample: Sequence[float]) -> float:
 
 def _binomial_quantile(probability: float, n: int, share: float) -> int:
     """The smallest k with P(Binomial(n, share) ≤ k) ≥ probability."""
+    from scipy.special import bdtr, bdtrik
+
     if n == 0:
         return 0
     k = math.ceil(float(bdtrik(probability, n, share)))
@@ -279,4 +293,4 @@ def _p_value(differences: Sequence[float]) -> float | None:
     mean, error = math.fsum(differences) / n, _standard_error(differences)
     if error == 0:
         return 1.0 if mean == 0 else 0.0
-    return float(2 * stdtr(n - 1, -abs(mean / error)))
+    return _two_sided(mean / error, n - 1)

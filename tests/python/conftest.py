@@ -23,6 +23,13 @@ Invoke = Callable[..., Result]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def _figures_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure that a test draws is checked against the schema of its language."""
+    if "weir.plots.figure" in sys.modules:
+        monkeypatch.setattr("weir.plots.figure.CHECKED", True)
+
+
 @pytest.fixture
 def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Runs `weir ARGS` in this process, in an empty working directory, without drawing reports."""

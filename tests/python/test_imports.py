@@ -46,6 +46,11 @@ def test_a_list_of_what_rust_has_loads_nothing_heavy() -> None:
     assert not loaded_by(verb("list", "controllers")) & HEAVY
 
 
+def test_an_experiment_begins_before_statistics_and_pictures_are_loaded() -> None:
+    """They are loaded while it runs."""
+    assert not loaded_by(verb("compare", "reno", "--dry-run")) & {"altair", "scipy", "vl_convert"}
+
+
 def test_what_is_heavy_is_loaded_when_it_is_asked_for() -> None:
     """So that the tests above look at something."""
     assert "polars" in loaded_by("from weir import compare")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Group
 
-from weir.api import Comparison, carry_out
+from weir.api import Comparison
 from weir.cli import complete, options, output, plans, rows
 from weir.cli.help import MEASUREMENT, NETWORK, TRAFFIC
 from weir.comparison import caution, contrasts
@@ -178,7 +178,7 @@ def compare(
         plans.list_plan("compare", plan, as_json=json)
         return
     how = plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap, dask=dask)
-    results = carry_out(plan, **how)
+    results = plans.carry_out(plan, **how)
     _print(results, as_json=json)
     plans.finish(results, quiet=quiet)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
+from threading import Thread
+from typing import Annotated, Unpack
 
 import typer
 
-from weir import trust
+from weir import api, trust
 from weir.api import RESULTS, How
 from weir.cli import complete, output
 from weir.cli.help import MEASUREMENT, NETWORK, OUTPUT
@@ -227,6 +228,21 @@ def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
     ]
     title = f"{plan.name}: {len(cells)} runs"
     output.show(Grid(title, ("run", "case", "stack", "repeat", "seed"), cells, names=3).rich())
+
+
+def carry_out(plan: Plan, **how: Unpack[How]) -> Results:
+    """Runs what `plan` asks for, and meanwhile gets ready to draw the report."""
+    waking = Thread(target=_wake_report, name="weir-wake")
+    waking.start()
+    results = api.carry_out(plan, **how)
+    waking.join()
+    return results
+
+
+def _wake_report() -> None:
+    from weir.report import wake
+
+    wake()
 
 
 def finish(results: Results, *, quiet: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from weir.api import carry_out, scenario_plan
+from weir.api import scenario_plan
 from weir.cli import complete, options, output, plans, rows
 from weir.cli.help import MEASUREMENT
 from weir.scenario import SIM, parse_assignments, parse_sweep, read
@@ -102,7 +102,7 @@ def run(
         plans.list_plan("run", plan, as_json=json)
         return
     how = plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap, dask=dask)
-    results = carry_out(plan, **how)
+    results = plans.carry_out(plan, **how)
     if json:
         flows = rows.flow_rows(results)
         cases = rows.case_rows(results)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weir import cache
 from weir.kernel import recipe
 from weir.kernel.recipe import KernelError
 
@@ -40,8 +41,7 @@ class Kernel:
 
 def home() -> Path:
     """The folder of all guest kernels, below the user's cache directory."""
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (named if named.is_absolute() else Path.home() / ".cache") / "weir" / "kernel"
+    return cache.home() / "kernel"
 
 
 def kernels() -> list[Kernel]:

@@ -124,7 +124,7 @@ def _cloud(
     delay = alt.X("value:Q", title=f"{encode.heading(x)}   (better →)", scale=plane.scale_x())
     goodput = alt.Y("value_y:Q", title=f"{encode.heading(y)}   (better ↑)", scale=plane.scale_y())
     dots = alt.Chart(inline(points)).mark_circle(size=24, opacity=0.4)
-    tips = ["case:N", "run:Q", _tip("value", x), _tip("value_y", y)]
+    tips = encode.tips("case:N", "run:Q", _tip("value", x), _tip("value_y", y))
     cloud: alt.Chart = dots.encode(x=delay, y=goodput, color=encode.colour(cases), tooltip=tips)
     return cloud
 
@@ -134,10 +134,10 @@ def _crosses(centres: pl.DataFrame, cases: Sequence[Case], x: Metric, y: Metric)
     at_x, at_y, colour = alt.X("value:Q"), alt.Y("value_y:Q"), encode.colour(cases)
     bar = base.mark_rule(strokeWidth=2)
     dot = base.mark_point(filled=True, size=90, opacity=1)
-    tips = ["case:N", _tip("value", x), _tip("value_y", y)]
+    tips = encode.tips("case:N", _tip("value", x), _tip("value_y", y))
     return [
-        bar.encode(x=alt.X("lo:Q"), x2="hi:Q", y=at_y, color=colour),
-        bar.encode(x=at_x, y=alt.Y("lo_y:Q"), y2="hi_y:Q", color=colour),
+        bar.encode(x=alt.X("lo:Q"), x2=alt.X2("hi:Q"), y=at_y, color=colour),
+        bar.encode(x=at_x, y=alt.Y("lo_y:Q"), y2=alt.Y2("hi_y:Q"), color=colour),
         dot.encode(x=at_x, y=at_y, color=colour, tooltip=tips),
     ]
 
@@ -167,7 +167,9 @@ def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[
             fontWeight=600,
             color=theme.darker(colours[row["case"]]),
         )
-        layers.append(mark.encode(x=alt.X("value:Q"), y=alt.Y("value_y:Q"), text="case:N"))
+        layers.append(
+            mark.encode(x=alt.X("value:Q"), y=alt.Y("value_y:Q"), text=alt.Text("case:N"))
+        )
     return layers
 
 
@@ -183,10 +185,10 @@ def _dots(
     single = alt.Chart(inline(points)).mark_circle(size=18, opacity=0.4)
     value = _tip("value", metric)
     layers = [
-        single.encode(x=x, y=y, color=colour, tooltip=["case:N", "run:Q", value]),
-        mean.mark_rule(strokeWidth=3).encode(x=alt.X("lo:Q"), x2="hi:Q", y=y, color=colour),
+        single.encode(x=x, y=y, color=colour, tooltip=encode.tips("case:N", "run:Q", value)),
+        mean.mark_rule(strokeWidth=3).encode(x=alt.X("lo:Q"), x2=alt.X2("hi:Q"), y=y, color=colour),
         mean.mark_point(filled=True, size=70, opacity=1).encode(
-            x=x, y=y, color=colour, tooltip=["case:N", value, "lo:Q", "hi:Q", "n:Q"]
+            x=x, y=y, color=colour, tooltip=encode.tips("case:N", value, "lo:Q", "hi:Q", "n:Q")
         ),
     ]
     names = min(_LETTER * max(len(case.name) for case in cases), encode.LABEL_WIDTH)

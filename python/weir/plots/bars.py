@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.figure import Figure, inline, layered
 
 _HEIGHT = 190
@@ -63,7 +63,7 @@ def _panel(data: pl.DataFrame, series: Sequence[str], axes: BarAxes) -> alt.Laye
     own = list(dict.fromkeys(data["series"]))
     offset = alt.XOffset("series:N", sort=own)
     y = alt.Y("value:Q", title=axes.y, scale=alt.Scale(zero=True))
-    tips = ["group:N", "series:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q"]
+    tips = encode.tips("group:N", "series:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q")
     base = alt.Chart(inline(data))
     layers = [
         base.mark_bar(opacity=0.85).encode(
@@ -71,13 +71,15 @@ def _panel(data: pl.DataFrame, series: Sequence[str], axes: BarAxes) -> alt.Laye
             xOffset=offset,
             y=y,
             color=alt.Color("series:N", scale=scale, legend=legend),
-            tooltip=[*tips, "published:Q"],
+            tooltip=[*tips, alt.Tooltip("published:Q")],
         )
     ]
     spread = data.drop_nulls("lo")
     if not spread.is_empty():
         ends = alt.Chart(inline(spread)).mark_rule(strokeWidth=1.4, color=theme.INK)
-        layers.append(ends.encode(x=x, xOffset=offset, y=alt.Y("lo:Q", title=axes.y), y2="hi:Q"))
+        layers.append(
+            ends.encode(x=x, xOffset=offset, y=alt.Y("lo:Q", title=axes.y), y2=alt.Y2("hi:Q"))
+        )
     printed = data.drop_nulls("published")
     if not printed.is_empty():
         marks = alt.Chart(inline(printed)).mark_tick(color="black", thickness=3, size=18)

@@ -29,7 +29,7 @@ def capacity_line(
         color=theme.INK, strokeDash=[5, 3], strokeWidth=1, interpolate="step-after", clip=True
     )
     end = alt.Chart(inline(pl.DataFrame({"level": [last], "text": [text]}))).encode(
-        y=alt.Y("level:Q"), x=alt.value(theme.WIDTH), text="text:N"
+        y=alt.Y("level:Q"), x=alt.value(theme.WIDTH), text=alt.Text("text:N")
     )
     halo = end.mark_text(
         align="right", baseline="bottom", dy=-3, fontSize=10, stroke="white", strokeWidth=3

@@ -64,7 +64,7 @@ def _figure(
         x=alt.X("delay_ms:Q", title=titles["x"], scale=scale),
         y=alt.Y("share:Q", title=titles["y"], axis=alt.Axis(format="%")),
         color=encode.colour(cases, alt.Legend(title=None, orient="right")),
-        detail="case:N",
+        detail=alt.Detail("case:N"),
     ).properties(width=theme.WIDTH - _LEGEND_WIDTH, height=_HEIGHT)
     return Figure(name, title, caption, chart, data, encode.all_runs(cases))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.figure import Figure, inline, layered
 
 _ROW = 22
@@ -58,7 +58,7 @@ def _panel(data: pl.DataFrame, axes: DotAxes, *, has_names: bool) -> alt.LayerCh
     y = alt.Y("row:N", sort=None, axis=names)
     x = alt.X("value:Q", title=axes.x, scale=alt.Scale(zero=False))
     base = alt.Chart(inline(data))
-    tips = ["row:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q"]
+    tips = encode.tips("row:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q")
     layers = [
         base.mark_point(filled=True, size=70, opacity=1).encode(
             x=x, y=y, color=colour, tooltip=tips
@@ -67,7 +67,9 @@ def _panel(data: pl.DataFrame, axes: DotAxes, *, has_names: bool) -> alt.LayerCh
     spread = data.drop_nulls("lo")
     if not spread.is_empty():
         ends = alt.Chart(inline(spread)).mark_rule(strokeWidth=1.6)
-        layers.insert(0, ends.encode(x=alt.X("lo:Q", title=axes.x), x2="hi:Q", y=y, color=colour))
+        layers.insert(
+            0, ends.encode(x=alt.X("lo:Q", title=axes.x), x2=alt.X2("hi:Q"), y=y, color=colour)
+        )
     level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
     rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
     layers.insert(0, rule.encode(x=alt.X("level:Q", title=axes.x)))

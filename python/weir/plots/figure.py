@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import altair as alt
 import polars as pl
 import vl_convert
+from altair.utils import update_nested
 
 from weir.plain import plain_lines
 from weir.plots import theme
@@ -24,6 +26,9 @@ _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 _PNG_SCALE = 2
 _DIGITS = 5
 """Significant digits of a number inside a figure: finer than a pixel."""
+
+CHECKED = False
+"""Whether specifications are checked against the schema of Vega-Lite: tests do, it takes long."""
 
 Chart = alt.Chart | alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.ConcatChart
 
@@ -43,8 +48,10 @@ class Figure:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """The complete Vega-Lite specification, data included, checked against its schema."""
-        spec: dict[str, Any] = self.chart.configure(**theme.config()).to_dict()
+        """The complete Vega-Lite specification, data included."""
+        spec: dict[str, Any] = self.chart.to_dict(validate=CHECKED)
+        # A chart that is told of its theme would be copied once more, with all that is in it.
+        update_nested(spec, {"config": theme.config()})
         spec["description"] = self.alt
         if self.caution:
             spec["title"] = {"text": self.caution, "anchor": "start", "color": theme.WARN}
@@ -56,9 +63,13 @@ class Figure:
         """What stands in for the picture where it cannot be seen."""
         return ". ".join(filter(None, (self.title, self.caution, self.caption)))
 
+    def draw_ahead(self) -> None:
+        """Begins with the SVG, which takes the converter a while outside of Python's lock."""
+        _ = self._drawing
+
     def svg(self) -> str:
         """The picture as SVG."""
-        return str(vl_convert.vegalite_to_svg(self._json, vl_version=_VEGA_LITE))
+        return self._drawing.result()
 
     def png(self) -> bytes:
         """The picture as PNG, at twice its nominal size."""
@@ -89,12 +100,30 @@ class Figure:
         raise ValueError(f"format {kind!r}: a figure can be written as {', '.join(FORMATS)}")
 
     @cached_property
+    def _drawing(self) -> Future[str]:
+        return _drawer().submit(self._drawn)
+
+    def _drawn(self) -> str:
+        return str(vl_convert.vegalite_to_svg(self._json, vl_version=_VEGA_LITE))
+
+    @cached_property
     def _json(self) -> str:
         return json.dumps(self.spec)
 
     def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
         """Notebooks draw the figure itself."""
         return {"image/svg+xml": self.svg()}
+
+
+def wake_converter() -> None:
+    """Starts the converter, whose first picture takes half a second longer than the others."""
+    vl_convert.vegalite_to_svg('{"mark": "point"}', vl_version=_VEGA_LITE)
+
+
+@cache
+def _drawer() -> ThreadPoolExecutor:
+    """One thread: the converter has no more."""
+    return ThreadPoolExecutor(1, thread_name_prefix="weir-draw")
 
 
 def _plain_texts(value: Any) -> Any:

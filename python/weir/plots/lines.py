@@ -9,7 +9,7 @@ from typing import Any, Literal
 import altair as alt
 import polars as pl
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.figure import Figure, inline, layered
 
 _HEIGHT = 230
@@ -92,7 +92,9 @@ def _panel(
     if axes.is_y_log:
         y_scale = alt.Scale(type="log", nice=False, padding=8)
     y = alt.Y("value:Q", title=axes.y, scale=y_scale)
-    tips = ["series:N", "at:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
+    tips = encode.tips(
+        "series:N", "at:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"
+    )
     width = _tapering("strokeWidth", series, 3.4, 1.2)
     base = alt.Chart(inline(data))
     bars = data.drop_nulls("lo")
@@ -112,7 +114,7 @@ def _panel(
     if not bars.is_empty():
         ends = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.4)
         low = alt.Y("lo:Q", title=axes.y, scale=y_scale)
-        layers.insert(0, ends.encode(x=x, y=low, y2="hi:Q", color=colour))
+        layers.insert(0, ends.encode(x=x, y=low, y2=alt.Y2("hi:Q"), color=colour))
     if axes.level is not None:
         level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
         rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import polars as pl
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.figure import Figure, inline, layered
 
 _ROW = 46
@@ -36,9 +36,9 @@ def on_air(
     bars = chart.mark_bar(stroke="white").encode(
         y=y,
         x=x,
-        x2="to_ms:Q",
+        x2=alt.X2("to_ms:Q"),
         color=alt.Color("kind:N", scale=scale, legend=legend),
-        tooltip=["node:N", "kind:N", "length_us:Q", "from_ms:Q", "to_ms:Q"],
+        tooltip=encode.tips("node:N", "kind:N", "length_us:Q", "from_ms:Q", "to_ms:Q"),
     )
     lengths = chart.mark_text(align="left", dy=-_ROW / 2 + 4, fontSize=10, color=theme.SOFT)
     text = lengths.encode(y=y, x=x, text=alt.Text("length_us:Q", format=","))

@@ -211,9 +211,13 @@ def _flow_lines(
     if flows.height == 1 and len(case.runs) > 1:
         spread = band(quantity.prepared(_samples(results, case.runs)), value)
         area = alt.Chart(inline(spread)).mark_area(color=case.colour, opacity=0.18)
-        layers.append(area.encode(x=time, y=alt.Y("lo:Q", title=title, axis=ticks), y2="hi:Q"))
+        layers.append(
+            area.encode(x=time, y=alt.Y("lo:Q", title=title, axis=ticks), y2=alt.Y2("hi:Q"))
+        )
     mark = alt.Chart(inline(data)).mark_line(strokeWidth=1.3, strokeJoin="round", clip=True)
-    layers.append(mark.encode(x=time, y=axis, color=_flow_colour(flows, case), detail="flow:N"))
+    layers.append(
+        mark.encode(x=time, y=axis, color=_flow_colour(flows, case), detail=alt.Detail("flow:N"))
+    )
     return layers, data
 
 

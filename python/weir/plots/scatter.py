@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.figure import Figure, inline, layered
 
 _HEIGHT = 190
@@ -140,18 +140,24 @@ def _panel(
     )
     base = alt.Chart(inline(inside))
     names = alt.Chart(inline(_names(data, level, frame)))
-    tips = ["series:N", alt.Tooltip("x:Q", format=".4~g"), alt.Tooltip("y:Q", format=".4~g")]
+    tips = encode.tips(
+        "series:N", alt.Tooltip("x:Q", format=".4~g"), alt.Tooltip("y:Q", format=".4~g")
+    )
     layers = [
         names.mark_rule(strokeWidth=0.6, opacity=0.7).encode(
-            x=x("from_x"), x2="to_x:Q", y=y("from_y"), y2="y:Q", color=colour
+            x=x("from_x"), x2=alt.X2("to_x:Q"), y=y("from_y"), y2=alt.Y2("y:Q"), color=colour
         ),
-        base.mark_rule(strokeWidth=1.3).encode(x=x("x_lo"), x2="x_hi:Q", y=y("y"), color=colour),
-        base.mark_rule(strokeWidth=1.3).encode(x=x("x"), y=y("y_lo"), y2="y_hi:Q", color=colour),
+        base.mark_rule(strokeWidth=1.3).encode(
+            x=x("x_lo"), x2=alt.X2("x_hi:Q"), y=y("y"), color=colour
+        ),
+        base.mark_rule(strokeWidth=1.3).encode(
+            x=x("x"), y=y("y_lo"), y2=alt.Y2("y_hi:Q"), color=colour
+        ),
         base.mark_point(filled=True, size=46, opacity=1).encode(
             x=x("x"), y=y("y"), color=colour, tooltip=tips
         ),
         names.mark_text(align="left", baseline="middle", fontSize=_FONT).encode(
-            x=x("x"), y=y("y"), text="series:N", color=_dark(colours)
+            x=x("x"), y=y("y"), text=alt.Text("series:N"), color=_dark(colours)
         ),
     ]
     if level is not None:

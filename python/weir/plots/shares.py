@@ -42,8 +42,8 @@ def limits(results: Results, cases: Sequence[Case]) -> Figure | None:
         x=alt.X("share:Q", title="share of time", axis=alt.Axis(format="%")),
         y=encode.rows(cases),
         color=held_back_by,
-        order="position:Q",
-        tooltip=["case:N", "limit:N", alt.Tooltip("share:Q", format=".1%")],
+        order=alt.Order("position:Q"),
+        tooltip=encode.tips("case:N", "limit:N", alt.Tooltip("share:Q", format=".1%")),
     ).properties(width=theme.WIDTH - _LABEL_WIDTH, height=encode.ROW_HEIGHT * len(cases))
     caption = (
         "Blue is time in which the congestion window decided, which is what a comparison of "
@@ -98,10 +98,10 @@ def _flow_panel(data: pl.DataFrame, case: Case) -> alt.LayerChart:
     colour = theme.flow_colours(data["flow"].to_list(), data["stack"].to_list(), case.colour)
     scale = alt.Scale(domain=list(colour), range=list(colour.values()))
     channel = alt.Color("flow:N", scale=scale, legend=None)
-    tips = ["flow:N", "stack:N", alt.Tooltip("value:Q", title=title, format=".4~g")]
+    tips = encode.tips("flow:N", "stack:N", alt.Tooltip("value:Q", title=title, format=".4~g"))
     return layered(
         base.mark_rule(strokeWidth=3).encode(
-            x=alt.X("lo:Q", title=title), x2="hi:Q", y=y, color=channel
+            x=alt.X("lo:Q", title=title), x2=alt.X2("hi:Q"), y=y, color=channel
         ),
         base.mark_point(filled=True, size=70, opacity=1).encode(
             x=alt.X("value:Q", title=title), y=y, color=channel, tooltip=tips

@@ -39,7 +39,7 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
         if len(case.runs) > 1:
             area = alt.Chart(inline(band(rows, "jain_index")))
             area = area.mark_area(color=case.colour, opacity=0.18)
-            layers.insert(0, area.encode(x=time, y=alt.Y("lo:Q", scale=scale), y2="hi:Q"))
+            layers.insert(0, area.encode(x=time, y=alt.Y("lo:Q", scale=scale), y2=alt.Y2("hi:Q")))
         return layered(*layers, *_moments(results, case, time, end_s)), data
 
     caption = (
@@ -111,6 +111,8 @@ def _named(
         ),
     ):
         if not own.is_empty():
-            named = alt.Chart(inline(own), mark=text).encode(x=time, y=height, text="text:N")
+            named = alt.Chart(inline(own), mark=text).encode(
+                x=time, y=height, text=alt.Text("text:N")
+            )
             layers.append(named)
     return layers

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.figure import Figure, inline, layered
 from weir.studies import sources
 
@@ -47,7 +47,9 @@ def _panel(
     colour = alt.Color("row:N", scale=scale, legend=legend)
     y_scale = alt.Scale(type="log") if is_log else alt.Scale(zero=True)
     y = alt.Y("value:Q", title=_title(unit), scale=y_scale)
-    tips = ["row:N", "column:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
+    tips = encode.tips(
+        "row:N", "column:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"
+    )
     base = alt.Chart(inline(data))
     layers = [
         base.mark_line(strokeWidth=1.6).encode(x=axis, y=y, color=colour),
@@ -61,7 +63,7 @@ def _panel(
     if not bars.is_empty():
         bar = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.2)
         layers.append(
-            bar.encode(x=axis, y=alt.Y("lo:Q", title=_title(unit)), y2="hi:Q", color=colour)
+            bar.encode(x=axis, y=alt.Y("lo:Q", title=_title(unit)), y2=alt.Y2("hi:Q"), color=colour)
         )
     return layered(*layers).properties(title=heading(source))
 

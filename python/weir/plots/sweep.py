@@ -103,14 +103,14 @@ def _panel(
     )
     colour = encode.colour(cases, legend)
     y = alt.Y("value:Q", title=encode.heading(metric), scale=alt.Scale(zero=False))
-    tips = ["case:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
+    tips = encode.tips("case:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q")
     low = alt.Y("lo:Q", title=encode.heading(metric))
     dots = base.mark_point(filled=True, size=40, opacity=1)
     if axis.numbers is None:  # between names there is nothing that a line could stand for
-        spread = base.mark_rule(strokeWidth=2).encode(x=x, y=low, y2="hi:Q", color=colour)
+        spread = base.mark_rule(strokeWidth=2).encode(x=x, y=low, y2=alt.Y2("hi:Q"), color=colour)
         layers = [spread]
     else:
-        spread = base.mark_area(opacity=0.2).encode(x=x, y=low, y2="hi:Q", color=colour)
+        spread = base.mark_area(opacity=0.2).encode(x=x, y=low, y2=alt.Y2("hi:Q"), color=colour)
         layers = [spread, base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)]
     layers.append(dots.encode(x=x, y=y, color=colour, tooltip=tips))
     return layered(*layers).properties(width=theme.WIDTH // _COLUMNS - _MARGIN, height=_HEIGHT)

@@ -82,7 +82,8 @@ def _panel(
     if {"lo", "hi"} <= set(panel.data.columns):
         spread = base.mark_area(opacity=0.2, clip=True)
         layers.insert(
-            0, spread.encode(x=time, y=alt.Y("lo:Q", title=panel.y), y2="hi:Q", color=colour)
+            0,
+            spread.encode(x=time, y=alt.Y("lo:Q", title=panel.y), y2=alt.Y2("hi:Q"), color=colour),
         )
     layers += _marks(moments, time, has_names=is_first)
     if panel.level is not None:
@@ -101,7 +102,7 @@ def _marks(
     if not has_names:
         return [rules]
     names = base.mark_text(align="left", baseline="top", dx=3, dy=-_HEIGHT // 2 - 1, fontSize=10)
-    return [rules, names.encode(y=alt.value(_HEIGHT // 2 + 2), text="text:N")]
+    return [rules, names.encode(y=alt.value(_HEIGHT // 2 + 2), text=alt.Text("text:N"))]
 
 
 def _level(height: float, name: str) -> list[alt.Chart]:
@@ -109,4 +110,4 @@ def _level(height: float, name: str) -> list[alt.Chart]:
     y = alt.Y("level:Q")
     rule = base.mark_rule(color=theme.INK, strokeDash=[5, 3], strokeWidth=1).encode(y=y)
     text = base.mark_text(align="right", baseline="bottom", dy=-2, fontSize=10)
-    return [rule, text.encode(x=alt.value(theme.WIDTH - 92), y=y, text="text:N")]
+    return [rule, text.encode(x=alt.value(theme.WIDTH - 92), y=y, text=alt.Text("text:N"))]

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.figure import Figure, inline, layered
 from weir.plots.select import Case, has_rows, shown_over_time
 from weir.results import Results
@@ -144,7 +144,7 @@ def _panel(
     base = alt.Chart(inline(nodes)).encode(x=x, y=y)
     layers = [
         _rims(base, tops),
-        base.mark_text(fontSize=10).encode(text="node:Q", color=_ink(tops)),
+        base.mark_text(fontSize=10).encode(text=alt.Text("node:Q"), color=_ink(tops)),
     ]
     if nodes.height <= _LABELLED:
         below = base.mark_text(
@@ -154,7 +154,9 @@ def _panel(
         layers += [_where("causes", below), _where("end", above)]
     if links.height:
         lines = alt.Chart(inline(links)).mark_rule(color=theme.COLD, opacity=0.45)
-        ends = lines.encode(x=x, y=y, x2="x_m_2:Q", y2="y_m_2:Q", tooltip=["frames:Q"])
+        ends = lines.encode(
+            x=x, y=y, x2=alt.X2("x_m_2:Q"), y2=alt.Y2("y_m_2:Q"), tooltip=encode.tips("frames:Q")
+        )
         width_of = alt.Size("frames:Q", scale=alt.Scale(range=[1, 7], zero=True), legend=None)
         layers.insert(0, ends.encode(size=width_of))
     chart = layered(*layers).resolve_scale(size="independent")
@@ -194,7 +196,9 @@ def _rims(base: alt.Chart, tops: tuple[float, int]) -> alt.Chart:
         legend=legend if most else None,
     )
     rim = alt.condition("isValid(datum.end)", alt.value(3), alt.value(1))
-    tips = ["node:Q", alt.Tooltip("airtime:Q", format=".1f"), "dropped:Q", "causes:N", "end:N"]
+    tips = encode.tips(
+        "node:Q", alt.Tooltip("airtime:Q", format=".1f"), "dropped:Q", "causes:N", "end:N"
+    )
     circles = base.mark_circle(stroke=theme.INK, opacity=1)
     rims: alt.Chart = circles.encode(color=colour, size=size, strokeWidth=rim, tooltip=tips)
     return rims

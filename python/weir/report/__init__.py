@@ -7,6 +7,8 @@ from pathlib import Path
 
 from weir.animation import Animation
 from weir.plots import Figure
+from weir.plots.figure import wake_converter
+from weir.report import scripts
 from weir.report.compose import compose
 from weir.report.html import render, render_animation
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, cautioned
@@ -25,11 +27,20 @@ __all__ = [
     "Report",
     "ReportSection",
     "ReportTable",
+    "wake",
     "write",
     "write_animation",
     "write_report",
     "write_study",
 ]
+
+
+def wake() -> None:
+    """Starts what drawing a report needs and takes a second: best called while runs take place."""
+    import scipy.special  # noqa: F401 - the statistics load it when they need it
+
+    wake_converter()
+    scripts.vega()
 
 
 def write(directory: str | Path, formats: Sequence[str] = ()) -> Path:

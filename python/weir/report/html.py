@@ -9,17 +9,16 @@ from __future__ import annotations
 import base64
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import vl_convert
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from weir.animation import Animation
 from weir.plots import Figure
+from weir.report import scripts
 from weir.report.model import Report
 
 _ASSETS = files("weir.report") / "assets"
@@ -28,14 +27,13 @@ _ASSETS = files("weir.report") / "assets"
 def render(report: Report) -> str:
     """The whole page."""
     figures = [figure for section in report.sections for figure in section.figures]
-    with ThreadPoolExecutor() as pool:  # the converter works outside Python's lock
-        script = pool.submit(_script, figures)
-        pictures = dict(zip((f.name for f in figures), pool.map(_picture, figures), strict=True))
+    for figure in figures:
+        figure.draw_ahead()
     page: str = _template("report.html.j2").render(
         report=report,
         style=Markup(_asset("style.css")),  # noqa: S704 - our own file
-        script=script.result(),
-        pictures=pictures,
+        script=_script(figures),
+        pictures={figure.name: _picture(figure) for figure in figures},
         specs=[(figure.name, _json(figure.spec)) for figure in figures],
     )
     return page
@@ -55,7 +53,7 @@ def render_animation(animation: Animation) -> str:
 def _script(figures: list[Figure]) -> Markup:
     if not figures:
         return Markup("")
-    return Markup(_vega() + _asset("enhance.js"))  # noqa: S704 - from the packages
+    return Markup(scripts.vega() + _asset("enhance.js"))  # noqa: S704 - from the packages
 
 
 @cache
@@ -66,12 +64,6 @@ def _template(name: str) -> Any:
     environment.filters["slug"] = slug
     environment.filters["unbroken"] = unbroken
     return environment.from_string(_asset(name))
-
-
-@cache
-def _vega() -> str:
-    """Vega, Vega-Lite and vega-embed, as the installed converter ships them."""
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def slug(text: str) -> str:

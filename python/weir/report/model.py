@@ -108,7 +108,10 @@ def cautioned(report: Report, caution: str) -> Report:
         replace(
             section,
             tables=[replace(t, title=grid.cautioned(t.title, caution)) for t in section.tables],
-            figures=[replace(figure, caution=caution) for figure in section.figures],
+            figures=[
+                figure if figure.caution == caution else replace(figure, caution=caution)
+                for figure in section.figures
+            ],
         )
         for section in report.sections
     ]
