@@ -15,7 +15,7 @@ use crate::{
     AntiEcn, Bbr, Bbr3, Bic, Cdg, CongestionController, Copa, CopaMode, Cubic, Dctcp, Decimal,
     Decrease, Fixed, Friendliness, Gain, Highspeed, Htcp, Hybla, Hystart, Illinois, Increase,
     KernelName, Ledbat, Lp, Muzha, Muzha2, MuzhaOptions, MuzhaTable, Nv, Offsets, Parametric,
-    Prague, Rcp, Reno, Scalable, Script, Startup, Vegas, Veno, Westwood, Xcp, Yeah,
+    Prague, Rcp, Reno, Reno002, Scalable, Script, Startup, Vegas, Veno, Westwood, Xcp, Yeah,
 };
 
 /// Which controller, with its parameters.
@@ -28,6 +28,11 @@ pub enum CcConfig {
     },
     /// RFC 5681 as Linux counts it.
     Reno,
+    /// The state machine of a course report.
+    Reno002 {
+        /// The first threshold in segments; infinite without.
+        ssthresh: Option<u64>,
+    },
     /// RFC 9438 as Linux computes it.
     Cubic {
         /// How slow start ends before it loses.
@@ -202,6 +207,12 @@ impl CcConfig {
             summary: "additive increase, halving on loss (RFC 5681) as Linux counts",
             parameters: "",
             examples: &["reno"],
+        },
+        CatalogueEntry {
+            name: "reno-002",
+            summary: "Reno as a course report prints it: losses in slow start wait for the timer",
+            parameters: "ssthresh",
+            examples: &["reno-002", "reno-002(ssthresh=4)"],
         },
         CatalogueEntry {
             name: "cubic",
@@ -425,6 +436,7 @@ impl CcConfig {
         match given.name {
             "none" => given.none(),
             "reno" => given.nothing(Self::Reno),
+            "reno-002" => given.reno_002(),
             "cubic" => given.cubic(),
             "bbr" => given.bbr(),
             "bbr3" => given.nothing(Self::Bbr3),
@@ -487,6 +499,9 @@ impl CcConfig {
         match *self {
             Self::None { window } => Box::new(Fixed::new(window, mss)),
             Self::Reno => Box::new(Reno::new(initial_window)),
+            Self::Reno002 { ssthresh } => {
+                Box::new(Reno002::new(initial_window, ssthresh.map(|segments| mss * segments)))
+            }
             Self::Cubic { hystart, friendliness } => {
                 Box::new(Cubic::new(initial_window, hystart, friendliness))
             }

@@ -38,6 +38,7 @@ mod prague;
 mod probe_rtt;
 mod rcp;
 mod reno;
+mod reno_002;
 mod scalable;
 mod script;
 mod ticks;
@@ -78,6 +79,7 @@ pub use parametric::{Decrease, Increase, Parametric};
 pub use prague::Prague;
 pub use rcp::Rcp;
 pub use reno::Reno;
+pub use reno_002::Reno002;
 pub use scalable::Scalable;
 pub use script::{BuildScripted, Script};
 pub use vegas::Vegas;
@@ -141,6 +143,12 @@ pub trait CongestionController: std::fmt::Debug + Send {
     /// sending is metered as after a mark.
     fn poll_episode(&mut self) -> bool {
         false
+    }
+
+    /// Whether duplicate acknowledgements may reveal a loss now. Asked by recovery schemes that count
+    /// them, before [`on_congestion`](Self::on_congestion).
+    fn allows_fast_retransmit(&self) -> bool {
+        true
     }
 
     /// Something happened to the path or to the application's use of it.

@@ -54,6 +54,17 @@ impl<'a> Given<'a> {
         Ok(CcConfig::None { window: Some(window) })
     }
 
+    pub(super) fn reno_002(&self) -> Result<CcConfig, CcConfigError> {
+        let Some(value) = self.sole("ssthresh", "write ssthresh=4 or nothing")? else {
+            return Ok(CcConfig::Reno002 { ssthresh: None });
+        };
+        let segments = value.parse().ok().filter(|n| (2..=MAX_WINDOW).contains(n));
+        let segments = segments.ok_or_else(|| {
+            self.bad_value("ssthresh", value, "a whole number of segments from 2 to 1000000")
+        })?;
+        Ok(CcConfig::Reno002 { ssthresh: Some(segments) })
+    }
+
     pub(super) fn cubic(&self) -> Result<CcConfig, CcConfigError> {
         let (mut hystart, mut friendliness) = (Hystart::default(), Friendliness::default());
         for part in self.parameters.into_iter().flat_map(|text| text.split(',')) {

@@ -14,6 +14,10 @@ impl fmt::Display for CcConfig {
             Self::None { window: None } => f.write_str("none"),
             Self::None { window: Some(window) } => write!(f, "none({window})"),
             Self::Reno => f.write_str("reno"),
+            Self::Reno002 { ssthresh: None } => f.write_str("reno-002"),
+            Self::Reno002 { ssthresh: Some(segments) } => {
+                write!(f, "reno-002(ssthresh={segments})")
+            }
             Self::Cubic { hystart, friendliness } => {
                 let hystart = match hystart {
                     Hystart::Linux => None,

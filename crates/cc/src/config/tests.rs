@@ -44,6 +44,7 @@ fn defaults_are_left_out_or_written_out() {
     assert_eq!(round_trip("copa(mode=default, delta=.1)"), "copa(delta=0.1,mode=default)");
     assert_eq!(round_trip("lp( offsets = random )"), "lp");
     assert_eq!(round_trip("lp(offsets=none)"), "lp(offsets=none)");
+    assert_eq!(round_trip("reno-002( ssthresh = 4 )"), "reno-002(ssthresh=4)");
     assert_eq!(round_trip("aimd"), "aimd(1,0.8)");
     assert_eq!(round_trip("aiad"), "aiad(1,3)");
     assert_eq!(round_trip("mimd"), "mimd(1.125,0.8)");
@@ -58,6 +59,8 @@ fn errors_name_the_parameter_the_value_and_what_is_allowed() {
             "renoo",
             "",
             "none(0)",
+            "reno-002(4)",
+            "reno-002(ssthresh=1)",
             "none(3.5)",
             "none()",
             "reno(1)",

@@ -262,7 +262,9 @@ impl Sender {
     fn find_losses(&mut self, now: Instant, digest: &Digest) -> Found {
         let cx = self.recovery_cx(now);
         let resent = self.board.resent();
-        let found = self.recovery.on_ack(&cx, &mut self.board, digest);
+        let duplicate = digest.duplicate && self.controller.allows_fast_retransmit();
+        let counted = Digest { duplicate, ..*digest };
+        let found = self.recovery.on_ack(&cx, &mut self.board, &counted);
         Found { again: self.board.resent() < resent, ..found }
     }
 

@@ -71,6 +71,19 @@ fn three_duplicates_reveal_a_loss_within_a_round_trip() {
     }
 }
 
+/// The state machine of `reno-002`: in slow start duplicates only count, so the timer reveals the loss.
+#[test]
+fn a_controller_may_keep_duplicates_from_revealing_a_loss() {
+    for recovery in ["go-back-n(20)", "reno", "newreno"] {
+        let waits = sending(&format!("{recovery}/reno-002"), 100, &[30]);
+        assert_eq!(waits.client.connection.stats().timeouts, 1, "{recovery}");
+        let sent = transmissions(&waits, 30);
+        assert!(sent[1] - sent[0] >= Duration::from_millis(200), "{recovery}");
+        let fast = sending(&format!("{recovery}/reno-002(ssthresh=4)"), 100, &[30]);
+        assert_eq!(fast.client.connection.stats().timeouts, 0, "{recovery}");
+    }
+}
+
 #[test]
 fn schemes_without_duplicates_wait_for_a_timer_and_resend_one_segment() {
     for stack in ["stop-and-wait/none", "selective-repeat(20)/none"] {
