@@ -134,6 +134,12 @@ def test_the_serial_relay_repeats_the_windowed_delay_cells(rows: Rows) -> None:
     assert sum(errors) / len(errors) <= 0.12
 
 
+def test_the_serial_relay_repeats_the_delay_row_of_reno_as_source_002_prints_it(rows: Rows) -> None:
+    row = [rows["002-delay", "Reno", f"{delay}ms"] for delay in (20, 40, 60, 80, 100)]
+    errors = [abs(serial(cell) / cell["published"] - 1) for cell in row]
+    assert sum(errors) / len(errors) <= 0.10
+
+
 def test_a_true_delay_favours_larger_windows(rows: Rows) -> None:
     for delay in ("20ms", "40ms", "60ms", "80ms", "100ms"):
         times = [line(rows["002-delay", row, delay]) for row in WINDOWED]

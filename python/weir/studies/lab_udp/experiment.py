@@ -48,10 +48,14 @@ STACKS: Mapping[str, Mapping[str, str]] = {
         "window-10": "go-back-n(10)/none",
         "window-20": "go-back-n(20)/none",
         "window-30": "go-back-n(30)/none",
-        "reno": "go-back-n(30)/reno",
+        "reno": "go-back-n(30)/reno-002(ssthresh=4)",
     },
 }
-"""The stack of ours that is each published protocol."""
+"""The stack of ours that is each published protocol.
+
+Source 002 prints the state machine of its Reno, but not the first threshold. The textbook's figure
+of that machine (Kurose and Ross §3.7) starts with 64 KB, which are 4 of its segments.
+"""
 
 RENO_WINDOW = {"000": 8, "002": 30}
 """Segments that bound the window under Reno, as under the fixed window that it is held against."""
