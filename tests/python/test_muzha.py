@@ -160,7 +160,7 @@ def test_the_limit_is_a_receivers_window_to_the_controller_too(
 ) -> None:
     """A run with `window_limit` equals one whose receiver offers that window."""
     extent = replace(TINY, seconds=10.0, values=(4, 8))
-    sources = {}
+    sources: dict[str, Source] = {}
     for window, hops in itertools.product(WINDOWS, extent.values):
         text = scenario(Radio(int(hops)), [Sender(STACKS[protocol], window)], extent)
         limit = f"window_limit = {window}"
