@@ -17,8 +17,9 @@ from conftest import Invoke
 from weir.errors import InputError
 from weir.report import write
 from weir.validate import Validation, judge, truth, validate
-from weir.validate.guest import UnhostedError, host
+from weir.validate.guest import host
 from weir.validate.reduce import reduce
+from weir.validate.tc import UnhostedError
 from weir.validate.truth import Flow, Reference, Values
 from weir.validate.words import findings, table
 
@@ -258,6 +259,25 @@ def test_disciplines_have_the_defaults_of_tc() -> None:
     assert shaped["queue"] == "30kb"
     expected = {"kind": "pie", "limit": "1000p", "ecn": False, "target": "15ms", "alpha": 2}
     assert expected.items() <= queue("pie").items()
+    expected = {"kind": "sfq", "limit": "127p", "flow_limit": 127, "quantum": "1.514kb"}
+    assert (expected | {"flows": 1024, "head_drop": False}).items() <= queue("sfq").items()
+    given = queue("sfq:limit:64:depth:32:divisor:16:quantum:100:headdrop:perturb:0")
+    expected = {"limit": "64p", "flow_limit": 32, "flows": 16, "quantum": "256b"}
+    assert (expected | {"head_drop": True}).items() <= given.items()
+    expected = {"kind": "fq", "limit": "10000p", "flow_limit": 100, "quantum": "3.028kb"}
+    assert (expected | {"flows": 1024}).items() <= queue("fq:nopacing").items()
+    given = queue("fq:limit:50:flow_limit:9:quantum:1514:orphan_mask:63:ce_threshold:1ms")
+    expected = {"limit": "50p", "flow_limit": 9, "flows": 64, "ce_threshold": "1ms"}
+    assert expected.items() <= given.items()
+    expected = {"kind": "fq-pie", "limit": "10240p", "flows": 64, "target": "20ms"}
+    assert expected.items() <= queue("fq_pie:flows:64:target:20ms").items()
+    expected = {"kind": "cake", "isolation": "triple-isolate", "target": "5ms"}
+    assert expected.items() <= queue("cake:unlimited:besteffort").items()
+    given = queue("cake:flows:rtt:200ms:memlimit:1mb")
+    expected = {"isolation": "flows", "interval": "200ms", "target": "10ms", "limit": "1mib"}
+    assert expected.items() <= given.items()
+    link = fields(reference(QDISC="cake:bandwidth:5mbit:flows"))["topology"]["link"][0]
+    assert (link["rate"], link["burst"], link["queue"]["kind"]) == ("5mbit", "1.514kb", "cake")
     given = queue("pie:limit:9:target:20ms:tupdate:30ms:beta:10:ecn")
     expected = {"limit": "9p", "target": "20ms", "update": "30ms", "beta": 10, "ecn": True}
     assert expected.items() <= given.items()
@@ -271,13 +291,17 @@ UNHOSTED = {
     "the simulator has no switch for net.ipv4.tcp_fack=1": reference(SYSCTL="net.ipv4.tcp_fack=1"),
     "the simulator has no switch for tcp_bbr/x=1": reference(PARAM="tcp_bbr/x=1"),
     "parameter COLOUR is not known": reference(COLOUR="red"),
-    "the simulator has no queue sfq": reference(
-        QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2="sfq:limit:9"
+    "the simulator has no queue hhf": reference(
+        QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2="hhf:limit:9"
     ),
+    "the simulator's sfq has no perturb": reference(
+        QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2="sfq:perturb:10"
+    ),
+    "the simulator's cake has no diffserv4": reference(QDISC="cake:bandwidth:1mbit:diffserv4"),
     "the simulator's pie has no bytemode": reference(
         QDISC="tbf:rate:1mbit:burst:1600:limit:3000", QDISC2="pie:bytemode"
     ),
-    "the simulator has no bottleneck cake:bandwidth:1mbit": reference(QDISC="cake:bandwidth:1mbit"),
+    "the simulator has no bottleneck cake:unlimited": reference(QDISC="cake:unlimited"),
     "tbf without rate": reference(QDISC="tbf:burst:1600:limit:3000"),
     "the simulator has no loss model 1%:25%": reference(LOSS="1%:25%"),
     "fast is not a rate": reference(RATE="fast"),

@@ -9,7 +9,8 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_net::{
     CakeConfig, CodelConfig, CodelLaw, DualPi2Config, EcnStepConfig, FqCodelConfig, FqConfig,
-    FqPieConfig, Limit, PieConfig, PieLaw, QueueConfig, RedConfig, Scheduler, StepThreshold,
+    FqPieConfig, Limit, PieConfig, PieLaw, QueueConfig, RedConfig, Scheduler, SfqConfig,
+    StepThreshold,
 };
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
@@ -25,7 +26,7 @@ section! {
         kind: QueueKind = QueueKind::DropTail,
         /// Bound of the queue, the packet being sent included; by default `1bdp`, of `codel` and `pie`
         /// `1000p`, of `fq-codel` and `fq-pie` `10240p`, of `fq` and `dualpi2` `10000p`, of `cake`
-        /// `4mib`, of `red` `4bdp`.
+        /// `4mib`, of `red` `4bdp`, of `sfq` `127p`.
         limit: Option<BufferSize> = None,
         /// Waiting time that is good enough, or to hold; by default `5ms`, of `pie`, `fq-pie` and
         /// `dualpi2` `15ms`.
@@ -45,8 +46,10 @@ section! {
         initial_quantum: Bytes = FqConfig::DEFAULT.initial_quantum,
         /// Pause after which a flow has a whole quantum again.
         refill_delay: Duration = FqConfig::DEFAULT.refill_delay,
-        /// The most packets that wait in one flow's queue.
-        flow_limit: u32 = FqConfig::DEFAULT.flow_limit,
+        /// The most packets that wait in one flow's queue; by default 100, of `sfq` 127.
+        flow_limit: Option<u32> = None,
+        /// Drop the oldest packet of a queue that is too long in place of the newest.
+        head_drop: bool = false,
         /// Time between updates of the probability.
         update: Duration = PieLaw::DEFAULT.update,
         /// How much waiting longer than `target` raises the probability, in sixteenths per second, as
@@ -105,6 +108,7 @@ impl Queue {
         let limit = *queue.limit.get_or_insert(queue.kind.limit());
         queue.target.get_or_insert(queue.kind.target());
         queue.quantum.get_or_insert(queue.kind.quantum());
+        queue.flow_limit.get_or_insert(queue.kind.flow_limit());
         if queue.shift.is_none() {
             queue.classic_share.get_or_insert(USUAL_SHARE);
         }
@@ -136,7 +140,7 @@ impl Queue {
             QueueKind::Pie => QueueConfig::Pie(PieConfig { limit, law: queue.pie() }),
             QueueKind::Fq => QueueConfig::Fq(FqConfig {
                 limit,
-                flow_limit: queue.flow_limit,
+                flow_limit: queue.flow_limit(),
                 flows: queue.flows,
                 quantum: queue.quantum(),
                 initial_quantum: queue.initial_quantum,
@@ -171,6 +175,13 @@ impl Queue {
                     ecn: queue.ecn.unwrap_or_default(),
                 })
             }
+            QueueKind::Sfq => QueueConfig::Sfq(SfqConfig {
+                limit,
+                depth: queue.flow_limit(),
+                buckets: queue.flows,
+                quantum: queue.quantum(),
+                head_drop: queue.head_drop,
+            }),
             QueueKind::EcnStep => {
                 let threshold = match queue.threshold {
                     BufferSize::Time(time) => StepThreshold::Sojourn(time),
@@ -189,6 +200,10 @@ impl Discipline {
 
     fn quantum(&self) -> Bytes {
         self.quantum.unwrap_or(self.kind.quantum())
+    }
+
+    fn flow_limit(&self) -> u32 {
+        self.flow_limit.unwrap_or(self.kind.flow_limit())
     }
 
     fn law(&self) -> CodelLaw {

@@ -16,6 +16,7 @@ use crate::opportunities::DeliveryTrace;
 use crate::pie::PieConfig;
 use crate::red::RedConfig;
 use crate::schedule::Schedule;
+use crate::sfq::SfqConfig;
 
 /// A link's parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +88,8 @@ pub enum QueueConfig {
     DualPi2(DualPi2Config),
     /// A FIFO that marks from a threshold on.
     EcnStep(EcnStepConfig),
+    /// A queue per flow, of which the longest loses what finds no room.
+    Sfq(SfqConfig),
 }
 
 /// A link that cannot be.
@@ -163,6 +166,7 @@ impl LinkConfig {
             QueueConfig::FqPie(config) => config.validate()?,
             QueueConfig::Cake(config) => config.validate()?,
             QueueConfig::DualPi2(config) => config.validate()?,
+            QueueConfig::Sfq(config) => config.validate()?,
             QueueConfig::DropTail(_) | QueueConfig::Codel(_) | QueueConfig::EcnStep(_) => {}
         }
         if let Some(feedback) = &self.feedback {

@@ -37,6 +37,7 @@ mod red;
 mod rotation;
 mod schedule;
 mod server;
+mod sfq;
 mod stats;
 mod wire;
 
@@ -62,4 +63,5 @@ pub use pie::{Pie, PieConfig, PieLaw};
 pub use queue::{Backlog, Dropped, Queue, Queued};
 pub use red::{Red, RedConfig};
 pub use schedule::Schedule;
+pub use sfq::{Sfq, SfqConfig};
 pub use stats::{DropCause, Stats, Tally};

@@ -16,6 +16,7 @@ use crate::fq_pie::FqPie;
 use crate::parcel::{Ecn, Parcel};
 use crate::pie::Pie;
 use crate::red::Red;
+use crate::sfq::Sfq;
 use crate::stats::DropCause;
 
 /// So many parcels and their bytes.
@@ -136,6 +137,7 @@ pub(crate) enum Managed<P> {
     Cake(Cake<P>),
     DualPi2(DualPi2<P>),
     EcnStep(EcnStep<P>),
+    Sfq(Sfq<P>),
 }
 
 /// The same for whichever discipline it is.
@@ -151,6 +153,7 @@ macro_rules! each {
             Managed::Cake($name) => $what,
             Managed::DualPi2($name) => $what,
             Managed::EcnStep($name) => $what,
+            Managed::Sfq($name) => $what,
         }
     };
 }
@@ -192,6 +195,7 @@ impl<P: Parcel> AnyQueue<P> {
             }
             QueueConfig::DualPi2(config) => Managed::DualPi2(DualPi2::new(config, overhead, mtu)),
             QueueConfig::EcnStep(config) => Managed::EcnStep(EcnStep::new(config, overhead)),
+            QueueConfig::Sfq(config) => Managed::Sfq(Sfq::new(config, overhead, stream("sfq"))),
         };
         Self::Managed(Box::new(managed))
     }
@@ -211,7 +215,8 @@ impl<P: Parcel> AnyQueue<P> {
             | Managed::Fq(_)
             | Managed::FqPie(_)
             | Managed::Cake(_)
-            | Managed::DualPi2(_) => false,
+            | Managed::DualPi2(_)
+            | Managed::Sfq(_) => false,
         }
     }
 }

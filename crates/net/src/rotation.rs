@@ -76,10 +76,9 @@ impl<P: Parcel> Rotation<P> {
         }
     }
 
-    /// The queue of a parcel's flow. Flows are told apart by their number and direction.
+    /// The queue of a parcel's flow.
     pub(crate) fn place_of(&self, parcel: &P) -> usize {
-        let key = u64::from(parcel.conversation()) << 1 | u64::from(parcel.is_forward());
-        scaled(hash(key, self.salt), self.turns.len())
+        bucket_of(parcel, self.salt, self.turns.len())
     }
 
     /// Puts a parcel into a queue.
@@ -216,6 +215,12 @@ pub(crate) fn is_over(backlog: Backlog, overhead: Bytes, limit: Limit) -> bool {
     let (max_packets, max_bytes) = limit.bounds();
     let bytes = backlog.bytes + overhead * backlog.packets;
     backlog.packets > 1 && (backlog.packets > max_packets || bytes.get() > max_bytes)
+}
+
+/// The bucket, of `buckets`, of a parcel's flow. Flows are told apart by their number and direction.
+pub(crate) fn bucket_of(parcel: &impl Parcel, salt: u64, buckets: usize) -> usize {
+    let key = u64::from(parcel.conversation()) << 1 | u64::from(parcel.is_forward());
+    scaled(hash(key, salt), buckets)
 }
 
 /// Fibonacci hashing, to 32 bits.

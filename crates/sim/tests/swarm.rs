@@ -16,7 +16,7 @@ use weir_net::{
     CakeConfig, Classifier, CodelConfig, CodelLaw, DropList, DualPi2Config, EcnStepConfig,
     FqCodelConfig, FqConfig, FqPieConfig, GilbertElliott, Hosts, Impairments, Isolation, Jitter,
     Limit, LinkConfig, Numbering, Order, PieConfig, PieLaw, PolicerConfig, QueueConfig, RedConfig,
-    Reorder, Scheduler, Service, Spread, StepThreshold,
+    Reorder, Scheduler, Service, SfqConfig, Spread, StepThreshold,
 };
 use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
@@ -221,7 +221,7 @@ fn link(rng: &mut Rng) -> LinkConfig {
 }
 
 fn queue(rng: &mut Rng, limit: Limit) -> QueueConfig {
-    match rng.below(13) {
+    match rng.below(14) {
         0..=3 => QueueConfig::DropTail(limit.into()),
         4 => QueueConfig::Codel(CodelConfig { limit, law: codel(rng) }),
         5 => {
@@ -276,6 +276,13 @@ fn queue(rng: &mut Rng, limit: Limit) -> QueueConfig {
                 _ => Scheduler::TimeShifted(Duration::from_micros(rng.below(60_000))),
             },
             ..DualPi2Config::DEFAULT
+        }),
+        12 => QueueConfig::Sfq(SfqConfig {
+            limit,
+            depth: 1 + rng.below(200) as u32,
+            buckets: 1 + rng.below(64) as u32,
+            quantum: Bytes(300 + rng.below(6_000)),
+            head_drop: rng.below(2) == 0,
         }),
         _ => {
             let threshold = match rng.below(2) {

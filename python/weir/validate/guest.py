@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir import _native
-from weir.errors import WeirError
 from weir.scenario import Source
+from weir.validate import tc
+from weir.validate.qdiscs import Table, bottleneck, draws_random_numbers
+from weir.validate.tc import UnhostedError
 from weir.validate.truth import Flow, Reference
 
 _SEGMENT = 1_448
@@ -27,14 +29,6 @@ _KNOWN = {"RATE", "QLEN", "DELAY", "LOSS", "FLOWS", "DUR", "STEP", "QDISC", "QDI
 _KNOWN |= {"PARAM", "NOCSV", "TRACE", "PCAP", "MEM", "TIME"}
 DRAWING = ("bbr", "cdg", "lp", "nv")
 """Controllers that hang on random numbers; to `lp`, the random offset of timestamps is a delay."""
-_DRAWING_QUEUES = {"red", "pie"}
-"""Queues that do."""
-
-Table = dict[str, Any]
-
-
-class UnhostedError(WeirError):
-    """Why a case cannot be carried out in the simulator."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +51,17 @@ def host(reference: Reference, *, acks: int) -> Hosted:
     for key in params.keys() - _KNOWN:
         raise UnhostedError(f"parameter {key} is not known")
     stack = _Stack.read(params)
-    bottleneck = _bottleneck(params)
-    delay, loss = _time(params.get("DELAY", "20ms")), params.get("LOSS", "")
+    router = bottleneck(params)
+    delay, loss = tc.time(params.get("DELAY", "20ms")), params.get("LOSS", "")
     onward: Table = {"from": "B", "to": "D", "delay": delay, "queue": "infinite"}
     if loss:
         onward["impair"] = {"loss": _percent(loss)}
     links = [
-        {"from": "A", "to": "B", "name": "bottleneck", **bottleneck},
+        {"from": "A", "to": "B", "name": "bottleneck", **router},
         {**_INFINITE, **onward},
         {**_INFINITE, "from": "D", "to": "A", "delay": delay, "queue": "infinite"},
     ]
-    step_ms = _whole("STEP", params.get("STEP", "10"))
+    step_ms = tc.whole("STEP", params.get("STEP", "10"))
     end = max(flow.end_s for flow in reference.flows)
     scenario = {
         "name": reference.name,
@@ -86,7 +80,7 @@ def host(reference: Reference, *, acks: int) -> Hosted:
     except _native.ScenarioError as error:
         what = re.sub(r".*, line \d+: ", "", str(error))
         raise UnhostedError(f"the simulator cannot host it: {what}") from None
-    draws = bool(loss) or _drops_at_random(bottleneck) or _is_drawing(reference.flows)
+    draws = bool(loss) or draws_random_numbers(router) or _is_drawing(reference.flows)
     return Hosted(source, stack.mss, draws)
 
 
@@ -200,169 +194,8 @@ def _assignments(params: Mapping[str, str], key: str) -> dict[str, str]:
     return found
 
 
-def _bottleneck(params: Mapping[str, str]) -> Table:
-    """Rate and queue of the link from A to B."""
-    if "QDISC" not in params:
-        rate = _rate(params.get("RATE", "10mbit"))
-        return {**_link(rate), "queue": f"{_whole('QLEN', params.get('QLEN', '34'))}p"}
-    kind, options = _qdisc(params["QDISC"])
-    if kind == "netem" and "QDISC2" not in params and options.keys() <= {"rate", "limit"}:
-        limit = _whole("limit", options.get("limit", "1000"))
-        return {**_link(_rate(_needed(kind, options, "rate"))), "queue": f"{limit}p"}
-    if kind != "tbf" or not options.keys() <= {"rate", "burst", "limit"}:
-        raise UnhostedError(f"the simulator has no bottleneck {params['QDISC']}")
-    shaper = {
-        **_link(_rate(_needed(kind, options, "rate"))),
-        "burst": f"{_size(_needed(kind, options, 'burst'))}b",
-    }
-    if "QDISC2" not in params:
-        return {**shaper, "queue": f"{_size(_needed(kind, options, 'limit'))}b"}
-    return {**shaper, "queue": _queue(params["QDISC2"])}
-
-
-def _queue(text: str) -> str | Table:
-    """The queue that waits behind a shaper."""
-    kind, options = _qdisc(text)
-    match kind:
-        case "pfifo":
-            return f"{_whole('limit', options.get('limit', '10000'))}p"
-        case "bfifo":
-            return f"{_size(_needed(kind, options, 'limit'))}b"
-        case "codel":
-            return {"kind": "codel", "limit": "1000p", "ecn": False, **_codel(kind, options)}
-        case "fq_codel":
-            return {"kind": "fq-codel", "limit": "10240p", "ecn": True, **_codel(kind, options)}
-        case "red":
-            return _red(options)
-        case "pie":
-            return _pie(options)
-    raise UnhostedError(f"the simulator has no queue {kind}")
-
-
-def _codel(kind: str, options: Mapping[str, str]) -> Table:
-    table: Table = {}
-    for key, value in options.items():
-        match key:
-            case "limit":
-                table["limit"] = f"{_whole(key, value)}p"
-            case "target" | "interval" | "ce_threshold":
-                table[key] = _time(value)
-            case "ecn" | "noecn":
-                table["ecn"] = key == "ecn"
-            case "flows" if kind == "fq_codel":
-                table["flows"] = _whole(key, value)
-            case "quantum" if kind == "fq_codel":
-                table["quantum"] = f"{_size(value)}b"
-            case _:
-                raise UnhostedError(f"the simulator's {kind} has no {key}")
-    return table
-
-
-def _red(options: Mapping[str, str]) -> Table:
-    strange = options.keys() - {
-        "limit",
-        "min",
-        "max",
-        "avpkt",
-        "burst",
-        "probability",
-        "bandwidth",
-        "ecn",
-    }
-    if strange:
-        raise UnhostedError(f"the simulator's red has no {min(strange)}")
-    sizes = {key: f"{_size(_needed('red', options, key))}b" for key in ("limit", "min", "max")}
-    return {
-        "kind": "red",
-        **sizes,
-        "probability": _scaled("probability", options.get("probability", "0.02"), {"": 1}),
-        "burst": _whole("burst", _needed("red", options, "burst")),
-        "gentle": False,
-        "ecn": "ecn" in options,
-    }
-
-
-def _pie(options: Mapping[str, str]) -> Table:
-    table: Table = {"kind": "pie", "limit": "1000p", "ecn": False}
-    for key, value in options.items():
-        match key:
-            case "limit":
-                table["limit"] = f"{_whole(key, value)}p"
-            case "target":
-                table["target"] = _time(value)
-            case "tupdate":
-                table["update"] = _time(value)
-            case "alpha" | "beta":
-                table[key] = _whole(key, value)
-            case "ecn" | "noecn":
-                table["ecn"] = key == "ecn"
-            case _:
-                raise UnhostedError(f"the simulator's pie has no {key}")
-    return table
-
-
-def _qdisc(text: str) -> tuple[str, dict[str, str]]:
-    """`kind:key:value:flag` as `tc` would get it with spaces for the colons."""
-    kind, *words = text.split(":")
-    options, rest = {}, iter(words)
-    for word in rest:
-        options[word] = "" if word in _FLAGS else next(rest, "")
-    return kind, options
-
-
-_FLAGS = {"ecn", "noecn", "gentle", "adaptive", "harddrop", "nodrop"}
-
-
-def _needed(kind: str, options: Mapping[str, str], key: str) -> str:
-    if key not in options:
-        raise UnhostedError(f"{kind} without {key}")
-    return options[key]
-
-
-def _drops_at_random(bottleneck: Table) -> bool:
-    queue = bottleneck["queue"]
-    return isinstance(queue, dict) and queue["kind"] in _DRAWING_QUEUES
-
-
 def _is_drawing(flows: Sequence[Flow]) -> bool:
     return any(flow.cc in DRAWING for flow in flows)
-
-
-def _link(bits: int) -> Table:
-    return {"rate": f"{bits}bit", "overhead": "14b"}
-
-
-def _rate(text: str) -> int:
-    return round(_scaled("rate", text, _RATES))
-
-
-def _size(text: str) -> int:
-    return round(_scaled("size", text, _SIZES))
-
-
-def _time(text: str) -> str:
-    return f"{round(_scaled('time', text, _TIMES))}ns"
-
-
-def _scaled(what: str, text: str, units: Mapping[str, int]) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([a-z]*)", text.lower())
-    if not match or match[2] not in units:
-        raise UnhostedError(f"{text} is not a {what}")
-    return float(match[1]) * units[match[2]]
-
-
-_RATES = {
-    "": 1,
-    **{f"{prefix}bit": 1_000**power for power, prefix in enumerate(("", "k", "m", "g", "t"))},
-    **{f"{prefix}bps": 8 * 1_000**power for power, prefix in enumerate(("", "k", "m", "g", "t"))},
-}
-_SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "kbit": 1 << 7}
-_TIMES = {
-    "": 1_000,
-    **dict.fromkeys(("s", "sec", "secs"), 1_000_000_000),
-    **dict.fromkeys(("ms", "msec", "msecs"), 1_000_000),
-    **dict.fromkeys(("us", "usec", "usecs"), 1_000),
-}
 
 
 def _percent(text: str) -> float:
@@ -370,12 +203,6 @@ def _percent(text: str) -> float:
     if not match or float(match[1]) > 100:
         raise UnhostedError(f"the simulator has no loss model {text}")
     return float(match[1]) / 100
-
-
-def _whole(key: str, text: str) -> int:
-    if not text.isdecimal():
-        raise UnhostedError(f"{key}: {text} is not a whole number")
-    return int(text)
 
 
 def _seconds(seconds: float) -> str:

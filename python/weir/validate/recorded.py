@@ -15,9 +15,10 @@ from weir.errors import InputError
 from weir.results import Results
 from weir.sweep import Case, Plan
 from weir.validate import judge, truth
-from weir.validate.guest import Hosted, UnhostedError, host
+from weir.validate.guest import Hosted, host
 from weir.validate.judge import Kind, Row
 from weir.validate.outcome import Validation, keep, values, wanted
+from weir.validate.tc import UnhostedError
 from weir.validate.truth import Reference
 
 SEEDS = 40

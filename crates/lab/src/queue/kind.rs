@@ -1,7 +1,9 @@
 //! The kinds of queues and the words of their keys.
 
 use serde::{Deserialize, Serialize};
-use weir_net::{Classifier, CodelLaw, DualPi2Config, FqCodelConfig, FqConfig, Isolation, PieLaw};
+use weir_net::{
+    Classifier, CodelLaw, DualPi2Config, FqCodelConfig, FqConfig, Isolation, PieLaw, SfqConfig,
+};
 use weir_units::{BufferSize, Bytes, Duration};
 
 use crate::keys::form;
@@ -32,6 +34,8 @@ pub enum QueueKind {
     DualPi2,
     /// Marks from a threshold on.
     EcnStep,
+    /// SFQ.
+    Sfq,
 }
 
 /// [`Isolation`] as a scenario writes it.
@@ -99,6 +103,11 @@ impl QueueKind {
             "ecn-step",
             "a FIFO that marks from a threshold on, as DCTCP needs (RFC 8257)",
         ),
+        (
+            Self::Sfq,
+            "sfq",
+            "a queue per flow, served in turn; an overflow costs the longest one (McKenney 1990)",
+        ),
     ];
 
     /// The keys of a queue that mean something for this kind.
@@ -140,6 +149,7 @@ impl QueueKind {
                 "shift",
             ],
             Self::EcnStep => &["kind", "limit", "threshold"],
+            Self::Sfq => &["kind", "limit", "flow_limit", "flows", "quantum", "head_drop"],
         }
     }
 
@@ -155,6 +165,7 @@ impl QueueKind {
             Self::FqCodel | Self::FqPie => BufferSize::Packets(10_240),
             Self::Fq | Self::DualPi2 => BufferSize::Packets(10_000),
             Self::Cake => BufferSize::Bytes(Bytes(4 << 20)),
+            Self::Sfq => BufferSize::Packets(127),
             Self::Red => BufferSize::Bdp(4_000),
         }
     }
@@ -164,6 +175,13 @@ impl QueueKind {
             Self::Pie | Self::FqPie => PieLaw::DEFAULT.target,
             Self::DualPi2 => DualPi2Config::DEFAULT.target,
             _ => CodelLaw::DEFAULT.target,
+        }
+    }
+
+    pub(super) fn flow_limit(self) -> u32 {
+        match self {
+            Self::Sfq => SfqConfig::DEFAULT.depth,
+            _ => FqConfig::DEFAULT.flow_limit,
         }
     }
 
@@ -200,7 +218,7 @@ impl From<ClassifierForm> for Classifier {
 }
 
 form! {
-    QueueKind => "`droptail`, `codel`, `fq-codel`, `red`, `pie`, `fq`, `fq-pie`, `cake`, `dualpi2` or `ecn-step`",
+    QueueKind => "`droptail`, `codel`, `fq-codel`, `red`, `pie`, `fq`, `fq-pie`, `cake`, `dualpi2`, `ecn-step` or `sfq`",
     IsolationForm => "`flow-blind`, `src-host`, `dst-host`, `hosts`, `flows`, `dual-src-host`, `dual-dst-host` or `triple-isolate`",
     ClassifierForm => "`ect1` or `any-ect`",
 }

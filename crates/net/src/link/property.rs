@@ -24,6 +24,7 @@ use crate::opportunities::DeliveryTrace;
 use crate::parcel::{Ecn, Hosts};
 use crate::pie::{PieConfig, PieLaw};
 use crate::red::RedConfig;
+use crate::sfq::SfqConfig;
 
 /// A parcel to offer, this long after the one before.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +157,19 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
     ];
     let step = (limit(), threshold)
         .prop_map(|(limit, threshold)| QueueConfig::EcnStep(EcnStepConfig { limit, threshold }));
-    prop_oneof![drop_tail, codel, fq_codel, red, step, pie(), fq(), fq_pie(), cake(), dualpi2()]
+    prop_oneof![
+        drop_tail,
+        codel,
+        fq_codel,
+        red,
+        step,
+        pie(),
+        fq(),
+        fq_pie(),
+        cake(),
+        dualpi2(),
+        sfq()
+    ]
 }
 
 /// Updates frequent enough, and weights large enough, for the control law to act within a test.
@@ -190,6 +203,15 @@ fn fq() -> impl Strategy<Value = QueueConfig> {
                 refill_delay,
                 ce_threshold,
             })
+        },
+    )
+}
+
+fn sfq() -> impl Strategy<Value = QueueConfig> {
+    (limit(), 1u32..9, 1u32..5, 1u64..4_000, any::<bool>()).prop_map(
+        |(limit, depth, buckets, quantum, head_drop)| {
+            let quantum = Bytes(quantum);
+            QueueConfig::Sfq(SfqConfig { limit, depth, buckets, quantum, head_drop })
         },
     )
 }
@@ -244,9 +266,10 @@ fn dualpi2() -> impl Strategy<Value = QueueConfig> {
 fn course(queue: &QueueConfig, parcel: &Probe, sent: Ecn) -> (u32, bool, bool) {
     let (flow, is_forward) = (parcel.flow, parcel.is_forward);
     match queue {
-        QueueConfig::FqCodel(_) | QueueConfig::Fq(_) | QueueConfig::FqPie(_) => {
-            (flow, is_forward, false)
-        }
+        QueueConfig::FqCodel(_)
+        | QueueConfig::Fq(_)
+        | QueueConfig::FqPie(_)
+        | QueueConfig::Sfq(_) => (flow, is_forward, false),
         // A queue of hosts or of all keeps more; each flow's own order holds in every mode.
         QueueConfig::Cake(_) => (flow, is_forward, false),
         QueueConfig::DualPi2(config) => {
