@@ -142,6 +142,16 @@ def independent_difference(
     return Difference(Estimate(mean, mean - half, mean + half, n), p_value)
 
 
+def distribution_p_value(a: Sequence[float], b: Sequence[float]) -> float:
+    """The p-value of an exact two-sample Kolmogorov-Smirnov test (Hodges 1958).
+
+    It says how often two samples of one distribution lie as far apart as `a` and `b` do.
+    """
+    from scipy.stats import ks_2samp
+
+    return float(ks_2samp(a, b, method="exact").pvalue)
+
+
 def mean_ratio(values: Sequence[float | None], reference: Sequence[float | None]) -> Estimate:
     """The mean of `values` over that of `reference`, whose repeats are matched by their order.
 

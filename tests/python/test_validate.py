@@ -321,7 +321,7 @@ def test_what_cannot_be_hosted_is_said(reason: str, made: Reference) -> None:
 def test_kinds_of_cases() -> None:
     kinds = {
         "10m-q34-reno": "deterministic",
-        "10m-q34-two-cubic": "deterministic",
+        "10m-q34-two-cubic": "shared",
         "10m-q34-bic": "deterministic",
         "10m-q34-bbr": "drawn",
         "10m-q34-cdg": "drawn",
@@ -333,6 +333,23 @@ def test_kinds_of_cases() -> None:
     for name, kind in kinds.items():
         found = REFERENCES[name]
         assert judge.kind(found, draws=host(found, acks=0).draws) == kind, name
+
+
+def test_flows_that_meet_are_judged_as_distributions() -> None:
+    """Beyond the tolerance but of one distribution: holds; shifted as a whole: differs."""
+    key = "steady_goodput_mbps"
+    ours = [{**dict.fromkeys(truth.KEYS, 100.0), key: 90.0 + n % 20} for n in range(40)]
+
+    def verdict(*kernels: float) -> str | None:
+        recordings = tuple(({**dict.fromkeys(truth.KEYS, 100.0), key: value},) for value in kernels)
+        made = Reference("a", {}, "6.1", (Flow("reno", 0.0, 30.0),), recordings, None, None)
+        rows = judge.rows(made, "shared", [[values] for values in ours])
+        return next(row["verdict"] for row in rows if row["metric"] == key)
+
+    assert verdict(90.0, 107.0, 103.0, 108.0, 109.0) == "holds"
+    assert verdict(115.0, 116.0, 117.0, 118.0, 119.0) == "differs"
+    assert verdict(115.0, 116.0, 117.0, 118.0) == "undecided", "too few to reject"
+    assert verdict(99.0, 100.0) == "holds", "within the tolerance no test is needed"
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,10 @@ def host(reference: Reference, *, acks: int) -> Hosted:
     scenario = {
         "name": reference.name,
         "topology": {"kind": "graph", "link": [{**link, "duplex": False} for link in links]},
-        "flow": [{**stack.flow(flow), **_window(params)} for flow in reference.flows],
+        "flow": [
+            {**stack.flow(flow), **_window(params), **_jitter(index)}
+            for index, flow in enumerate(reference.flows)
+        ],
         # The last sample of a recording is that of its last moment.
         "measure": {
             "duration": _seconds(end + step_ms / 1e3),
@@ -80,7 +83,12 @@ def host(reference: Reference, *, acks: int) -> Hosted:
     except _native.ScenarioError as error:
         what = re.sub(r".*, line \d+: ", "", str(error))
         raise UnhostedError(f"the simulator cannot host it: {what}") from None
-    draws = bool(loss) or draws_random_numbers(router) or _is_drawing(reference.flows)
+    draws = (
+        len(reference.flows) > 1
+        or bool(loss)
+        or draws_random_numbers(router)
+        or _is_drawing(reference.flows)
+    )
     return Hosted(source, stack.mss, draws)
 
 
@@ -93,6 +101,14 @@ def _window(params: Mapping[str, str]) -> Table:
     rtt_s = 2 * _native.parse_quantity("time", params.get("DELAY", "20ms"))
     needed = 4 * rate * rtt_s / 8
     return {"recv_buffer": f"{_RECV_BUFFER if needed <= _RECV_BUFFER else _LARGEST_BUFFER}b"}
+
+
+def _jitter(index: int) -> Table:
+    """Flows that join others start up to 5 ms late, as their recordings do.
+
+    Which packet an overflow costs hangs on when they meet, and everything after on that packet.
+    """
+    return {"start_jitter": "5ms"} if index else {}
 
 
 _INFINITE: Table = {"rate": "1tbit", "monitored": False}

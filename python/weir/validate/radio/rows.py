@@ -12,7 +12,7 @@ import polars as pl
 
 from weir.results import Results
 from weir.stats import Estimate, mean_interval, mean_ratio, rounded
-from weir.validate.judge import Row, Tolerance, Verdict, skipped
+from weir.validate.judge import Pair, Row, Tolerance, Verdict, known, skipped
 from weir.validate.radio.scenes import EXACT, GROUPS, Scene
 
 GOODPUT = "goodput_kbps"
@@ -121,7 +121,7 @@ def _row(
     if tolerance is not None and expected is not None:
         verdict = "differs"
         if own.mean is not None:
-            verdict = tolerance.verdict(own.mean, expected, ratio)
+            verdict = tolerance.verdict(Pair(known(values), [expected], own.mean, expected, ratio))
     seeds = f"mean of {own.n} seeds" if own.n > 1 else ""
     return {
         "case": scene.name,
