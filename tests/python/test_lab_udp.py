@@ -116,12 +116,53 @@ def test_the_constants_follow_from_the_cells_named(sources: list[Source]) -> Non
 
 
 def test_every_published_cell_has_one_of_ours_with_an_interval(result: StudyResult) -> None:
-    assert len(result.rows) == 123
+    assert len(result.rows) == 123 + 82
     for cell in result.rows:
         for ours in (cell["serial"], cell["delay_line"]):
             assert ours["n"] == 5, cell
             assert ours["lo"] <= ours["mean"] <= ours["hi"], cell
     assert not result.results.failures
+
+
+def test_every_published_throughput_has_one_of_ours_from_the_same_mean_time(
+    rows: Rows, sources: list[Source]
+) -> None:
+    printed = {
+        (f"{table.id}-throughput", row.name, table.heading(column)): value
+        for source in sources
+        for table in source.tables
+        for row in table.rows
+        for column, value in enumerate(row.throughputs)
+    }
+    assert len(printed) == 82
+    assert {key: cell["published"] for key, cell in rows.items() if key in printed} == printed
+    for (table, row, column), scale, unit in (
+        (("002-delay", "W=30", "100ms"), 1000, "kB/s"),
+        (("000-loss", "W=8", "10%"), 1, "B/s"),
+    ):
+        time, speed = rows[table, row, column], rows[f"{table}-throughput", row, column]
+        assert speed["unit"] == unit
+        for ours in ("serial", "delay_line"):
+            expected = 1857353 / scale / time[ours]["mean"]
+            assert speed[ours]["mean"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_report_has_the_figures_of_the_sources_with_time_and_throughput(
+    result: StudyResult, sources: list[Source]
+) -> None:
+    sections = STUDY.sections(result.results, result.rows)
+    assert [len(section.tables) for section in sections] == [2, 2, 2, 1, 1]
+    figures = [figure for section in sections for figure in section.figures]
+    drawings = [drawing for source in sources for drawing in source.drawings]
+    assert len(figures) == len(drawings) == 6 + 7
+    for figure in figures[:6]:
+        assert set(figure.data["unit"]) == {"s", "kB/s"}, figure.name
+        assert set(figure.data["source"]) == {"published", "serial", "delay_line"}, figure.name
+        assert figure.runs, figure.name
+    for source in sources:
+        for drawing in source.drawings:
+            (table,) = (table for table in source.tables if table.id == drawing.table)
+            assert {table.row(name).name for name in drawing.rows} == set(drawing.rows)
 
 
 def test_the_serial_relay_repeats_the_windowed_delay_cells(rows: Rows) -> None:

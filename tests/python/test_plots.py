@@ -159,7 +159,7 @@ def test_intervals_that_reach_zero_fit_a_logarithmic_axis() -> None:
     figure = study.comparison("t", cells)
     text = json.dumps(figure.spec)
     assert '"type": "log"' in text
-    assert "r,0%,0.0,1.0,0.1,2.5,3" in text
+    assert "r,0%,0.0,1.0,0.1,2.5,3,s" in text
     assert "our relay" in text
     assert figure.data.height == 4
 

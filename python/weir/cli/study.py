@@ -21,6 +21,8 @@ _WIDEST = 12
 """A table of more columns, as a figure over time is, is left to the report and to `--json`."""
 
 _DECIMALS = 3
+_LARGE = 100.0
+"""From here on a value has no decimals."""
 
 _HELP = """Carry out a published experiment and print its numbers beside ours.
 
@@ -126,7 +128,7 @@ def _text(cell: studies.Cell, series: str) -> str:
     mean, high = value.get("mean"), value.get("hi")
     if mean is None:
         return f"–{count}"
-    digits = max(decimals(mean), _DECIMALS)
+    digits = max(decimals(mean), _DECIMALS if abs(mean) < _LARGE else 0)
     spread = "" if high is None else f" ± {high - mean:.{digits}f}"
     judged = f" {envelopes.verdict(cell)}" if envelopes.is_judged(cell) else ""
     return f"{mean:.{digits}f}{spread}{count}{judged}"

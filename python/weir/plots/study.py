@@ -17,36 +17,60 @@ _LOG_FROM = 20.0
 _LOWEST = 10.0
 
 
-def comparison(name: str, cells: Sequence[Mapping[str, Any]]) -> Figure:
-    """One table of a study as curves: published, and each of our columns."""
+_CAPTION = (
+    "Where the lines of two panels have the same order, heights and slopes, ours repeats what was "
+    "published; bars are 95 % intervals over our seeds."
+)
+
+
+def comparison(
+    name: str,
+    cells: Sequence[Mapping[str, Any]],
+    *,
+    title: str = "",
+    caption: str = _CAPTION,
+    quantities: Mapping[str, str] | None = None,
+) -> Figure:
+    """One table of a study as curves: published, and each of our columns.
+
+    Cells of several units have a line of panels for each. `quantities` says by its unit what is
+    measured or varied, for the axes.
+    """
     data = _values(cells)
     rows = list(dict.fromkeys(data["row"]))
-    unit = str(cells[0].get("unit", ""))
-    axis = _column_axis([str(cell["column"]) for cell in cells])
+    named = quantities or {}
+    axis = _column_axis([str(cell["column"]) for cell in cells], named)
     shown = [source for source in sources(cells) if data.filter(source=source).height]
-    panels = [
-        _panel(data.filter(source=source), source, rows, axis, unit, is_log=_is_wide(data))
-        for source in shown
-    ]
-    width = (theme.WIDTH - 60) // max(len(panels), 1) - 50
-    sized = [panel.properties(width=width, height=_HEIGHT) for panel in panels]
-    chart = alt.hconcat(*sized, spacing=20).resolve_scale(y="shared", color="shared")
-    caption = (
-        "Where the lines of two panels have the same order, heights and slopes, ours repeats what "
-        "was published; bars are 95 % intervals over our seeds."
-    )
-    return Figure(f"study-{name}", f"{name}: published and ours", caption, chart, data)
+    width = (theme.WIDTH - 60) // max(len(shown), 1) - 50
+    lines = []
+    for unit in dict.fromkeys(str(cell.get("unit", "")) for cell in cells):
+        own = data.filter(unit=unit)
+        text = _title(unit, named.get(unit))
+        panels = [
+            _panel(own.filter(source=source), source, rows, axis, text, is_log=_is_wide(own))
+            for source in shown
+        ]
+        sized = [panel.properties(width=width, height=_HEIGHT) for panel in panels]
+        lines.append(alt.hconcat(*sized, spacing=20).resolve_scale(y="shared", color="shared"))
+    chart = lines[0] if len(lines) == 1 else alt.vconcat(*lines, spacing=20)
+    return Figure(f"study-{name}", title or f"{name}: published and ours", caption, chart, data)
 
 
 def _panel(
-    data: pl.DataFrame, source: str, rows: Sequence[str], axis: alt.X, unit: str, *, is_log: bool
+    data: pl.DataFrame,
+    source: str,
+    rows: Sequence[str],
+    axis: alt.X,
+    title: str | None,
+    *,
+    is_log: bool,
 ) -> alt.LayerChart:
     colours = theme.stack_colours(rows)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = alt.Legend(title=None, orient="top", columns=6, symbolType="stroke")
     colour = alt.Color("row:N", scale=scale, legend=legend)
     y_scale = alt.Scale(type="log") if is_log else alt.Scale(zero=True)
-    y = alt.Y("value:Q", title=_title(unit), scale=y_scale)
+    y = alt.Y("value:Q", title=title, scale=y_scale)
     tips = encode.tips(
         "row:N", "column:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"
     )
@@ -63,7 +87,7 @@ def _panel(
     if not bars.is_empty():
         bar = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.2)
         layers.append(
-            bar.encode(x=axis, y=alt.Y("lo:Q", title=_title(unit)), y2=alt.Y2("hi:Q"), color=colour)
+            bar.encode(x=axis, y=alt.Y("lo:Q", title=title), y2=alt.Y2("hi:Q"), color=colour)
         )
     return layered(*layers).properties(title=heading(source))
 
@@ -79,13 +103,14 @@ def _values(cells: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
             mean, low, high = (_number(measured.get(key)) for key in ("mean", "lo", "hi"))
             if mean is not None:
                 row = (source, str(cell["row"]), column, places[column], mean, low, high)
-                found.append((*row, measured.get("n")))
+                found.append((*row, measured.get("n"), str(cell.get("unit", ""))))
     at = pl.Float64 if all(isinstance(place, float) for place in places.values()) else pl.String
     schema = {
         **dict.fromkeys(("source", "row", "column"), pl.String),
         "at": at,
         **dict.fromkeys(("value", "lo", "hi"), pl.Float64),
         "n": pl.Int64,
+        "unit": pl.String,
     }
     return pl.DataFrame(found, schema, orient="row")
 
@@ -95,7 +120,9 @@ def heading(source: str) -> str:
     return source.replace("_", " ")
 
 
-def _title(unit: str) -> str | None:
+def _title(unit: str, quantity: str | None) -> str | None:
+    if quantity:
+        return f"{quantity}, {unit}"
     return f"in {unit}" if unit else None
 
 
@@ -110,13 +137,15 @@ def _places(columns: Sequence[str]) -> dict[str, float | str]:
     return dict(zip(names, places, strict=True))
 
 
-def _column_axis(columns: Sequence[str]) -> alt.X:
+def _column_axis(columns: Sequence[str], quantities: Mapping[str, str]) -> alt.X:
     names = list(dict.fromkeys(columns))
     numbers = theme.numeric_axis(names)
     if numbers is None:
         return alt.X("at:O", title=None, sort=None, axis=alt.Axis(labelAngle=0))
     axis = theme.number_axis(numbers[0])
-    return alt.X("at:Q", title=numbers[1] or None, axis=axis, scale=alt.Scale(padding=8))
+    unit = numbers[1]
+    title = _title(unit, quantities[unit]) if unit in quantities else unit or None
+    return alt.X("at:Q", title=title, axis=axis, scale=alt.Scale(padding=8))
 
 
 def _is_wide(data: pl.DataFrame) -> bool:

@@ -7,15 +7,23 @@ and relay needs is computed from a few named ones (`calibration`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from weir.api import How, carry_out
+from weir.results import Results
 from weir.scenario import SIM
-from weir.studies import Settings, StudyResult
+from weir.studies import Cell, Settings, StudyResult
 from weir.studies.lab_udp.calibration import Model, calibrate_000, calibrate_002
-from weir.studies.lab_udp.cells import study_cells
+from weir.studies.lab_udp.cells import StudyCell, study_cells
 from weir.studies.lab_udp.experiment import study_plan
 from weir.studies.lab_udp.findings import findings
 from weir.studies.lab_udp.published import SOURCES, Source, load
+from weir.studies.lab_udp.throughputs import throughput_cells
 from weir.sweep import Plan
+
+if TYPE_CHECKING:
+    from weir.report.model import ReportSection
 
 REPEATS = {"small": 5, "full": 20}
 REAL_REPEATS = {"small": 1, "full": 5}
@@ -46,8 +54,14 @@ class LabUdp:
             how = How(**{**how, "jobs": REAL_JOBS})
         results = carry_out(plan, **how)
         cells = study_cells(sources, results, settings.world)
-        rows = [cell.as_json() for cell in cells]
+        rows = study_rows(cells, sources)
         return StudyResult(rows, findings(cells, sources, models), results)
+
+    def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
+        """Each published table, its throughputs, and the figures that its source draws of both."""
+        from weir.studies.lab_udp import pictures  # drawing libraries load slowly
+
+        return pictures.sections(results, rows)
 
     def plan(self, settings: Settings, sources: list[Source], models: dict[str, Model]) -> Plan:
         """Every run that the settings ask for."""
@@ -59,6 +73,16 @@ class LabUdp:
             repeats[settings.world] = settings.repeat or REAL_REPEATS[settings.size]
             options += ["--world", settings.world]
         return study_plan(sources, models, repeats, settings.seed, options)
+
+
+def study_rows(cells: Sequence[StudyCell], sources: Sequence[Source]) -> list[Cell]:
+    """The times of each table, followed by its throughputs."""
+    rows: list[Cell] = []
+    for table in dict.fromkeys(cell.table.id for cell in cells):
+        own = [cell for cell in cells if cell.table.id == table]
+        rows += [cell.as_json() for cell in own]
+        rows += throughput_cells(own, sources)
+    return rows
 
 
 def calibrated(sources: list[Source]) -> dict[str, Model]:

@@ -11,6 +11,7 @@ from weir.studies.lab_udp.cells import StudyCell
 from weir.studies.lab_udp.claims import verdicts
 from weir.studies.lab_udp.experiment import RELAYS
 from weir.studies.lab_udp.published import Source, mismatches
+from weir.studies.lab_udp.throughputs import throughput_cells, throughput_words
 
 WINDOWED = ("W=5", "W=10", "W=20", "W=30")
 TICK_MS = 15.6
@@ -55,6 +56,7 @@ def findings(
         _nature(found, model),
         _collapse(found, model),
         _ideal(found, model),
+        *throughput_words(list(throughput_cells(cells, sources))),
         *_real_sockets(found),
         _reno_under_delay(found, model),
         *_loss(found),

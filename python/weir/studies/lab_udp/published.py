@@ -64,6 +64,16 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure of a report: which rows of which table it shows."""
+
+    name: str
+    title: str
+    table: str
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """One report: where it comes from, how it was measured, and its tables."""
 
@@ -74,8 +84,10 @@ class Source:
     relay: str
     recovery: str
     timeout_s: float | None
+    throughput_unit: str
     throughput_scale: float
     tables: tuple[Table, ...]
+    drawings: tuple[Drawing, ...]
 
     def table(self, varied: str) -> Table:
         """The table `id-varied`, as in `002-delay`."""
@@ -107,8 +119,10 @@ def load(source: str) -> Source:
         about["relay"].strip(),
         about["recovery"].strip(),
         conditions.get("timeout_s"),
+        about["throughput_unit"],
         about["throughput_scale"],
         tuple(_table(table, fixed) for table in data["table"]),
+        tuple(Drawing(**{**each, "rows": tuple(each["rows"])}) for each in data["figure"]),
     )
 
 
