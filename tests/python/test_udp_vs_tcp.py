@@ -12,6 +12,7 @@ import pytest
 
 from weir import netns, report
 from weir.api import carry_out
+from weir.netns import NamespaceError
 from weir.results import Results
 from weir.stats import Estimate
 from weir.store import write_text
@@ -30,6 +31,7 @@ from weir.studies.udp_vs_tcp.experiment import (
 from weir.studies.udp_vs_tcp.findings import findings
 from weir.studies.udp_vs_tcp.published import Source, load
 from weir.transfers import LOCAL, Network, Outcome, Transfer
+from weir.transfers.ends import hosts
 from weir.transfers.model import JUMBO
 from weir.transfers.runs import GIVEN_UP, Carrier, tables
 from weir.transfers.site import memory
@@ -83,6 +85,8 @@ def test_every_table_is_complete(source: Source) -> None:
         ("004-two-hosts", 9),
         ("004-delay", 9),
         ("004-loss", 9),
+        ("004-loss-data", 0),
+        ("004-loss-acks", 0),
     ]
     for table in source.tables:
         assert table.setting in SETTINGS
@@ -134,23 +138,59 @@ def test_a_datagram_passes_whole(packet: Any) -> None:
     assert packet.mss < packet.packet_bytes <= packet.mtu <= JUMBO
 
 
-@pytest.mark.parametrize(("extent", "repeat"), [("small", 5), ("full", 10)])
+@pytest.mark.parametrize(("extent", "repeat"), [("small", 2), ("full", 5)])
 def test_the_plan_has_every_cell_of_ours_in_every_setting(extent: str, repeat: int) -> None:
-    plan = study_plan(EXTENTS[extent], extent, None, 1)
+    plan, wanted = study_plan(EXTENTS[extent], extent, None, 1), EXTENTS[extent]
     labels = {case.label for case in plan.cases}
     for setting in SETTINGS:
-        for packet in PACKETS:
-            for size in SIZES:
+        for packet in wanted.packets:
+            for size in wanted.sizes:
                 assert f"{setting}, UDPR ({packet}), {size}" in labels
     assert len(labels) == len(plan.cases)
     assert plan.repeat == repeat
+    full = EXTENTS["full"]
+    assert (full.packets, full.sizes) == (tuple(PACKETS), tuple(SIZES))
+
+
+def test_losses_are_read_both_ways_and_one_way_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, tuple[str, str]] = {}
+    for setting in ("25 % loss", "25 % loss of data", "25 % loss of ACKs"):
+
+        def joined(setting: str = setting, **options: Any) -> Any:
+            asked[setting] = (options["up"], options["down"])
+            raise NamespaceError("none here")
+
+        monkeypatch.setattr(netns, "joined", joined)
+        with pytest.raises(NamespaceError), hosts(SETTINGS[setting]):
+            pass
+    loss = "loss=25.0%"
+    assert asked == {
+        "25 % loss": (loss, loss),
+        "25 % loss of data": (loss, ""),
+        "25 % loss of ACKs": ("", loss),
+    }
+
+
+def test_rows_with_the_limits_of_the_source_give_up_as_it_does(source: Source) -> None:
+    plan = study_plan(EXTENTS["full"], "full", None, 1)
+    options = {c.label: c.scenario.fields["transfer"]["options"] for c in plan.cases}
+    for row in ("UDPR max 10 (1500B)", "stop-and-wait max 10 (64B)"):
+        limited = options[f"25 % loss, {row}, 28KB"]
+        assert limited["max_retransmits"] == source.max_retransmits == 10
+        assert limited["max_wait_s"] == source.max_wait == 10
+    assert "max_wait_s" not in options["25 % loss, UDPR (1500B), 28KB"]
+
+
+def test_the_small_size_has_few_transfers() -> None:
+    """It shall take less than five minutes, at half a second for a transfer that arrives."""
+    assert len(study_plan(EXTENTS["small"], "small", None, 1).runs) <= 450
 
 
 def test_many_packets_may_take_long() -> None:
-    plan = study_plan(EXTENTS["small"], "small", None, 1)
+    plan = study_plan(EXTENTS["full"], "full", None, 1)
     limits = {case.label: case.scenario.fields["limit_s"] for case in plan.cases}
-    assert limits["25 % loss, TCP (1500B), 28KB"] == pytest.approx(20, abs=0.1)
-    assert limits["25 % loss, UDPR (64B), 110MB"] == pytest.approx(20 + 110e6 / 64 * 40e-6)
+    assert limits["25 % loss, TCP (1500B), 28KB"] == pytest.approx(60, abs=0.1)
+    assert limits["25 % loss, UDPR (64B), 110MB"] == pytest.approx(60 + 110e6 / 64 * 40e-6)
 
 
 def test_every_published_cell_stands_beside_ours(source: Source, rows: list[Cell]) -> None:
@@ -190,9 +230,13 @@ def test_claims_are_judged_by_the_numbers(rows: list[Cell]) -> None:
 def test_findings_are_computed(source: Source, rows: list[Cell]) -> None:
     told = findings(rows, source, EXTENTS["full"], "a box")
     assert told[0] == (
-        "Our reliable UDP delivers every file intact in 80 of 80 cells. Published: 5 of 5 in 40 of "
-        "65 such cells."
+        "Our reliable UDP delivers every file intact in 120 of 120 cells. Published: 5 of 5 in 40 "
+        "of 65 such cells."
     )
+    (directions,) = (text for text in told if "which way its packets were lost" in text)
+    assert "25 % loss of ACKs: 4 of 20 cells whole" in directions
+    (limits,) = (text for text in told if text.startswith("With the source's limits"))
+    assert "stop-and-wait max 10 with 25 % loss: 4 of 4 files" in limits
     assert any("takes 0.0015 to 0.112 s" in text for text in told)
     assert any("in the worst 75 % of the bytes" in text for text in told)
     assert any(text.startswith("The published TCP is faster with 50 ms delay in") for text in told)
@@ -210,7 +254,7 @@ def test_the_report_draws_what_there_is(source: Source, rows: list[Cell], result
     assert names == ["complete", *(f"time-{name}" for name in _SLUGS)]
 
 
-_SLUGS = ("local", "two-hosts", "50-ms-delay", "25-loss")
+_SLUGS = ("local", "two-hosts", "50-ms-delay", "25-loss", "25-loss-of-data", "25-loss-of-acks")
 
 
 class Hopeless:
@@ -221,7 +265,7 @@ class Hopeless:
 
     def carry(self, transfer: Transfer, network: Network, limit_s: float) -> Outcome:
         assert network == LOCAL
-        assert limit_s == pytest.approx(20.0)
+        assert limit_s == pytest.approx(10.0)
         self.carried.append(transfer.size_bytes)
         return Outcome(None, is_intact=False, received_bytes=0, failure="timeout")
 
@@ -238,8 +282,8 @@ def test_a_row_that_took_too_long_is_not_tried_with_larger_files() -> None:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
-    settings = ("local", "two hosts", "50 ms delay")
-    contenders = tuple(c for c in CONTENDERS if c.name in {"TCP", "UDPR"})
+    settings = ("local", "two hosts", "50 ms delay", "25 % loss of ACKs")
+    contenders = tuple(c for c in CONTENDERS if c.name in {"TCP", "UDPR", "UDPR max 10"})
     extent = Extent(settings, ("1500B",), ("28KB", "2.8MB"), contenders, 1, limit_s=20.0)
     how: Any = {"out": tmp_path_factory.mktemp("small"), "show_progress": False}
     return STUDY.run_extent(extent, Settings(how=how))
@@ -252,14 +296,16 @@ def test_real_files_arrive(small: StudyResult) -> None:
         assert (cell["complete"], cell["note"]) == (1, ""), cell
         assert Estimate(**cell["ours"]).mean
     local = [c for c in small.rows if c["table"] == "004-local" and c["tried"]]
-    assert {c["row"] for c in local} == {"TCP (1500B)", "UDPR (1500B)"}
+    assert {c["row"] for c in local} == {"TCP (1500B)", "UDPR (1500B)", "UDPR max 10 (1500B)"}
 
 
 def test_real_files_arrive_through_links(small: StudyResult) -> None:
     if (reason := netns.missing()) is not None:
         pytest.skip(reason)
     tried = {c["table"] for c in small.rows if c["row"] == "UDPR (1500B)" and c["tried"]}
-    assert tried == {"004-local", "004-two-hosts", "004-delay"}
+    assert tried == {"004-local", "004-two-hosts", "004-delay", "004-loss-acks"}
+    one_way = [c for c in small.rows if c["table"] == "004-loss-acks" and c["tried"]]
+    assert [c["complete"] for c in one_way] == [1] * 6, "TCP too, where only ACKs are lost"
     (late,) = (
         c
         for c in small.rows

@@ -68,8 +68,10 @@ def hosts(network: Network, seed: int = 1) -> Iterator[Hosts]:
     if network.kind == "loopback":
         yield Hosts("127.0.0.1:0")
         return
-    delay, loss = f"{network.delay_ms}ms", f"{network.loss_percent}%"
-    with netns.joined(mtu=network.mtu, delay=delay, loss=loss, seed=seed) as (left, right):
+    loss = f"loss={network.loss_percent}%"
+    up, down = (loss if network.loses in ("both", way) else "" for way in ("data", "acks"))
+    delay = f"{network.delay_ms}ms"
+    with netns.joined(mtu=network.mtu, delay=delay, up=up, down=down, seed=seed) as (left, right):
         for host in (left, right):
             host.run(["sh", "-c", _FORGET])
         yield Hosts(f"{right.address}:0", left.command([]), right.command([]))

@@ -23,13 +23,15 @@ TIMEOUT = "timeout"
 class Network:
     """What lies between the two ends: loopback, or a link between two namespaces.
 
-    Loss and delay are those of each direction. Nothing limits the rate.
+    Delay is that of each direction, loss that of the directions in `loses`: `data` is from the
+    sender to the receiver, `acks` the way back. Nothing limits the rate.
     """
 
     kind: Literal["loopback", "link"] = "link"
     delay_ms: float = 0.0
     loss_percent: float = 0.0
     mtu: int = 1500
+    loses: Literal["both", "data", "acks"] = "both"
 
 
 LOCAL = Network("loopback", mtu=JUMBO)

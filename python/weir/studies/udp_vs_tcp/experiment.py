@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from weir.scenario import Effective
-from weir.studies.udp_vs_tcp.published import Transport
+from weir.studies.udp_vs_tcp.published import Source, Transport, load
 from weir.sweep import Case, Plan
 from weir.transfers import LOCAL, Network, Transfer
 from weir.transfers.model import JUMBO, LONGEST_MSS
@@ -26,7 +26,11 @@ SETTINGS: dict[str, Network] = {
     "two hosts": Network(),
     "50 ms delay": Network(delay_ms=_DELAY_MS),
     "25 % loss": Network(loss_percent=_LOSS_PERCENT),
+    "25 % loss of data": Network(loss_percent=_LOSS_PERCENT, loses="data"),
+    "25 % loss of ACKs": Network(loss_percent=_LOSS_PERCENT, loses="acks"),
 }
+"""The source names no direction of its losses, so there are three readings; its table is beside the
+first."""
 
 _HEADERS = 20 + 8 + 32
 """IPv4, UDP, and the header of a segment with timestamps, as all of ours are."""
@@ -69,7 +73,11 @@ STACK = "rack/bbr"
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A kind of row: one of the source's transports as we run it, or one beside them."""
+    """A kind of row: one of the source's transports as we run it, or one beside them.
+
+    With `has_source_limits` the sender gives up as the source's does: after MAX RETRANSMITS
+    timeouts in a row, or MAX WAIT seconds without progress.
+    """
 
     name: str
     transport: Transport | None
@@ -77,6 +85,7 @@ class Contender:
     stack: str
     sizes: tuple[str, ...] = tuple(SIZES)
     packets: tuple[str, ...] = tuple(PACKETS)
+    has_source_limits: bool = False
 
     def row(self, packet: str) -> str:
         """What the source calls such a row."""
@@ -90,8 +99,18 @@ CONTENDERS = (
     Contender("UDPR", "UDPR", "weir", STACK),
     Contender("UDPR cubic", None, "weir", "rack/cubic", ("28KB", "2.8MB"), ("1500B",)),
     Contender("UDPR window", None, "weir", "rack/none(64)", ("28KB", "2.8MB"), ("1500B",)),
+    Contender("UDPR max 10", None, "weir", STACK, ("28KB", "2.8MB"), ("1500B",), True),
     Contender(
         "stop-and-wait", None, "weir", "stop-and-wait/none", ("1B", "28KB"), ("1500B", "10KB")
+    ),
+    Contender(
+        "stop-and-wait max 10",
+        None,
+        "weir",
+        "stop-and-wait/none",
+        ("28KB",),
+        ("64B", "1500B"),
+        True,
     ),
 )
 
@@ -156,28 +175,30 @@ class Trial:
         network = SETTINGS[self.setting]
         if network.kind == "loopback":
             return network
-        return Network("link", network.delay_ms, network.loss_percent, self.packet.mtu)
+        return replace(network, mtu=self.packet.mtu)
 
-    @property
-    def transfer(self) -> Transfer:
+    def transfer(self, source: Source) -> Transfer:
         """The file, and how it is carried."""
         contender = self.contender
         if contender.protocol == "tcp":
             options: dict[str, Any] = {"write_size": self.packet.write_bytes}
         else:
             options = {"mss": self.packet.mss}
+        if contender.has_source_limits:
+            options["max_retransmits"] = source.max_retransmits
+            options["max_wait_s"] = float(source.max_wait)
         return Transfer(contender.protocol, contender.stack, SIZES[self.size], options)
 
 
 def study_plan(extent: Extent, size: str, repeat: int | None, seed: int) -> Plan:
     """All runs of the study: each is one transfer."""
-    times = repeat or extent.repeat
+    times, source = repeat or extent.repeat, load()
     cases = tuple(
         Case(
             trial.label,
-            trial.transfer.stack,
+            trial.contender.stack,
             {},
-            _scenario(trial, extent.limit_of(trial), times, seed),
+            _scenario(trial, source, extent.limit_of(trial), times, seed),
             "kernel" if trial.contender.protocol == "tcp" else "udp",
         )
         for trial in extent.trials()
@@ -186,11 +207,11 @@ def study_plan(extent: Extent, size: str, repeat: int | None, seed: int) -> Plan
     return Plan(NAME, shlex.join(words), cases, times, seed)
 
 
-def _scenario(trial: Trial, limit_s: float, repeat: int, seed: int) -> Effective:
+def _scenario(trial: Trial, source: Source, limit_s: float, repeat: int, seed: int) -> Effective:
     """What a transfer is, in the form in which plans and manifests have scenarios."""
     fields = {
         "name": NAME,
-        "transfer": asdict(trial.transfer),
+        "transfer": asdict(trial.transfer(source)),
         "network": asdict(trial.network),
         "limit_s": limit_s,
         "row": [trial.setting, trial.row],
@@ -199,10 +220,10 @@ def _scenario(trial: Trial, limit_s: float, repeat: int, seed: int) -> Effective
     return Effective(json.dumps(fields, ensure_ascii=False), fields)
 
 
-_ALL = (tuple(SETTINGS), tuple(PACKETS), tuple(SIZES), CONTENDERS)
+_ALL = tuple(SETTINGS)
 
 EXTENTS = {
-    "small": Extent(*_ALL, repeat=5, limit_s=20.0),
-    "full": Extent(*_ALL, repeat=10, limit_s=120.0),
+    "small": Extent(_ALL, ("1500B", "10KB"), ("1B", "28KB", "2.8MB"), CONTENDERS, 2, limit_s=10.0),
+    "full": Extent(_ALL, tuple(PACKETS), tuple(SIZES), CONTENDERS, repeat=5, limit_s=60.0),
 }
-"""Both carry every file; the full one more often, and it waits longer for what CUBIC cannot do."""
+"""The full one carries every file, as often as the source does."""

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from weir.studies import Cell
 from weir.studies.cells import digits
 from weir.studies.claims import TABLE, in_words, summary
-from weir.studies.udp_vs_tcp.experiment import PACKETS, SETTINGS, SIZES, STACK, Extent
+from weir.studies.udp_vs_tcp.experiment import (
+    CONTENDERS,
+    PACKETS,
+    SETTINGS,
+    SIZES,
+    STACK,
+    Extent,
+)
 from weir.studies.udp_vs_tcp.measures import Tables, whole
 from weir.studies.udp_vs_tcp.published import Source
 
@@ -20,6 +27,8 @@ def findings(cells: Sequence[Cell], source: Source, extent: Extent, place: str) 
         *_deliveries(tables),
         *_where_it_broke(tables),
         *_against_tcp(tables),
+        *_directions(tables),
+        *_limits(tables, source),
         *_unreliable(tables),
         summary(claims, "of the source"),
         *in_words(claims),
@@ -81,6 +90,42 @@ def _against_tcp(tables: Tables) -> Iterator[str]:
             )
 
 
+def _directions(tables: Tables) -> Iterator[str]:
+    """The three readings of the source's losses: how TCP fares, beside what is printed."""
+    parts = []
+    for setting in _LOSSES:
+        own = list(tables.ours("TCP", setting))
+        if not own:
+            continue
+        part = f"{setting}: {sum(map(whole, own))} of {len(own)} cells whole"
+        ratio = tables.against_published(setting, _LOSSES[0], "TCP")
+        if ratio.mean is not None:
+            part += f", in {digits(ratio.mean)} times the published time where both have one"
+        parts.append(part)
+    if len(parts) == len(_LOSSES):
+        yield (
+            "The source does not say which way its packets were lost. The kernel's TCP (CUBIC), "
+            f"each reading on its own: {'; '.join(parts)}."
+        )
+
+
+def _limits(tables: Tables, source: Source) -> Iterator[str]:
+    """What the source's own bounds on waiting do."""
+    parts = []
+    for name in _LIMITED:
+        for setting in _LOSSES:
+            own = list(tables.ours(name, setting))
+            if own:
+                complete = sum(found["complete"] for found in own)
+                tried = sum(found["tried"] for found in own)
+                parts.append(f"{name} with {setting}: {complete} of {tried} files")
+    if parts:
+        yield (
+            f"With the source's limits (MAX RETRANSMITS {source.max_retransmits}, MAX WAIT "
+            f"{source.max_wait}, taken as seconds) {'; '.join(parts)}."
+        )
+
+
 def _unreliable(tables: Tables) -> Iterator[str]:
     """What bare UDP loses, by setting."""
     parts = []
@@ -110,8 +155,8 @@ def _how(extent: Extent, place: str) -> Iterator[str]:
     yield (
         "Two hosts are two network namespaces joined by an emulated link without a limit of rate; "
         "delay and loss are those of each direction, so 50 ms make a round trip of 100 ms, and "
-        "with 25 % loss a packet and its acknowledgement survive with 56 %. The source names "
-        "neither direction."
+        "with 25 % loss a packet and its acknowledgement survive with 56 %, with 25 % loss of data "
+        "or of ACKs alone with 75 %. The source names no direction."
     )
     yield (
         f"UDPR is ours over the stack {STACK}, TCP the kernel's with CUBIC, Linux's default, which "
@@ -161,6 +206,11 @@ def _places(tables: Tables, cells: Iterable[Cell]) -> str:
     )
     return "; ".join(places)
 
+
+_LOSSES = ("25 % loss", "25 % loss of data", "25 % loss of ACKs")
+"""The table's own reading first."""
+
+_LIMITED = tuple(contender.name for contender in CONTENDERS if contender.has_source_limits)
 
 _NAMES = {
     "UDPR": "our reliable UDP",

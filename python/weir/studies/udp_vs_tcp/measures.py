@@ -167,6 +167,17 @@ class Tables:
             for size in sizes
         )
 
+    def against_published(self, setting: str, published_in: str, contender: str) -> Estimate:
+        """Our time in a setting over the published one in another; a geometric mean."""
+        ratios = []
+        for packet in PACKETS:
+            for size in SIZES:
+                ours = self.at(setting, contender, packet, size)
+                printed = seconds(self.at(published_in, contender, packet, size))
+                if printed and ours is not None and whole(ours):
+                    ratios.append(math.log(ours["ours"]["mean"] / printed))
+        return _geometric(ratios)
+
     def growths(self, contender: str, setting: str) -> tuple[Estimate, Estimate]:
         """By which power of the size the time grows from 2.8MB to 110MB: published, and ours."""
         small, large = "2.8MB", "110MB"
