@@ -128,6 +128,9 @@ pub(super) enum Introduction {
     /// The answer to this SYN came with a cookie, which goes with every flight until the peer says
     /// something more.
     Claiming(Segment, Note),
+    /// The peer has said something more, at this time. Segments that overtook the cookie may have been
+    /// reset before.
+    Heard(Instant),
 }
 
 impl Introduction {
@@ -149,8 +152,13 @@ impl Introduction {
         }
     }
 
+    /// Whether the peer has a connection.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Done | Self::Heard(_))
+    }
+
     /// Takes a note off a segment that arrives. Returns whether the connection should hear of it.
-    pub(super) fn on_arrival(&mut self, parsed: &mut Parsed<'_>) -> bool {
+    pub(super) fn on_arrival(&mut self, now: Instant, parsed: &mut Parsed<'_>) -> bool {
         let flags = parsed.segment.flags;
         let note = Note::try_from(parsed.payload).ok();
         if flags.contains(Flags::SYN) {
@@ -171,8 +179,11 @@ impl Introduction {
             // it says so.
             Self::Claiming(_, cookie) if flags.contains(Flags::RST) => note == Some(*cookie),
             Self::Claiming(..) => {
-                *self = Self::Done;
+                *self = Self::Heard(now);
                 true
+            }
+            Self::Heard(at) if flags.contains(Flags::RST) => {
+                note.is_some() || now.saturating_since(*at) >= LATE_RESETS
             }
             _ => true,
         }
@@ -189,6 +200,8 @@ fn answered(syns: &[Segment], answer: &Segment) -> Option<Segment> {
 
 /// A cookie is used within a round trip; this leaves room for lost datagrams.
 const COOKIE_LIFE: Duration = Duration::from_secs(15);
+/// How long resets may be on their way that were sent before the cookie arrived.
+const LATE_RESETS: Duration = Duration::from_secs(1);
 /// More SYNs than any cookie outlives.
 const REMEMBERED: usize = 16;
 

@@ -172,7 +172,7 @@ impl<A: Application> Peer<A> {
 
     /// When the peer has been silent for too long.
     fn patience_ends(&self, limits: &Limits) -> Option<Instant> {
-        let introduced = matches!(self.introduction, Introduction::Done);
+        let introduced = self.introduction.is_over();
         let patience = match introduced && self.connection.is_synchronised() {
             true => limits.idle,
             false => limits.handshake,
@@ -314,7 +314,7 @@ fn handle<A: Application>(
         return application.store_loose(now, number, payload);
     }
     let Ok(mut parsed) = wire::parse(segment) else { return Ok(()) };
-    if !introduction.on_arrival(&mut parsed) {
+    if !introduction.on_arrival(now, &mut parsed) {
         return Ok(());
     }
     let Parsed { segment, payload, .. } = parsed;

@@ -35,6 +35,8 @@ pub(crate) struct Rival {
     claim: Weak<Claim>,
     arrivals: u64,
     since: Option<Instant>,
+    /// When it was first looked at.
+    began: Option<Instant>,
 }
 
 /// What is known of a rival.
@@ -55,7 +57,7 @@ impl Claims {
         let other = others.find(|claim| claim.hash == *hash && claim.partial.borrow().is_some())?;
         let (claim, arrivals) = (Rc::downgrade(&other), other.arrivals.get());
         let heard = other.heard.get().filter(|(count, _)| *count == arrivals);
-        Some(Rival { claim, arrivals, since: heard.map(|(_, at)| at) })
+        Some(Rival { claim, arrivals, since: heard.map(|(_, at)| at), began: None })
     }
 
     pub(crate) fn claim(&self, hash: Hash, partial: Partial) -> Rc<Claim> {
@@ -118,11 +120,17 @@ impl Claim {
 }
 
 impl Rival {
-    /// Looks at it; as soon as more is known than before, there is no point in looking again.
+    /// Looks at it; as soon as more is known than before, there is no point in looking again. What
+    /// arrives in the beginning may have been under way when its sender was killed.
     pub(crate) fn look(&mut self, now: Instant) -> Health {
         let Some(claim) = self.claim.upgrade() else { return Health::Independent };
+        let began = *self.began.get_or_insert(now);
         if claim.arrivals.get() != self.arrivals {
-            return Health::Independent;
+            if now.saturating_since(began) >= AFTERMATH {
+                return Health::Independent;
+            }
+            self.arrivals = claim.arrivals.get();
+            self.since = Some(now);
         }
         if now < self.decides_at(now) {
             return Health::Unknown;
@@ -136,5 +144,7 @@ impl Rival {
     }
 }
 
+/// So long a path holds back datagrams of a sender that is gone: a full queue, or a detour.
+const AFTERMATH: Duration = Duration::from_secs(2);
 /// A sender that is alive is heard of within this time, unless its path is cut.
 const SILENCE: Duration = Duration::from_millis(500);

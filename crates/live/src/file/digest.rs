@@ -129,8 +129,8 @@ impl Digest {
         bytes: &[u8],
         at: u64,
     ) -> Result<(), Unwritten> {
-        match &self.helper {
-            Some(helper) => helper.hand_over(Work::Note(bytes.to_vec(), at)),
+        match &mut self.helper {
+            Some(helper) => helper.note(bytes, at),
             None => file.write_all_at(bytes, at).map_err(|error| Unwritten { at, error })?,
         }
         Ok(())
@@ -177,6 +177,12 @@ impl Helper {
         let _ = self.work.as_ref().map(|channel| channel.send(work));
     }
 
+    /// What a thread does soon, and whoever does its work at once: a journal is there to be read.
+    fn note(&mut self, bytes: &[u8], at: u64) {
+        self.hand_over(Work::Note(bytes.to_vec(), at));
+        while self.work_until_one_is_done() {}
+    }
+
     /// Hands a piece over for an empty one with room for `like` bytes; waits where too many are on their
     /// way.
     fn exchange(&mut self, work: Work, like: usize) -> Result<Vec<u8>, Unwritten> {
@@ -192,24 +198,25 @@ impl Helper {
             self.made += 1;
             return Ok(Vec::with_capacity(like));
         }
-        self.work_until_one_is_empty();
+        self.work_until_one_is_done();
         self.empties.recv().unwrap_or_else(|_| Ok(Vec::new()))
     }
 
-    /// Where nobody else does: the helper's work, until a piece is done with.
-    fn work_until_one_is_empty(&mut self) {
-        let Some(Worker::Caller(work, labour)) = &mut self.worker else { return };
+    /// Where nobody else does: the helper's work, until a piece is done with. Returns whether one is.
+    fn work_until_one_is_done(&mut self) -> bool {
+        let Some(Worker::Caller(work, labour)) = &mut self.worker else { return false };
         while let Ok(next) = work.try_recv() {
             let is_piece = !matches!(next, Work::Note(..));
             if !labour.handle(next) {
                 // Nothing that follows is done, and nobody waits for it.
                 self.worker = None;
-                break;
+                return false;
             }
             if is_piece {
-                break;
+                return true;
             }
         }
+        false
     }
 
     fn finish(mut self) -> Result<Hasher, Unwritten> {

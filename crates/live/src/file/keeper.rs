@@ -195,6 +195,8 @@ fn keep(mut partial: Partial, name: &str, verified_ns: &mut u64) -> io::Result<V
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if is_same(disk, &path, size, hash) {
+                    // Whoever gave it that name may have died before the name was on the disk.
+                    disk.sync_folder(&folder)?;
                     partial.discard()?;
                     return Ok(Verdict::Already { name });
                 }
@@ -205,11 +207,12 @@ fn keep(mut partial: Partial, name: &str, verified_ns: &mut u64) -> io::Result<V
     Err(io::Error::other(format!("'{name}' and {MAX_NUMBER} numbered ones are taken")))
 }
 
-/// Where the folder has the same content. The search ends at the first name that is free.
+/// Where the folder has the same content, safely. The search ends at the first name that is free.
 fn find(disk: &dyn Disk, folder: &Path, name: &str, size: u64, hash: &Hash) -> Option<String> {
     let taken = names(name).take_while(|name| disk.entry(&folder.join(name)).is_some());
     let mut taken = taken.filter(|name| is_same(disk, &folder.join(name), size, hash));
-    taken.next()
+    // Whoever gave it that name may have died before the name was on the disk.
+    taken.next().filter(|_| disk.sync_folder(folder).is_ok())
 }
 
 fn names(name: &str) -> impl Iterator<Item = String> + '_ {

@@ -168,7 +168,11 @@ impl Partial {
         while self.digest.count() < until {
             let at = self.digest.count();
             self.staging.resize((until - at).min(CHUNK as u64) as usize, 0);
-            read_exact(self.file.as_ref(), at, &mut self.staging)?;
+            if let Err(error) = read_exact(self.file.as_ref(), at, &mut self.staging) {
+                // What was not read is nothing to be written.
+                self.staging.clear();
+                return Err(error);
+            }
             self.digest.update(&self.staging).map_err(|unwritten| self.lose(unwritten))?;
         }
         self.staging.clear();

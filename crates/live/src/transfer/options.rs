@@ -55,7 +55,7 @@ impl SendOptions {
     }
 
     /// For a connection over a way that takes packets of up to `path_mtu` bytes.
-    pub(super) fn config(&self, path_mtu: Option<u32>) -> Config {
+    pub fn config(&self, path_mtu: Option<u32>) -> Config {
         let usual = self.initial_window == Config::default().initial_window;
         let path_mtu = path_mtu.filter(|_| usual);
         let stack = match &self.carrier {

@@ -99,10 +99,9 @@ pub fn send(
         sent.ended_ns = clock::monotonic_nanos();
         return Ok(sent);
     }
-    let mut sender = Sender::new(now, &files, remotes[0], options, watch);
-    let left = sender.find_receiver(files, remotes);
-    let mut sent = sender.sent;
-    sent.files.extend(left);
+    let mut sender = Sender::new(now, &files, remotes[0], options);
+    let left = sender.find_receiver(files, remotes, watch);
+    let mut sent = sender.finish(left);
     sent.ended_ns = clock::monotonic_nanos();
     Ok(sent)
 }
@@ -140,11 +139,10 @@ fn prepare(paths: &[PathBuf], watch: &mut Watch<'_>) -> Result<Vec<Departing>, T
 }
 
 /// The decisions of a sender: when it opens a connection, another one, and when it gives up.
-pub struct Sender<'a, 'b> {
+pub struct Sender<'a> {
     files: u64,
     bytes: u64,
     options: &'a SendOptions,
-    watch: &'a mut Watch<'b>,
     told_at: Instant,
     sent: Sent,
 }
@@ -186,20 +184,18 @@ enum End {
     Hopeless(TransferError),
 }
 
-impl<'a, 'b> Sender<'a, 'b> {
-    /// A sender of `files`, which tells `watch` how far it is.
+impl<'a> Sender<'a> {
+    /// A sender of `files`.
     pub fn new(
         now: Instant,
         files: &[Departing],
         remote: SocketAddr,
         options: &'a SendOptions,
-        watch: &'a mut Watch<'b>,
     ) -> Self {
         Self {
             files: files.len() as u64,
             bytes: files.iter().map(|file| file.header.size).sum(),
             options,
-            watch,
             told_at: now,
             sent: Sent::to(remote),
         }
@@ -210,11 +206,12 @@ impl<'a, 'b> Sender<'a, 'b> {
         &mut self,
         mut files: Vec<Departing>,
         remotes: &[SocketAddr],
+        watch: &mut Watch<'_>,
     ) -> Vec<Departing> {
         for (n, remote) in remotes.iter().enumerate() {
             let patience = if n + 1 < remotes.len() { ONE_OF_SEVERAL } else { FIRST_ANSWER };
             self.sent.remote = *remote;
-            let (end, left) = self.send_to(*remote, files, patience);
+            let (end, left) = self.send_to(*remote, files, patience, watch);
             files = left;
             match end {
                 Ok(()) => return files,
@@ -233,6 +230,7 @@ impl<'a, 'b> Sender<'a, 'b> {
         remote: SocketAddr,
         files: Vec<Departing>,
         patience: Duration,
+        watch: &mut Watch<'_>,
     ) -> (Result<(), TransferError>, Vec<Departing>) {
         let mut endpoint = match open_endpoint(remote, self.options.key.as_ref()) {
             Ok(endpoint) => endpoint,
@@ -250,10 +248,18 @@ impl<'a, 'b> Sender<'a, 'b> {
         loop {
             let turned = endpoint.turn(TOLD_EVERY);
             let (core, sink) = endpoint.parts();
-            if let Some(outcome) = self.step(clock::now(), turned, &mut course, core, sink) {
+            let now = clock::now();
+            if let Some(outcome) = self.step(now, turned, &mut course, core, sink, watch) {
                 return outcome;
             }
         }
+    }
+
+    /// What became of it, once [`step`](Self::step) has returned the files that are left.
+    pub fn finish(self, left: Vec<Departing>) -> Sent {
+        let mut sent = self.sent;
+        sent.files.extend(left);
+        sent
     }
 
     /// Opens the first connection to a receiver.
@@ -280,8 +286,9 @@ impl<'a, 'b> Sender<'a, 'b> {
         course: &mut Course,
         core: &mut Core<Outgoing>,
         sink: &impl DatagramSink,
+        watch: &mut Watch<'_>,
     ) -> Option<(Result<(), TransferError>, Vec<Departing>)> {
-        let (end, left) = self.look(now, turned, course, core, sink)?;
+        let (end, left) = self.look(now, turned, course, core, sink, watch)?;
         let (done, files): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|file| file.verdict.is_some());
         self.sent.files.extend(done);
@@ -321,6 +328,7 @@ impl<'a, 'b> Sender<'a, 'b> {
         course: &Course,
         core: &mut Core<Outgoing>,
         sink: &impl DatagramSink,
+        watch: &mut Watch<'_>,
     ) -> Option<(End, Vec<Departing>)> {
         let remote = course.way.remote;
         if let Err(error) = turned {
@@ -336,7 +344,7 @@ impl<'a, 'b> Sender<'a, 'b> {
             return Some((end, ended.application.into_files()));
         }
         let (connection, application) = core.get(course.id)?;
-        let end = self.judge(now, course, connection, application)?;
+        let end = self.judge(now, course, connection, application, watch)?;
         Some(self.give_up(now, course.id, end, core, sink))
     }
 
@@ -347,6 +355,7 @@ impl<'a, 'b> Sender<'a, 'b> {
         course: &Course,
         connection: &Connection,
         application: &Outgoing,
+        watch: &mut Watch<'_>,
     ) -> Option<End> {
         let Course { way: Way { remote, patience, .. }, started, .. } = *course;
         let quiet = now.saturating_since(application.heard_at().unwrap_or(started));
@@ -366,7 +375,7 @@ impl<'a, 'b> Sender<'a, 'b> {
         }
         self.told_at = now;
         let progress = self.progress(connection, application);
-        match (self.watch)(&progress) {
+        match watch(&progress) {
             ControlFlow::Continue(()) => None,
             ControlFlow::Break(()) => Some(End::Hopeless(TransferError::Interrupted)),
         }

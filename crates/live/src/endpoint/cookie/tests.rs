@@ -80,12 +80,13 @@ fn an_introduction_lasts_until_the_peer_says_more() {
     let (syn_ack, cookie) = answer(at(500), address(1, 9), &syn);
     let mut introduction = Introduction::Asking(Vec::new());
     assert_eq!(introduction.on_leaving(&syn), Some(NO_COOKIE));
-    let mut arrive = |segment: &Segment, note: &[u8]| {
+    let mut arrive_at = |micros: u64, segment: &Segment, note: &[u8]| {
         let segment = Segment { payload_len: note.len() as u32, ..*segment };
         let mut parsed = Parsed { segment, ports: Ports::default(), payload: note };
-        let heard = introduction.on_arrival(&mut parsed);
+        let heard = introduction.on_arrival(at(micros), &mut parsed);
         (heard, parsed.segment.payload_len, introduction.claim())
     };
+    let mut arrive = |segment: &Segment, note: &[u8]| arrive_at(1_000, segment, note);
     let claim = Some((syn, cookie));
     assert_eq!(arrive(&syn_ack, &cookie), (true, 0, claim), "the note is not the stream's");
     let reset = Segment { flags: Flags::RST, ..Segment::default() };
@@ -94,7 +95,8 @@ fn an_introduction_lasts_until_the_peer_says_more() {
     assert!(heard, "it saw the cookie");
     let ack = Segment { flags: Flags::ACK, ..Segment::default() };
     assert_eq!(arrive(&ack, &[1]), (true, 1, None));
-    assert_eq!(arrive(&reset, &[]), (true, 0, None));
+    assert_eq!(arrive(&reset, &[]), (false, 0, None), "of what overtook the cookie");
+    assert_eq!(arrive_at(1_001_000, &reset, &[]), (true, 0, None));
 }
 
 #[test]
@@ -108,7 +110,7 @@ fn of_two_syns_the_one_that_was_answered_is_shown() {
     let (syn_ack, cookie) = answer(at(1_100_000), address(1, 9), &first);
     let segment = Segment { payload_len: 24, ..syn_ack };
     let mut parsed = Parsed { segment, ports: Ports::default(), payload: &cookie };
-    assert!(introduction.on_arrival(&mut parsed));
+    assert!(introduction.on_arrival(at(1_100_000), &mut parsed));
     assert_eq!(introduction.claim(), Some((first, cookie)));
 }
 

@@ -1,0 +1,553 @@
+//! A disk with a page cache: what was not synced is lost, in part or as a whole, when the machine goes
+//! down, and stays when only a process does.
+//!
+//! A machine has one folder space and any number of processes, each with its handle ([`ProcessDisk`]).
+//! Every operation is counted; at the number that was chosen the process or the machine dies before, in
+//! the middle of, or after it. A dead process has no effect on anything any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use weir_live::file::{Disk, DiskFile, Entry, Helpers};
+use weir_units::{Rng, stream};
+
+use super::tally::Tally;
+
+/// The disk of a machine, which outlives its processes.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine(Arc<Mutex<State>>);
+
+/// What a process sees of its machine's disk.
+#[derive(Clone, Debug)]
+pub(crate) struct ProcessDisk {
+    machine: Machine,
+    process: u64,
+}
+
+/// What dies at a disk operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Death {
+    Process,
+    Machine,
+}
+
+#[derive(Debug)]
+struct State {
+    inodes: BTreeMap<u64, Inode>,
+    names: BTreeMap<PathBuf, u64>,
+    /// The names that survive the machine, and what was done to them since.
+    durable_names: BTreeMap<PathBuf, u64>,
+    unsynced: Vec<NameChange>,
+    /// Which handle has locked an inode.
+    locks: BTreeMap<u64, u64>,
+    next: u64,
+    /// The process that runs.
+    process: Option<u64>,
+    /// At which operation something dies.
+    doom: Option<(u64, Death)>,
+    died: Option<Death>,
+    rng: Rng,
+    /// How many bytes there may be.
+    capacity: u64,
+    /// One of so many operations fails with an input/output error,
+    error_every: Option<u64>,
+    /// and the one with this number.
+    error_at: Option<u64>,
+    operations: u64,
+    tally: Tally,
+    /// Names that a file was given for good, in order.
+    published: Vec<PathBuf>,
+}
+
+#[derive(Debug, Default)]
+struct Inode {
+    content: Vec<u8>,
+    /// What survives the machine.
+    durable: Vec<u8>,
+    dirty: bool,
+}
+
+#[derive(Clone, Debug)]
+enum NameChange {
+    Create(PathBuf, u64),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+}
+
+/// An open file.
+#[derive(Debug)]
+struct OpenFile {
+    disk: ProcessDisk,
+    inode: u64,
+    handle: u64,
+}
+
+impl Machine {
+    pub(crate) fn new(seed: u64, name: &str) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            inodes: BTreeMap::new(),
+            names: BTreeMap::new(),
+            durable_names: BTreeMap::new(),
+            unsynced: Vec::new(),
+            locks: BTreeMap::new(),
+            next: 1,
+            process: None,
+            doom: None,
+            died: None,
+            rng: stream(seed, name),
+            capacity: u64::MAX,
+            error_every: None,
+            error_at: None,
+            operations: 0,
+            tally: Tally::default(),
+            published: Vec::new(),
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nobody panics with it")
+    }
+
+    /// Starts the machine's process.
+    pub(crate) fn start(&self) -> ProcessDisk {
+        let mut state = self.state();
+        let process = state.take_number();
+        state.process = Some(process);
+        state.died = None;
+        ProcessDisk { machine: self.clone(), process }
+    }
+
+    /// Kills the process, if there is one.
+    pub(crate) fn kill(&self, death: Death) {
+        let mut state = self.state();
+        state.die(death);
+        state.died = None;
+    }
+
+    /// Who died at an operation since this was last asked.
+    pub(crate) fn take_death(&self) -> Option<Death> {
+        self.state().died.take()
+    }
+
+    /// Something dies at the operation that comes after so many others.
+    pub(crate) fn doom(&self, after: u64, death: Death) {
+        let mut state = self.state();
+        state.doom = Some((state.operations + after, death));
+    }
+
+    /// There is space again, and nothing fails.
+    pub(crate) fn mend(&self) {
+        let mut state = self.state();
+        state.capacity = u64::MAX;
+        state.error_every = None;
+        state.error_at = None;
+    }
+
+    /// Nothing dies at an operation any more.
+    pub(crate) fn spare(&self) {
+        self.state().doom = None;
+    }
+
+    /// From now on only so many more bytes can be written.
+    pub(crate) fn fill_up(&self, left: u64) {
+        let mut state = self.state();
+        state.capacity = state.used() + left;
+    }
+
+    /// From now on one of so many operations fails.
+    pub(crate) fn fail_every(&self, operations: u64) {
+        self.state().error_every = Some(operations);
+    }
+
+    /// The operation fails that comes after so many others.
+    pub(crate) fn fail_once(&self, after: u64) {
+        let mut state = self.state();
+        state.error_at = Some(state.operations + after);
+    }
+
+    /// Puts a file there for good.
+    pub(crate) fn put(&self, path: &Path, content: &[u8]) {
+        let mut state = self.state();
+        let inode = state.take_number();
+        let file = Inode { content: content.to_vec(), durable: content.to_vec(), dirty: false };
+        state.inodes.insert(inode, file);
+        state.names.insert(path.to_owned(), inode);
+        state.durable_names.insert(path.to_owned(), inode);
+    }
+
+    pub(crate) fn read(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.state();
+        Some(state.inodes[state.names.get(path)?].content.clone())
+    }
+
+    /// The names in the folders, and how much is behind each.
+    pub(crate) fn names(&self) -> Vec<(PathBuf, usize)> {
+        let state = self.state();
+        let len = |inode: &u64| state.inodes[inode].content.len();
+        state.names.iter().map(|(name, inode)| (name.clone(), len(inode))).collect()
+    }
+
+    /// Names that files were given since this was last asked.
+    pub(crate) fn take_published(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.state().published)
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        let state = self.state();
+        let mut tally = state.tally.clone();
+        tally.add("disk operations", state.operations);
+        tally
+    }
+}
+
+impl State {
+    fn take_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn used(&self) -> u64 {
+        let named = self.names.values().map(|inode| self.inodes[inode].content.len() as u64);
+        named.sum()
+    }
+
+    fn die(&mut self, death: Death) {
+        self.process = None;
+        self.locks.clear();
+        self.doom = None;
+        self.died = Some(death);
+        if death == Death::Machine {
+            self.lose_power();
+        }
+        // A file without a name is gone with whoever had it open.
+        let State { inodes, names, durable_names, unsynced, .. } = self;
+        let created = unsynced.iter().filter_map(|change| match change {
+            NameChange::Create(_, inode) => Some(inode),
+            _ => None,
+        });
+        let named: BTreeSet<_> =
+            names.values().chain(durable_names.values()).chain(created).copied().collect();
+        inodes.retain(|inode, _| named.contains(inode));
+    }
+
+    /// What was not synced arrives on the disk sector by sector, or does not.
+    fn lose_power(&mut self) {
+        let unsynced = std::mem::take(&mut self.unsynced);
+        // A journalling file system keeps the order; another may keep any of them.
+        let in_order = self.rng.below(2) == 0;
+        let kept = self.rng.below(unsynced.len() as u64 + 1);
+        for (n, change) in unsynced.into_iter().enumerate() {
+            let keeps = if in_order { (n as u64) < kept } else { self.rng.below(2) == 0 };
+            if keeps {
+                apply(&mut self.durable_names, change);
+            } else {
+                self.tally.count("names lost without power");
+            }
+        }
+        self.names = self.durable_names.clone();
+        for inode in self.inodes.values_mut().filter(|inode| inode.dirty) {
+            self.tally.add("sectors lost without power", inode.tear(&mut self.rng));
+        }
+    }
+
+    /// Counts an operation of `process` and decides its fate.
+    fn begin(&mut self, process: u64) -> io::Result<Fate> {
+        if self.process != Some(process) {
+            return Err(io::Error::other("the process is dead"));
+        }
+        self.operations += 1;
+        if let Some((at, death)) = self.doom
+            && self.operations >= at
+        {
+            return Ok(match self.rng.below(3) {
+                0 => Fate::Before(death),
+                1 => Fate::Amid(death),
+                _ => Fate::After(death),
+            });
+        }
+        let fails_now = self.error_at.take_if(|at| self.operations >= *at).is_some();
+        if fails_now || self.error_every.is_some_and(|every| self.rng.below(every) == 0) {
+            self.tally.count("input/output errors");
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
+        Ok(Fate::Done)
+    }
+
+    /// An operation that cannot be half done.
+    fn act<R>(
+        &mut self,
+        process: u64,
+        act: impl FnOnce(&mut Self) -> io::Result<R>,
+    ) -> io::Result<R> {
+        match self.begin(process)? {
+            Fate::Done => act(self),
+            Fate::Before(death) => Err(self.end(death)),
+            Fate::Amid(death) | Fate::After(death) => {
+                let _ = act(self);
+                Err(self.end(death))
+            }
+        }
+    }
+
+    fn end(&mut self, death: Death) -> io::Error {
+        self.die(death);
+        io::Error::other("the process is dead")
+    }
+
+    /// How much is written by a process that dies meanwhile: the kernel looks for that between pages.
+    fn whole_pages(&mut self, offset: u64, len: usize) -> usize {
+        let (first, last) = (offset / PAGE + 1, (offset + len as u64) / PAGE);
+        if last < first {
+            return 0;
+        }
+        let pages = self.rng.below(last - first + 2);
+        if pages == 0 { 0 } else { ((first + pages - 1) * PAGE - offset) as usize }
+    }
+
+    fn write(&mut self, inode: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let used = self.used();
+        let Some(file) = self.inodes.get_mut(&inode) else { return Err(gone()) };
+        let end = offset as usize + bytes.len();
+        let grows = end.saturating_sub(file.content.len()) as u64;
+        let fits = self.capacity.saturating_sub(used).min(grows);
+        let written = bytes.len() - ((grows - fits) as usize).min(bytes.len());
+        if written > 0 {
+            let end = offset as usize + written;
+            file.content.resize(file.content.len().max(end), 0);
+            file.content[offset as usize..end].copy_from_slice(&bytes[..written]);
+            file.dirty = true;
+        }
+        if written < bytes.len() {
+            self.tally.count("writes to a full disk");
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+}
+
+/// What becomes of an operation.
+enum Fate {
+    Done,
+    Before(Death),
+    Amid(Death),
+    After(Death),
+}
+
+fn apply(names: &mut BTreeMap<PathBuf, u64>, change: NameChange) {
+    match change {
+        NameChange::Create(name, inode) => {
+            names.insert(name, inode);
+        }
+        NameChange::Rename(from, to) => {
+            if let Some(inode) = names.remove(&from) {
+                names.insert(to, inode);
+            }
+        }
+        NameChange::Remove(name) => {
+            names.remove(&name);
+        }
+    }
+}
+
+impl Inode {
+    /// The content after the machine went down: of each sector and of the length the old or the new.
+    /// Returns how many sectors are old.
+    fn tear(&mut self, rng: &mut Rng) -> u64 {
+        let mut torn = 0;
+        let new = std::mem::take(&mut self.content);
+        let longer = rng.below(3) > 0;
+        let len = if longer { new.len() } else { self.durable.len() };
+        // Sometimes all arrived, or nothing.
+        let percent = [0, 50, 90, 100][rng.below(4) as usize];
+        let mut content = std::mem::take(&mut self.durable);
+        content.resize(len, 0);
+        for (n, sector) in content.chunks_mut(SECTOR).enumerate() {
+            let Some(new) = new.get(n * SECTOR..) else { break };
+            let new = &new[..new.len().min(sector.len())];
+            if sector[..new.len()] == *new {
+                continue;
+            }
+            if rng.below(100) < percent {
+                sector[..new.len()].copy_from_slice(new);
+            } else {
+                torn += 1;
+            }
+        }
+        self.content.clone_from(&content);
+        self.durable = content;
+        self.dirty = false;
+        torn
+    }
+}
+
+impl ProcessDisk {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.machine.state()
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.state().process == Some(self.process)
+    }
+
+    fn file(&self, inode: u64, handle: u64) -> Arc<dyn DiskFile> {
+        Arc::new(OpenFile { disk: self.clone(), inode, handle })
+    }
+}
+
+impl Disk for ProcessDisk {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let found = |state: &mut State| state.names.get(path).copied().ok_or_else(gone);
+        let inode = self.state().act(self.process, found)?;
+        Ok(self.file(inode, 0))
+    }
+
+    fn open_locked(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        let lock = |state: &mut State| {
+            let handle = state.take_number();
+            let inode = match state.names.get(path) {
+                Some(inode) => *inode,
+                None => {
+                    let inode = state.take_number();
+                    state.inodes.insert(inode, Inode::default());
+                    state.names.insert(path.to_owned(), inode);
+                    state.unsynced.push(NameChange::Create(path.to_owned(), inode));
+                    inode
+                }
+            };
+            if state.locks.contains_key(&inode) {
+                return Ok(None);
+            }
+            state.locks.insert(inode, handle);
+            Ok(Some((inode, handle)))
+        };
+        let locked = self.state().act(self.process, lock)?;
+        Ok(locked.map(|(inode, handle)| self.file(inode, handle)))
+    }
+
+    fn entry(&self, path: &Path) -> Option<Entry> {
+        let find = |state: &mut State| state.names.get(path).copied().ok_or_else(gone);
+        let mut state = self.state();
+        let inode = state.act(self.process, find).ok()?;
+        Some(Entry::File(state.inodes.get(&inode)?.content.len() as u64))
+    }
+
+    fn rename_to_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let rename = |state: &mut State| {
+            if state.names.contains_key(to) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            let inode = state.names.remove(from).ok_or_else(gone)?;
+            state.names.insert(to.to_owned(), inode);
+            state.unsynced.push(NameChange::Rename(from.to_owned(), to.to_owned()));
+            state.published.push(to.to_owned());
+            Ok(())
+        };
+        self.state().act(self.process, rename)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let remove = |state: &mut State| {
+            state.names.remove(path).ok_or_else(gone)?;
+            state.unsynced.push(NameChange::Remove(path.to_owned()));
+            Ok(())
+        };
+        self.state().act(self.process, remove)
+    }
+
+    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        // All folders are synced with one: nothing here depends on two.
+        let sync = |state: &mut State| {
+            for change in std::mem::take(&mut state.unsynced) {
+                apply(&mut state.durable_names, change);
+            }
+            Ok(())
+        };
+        self.state().act(self.process, sync)
+    }
+
+    fn free_space(&self, _: &Path) -> Option<u64> {
+        let free = |state: &mut State| Ok(state.capacity.saturating_sub(state.used()));
+        self.state().act(self.process, free).ok()
+    }
+
+    fn helpers(&self) -> Helpers {
+        Helpers::Inline
+    }
+}
+
+impl OpenFile {
+    fn act<R>(&self, act: impl FnOnce(&mut Inode) -> R) -> io::Result<R> {
+        let on_inode = |state: &mut State| match state.inodes.get_mut(&self.inode) {
+            Some(inode) => Ok(act(inode)),
+            None => Err(gone()),
+        };
+        self.disk.state().act(self.disk.process, on_inode)
+    }
+}
+
+impl DiskFile for OpenFile {
+    fn size(&self) -> io::Result<u64> {
+        self.act(|inode| inode.content.len() as u64)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.act(|inode| {
+            let there = inode.content.get(offset as usize..).unwrap_or_default();
+            let len = there.len().min(buf.len());
+            buf[..len].copy_from_slice(&there[..len]);
+            len
+        })
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        match state.begin(self.disk.process)? {
+            Fate::Done => state.write(self.inode, offset, bytes),
+            Fate::Before(death) => Err(state.end(death)),
+            Fate::Amid(death) => {
+                let part = state.whole_pages(offset, bytes.len());
+                state.tally.count("writes cut short by a death");
+                let _ = state.write(self.inode, offset, &bytes[..part]);
+                Err(state.end(death))
+            }
+            Fate::After(death) => {
+                let _ = state.write(self.inode, offset, bytes);
+                Err(state.end(death))
+            }
+        }
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        self.act(|inode| {
+            inode.content.resize(size as usize, 0);
+            inode.dirty = true;
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.act(|inode| {
+            inode.durable.clone_from(&inode.content);
+            inode.dirty = false;
+        })
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let mut state = self.disk.state();
+        if state.locks.get(&self.inode) == Some(&self.handle) {
+            state.locks.remove(&self.inode);
+        }
+    }
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+const PAGE: u64 = 4_096;
+const SECTOR: usize = 512;
+/// `EIO` of Linux and macOS.
+const EIO: i32 = 5;

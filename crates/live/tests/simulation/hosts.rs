@@ -1,0 +1,205 @@
+//! The two ends as the programs `weir send` and `weir recv` run them: the same core, the same decisions,
+//! another socket, clock and disk.
+
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_live::endpoint::{Application, ConnectionId, Core, Randomness};
+use weir_live::file::{Departing, Disk, Folder, Incoming, Keeper, Outgoing};
+use weir_live::seal::Key;
+use weir_live::socket::Arrival;
+use weir_live::transfer::{Course, Sender, Sent, Sessions, TransferError, Way};
+use weir_units::{Bytes, Duration, Instant, Rng};
+
+use super::disk::{Machine, ProcessDisk};
+use super::network::{Datagram, Network, Outlet};
+use super::plan::{Plan, Sending};
+
+/// What both ends have.
+pub(crate) struct Process<A> {
+    pub(crate) core: Core<A>,
+    pub(crate) disk: ProcessDisk,
+    pub(crate) outlet: Outlet,
+    inbox: Vec<Datagram>,
+    /// When it last looked around, and until when it is busy with that.
+    looked_at: Instant,
+    busy_until: Instant,
+}
+
+impl<A: Application> Process<A> {
+    fn start(
+        network: &Rc<Network>,
+        machine: &Machine,
+        address: SocketAddr,
+        key: Option<&Key>,
+        rng: &mut Rng,
+    ) -> Self {
+        let disk = machine.start();
+        let alive = disk.clone();
+        let outlet = Outlet {
+            network: Rc::clone(network),
+            address,
+            max_segments: 1 + rng.below(64) as usize,
+            is_alive: Box::new(move || alive.is_alive()),
+        };
+        let mut core = Core::new(Randomness { secret: secret(rng), seed: rng.next_u64() });
+        if let Some(key) = key {
+            core.seal_with(key.clone(), secret(rng));
+        }
+        let now = network.now.get();
+        Self { core, disk, outlet, inbox: Vec::new(), looked_at: now, busy_until: now }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.outlet.address
+    }
+
+    pub(crate) fn deliver(&mut self, datagram: Datagram) {
+        self.inbox.push(datagram);
+    }
+
+    /// When it wants a turn.
+    pub(crate) fn wakes_at(&self) -> Instant {
+        let looks = self.looked_at + LOOKS_EVERY;
+        let wakes = if !self.inbox.is_empty() || self.core.is_busy() && !self.core.is_blocked() {
+            Instant::ZERO
+        } else if self.core.is_blocked() {
+            self.looked_at + BLOCKED_FOR
+        } else {
+            self.core.next_deadline().map_or(looks, |at| at.min(looks))
+        };
+        wakes.max(self.busy_until)
+    }
+
+    /// What [`weir_live::endpoint::Endpoint::turn`] does.
+    fn turn(&mut self, now: Instant) {
+        self.busy_until = now + TURN + DATAGRAM.saturating_mul(self.inbox.len() as u64);
+        self.looked_at = now;
+        self.core.unblock(&self.outlet);
+        for Datagram { from, ecn, bytes, .. } in self.inbox.drain(..) {
+            self.core.receive(now, &Arrival::of(from, now, ecn, &bytes), &self.outlet);
+        }
+        self.core.turn(now, &self.outlet);
+    }
+}
+
+/// `weir recv`.
+pub(crate) struct ReceivingProgram {
+    pub(crate) process: Process<Incoming>,
+    sessions: Sessions,
+    keeper: Rc<Keeper>,
+    /// When the keeper comes to its next task.
+    pub(crate) keeper_at: Option<Instant>,
+}
+
+impl ReceivingProgram {
+    pub(crate) fn start(
+        network: &Rc<Network>,
+        machine: &Machine,
+        plan: &Plan,
+        rng: &mut Rng,
+    ) -> Self {
+        let key = plan.key.as_ref();
+        let mut process = Process::start(network, machine, receiver_address(), key, rng);
+        let folder = Folder {
+            disk: Arc::new(process.disk.clone()),
+            path: PathBuf::from(RECEIVED),
+            max_size: None,
+            max_files: 100,
+            window: Bytes(200_000)..Bytes(16 << 20),
+        };
+        let keeper = Rc::new(Keeper::without_thread());
+        let sessions = Sessions::listen(network.now.get(), folder, &keeper, &mut process.core);
+        Self { process, sessions, keeper, keeper_at: None }
+    }
+
+    pub(crate) fn turn(&mut self, now: Instant, keeper_latency: Duration) {
+        self.process.turn(now);
+        let core = &mut self.process.core;
+        self.sessions.tell_ended(core, &mut |_| ControlFlow::Continue(()));
+        let _ = self.sessions.look(now, core, &mut |_| ControlFlow::Continue(()));
+        self.keeper_at.get_or_insert(now + keeper_latency);
+    }
+
+    /// Lets the keeper do its next task, if it has one.
+    pub(crate) fn work(&mut self, now: Instant, keeper_latency: Duration) {
+        self.keeper_at = self.keeper.work().then(|| now + keeper_latency);
+    }
+}
+
+/// `weir send`.
+pub(crate) struct SendingProgram<'a> {
+    pub(crate) process: Process<Outgoing>,
+    sender: Sender<'a>,
+    course: Course,
+}
+
+impl<'a> SendingProgram<'a> {
+    /// Reads the files and opens the first connection; `None` if the disk does not let it.
+    pub(crate) fn start(
+        network: &Rc<Network>,
+        machine: &Machine,
+        sending: &'a Sending,
+        address: SocketAddr,
+        rng: &mut Rng,
+    ) -> Option<Self> {
+        let options = &sending.options;
+        let key = options.key.as_ref();
+        let mut process = Process::start(network, machine, address, key, rng);
+        let disk: Arc<dyn Disk> = Arc::new(process.disk.clone());
+        let mut files = Vec::new();
+        for (name, ..) in &sending.files {
+            let path = Path::new(SENT).join(name);
+            files.push(Departing::prepare_on(Arc::clone(&disk), &path, &mut |_, _| Ok(())).ok()?);
+        }
+        let (now, remote) = (network.now.get(), receiver_address());
+        let mut sender = Sender::new(now, &files, remote, options);
+        let way = Way { remote, config: options.config(None), patience: Duration::from_secs(10) };
+        let course = sender.begin(now, way, files, &mut process.core, &process.outlet);
+        Some(Self { process, sender, course })
+    }
+
+    /// The present connection, and what is known of its files.
+    pub(crate) fn present(&self) -> Option<(ConnectionId, &[Departing])> {
+        let (id, _, application) = self.process.core.connections().next()?;
+        Some((id, application.files()))
+    }
+
+    pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+    ) -> Option<(Vec<Departing>, Result<(), TransferError>)> {
+        self.process.turn(now);
+        let Process { core, outlet, .. } = &mut self.process;
+        let mut watch = |_: &_| ControlFlow::Continue(());
+        let (result, left) =
+            self.sender.step(now, Ok(()), &mut self.course, core, outlet, &mut watch)?;
+        Some((left, result))
+    }
+
+    pub(crate) fn finish(self, left: Vec<Departing>) -> Sent {
+        self.sender.finish(left)
+    }
+}
+
+pub(crate) fn receiver_address() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 9_000))
+}
+
+fn secret(rng: &mut Rng) -> [u8; 32] {
+    std::array::from_fn(|_| rng.next_u32() as u8)
+}
+
+/// Where the files of senders are, and where they go.
+pub(crate) const SENT: &str = "/out";
+pub(crate) const RECEIVED: &str = "/in";
+/// As often the programs look around at least.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
+/// How long a full buffer stays so.
+const BLOCKED_FOR: Duration = Duration::from_micros(200);
+/// What a turn takes, and a datagram in it.
+const TURN: Duration = Duration::from_micros(5);
+const DATAGRAM: Duration = Duration::from_micros(1);

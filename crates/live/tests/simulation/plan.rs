@@ -1,0 +1,256 @@
+//! What a seed stands for: who sends what, over which network, and what goes wrong when.
+
+use weir_live::seal::Key;
+use weir_live::transfer::{Carrier, SendOptions};
+use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
+
+use super::disk::Death;
+use super::network::Weather;
+
+/// What a seed stands for.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) key: Option<Key>,
+    pub(crate) senders: Vec<Sending>,
+    /// Until everything is mended.
+    pub(crate) weather: Weather,
+    /// In order of time.
+    pub(crate) faults: Vec<(Instant, Fault)>,
+    /// After this nothing goes wrong any more.
+    pub(crate) mended_at: Instant,
+    /// When every honest transfer must have ended.
+    pub(crate) patience_ends: Instant,
+    /// How long the keeper takes for a task, at most.
+    pub(crate) keeper_latency: Duration,
+    /// Whether a machine says that nobody listens on a port.
+    pub(crate) refusals: bool,
+    /// How many datagrams of strangers arrive.
+    pub(crate) hostile_datagrams: u64,
+}
+
+/// A sender's command.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    pub(crate) options: SendOptions,
+    /// Name and seed of the content, and its length.
+    pub(crate) files: Vec<(String, u64, usize)>,
+    pub(crate) starts_at: Instant,
+    /// Another sender has the same files.
+    pub(crate) twin: bool,
+}
+
+impl Sending {
+    /// In how many round trips all is sent at least, about.
+    fn windows(&self) -> u64 {
+        let segments = |len: usize| len as u64 / u64::from(self.options.mss) + 1;
+        let all: u64 = self.files.iter().map(|(.., len)| segments(*len)).sum();
+        let window = match &self.options.carrier {
+            Carrier::Stack(stack) if stack.to_string().starts_with("stop-and-wait") => 1,
+            _ => 20,
+        };
+        10 + all / window
+    }
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// The receiver or its machine dies, and is back after a while.
+    KillReceiver(Death, Duration),
+    /// The same, at the operation of the disk that comes after so many others.
+    DoomReceiver(u64, Death, Duration),
+    /// A sender dies.
+    KillSender(usize, Duration),
+    DoomSender(usize, u64, Duration),
+    /// Nothing arrives.
+    Cut,
+    /// The receiver stands still.
+    Pause,
+    /// The disk has room for so many more bytes.
+    FillUp(u64),
+    /// One of so many operations fails.
+    DiskErrors(u64),
+    /// The operation fails that comes after so many others.
+    DiskError(u64),
+    /// The end of what lasted.
+    Reconnect,
+    Resume,
+    MendDisk,
+}
+
+impl Plan {
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut rng = stream(seed, "plan");
+        let rng = &mut rng;
+        let key = one_in(rng, 2).then(|| Key::new([seed as u8; 32]));
+        let weather = weather(rng);
+        let senders = senders(rng, key.as_ref());
+        let bytes: u64 = senders.iter().flat_map(|one| &one.files).map(|file| file.2 as u64).sum();
+        let on_the_wire = weather.rate.transmit_time(Bytes(bytes), &mut 0);
+        let windows = senders.iter().map(|one| one.windows()).sum();
+        let transfer = on_the_wire + weather.round_trip().saturating_mul(windows);
+        let (faults, mended_at) = faults(rng, senders.len(), transfer);
+        // Each may have to start anew some times, and slow start takes its time.
+        let patience = Duration::from_secs(150) + transfer.saturating_mul(8);
+        Self {
+            key,
+            senders,
+            weather,
+            faults,
+            mended_at,
+            patience_ends: mended_at + patience,
+            keeper_latency: long_tailed(rng, 50_000, 5),
+            refusals: one_in(rng, 2),
+            hostile_datagrams: if one_in(rng, 3) { rng.below(200) } else { 0 },
+        }
+    }
+
+    /// One file of so many bytes, and nothing goes wrong.
+    pub(crate) fn without_faults(len: usize) -> Self {
+        let mut rng = stream(0, "plan without faults");
+        let weather = Weather {
+            delay: Duration::from_millis(1),
+            jitter: Duration::ZERO,
+            rate: Rate::from_mbit(4),
+            loss: 0,
+            duplication: 0,
+            straggling: 0,
+            corruption: 0,
+            blocking: 0,
+        };
+        let mut sender = senders(&mut rng, None).swap_remove(0);
+        sender.options.carrier = Carrier::Stack("rack/bbr".parse().expect("a stack"));
+        sender.files = vec![("file-0-0.bin".to_owned(), 1, len)];
+        sender.twin = false;
+        sender.starts_at = Instant::ZERO + Duration::from_millis(5);
+        let mended_at = Instant::ZERO + Duration::from_secs(100);
+        Self {
+            key: None,
+            senders: vec![sender],
+            weather,
+            faults: Vec::new(),
+            mended_at,
+            patience_ends: mended_at + Duration::from_secs(150),
+            keeper_latency: Duration::from_millis(1),
+            refusals: true,
+            hostile_datagrams: 0,
+        }
+    }
+
+    /// The same network without its faults.
+    pub(crate) fn calm(&self) -> Weather {
+        let mut weather = self.weather;
+        (weather.loss, weather.corruption, weather.blocking) = (0, 0, 0);
+        (weather.duplication, weather.straggling) = (0, 0);
+        weather
+    }
+}
+
+fn weather(rng: &mut Rng) -> Weather {
+    let delay = long_tailed(rng, 20_000, 4);
+    let jitter = if one_in(rng, 2) { Duration::ZERO } else { delay / 2 };
+    Weather {
+        delay,
+        jitter,
+        rate: Rate::from_bits_per_sec([1, 5, 20, 100, 1_000][rng.below(5) as usize] * 1_000_000),
+        loss: [0, 0, 5, 20, 100, 250][rng.below(6) as usize],
+        duplication: [0, 0, 10, 100][rng.below(4) as usize],
+        straggling: [0, 0, 0, 5, 50][rng.below(5) as usize],
+        corruption: [0, 0, 2, 20, 100][rng.below(5) as usize],
+        blocking: [0, 0, 0, 20][rng.below(4) as usize],
+    }
+}
+
+fn senders(rng: &mut Rng, key: Option<&Key>) -> Vec<Sending> {
+    let count = [1, 1, 1, 1, 2, 2, 3][rng.below(7) as usize];
+    let twins = count > 1 && one_in(rng, 3);
+    let mut senders: Vec<Sending> = Vec::new();
+    for n in 0..count {
+        let files = match senders.first().filter(|_| twins) {
+            Some(first) => first.files.clone(),
+            None => files(rng, n),
+        };
+        let mss = [300, 1_000, 1_420, 1_420, 8_900, 32_000][rng.below(6) as usize];
+        let stack = STACKS[rng.below(STACKS.len() as u64) as usize];
+        let options = SendOptions {
+            carrier: Carrier::Stack(stack.parse().expect("a stack")),
+            mss,
+            initial_window: 10,
+            max_rate: None,
+            max_retransmits: 100,
+            max_wait: Duration::from_secs(30),
+            key: key.cloned(),
+        };
+        let starts_at = Instant::ZERO + rng.duration_up_to(Duration::from_millis(100));
+        senders.push(Sending { options, files, starts_at, twin: twins });
+    }
+    senders
+}
+
+fn files(rng: &mut Rng, sender: usize) -> Vec<(String, u64, usize)> {
+    let count = [1, 1, 1, 2, 3][rng.below(5) as usize];
+    let file = |n| {
+        let most = [2_000, 70_000, 70_000, 300_000, 300_000, 4 << 20][rng.below(6) as usize];
+        let name = format!("file-{sender}-{n}.bin");
+        let len = rng.below(most) as usize;
+        // Sometimes so long that what follows it lies in two pages.
+        let len = if one_in(rng, 8) { len / 4_096 * 4_096 + 4_050 } else { len };
+        (name, rng.next_u64(), len)
+    };
+    (0..count).map(file).collect()
+}
+
+/// What goes wrong within about twice the time that the transfers take.
+fn faults(rng: &mut Rng, senders: usize, transfer: Duration) -> (Vec<(Instant, Fault)>, Instant) {
+    let count = [0, 1, 1, 2, 2, 3, 5][rng.below(7) as usize];
+    let mut faults = Vec::new();
+    let mut mended_at = Instant::ZERO + transfer.saturating_mul(2);
+    let mut start = Instant::ZERO;
+    for _ in 0..count {
+        let at = start + rng.duration_up_to(transfer.saturating_mul(2));
+        let lasts = long_tailed(rng, 2_000_000, 5);
+        let death = if one_in(rng, 3) { Death::Machine } else { Death::Process };
+        let sender = rng.below(senders as u64) as usize;
+        let (fault, end) = match rng.below(13) {
+            0 | 1 => (Fault::KillReceiver(death, lasts), None),
+            2..=4 => (Fault::DoomReceiver(rng.below(60), death, lasts), None),
+            5 | 6 => (Fault::KillSender(sender, lasts), None),
+            7 => (Fault::DoomSender(sender, rng.below(20), lasts), None),
+            8 | 9 => (Fault::Cut, Some(Fault::Reconnect)),
+            10 => (Fault::Pause, Some(Fault::Resume)),
+            11 => (Fault::DiskError(rng.below(60)), Some(Fault::MendDisk)),
+            _ if one_in(rng, 2) => (Fault::FillUp(rng.below(200_000)), Some(Fault::MendDisk)),
+            _ => (Fault::DiskErrors(1 + rng.below(20)), Some(Fault::MendDisk)),
+        };
+        faults.push((at, fault));
+        faults.extend(end.map(|end| (at + lasts, end)));
+        mended_at = mended_at.max(at + lasts);
+        if one_in(rng, 2) {
+            // The next comes after this one.
+            start = at + lasts;
+        }
+    }
+    faults.sort_by_key(|(at, _)| *at);
+    (faults, mended_at)
+}
+
+fn one_in(rng: &mut Rng, count: u64) -> bool {
+    rng.below(count) == 0
+}
+
+/// A duration of `micros` times a power of ten: most are short.
+fn long_tailed(rng: &mut Rng, largest_micros: u64, powers: u64) -> Duration {
+    let shrink = 10_u64.pow(rng.below(powers) as u32);
+    let most = Duration::from_micros(largest_micros.saturating_mul(10) / shrink);
+    rng.duration_up_to(most)
+}
+
+const STACKS: &[&str] = &[
+    "rack/bbr",
+    "rack/bbr",
+    "rack/cubic",
+    "sack/reno",
+    "newreno/reno",
+    "go-back-n(30)/none",
+    "stop-and-wait/none",
+];
