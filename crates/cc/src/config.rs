@@ -6,9 +6,10 @@
 mod parse;
 mod print;
 
+use std::fmt;
 use std::str::FromStr;
 
-use weir_units::{Bytes, Duration};
+use weir_units::{Bytes, Duration, known};
 
 use self::parse::Given;
 use crate::{
@@ -145,12 +146,10 @@ pub struct CatalogueEntry {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CcConfigError {
     /// No such controller.
-    #[error("unknown controller '{name}'; there are {known}")]
+    #[error("unknown controller '{name}'; {known}", known = controllers(name))]
     Unknown {
         /// What was asked for.
         name: String,
-        /// What there is.
-        known: String,
     },
     /// A parenthesis is missing or misplaced.
     #[error(
@@ -191,6 +190,10 @@ pub enum CcConfigError {
         /// What is allowed.
         allowed: &'static str,
     },
+}
+
+fn controllers(wanted: &str) -> impl fmt::Display {
+    known(wanted, CcConfig::CATALOGUE.iter().map(|entry| entry.name))
 }
 
 impl CcConfig {

@@ -142,8 +142,7 @@ impl Given<'_> {
         let mut tree = Value::Object(tree);
         traces::load_direction(&mut tree, "", Path::new("")).map_err(|p| self.explain(p))?;
         let mut direction: Direction = deserialize(tree).map_err(|problem| {
-            let message =
-                problem.message.replace("there are rate,", "there are delay, feedback, rate,");
+            let message = problem.message.replace(" are rate,", " are delay, feedback, rate,");
             self.explain(Problem { message, ..problem })
         })?;
         if let Some(queue) = &mut direction.queue {

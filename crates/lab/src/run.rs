@@ -12,7 +12,7 @@ use weir_live::world::{self as real_time, WorldError};
 use weir_live::{Capture, Router};
 use weir_scene::{Outcome, RunSpec, TransportSpec, Workload};
 use weir_sim::SimError;
-use weir_units::Instant;
+use weir_units::{Instant, known};
 
 use crate::error::{Problem, ScenarioError};
 use crate::kernel;
@@ -265,8 +265,8 @@ impl FromStr for World {
         }
         let found = Self::CATALOGUE.iter().find(|(_, name, _)| *name == text);
         found.map(|(world, ..)| *world).ok_or_else(|| {
-            let known: Vec<&str> = Self::CATALOGUE.iter().map(|(_, name, _)| *name).collect();
-            format!("there is no world '{text}'; there are {}", known.join(", "))
+            let names = Self::CATALOGUE.iter().map(|(_, name, _)| *name);
+            format!("there is no world '{text}'; {}", known(text, names))
         })
     }
 }

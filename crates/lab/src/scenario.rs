@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use weir_units::{BufferSize, Bytes, Duration, Rate};
+use weir_units::{BufferSize, Bytes, Duration, Rate, known};
 
 use crate::check;
 use crate::document::Document;
@@ -231,10 +231,10 @@ fn in_our_words(message: &str) -> String {
     let value = what.split_once(['`', '"']).map_or("this", |(_, rest)| &rest[..rest.len() - 1]);
     let allowed = expected.trim_start_matches("one of ").replace('`', "");
     if what.starts_with("unknown field") {
-        return format!("there is no such key; there are {allowed}");
+        return format!("there is no such key; {}", known(value, allowed.split(", ")));
     }
     if what.starts_with("unknown variant") {
-        return format!("'{value}' is not allowed; there are {allowed}");
+        return format!("'{value}' is not allowed; {}", known(value, allowed.split(", ")));
     }
     if what.starts_with("missing field") {
         return format!("{value} is missing");

@@ -79,11 +79,11 @@ fn any_scenario() -> impl Strategy<Value = String> {
         let workload = if many { "{ kind = \"bulk\" }" } else { workload };
         let graph = topology.contains("graph");
         let ends = if graph { "from = \"a\"\nto = \"b\"\n" } else { "" };
-        let loss = format!("0.{loss:06}");
+        let loss = format!("{}.{:04}%", loss / 10_000, loss % 10_000);
         let forward = if graph {
             String::new()
         } else {
-            format!("[topology.forward]\nrate = \"2mbit\"\nloss = {loss}\n")
+            format!("[topology.forward]\nrate = \"2mbit\"\nloss = \"{loss}\"\n")
         };
         format!(
             "{topology}{forward}[[flow]]\nstack = \"{stack}\"\nworkload = {workload}\n\

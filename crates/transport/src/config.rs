@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use weir_cc::{CcConfig, CcConfigError, Script, Startup};
-use weir_units::{Bytes, Duration, Rate};
+use weir_units::{Bytes, Duration, Rate, known};
 
 use crate::{RoutePolicy, WindowLimit};
 
@@ -349,7 +349,7 @@ impl fmt::Display for RackConfig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StackError {
     /// No such recovery scheme.
-    #[error("unknown recovery scheme '{0}'; there are {known}", known = known_schemes())]
+    #[error("unknown recovery scheme '{0}'; {known}", known = known_schemes(.0))]
     UnknownRecovery(String),
     /// A window where none is taken.
     #[error("recovery scheme '{0}' takes no window; go-back-n(30) and selective-repeat(30) do")]
@@ -365,9 +365,8 @@ pub enum StackError {
     Controller(#[from] CcConfigError),
 }
 
-fn known_schemes() -> String {
-    let names: Vec<&str> = RecoveryConfig::CATALOGUE.iter().map(|(name, _)| *name).collect();
-    names.join(", ")
+fn known_schemes(wanted: &str) -> impl fmt::Display {
+    known(wanted, RecoveryConfig::CATALOGUE.iter().map(|(name, _)| *name))
 }
 
 impl FromStr for Stack {

@@ -12,6 +12,7 @@ mod quantity;
 mod rng;
 #[cfg(feature = "serde")]
 mod serde;
+mod suggest;
 mod time;
 
 pub use buffer::BufferSize;
@@ -20,4 +21,5 @@ pub use feedback::{Echo, Feedback, FeedbackKind};
 pub use parse::UnitError;
 pub use quantity::{Bytes, Length, Rate, Ratio, Speed};
 pub use rng::{Rng, stream};
+pub use suggest::known;
 pub use time::{Duration, Instant};

@@ -51,7 +51,7 @@ pub(crate) const RATE_HELP: &str = "write a number with bit, kbit, mbit, gbit or
 pub(crate) const SIZE_HELP: &str =
     "write a number with b, kb, mb, gb (1000s) or kib, mib, gib (1024s), as in 64kb";
 pub(crate) const RATIO_HELP: &str =
-    "write a percentage from 0% to 100%, as in 1.5%, or a fraction from 0 to 1";
+    "write a percentage from 0% to 100%, as in 1.5%, or a fraction from 0 to 0.5";
 pub(crate) const BUFFER_HELP: &str = "write a size with p (packets), bdp, ms, b, kb, mb or kib, as in 64p, 2bdp, 100ms, 64kb, or infinite";
 
 impl FromStr for Duration {
@@ -112,7 +112,7 @@ impl FromStr for Ratio {
         let (number, unit) = split(text);
         let scale = match unit {
             "%" => 10_000_000,
-            "" => 1_000_000_000,
+            "" => return bare_ratio(number).map_err(|problem| error("ratio", text, problem)),
             _ => return Err(error("ratio", text, RATIO_HELP)),
         };
         decimal(number, scale)
@@ -195,6 +195,25 @@ impl fmt::Display for BufferSize {
             }
             Self::Infinite => f.write_str("infinite"),
         }
+    }
+}
+
+/// A ratio without `%`. Above one half it may be a percentage whose sign was forgotten: `1` is
+/// everything to some and one in a hundred to others.
+fn bare_ratio(number: &str) -> Result<Ratio, String> {
+    let billionths = decimal(number, 1_000_000_000).ok_or(RATIO_HELP)?;
+    match billionths {
+        0..=500_000_000 => {
+            let parts = u32::try_from(billionths).ok();
+            parts.and_then(Ratio::from_billionths).ok_or_else(|| RATIO_HELP.to_owned())
+        }
+        500_000_001..=1_000_000_000 => {
+            let whole = u32::try_from(billionths).ok().and_then(Ratio::from_billionths);
+            let whole = whole.ok_or(RATIO_HELP)?;
+            Err(format!("is it {number}% or {whole}? write it with %"))
+        }
+        ..=100_000_000_000 => Err(format!("write {number}% if it is a percentage")),
+        _ => Err(RATIO_HELP.to_owned()),
     }
 }
 
@@ -298,12 +317,23 @@ mod tests {
         for bad in ["40", "40m", "-1ms", "1.5ns"] {
             assert!(bad.parse::<Duration>().is_err(), "{bad}");
         }
-        for bad in ["-1%", "101%", "1.5", "5p"] {
+        for bad in ["-1%", "101%", "1.5", "5p", "0.51", "1", "250"] {
             assert!(bad.parse::<Ratio>().is_err(), "{bad}");
         }
         for bad in ["3", "bdp", "-1p", "4x"] {
             assert!(bad.parse::<BufferSize>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn asks_whether_a_bare_number_is_a_percentage() {
+        let message = |text: &str| text.parse::<Ratio>().unwrap_err().to_string();
+        assert_eq!(message("1"), "'1' is not a ratio: is it 1% or 100%? write it with %");
+        assert_eq!(message("0.6"), "'0.6' is not a ratio: is it 0.6% or 60%? write it with %");
+        assert_eq!(message("5"), "'5' is not a ratio: write 5% if it is a percentage");
+        assert_eq!("0.5".parse(), Ok(Ratio::from_percent(50)));
+        assert_eq!("0".parse(), Ok(Ratio::ZERO));
+        assert_eq!("100%".parse(), Ok(Ratio::ONE));
     }
 
     #[test]

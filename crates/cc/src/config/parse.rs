@@ -30,8 +30,7 @@ impl<'a> Given<'a> {
         }
         let entry = CcConfig::CATALOGUE.iter().find(|entry| entry.name == name);
         let Some(entry) = entry else {
-            let known: Vec<_> = CcConfig::CATALOGUE.iter().map(|entry| entry.name).collect();
-            return Err(CcConfigError::Unknown { name: name.to_string(), known: known.join(", ") });
+            return Err(CcConfigError::Unknown { name: name.to_string() });
         };
         Ok(Self { name: entry.name, parameters })
     }

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use weir_units::Duration;
+use weir_units::{Duration, known};
 
 use super::Policy;
 use super::atcp::Atcp;
@@ -102,7 +102,7 @@ pub struct RouteCatalogueEntry {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoutePolicyError {
     /// No such policy.
-    #[error("unknown route policy '{name}'; there are {known}", known = known())]
+    #[error("unknown route policy '{name}'; {known}", known = policies(name))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -139,9 +139,8 @@ pub enum RoutePolicyError {
     },
 }
 
-fn known() -> String {
-    let names: Vec<&str> = RoutePolicy::CATALOGUE.iter().map(|entry| entry.name).collect();
-    names.join(", ")
+fn policies(wanted: &str) -> impl fmt::Display {
+    known(wanted, RoutePolicy::CATALOGUE.iter().map(|entry| entry.name))
 }
 
 impl RoutePolicy {
@@ -375,7 +374,10 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, message) in [
-            ("tcpf", "unknown route policy 'tcpf'; there are none, tcp-f, elfn, atcp, bus"),
+            (
+                "tcpf",
+                "unknown route policy 'tcpf'; did you mean tcp-f? There are none, tcp-f, elfn, atcp, bus",
+            ),
             (
                 "tcp-f(timer=10s",
                 "'tcp-f(timer=10s' is not a route policy: write name or name(parameters), as in \
