@@ -178,6 +178,23 @@ def test_a_build_is_published_whole_and_made_once(home: Path, source: Path) -> N
 
 
 @needs_tools
+@pytest.mark.usefixtures("home")
+def test_another_source_is_built_though_there_is_a_kernel(source: Path) -> None:
+    first, _, _ = made(source)
+    tree = source.parent / "linux-source-6.1"
+    (tree / "Makefile").write_text(MAKEFILE.replace("6.1.77", "6.1.90"))
+    other = source.parent / "other" / source.name
+    other.parent.mkdir()
+    with tarfile.open(other, "w:xz") as packed:
+        packed.add(tree, tree.name)
+    second, is_new, _ = made(other)
+    assert (is_new, second.version) == (True, "6.1.90")
+    assert made(source) == (first, False, [])
+    assert made(other) == (second, False, [])
+    assert {kernel.path for kernel in cache.kernels()} == {first.path, second.path}
+
+
+@needs_tools
 def test_a_build_that_failed_says_why_and_goes_on_where_it_stopped(
     home: Path, source: Path
 ) -> None:

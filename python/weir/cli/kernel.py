@@ -84,6 +84,9 @@ def build(
             source=source, jobs=jobs or default_jobs(), tell=tell, force=force
         )
     output.remark("built" if is_new else "it is there already", quiet=quiet)
+    used = cache.newest()
+    if used is not None and used.path != kernel.path:
+        output.remark(f"runs use {used.version}, which is newer: {used.path}", quiet=quiet)
     _print("kernel build", [kernel], as_json=json)
 
 

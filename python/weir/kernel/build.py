@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import platform
@@ -108,6 +109,7 @@ class Build:
             "version": version,
             "recipe": recipe.digest(),
             "source": self.source.name,
+            "source_sha256": _sha256(self.source),
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "wall_s": round(time.monotonic() - self.began),
             "host": platform.release(),
@@ -163,19 +165,33 @@ def build(
 ) -> tuple[Kernel, bool]:
     """The guest kernel, and whether it had to be built.
 
+    With `source` it is the one of exactly that file, whichever others there are.
+
     Raises:
         InputError: there is no such source.
         KernelError: packages are missing, which it names, or a step failed.
     """
-    there = cache.newest()
-    if there is not None and not force:
-        return there, False
     if source is not None and not source.is_file():
         raise InputError(f"--source {source}: there is no such file")
+    there = cache.newest() if source is None else _made_of(source)
+    if there is not None and not force:
+        return there, False
     lacking = missing(source)
     if lacking:
         raise KernelError(f"a build needs more packages: apt-get install {' '.join(lacking)}")
     return Build(source or recipe.sources()[-1], jobs, tell).run(), True
+
+
+def _made_of(source: Path) -> Kernel | None:
+    """The kernel of this version's recipe that was built from the same file, by its content."""
+    digest = _sha256(source)
+    own = (kernel for kernel in cache.kernels() if kernel.is_current)
+    return next((kernel for kernel in own if kernel.record.get("source_sha256") == digest), None)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def missing(source: Path | None = None) -> list[str]:
