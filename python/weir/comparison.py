@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import metrics
-from weir.stats import LEVEL, Difference, holm, paired_difference
+from weir._native import parse_quantity
+from weir.errors import InputError
+from weir.stats import LEVEL, Difference, holm, paired_difference, pairs_needed
 
 if TYPE_CHECKING:
     from weir.results import Results
@@ -17,6 +19,10 @@ Verdict = Literal["differs", "differs before correction", "no difference shown",
 Case = Mapping[str, Any]
 
 _ALSO_COMPARED = ("jain_index", "fct_s")
+
+
+RELEVANT = 0.01
+"""What share of the reference's mean a difference must have to be of practical interest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +39,97 @@ class Contrast:
     verdict: Verdict
     relative: float | None
     """The mean difference over the reference's mean."""
+    base: float | None = None
+    """The reference's mean."""
+    relevant: float = RELEVANT
+    """The share of the reference's mean from which on a difference is of practical interest."""
+    tests: int = 1
+    """How many comparisons were made together."""
+
+    def as_row(self) -> dict[str, Any]:
+        """For a data frame."""
+        estimate = self.difference.estimate
+        return {
+            "label": self.label,
+            "series": self.series,
+            **self.point,
+            "reference": self.reference,
+            "metric": self.metric.name,
+            "difference": estimate.mean,
+            "lo": estimate.lo,
+            "hi": estimate.hi,
+            "relative": self.relative,
+            "n": estimate.n,
+            "verdict": self.verdict,
+            "relevant": self.is_relevant,
+            "repeats_needed": self.needed,
+            "words": self.words,
+        }
+
+    @property
+    def is_relevant(self) -> bool | None:
+        """Whether the difference is of practical interest; None where that is not known.
+
+        A significant one is taken at its mean. Another is of no interest if all of its interval is.
+        """
+        if self.verdict == "differs":
+            return self.relative is None or abs(self.relative) >= self.relevant
+        low, high = self.difference.estimate.lo, self.difference.estimate.hi
+        if low is None or high is None:
+            return None
+        least = self._least
+        return False if (-least < low and high < least) or low == high == 0 else None
+
+    @property
+    def needed(self) -> int | None:
+        """How many repeats would decide what is open; None if nothing is, or if too many.
+
+        They show a difference as large as the one seen, or as the smallest relevant one if that is
+        larger, in 8 of 10 experiments.
+        """
+        mean, deviation = self.difference.estimate.mean, self.difference.deviation
+        size = max(abs(mean or 0.0), self._least)
+        if not self.is_open or not deviation or not size:
+            return None
+        return pairs_needed(deviation, size, self.tests)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more repeats could show a difference, or that there is none of interest."""
+        return (
+            self.verdict in ("differs before correction", "no difference shown")
+            and self.is_relevant is not False
+            and bool(self.difference.deviation)
+        )
 
     @property
     def words(self) -> str:
         """The verdict for people."""
-        return spoken(self.verdict, self.difference.estimate.mean, self.relative)
+        if self.is_open:
+            return f"{self._perhaps}{self.inconclusive}"
+        if self.verdict == "no difference shown" and self.is_relevant is False:
+            return "no relevant difference"
+        text = spoken(self.verdict, self.difference.estimate.mean, self.relative)
+        is_small = self.verdict == "differs" and self.is_relevant is False
+        return f"{text}, not relevant" if is_small else text
+
+    @property
+    def _perhaps(self) -> str:
+        if self.verdict != "differs before correction":
+            return ""
+        return f"{spoken(self.verdict, self.difference.estimate.mean, self.relative)}: "
+
+    @property
+    def inconclusive(self) -> str:
+        """How many seeds leave it open, and how many would not."""
+        needed, n = self.needed, self.difference.estimate.n
+        enough = f"about {needed}" if needed else "more than 100000"
+        return f"inconclusive with {n} seeds ({enough} would do)"
+
+    @property
+    def _least(self) -> float:
+        """The smallest difference of practical interest."""
+        return abs(self.base or 0.0) * self.relevant
 
 
 def spoken(verdict: Verdict, mean: float | None, relative: float | None) -> str:
@@ -64,8 +156,10 @@ def compared(results: Results) -> list[metrics.Metric]:
     return [metric for metric in results.measured() if metric.name in names]
 
 
-def contrasts(results: Results) -> list[Contrast]:
+def contrasts(results: Results, relevant: float = RELEVANT) -> list[Contrast]:
     """Every case against the first case at the same point of the sweep.
+
+    A difference of at least `relevant` times the reference's mean is of practical interest.
 
     A contrast counts as shown when its Holm-adjusted p-value, over all contrasts here, is below
     0.05: with many comparisons, some of the unadjusted ones are bound to look like differences.
@@ -79,7 +173,8 @@ def contrasts(results: Results) -> list[Contrast]:
         paired_difference(results.values(a["label"], m.name), results.values(b["label"], m.name))
         for a, b, m in pairs
     ]
-    adjusted = iter(holm([d.p_value for d in differences if d.p_value is not None]))
+    p_values = [d.p_value for d in differences if d.p_value is not None]
+    adjusted = iter(holm(p_values))
     found = []
     for (case, reference, metric), difference in zip(pairs, differences, strict=True):
         p_value = None if difference.p_value is None else next(adjusted)
@@ -94,21 +189,28 @@ def contrasts(results: Results) -> list[Contrast]:
                 difference=difference,
                 verdict=judged(difference, p_value),
                 relative=over(difference, base),
+                base=base,
+                relevant=relevant,
+                tests=max(len(p_values), 1),
             )
         )
     return found
 
 
 def caution(found: Sequence[Contrast]) -> str:
-    """How many comparisons were made, and what that means."""
+    """How many comparisons were made, and what the words about them mean."""
     tested = sum(contrast.difference.p_value is not None for contrast in found)
-    if tested < 2:
+    if tested == 0:
         return ""
-    chance = tested * (1 - LEVEL)
+    relevant = f"{found[0].relevant * 100:g} %"
+    several = (
+        f"{tested} comparisons, Holm-corrected at the 95 % level: «differs» is significant after "
+        "the correction, «perhaps» only before it. "
+        if tested > 1
+        else "«Differs» is significant at the 95 % level. "
+    )
     return (
-        f"{tested} comparisons were made; were all stacks alike, about {chance:.1f} of them would "
-        "still look different at the 95 % level. «Differs» allows for that (Holm's correction), "
-        "«perhaps» does not: its interval excludes zero only when taken by itself."
+        f"{several}Relevant is a difference of {relevant} of {found[0].reference}'s mean or more."
     )
 
 
@@ -129,6 +231,18 @@ def judged(difference: Difference, adjusted_p: float | None) -> Verdict:
     if adjusted_p < 1 - LEVEL:
         return "differs"
     return "differs before correction" if difference.is_shown else "no difference shown"
+
+
+def share(text: str, form: str = "relevant={!r}") -> float:
+    """A share of a mean, as `1%`; `form` is how an error spells it.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        return parse_quantity("ratio", text)
+    except ValueError as error:
+        raise InputError(f"{form.format(text)}: {error}") from None
 
 
 def over(difference: Difference, reference: float | None) -> float | None:

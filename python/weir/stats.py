@@ -20,6 +20,8 @@ SIGNIFICANT_DIGITS = 6
 TAIL_SAMPLES = 5
 """A percentile needs this many samples beyond it; the histograms in Rust have the same rule."""
 
+_POWER = 0.8
+_MOST_PAIRS = 100_000
 _SKEWED = 2.0
 _ENOUGH_FOR_BOOTSTRAP = 20
 _RESAMPLES = 9_999
@@ -52,6 +54,8 @@ class Difference:
 
     estimate: Estimate
     p_value: float | None
+    deviation: float | None = None
+    """The standard deviation of the pairwise differences."""
 
     @property
     def is_shown(self) -> bool:
@@ -117,7 +121,9 @@ def paired_difference(
         if value is not None and other is not None:
             differences.append(value - other)
     estimate = mean_interval(differences)
-    return Difference(estimate, _p_value(differences))
+    n = len(differences)
+    deviation = _standard_error(differences) * math.sqrt(n) if n > 1 else None
+    return Difference(estimate, _p_value(differences), deviation)
 
 
 def independent_difference(
@@ -189,6 +195,37 @@ def independent_ratio(
     middle = abs(math.fsum(other) / len(other))
     half = t_quantile(freedom) * error / middle if error else 0.0
     return Estimate(ratio.mean, ratio.mean - half, ratio.mean + half, ratio.n)
+
+
+def pairs_needed(deviation: float, size: float, tests: int = 1) -> int | None:
+    """How many pairs show a mean difference of `size` in 8 of 10 experiments.
+
+    By the t-test at the 5 % level, divided among `tests` (Bonferroni, which Holm's correction never
+    exceeds): the smallest n with n ≥ ((t₁ + t₂) deviation / size)², where t₁ and t₂ are Student's
+    quantiles of level and power with n - 1 degrees of freedom (Chow, Shao and Wang 2008, §3.2.1).
+    None if it is more than 100,000.
+    """
+    if deviation == 0:
+        return 2
+    low, high = 1, 2
+    while not _suffices(high, deviation / size, tests):
+        low, high = high, 2 * high
+        if low >= _MOST_PAIRS:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _suffices(middle, deviation / size, tests):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _suffices(n: int, spread: float, tests: int) -> bool:
+    from scipy.special import stdtrit
+
+    level = float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2 / tests))
+    return n >= ((level + float(stdtrit(n - 1, _POWER))) * spread) ** 2
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

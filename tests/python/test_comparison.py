@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
 import weir
-from weir.comparison import caution, contrasts
+from weir import stats
+from weir.comparison import Contrast, caution, contrasts, judged
+from weir.errors import InputError
+from weir.metrics import BY_NAME
+from weir.verdicts import verdicts
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +38,7 @@ def test_an_obvious_difference_is_found(lossy: weir.Results) -> None:
     assert goodput.relative is not None
     assert goodput.relative < -0.5
     assert goodput.words.endswith("lower")
-    assert "comparisons were made" in caution(list(found.values()))
+    assert "4 comparisons, Holm-corrected" in caution(list(found.values()))
 
 
 def test_a_stack_does_not_differ_from_itself(tmp_path: Path) -> None:
@@ -72,3 +78,85 @@ def test_results_show_themselves(lossy: weir.Results) -> None:
     summary = lossy.summary()
     assert set(summary["label"]) == {"reno", "stop-and-wait/none"}
     assert (summary["lo"] <= summary["mean"]).all()
+
+
+def contrast(metric: str, differences: list[float], base: float, relevant: float) -> Contrast:
+    """A stack against `reno`, whose mean is `base` and which it beats by `differences`."""
+    seeds = range(len(differences))
+    own = dict(zip(seeds, (base + d for d in differences), strict=True))
+    difference = stats.paired_difference(own, dict.fromkeys(seeds, base))
+    mean = difference.estimate.mean
+    assert mean is not None
+    return Contrast(
+        label="bbr",
+        series="bbr",
+        point={},
+        reference="reno",
+        metric=BY_NAME[metric],
+        difference=difference,
+        verdict=judged(difference, difference.p_value),
+        relative=mean / base,
+        base=base,
+        relevant=relevant,
+    )
+
+
+def test_a_sure_difference_may_be_too_small_to_matter() -> None:
+    tiny = [0.02, 0.021, 0.019, 0.02]
+    found = contrast("goodput_mbps", tiny, 10.0, relevant=0.01)
+    assert (found.verdict, found.is_relevant) == ("differs", False)
+    assert found.words == "differs: 0.2% higher, not relevant"
+    assert contrast("goodput_mbps", tiny, 10.0, relevant=0.001).words == "differs: 0.2% higher"
+
+
+def test_alike_is_what_lies_within_the_relevant_difference() -> None:
+    found = contrast("goodput_mbps", [0.01, -0.01, 0.005, -0.006], 10.0, relevant=0.01)
+    assert (found.is_relevant, found.words) == (False, "no relevant difference")
+    assert found.needed is None
+
+
+def test_a_small_study_says_how_many_seeds_would_do() -> None:
+    found = contrast("goodput_mbps", [1.0, -0.4, 0.6], 10.0, relevant=0.01)
+    assert found.verdict == "no difference shown"
+    assert found.is_relevant is None
+    assert found.words == "inconclusive with 3 seeds (about 28 would do)"
+
+
+def test_so_many_seeds_do() -> None:
+    """By simulation: 8 of 10 studies of that size show the difference."""
+    needed = stats.pairs_needed(0.72, 0.4)
+    assert needed == 28
+    rng = np.random.default_rng(1)
+    studies = rng.normal(0.4, 0.72, size=(4_000, needed))
+    shown = [
+        stats.paired_difference(dict(enumerate(own)), dict.fromkeys(range(needed), 0.0))
+        for own in studies
+    ]
+    power = sum(d.is_shown for d in shown) / len(shown)
+    assert power == pytest.approx(0.8, abs=0.03)
+    assert stats.pairs_needed(1.0, 1e-9) is None
+    more = stats.pairs_needed(0.72, 0.4, tests=10)
+    assert more is not None
+    assert more > needed
+
+
+def test_the_verdict_is_one_sentence() -> None:
+    less = contrast("queue_delay_ms_mean", [-12.7, -12.8, -12.6], 20.9, relevant=0.01)
+    some = contrast("goodput_mbps", [-0.18, -0.19, -0.18], 9.64, relevant=0.01)
+    assert verdicts([less, some]) == ["bbr against reno: −61 % queue delay for −1.9 % goodput."]
+    same = contrast("goodput_mbps", [-0.01, -0.02, -0.01], 9.64, relevant=0.01)
+    assert verdicts([less, same]) == ["bbr against reno: −61 % queue delay at the same goodput."]
+    unsure = contrast("goodput_mbps", [1.0, -0.4, 0.6], 10.0, relevant=0.01)
+    (sentence,) = verdicts([less, unsure])
+    assert sentence.startswith("bbr against reno: −61 % queue delay; goodput inconclusive with 3 ")
+
+
+def test_differences_are_a_table(lossy: weir.Results) -> None:
+    found = lossy.differences()
+    goodput = found.row(by_predicate=pl.col("metric") == "goodput_mbps", named=True)
+    assert (goodput["verdict"], goodput["relevant"], goodput["n"]) == ("differs", True, 5)
+    assert goodput["lo"] < goodput["difference"] < goodput["hi"] < 0
+    lenient = lossy.differences(relevant="100%").filter(pl.col("relative") < 0)
+    assert not lenient["relevant"].any()
+    with pytest.raises(InputError, match=r"relevant='a lot': .* percentage"):
+        lossy.differences(relevant="a lot")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Group
+from rich.text import Text
 
 from weir.api import Comparison
 from weir.cli import complete, options, output, plans, rows
@@ -14,6 +15,7 @@ from weir.comparison import caution, contrasts
 from weir.results import Results
 from weir.scenario import SIM, parse_assignments, parse_sweep
 from weir.tables import cases_table, contrasts_grid
+from weir.verdicts import verdicts
 
 _HELP = (
     "Run several stacks on the same network with the same seeds, and say how they differ.\n\n"
@@ -137,6 +139,7 @@ def compare(
             rich_help_panel=MEASUREMENT,
         ),
     ] = Comparison.seed,
+    relevant: plans.Relevant = plans.RELEVANT,
     tc: plans.Tc = None,
     reverse_tc: plans.ReverseTc = None,
     sets: plans.Set = None,
@@ -154,6 +157,7 @@ def compare(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the stacks, prints tables or JSON, draws the report."""
+    share = plans.relevant_share(relevant)
     comparison = Comparison(
         stacks=stacks,
         rate=rate,
@@ -173,22 +177,23 @@ def compare(
         sweep=parse_sweep(sweep or []),
         world=plans.world_of(world, virtual=virtual, router=router),
     )
-    plan = comparison.plan()
+    plan = comparison.plan("--{name} {value}")
     if dry_run:
         plans.list_plan("compare", plan, as_json=json)
         return
     how = plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap, dask=dask)
     results = plans.carry_out(plan, **how)
-    _print(results, as_json=json)
-    plans.finish(results, quiet=quiet)
+    _print(results, share, as_json=json)
+    plans.finish(results, quiet=quiet, relevant=share)
 
 
-def _print(results: Results, *, as_json: bool) -> None:
-    found = contrasts(results)
+def _print(results: Results, relevant: float, *, as_json: bool) -> None:
+    found = contrasts(results, relevant)
     if as_json:
         output.print_json("compare", rows.comparison_rows(results, found))
     elif found:
         grid = contrasts_grid(found, caution(found), results.caution)
-        output.show(Group(cases_table(results), grid.rich()))
+        sentences = (Text(text, style="bold") for text in verdicts(found))
+        output.show(Group(*sentences, cases_table(results), grid.rich()))
     else:
         output.show(cases_table(results))

@@ -10,7 +10,7 @@ from typing import Annotated, Unpack
 
 import typer
 
-from weir import api, trust
+from weir import api, comparison, trust
 from weir.api import RESULTS, How
 from weir.cli import complete, output
 from weir.cli.help import MEASUREMENT, NETWORK, OUTPUT
@@ -157,6 +157,27 @@ SweepOption = Annotated[
 ]
 
 
+RELEVANT = f"{comparison.RELEVANT * 100:g}%"
+Relevant = Annotated[
+    str,
+    typer.Option(
+        "--relevant",
+        metavar="SHARE",
+        help="From which share of the first stack's mean on a difference is of practical interest.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+
+def relevant_share(text: str) -> float:
+    """The value of `--relevant`.
+
+    Raises:
+        InputError: it is no share.
+    """
+    return comparison.share(text, "--relevant {}")
+
+
 def world_of(world: str, *, virtual: bool, router: str = OURS) -> str:
     """The world that the options mean together.
 
@@ -245,16 +266,16 @@ def _wake_report() -> None:
     wake()
 
 
-def finish(results: Results, *, quiet: bool) -> None:
+def finish(results: Results, *, quiet: bool, relevant: float = comparison.RELEVANT) -> None:
     """Draws the report, says where everything is, and fails if any run did."""
-    output.remark(f"Report: {draw(results.path)}", quiet=quiet)
+    output.remark(f"Report: {draw(results.path, relevant)}", quiet=quiet)
     if results.failures:
         text = failure_text(results.failures, results.manifest["runs"]["planned"])
         raise RunError(f"{text}; the others are in {results.path}")
 
 
-def draw(directory: Path) -> Path:
+def draw(directory: Path, relevant: float = comparison.RELEVANT) -> Path:
     """Draws the report of a result directory and returns where it is."""
     from weir.report import write  # the drawing libraries take longer to load than `--help` may
 
-    return write(directory)
+    return write(directory, relevant=relevant)

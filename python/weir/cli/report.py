@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from weir.cli import plans
 from weir.results import load
 
 _HELP = """Draw the report of a result directory again, and its figures as files for papers."""
@@ -28,6 +29,7 @@ def report(
     png: Annotated[bool, typer.Option("--png", help="Also write each figure as PNG.")] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Also write each figure as SVG.")] = False,
     pdf: Annotated[bool, typer.Option("--pdf", help="Also write each figure as PDF.")] = False,
+    relevant: plans.Relevant = plans.RELEVANT,
 ) -> None:
     """Draws the report and says where it is."""
     from weir.report import write  # the drawing libraries take longer to load than `--help` may
@@ -35,4 +37,4 @@ def report(
     results = load(directory)
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
-    typer.echo(write(results.path, formats))
+    typer.echo(write(results.path, formats, relevant=plans.relevant_share(relevant)))

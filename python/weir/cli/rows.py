@@ -95,4 +95,9 @@ def _connections(results: Results, label: str) -> Row:
 
 
 def _contrast_json(contrast: Contrast) -> Row:
-    return {**contrast.difference.estimate.as_json(), "verdict": contrast.verdict}
+    return {
+        **contrast.difference.estimate.as_json(),
+        "verdict": contrast.verdict,
+        "relevant": contrast.is_relevant,
+        "repeats_needed": contrast.needed,
+    }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weir.animation import Animation
+from weir.comparison import RELEVANT
 from weir.plots import Figure
 from weir.plots.figure import wake_converter
 from weir.report import scripts
@@ -43,9 +44,12 @@ def wake() -> None:
     scripts.vega()
 
 
-def write(directory: str | Path, formats: Sequence[str] = ()) -> Path:
+def write(
+    directory: str | Path, formats: Sequence[str] = (), *, relevant: float = RELEVANT
+) -> Path:
     """Draws the report of a result directory into it; returns the path of `report.html`.
 
+    Differences of stacks are of practical interest from `relevant` times the first one's mean on.
     `formats` may name `png`, `svg` and `pdf`: each figure is then also written to `figures/`.
 
     Raises:
@@ -59,7 +63,7 @@ def write(directory: str | Path, formats: Sequence[str] = ()) -> Path:
     elif (results.path / RADIO).is_file():
         report = compose_radio(results)
     else:
-        report = compose(results)
+        report = compose(results, relevant)
     return write_report(cautioned(report, results.caution), results.path, formats)
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import polars as pl
 
 from weir import metrics
-from weir.comparison import Contrast, compared, contrasts
+from weir.comparison import RELEVANT, Contrast, caution, compared, contrasts
 from weir.metrics import Metric
 from weir.plots import each, topology
 from weir.plots import sharing as sharing_plot
 from weir.plots.encode import heading
 from weir.plots.select import Case, cases
-from weir.plots.theme import short_key, significant
+from weir.plots.theme import short_key
 from weir.report import radio, sharing, words
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, ranges
 from weir.results import Results
-from weir.stats import LEVEL, mean_interval
+from weir.stats import mean_interval
 from weir.tables import estimate_text
 
 _MAX_FLOWS = 16
@@ -30,10 +30,10 @@ _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", 
 _HASH_LENGTH = 12
 
 
-def compose(results: Results) -> Report:
+def compose(results: Results, relevant: float = RELEVANT) -> Report:
     """The report of a comparison, a scenario or a sweep."""
     found = cases(results)
-    differences = contrasts(results) if found else []
+    differences = contrasts(results, relevant) if found else []
     drawn = []
     for figure in each(results):
         figure.draw_ahead()
@@ -169,29 +169,20 @@ def _differences(results: Results, found: Sequence[Contrast]) -> ReportTable:
         rows.append([*names, *cells])
     note = (
         "The first stack minus the second, mean ± half of the 95 % interval. Repeats with the same "
-        "seed are compared with each other, which takes out what the seed alone explains. Bold: a "
-        "difference is shown. In brackets: it is shown on its own, but not after correction for "
-        f"the number of comparisons (Holm). Grey: no difference is shown. {_by_chance(found)}"
+        "seed are compared with each other, which takes out what the seed alone explains. Bold: "
+        "significant and relevant. In brackets: significant only before the correction for the "
+        "number of comparisons (Holm). Grey: not significant, or not relevant. "
+        f"{caution(found)}"
     )
     headers = ["pair", *map(short_key, results.swept), *map(heading, shown)]
     return ReportTable("Paired differences", headers, rows, note=note.strip(), anchor="differences")
-
-
-def _by_chance(found: Sequence[Contrast]) -> str:
-    tested = sum(contrast.difference.p_value is not None for contrast in found)
-    if tested < 2:
-        return ""
-    return (
-        f"There are {tested} comparisons: were all stacks alike, about "
-        f"{significant(tested * (1 - LEVEL), 2)} of them would still look different on their own."
-    )
 
 
 def _difference(contrast: Contrast | None, link: str) -> Cell:
     if contrast is None:
         return Cell("–")
     text = words.signed(contrast.difference.estimate, contrast.metric)
-    if contrast.verdict == "differs":
+    if contrast.verdict == "differs" and contrast.is_relevant:
         return Cell(text, link=link, tone="strong")
     if contrast.verdict == "differs before correction":
         return Cell(f"({text})", link=link, tone="faint")

@@ -18,6 +18,7 @@ from weir.plots.theme import MINUS, short_key, significant
 from weir.results import Results
 from weir.stats import Estimate, mean_interval, paired_difference
 from weir.tables import estimate_text
+from weir.verdicts import verdicts
 
 FEW_REPEATS = 5
 SHORT_IN_RTTS = 200
@@ -72,7 +73,7 @@ def findings(results: Results, cases: Sequence[Case], contrasts: Sequence[Contra
     else:
         leaders = list(_leaders(results, cases))
     told = (_flow_goodputs(results, cases), _differences(contrasts), _limits(results, cases))
-    return [*leaders, *itertools.chain(*told)]
+    return [*verdicts(contrasts), *leaders, *itertools.chain(*told)]
 
 
 def scope(cases: Sequence[Case]) -> list[str]:
@@ -196,7 +197,8 @@ def _lead(results: Results, first: Case, second: Case, metric: Metric) -> str:
     if low == high == 0:
         return f"It is no different from {second.name} in any repeat."
     if difference.is_shown:
-        ends = sorted(significant(abs(end) * metric.scale) for end in (low, high))
+        sizes = sorted(abs(end) * metric.scale for end in (low, high))
+        ends = [significant(size) for size in sizes]
         return (
             f"It is ahead of {second.name} by {ends[0]} to {ends[1]} {metric.unit} "
             "(95 % interval of the paired difference)."
