@@ -11,7 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
-from weir import _native, runner, trust
+from weir import _native, arguments, runner, trust
+from weir.arguments import spelled, suggesting
 from weir.errors import InputError
 from weir.progress import bar
 from weir.results import Results, load
@@ -132,8 +133,8 @@ class Comparison:
     sweep: Sweep = field(default_factory=dict)
     world: str = SIM
 
-    def plan(self) -> Plan:
-        """Every run of the comparison.
+    def plan(self, form: str = "{name}='{value}'") -> Plan:
+        """Every run of the comparison; `form` is how errors spell an argument and its value.
 
         Raises:
             InputError, ScenarioError: something in it is not valid; the message says what.
@@ -143,6 +144,10 @@ class Comparison:
         for stack in self.stacks:
             if list(self.stacks).count(stack) > 1:
                 raise InputError(f"{stack} is given twice")
+        with spelled(form, self._keys(""), self.stacks):
+            return self._plan()
+
+    def _plan(self) -> Plan:
         sources = {stack: self._source(stack) for stack in self.stacks}
         return plan("compare", self.command(), sources, self.sweep)
 
@@ -171,7 +176,11 @@ class Comparison:
 
     def _source(self, stack: str) -> Source:
         """Options become overrides, so that an error names the key and the value as given."""
-        overrides = {
+        told = (*self._keys(stack).items(), *self._told_by_tc(), *self.sets)
+        return Source(_DUMBBELL, "command line", told).in_world(self.world)
+
+    def _keys(self, stack: str) -> dict[str, str]:
+        keys = {
             "flow.0.stack": stack,
             "flow.0.count": str(self.flows),
             "flow.0.start_jitter": self.start_jitter,
@@ -185,9 +194,8 @@ class Comparison:
             "measure.seed": str(self.seed),
         }
         if self.size is not None:
-            overrides |= {"flow.0.workload.kind": "file", "flow.0.workload.size": self.size}
-        told = (*overrides.items(), *self._told_by_tc(), *self.sets)
-        return Source(_DUMBBELL, "command line", told).in_world(self.world)
+            keys |= {"flow.0.workload.kind": "file", "flow.0.workload.size": self.size}
+        return keys
 
     def _told_by_tc(self) -> Overrides:
         """What `tc` says, which no option may have said otherwise."""
@@ -212,11 +220,12 @@ class Comparison:
             return "0s"
         try:
             seconds = _native.parse_quantity("time", self.duration)
-        except ValueError as error:
-            raise InputError(f"measure.duration={self.duration}: {error}") from None
+        except ValueError:
+            return "0s"  # which does not matter, as the duration is refused
         return f"{round(seconds * 1000 / _WARMUP_SHARE)}ms"
 
 
+@suggesting
 def compare(
     *stacks: str,
     rate: str = Comparison.rate,
@@ -225,25 +234,73 @@ def compare(
     loss: str = Comparison.loss,
     duration: str = Comparison.duration,
     warmup: str | None = Comparison.warmup,
+    start_jitter: str = Comparison.start_jitter,
     flows: int = Comparison.flows,
     size: str | None = Comparison.size,
     repeat: int = Comparison.repeat,
     seed: int = Comparison.seed,
     tc: str | None = None,
     reverse_tc: str | None = None,
-    sets: Mapping[str, str] = _NOTHING,
-    sweep: Mapping[str, Sequence[str]] = _NOTHING,
+    sets: Mapping[str, object] = _NOTHING,
+    sweep: Mapping[str, Sequence[object]] = _NOTHING,
     world: str = SIM,
-    **how: Unpack[How],
+    out: str | Path = RESULTS,
+    jobs: int | None = None,
+    resume: bool = False,
+    executor: Executor | None = None,
+    dask: str | None = None,
+    show_progress: bool = True,
+    pcap: str | Path | None = None,
 ) -> Results:
     """Runs `stacks` on one bottleneck, with the same seeds, and returns what happened.
 
     >>> results = compare("reno", "cubic", rate="10mbit", rtt="40ms", repeat=5)  # doctest: +SKIP
     >>> results.estimate("cubic", "goodput_mbps")  # doctest: +SKIP
 
+    Quantities are text with a unit, as on the command line.
+
+    Args:
+        stacks: What to compare: `recovery/controller`, or a controller alone, which means `rack/`;
+            `FILE.py:CLASS` is a controller of your own. Differences are taken to the first.
+        rate: Rate of the bottleneck, as in `10mbit`.
+        rtt: Round-trip time without queueing, as in `40ms`.
+        queue: Space in the queue: `1bdp`, `64p`, `100ms`, `64kb`.
+        loss: Share of data packets lost at random, as in `1%`.
+        duration: Length of a run; with `size`, the longest that it may take.
+        warmup: Left out of the measurement; by default a tenth of `duration`, nothing with `size`.
+        start_jitter: Each flow starts at a random time up to this.
+        flows: Flows of the same stack.
+        size: Send a file of this size instead of sending all the time.
+        repeat: Runs per stack, each with its own seed.
+        seed: Seed of the first repeat; the next has the next.
+        tc: The bottleneck as `tc` writes it, in place of `rate`, `rtt`, `queue` and `loss`.
+        reverse_tc: The same for the way back.
+        sets: Further keys of the scenario, as in `{"flow.0.mss": "1000"}`.
+        sweep: Keys with the values to run, as in `{"topology.queue": ["1bdp", "4bdp"]}`.
+        world: `sim`, `udp` (real transfers over loopback) or `kernel` (the kernel's TCP).
+        out: Where result directories are made.
+        jobs: Runs at a time; one per core by default, in real time one.
+        resume: Go on with an interrupted comparison of the same arguments.
+        executor: What runs the simulations, in place of threads of this process.
+        dask: The address of a Dask scheduler, or the file in which it has left that.
+        show_progress: Whether to show a bar on a terminal or in a notebook.
+        pcap: A folder for the packets of each run, which `sim` and `kernel` record.
+
     Raises:
+        TypeError: there is no such argument; the message names the nearest one.
         WeirError, ScenarioError: what is asked for is not valid, or nothing could be run.
     """
+    arguments.stacks(stacks)
+    arguments.quantities(
+        rate=rate,
+        rtt=rtt,
+        queue=queue,
+        loss=loss,
+        duration=duration,
+        warmup=warmup,
+        start_jitter=start_jitter,
+        size=size,
+    )
     comparison = Comparison(
         stacks=stacks,
         rate=rate,
@@ -252,46 +309,88 @@ def compare(
         loss=loss,
         duration=duration,
         warmup=warmup,
+        start_jitter=start_jitter,
         flows=flows,
         size=size,
         repeat=repeat,
         seed=seed,
         tc=tc,
         reverse_tc=reverse_tc,
-        sets=tuple(sets.items()),
-        sweep=_swept(sweep),
+        sets=arguments.overrides(sets),
+        sweep=arguments.swept(sweep),
         world=world,
     )
-    return carry_out(comparison.plan(), **how)
+    return carry_out(
+        comparison.plan(),
+        out=out,
+        jobs=jobs,
+        resume=resume,
+        executor=executor,
+        dask=dask,
+        show_progress=show_progress,
+        pcap=pcap,
+    )
 
 
+@suggesting
 def run(
     scenario: str | Path,
     *,
     repeat: int | None = None,
     seed: int | None = None,
-    sets: Mapping[str, str] = _NOTHING,
-    sweep: Mapping[str, Sequence[str]] = _NOTHING,
+    sets: Mapping[str, object] = _NOTHING,
+    sweep: Mapping[str, Sequence[object]] = _NOTHING,
     world: str = SIM,
     trust_controllers: bool = False,
-    **how: Unpack[How],
+    out: str | Path = RESULTS,
+    jobs: int | None = None,
+    resume: bool = False,
+    executor: Executor | None = None,
+    dask: str | None = None,
+    show_progress: bool = True,
+    pcap: str | Path | None = None,
 ) -> Results:
-    """Runs a scenario: the path of a file, or its TOML text when it has more than one line.
+    """Runs a scenario: every point of its sweep, every repeat.
 
-    With `trust_controllers` the programs that it holds or names may run: controllers in Python.
+    Args:
+        scenario: The path of a file, the name of a scenario that comes with Weir, or TOML text of
+            more than one line.
+        repeat: Runs per case; the scenario's own number by default.
+        seed: Seed of the first repeat; the scenario's own by default.
+        sets: Keys of the scenario to change, as in `{"topology.rate": "20mbit"}`.
+        sweep: Keys with the values to run, as in `{"topology.queue": ["1bdp", "4bdp"]}`.
+        world: `sim`, `udp` (real transfers over loopback) or `kernel` (the kernel's TCP).
+        trust_controllers: Whether programs that it holds or names may run: controllers in Python.
+        out: Where result directories are made.
+        jobs: Runs at a time; one per core by default, in real time one.
+        resume: Go on with an interrupted call of the same arguments.
+        executor: What runs the simulations, in place of threads of this process.
+        dask: The address of a Dask scheduler, or the file in which it has left that.
+        show_progress: Whether to show a bar on a terminal or in a notebook.
+        pcap: A folder for the packets of each run, which `sim` and `kernel` record.
 
     Raises:
+        TypeError: there is no such argument; the message names the nearest one.
         WeirError, ScenarioError: the scenario is not valid, or nothing could be run.
     """
-    overrides = tuple(sets.items())
+    keys = arguments.overrides(sets)
     if isinstance(scenario, str) and "\n" in scenario:
-        source = Source(scenario, "scenario", overrides)
+        source = Source(scenario, "scenario", keys)
     else:
-        source = read(scenario, overrides)
+        source = read(scenario, keys)
     source = source.in_world(world)
     with trust.deciding(trust.everything if trust_controllers else None):
-        plan = scenario_plan(source, _swept(sweep), repeat=repeat, seed=seed)
-    return carry_out(plan, **how)
+        plan = scenario_plan(source, arguments.swept(sweep), repeat=repeat, seed=seed)
+    return carry_out(
+        plan,
+        out=out,
+        jobs=jobs,
+        resume=resume,
+        executor=executor,
+        dask=dask,
+        show_progress=show_progress,
+        pcap=pcap,
+    )
 
 
 def scenario_plan(
@@ -306,10 +405,6 @@ def scenario_plan(
     words = ["weir", "run", source.origin, *keys, *_world_words(source.world)]
     name = source.effective().name
     return plan(name, shlex.join(words), {name: source}, sweep)
-
-
-def _swept(sweep: Mapping[str, Sequence[str]]) -> Sweep:
-    return {key: tuple(values) for key, values in sweep.items()}
 
 
 def _world_words(world: str) -> list[str]:

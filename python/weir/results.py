@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
 
@@ -25,6 +25,8 @@ from weir.store import SCHEMA, is_results
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from weir.plots import Figure, Figures
 
 TABLES = (
     "runs",
@@ -375,6 +377,70 @@ class Results:
         }
         return pl.DataFrame(rows, schema, orient="row")
 
+    def differences(self, relevant: str = "1%") -> pl.DataFrame:
+        """Every case against the first one at its point of the sweep, metric by metric.
+
+        Args:
+            relevant: The share of the reference's mean from which on a difference is of practical
+                interest.
+
+        Returns:
+            Columns `label`, `series`, swept keys, `reference`, `metric`, `difference` with its 95 %
+            interval `lo` to `hi`, `relative` (to the reference's mean), `n` pairs, `verdict`
+            (corrected for the number of comparisons), `relevant` (null: not known),
+            `repeats_needed` (for an inconclusive one), `words` (the verdict for people).
+
+        Raises:
+            InputError: `relevant` is no share.
+        """
+        from weir.comparison import contrasts, share
+
+        rows = [c.as_row() for c in contrasts(self, share(relevant))]
+        schema: dict[str, Any] = dict.fromkeys(
+            ("label", "series", *self.swept, "reference", "metric"), pl.String
+        )
+        schema |= dict.fromkeys(("difference", "lo", "hi", "relative"), pl.Float64)
+        schema |= {"n": pl.Int64, "verdict": pl.String, "relevant": pl.Boolean}
+        return pl.DataFrame(rows, {**schema, "repeats_needed": pl.Int64, "words": pl.String})
+
+    @overload
+    def plot(self) -> Figures: ...
+    @overload
+    def plot(self, name: str) -> Figure: ...
+    def plot(self, name: str | None = None) -> Figure | Figures:
+        """A figure of the report, or all of them; a notebook shows them.
+
+        Args:
+            name: Which one, as `cwnd` or `goodput-delay`; all if left out.
+
+        Raises:
+            InputError: these results have no such figure.
+        """
+        from weir.plots import Figures, figures
+
+        found = {figure.name: figure for figure in figures(self)}
+        if name is None:
+            return Figures(found.values())
+        if name not in found:
+            raise InputError(unknown("figure", name, found))
+        return found[name]
+
+    def report(self, relevant: str = "1%") -> Path:
+        """Writes `report.html` into the result directory and returns its path.
+
+        Args:
+            relevant: The share of the reference's mean from which on a difference is of practical
+                interest.
+
+        Raises:
+            InputError: `relevant` is no share.
+            StoreError: it cannot be written.
+        """
+        from weir.comparison import share
+        from weir.report import write
+
+        return write(self.path, relevant=share(relevant))
+
     @cached_property
     def _measured(self) -> tuple[metrics.Metric, ...]:
         found = self.per_run.select(pl.all().is_not_null().any()).row(0, named=True)
@@ -436,6 +502,7 @@ class Results:
         return cases_table(self)
 
     def _repr_html_(self) -> str:
-        from weir.tables import cases_html
+        """All tables and charts, for a notebook; the charts are pictures, which need no network."""
+        from weir.tables import results_html
 
-        return cases_html(self)
+        return results_html(self) + self.plot()._repr_html_()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from weir import _native, trust
-from weir.errors import InputError
+from weir.errors import InputError, unknown
 from weir.kernel import recipe
 
 SIM = "sim"
@@ -98,9 +98,7 @@ class Source:
         """
         known = worlds()
         if world not in (*known, *GUESTS):
-            raise InputError(
-                f"--world {world}: there is no such world; there are: {', '.join(known)}"
-            )
+            raise InputError(unknown("world", world, known))
         if world in (KERNEL, *GUESTS) and not self._samples():
             return replace(self, world=world, overrides=(_KERNEL_SAMPLES, *self.overrides))
         return replace(self, world=world)
@@ -182,9 +180,8 @@ def read(path: str | Path, overrides: Overrides = ()) -> Source:
     try:
         return Source(file.read_text(encoding="utf-8"), str(path), overrides, str(file))
     except FileNotFoundError:
-        known = ", ".join(library())
-        hint = f"; scenarios that come with Weir: {known}" if known else ""
-        raise InputError(f"{path}: no such file{hint}") from None
+        known = unknown("scenario", str(path), library())
+        raise InputError(f"{path}: no such file; with Weir, {known}") from None
     except IsADirectoryError:
         raise InputError(f"{path}: this is a directory, not a scenario file") from None
     except UnicodeDecodeError:

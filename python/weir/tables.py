@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,10 +11,11 @@ from rich.console import Group, RenderableType
 
 from weir import metrics
 from weir.arrivals import Completions, Spread
-from weir.comparison import Contrast, compared
+from weir.comparison import Contrast, caution, compared, contrasts
 from weir.grid import Grid, cautioned
 from weir.sharing import Observed
 from weir.stats import Estimate, mean_interval
+from weir.verdicts import verdicts
 
 if TYPE_CHECKING:
     from weir.results import Results
@@ -29,13 +31,18 @@ def cases_table(results: Results) -> RenderableType:
     return Group(*(grid.rich() for grid in _grids(results)))
 
 
-def cases_html(results: Results) -> str:
-    """The same for a notebook."""
-    return "".join(grid.html() for grid in _grids(results))
+def results_html(results: Results) -> str:
+    """All tables for a notebook, with the paired differences and what they come to."""
+    found = contrasts(results)
+    sentences = "".join(f"<p><b>{escape(text)}</b></p>" for text in verdicts(found))
+    grids = [*_grids(results)]
+    if found:
+        grids.append(contrasts_grid(found, caution(found), results.caution))
+    return sentences + "".join(grid.html() for grid in grids)
 
 
-def contrasts_grid(found: Sequence[Contrast], note: str, caution: str = "") -> Grid:
-    """Paired differences with their intervals and verdicts; `caution` stands in the title."""
+def contrasts_grid(found: Sequence[Contrast], note: str, strain: str = "") -> Grid:
+    """Paired differences with their intervals and verdicts; `strain` stands in the title."""
     swept = list(dict.fromkeys(key for c in found for key in c.point))
     rows = []
     named: list[str] = []
@@ -47,7 +54,7 @@ def contrasts_grid(found: Sequence[Contrast], note: str, caution: str = "") -> G
         named = names
     title = f"Paired differences to {found[0].reference}, with 95 % intervals" if found else ""
     headers = ("case", *swept, "", "difference", "verdict")
-    title = cautioned(title, caution)
+    title = cautioned(title, strain)
     return Grid(title, headers, rows, names=len(headers) - 2, remarks=1, note=note)
 
 

@@ -12,6 +12,7 @@ import contextlib
 import io
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ import vl_convert
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 _TEXTS = {"text/html", "text/plain"}
 """What is compared; pictures depend on the fonts of the machine."""
+
+_PICTURE = re.compile(r'"data:image/[^"]*"')
 
 Output = dict[str, Any]
 
@@ -85,5 +88,6 @@ def _shown(value: Any) -> Output:
 
 
 def _texts(output: Output) -> Output:
-    data = {key: text for key, text in output.get("data", {}).items() if key in _TEXTS}
+    shown = {key: text for key, text in output.get("data", {}).items() if key in _TEXTS}
+    data = {key: _PICTURE.sub("", "".join(text)) for key, text in shown.items()}
     return {"data": data, "text": output.get("text"), "kind": output["output_type"]}

@@ -15,7 +15,7 @@ from weir.censoring import summarised
 from weir.curves import Curve
 from weir.report.compose import compose
 from weir.sharing import changes, observed, per_run
-from weir.tables import cases_html
+from weir.tables import results_html
 
 _STEADY = [10.0] * 10 + [5.0] * 10 + [9.8] * 10
 
@@ -131,7 +131,7 @@ def test_the_report_says_what_followed_in_words(late_comer: weir.Results) -> Non
 
 
 def test_the_terminal_shows_changes_and_only_later_ones(late_comer: weir.Results) -> None:
-    assert "guest starts" in cases_html(late_comer)
+    assert "guest starts" in results_html(late_comer)
     together = observed([[curve([5.0] * 9, flow=0), curve([5.0] * 9, flow=1)]], [1.0])
     assert [change.newcomers.n for change in together] == [0]
 

@@ -11,7 +11,7 @@ from rich.console import Group
 
 from weir import _native, scenario
 from weir.cli import options, output
-from weir.errors import InputError
+from weir.errors import InputError, unknown
 from weir.grid import Grid
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def list_(
     """Prints every kind, or one."""
     kinds = {**_from_rust(), **_FROM_PYTHON}
     if kind is not None and kind not in kinds:
-        raise InputError(f"there is no kind {kind!r}; there are: {', '.join(kinds)}")
+        raise InputError(unknown("kind", kind, kinds))
     wanted = list(kinds) if kind is None else [kind]
     if json:
         output.print_json("list", [{"kind": k, **item} for k in wanted for item in kinds[k]()])

@@ -79,9 +79,18 @@ def study(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
-    how = plans.how(out, jobs, resume=resume, quiet=quiet, dask=dask)
-    where = plans.world_of(world, virtual=virtual)
-    result = studies.study(name, size=size, repeat=repeat, seed=seed, world=where, **how)
+    result = studies.study(
+        name,
+        size=size,
+        repeat=repeat,
+        seed=seed,
+        world=plans.world_of(world, virtual=virtual),
+        out=out,
+        jobs=jobs,
+        resume=resume,
+        dask=dask,
+        show_progress=not quiet,
+    )
     if json:
         caution = result.results.caution
         output.print_json("study", result.rows, **({"health": caution} if caution else {}))

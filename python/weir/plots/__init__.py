@@ -11,10 +11,10 @@ from dataclasses import replace
 from itertools import chain
 
 from weir.plots import across, distribution, over_time, select, shares, sharing, sweep, topology
-from weir.plots.figure import FORMATS, Figure
+from weir.plots.figure import FORMATS, Figure, Figures
 from weir.results import Results
 
-__all__ = ["FORMATS", "Figure", "each", "figures"]
+__all__ = ["FORMATS", "Figure", "Figures", "each", "figures"]
 
 _OVERVIEW = (
     topology.topology,

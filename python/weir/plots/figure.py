@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +17,7 @@ import polars as pl
 import vl_convert
 from altair.utils import update_nested
 
+from weir.grid import cautioned
 from weir.plain import plain_lines
 from weir.plots import theme
 from weir.store import slug
@@ -113,6 +116,25 @@ class Figure:
     def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
         """Notebooks draw the figure itself."""
         return {"image/svg+xml": self.svg()}
+
+
+class Figures(list[Figure]):
+    """Several figures, which a notebook shows below each other."""
+
+    def _repr_html_(self) -> str:
+        for figure in self:
+            figure.draw_ahead()
+        return "".join(map(_html, self))
+
+
+def _html(figure: Figure) -> str:
+    picture = base64.b64encode(figure.svg().encode()).decode()
+    title = cautioned(figure.title, figure.caution)
+    return (
+        f"<figure><figcaption><b>{escape(title)}</b></figcaption>"
+        f'<img src="data:image/svg+xml;base64,{picture}" alt="{escape(figure.alt)}">'
+        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
+    )
 
 
 def wake_converter() -> None:

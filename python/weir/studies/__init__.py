@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import pkgutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from weir.api import How
-from weir.errors import InputError
+from weir.api import RESULTS, How
+from weir.arguments import suggesting
+from weir.errors import InputError, unknown
 from weir.results import Results
 from weir.scenario import SIM
 from weir.store import write_text
@@ -111,10 +114,11 @@ def find(name: str) -> Study:
     """
     known = studies()
     if name not in known:
-        raise InputError(f"there is no study {name!r}; there are: {', '.join(known) or 'none yet'}")
+        raise InputError(unknown("study", name, known))
     return known[name]
 
 
+@suggesting
 def study(
     name: str,
     *,
@@ -122,11 +126,30 @@ def study(
     repeat: int | None = Settings.repeat,
     seed: int = Settings.seed,
     world: str = SIM,
-    **how: Unpack[How],
+    out: str | Path = RESULTS,
+    jobs: int | None = None,
+    resume: bool = False,
+    executor: Executor | None = None,
+    dask: str | None = None,
+    show_progress: bool = True,
 ) -> StudyResult:
     """Carries out a study and keeps its cells beside the results, in `study.json`.
 
+    Args:
+        name: The study; `weir list studies` names them.
+        size: `small` or `full`.
+        repeat: Runs per cell; the study's own number by default.
+        seed: Seed of the first repeat.
+        world: `sim`, or another one that the study runs in.
+        out: Where result directories are made.
+        jobs: Runs at a time; one per core by default, in real time one.
+        resume: Go on with an interrupted call of the same arguments.
+        executor: What runs the simulations, in place of threads of this process.
+        dask: The address of a Dask scheduler, or the file in which it has left that.
+        show_progress: Whether to show a bar on a terminal or in a notebook.
+
     Raises:
+        TypeError: there is no such argument; the message names the nearest one.
         WeirError: there is no such study, size or world, or nothing could be run.
     """
     chosen = find(name)
@@ -135,6 +158,14 @@ def study(
         raise InputError(f"--world {world}: study {name} runs in {' or '.join(possible)}")
     if size not in SIZES:
         raise InputError(f"size {size!r}: a study has the sizes {' and '.join(SIZES)}")
+    how = How(
+        out=out,
+        jobs=jobs,
+        resume=resume,
+        executor=executor,
+        dask=dask,
+        show_progress=show_progress,
+    )
     result = chosen.run(Settings(size, repeat, seed, how, world))
     cells = {"study": name, "rows": list(result.rows), "findings": list(result.findings)}
     write_text(result.results.path / "study.json", json.dumps(cells, indent=2, ensure_ascii=False))
