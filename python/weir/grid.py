@@ -8,10 +8,14 @@ from html import escape
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, JustifyMethod, RenderableType
+from rich.constrain import Constrain
 from rich.table import Table
 from rich.text import Text
 
 from weir.plain import plain, plain_lines
+
+_PROSE = 100
+"""Columns of a note at most, however wide the table is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,8 @@ class Grid:
             table.add_row(*(Text(plain_lines(cell)) for cell in row))
         # A title of the table's own would be wrapped at the width of the table.
         title = Text(plain(self.title), style="bold")
-        note = [Text(plain_lines(self.note), style="dim")] if self.note else []
-        return Group(title, table, *note)
+        note = Text(plain_lines(self.note), style="dim")
+        return Group(title, table, *([Constrain(note, _PROSE)] if self.note else []))
 
     def html(self) -> str:
         """For a notebook."""
