@@ -181,7 +181,7 @@ def read(path: str | Path, overrides: Overrides = ()) -> Source:
         return Source(file.read_text(encoding="utf-8"), str(path), overrides, str(file))
     except FileNotFoundError:
         known = unknown("scenario", str(path), library())
-        raise InputError(f"{path}: no such file; with Weir, {known}") from None
+        raise InputError(f"{path}: no such file, and {known}") from None
     except IsADirectoryError:
         raise InputError(f"{path}: this is a directory, not a scenario file") from None
     except UnicodeDecodeError:
