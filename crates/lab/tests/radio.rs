@@ -83,7 +83,7 @@ fn a_smaller_window_leaves_less_of_the_time_idle() {
 #[test]
 fn retries_end_where_the_scenario_says() {
     let given_up = |keys: &str| {
-        let keys = format!("{keys}\nframe_error = 1");
+        let keys = format!("{keys}\nframe_error = \"100%\"");
         let results = run(&scenario(&keys).unwrap(), 1, World::Sim).unwrap();
         let nodes = results.tables().iter().find(|table| table.name == "nodes").unwrap();
         let column = nodes.batch.column_by_name("dropped_mac").unwrap();

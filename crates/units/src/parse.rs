@@ -202,18 +202,14 @@ impl fmt::Display for BufferSize {
 /// everything to some and one in a hundred to others.
 fn bare_ratio(number: &str) -> Result<Ratio, String> {
     let billionths = decimal(number, 1_000_000_000).ok_or(RATIO_HELP)?;
-    match billionths {
-        0..=500_000_000 => {
-            let parts = u32::try_from(billionths).ok();
-            parts.and_then(Ratio::from_billionths).ok_or_else(|| RATIO_HELP.to_owned())
+    let ratio = u32::try_from(billionths).ok().and_then(Ratio::from_billionths);
+    match ratio {
+        Some(ratio) if billionths <= 500_000_000 => Ok(ratio),
+        Some(ratio) => Err(format!("is it {number}% or {ratio}? write it with %")),
+        None if billionths <= 100_000_000_000 => {
+            Err(format!("write {number}% if it is a percentage"))
         }
-        500_000_001..=1_000_000_000 => {
-            let whole = u32::try_from(billionths).ok().and_then(Ratio::from_billionths);
-            let whole = whole.ok_or(RATIO_HELP)?;
-            Err(format!("is it {number}% or {whole}? write it with %"))
-        }
-        ..=100_000_000_000 => Err(format!("write {number}% if it is a percentage")),
-        _ => Err(RATIO_HELP.to_owned()),
+        None => Err(RATIO_HELP.to_owned()),
     }
 }
 
