@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from weir.studies import Settings, StudyResult, claims, studies
-from weir.studies.book import STUDY, expected, joins, rpc, series
+from weir.studies.book import STUDY, expected, joins, mix, rpc, series
 from weir.studies.book.experiment import (
     AT_ROUTER,
     AT_SWITCH,
@@ -65,6 +65,28 @@ def test_the_full_size_has_the_chapters_times_and_networks() -> None:
     assert (forward["rate"], forward["delay"], back["delay"]) == ("10gbit", "0s", "10ms")
     router, _ = by_label["2-flow, wan-10m, cubic"]["topology"]["link"]
     assert router["burst"] == "3kb"
+
+
+def test_figure_14_has_both_of_its_delays() -> None:
+    made = study_plan(EXTENTS["full"], "full", None, 1)
+    by_label: dict[str, dict[str, Any]] = {case.label: case.scenario.fields for case in made.cases}
+    for rate in (10, 100):
+        for name, delay in ((f"wan-{rate}m", "40ms"), (f"wan-{rate}m-10ms", "10ms")):
+            topology = by_label[f"3-flow, {name}, bbr"]["topology"]
+            router, back = topology["link"]
+            assert (router["rate"], back["delay"]) == (f"{rate}mbit", delay)
+            assert (topology["rtt"], router["queue"]) == (delay, "1bdp")
+
+
+def test_both_sizes_of_requests_run_at_once_beside_every_number_of_streams(cells: Cells) -> None:
+    for table in (*mix.GOODPUT.values(), *mix.P99.values(), mix.LOST):
+        own = cells.table(table)
+        assert own.rows() == list(AT_SWITCH), table
+        assert own.columns() == [str(streams) for streams in STREAMS], table
+        assert all(cell["ours"]["mean"] is not None or cell["note"] for cell in own.all), table
+    small, large = (cells.table(mix.GOODPUT[name]) for name in ("10KB", "1MB"))
+    assert all((small.mean(s, "1") or 0) < (large.mean(s, "1") or 0) for s in AT_SWITCH)
+    assert "beside 16: reno" in mix.mix_words(cells)
 
 
 def test_nothing_failed(result: StudyResult) -> None:

@@ -6,23 +6,34 @@ from dataclasses import replace
 from pathlib import Path
 
 from weir.api import carry_out
-from weir.scenario import SIM, VIRTUAL
+from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.studies import Settings
 from weir.studies.book import joins, worlds
 from weir.studies.cells import Cells
 
-TINY = worlds.Extent(1 / 30, 0.4, 1)
+TINY = worlds.Extent(1 / 30, 0.4, 1, {"lan-10g": (1 / 6000, 0.01), "wan-10g": (1 / 600, 0.1)})
 PLAN = worlds.study_plan(TINY, Settings(world=VIRTUAL))
 
 
 def test_every_test_is_there_in_both_worlds() -> None:
     pairs = list(zip(PLAN.cases[::2], PLAN.cases[1::2], strict=True))
-    assert len(pairs) == 2 * 2 * 3 + 2 * 2 * 2 * 3
+    assert len(pairs) == 4 * (2 * 3 + 2 * 2 * 3)
+    labels = {case.label for case in PLAN.cases}
+    for network in ("lan-10g", "wan-10g", "wan-10m", "wan-100m"):
+        assert f"3-flow, {network}, bbr, kernel" in labels
+        assert f"{network}, 10 KB beside 4, reno, kernel" in labels
     for ours, theirs in pairs:
         assert (ours.world, theirs.world) == (SIM, VIRTUAL)
         assert theirs.label == f"{ours.label}, kernel"
         assert ours.scenario.text == theirs.scenario.text
     assert PLAN.command == "weir study book --world kernel --virtual --size small --seed 1"
+
+
+def test_real_time_has_no_network_of_10_gbit() -> None:
+    for extent in worlds.EXTENTS.values():
+        assert len(list(extent.in_world(VIRTUAL).networks())) == 4
+        ids = [network.id for network, *_ in extent.in_world(KERNEL).networks()]
+        assert ids == ["wan-10m", "wan-100m"]
 
 
 def test_cells_have_both_worlds_and_pictures_the_same_axes(tmp_path: Path) -> None:
@@ -36,6 +47,6 @@ def test_cells_have_both_worlds_and_pictures_the_same_axes(tmp_path: Path) -> No
     assert share.mean is not None
     assert "wan-10m, reno" in worlds.findings(Cells(cells))[0]
     (section,) = worlds.sections(results)
-    assert len(section.figures) == 2 * 2 * 3
+    assert len(section.figures) == 4 * 2 * 3
     assert all(len(figure.runs) == 2 for figure in section.figures)
     assert set(section.figures[0].data["source"]) == {"Weir", "Linux"}

@@ -92,11 +92,11 @@ class Network:
         )
 
 
-def _router(name: str, rate_mbps: float) -> Network:
-    rate = f"{rate_mbps:g}mbit"
-    title = f"WAN, {rate_mbps:g} Mbit/s, 40 ms"
-    queue = '"1bdp"'
-    return Network(name, title, rate, "40ms", "0s", "40ms", queue, rate_mbps, 0.08, TBF_BURST)
+def _router(name: str, rate_mbps: float, rtt_ms: int = 40) -> Network:
+    rate, rtt = f"{rate_mbps:g}mbit", f"{rtt_ms}ms"
+    title = f"WAN, {rate_mbps:g} Mbit/s, {rtt_ms} ms"
+    queue, full_s = '"1bdp"', 2 * rtt_ms / 1000
+    return Network(name, title, rate, rtt, "0s", rtt, queue, rate_mbps, full_s, TBF_BURST)
 
 
 _SWITCH = '"1500kb"'
@@ -111,4 +111,8 @@ WAN_10G = Network(
 WAN_100M = _router("wan-100m", 100)
 WAN_10M = _router("wan-10m", 10)
 
-NETWORKS = (WAN_10G, WAN_100M, WAN_10M, LAN)
+WAN_100M_NEAR = _router("wan-100m-10ms", 100, 10)
+WAN_10M_NEAR = _router("wan-10m-10ms", 10, 10)
+"""Figure 14 of the chapter has a delay of 10 or of 40 ms."""
+
+NETWORKS = (WAN_10G, WAN_100M, WAN_10M, WAN_100M_NEAR, WAN_10M_NEAR, LAN)

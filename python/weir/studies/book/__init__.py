@@ -14,7 +14,7 @@ from weir.api import carry_out
 from weir.results import Results
 from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.studies import Cell, Settings, StudyResult
-from weir.studies.book import joins, rpc, series, worlds
+from weir.studies.book import joins, mix, rpc, series, worlds
 from weir.studies.book.expected import expectations
 from weir.studies.book.experiment import EXTENTS, Extent, staggered_tests, study_plan
 from weir.studies.book.findings import findings
@@ -66,6 +66,7 @@ def study_cells(results: Results, extent: Extent) -> list[Cell]:
     rows += series.goodput_cells(results, unfair, f"{series.UNFAIR} {unfair.network.id}")
     rows += rpc.rpc_cells(results, extent)
     rows += rpc.latency_cells(results, extent)
+    rows += mix.mix_cells(results, extent)
     rows += rpc.buffer_cells(results, extent)
     rows += rpc.rivalry_cells(results)
     return [*expectations(Cells(rows), extent), *rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from weir.scenario import Source
 from weir.studies import load, staggered
@@ -51,6 +51,8 @@ class Extent:
     mixed: Mapping[str, tuple[float, int]]
     rpc: tuple[float, int]
     """Seconds and repeats of a run of figures 18 and 19."""
+    mix: tuple[float, int]
+    """The same of both sizes of requests at once."""
     buffer: tuple[float, int]
     """The same of figure 20."""
     rivals: tuple[float, int]
@@ -73,6 +75,7 @@ class Extent:
             {network: (scale, repeat) for network, (scale, _) in self.same.items()},
             {network: (scale, repeat) for network, (scale, _) in self.mixed.items()},
             (self.rpc[0], repeat),
+            (self.mix[0], repeat),
             (self.buffer[0], repeat),
             (self.rivals[0], repeat),
         )
@@ -85,9 +88,12 @@ EXTENTS = {
             "wan-10g": (1 / 120, 1),
             "wan-100m": (1 / 4, 1),
             "wan-10m": (1, 2),
+            "wan-100m-10ms": (1 / 8, 1),
+            "wan-10m-10ms": (1, 1),
         },
         mixed={"wan-10m": (1, 1)},
         rpc=(0.03, 2),
+        mix=(0.03, 1),
         buffer=(60, 2),
         rivals=(60, 2),
     ),
@@ -97,9 +103,12 @@ EXTENTS = {
             "wan-10g": (1, 2),
             "wan-100m": (1, 5),
             "wan-10m": (1, 10),
+            "wan-100m-10ms": (1, 5),
+            "wan-10m-10ms": (1, 10),
         },
         mixed={"wan-10g": (1, 1), "wan-100m": (1, 5), "wan-10m": (1, 10)},
         rpc=(1, 5),
+        mix=(1, 5),
         buffer=(60, 20),
         rivals=(180, 10),
     ),
@@ -176,15 +185,45 @@ class BesideStreams:
 
     def scenario(self, seed: int) -> str:
         """Streams and one connection of requests, each answered by one byte."""
-        workload = load.requests(REQUESTS[self.request])
-        wait = min(staggered.RANDOM_WAIT_S, self.seconds * _WARMUP / 4)
-        parts = [
-            f'name = "book"\n{self.network.topology()}',
-            load.flows("requests", self.stack, 1, wait, workload),
-            load.flows("stream", self.stack, self.streams, wait, load.STREAM),
-            load.measured(self.seconds, self.seconds * _WARMUP, self.repeat, seed),
-        ]
-        return "".join(parts)
+        return _beside_streams(self, {"requests": REQUESTS[self.request]}, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Small and large requests, on a connection each, while streams of the same algorithm go on."""
+
+    network: Network
+    stack: str
+    streams: int
+    seconds: float
+    repeat: int
+
+    REQUESTS: ClassVar[Mapping[str, str]] = {"10KB": REQUESTS["10 KB"], "1MB": REQUESTS["1 MB"]}
+    """By the names of the flows."""
+
+    @property
+    def label(self) -> str:
+        """What varies, and the algorithm."""
+        return f"mix, {self.streams} streams, {self.stack}"
+
+    def scenario(self, seed: int) -> str:
+        """Streams and both connections of requests."""
+        return _beside_streams(self, self.REQUESTS, seed)
+
+
+def _beside_streams(test: BesideStreams | Mix, requests: Mapping[str, str], seed: int) -> str:
+    """A connection for each kind of requests, each answered by one byte, and the streams."""
+    wait = min(staggered.RANDOM_WAIT_S, test.seconds * _WARMUP / 4)
+    parts = [
+        f'name = "book"\n{test.network.topology()}',
+        *(
+            load.flows(name, test.stack, 1, wait, load.requests(size))
+            for name, size in requests.items()
+        ),
+        load.flows("stream", test.stack, test.streams, wait, load.STREAM),
+        load.measured(test.seconds, test.seconds * _WARMUP, test.repeat, seed),
+    ]
+    return "".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +292,13 @@ def rpc_tests(extent: Extent) -> Iterator[BesideStreams]:
                 yield BesideStreams(LAN.marking(), stack, request, streams, name, seconds, repeat)
 
 
+def mix_tests(extent: Extent) -> Iterator[Mix]:
+    """Both sizes of requests at once, at a rising load."""
+    for streams in STREAMS:
+        for stack in AT_SWITCH:
+            yield Mix(LAN.marking(), stack, streams, *extent.mix)
+
+
 def buffer_tests(extent: Extent) -> Iterator[BesideStreams]:
     """Figure 20."""
     seconds, repeat = extent.buffer
@@ -267,6 +313,7 @@ def experiments(extent: Extent) -> Iterator[Experiment]:
     """Everything."""
     yield from staggered_tests(extent)
     yield from rpc_tests(extent)
+    yield from mix_tests(extent)
     yield from buffer_tests(extent)
     yield from (Rivals(bdp, *extent.rivals) for bdp in RIVAL_BUFFERS)
 

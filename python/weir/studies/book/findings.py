@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from weir import dynamics
 from weir.studies import claims
-from weir.studies.book import joins, rpc, series
+from weir.studies.book import joins, mix, rpc, series
 from weir.studies.book.experiment import AT_SWITCH, BUFFERS, RIVAL_BUFFERS, STREAMS, Extent
 from weir.studies.cells import Cells, digits
 from weir.studies.networks import NETWORKS
@@ -28,6 +28,7 @@ def findings(cells: Cells, extent: Extent) -> list[str]:
         _congestion(cells, extent),
         _sudden(cells),
         requests(cells),
+        mix.mix_words(cells),
         reversal(cells),
         *claims.in_words(cells.table(claims.TABLE).all),
         *_extents(extent),
@@ -166,7 +167,8 @@ def _extents(extent: Extent) -> Iterator[str]:
         yield f"{_title(network)}: 2-flow and 3-flow tests take {times}{short}, {repeat} repeats."
     yield (
         f"Figures 18 and 19: {extent.rpc[0]:g} s per run, a fifth of it not counted, "
-        f"{extent.rpc[1]} repeats; figure 20: {extent.buffer[0]:g} s, {extent.buffer[1]} repeats; "
+        f"{extent.rpc[1]} repeats; both sizes at once: {extent.mix[0]:g} s, {extent.mix[1]} "
+        f"repeats; figure 20: {extent.buffer[0]:g} s, {extent.buffer[1]} repeats; "
         f"BBR against CUBIC: {extent.rivals[0]:g} s, {extent.rivals[1]} repeats."
     )
 

@@ -15,7 +15,7 @@ from weir.plots.timeline import TimePanel, timeline
 from weir.report.cells import claims_table, value_table
 from weir.report.model import ReportSection
 from weir.results import Results
-from weir.studies.book import expected, joins, rpc, series
+from weir.studies.book import expected, joins, mix, rpc, series
 from weir.studies.book.experiment import BUFFERS, RIVAL_BUFFERS, STREAMS
 from weir.studies.book.findings import requests, reversal
 from weir.studies.cells import Cells, frame, runs_of
@@ -32,6 +32,7 @@ def sections(results: Results, cells: Cells) -> Sequence[ReportSection]:
         _unfair(results, cells),
         *_tests(cells),
         _requests(results, cells),
+        _mix(results, cells),
         _buffers(results, cells),
         _rivals(results, cells),
     ]
@@ -149,6 +150,45 @@ def _requests(results: Results, cells: Cells) -> ReportSection:
     )
     told = [requests(cells)]
     return ReportSection("Requests beside streams, LAN", told, figures=[*figures, *latency])
+
+
+def _mix(results: Results, cells: Cells) -> ReportSection:
+    runs, places = runs_of(results, "mix, "), list(map(float, STREAMS))
+    goodput = pl.concat(
+        frame(cells.table(table), _PANELS[name], places) for name, table in mix.GOODPUT.items()
+    )
+    latency = pl.concat(
+        frame(cells.table(table), f"{_PANELS[name]}, P99", places)
+        for name, table in mix.P99.items()
+    )
+    figures = [
+        lines(
+            "mix",
+            "Goodput of each, with both sizes of requests at once",
+            "One connection sends 10 KB after 10 KB, another 1 MB after 1 MB, while streams of the "
+            "same algorithm go on. With a fair division by connection all three would be the same. "
+            "The vertical axis is logarithmic; bars are 95 % intervals over the repeats.",
+            goodput,
+            LineAxes(
+                "streams beside the requests", "goodput, Gbit/s", True, is_y_log=True, columns=3
+            ),
+            runs,
+        ),
+        *lines_if_any(
+            "mix-latency",
+            "Latency of the same requests",
+            "The 99th percentile, pooled over the repeats. Both axes are logarithmic.",
+            latency,
+            LineAxes("streams beside the requests", "latency, ms", is_x_log=True, is_y_log=True),
+            runs,
+        ),
+    ]
+    lost = value_table(cells.table(mix.LOST), "Segments sent again, % of all.", "algorithm")
+    title = "Streams, 10 KB and 1 MB requests at once, LAN"
+    return ReportSection(title, [mix.mix_words(cells)], tables=[lost], figures=figures)
+
+
+_PANELS = {"10KB": "10 KB requests", "1MB": "1 MB requests", "stream": "one stream"}
 
 
 def _by_streams(
