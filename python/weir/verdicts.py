@@ -55,6 +55,8 @@ def _names(told: Sequence[Contrast]) -> str:
 def _change(contrast: Contrast) -> str:
     """As `-61 % queue delay`."""
     mean, relative = contrast.difference.estimate.mean or 0.0, contrast.relative
+    if relative is not None and relative >= 1:
+        return f"{_two_digits(1 + relative)} times the {contrast.metric.title}"
     if relative is None:
         unit = contrast.metric.unit
         size = f"{contrast.metric.text(abs(mean))} {unit}".strip()

@@ -146,6 +146,8 @@ def test_the_verdict_is_one_sentence() -> None:
     assert verdicts([less, some]) == ["bbr against reno: −61 % queue delay for −1.9 % goodput."]
     same = contrast("goodput_mbps", [-0.01, -0.02, -0.01], 9.64, relevant=0.01)
     assert verdicts([less, same]) == ["bbr against reno: −61 % queue delay at the same goodput."]
+    much = contrast("goodput_mbps", [18.5, 18.6, 18.7], 10.0, relevant=0.01)
+    assert verdicts([much]) == ["bbr against reno: 2.9 times the goodput."]
     unsure = contrast("goodput_mbps", [1.0, -0.4, 0.6], 10.0, relevant=0.01)
     (sentence,) = verdicts([less, unsure])
     assert sentence.startswith("bbr against reno: −61 % queue delay; goodput inconclusive with 3 ")

@@ -134,7 +134,7 @@ def test_a_shell_can_read_every_command(invoke: Invoke) -> None:
     real = ("send", "recv", "key", "relay", "link", "kernel-cc")
     verbs = ("compare", "run", "animate", *results, *real)
     helps = "\n".join(invoke(verb, "--help").output for verb in verbs)
-    examples = re.findall(r"^ (weir .+?) *$", helps, re.MULTILINE)
+    examples = re.findall(r"^ +(weir .+?) *$", helps, re.MULTILINE)
     assert len(examples) >= 10
     for line in [*examples, *(command.line for command in COMMANDS)]:
         shell = subprocess.run(["sh", "-n", "-c", line], capture_output=True, check=False)  # noqa: S607
