@@ -97,6 +97,8 @@ class Diff:
             InputError: they do not, or runs are missing; the message names what is missing where.
         """
         self.a, self.b = a, b
+        for results in self._both:
+            results.verify()
         self.is_identical = _have_same_tables(a, b)
         if not self.is_identical:
             _refuse_incomplete(a, b)

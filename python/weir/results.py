@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
 
-from weir import dynamics, metrics, sharing
+from weir import disk, dynamics, manifest, metrics, sharing
 from weir.arrivals import Completions, completions
 from weir.censoring import Wait
 from weir.curves import Curve, curves
 from weir.dynamics import Epoch
 from weir.errors import InputError, unknown
+from weir.plain import plain
 from weir.requests import PERCENTS, Percentile, percentiles
 from weir.scenario import SIM, SPOKEN
 from weir.sharing import Observed
 from weir.stats import Estimate, mean_interval
-from weir.store import SCHEMA, is_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,21 +43,42 @@ TABLES = (
 )
 
 
+_MISUNDERSTANDINGS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+)
+"""What reading a table leads to that has other columns, types or rows than Weir writes."""
+
+
 def load(directory: str | Path) -> Results:
     """The results in `directory`, a run directory or the `latest` link to one.
 
     Raises:
-        InputError: there are none, or a newer version of Weir wrote them.
+        InputError: there are none, they are damaged, or a newer version of Weir wrote them.
     """
     path = Path(directory)
-    if not is_results(path):
-        raise InputError(f"{path}: no results here (a result directory has a manifest.json)")
-    manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
-    if manifest["schema"] > SCHEMA:
-        raise InputError(
-            f"{path}: written in schema {manifest['schema']}, this version reads up to {SCHEMA}"
-        )
-    return Results(path.resolve(), manifest)
+    return Results(path.resolve(), manifest.read(path))
+
+
+@contextmanager
+def understood(*directories: str | Path) -> Iterator[None]:
+    """Turns what made-up results lead to, whatever it is, into one line.
+
+    Raises:
+        InputError: what is on disk is not as Weir writes it.
+    """
+    try:
+        yield
+    except _MISUNDERSTANDINGS as error:
+        where = " or ".join(map(str, directories))
+        what = plain(f"{type(error).__name__}: {error}".splitlines()[0])
+        raise InputError(f"{where}: not as Weir writes results ({what})") from error
 
 
 class Results:
@@ -66,6 +87,7 @@ class Results:
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.path = path
         self.manifest = manifest
+        self._verified: set[str] = set()
 
     @cached_property
     def runs(self) -> pl.DataFrame:
@@ -202,7 +224,37 @@ class Results:
         """A table as a lazy frame, for results too large to read at once."""
         if table not in TABLES:
             raise InputError(unknown("table", table, TABLES))
-        return pl.scan_parquet(self.path / f"{table}.parquet")
+        file = f"{table}.parquet"
+        self._verify(file)
+        try:
+            found = pl.scan_parquet(self.path / file)
+            found.collect_schema()
+        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            raise InputError(f"{self.path / file}: damaged: no table in Parquet") from None
+        return found
+
+    def verify(self) -> None:
+        """Compares every table with its checksum in the manifest.
+
+        Raises:
+            InputError: one is missing or damaged.
+        """
+        for file in self.manifest.get("tables", {}):
+            self._verify(file)
+
+    def _verify(self, file: str) -> None:
+        if file in self._verified:
+            return
+        path = self.path / file
+        if not path.is_file():
+            raise InputError(f"{path}: damaged: there is no such table")
+        digest = self.manifest.get("tables", {}).get(file)
+        try:
+            if digest is not None and disk.sha256(path) != digest:
+                raise InputError(f"{path}: damaged: its SHA-256 is not that in {manifest.FILE}")
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
+        self._verified.add(file)
 
     def to_pandas(self, table: str) -> pd.DataFrame:
         """A table for pandas, which must be installed."""

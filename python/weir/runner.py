@@ -20,8 +20,9 @@ import polars as pl
 from weir import _native, capture, trust
 from weir.errors import ClusterError, RunError, RunInterruptedError, StoreError
 from weir.kernel import cache
+from weir.manifest import SCHEMA
 from weir.scenario import GUESTS, KERNEL, NETEM, SIM
-from weir.store import SCHEMA, RunDirectory
+from weir.store import RunDirectory
 from weir.sweep import Plan, Run
 
 Watcher = Callable[[int], None]

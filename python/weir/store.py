@@ -2,31 +2,32 @@
 
 Runs arrive one by one and are kept as parts; at the end the parts become one Parquet file per table
 and the directory gets its final name. Nothing ever appears half-written: a part, a table and the
-whole directory are each written under a temporary name and renamed.
+whole directory are each written under a temporary name, synced and renamed. A part has checksums
+of its files; one that does not fit them counts as a run that is still to be done.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
+import io
 import json
 import os
 import re
 import shutil
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import polars as pl
 
-from weir.errors import InputError, StoreError
+from weir import manifest as manifests
+from weir.disk import TEMPORARY, sha256, sync, told, write_new, write_text
+from weir.errors import InputError
 from weir.sweep import Plan, Run
-
-SCHEMA = 1
-"""Version of the layout and columns of a result directory."""
 
 Tables = Mapping[str, pl.DataFrame]
 
@@ -34,11 +35,8 @@ _PARTS = "parts"
 _PART = ".arrow"
 """What single runs are kept in until they are joined: quicker to write than Parquet."""
 _RECORD = "run.json"
-_MANIFEST = "manifest.json"
-_TEMPORARY = ".partial"
 _SUMMARY = "summary"
 _LOCK = ".lock"
-_PROBE_BYTES = 1 << 20
 _HEALTH = {
     "health": pl.String,
     "settings": pl.String,
@@ -64,16 +62,10 @@ class RunDirectory:
         """A new directory `root/<name>/<UTC time>-<hash>`, under its temporary name."""
         home = root / slug(plan.name)
         stamp = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{plan.digest[:8]}"
-        with _told(home):
-            home.mkdir(parents=True, exist_ok=True)
-            path = home / f".{stamp}{_TEMPORARY}"
-            number = 1
-            while path.exists() or (home / final_name(path)).exists():
-                number += 1
-                path = home / f".{stamp}-{number}{_TEMPORARY}"
+        path = _claimed(home, stamp)
         try:
-            with _told(home):
-                (path / _PARTS).mkdir(parents=True)
+            with told(home):
+                (path / _PARTS).mkdir()
             return cls(path, plan)
         except KeyboardInterrupt:
             _remove(path)
@@ -87,7 +79,7 @@ class RunDirectory:
             InputError: there is none, or another process is writing it.
         """
         home = root / slug(plan.name)
-        names = re.compile(rf"\.?([0-9TZ-]+-{plan.digest[:8]}(-\d+)?)({re.escape(_TEMPORARY)})?")
+        names = re.compile(rf"\.?([0-9TZ-]+-{plan.digest[:8]}(-\d+)?)({re.escape(TEMPORARY)})?")
         found = []
         for entry in home.iterdir() if home.is_dir() else []:
             match = names.fullmatch(entry.name)
@@ -98,8 +90,8 @@ class RunDirectory:
                 f"nothing to resume: {home} holds no unfinished results of exactly this plan"
             )
         name, path = max(found)
-        temporary = home / f".{name}{_TEMPORARY}"
-        with _told(home):
+        temporary = home / f".{name}{TEMPORARY}"
+        with told(home):
             path.rename(temporary)
         return cls(temporary, plan)
 
@@ -140,20 +132,21 @@ class RunDirectory:
 
     def publish(self, manifest: Mapping[str, Any]) -> Path:
         """Joins the parts, adds the manifest and gives the directory its final name."""
-        with _told(self.path):
+        with told(self.path):
+            tables = {"runs.parquet": self._seal("runs", self._runs_table().lazy())}
             for name in sorted(self._table_names()):
-                self._join(name)
-            self._runs_table().write_parquet(self.path / "runs.parquet")
-            text = json.dumps(manifest, indent=2, ensure_ascii=False)
-            write_text(self.path / _MANIFEST, text)
-            if manifest["complete"]:
-                shutil.rmtree(self.path / _PARTS)
+                tables[f"{name}.parquet"] = self._seal(name, self._joined(name))
+            text = json.dumps({**manifest, "tables": tables}, indent=2, ensure_ascii=False)
+            write_text(self.path / manifests.FILE, text)
             (self.path / _LOCK).unlink(missing_ok=True)
             self._unlock()
             final = self.path.parent / final_name(self.path)
             self.path.rename(final)
+            self.path = final
+            sync(final.parent)
             _link_latest(final)
-        self.path = final
+            if manifest["complete"]:
+                shutil.rmtree(final / _PARTS)
         return final
 
     def discard(self) -> None:
@@ -168,25 +161,39 @@ class RunDirectory:
         return self.path / _PARTS / f"{run.index}-{run.key}"
 
     def _read(self, run: Run) -> dict[str, Any] | None:
+        """What is kept of a run; None if that is nothing, or damaged."""
+        part = self._part(run)
         try:
-            record: dict[str, Any] = json.loads((self._part(run) / _RECORD).read_text())
-        except FileNotFoundError:
+            record = json.loads((part / _RECORD).read_text(encoding="utf-8"))
+            if record["checksum"] != _checksum(record):
+                return None
+            if any(sha256(part / file) != digest for file, digest in record["files"].items()):
+                return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
-        return record
+        return dict(record)
 
     def _write(self, run: Run, record: dict[str, Any], tables: Tables) -> None:
         part = self._part(run)
-        temporary = part.with_suffix(_TEMPORARY)
+        temporary = part.with_suffix(TEMPORARY)
         shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         try:
-            with _told(self.path):
-                temporary.mkdir(exist_ok=True)
+            with told(self.path):
+                temporary.mkdir()
+                files = {}
                 for name, table in tables.items():
                     # An empty table says which columns there are: once is enough.
                     if not table.is_empty() or name not in self._tables:
                         numbered = table.select(pl.lit(run.index, pl.UInt32).alias("run"), pl.all())
-                        numbered.write_ipc(temporary / f"{name}{_PART}")
-                (temporary / _RECORD).write_text(json.dumps(record))
+                        content = io.BytesIO()
+                        numbered.write_ipc(content)
+                        write_new(temporary / f"{name}{_PART}", content.getvalue())
+                        files[f"{name}{_PART}"] = hashlib.sha256(content.getvalue()).hexdigest()
+                record = {**record, "files": files}
+                record["checksum"] = _checksum(record)
+                write_new(temporary / _RECORD, json.dumps(record).encode())
+                sync(temporary)
                 temporary.rename(part)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -194,14 +201,20 @@ class RunDirectory:
         self._tables.update(tables)
 
     def _table_names(self) -> set[str]:
-        files = self.path.glob(f"{_PARTS}/*/*{_PART}")
-        return {file.stem for file in files if not file.parent.suffix}
+        records = (self._records.get(run.index) for run in self._plan.runs)
+        return {Path(file).stem for record in records if record for file in record["files"]}
 
-    def _join(self, name: str) -> None:
+    def _joined(self, name: str) -> pl.LazyFrame:
         files = [self._part(run) / f"{name}{_PART}" for run in self._plan.runs if self._is_ok(run)]
-        temporary = self.path / f"{name}{_TEMPORARY}"
-        pl.scan_ipc([file for file in files if file.exists()]).sink_parquet(temporary)
+        return pl.scan_ipc([file for file in files if file.exists()])
+
+    def _seal(self, name: str, table: pl.LazyFrame) -> str:
+        """Writes a table and returns its checksum."""
+        temporary = self.path / f"{name}{TEMPORARY}"
+        table.sink_parquet(temporary)
+        sync(temporary)
         temporary.rename(self.path / f"{name}.parquet")
+        return sha256(self.path / f"{name}.parquet")
 
     def _runs_table(self) -> pl.DataFrame:
         rows = []
@@ -226,12 +239,7 @@ class RunDirectory:
 
 def final_name(temporary: Path) -> str:
     """The name that a directory gets when it is complete."""
-    return temporary.name.removeprefix(".").removesuffix(_TEMPORARY)
-
-
-def is_results(path: Path) -> bool:
-    """Whether `path` holds published results."""
-    return (path / _MANIFEST).is_file()
+    return temporary.name.removeprefix(".").removesuffix(TEMPORARY)
 
 
 def slug(name: str) -> str:
@@ -239,16 +247,29 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes a text file whole or not at all.
+def _claimed(home: Path, stamp: str) -> Path:
+    """A new folder under its temporary name, which no other process has or gives to its results."""
+    number = 0
+    while True:
+        number += 1
+        name = stamp if number == 1 else f"{stamp}-{number}"
+        path = home / f".{name}{TEMPORARY}"
+        with told(home):
+            home.mkdir(parents=True, exist_ok=True)
+            try:
+                path.mkdir()
+            except (FileExistsError, FileNotFoundError):
+                continue  # another process was quicker, or has just removed the empty `home`
+            # Whoever had the temporary name before may have published since.
+            if not (home / name).exists():
+                return path
+            path.rmdir()
 
-    Raises:
-        StoreError: the disk refused.
-    """
-    temporary = path.with_suffix(_TEMPORARY)
-    with _told(path.parent):
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(path)
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    """The SHA-256 of a record, without the checksum that is in it."""
+    kept = {key: value for key, value in record.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 def _remove(path: Path) -> None:
@@ -263,7 +284,7 @@ def _lock(path: Path) -> int:
     Raises:
         InputError: another process holds it.
     """
-    with _told(path):
+    with told(path):
         descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT)
     try:
         # Windows has no such module, and no such lock.
@@ -280,29 +301,8 @@ def _lock(path: Path) -> int:
 def _link_latest(final: Path) -> None:
     # A convenience only: some file systems have no symbolic links.
     link = final.parent / "latest"
-    temporary = final.parent / f".latest{_TEMPORARY}"
+    temporary = final.parent / f".latest-{os.getpid()}{TEMPORARY}"
     with contextlib.suppress(OSError):
         temporary.unlink(missing_ok=True)
         temporary.symlink_to(final.name, target_is_directory=True)
         temporary.replace(link)
-
-
-@contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turns whatever the disk objects to into one line."""
-    try:
-        yield
-    except (OSError, pl.exceptions.PolarsError) as error:
-        # Polars wraps what the system said in words of its own; the system says it again if asked.
-        said = error if isinstance(error, OSError) and error.strerror else _refusal(path)
-        reason = said.strerror if said else error
-        raise StoreError(f"cannot write results in {path}: {reason}") from error
-
-
-def _refusal(path: Path) -> OSError | None:
-    try:
-        with TemporaryFile(dir=path) as file:
-            file.write(bytes(_PROBE_BYTES))
-    except OSError as error:
-        return error
-    return None

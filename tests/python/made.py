@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 import weir
+from weir.disk import sha256
 
 COMPARED = ("reno", "cubic", "bbr")
 
@@ -23,6 +24,16 @@ def change(results: weir.Results, table: str, *columns: pl.Expr) -> weir.Results
     """The results after some columns of a table have been replaced on disk."""
     path = results.path / f"{table}.parquet"
     pl.read_parquet(path).with_columns(columns).write_parquet(path)
+    return sealed(results)
+
+
+def sealed(results: weir.Results) -> weir.Results:
+    """The results as they are on disk now, with checksums of the tables that are there."""
+    path = results.path / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    files = results.path.glob("*.parquet")
+    manifest["tables"] = {file.name: sha256(file) for file in files if file.is_file()}
+    path.write_text(json.dumps(manifest), encoding="utf-8")
     return weir.load(results.path)
 
 
@@ -30,7 +41,7 @@ def drop_rows(results: weir.Results, table: str) -> weir.Results:
     """The results without the rows of a table."""
     path = results.path / f"{table}.parquet"
     pl.read_parquet(path).clear().write_parquet(path)
-    return weir.load(results.path)
+    return sealed(results)
 
 
 def fail(results: weir.Results, label: str, seed: int, error: str) -> weir.Results:

@@ -114,7 +114,7 @@ def test_alike_sets_differ_no_more_often_than_is_said(made: Made) -> None:
 
 def _part(results: Results, values: pl.DataFrame) -> Results:
     """Some runs as results of their own."""
-    part = Results(results.path / f"part-{values['seed'][0]}", results.manifest)
+    part = Results(results.path / f"part-{values['seed'][0]}", {**results.manifest, "tables": {}})
     part.__dict__["per_run"] = values
     part.__dict__["runs"] = results.runs.join(values.select("run"), on="run", how="semi")
     return part

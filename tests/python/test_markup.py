@@ -112,10 +112,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> weir.Results:
     text = "".join(HOSTILE[:5]) + HOSTILE[9]
     results = change(results, "flows", (lit(text)).alias("name"))
     manifest = json.loads((results.path / "manifest.json").read_text(encoding="utf-8"))
-    for key in ("command", "version", "created"):
+    for key in ("command", "version"):
         manifest[key] = text
-    manifest["health"] = {"verdict": text, "complaints": [text]}
-    manifest["host"] = dict.fromkeys(manifest["host"], text)
+    manifest["health"] |= {"verdict": text, "complaints": [text]}
+    manifest["host"] |= dict.fromkeys(("system", "release", "machine", "python"), text)
     for case in manifest["cases"]:
         case["scenario"]["description"] = text
         case["scenario"]["flow"][0]["name"] = text

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from made import sealed
 
 import weir
 from weir import metrics, sharing
@@ -202,7 +203,7 @@ def test_a_column_that_an_older_version_did_not_write_is_a_missing_value(tmp_pat
     results = _rpc(tmp_path)
     path = results.path / "flows.parquet"
     pl.read_parquet(path).drop("requests_unanswered", "rtt_ms_min").write_parquet(path)
-    values = weir.load(results.path).per_run
+    values = sealed(results).per_run
     assert values["requests_unanswered"].to_list() == [None, None]
     assert values["rtt_inflation"].to_list() == [None, None]
     assert values["requests"].null_count() == 0

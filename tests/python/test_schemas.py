@@ -16,7 +16,7 @@ from made import compared
 from referencing import Registry, Resource
 
 import weir
-from weir import export, schemas
+from weir import export, manifest, schemas
 
 ROOT = Path(__file__).parents[2]
 SHORT = ("--repeat", "1", "--quiet", "--json")
@@ -50,6 +50,15 @@ def test_every_schema_is_one() -> None:
         assert schemas.read(name)["$id"] == f"{name}.json"
     with pytest.raises(KeyError, match="there is no schema 'nonsense'"):
         schemas.read("nonsense")
+
+
+def test_the_check_of_manifests_knows_every_keyword_of_their_schema() -> None:
+    def keywords(schema: dict[str, Any]) -> set[str]:
+        inner = [schema.get("items", {}), schema.get("additionalProperties", {})]
+        inner += schema.get("properties", {}).values()
+        return set(schema).union(*(keywords(one) for one in inner if isinstance(one, dict) and one))
+
+    assert keywords(schemas.read("manifest")) <= manifest.KEYWORDS
 
 
 def test_everything_that_is_printed_has_a_schema() -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from weir import netns, report
 from weir.api import carry_out
+from weir.disk import write_text
 from weir.netns import NamespaceError
 from weir.results import Results
 from weir.stats import Estimate
-from weir.store import write_text
 from weir.studies import Cell, Settings, StudyResult, studies
 from weir.studies.claims import verdict_of
 from weir.studies.udp_vs_tcp import STUDY, study_rows

@@ -14,7 +14,7 @@ from weir import stats
 from weir.cli import options, output
 from weir.difference import Diff, Finding
 from weir.grid import Grid
-from weir.results import load
+from weir.results import load, understood
 from weir.tables import difference_text, estimate_text, heading
 
 _CHANGES = 5
@@ -49,13 +49,14 @@ def diff(
     json: options.Json = False,
 ) -> None:
     """Compares, prints a table or JSON, and says by the exit code whether they differ."""
-    found = Diff(load(a), load(b))
-    if json:
-        _print_json(found)
-    else:
-        shown = [f for f in found.findings if everything or f.verdict.startswith("differs")]
-        grids = [_grid(shown).rich()] if shown else []
-        output.show(Group(*grids, Text(_summary(found)), *output.points(_notes(found))))
+    with understood(a, b):
+        found = Diff(load(a), load(b))
+        if json:
+            _print_json(found)
+        else:
+            shown = [f for f in found.findings if everything or f.verdict.startswith("differs")]
+            grids = [_grid(shown).rich()] if shown else []
+            output.show(Group(*grids, Text(_summary(found)), *output.points(_notes(found))))
     if found.differs:
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from weir.cli import complete, options, output, plans
-from weir.results import load
+from weir.results import load, understood
 
 _HELP = (
     "Write a result directory in the format of another program.\n\n"
@@ -64,7 +64,7 @@ def export(
     # The formats need what takes longer to load than `--help` may.
     from weir.export import export as write
 
-    with plans.programs(trusted=trust_controllers):
+    with plans.programs(trusted=trust_controllers), understood(directory):
         files = write(load(directory), wanted, out, case=case, repeat=repeat)
     if json:
         rows = [{"file": str(file), "bytes": file.stat().st_size} for file in files]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from weir.cli import plans
-from weir.results import load
+from weir.results import load, understood
 
 _HELP = """Draw the report of a result directory again, and its figures as files for papers."""
 
@@ -37,4 +37,6 @@ def report(
     results = load(directory)
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
-    typer.echo(write(results.path, formats, relevant=plans.relevant_share(relevant)))
+    with understood(directory):
+        path = write(results.path, formats, relevant=plans.relevant_share(relevant))
+    typer.echo(path)

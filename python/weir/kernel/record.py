@@ -15,8 +15,8 @@ from typing import Any
 
 import polars as pl
 
+from weir.disk import write_text
 from weir.kernel import cache, world
-from weir.store import write_text
 from weir.validate.guest import host
 from weir.validate.reduce import reduce
 from weir.validate.truth import KEYS, SUMMARY, Flow, Reference, Values

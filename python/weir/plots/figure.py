@@ -17,6 +17,7 @@ import polars as pl
 import vl_convert
 from altair.utils import update_nested
 
+from weir.disk import write_bytes
 from weir.grid import cautioned
 from weir.plain import plain_lines
 from weir.plots import theme
@@ -89,7 +90,7 @@ class Figure:
         paths = []
         for kind in formats:
             path = directory / f"{slug(self.name)}.{kind}"
-            path.write_bytes(self._rendered(kind))
+            write_bytes(path, self._rendered(kind))
             paths.append(path)
         return paths
 

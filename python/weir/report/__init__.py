@@ -7,6 +7,8 @@ from pathlib import Path
 
 from weir.animation import Animation
 from weir.comparison import RELEVANT
+from weir.disk import write_text
+from weir.errors import InputError
 from weir.plots import Figure
 from weir.plots.figure import wake_converter
 from weir.report import scripts
@@ -17,7 +19,6 @@ from weir.report.radio_validation import compose_radio
 from weir.report.study import FILE, compose_study, study_report
 from weir.report.validation import compose_validation
 from weir.results import load
-from weir.store import write_text
 from weir.validate import FILE as VALIDATION
 from weir.validate.radio import FILE as RADIO
 
@@ -96,6 +97,8 @@ def write_report(report: Report, directory: Path, formats: Sequence[str] = ()) -
     write_text(path, render(report))
     if formats:
         folder = directory / "figures"
+        if folder.is_symlink():
+            raise InputError(f"{folder}: a link to another folder; figures are not written there")
         folder.mkdir(exist_ok=True)
         for section in report.sections:
             for figure in section.figures:

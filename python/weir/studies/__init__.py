@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from weir.api import RESULTS, How
 from weir.arguments import suggesting
+from weir.disk import write_text
 from weir.errors import InputError, unknown
 from weir.results import Results
 from weir.scenario import SIM
-from weir.store import write_text
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection

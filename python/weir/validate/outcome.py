@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
+from weir.disk import write_text
 from weir.errors import InputError
 from weir.results import Results
-from weir.store import write_text
 from weir.validate import judge
 from weir.validate.judge import Row
 from weir.validate.reduce import reduce

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from weir.api import How, carry_out
+from weir.disk import write_text
 from weir.errors import InputError
 from weir.results import Results
-from weir.store import write_text
 from weir.sweep import Case, Plan
 from weir.validate.outcome import Validation, wanted
 from weir.validate.radio.rows import rows, score

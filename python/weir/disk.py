@@ -1,0 +1,98 @@
+"""Files that are on disk whole or not at all, also after a power cut, and their checksums.
+
+A rename may reach the disk before the contents of what it renames do. So a file, and every file of
+a folder, is synced before it gets its name, and the folder with the name afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import polars as pl
+
+from weir.errors import StoreError
+
+TEMPORARY = ".partial"
+"""The end of the names of what is not complete."""
+
+_PROBE_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file whole or not at all.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    write_bytes(path, (text + "\n").encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    temporary = path.with_suffix(TEMPORARY)
+    with told(path.parent):
+        write_new(temporary, content)
+        temporary.replace(path)
+        sync(path.parent)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Writes a file of its own: what has its name is removed, also if that is a link elsewhere."""
+    path.unlink(missing_ok=True)
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync(path: Path) -> None:
+    """Brings a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turns an error of the disk into one line.
+
+    Raises:
+        StoreError: something could not be written in `path`.
+    """
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        # Polars wraps what the system said in words of its own; the system says it again if asked.
+        said = error if isinstance(error, OSError) and error.strerror else _refusal(path)
+        reason = said.strerror if said else error
+        raise StoreError(f"cannot write results in {path}: {reason}") from error
+
+
+def _refusal(path: Path) -> OSError | None:
+    try:
+        with TemporaryFile(dir=path) as file:
+            file.write(bytes(_PROBE_BYTES))
+    except OSError as error:
+        return error
+    return None
