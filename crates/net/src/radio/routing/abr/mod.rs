@@ -142,6 +142,7 @@ impl<P: Parcel + Debug> Router<P> for Abr<P> {
             }
             Content::Message(..) => {}
             Content::Parcel(..) if datagram.destination == cx.node => {
+                self.mend_upstream(cx.now, from, &datagram);
                 cx.upcalls.push(Upcall::Deliver(datagram));
             }
             Content::Parcel(..) => match next_leg(&mut datagram) {
@@ -244,6 +245,7 @@ impl<P: Parcel + Debug> Abr<P> {
                 None => cx.drop(datagram, DropReason::NoRoute),
             };
         }
+        self.mend_upstream(cx.now, from, &datagram);
         match self.next(cx.now, &datagram) {
             Next::Hop(next_hop) => cx.send(next_hop, datagram),
             Next::Wait => self.hold(cx, datagram),
@@ -253,6 +255,15 @@ impl<P: Parcel + Debug> Abr<P> {
                 let broken = AbrMessage::Broken { route, repair: Backtrack::Source };
                 self.unicast(cx, from, broken);
             }
+        }
+    }
+
+    /// A parcel from the source proves the link to the neighbour before, which an acknowledgement may have found broken. Only a
+    /// node whose next hop is this one sends it, so the way back stays the way there in reverse.
+    fn mend_upstream(&mut self, now: Instant, from: NodeId, datagram: &Packet<P>) {
+        let key = RouteKey { source: datagram.source, destination: datagram.destination };
+        if let Some(route) = self.table.get(now, key).filter(|_| !is_back(datagram)) {
+            route.upstream = route.upstream.or(Some(from));
         }
     }
 

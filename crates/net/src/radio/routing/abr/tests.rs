@@ -215,6 +215,27 @@ fn a_silenced_flow_hears_once_when_its_route_is_back() {
     assert_eq!(told(&net), [failed, (0, 7, Notice::Restored { expected: None })]);
 }
 
+/// A MAC that gives an acknowledgement up on a link that is whole: the next parcel from the source proves it.
+#[test]
+fn acknowledgements_get_through_again_after_one_was_lost_on_the_way_back() {
+    for node in 1..=4 {
+        let mut net = TestNet::chain(&abr(), 4);
+        net.send(7, 0, 4);
+        net.run_for(second());
+        net.cut(node - 1, node);
+        let lost = net.acknowledge(7, 4, 0, 1);
+        net.run_for(second() / 4);
+        assert!(!net.delivered.contains(&(lost, NodeId(0))));
+        net.join(node - 1, node);
+        let parcel = net.send(7, 0, 4);
+        net.run_for(second() / 4);
+        assert!(net.delivered.contains(&(parcel, NodeId(4))));
+        let back = net.acknowledge(7, 4, 0, 2);
+        net.run_for(second() / 4);
+        assert!(net.delivered.contains(&(back, NodeId(0))), "lost between {node} and the source");
+    }
+}
+
 /// What rules circles out downstream: not even a route that nobody wants goes back to an older reply.
 #[test]
 fn an_older_reply_changes_nothing() {
