@@ -21,7 +21,11 @@ impl<P: Parcel + Debug> Aodv<P> {
             return;
         }
         let repaired = self.try_repair(cx, next_hop, &datagram).then_some(datagram.destination);
+        let mut silent = Vec::new();
         for datagram in std::iter::once(datagram).chain(waiting) {
+            if datagram.source == cx.node {
+                silent.push(datagram.destination);
+            }
             if repaired == Some(datagram.destination) {
                 self.hold(cx, datagram);
             } else {
@@ -29,6 +33,8 @@ impl<P: Parcel + Debug> Aodv<P> {
             }
         }
         self.break_link(cx, next_hop);
+        // A source that has been silenced by its own link looks for a route once the broken one is gone.
+        silent.into_iter().for_each(|destination| self.seek_for_silent(cx, destination));
     }
 
     /// Nothing gets to `neighbour` any more: tells those who routed over it.

@@ -213,6 +213,24 @@ fn a_silenced_flow_hears_once_when_its_route_is_back() {
     assert!(net.delivered.contains(&(parcel, NodeId(4))));
 }
 
+/// TCP-F: the link that breaks is the source's own, so its router alone can look for a route.
+#[test]
+fn a_silenced_source_beside_the_break_looks_for_a_route() {
+    let config = AodvConfig { notices: Notices::Rfn, ..AodvConfig::ns2() };
+    let mut net = TestNet::chain(&RouterConfig::Aodv(config), 4);
+    net.send(7, 0, 4);
+    net.run_for(second());
+    net.cut(0, 1);
+    let lost = net.send(7, 0, 4);
+    net.run_for(second() / 20);
+    let told = |net: &TestNet| net.told.iter().map(|it| it.notice).collect::<Vec<_>>();
+    let failed = Notice::Failed { sequence: 1000 + lost };
+    assert_eq!(told(&net), [failed]);
+    net.join(0, 1);
+    net.run_for(second() * 2);
+    assert_eq!(told(&net), [failed, Notice::Restored { expected: None }]);
+}
+
 fn any_message() -> impl Strategy<Value = AodvMessage> {
     let node = (0u16..5000).prop_map(NodeId);
     let request = (any::<u32>(), node.clone(), any::<Option<u32>>(), node.clone(), any::<u32>())
