@@ -7,6 +7,7 @@ use super::super::datagram::NodeId;
 use super::super::dcf::{Action, Attempt, FrameKind, Header, Outcome};
 use super::super::events::Due;
 use super::super::frames::{Frame, FrameCargo, Origin};
+use super::super::ifq::Packet;
 use super::super::receiver::{Begun, Ended, Signal};
 use super::super::routing::Router;
 use super::super::stats::RadioStats;
@@ -116,10 +117,22 @@ where
         if let Some(frame) = self.frames.get_mut(key).filter(|_| meant) {
             frame.readers += 1;
         }
+        if !meant && header.kind == FrameKind::Data && self.nodes[number].router.overhears() {
+            self.overhear(number, header);
+        }
         match self.nodes[number].dcf.received(self.now, header) {
             Action::Deliver => self.deliver(number, key, header),
             Action::Duplicate => self.nodes[number].stats.duplicates += 1,
             action => self.perform(number, action),
+        }
+    }
+
+    /// A data frame for another node: the router reads along.
+    fn overhear(&mut self, number: usize, header: &Header) {
+        let current = self.nodes[usize::from(header.from.0)].current.as_ref();
+        if let Some(Packet::Datagram(datagram)) = current.map(|current| &current.packet) {
+            let datagram = datagram.clone();
+            self.route(number, |router, cx| router.overheard(cx, header.from, &datagram));
         }
     }
 

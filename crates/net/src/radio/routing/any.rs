@@ -94,6 +94,19 @@ impl<P: Parcel + Debug> Router<P> for AnyRouter<P> {
         each!(self, router => router.received(cx, from, datagram));
     }
 
+    fn overhears(&self) -> bool {
+        each!(self, router => router.overhears())
+    }
+
+    fn overheard(
+        &mut self,
+        cx: &mut RouterCx<'_, P, Message>,
+        from: NodeId,
+        datagram: &Datagram<P, Message>,
+    ) {
+        each!(self, router => router.overheard(cx, from, datagram));
+    }
+
     fn link_failed(&mut self, cx: &mut RouterCx<'_, P, Message>, failure: LinkFailure<P, Message>) {
         each!(self, router => router.link_failed(cx, failure));
     }

@@ -195,6 +195,11 @@ impl TestNet {
                 }
             }
         } else if self.linked(node, next_hop.0) {
+            for to in (0..self.routers.len() as u16).filter(|to| *to != next_hop.0) {
+                if self.linked(node, to) && self.routers[usize::from(to)].overhears() {
+                    self.drive(to, |router, cx| router.overheard(cx, NodeId(node), &datagram));
+                }
+            }
             self.drive(next_hop.0, |router, cx| router.received(cx, NodeId(node), datagram));
         } else {
             let queue = std::mem::take(&mut self.outgoing[index]);

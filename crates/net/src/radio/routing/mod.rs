@@ -49,6 +49,20 @@ pub trait Router<P>: std::fmt::Debug {
         datagram: Datagram<P, Self::Message>,
     );
 
+    /// Whether it wants [`Self::overheard`] called.
+    fn overhears(&self) -> bool {
+        false
+    }
+
+    /// The neighbour `from` has sent `datagram` to another node, and this one could read it.
+    fn overheard(
+        &mut self,
+        _cx: &mut RouterCx<'_, P, Self::Message>,
+        _from: NodeId,
+        _datagram: &Datagram<P, Self::Message>,
+    ) {
+    }
+
     /// The link layer could not hand `failure.datagram` to a neighbour.
     fn link_failed(
         &mut self,

@@ -20,6 +20,8 @@ pub struct DsrConfig {
     pub max_request_rexmt: u32,
     /// `MAX_SALVAGE_COUNT`: how often a parcel's route is replaced on the way.
     pub max_salvage: u8,
+    /// `GratReplyHoldoff`: how long a shorter way is not reported again.
+    pub grat_reply_holdoff: Duration,
     /// `BroadcastJitter`.
     pub jitter: Duration,
     /// Where parcels wait for their route.
@@ -37,6 +39,7 @@ impl Default for DsrConfig {
             max_request_period: Duration::from_secs(10),
             max_request_rexmt: 16,
             max_salvage: 15,
+            grat_reply_holdoff: Duration::from_secs(1),
             jitter: Duration::from_millis(10),
             buffer: BufferConfig::default(),
             notices: Notices::None,

@@ -124,7 +124,13 @@ impl<P: Parcel + Debug> Dsr<P> {
         true
     }
 
-    fn reply(&self, cx: &mut Cx<'_, P>, back: &[NodeId], path: Vec<NodeId>, delay: Duration) {
+    pub(super) fn reply(
+        &self,
+        cx: &mut Cx<'_, P>,
+        back: &[NodeId],
+        path: Vec<NodeId>,
+        delay: Duration,
+    ) {
         let reply = DsrMessage::Reply { way: SourceRoute::along(back.into()), path: path.into() };
         self.send_message(cx, reply, delay);
     }

@@ -9,11 +9,10 @@
 //! lost. TCP-F's absorbing happens at the source alone: a way is chosen nowhere else.
 //!
 //! Deviations. Link-layer failures replace DSR's own acknowledgements and its maintenance buffer.
-//! There is no promiscuous mode, hence no learning from overheard packets and no gratuitous replies
-//! that shorten ways; nodes learn from requests and replies that they handle, and receivers from
+//! Nodes learn from requests and replies that they handle, from what they overhear (`overhear.rs`), and receivers from
 //! parcels while they know no way back. The originator keeps a parcel that its first hop does not
-//! take, and looks for another way. Replies from caches wait for a random part of the jitter, as
-//! nobody could overhear a better one.
+//! take, and looks for another way. Replies from caches wait for a random part of the jitter; one that
+//! is overheard does not stop a longer one (§3.3.2).
 //!
 //! Parameters: [`DsrConfig`].
 
@@ -22,6 +21,7 @@ mod cache;
 mod config;
 mod discovery;
 mod message;
+mod overhear;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +36,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use self::cache::{RequestTable, RouteCache};
 use self::discovery::Discovery;
+use self::overhear::Shortened;
 use super::buffer::SendBuffer;
 use super::notices::{NoticeAgent, NoticeMessage};
 use super::{Cx, LinkFailure, Message, Packet, Router, Upcall, next_leg, packet};
@@ -51,6 +52,7 @@ pub struct Dsr<P> {
     request_id: u32,
     buffer: SendBuffer<P>,
     discoveries: BTreeMap<NodeId, Discovery>,
+    shortened: Shortened,
     notices: NoticeAgent,
 }
 
@@ -64,6 +66,7 @@ impl<P> Dsr<P> {
             request_id: 0,
             buffer: SendBuffer::new(config.buffer),
             discoveries: BTreeMap::new(),
+            shortened: Shortened::default(),
             notices: NoticeAgent::new(config.notices),
         }
     }
@@ -114,6 +117,14 @@ impl<P: Parcel + Debug> Router<P> for Dsr<P> {
             }
             Content::Message(..) => {}
         }
+    }
+
+    fn overhears(&self) -> bool {
+        true
+    }
+
+    fn overheard(&mut self, cx: &mut Cx<'_, P>, from: NodeId, datagram: &Packet<P>) {
+        self.on_overheard(cx, from, datagram);
     }
 
     fn link_failed(&mut self, cx: &mut Cx<'_, P>, failure: LinkFailure<P, Message>) {

@@ -71,9 +71,11 @@ fn parcels_and_messages_have_the_lengths_of_their_options() {
 
 #[test]
 fn a_neighbour_that_knows_answers_alone() {
-    let mut net = TestNet::chain(&dsr(), 6);
+    let mut net = TestNet::new(&dsr(), 7, &[(1, 2), (2, 3), (3, 4), (4, 5), (5, 6)]);
     net.send(1, 1, 6);
     net.run_for(second());
+    // It has overheard nothing.
+    net.join(0, 1);
     let before = net.aired.len();
     let parcel = net.send(2, 0, 6);
     net.run_for(second());
@@ -92,6 +94,45 @@ fn nobody_answers_and_parcels_are_dropped_when_their_time_is_up() {
     net.run_for(second() * 60);
     assert_eq!(net.dropped, [(lost, DropReason::NoRoute)]);
     assert_eq!(aired(&net, is_request).len(), 8, "nobody asks for nothing");
+}
+
+/// 0 - 1 - 2 - 3 - 4 with node 9 beside 1 and 2, which nobody asks.
+#[test]
+fn a_node_learns_the_ways_that_it_overhears() {
+    let links = [(0, 1), (1, 2), (2, 3), (3, 4), (9, 1), (9, 2)];
+    let mut net = TestNet::new(&dsr(), 10, &links[..4]);
+    net.send(1, 0, 4);
+    net.run_for(second());
+    links[4..].iter().for_each(|(a, b)| net.join(*a, *b));
+    net.send(1, 0, 4);
+    net.run_for(second());
+    let mut way = |to| {
+        let path = net.routers[9].dsr().path(net.now, NodeId(to));
+        path.map(|path| path.iter().map(|node| node.0).collect::<Vec<_>>())
+    };
+    assert_eq!(way(4), Some(vec![9, 2, 3, 4]));
+    assert_eq!(way(0), Some(vec![9, 1, 0]));
+    net.cut(2, 3);
+    net.send(1, 0, 4);
+    net.run_for(second() / 20);
+    assert_eq!(net.routers[9].dsr().path(net.now, NodeId(4)), None, "it overhears the error too");
+}
+
+#[test]
+fn a_way_is_shortened_once_a_second_by_a_node_that_hears_further() {
+    let mut net = TestNet::chain(&dsr(), 5);
+    net.send(1, 0, 5);
+    net.run_for(second());
+    net.join(1, 4);
+    net.aired.clear();
+    let first = [net.send(1, 0, 5), net.send(1, 0, 5)];
+    net.run_for(second() / 10);
+    let is_reply = |message: &DsrMessage| matches!(message, DsrMessage::Reply { .. });
+    assert_eq!(net.path_of(first[0]), [0, 1, 2, 3, 4]);
+    assert_eq!(aired(&net, is_reply), [4, 1], "one reply, over the link that was overheard");
+    let next = net.send(1, 0, 5);
+    net.run_for(second());
+    assert_eq!(net.path_of(next), [0, 1, 4]);
 }
 
 /// 0 - 1 - 2 - 3 - 4, and 2 - 5 - 4 as another way.
@@ -235,6 +276,7 @@ proptest! {
             prop_assert!(router.discoveries.len() <= discovery::DISCOVERIES);
             prop_assert!(router.cache.len() <= cache::PATHS);
             prop_assert!(router.requests.len() <= cache::INITIATORS);
+            prop_assert!(router.shortened.len() <= overhear::REPLIES);
             prop_assert!(router.notices.remembered() <= 64);
         }
     }
