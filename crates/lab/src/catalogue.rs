@@ -9,7 +9,7 @@ use crate::feedback::{Agent, AgentKind};
 use crate::flow::{Flow, Workload, WorkloadKind};
 use crate::keys::Key;
 use crate::queue::{Discipline, QueueKind};
-use crate::radio::Radio;
+use crate::radio::{Radio, RadioRed};
 use crate::run::World;
 use crate::scenario::{Measure, Scenario};
 use crate::topology::{BurstLoss, Direction, GraphLink, Policer, Topology, TopologyKind};
@@ -36,6 +36,7 @@ pub const SECTIONS: &[Section] = &[
     section::<Policer>("`policer` of a direction", Policer::KEYS),
     section::<GraphLink>("`[[topology.link]]`", GraphLink::KEYS),
     section::<Radio>("`[topology.radio]`", Radio::KEYS),
+    section::<RadioRed>("`red` of `[topology.radio]`", RadioRed::KEYS),
     section::<Flow>("`[[flow]]`", Flow::KEYS),
     section::<Workload>("`workload` of a flow", Workload::KEYS),
     section::<Measure>("`[measure]`", Measure::KEYS),

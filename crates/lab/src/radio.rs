@@ -6,6 +6,7 @@ use weir_net::radio::{
     InterfaceQueueConfig, MacConfig, Mobility, NodeId, Notices, Phy, Placement, Propagation,
     RadioConfig, RandomPlacement, RandomWaypoint, RouterConfig, Speeds,
 };
+use weir_net::{Limit, RedConfig};
 use weir_scene::{Movement, Places, RadioPath, RadioSpec, Routing};
 use weir_units::{Bytes, Duration, Length, Rate, Ratio, Speed};
 
@@ -63,6 +64,9 @@ section! {
         eifs: Option<Duration> = None,
         /// Packets that wait for the MAC at each node.
         queue: u32 = 50,
+        /// Mark or drop packets of flows early, by the average length of this queue (RED), as in
+        /// `{ ecn = true }`; by default not.
+        red: Option<RadioRed> = None,
         /// Ask for the address of a neighbour before the first frame to it.
         arp: bool = true,
         /// Data frames that arrive damaged, each time they are sent: the MAC repeats them.
@@ -88,6 +92,24 @@ section! {
         /// Movements: the name of a file in ns-2's `setdest` format or CSV (`t, node, x, y`), found beside
         /// the scenario, or its lines (`trace`).
         trace: Vec<String> = Vec::new(),
+    }
+}
+
+section! {
+    /// RED of an interface queue. Thresholds are Floyd and Jacobson's; the weight, for some fifty packets, is ours.
+    pub struct RadioRed {
+        /// Average number of packets below which nothing is signalled.
+        min: u32 = 5,
+        /// Average number of packets from which everything is signalled, or with `gentle` the slope steepens.
+        max: u32 = 15,
+        /// Probability of a signal as the average reaches `max`.
+        probability: Ratio = Ratio::from_percent(10),
+        /// How much each packet moves the average.
+        weight: Ratio = Ratio::from_percent(2),
+        /// Let the probability rise to 1 at twice `max` before everything is signalled.
+        gentle: bool = true,
+        /// Mark packets that are capable of ECN; others are dropped.
+        ecn: bool = true,
     }
 }
 
@@ -244,7 +266,11 @@ impl Radio {
             propagation: self.propagation()?,
             phy: self.phy()?,
             mac: self.mac(),
-            queue: InterfaceQueueConfig { packets: queue, ..InterfaceQueueConfig::default() },
+            queue: InterfaceQueueConfig {
+                packets: queue,
+                red: self.red.as_ref().map(RadioRed::config).transpose()?,
+                ..InterfaceQueueConfig::default()
+            },
             arp: if self.arp { Arp::Asked } else { Arp::Known },
             frame_error: self.frame_error,
             packet_loss: self.packet_error,
@@ -413,6 +439,26 @@ impl Radio {
     }
 }
 
+impl RadioRed {
+    fn config(&self) -> Result<RedConfig, Problem> {
+        if self.min == 0 || self.min >= self.max || self.max > LONGEST_QUEUE as u32 {
+            return Err(problem("red.min", self.min, "1 <= min < max <= 65536"));
+        }
+        if self.weight == Ratio::ZERO {
+            return Err(problem("red.weight", self.weight, "above 0%"));
+        }
+        Ok(RedConfig {
+            limit: Limit::Infinite,
+            min: Limit::Packets(u64::from(self.min)),
+            max: Limit::Packets(u64::from(self.max)),
+            probability: self.probability,
+            weight: self.weight,
+            gentle: self.gentle,
+            ecn: self.ecn,
+        })
+    }
+}
+
 fn key(name: &str) -> String {
     format!("topology.radio.{name}")
 }
@@ -437,4 +483,5 @@ form! {
     MobilityKind => "`none`, `waypoint` or `trace`",
     Vec<String> => "list of lines",
     Radio => "section",
+    RadioRed => "section",
 }

@@ -222,6 +222,7 @@ table!(
         medium_busy_ratio,
         service_busy_ratio,
         queue_packets_max,
+        marks,
         dropped_queue,
         dropped_mac,
         dropped_arp,

@@ -62,6 +62,13 @@ pub struct RedConfig {
 #[derive(Clone, Debug)]
 pub struct Red<P> {
     fifo: DropTail<P>,
+    early: Early,
+    marks: u64,
+}
+
+/// RED's average and its decision, for any store of parcels.
+#[derive(Clone, Debug)]
+pub(crate) struct Early {
     config: RedConfig,
     min: u64,
     max: u64,
@@ -76,7 +83,6 @@ pub struct Red<P> {
     /// Up to where `count` times the probability may go, in units of 2^-32.
     threshold: u32,
     luck: Rng,
-    marks: u64,
 }
 
 impl RedConfig {
@@ -137,13 +143,23 @@ impl<P: Parcel> Red<P> {
         parcel_time: Option<Duration>,
         luck: Rng,
     ) -> Self {
+        Self {
+            fifo: DropTail::new(DropTailConfig { overhead, ..config.limit.into() }),
+            early: Early::new(config, parcel_time, luck),
+            marks: 0,
+        }
+    }
+}
+
+impl Early {
+    /// An average of zero.
+    pub(crate) fn new(config: RedConfig, parcel_time: Option<Duration>, luck: Rng) -> Self {
         let units = |limit| match limit {
             Limit::Bytes(bytes) => bytes.get(),
             Limit::Packets(packets) => packets,
             Limit::Infinite => u64::MAX,
         };
         Self {
-            fifo: DropTail::new(DropTailConfig { overhead, ..config.limit.into() }),
             config,
             min: units(config.min),
             max: units(config.max),
@@ -157,11 +173,21 @@ impl<P: Parcel> Red<P> {
             count: None,
             threshold: 0,
             luck,
-            marks: 0,
         }
     }
 
-    fn update_average(&mut self, now: Instant, in_service: Backlog) {
+    /// A parcel arrives behind `backlog`. Returns whether it is signalled.
+    pub(crate) fn on_arrival(&mut self, now: Instant, backlog: Backlog) -> bool {
+        self.update_average(now, backlog);
+        self.signals()
+    }
+
+    /// The queue has been empty since then.
+    pub(crate) fn on_idle(&mut self, since: Instant) {
+        self.idle_since = Some(since);
+    }
+
+    fn update_average(&mut self, now: Instant, backlog: Backlog) {
         let weight = i128::from(self.config.weight.as_billionths());
         if let (Some(since), Some(time)) = (self.idle_since.take(), self.parcel_time) {
             let parcels = now.saturating_since(since).as_nanos() / time.as_nanos().max(1);
@@ -170,8 +196,8 @@ impl<P: Parcel> Red<P> {
             return;
         }
         let backlog = match self.config.min {
-            Limit::Packets(_) => self.fifo.backlog().packets + in_service.packets,
-            _ => self.fifo.charged_with(in_service).get(),
+            Limit::Packets(_) => backlog.packets,
+            _ => backlog.bytes.get(),
         };
         let step = ((i128::from(backlog) << self.point) - i128::from(self.average)) * weight;
         let rounded_up = -(-step).div_euclid(1_000_000_000);
@@ -219,10 +245,11 @@ impl<P: Parcel> Queue<P> for Red<P> {
         in_service: Backlog,
         dropped: &mut Vec<Dropped<P>>,
     ) {
-        self.update_average(now, in_service);
+        let packets = self.fifo.backlog().packets + in_service.packets;
+        let backlog = Backlog { packets, bytes: self.fifo.charged_with(in_service) };
         let mut dropped_early = false;
-        if self.signals() && self.fifo.has_room(&parcel, in_service) {
-            dropped_early = !(self.config.ecn && mark(&mut parcel, &mut self.marks));
+        if self.early.on_arrival(now, backlog) && self.fifo.has_room(&parcel, in_service) {
+            dropped_early = !(self.early.config.ecn && mark(&mut parcel, &mut self.marks));
         }
         if dropped_early {
             dropped.push(Dropped { parcel, cause: DropCause::Aqm });
@@ -236,7 +263,7 @@ impl<P: Parcel> Queue<P> for Red<P> {
     }
 
     fn on_idle(&mut self, since: Instant) {
-        self.idle_since = Some(since);
+        self.early.on_idle(since);
     }
 
     fn backlog(&self) -> Backlog {

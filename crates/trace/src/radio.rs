@@ -35,7 +35,9 @@ pub struct NodeRow {
     pub service_busy_ratio: f64,
     /// The most packets that waited for its MAC.
     pub queue_packets_max: u64,
-    /// Packets of flows for which its interface queue had no room.
+    /// Packets of flows that its interface queue marked (RED).
+    pub marks: u64,
+    /// Packets of flows for which its interface queue had no room, or that RED dropped there.
     pub dropped_queue: u64,
     /// Packets of flows that its MAC gave up.
     pub dropped_mac: u64,

@@ -5,6 +5,7 @@ use weir_units::{Bytes, Duration, Ratio};
 use super::airtime::Phy;
 use super::propagation::Propagation;
 use crate::config::ConfigError;
+use crate::red::RedConfig;
 
 /// The parameters that all nodes of a radio network share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub struct InterfaceQueueConfig {
     pub packets: usize,
     /// Who goes first.
     pub order: Order,
+    /// RED for the packets of flows; its `limit` has no effect here.
+    pub red: Option<RedConfig>,
 }
 
 /// Who goes first.
@@ -99,6 +102,9 @@ impl RadioConfig {
         }
         if self.queue.packets == 0 || self.queue.packets > LONGEST_QUEUE {
             return Err(ConfigError::new("queue", self.queue.packets, "1 to 65536 packets"));
+        }
+        if let Some(red) = &self.queue.red {
+            red.validate()?;
         }
         if self.ttl == 0 {
             return Err(ConfigError::new("ttl", self.ttl, ABOVE_ZERO));
@@ -137,7 +143,7 @@ impl Default for MacConfig {
 
 impl Default for InterfaceQueueConfig {
     fn default() -> Self {
-        Self { packets: 50, order: Order::default() }
+        Self { packets: 50, order: Order::default(), red: None }
     }
 }
 

@@ -3,15 +3,20 @@
 //! ns-2's `PriQueue` over a drop-tail queue: 50 packets, and messages of routing protocols pass what
 //! flows sent; a message that meets a full queue displaces the last packet of a flow. Among themselves
 //! messages keep their order, where ns-2 reverses it. ARP's packets queue with those of flows.
+//!
+//! With RED (`red.rs`) flows' packets are marked or dropped early, by the average of all packets that wait here.
+//! As in ns-2, the one that the MAC has at hand does not count. An average that nothing has joined while
+//! the queue was empty shrinks with time.
 
 use std::collections::VecDeque;
 
-use weir_units::Bytes;
+use weir_units::{Bytes, Duration, Instant, Rng};
 
 use super::config::{InterfaceQueueConfig, Order};
 use super::datagram::{Content, Datagram, NodeId};
 use crate::Parcel;
-use crate::queue::Backlog;
+use crate::queue::{Backlog, mark};
+use crate::red::Early;
 
 /// What an interface sends.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +45,8 @@ pub(super) struct InterfaceQueue<P, M> {
     first: VecDeque<Outgoing<P, M>>,
     rest: VecDeque<Outgoing<P, M>>,
     bytes: Bytes,
+    red: Option<Early>,
+    marks: u64,
 }
 
 impl<P: Parcel, M> Packet<P, M> {
@@ -71,12 +78,28 @@ impl<P: Parcel, M> Packet<P, M> {
 }
 
 impl<P: Parcel, M> InterfaceQueue<P, M> {
-    pub(super) fn new(config: InterfaceQueueConfig) -> Self {
-        Self { config, first: VecDeque::new(), rest: VecDeque::new(), bytes: Bytes::ZERO }
+    /// An empty queue. `parcel_time` is what a full-sized packet takes to be sent, by which RED's average shrinks
+    /// while the queue is empty; `rng` is RED's.
+    pub(super) fn new(config: InterfaceQueueConfig, parcel_time: Duration, rng: Rng) -> Self {
+        Self {
+            config,
+            first: VecDeque::new(),
+            rest: VecDeque::new(),
+            bytes: Bytes::ZERO,
+            red: config.red.map(|red| Early::new(red, Some(parcel_time), rng)),
+            marks: 0,
+        }
     }
 
     /// Takes in a packet; returns the one that has to go for it, perhaps itself.
-    pub(super) fn push(&mut self, outgoing: Outgoing<P, M>) -> Option<Outgoing<P, M>> {
+    pub(super) fn push(
+        &mut self,
+        now: Instant,
+        mut outgoing: Outgoing<P, M>,
+    ) -> Option<Outgoing<P, M>> {
+        if self.len() < self.config.packets && self.drops_early(now, &mut outgoing.packet) {
+            return Some(outgoing);
+        }
         let passes = self.config.order == Order::RoutingFirst && outgoing.packet.is_message();
         let mut displaced = None;
         if self.len() >= self.config.packets {
@@ -94,8 +117,29 @@ impl<P: Parcel, M> InterfaceQueue<P, M> {
         displaced
     }
 
-    pub(super) fn pop(&mut self) -> Option<Outgoing<P, M>> {
-        let next = self.first.pop_front().or_else(|| self.rest.pop_front())?;
+    /// Whether RED drops a flow's packet; one that is capable of ECN is marked in place of that.
+    fn drops_early(&mut self, now: Instant, packet: &mut Packet<P, M>) -> bool {
+        let backlog = self.backlog();
+        let (Some(early), Some(parcel)) = (&mut self.red, packet.parcel_mut()) else {
+            return false;
+        };
+        let ecn = self.config.red.is_some_and(|red| red.ecn);
+        early.on_arrival(now, backlog) && !(ecn && mark(parcel, &mut self.marks))
+    }
+
+    /// How many packets RED has marked.
+    pub(super) fn marks(&self) -> u64 {
+        self.marks
+    }
+
+    pub(super) fn pop(&mut self, now: Instant) -> Option<Outgoing<P, M>> {
+        let next = self.first.pop_front().or_else(|| self.rest.pop_front());
+        let Some(next) = next else {
+            if let Some(early) = &mut self.red {
+                early.on_idle(now);
+            }
+            return None;
+        };
         self.bytes = self.bytes.saturating_sub(next.packet.len());
         Some(next)
     }
@@ -137,11 +181,20 @@ const ARP_LENGTH: Bytes = Bytes(28);
 
 #[cfg(test)]
 mod tests {
+    use weir_units::{Ratio, stream};
+
     use super::*;
+    use crate::droptail::Limit;
     use crate::link::probe::Probe;
+    use crate::parcel::Ecn;
+    use crate::red::RedConfig;
 
     fn queue(packets: usize, order: Order) -> InterfaceQueue<Probe, u64> {
-        InterfaceQueue::new(InterfaceQueueConfig { packets, order })
+        with_red(InterfaceQueueConfig { packets, order, red: None })
+    }
+
+    fn with_red(config: InterfaceQueueConfig) -> InterfaceQueue<Probe, u64> {
+        InterfaceQueue::new(config, Duration::from_millis(5), stream(1, "red"))
     }
 
     fn outgoing(to: u16, content: Content<Probe, u64>) -> Outgoing<Probe, u64> {
@@ -165,21 +218,21 @@ mod tests {
             }
             packet => format!("p{}", packet.parcel().map_or(0, |parcel| parcel.id)),
         };
-        std::iter::from_fn(|| queue.pop()).map(name).collect()
+        std::iter::from_fn(|| queue.pop(Instant::ZERO)).map(name).collect()
     }
 
     #[test]
     fn messages_pass_parcels_and_keep_their_order() {
         let mut all = queue(50, Order::RoutingFirst);
         for out in [parcel(1, 1), message(1), parcel(1, 2), message(2)] {
-            assert_eq!(all.push(out), None);
+            assert_eq!(all.push(Instant::ZERO, out), None);
         }
         assert_eq!(all.backlog(), Backlog { packets: 4, bytes: Bytes(300) });
         assert_eq!(names(&mut all), ["m1", "m2", "p1", "p2"]);
         assert_eq!(all.backlog(), Backlog::default());
         let mut all = queue(50, Order::Fifo);
         for out in [parcel(1, 1), message(1)] {
-            all.push(out);
+            all.push(Instant::ZERO, out);
         }
         assert_eq!(names(&mut all), ["p1", "m1"]);
     }
@@ -187,12 +240,16 @@ mod tests {
     #[test]
     fn a_message_displaces_the_last_parcel_of_a_full_queue() {
         let mut all = queue(2, Order::RoutingFirst);
-        all.push(parcel(1, 1));
-        all.push(parcel(1, 2));
-        assert_eq!(all.push(parcel(1, 3)), Some(parcel(1, 3)));
-        assert_eq!(all.push(message(1)), Some(parcel(1, 2)));
-        assert_eq!(all.push(message(2)), Some(parcel(1, 1)));
-        assert_eq!(all.push(message(3)), Some(message(3)), "messages do not displace each other");
+        all.push(Instant::ZERO, parcel(1, 1));
+        all.push(Instant::ZERO, parcel(1, 2));
+        assert_eq!(all.push(Instant::ZERO, parcel(1, 3)), Some(parcel(1, 3)));
+        assert_eq!(all.push(Instant::ZERO, message(1)), Some(parcel(1, 2)));
+        assert_eq!(all.push(Instant::ZERO, message(2)), Some(parcel(1, 1)));
+        assert_eq!(
+            all.push(Instant::ZERO, message(3)),
+            Some(message(3)),
+            "messages do not displace each other"
+        );
         assert_eq!(names(&mut all), ["m1", "m2"]);
     }
 
@@ -200,11 +257,42 @@ mod tests {
     fn what_waits_for_one_neighbour_can_be_taken_out() {
         let mut all = queue(50, Order::RoutingFirst);
         for out in [parcel(1, 1), parcel(2, 2), parcel(1, 3)] {
-            all.push(out);
+            all.push(Instant::ZERO, out);
         }
         let taken = all.take_for(NodeId(1));
         assert_eq!(taken.len(), 2);
         assert_eq!(all.backlog(), Backlog { packets: 1, bytes: Bytes(100) });
         assert_eq!(names(&mut all), ["p2"]);
+    }
+
+    /// Gentle RED from 5 to 15 packets, with an average that follows the queue at once.
+    #[test]
+    fn red_marks_flows_that_can_be_marked_and_drops_others() {
+        let red = RedConfig {
+            limit: Limit::Infinite,
+            min: Limit::Packets(5),
+            max: Limit::Packets(15),
+            probability: Ratio::from_percent(10),
+            weight: Ratio::ONE,
+            gentle: false,
+            ecn: true,
+        };
+        let config =
+            InterfaceQueueConfig { packets: 50, order: Order::RoutingFirst, red: Some(red) };
+        for (ecn, held, marks) in [(Ecn::Ect0, 30, 15), (Ecn::NotEct, 15, 0)] {
+            let mut all = with_red(config);
+            let mut sent = 0;
+            for id in 0..30 {
+                let probe = Probe { ecn, ..Probe::data(id, 92) };
+                let refused = all.push(Instant::ZERO, outgoing(1, Content::Parcel(probe, None)));
+                sent += u64::from(refused.is_none());
+                assert!(refused.is_none() || all.len() >= 5, "below min nothing happens");
+            }
+            assert_eq!(all.push(Instant::ZERO, message(1)), None, "not a flow's");
+            assert_eq!(all.len() as u64, sent + 1);
+            // From max on every packet; between min and max a few by chance.
+            assert!(sent <= held && all.marks() >= marks, "{sent} {}", all.marks());
+            assert!(all.marks() == 0 || ecn == Ecn::Ect0);
+        }
     }
 }

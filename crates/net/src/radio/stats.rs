@@ -40,6 +40,8 @@ pub struct RadioStats {
     messages: [u64; DropReason::ALL.len()],
     /// The longest interface queue.
     pub queue_peak: u64,
+    /// Packets of flows that RED marked.
+    pub marks: u64,
     /// How long the medium was busy, as the node sees it: sensed, reserved or used by itself.
     pub medium_busy: Duration,
     /// How long the MAC had a packet to send.
@@ -111,6 +113,7 @@ impl AddAssign for RadioStats {
             *own += more;
         }
         self.queue_peak = self.queue_peak.max(other.queue_peak);
+        self.marks += other.marks;
         self.medium_busy += other.medium_busy;
         self.service_busy += other.service_busy;
     }

@@ -127,10 +127,10 @@ fn an_average_of_bytes_is_linuxs() {
             // Long at ten packets, then up and down.
             let packets = if arrival < 20_000 { 10 } else { 5 + arrival / 7 % 12 };
             let bytes = 1_514 * packets;
-            queue.update_average(Instant::ZERO, Backlog { packets, bytes: Bytes(bytes) });
+            queue.early.update_average(Instant::ZERO, Backlog { packets, bytes: Bytes(bytes) });
             linux += bytes;
             linux -= (linux - bytes) >> halvings;
-            assert_eq!(queue.average, linux, "arrival {arrival}");
+            assert_eq!(queue.early.average, linux, "arrival {arrival}");
         }
     }
 }
@@ -145,7 +145,7 @@ fn the_average_is_exponential_and_decays_while_idle() {
         let now = at_us(millis * 1_000);
         queue.enqueue(now, Probe::data(0, 1_500), in_service, &mut Vec::new());
         queue.dequeue(now, &mut Vec::new());
-        queue.average as f64 / f64::from(1u32 << queue.point)
+        queue.early.average as f64 / f64::from(1u32 << queue.early.point)
     };
     for _ in 0..20 {
         average += 0.1 * (5.0 - average);

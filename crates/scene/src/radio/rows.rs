@@ -28,6 +28,7 @@ pub(super) fn node_row(node: NodeId, start: Position, stats: &RadioStats, now: I
         medium_busy_ratio: share(stats.medium_busy),
         service_busy_ratio: share(stats.service_busy),
         queue_packets_max: stats.queue_peak,
+        marks: stats.marks,
         dropped_queue: dropped(DropReason::QueueFull),
         dropped_mac: dropped(DropReason::MacRetries),
         dropped_arp: dropped(DropReason::Arp),

@@ -63,7 +63,11 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
             router_armed: None,
             router_generation: 0,
             arp: ArpTable::new(),
-            queue: InterfaceQueue::new(config.queue),
+            queue: InterfaceQueue::new(
+                config.queue,
+                config.phy.exchange_time(FULL_PACKET),
+                luck(&format!("node {number} red")),
+            ),
             current: None,
             dcf: Dcf::new(id, nodes, config.phy, config.mac, mac_rng),
             mac_armed: None,
@@ -106,14 +110,15 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
         if let Some(parcel) = outgoing.packet.parcel_mut() {
             self.tell(now, |agent| agent.on_arrival(now, parcel, ahead));
         }
-        let displaced = self.queue.push(outgoing);
+        let displaced = self.queue.push(now, outgoing);
+        self.stats.marks = self.queue.marks();
         self.stats.queue_peak = self.stats.queue_peak.max(self.queue.len() as u64);
         displaced
     }
 
     /// Moves the next packet from the queue to the MAC, and says where it goes and how long it is.
     pub(super) fn take_next(&mut self, now: Instant) -> Option<(NodeId, Bytes)> {
-        let Some(Outgoing { to, mut packet }) = self.queue.pop() else {
+        let Some(Outgoing { to, mut packet }) = self.queue.pop(now) else {
             self.serve(now, Occupancy::Idle);
             return None;
         };
@@ -146,3 +151,6 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
         self.tell(now, |agent| agent.on_service(now, state));
     }
 }
+
+/// What counts as a full-sized packet where RED's average shrinks with time.
+const FULL_PACKET: Bytes = Bytes(1_500);
