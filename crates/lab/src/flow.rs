@@ -77,9 +77,6 @@ section! {
         /// The most segments that are outstanding, whatever the windows say: a number, or `cwl`, one for
         /// every five hops to the receiver and back (`cwl(1/8)`: eight), where the network tells how many.
         window_limit: Option<Limit> = Config::default().window_limit.map(Limit),
-        /// The most segments that the receiver offers room for: a number, or `cwl` as above, by the length of the
-        /// way that data has come. A window that was offered for a longer way stands until it is used.
-        recv_window_limit: Option<Limit> = Config::default().recv_window_limit.map(Limit),
         /// Offer selective acknowledgements; without them `sack` and `rack` recover as `newreno`.
         sack: bool = Config::default().sack,
         /// Offer timestamps.

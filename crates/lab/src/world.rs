@@ -399,7 +399,6 @@ fn transport(flow: &Flow) -> TransportSpec {
         recv_buffer: flow.recv_buffer,
         initial_recv_window: flow.initial_recv_window,
         window_limit: flow.window_limit.map(|limit| limit.0),
-        recv_window_limit: flow.recv_window_limit.map(|limit| limit.0),
         sack: flow.sack,
         timestamps: flow.timestamps,
         ecn: flow.ecn,

@@ -37,8 +37,8 @@ pub(crate) struct ReliableFlow {
     pub(crate) acks: Vec<AckRow>,
     /// How many of the sender's acknowledgements are still to be recorded.
     acks_left: usize,
-    /// How many links or hops the newest packet had crossed that came to each end.
-    hops: [u8; 2],
+    /// How many links or hops the newest acknowledgement had crossed.
+    hops: u8,
     /// Only of a connection of a flow of many.
     pub(crate) origin: Option<Origin>,
 }
@@ -94,7 +94,7 @@ impl ReliableFlow {
             ledger: Ledger::new(start),
             acks: Vec::new(),
             acks_left: max_acks,
-            hops: [0; 2],
+            hops: 0,
             origin,
         }
     }
@@ -129,8 +129,8 @@ impl ReliableFlow {
             self.acks.push(ack_row(self.index, net.now(), &end.conn));
         }
         end.window.on_received(&segment);
-        if packet.hop != self.hops[side as usize] {
-            self.hops[side as usize] = packet.hop;
+        if side == Side::Sender && packet.hop != self.hops {
+            self.hops = packet.hop;
             end.conn.handle_path_event(net.now(), PathEvent::Hops(packet.hop));
         }
         let stored = end.conn.handle_segment(net.now(), &segment, packet.ecn);

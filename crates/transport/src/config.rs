@@ -79,8 +79,6 @@ pub struct Config {
     pub route_policy: RoutePolicy,
     /// A bound on what is outstanding beside the congestion window and the peer's.
     pub window_limit: Option<WindowLimit>,
-    /// A bound on the window that this end offers as a receiver.
-    pub recv_window_limit: Option<WindowLimit>,
 }
 
 impl Default for Config {
@@ -115,7 +113,6 @@ impl Default for Config {
             habits: Habits::Kernel,
             route_policy: RoutePolicy::None,
             window_limit: None,
-            recv_window_limit: None,
         }
     }
 }

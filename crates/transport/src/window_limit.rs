@@ -9,8 +9,7 @@
 //! Sources: the adaptive congestion window limit of Chen, Xue and Nahrstedt (ICC 2003): no path carries
 //! more than one packet per hop of its round trip, and an 802.11 chain about a fifth of that, because
 //! packets within some four hops interfere. Fu et al. (INFOCOM 2003) for h / 4. The paper's own table
-//! could not be had; the formula is ours. The receiver may set it as well, by the window that it offers (`recv_window_limit`:
-//! "sets CWL by the awnd", the discussion of TCP Muzha's slides). Deviation: it bounds what is sent as the peer's window does,
+//! could not be had; the formula is ours. Deviation: it bounds what is sent as the peer's window does,
 //! not `cwnd` itself, so that it holds for any controller and in recovery; a window that is not used does
 //! not grow (`cwnd_validation`). Before the network tells the number of hops, nothing is bounded.
 
@@ -36,7 +35,7 @@ pub struct WindowLimitError(String);
 
 impl WindowLimit {
     /// The bound for a route of `hops`.
-    fn segments(self, hops: Option<u8>) -> Option<u64> {
+    pub(crate) fn segments(self, hops: Option<u8>) -> Option<u64> {
         match (self, hops) {
             (Self::Segments(segments), _) => Some(u64::from(segments)),
             (Self::Hops { .. }, None) => None,
@@ -45,29 +44,6 @@ impl WindowLimit {
                 Some(((2 * round_trip + n) / (2 * n)).max(LEAST))
             }
         }
-    }
-}
-
-/// A limit and the length of the route, by which it may go.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LimitInForce {
-    limit: Option<WindowLimit>,
-    /// The route's length, once the network has told it.
-    hops: Option<u8>,
-}
-
-impl LimitInForce {
-    pub(crate) fn new(limit: Option<WindowLimit>) -> Self {
-        Self { limit, hops: None }
-    }
-
-    pub(crate) fn set_hops(&mut self, hops: u8) {
-        self.hops = Some(hops);
-    }
-
-    /// The bound in bytes, once it is known.
-    pub(crate) fn bytes(&self, mss: u64) -> Option<u64> {
-        self.limit.and_then(|limit| limit.segments(self.hops)).map(|segments| segments * mss)
     }
 }
 

@@ -160,11 +160,6 @@ fn check_config(config: &Config) -> Result<(), String> {
             "window_limit = {limit}: the kernel's TCP has the windows alone; write recv_buffer"
         ));
     }
-    if let Some(limit) = config.recv_window_limit {
-        return Err(format!(
-            "recv_window_limit = {limit}: the kernel's TCP offers its own; write recv_buffer"
-        ));
-    }
     if let Some(window) = config.initial_recv_window {
         return Err(format!(
             "initial_recv_window = {window}: the kernel's TCP has its own; leave this key out"

@@ -247,9 +247,6 @@ impl Connection {
     /// The network says something about the path. Notices of its failure and repair mean nothing before
     /// the handshake is done and after the connection's end.
     pub fn handle_path_event(&mut self, now: Instant, event: PathEvent) {
-        if let PathEvent::Hops(hops) = event {
-            self.receiver.set_hops(hops);
-        }
         let transfers = self.is_synchronised() && !self.is_finished();
         if transfers || matches!(event, PathEvent::Hops(_)) {
             self.sender.on_path_event(now, event, &mut self.stats);

@@ -10,7 +10,6 @@ pub(crate) use self::echo::EchoMode;
 use self::echo::{Echo as EcnEcho, Urge};
 use crate::reassembly::{OutOfOrder, Reassembly, Stored};
 use crate::segment::SackBlocks;
-use crate::window_limit::LimitInForce;
 use crate::{Config, DelayedAck, RecoveryConfig};
 
 /// The receiving half of a connection. Positions are stream offsets.
@@ -25,8 +24,6 @@ pub(crate) struct Receiver {
     largest: u64,
     /// The largest window to offer: Linux's grows with what arrives (`rcv_ssthresh`).
     window_limit: u64,
-    /// The bound on the window by the length of the route, or a fixed one.
-    limit: LimitInForce,
     mss: u64,
     /// Bytes that the application has consumed.
     read: u64,
@@ -76,7 +73,6 @@ impl Receiver {
             buffer: config.recv_buffer.get(),
             largest: config.recv_buffer.get(),
             window_limit: first_window(config),
-            limit: LimitInForce::new(config.recv_window_limit),
             mss: u64::from(config.mss),
             read: 0,
             unread: 0,
@@ -207,11 +203,6 @@ impl Receiver {
         self.announce_opening();
     }
 
-    /// The sender is so many hops away.
-    pub(crate) fn set_hops(&mut self, hops: u8) {
-        self.limit.set_hops(hops);
-    }
-
     /// What has just arrived in order ends with a push.
     pub(crate) fn on_push(&mut self) {
         self.policy.on_push();
@@ -238,8 +229,7 @@ impl Receiver {
 
     /// The first offset beyond what may be sent to us.
     pub(crate) fn edge(&self) -> u64 {
-        let limit = self.limit.bytes(self.mss).unwrap_or(u64::MAX).min(self.window_limit);
-        let edge = (self.read + self.buffer).min(self.rcv_nxt() + limit);
+        let edge = (self.read + self.buffer).min(self.rcv_nxt() + self.window_limit);
         edge.max(self.offered_edge)
     }
 
@@ -326,25 +316,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// floor(2 h / 5 + 1/2) segments; what was offered for a longer route stands until it is used.
-    #[test]
-    fn the_offered_window_follows_the_length_of_the_route() {
-        let limit = Some("cwl".parse().expect("a limit"));
-        let config = Config { recv_window_limit: limit, mss: 1_000, ..Config::default() };
-        let mut receiver = Receiver::new(&config);
-        receiver.set_hops(8);
-        assert_eq!(receiver.offer(), 3_000);
-        receiver.set_hops(32);
-        assert_eq!(receiver.offer(), 13_000);
-        receiver.set_hops(4);
-        for (arrived, offered) in [(0, 13_000), (5, 8_000), (10, 3_000), (11, 2_000), (12, 2_000)] {
-            let from = receiver.rcv_nxt();
-            receiver.on_data(Instant::ZERO, from, (arrived * 1_000 - from) as u32, false);
-            receiver.read(u64::MAX);
-            assert_eq!(receiver.offer(), offered, "{arrived} segments have arrived");
-        }
-    }
 
     #[derive(Clone, Copy, Debug)]
     enum Op {

@@ -22,8 +22,7 @@ use crate::rtt::{RttConfig, RttEstimator, RttVariation};
 use crate::sampler::RateSampler;
 use crate::scoreboard::Scoreboard;
 use crate::stats::{LimitClock, Snapshot, Stats};
-use crate::window_limit::LimitInForce;
-use crate::{Config, Habits, RecoveryConfig};
+use crate::{Config, Habits, RecoveryConfig, WindowLimit};
 
 /// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
 #[derive(Debug)]
@@ -87,6 +86,20 @@ struct CwndUsage {
     max_outstanding: u64,
     /// Where the stream ended when that was noted.
     until: u64,
+}
+
+/// The limit beside the peer's window.
+#[derive(Debug)]
+struct LimitInForce {
+    limit: Option<WindowLimit>,
+    /// The route's length, once the network has told it.
+    hops: Option<u8>,
+}
+
+impl LimitInForce {
+    fn bytes(&self, mss: u64) -> Option<u64> {
+        self.limit.and_then(|limit| limit.segments(self.hops)).map(|segments| segments * mss)
+    }
 }
 
 /// What the configuration adds to the controller's pacing rate.
@@ -157,7 +170,7 @@ impl Sender {
             habits: config.habits,
             last_sent_at: Instant::ZERO,
             route: route::Route::new(config.route_policy),
-            window_limit: LimitInForce::new(config.window_limit),
+            window_limit: LimitInForce { limit: config.window_limit, hops: None },
         }
     }
 

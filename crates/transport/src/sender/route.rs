@@ -82,7 +82,7 @@ impl Sender {
         let outstanding = !self.board.is_empty();
         let order = match event {
             PathEvent::Hops(hops) => {
-                self.window_limit.set_hops(hops);
+                self.window_limit.hops = Some(hops);
                 return;
             }
             PathEvent::RouteFailed { sequence } if outstanding => {
