@@ -36,6 +36,9 @@ SPOKEN: Mapping[str, str] = {
 _KERNEL_SAMPLES = ("measure.sample_interval", "10ms")
 """Set in these worlds unless a scenario says otherwise: their tables are to show what TCP does."""
 
+_MOST_BYTES = 16 << 20
+"""Of a scenario file: devices have no end."""
+
 Overrides = tuple[tuple[str, str], ...]
 Sweep = dict[str, tuple[str, ...]]
 
@@ -178,7 +181,7 @@ def read(path: str | Path, overrides: Overrides = ()) -> Source:
     named = LIBRARY / f"{path}.toml"
     file = named if named.is_file() and not Path(path).exists() else Path(path)
     try:
-        return Source(file.read_text(encoding="utf-8"), str(path), overrides, str(file))
+        return Source(_bounded_text(file), str(path), overrides, str(file))
     except FileNotFoundError:
         known = unknown("scenario", str(path), library())
         raise InputError(f"{path}: no such file, and {known}") from None
@@ -188,6 +191,14 @@ def read(path: str | Path, overrides: Overrides = ()) -> Source:
         raise InputError(f"{path}: not a text file in UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+
+
+def _bounded_text(file: Path) -> str:
+    with file.open("rb") as opened:
+        content = opened.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise InputError(f"{file}: longer than {_MOST_BYTES} bytes, the most of a scenario")
+    return content.decode()
 
 
 def library() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -107,15 +108,30 @@ def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -
     named = [value for key, values in sweep.items() if is_stack(key) for value in values]
     cases: list[Case] = []
     for series, source in sources.items():
-        for point in points({**source.effective().sweep, **sweep}):
+        swept_keys = {**source.effective().sweep, **sweep}
+        _refuse_too_many(math.prod(map(len, swept_keys.values())), swept_keys)
+        for point in points(swept_keys):
             scenario = source.at(point, named)
             swept, place = _split(point) if len(sources) == 1 else ("", point)
             stacks = " + ".join(scenario.stacks)
             cases.append(Case(swept or series, stacks, place, scenario, source.world))
             if len(cases) * scenario.repeat > MAX_RUNS:
-                raise InputError(f"this would make more than {MAX_RUNS} runs")
+                raise InputError(
+                    f"this would make more than {MAX_RUNS} runs, the most of a command: each of "
+                    f"{len(cases)} cases and more has {scenario.repeat} repeats"
+                )
     repeat = max(case.scenario.repeat for case in cases)
     return Plan(name, command, tuple(cases), repeat, cases[0].scenario.seed)
+
+
+def _refuse_too_many(count: int, sweep: Sweep) -> None:
+    """Before any point is checked, which takes a while for each."""
+    if count > MAX_RUNS:
+        sizes = " × ".join(f"{len(values)} of {key}" for key, values in sweep.items())
+        raise InputError(
+            f"this would make at least {count} runs ({sizes}), and a command makes at most "
+            f"{MAX_RUNS}; sweep fewer values"
+        )
 
 
 def points(sweep: Sweep) -> Iterator[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,18 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
 def test_a_mistake_in_a_file_is_told_with_its_line() -> None:
     with pytest.raises(weir.ScenarioError, match=r"test, line 4.*stak"):
         Source('name = "x"\n[[flow]]\ncount = 1\nstak = "reno"\n', "test").effective()
+
+
+def test_a_sweep_without_bounds_is_refused_at_once() -> None:
+    sweep = {f"flow.0.{key}": tuple(map(str, range(1, 101))) for key in ("initial_window", "mss")}
+    sweep["topology.queue"] = tuple(f"{n}p" for n in range(1, 101))
+    began = time.process_time()
+    with pytest.raises(InputError, match=r"at least 2000000 runs .* at most 100000; sweep fewer"):
+        plan("two", "", {"two": Source(TWO_FLOWS, "two.toml")}, sweep)
+    assert time.process_time() - began < 1
+
+
+def test_a_scenario_file_has_an_end(tmp_path: Path) -> None:
+    (tmp_path / "endless.toml").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="longer than 16777216 bytes"):
+        read(tmp_path / "endless.toml")
