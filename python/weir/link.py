@@ -178,9 +178,19 @@ def _caller() -> _User:
 
 
 def _free_network() -> int:
-    """The first N such that nothing in this namespace has an address in 100.64.N.0/24."""
-    known = Path("/proc/net/fib_trie").read_text()
-    taken = {int(number) for number in re.findall(r"\b100\.64\.(\d+)\.", known)}
+    """The first N such that nothing on this machine has an address in 100.64.N.0/24.
+
+    Looked for in all network namespaces: behind two links, the addresses of the outer one are not
+    to be seen, but are what leads to the host.
+    """
+    seen, taken = set[int](), set[int]()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is not ours to look at
+            namespace = (process / "ns/net").stat().st_ino
+            if namespace not in seen:
+                known = (process / "net/fib_trie").read_text()
+                seen.add(namespace)
+                taken |= {int(number) for number in re.findall(r"\b100\.64\.(\d+)\.", known)}
     free = next((number for number in range(_NETWORKS) if number not in taken), None)
     if free is None:
         raise netns.NamespaceError("no network 100.64.N.0/30 is free for a link")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -284,6 +285,16 @@ def test_links_nest_and_reach_beyond_their_host() -> None:
     assert done.returncode == 0, done.stderr
     assert min(map(float, done.stdout.split())) >= 0.050
     assert outside() == before
+
+
+@needs_namespaces
+def test_three_links_deep_every_address_is_another() -> None:
+    """Behind two links the addresses of the outer one are not to be seen, but are in use."""
+    link = (sys.executable, "-m", "weir.cli", "link", "--rtt", "1ms", "--")
+    done = behind("--rtt", "1ms", command=[*link, *link, "true"])
+    assert done.returncode == 0, done.stderr
+    networks = re.findall(r"link: (100\.64\.\d+)\.2;", done.stderr)
+    assert len(networks) == len(set(networks)) == 3, done.stderr
 
 
 @needs_namespaces

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
+import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -85,6 +87,18 @@ def test_bars_show_names_as_they_are(text: str, capsys: pytest.CaptureFixture[st
     with bar(text, 3):
         pass
     assert_plain(capsys.readouterr().err, text)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_what_is_printed_does_not_end_up_in_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with transfer.bar(show=True) as line:
+        line.show(facts("a"))
+        with line.hidden():
+            capsys.readouterr()
+            print("a table", file=sys.stderr, flush=True)
+            time.sleep(0.3)  # the bar is drawn ten times a second
+            assert capsys.readouterr().err == "a table\n"
+        line.show(facts("a"))
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -372,3 +372,14 @@ def test_a_window_follows_the_marks_of_a_relay(tmp_path: Path, invoke: Invoke) -
         windows = [int(row.split(",")[1]) for row in rows]
         assert any(after < before for before, after in pairwise(windows))
     assert dropped["muzha"] < dropped["reno"]
+
+
+def test_a_receiver_in_the_background_of_a_script_heeds_interrupts(tmp_path: Path) -> None:
+    """A shell without job control has SIGINT ignored by what it starts in the background."""
+    address = ("--dir", tmp_path, "--bind", "127.0.0.1:0")
+    ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+    with started("recv", *address, **ignoring) as receiver:
+        assert receiver.stderr is not None
+        assert "listening" in receiver.stderr.readline()
+        receiver.send_signal(signal.SIGINT)
+        assert receiver.wait(timeout=20) == 130

@@ -49,6 +49,8 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir link --loss 1% --pcap captures -- curl -O http://192.0.2.7/big.bin"""
 
 _LOOK_S = 1.0
+_TOLD_EVERY = 10
+"""So many looks lie between two lines of counters."""
 _RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -196,20 +198,21 @@ def _introduce(work: links.Link, *, quiet: bool) -> None:
 
 
 def _attend(process: subprocess.Popen[bytes], work: links.Link, *, show: bool) -> int:
-    """Waits for the end, with a line of counters every second."""
+    """Waits for the end; every few seconds the counters of the last one have a line of their own.
+
+    A line that is drawn over and over would wipe out what the command prints.
+    """
     before: dict[str, Any] | None = None
+    looks = 0
     while True:
         try:
             return process.wait(_LOOK_S)
         except subprocess.TimeoutExpired:
             # A link that has failed says so here.
             now = work.report()
-        finally:
-            if show:
-                sys.stderr.write("\r\x1b[K")
-        if show:
-            sys.stderr.write("; ".join(path.last_second(now, before)))
-            sys.stderr.flush()
+        looks += 1
+        if show and looks % _TOLD_EVERY == 0:
+            output.remark(f"link: {'; '.join(path.last_second(now, before))}", quiet=False)
         before = now
 
 

@@ -56,6 +56,7 @@ def recv(
     """Receives, prints what became of each file."""
     size = None if max_size is None else round(transfer.quantity("size", "--max-size", max_size))
     transfer.warn_of_exposed(key_file, quiet=quiet)
+    transfer.heed_interrupts()
     with transfer.bar(show=not quiet) as progress:
         sessions = _Sessions(progress, as_json=json, quiet=quiet)
         try:
@@ -103,10 +104,12 @@ class _Sessions:
         self.rows += transfer.with_goodput(rows)
         if not self._as_json and rows:
             title = f"{transfer.counted(rows)} from {facts['sender']}"
-            output.show(transfer.table(title, rows).rich())
+            with self._progress.hidden():
+                output.show(transfer.table(title, rows).rich())
         if failure:
             text = f"{facts['sender']}: {failure}; what has arrived is kept"
-            output.remark(text, quiet=self._quiet)
+            with self._progress.hidden():
+                output.remark(text, quiet=self._quiet)
 
     def judge(self) -> None:
         """Fails if anything of the only session is missing."""

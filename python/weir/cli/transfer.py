@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -62,6 +63,16 @@ KeyFile = Annotated[
 """The option of both verbs."""
 
 
+def heed_interrupts() -> None:
+    """Lets SIGINT end this server where it was started with that signal ignored.
+
+    A shell without job control starts what runs in the background so (POSIX, Shell Command
+    Language, 2.11), and a script could end it by SIGTERM only, which loses its last words.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def warn_of_exposed(key_file: Path | None, *, quiet: bool) -> None:
     """Says so if others may read the key. That it cannot be read at all is told by who reads it."""
     with suppress(OSError):
@@ -95,6 +106,18 @@ class Bar:
             completed=facts["bytes_done"],
             more=_more(facts),
         )
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Takes the line away while something else is printed, which would end up in it."""
+        if self._progress.disable:
+            yield
+            return
+        self._progress.stop()
+        try:
+            yield
+        finally:
+            self._progress.start()
 
     def write(self, text: str) -> None:
         """Prints a line above it."""
