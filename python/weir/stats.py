@@ -7,9 +7,10 @@ about repeats only; what happens inside one run is measured in Rust.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 LEVEL = 0.95
 """The confidence level of every interval."""
@@ -27,6 +28,7 @@ _ENOUGH_FOR_BOOTSTRAP = 20
 _RESAMPLES = 9_999
 
 Bounds = tuple[float | None, float | None]
+_Run = TypeVar("_Run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,7 @@ def mean_interval(values: Iterable[float | None], bounds: Bounds = (None, None))
     else:
         half = t_quantile(n - 1) * _standard_error(sample)
         low, high = mean - half, mean + half
-    floor, ceiling = bounds
-    if floor is not None:
-        low = max(low, floor)
-    if ceiling is not None:
-        high = min(high, ceiling)
-    return Estimate(mean, low, high, n)
+    return Estimate(mean, *_within(low, high, bounds), n)
 
 
 def bootstrap_interval(sample: Sequence[float]) -> tuple[float, float]:
@@ -105,6 +102,25 @@ def bootstrap_interval(sample: Sequence[float]) -> tuple[float, float]:
         rng=np.random.Generator(np.random.PCG64(0)),
     )
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def jackknife(
+    runs: Sequence[_Run],
+    statistic: Callable[[Sequence[_Run]], float | None],
+    bounds: Bounds = (None, None),
+) -> Estimate:
+    """A statistic of all runs together, with the interval that leaving out one run at a time gives.
+
+    Tukey's pseudo-values under Student's t (Efron and Tibshirani 1993, §11).
+    """
+    whole, n = statistic(runs) if runs else None, len(runs)
+    parts = [statistic([*runs[:i], *runs[i + 1 :]]) for i in range(n)] if n > 1 else []
+    known = _present(parts)
+    if whole is None or len(known) < n or n < 2:
+        return Estimate(whole, None, None, n)
+    error = math.sqrt((n - 1) / n * math.fsum((p - math.fsum(known) / n) ** 2 for p in known))
+    half = t_quantile(n - 1) * error
+    return Estimate(whole, *_within(whole - half, whole + half, bounds), n)
 
 
 def paired_difference(
@@ -285,6 +301,15 @@ def _quotient(one: Sequence[float], other: Sequence[float]) -> Estimate:
         return Estimate(None, None, None, 0)
     mean = math.fsum(one) / len(one) / (math.fsum(other) / len(other))
     return Estimate(mean, None, None, min(len(one), len(other)))
+
+
+def _within(low: float, high: float, bounds: Bounds) -> tuple[float, float]:
+    """An interval, cut off at `bounds`."""
+    floor, ceiling = bounds
+    return (
+        low if floor is None else max(low, floor),
+        high if ceiling is None else min(high, ceiling),
+    )
 
 
 def _present(values: Iterable[float | None]) -> list[float]:

@@ -22,14 +22,18 @@ from weir.studies.muzha import (
     cross,
     expected,
     levels,
+    limits,
     losses,
+    marking,
     mobility,
     sensitivity,
+    slowstart,
 )
 from weir.studies.muzha.experiment import (
     EXTENTS,
     HOPS,
     MUZHA,
+    MUZHA_RTT,
     NEWRENO,
     STACKS,
     VEGAS,
@@ -140,6 +144,10 @@ def test_all_that_the_source_names_is_run() -> None:
             assert all(
                 cross.label(pair, hops, cross.SETTINGS[window]) in texts for pair in cross.PAIRS
             )
+            assert chain.label(MUZHA_RTT, hops, window) in texts
+            assert window != WINDOWS[-1] or all(
+                limits.label(name, hops) in texts for name in limits.SENDERS
+            )
     grid = {label for label in texts if label.startswith("grid,")}
     assert len(grid) == 36 * len(levels.GRID_HOPS)
     assert levels.LEVELS == (3, 4, 5, 6, 7)
@@ -149,7 +157,7 @@ def test_all_that_the_source_names_is_run() -> None:
 
 
 def test_labels_are_names_of_one_case_each() -> None:
-    parts = (chain, cross, levels, losses, mobility, sensitivity)
+    parts = (*(chain, cross, levels, limits, losses, marking, mobility, sensitivity, slowstart),)
     labels = [label for part in parts for label in part.cases(EXTENTS["full"])]
     assert len(labels) == len(set(labels))
 
@@ -212,6 +220,83 @@ def test_published_values_stand_beside_ours(done: StudyResult) -> None:
         assert index["ambiguous"] is False
 
 
+def test_every_row_of_the_index_comparison_stands_beside_ours(done: StudyResult) -> None:
+    own = Cells(done.rows).table(chain.index_table(32))
+    assert own.rows() == [
+        "4 hops, throughput",
+        "4 hops, retransmissions",
+        "4 hops, fairness beside NewReno",
+    ]
+    found = own.at("4 hops, fairness beside NewReno", VEGAS)
+    assert found is not None
+    assert found["published"] == 0.925
+    assert 0.5 <= found["ours"]["mean"] <= 1
+
+
+def test_printed_ranges_are_those_of_the_index_comparison() -> None:
+    ranges = printed().ranges(MUZHA, NEWRENO)
+    assert ranges["throughput"] == pytest.approx((186 / 175, 65 / 54))
+    assert ranges["retransmissions"] == pytest.approx((10 / 16, 18 / 25))
+
+
+@pytest.mark.parametrize(
+    ("ours", "holds"),
+    [
+        (Estimate(1.1, 1.04, 1.16, 10), True),
+        (Estimate(1.04, 1.02, 1.07, 10), None),
+        (Estimate(1.02, 1.0, 1.04, 10), False),
+        (Estimate(1.4, 1.3, 1.5, 10), False),
+        (Estimate(1.1, None, None, 1), None),
+    ],
+)
+def test_a_printed_range_asks_for_the_mean_and_rules_out_by_the_interval(
+    ours: Estimate, holds: bool | None
+) -> None:
+    assert expected.within(ours, 1.06, 1.2) is holds
+
+
+def test_the_index_of_mean_throughputs_is_not_the_mean_of_indices(done: StudyResult) -> None:
+    own = Cells(done.rows).table(cross.table(4, cross.SETTINGS[32]))
+    row = cross.pair_name((NEWRENO, NEWRENO))
+    each, means = own.mean(row, cross.FAIRNESS), own.mean(row, cross.FAIRNESS_OF_MEANS)
+    assert each is not None
+    assert means is not None
+    assert each != means
+    assert 0.5 <= means <= 1
+
+
+def test_queues_mark_and_atcp_sees_congestion(tmp_path: Path) -> None:
+    extent = replace(TINY, seconds=50, repeat=1)
+    sources = {name: Source(text, name) for name, text in marking.cases(extent).items()}
+    results = carry_out(plan("red", "red", sources, {}), out=tmp_path, show_progress=False)
+    cells = list(marking.cells(results, Contests(results), extent))
+    own = Cells(cells).table(marking.table(4))
+    assert "ATCP, RED and ECN" in own.rows()
+    for row in own.rows():
+        marks, congested = own.mean(row, marking.MARKS), own.mean(row, marking.CONGESTED)
+        assert marks is not None
+        assert congested is not None
+        assert marks == 0 or row.endswith("RED and ECN"), row
+        assert (congested > 0) == (row == "ATCP, RED and ECN"), row
+        assert marks > 0 or congested == 0, row
+
+
+def test_windows_by_the_length_of_the_route_resend_less(done: StudyResult) -> None:
+    own = Cells(done.rows).table(limits.RESENT)
+    rows = limits.rows()
+    assert rows[-2:] == ["cwl", "cwl(1/8)"]
+    resent = [own.mean(row, chain.ALL_HOPS) for row in rows]
+    assert own.mean("window 32", chain.ALL_HOPS) == 1
+    assert all(value is not None and value < 1 for value in resent[-2:])
+
+
+def test_slow_start_takes_a_share_of_the_time(done: StudyResult) -> None:
+    own = Cells(done.rows).table(slowstart.TABLE)
+    shares = [own.mean(row, column) for row in own.rows() for column in own.columns()]
+    assert shares
+    assert all(share is not None and 0 <= share < 1 for share in shares)
+
+
 def test_muzha_is_marked_by_its_routers(done: StudyResult) -> None:
     """Were it not, it would be NewReno, and no setting would matter."""
     own = Cells(done.rows).table(sensitivity.TABLE)
@@ -228,7 +313,9 @@ def test_findings_are_sentences_made_from_the_cells(done: StudyResult) -> None:
     own = Cells(done.rows)
     for window in WINDOWS:
         gain = own.table(chain.table(chain.GAIN, window)).ours(MUZHA, chain.ALL_HOPS)
-        assert f"{interval_text(gain)} at window {window}" in done.findings[0]
+        assert f"{interval_text(gain)} at window {window}" in done.findings[1]
+        short = own.table(chain.table(chain.RESENT, window)).ours(MUZHA, chain.SHORT)
+        assert f"{interval_text(short)} at window {window}" in done.findings[0]
 
 
 @pytest.mark.parametrize(
@@ -249,7 +336,8 @@ def test_the_claim_of_more_throughput_needs_the_whole_interval(
         for window in WINDOWS
         for column in ("4 hops", chain.ALL_HOPS)
     ]
-    claims = [c for c in expected.claims(Cells(made)) if "carries 5 to 10 %" in str(c["row"])]
+    every = expected.claims(Cells(made))
+    claims = [c for c in every if f"NewReno on a chain, {chain.ALL_HOPS}," in str(c["row"])]
     assert len(claims) == len(WINDOWS)
     assert all(str(c["note"]).startswith(verdict) for c in claims)
     assert answer in answer_on_throughput(Cells(made))

@@ -15,11 +15,23 @@ from weir.stats import (
     bootstrap_interval,
     holm,
     independent_ratio,
+    jackknife,
     mean_interval,
     paired_difference,
     percentile,
     rounded,
 )
+
+
+@given(st.lists(st.integers(1, 1000).map(float), min_size=2, max_size=19))
+def test_the_jackknife_of_a_mean_is_student_s_interval(sample: list[float]) -> None:
+    """Pseudo-values of a mean are the sample itself."""
+    ours = jackknife(sample, lambda some: math.fsum(some) / len(some))
+    expected = mean_interval(sample)
+    assert ours.n == expected.n
+    for one, other in ((ours.mean, expected.mean), (ours.lo, expected.lo), (ours.hi, expected.hi)):
+        assert one == pytest.approx(other, abs=1e-6)
+
 
 numbers = st.integers(-1_000_000, 1_000_000).map(lambda n: n / 1000)
 samples = st.lists(numbers, min_size=2, max_size=19)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import polars as pl
@@ -11,8 +12,10 @@ from weir.stats import mean_interval
 from weir.studies import Cell
 from weir.studies.cells import cell
 from weir.studies.contest import Contests, Extent
+from weir.studies.muzha import cross
 from weir.studies.muzha.experiment import (
     MUZHA,
+    MUZHA_RTT,
     NEWRENO,
     STACKS,
     VEGAS,
@@ -22,6 +25,7 @@ from weir.studies.muzha.experiment import (
     Watch,
     hops_name,
     hops_of,
+    memory,
     scenario,
 )
 from weir.studies.muzha.published import Index, printed
@@ -36,9 +40,22 @@ from weir.studies.muzha.quantities import (
 )
 
 ALL_HOPS = "all lengths"
+SHORT = "lengths 4 to 8"
+GROUPS: dict[str, tuple[int, int]] = {
+    SHORT: (4, 8),
+    "lengths 4 to 10": (4, 10),
+    "lengths 13 to 32": (13, 32),
+    ALL_HOPS: (0, 64),
+}
+"""Columns that take several lengths together, with the shortest and the longest. The printed index
+comparison has 4 to 8 hops."""
+
 GAIN = "gain"
 RESENT = "resent"
 """Tables of ratios to NewReno: of throughput, and of retransmissions."""
+
+CONTENDERS = (*STACKS, MUZHA_RTT)
+"""Who crosses the chain: the slides' protocols, and Muzha with a shorter memory."""
 
 LOST = "lost packets"
 CAUSES = {
@@ -65,6 +82,11 @@ def trace_label(protocol: str, hops: int) -> str:
     return f"trace, {protocol}, {hops} hops"
 
 
+def is_length(column: str) -> bool:
+    """Whether a column is about one length."""
+    return column not in GROUPS
+
+
 def table(quantity: str, window: int) -> str:
     """The name of a table of this part."""
     return f"{quantity}, window {window}"
@@ -83,6 +105,11 @@ def cases(extent: Extent) -> dict[str, str]:
         for hops in hops_of(extent)
         for protocol, stack in STACKS.items()
     }
+    for window, hops in itertools.product(WINDOWS, hops_of(extent)):
+        radio = Radio(hops, feedback=memory(hops))
+        found[label(MUZHA_RTT, hops, window)] = scenario(
+            radio, [Sender(STACKS[MUZHA], window)], extent
+        )
     watch = Watch(extent.seconds, sample_s=0.05, repeat=1)
     for hops in hops_of(extent, TRACE_HOPS):
         for protocol, stack in STACKS.items():
@@ -96,7 +123,7 @@ def cells(results: Results, contests: Contests, extent: Extent) -> Iterator[Cell
     lengths = hops_of(extent)
     for window in WINDOWS:
         for quantity in QUANTITIES:
-            for protocol in STACKS:
+            for protocol in CONTENDERS:
                 for hops in lengths:
                     ours = quantity.of(contests, label(protocol, hops, window))
                     place = table(quantity.name, window), protocol, hops_name(hops)
@@ -119,15 +146,18 @@ def _ratios(
         return {h: quantity.by_seed(contests, label(protocol, h, window)) for h in lengths}
 
     reference = of(NEWRENO)
-    for protocol in STACKS:
+    for protocol in CONTENDERS:
         if protocol == NEWRENO:
             continue
         own = of(protocol)
         for hops in lengths:
             place = table(name, window), protocol, hops_name(hops)
             yield cell(*place, TIMES, ratio(own[hops], reference[hops]))
-        total = ratio(summed(list(own.values())), summed(list(reference.values())))
-        yield cell(table(name, window), protocol, ALL_HOPS, TIMES, total)
+        for group, (shortest, longest) in GROUPS.items():
+            some = [hops for hops in lengths if shortest <= hops <= longest]
+            if some:
+                total = ratio(*(summed([side[hops] for hops in some]) for side in (own, reference)))
+                yield cell(table(name, window), protocol, group, TIMES, total)
 
 
 def _indices(contests: Contests, extent: Extent, window: int) -> Iterator[Cell]:
@@ -147,11 +177,28 @@ def _indices(contests: Contests, extent: Extent, window: int) -> Iterator[Cell]:
                     note=index.note if index.is_ambiguous else "",
                     ambiguous=index.is_ambiguous,
                 )
+        yield from _index_fairness(contests, index, window)
 
 
 def _printed(index: Index, protocol: str) -> Iterator[tuple[Quantity, float]]:
     yield THROUGHPUT, index.throughput[protocol]
     yield RETRANSMISSIONS, index.retransmissions[protocol]
+
+
+def _index_fairness(contests: Contests, index: Index, window: int) -> Iterator[Cell]:
+    """The third row of the slides' comparison, which stems from two flows on a cross."""
+    for protocol, published in index.fairness.items():
+        name = cross.label((protocol, NEWRENO), index.hops, cross.SETTINGS[window])
+        yield cell(
+            index_table(window),
+            f"{index.hops} hops, fairness beside NewReno",
+            protocol,
+            "index",
+            cross.fairness_of_means(contests, name),
+            published=published,
+            note=index.note,
+            ambiguous=index.is_ambiguous,
+        )
 
 
 def _losses(results: Results, extent: Extent) -> Iterator[Cell]:

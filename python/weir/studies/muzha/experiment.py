@@ -7,12 +7,15 @@ two segments at first, an acknowledgement per segment, no retransmission sooner 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weir.studies.contest import Extent
 
 NEWRENO, SACK, VEGAS, MUZHA = "NewReno", "SACK", "Vegas", "Muzha"
+MUZHA_RTT = "Muzha, memory 1 RTT"
+"""Muzha where routers average over one unloaded round trip instead of 200 ms."""
 
 STACKS = {
     NEWRENO: "newreno/reno",
@@ -21,6 +24,9 @@ STACKS = {
     MUZHA: "newreno/muzha",
 }
 """The protocols of the slides, by the names they have there."""
+
+_RTT_PER_HOP_MS = 7.6
+"""What 1000 B and their acknowledgement take over an idle hop, each with a mean backoff."""
 
 HOPS = (4, 5, 6, 7, 8, 9, 10, 13, 16, 32)
 WINDOWS = (4, 8, 32)
@@ -59,6 +65,7 @@ min_rto = "{min_rto}"
 slow_start_after_idle = false
 gso = 1
 route_policy = "{policy}"
+ecn = {ecn}
 """
 
 _MEASURE = """
@@ -66,6 +73,7 @@ _MEASURE = """
 duration = "{duration:g}s"
 warmup = "{warmup:g}s"
 sample_interval = "{sample:g}s"
+events = {events}
 repeat = {repeat}
 seed = {seed}
 """
@@ -76,7 +84,8 @@ class Sender:
     """A bulk flow; `stack` is as a scenario writes it."""
 
     stack: str
-    window: int
+    window: int | str
+    """Segments, or a text such as `cwl` that goes by the length of the route."""
     name: str = "flow"
     start_s: float = 0.0
     wait_s: float = 0.0
@@ -84,6 +93,7 @@ class Sender:
     policy: str = "none"
     mss: int = 1000
     min_rto: str = "200ms"
+    ecn: bool = False
 
     def text(self) -> str:
         """Its section of a scenario."""
@@ -92,10 +102,11 @@ class Sender:
             stack=self.stack,
             start=self.start_s,
             wait=self.wait_s,
-            window=self.window,
+            window=json.dumps(self.window),
             mss=self.mss,
             min_rto=self.min_rto,
             policy=self.policy,
+            ecn=json.dumps(self.ecn),
         )
 
 
@@ -130,6 +141,8 @@ class Watch:
     warmup_s: float = WARMUP_S
     sample_s: float = 0.0
     repeat: int | None = None
+    events: int = 0
+    """Rows of table `events` that are kept."""
 
 
 def scenario(
@@ -141,10 +154,16 @@ def scenario(
         duration=own.seconds,
         warmup=own.warmup_s,
         sample=own.sample_s,
+        events=own.events,
         repeat=own.repeat or extent.repeat,
         seed=extent.seed,
     )
     return radio.text() + "".join(sender.text() for sender in senders) + measure
+
+
+def memory(hops: int, round_trips: float = 1.0) -> str:
+    """Feedback whose average is as long as so many unloaded round trips over `hops`."""
+    return f'{{ kind = "drai", memory = "{hops * _RTT_PER_HOP_MS * round_trips:.1f}ms" }}'
 
 
 def hops_of(extent: Extent, wanted: Sequence[int] = HOPS) -> tuple[int, ...]:

@@ -5,12 +5,34 @@ from __future__ import annotations
 from weir.results import Results
 from weir.studies import Cell
 from weir.studies.contest import Contests, Extent
-from weir.studies.muzha import chain, cross, dynamics, levels, losses, mobility, sensitivity
+from weir.studies.muzha import (
+    chain,
+    cross,
+    dynamics,
+    levels,
+    limits,
+    losses,
+    marking,
+    mobility,
+    sensitivity,
+    slowstart,
+)
 
 
 def cases(extent: Extent) -> dict[str, str]:
     """Every scenario by its label."""
-    parts = (chain, cross, dynamics, levels, losses, mobility, sensitivity)
+    parts = (
+        chain,
+        cross,
+        dynamics,
+        levels,
+        limits,
+        losses,
+        marking,
+        mobility,
+        sensitivity,
+        slowstart,
+    )
     return {label: text for part in parts for label, text in part.cases(extent).items()}
 
 
@@ -25,4 +47,7 @@ def study_cells(results: Results, extent: Extent) -> list[Cell]:
         *losses.cells(contests, extent),
         *mobility.cells(contests),
         *sensitivity.cells(contests, extent),
+        *limits.cells(contests, extent),
+        *marking.cells(results, contests, extent),
+        *slowstart.cells(results, extent),
     ]

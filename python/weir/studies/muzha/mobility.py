@@ -28,6 +28,7 @@ SEEDS = 2
 "else."""
 
 GAIN = "gain"
+CWL = "CWL"
 ROUTE_CHANGES = Quantity("route changes", "route_changes", "changes")
 
 
@@ -56,6 +57,7 @@ class Family:
     stack: str
     policy: str = "none"
     notices: str = "none"
+    window: int | str = WINDOW
 
 
 SENDERS = {
@@ -67,11 +69,16 @@ SENDERS = {
     "BuS": Family(STACKS[NEWRENO], "bus", "bus"),
     "TCP-F, 1 s": Family(STACKS[NEWRENO], "tcp-f(timer=1s)", "rfn"),
     "ELFN, 0.2 s": Family(STACKS[NEWRENO], "elfn(probe=200ms)", "elfn"),
+    CWL: Family(STACKS[NEWRENO], window="cwl"),
 }
-"""The last two wait less: TCP-F for 10 s unless it is told of a route, ELFN between two probes "
-"for 2 s."""
+"""TCP-F usually waits for 10 s unless it is told of a route, ELFN between two probes for 2 s.
+The last has a window that goes by the length of the route."""
 
-_ONLY_ON = {"BuS": ("ABR",), "TCP-F, 1 s": ("AODV", "DSR"), "ELFN, 0.2 s": ("AODV", "DSR")}
+_TWO = ("AODV", "DSR")
+_ONLY_ON = {
+    "BuS": ("ABR",),
+    **dict.fromkeys(("TCP-F, 1 s", "ELFN, 0.2 s", CWL), _TWO),
+}
 
 
 def senders_on(ground: str) -> list[str]:
@@ -110,7 +117,12 @@ def cases(extent: Extent) -> dict[str, str]:
                 "notices": f'"{family.notices}"',
             }
             senders = [
-                Sender(family.stack, WINDOW, policy=family.policy, min_rto=GROUNDS[ground].min_rto)
+                Sender(
+                    family.stack,
+                    family.window,
+                    policy=family.policy,
+                    min_rto=GROUNDS[ground].min_rto,
+                )
             ]
             radio = Radio(placement="random", keys=keys)
             found[label(name, speed, ground)] = scenario(radio, senders, extent, watch)

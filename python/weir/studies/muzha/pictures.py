@@ -14,7 +14,7 @@ from weir.report.model import ReportSection
 from weir.report.study import study_table
 from weir.results import Results
 from weir.studies.cells import Cells, frame, runs_of
-from weir.studies.muzha import chain, dynamics
+from weir.studies.muzha import chain, dynamics, limits, marking, slowstart
 from weir.studies.muzha.experiment import STACKS, WINDOWS, hops_in
 from weir.studies.muzha.parameters import parameter_sections
 from weir.studies.muzha.quantities import QUANTITIES
@@ -84,6 +84,48 @@ def _chain(results: Results, cells: Cells) -> ReportSection:
                 for name in map(chain.index_table, WINDOWS)
                 if cells.table(name).all
             ),
+            *(
+                value_table(
+                    cells.table(chain.table(chain.RESENT, window)),
+                    "Segments sent again over NewReno's on the same seeds: ratio of means and 95 % "
+                    "interval.",
+                    "protocol",
+                    f"Retransmissions over NewReno's, window {window}",
+                )
+                for window in WINDOWS
+            ),
+            *(
+                value_table(cells.table(table), note, "window", title)
+                for table, title, note in (
+                    (
+                        limits.GAIN,
+                        "NewReno with other windows",
+                        "Throughput over that at window 32. “cwl” is a fifth of the hops there and "
+                        "back, “cwl(1/8)” a quarter of the hops.",
+                    ),
+                    (
+                        limits.RESENT,
+                        "NewReno with other windows, retransmissions",
+                        "Segments sent again over those at window 32.",
+                    ),
+                    (
+                        slowstart.TABLE,
+                        "NewReno's time in slow start",
+                        "Share of the samples, 20 a second, after the first 5 s.",
+                    ),
+                )
+            ),
+            *(
+                value_table(
+                    cells.table(marking.table(hops)),
+                    "Throughput in kbit/s; per run: segments sent again, packets that RED marked, "
+                    "entries of ATCP's congested state.",
+                    "sender",
+                    f"RED and ECN on every queue, {hops} hops, window {marking.WINDOW}",
+                )
+                for hops in marking.HOPS
+                if cells.table(marking.table(hops)).all
+            ),
             value_table(
                 cells.table(chain.table(chain.LOST, WINDOWS[-1])),
                 "Packets per run that were lost for each cause, all nodes together; the MAC "
@@ -112,7 +154,7 @@ def _over_hops(
             [
                 found
                 for found in cells.table(chain.table(quantity, window)).all
-                if found["column"] != chain.ALL_HOPS
+                if chain.is_length(str(found["column"]))
             ]
         )
         frames.append(frame(own, heading, [str(hops_in(c)) for c in own.columns()]))

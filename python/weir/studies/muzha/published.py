@@ -42,8 +42,20 @@ class Printed:
     published: str
     claimed_gain: tuple[float, float]
     """Throughput over NewReno's, from and to, as the slides conclude."""
+    slow_start_share: float
+    """Of a connection's time, at most."""
     indices: tuple[Index, ...]
     crosses: tuple[Cross, ...]
+
+    def ranges(self, protocol: str, reference: str) -> dict[str, tuple[float, float]]:
+        """The lowest and highest ratio of a protocol to a reference in the index comparisons."""
+        sides = {
+            "throughput": [i.throughput[protocol] / i.throughput[reference] for i in self.indices],
+            "retransmissions": [
+                i.retransmissions[protocol] / i.retransmissions[reference] for i in self.indices
+            ],
+        }
+        return {name: (min(values), max(values)) for name, values in sides.items()}
 
     def index(self, hops: int) -> Index | None:
         """The index comparison of a chain of so many hops."""
@@ -65,6 +77,7 @@ def printed() -> Printed:
         about["title"],
         about["published"],
         (low, high),
+        about["slow_start_share"],
         tuple(
             Index(
                 row["hops"],

@@ -20,6 +20,7 @@ from weir.studies.muzha.experiment import (
     Radio,
     Sender,
     hops_of,
+    memory,
     scenario,
 )
 from weir.studies.muzha.quantities import RETRANSMISSIONS, THROUGHPUT, ratio, summed
@@ -42,6 +43,12 @@ class Variant:
     """What it changes."""
     stack: str = STACKS[MUZHA]
     feedback: str = Radio.feedback
+    round_trips: float | None = None
+    """Of a memory that goes by the length of the route, in place of `feedback`."""
+
+    def feedback_over(self, hops: int) -> str:
+        """What routers stamp on a route of so many hops."""
+        return self.feedback if self.round_trips is None else memory(hops, self.round_trips)
 
 
 def _router(of: str, keys: str) -> Variant:
@@ -57,6 +64,9 @@ DEFAULT = "as here"
 VARIANTS = {
     DEFAULT: Variant(""),
     "signal: medium": _router("estimator", 'signal = "medium"'),
+    "memory: half an RTT": Variant("estimator", round_trips=0.5),
+    "memory: 1 RTT": Variant("estimator", round_trips=1.0),
+    "memory: 2 RTT": Variant("estimator", round_trips=2.0),
     "memory: 100 ms": _router("estimator", 'memory = "100ms"'),
     "memory: 500 ms": _router("estimator", 'memory = "500ms"'),
     "memory: 1250 ms": _router("estimator", 'memory = "1250ms"'),
@@ -105,10 +115,10 @@ def cases(extent: Extent) -> dict[str, str]:
         if name == DEFAULT:
             continue
         for hops, window in _places(extent):
-            radio = Radio(hops, feedback=variant.feedback)
+            radio = Radio(hops, feedback=variant.feedback_over(hops))
             sender = Sender(variant.stack, window)
             found[_label(name, hops, window)] = scenario(radio, [sender], extent)
-        radio = Radio(CROSS_HOPS, "cross", feedback=variant.feedback)
+        radio = Radio(CROSS_HOPS, "cross", feedback=variant.feedback_over(CROSS_HOPS))
         senders = [
             Sender(stack, CROSS_WINDOW, name, wait_s=cross.WAIT_S)
             for stack, name in (
