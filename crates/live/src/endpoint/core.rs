@@ -42,6 +42,8 @@ pub struct Core<A> {
     rng: Rng,
     /// The sink has no space for what is in the outbox.
     blocked: bool,
+    /// Whether handshakes outlast the news that nobody listens.
+    ignores_refusals: bool,
     /// Kept for its memory.
     turning: Vec<ConnectionId>,
     scratch: Vec<u8>,
@@ -82,6 +84,7 @@ impl<A: Application> Core<A> {
             ended: VecDeque::new(),
             rng: stream(randomness.seed, "endpoint"),
             blocked: false,
+            ignores_refusals: false,
             turning: Vec::new(),
             scratch: Vec::new(),
             answer: Vec::new(),
@@ -177,9 +180,17 @@ impl<A: Application> Core<A> {
         expecting
     }
 
+    /// From now on handshakes go on although nobody listens: the peer was there, and may be back soon.
+    pub fn ignore_refusals(&mut self) {
+        self.ignores_refusals = true;
+    }
+
     /// Ends handshakes with ports of `by` where nobody listens. Later such news is no reason to end
     /// anything (RFC 5927 §4.1): the peer may be back soon.
     pub fn on_refusal(&mut self, now: Instant, by: IpAddr) {
+        if self.ignores_refusals {
+            return;
+        }
         let opening = |peer: &Peer<A>| !peer.connection.is_synchronised();
         let refused = |peer: &Peer<A>| peer.key.remote.ip() == by && opening(peer);
         let these = self.table.iter().filter(|(_, peer)| refused(peer));

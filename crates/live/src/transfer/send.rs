@@ -302,6 +302,7 @@ impl<'a> Sender<'a> {
             }
             End::Broken(_) if course.fruitless < FRUITLESS => {
                 self.sent.reconnects += 1;
+                core.ignore_refusals();
                 course.way.patience = self.options.max_wait;
                 course.before = there;
                 course.started = now;
