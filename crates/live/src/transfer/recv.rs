@@ -229,7 +229,9 @@ fn progress(core: &Core<Incoming>) -> Progress {
         progress.files += u64::from(application.announced());
         progress.files_done += files.iter().filter(|file| file.verdict.is_some()).count() as u64;
         progress.bytes_done += files.iter().map(|file| file.arrived).sum::<u64>();
-        progress.bytes += files.iter().map(|file| file.size).sum::<u64>();
+        // A stranger may announce any sizes.
+        progress.bytes =
+            files.iter().map(|file| file.size).fold(progress.bytes, u64::saturating_add);
         progress.srtt = connection.snapshot().srtt.or(progress.srtt);
         if let Some(file) = files.last() {
             progress.name.clone_from(&file.name);
