@@ -2,8 +2,9 @@
 //!
 //! An entry lives at the level of the highest bit (in groups of six) in which its time differs from
 //! the wheel's, in the slot that those six bits name. When a slot above the lowest level comes up,
-//! its entries move down. A slot of the lowest level holds entries of one exact time. Entries of
-//! one time are always in one slot, in the order in which they came, so ties need no number.
+//! its entries move down, but one that is alone there is next: all others are later. A slot of the
+//! lowest level holds entries of one exact time. Entries of one time are always in one slot, in the
+//! order in which they came, so ties need no number.
 
 use weir_units::Instant;
 
@@ -71,8 +72,9 @@ impl EventQueue for WheelQueue {
     fn pop(&mut self) -> Option<(Instant, Event)> {
         loop {
             let (level, slot) = self.first_slot()?;
-            if level == 0 {
-                return Some(self.take_first(slot));
+            let list = self.slots[level][slot];
+            if level == 0 || list.first == list.last {
+                return Some(self.take_first(level, slot));
             }
             self.move_down(level, slot);
         }
@@ -112,17 +114,18 @@ impl WheelQueue {
         Some((level, self.occupied[level].trailing_zeros() as usize))
     }
 
-    fn take_first(&mut self, slot: usize) -> (Instant, Event) {
-        let index = self.slots[0][slot].first;
+    fn take_first(&mut self, level: usize, slot: usize) -> (Instant, Event) {
+        let list = &mut self.slots[level][slot];
+        let index = list.first;
         let node = &mut self.nodes[index as usize];
         let (at, event) = (node.at, node.event);
-        self.slots[0][slot].first = node.next;
+        list.first = node.next;
         let emptied = node.next == NONE;
         node.next = self.free;
         self.free = index;
         self.now = at;
         if emptied {
-            self.clear(0, slot);
+            self.clear(level, slot);
         }
         (Instant::from_nanos(at), event)
     }
