@@ -53,6 +53,69 @@ pub trait Parcel {
     fn add_queue_delay(&mut self, waited: Duration);
 }
 
+/// A parcel that is handed on by its address: queues move eight bytes.
+impl<P: Parcel> Parcel for Box<P> {
+    #[inline]
+    fn len(&self) -> Bytes {
+        (**self).len()
+    }
+
+    #[inline]
+    fn flow(&self) -> u32 {
+        (**self).flow()
+    }
+
+    #[inline]
+    fn conversation(&self) -> u32 {
+        (**self).conversation()
+    }
+
+    #[inline]
+    fn hosts(&self) -> Option<Hosts> {
+        (**self).hosts()
+    }
+
+    #[inline]
+    fn is_forward(&self) -> bool {
+        (**self).is_forward()
+    }
+
+    #[inline]
+    fn carries_data(&self) -> bool {
+        (**self).carries_data()
+    }
+
+    #[inline]
+    fn sequence(&self) -> u64 {
+        (**self).sequence()
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        (**self).ecn()
+    }
+
+    #[inline]
+    fn mark_ce(&mut self) {
+        (**self).mark_ce();
+    }
+
+    #[inline]
+    fn feedback(&mut self) -> Option<&mut Feedback> {
+        (**self).feedback()
+    }
+
+    #[inline]
+    fn corrupt(&mut self) {
+        (**self).corrupt();
+    }
+
+    #[inline]
+    fn add_queue_delay(&mut self, waited: Duration) {
+        (**self).add_queue_delay(waited);
+    }
+}
+
 /// The two ends of a way, by whatever numbers tell hosts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hosts {

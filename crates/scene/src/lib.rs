@@ -44,7 +44,7 @@ pub use events::EventLog;
 pub use flow::{Flow, Side};
 pub use foreign::{ForeignFlow, Passage, Reading};
 pub use ledger::Ending;
-pub use link::{HostedLink, LinkEnd, Passing, Watched};
+pub use link::{HostedLink, LinkEnd, PacketLink, Passing, Watched};
 pub use medium::Medium;
 pub use network::Network;
 pub use notes::Notes;

@@ -13,7 +13,7 @@ use crate::spec::LinkSpec;
 #[derive(Debug)]
 pub struct HostedLink<L> {
     /// The link.
-    pub link: Link<Packet<L>>,
+    pub link: PacketLink<L>,
     pub(crate) meter: LinkMeter,
     checks: LinkChecks,
     /// As [`LinkSpec::one_at_a_time`].
@@ -23,6 +23,9 @@ pub struct HostedLink<L> {
     /// Where somebody watches, what has passed since it was last taken.
     passed: Option<(Watched, Vec<Passing<L>>)>,
 }
+
+/// A link that carries packets.
+pub type PacketLink<L> = Link<Box<Packet<L>>>;
 
 /// Which packets somebody wants to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,14 +82,14 @@ impl<L: Clone> HostedLink<L> {
     }
 
     #[inline]
-    pub(crate) fn offer(&mut self, now: Instant, mut packet: Packet<L>) {
+    pub(crate) fn offer(&mut self, now: Instant, mut packet: Box<Packet<L>>) {
         self.checks.stamp(&mut packet);
         self.note(now, LinkEnd::Entry, &packet);
         self.link.offer(now, packet);
     }
 
     #[inline]
-    pub(crate) fn poll(&mut self, now: Instant) -> Result<Option<Packet<L>>, String> {
+    pub(crate) fn poll(&mut self, now: Instant) -> Result<Option<Box<Packet<L>>>, String> {
         let Some(delivery) = self.link.poll(now) else { return Ok(None) };
         self.meter.record_sojourn(delivery.sojourn);
         self.checks.on_delivery(now, &delivery.parcel)?;

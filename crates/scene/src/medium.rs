@@ -1,10 +1,10 @@
 //! What lies between the two ends of a flow.
 
-use weir_net::Link;
 use weir_transport::Arrived;
 use weir_units::Instant;
 
 use crate::flow::Side;
+use crate::link::PacketLink;
 use crate::notes::Notes;
 use crate::packet::{Direction, Packet};
 
@@ -24,7 +24,7 @@ pub trait Medium {
     fn wake(&mut self, at: Instant, flow: u32, side: Side);
 
     /// The link that a flow's sender puts its packets on.
-    fn first_link(&mut self, flow: u32) -> &mut Link<Packet<Self::Load>>;
+    fn first_link(&mut self, flow: u32) -> &mut PacketLink<Self::Load>;
 
     /// Until when the sender of `flow` waits before it hands over another packet; `None` if it need
     /// not wait.

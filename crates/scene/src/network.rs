@@ -2,15 +2,15 @@
 
 use std::fmt::Debug;
 
+use weir_net::DropRecord;
 use weir_net::radio::Notice;
-use weir_net::{DropRecord, Link};
 use weir_transport::Arrived;
 use weir_units::{Duration, Instant};
 
 use crate::check::{TraceHash, check_placement};
 use crate::error::SpecError;
 use crate::flow::{Side, wake_up};
-use crate::link::HostedLink;
+use crate::link::{HostedLink, PacketLink};
 use crate::medium::Medium;
 use crate::notes::Notes;
 use crate::packet::{Direction, Packet};
@@ -139,6 +139,11 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             radio.offer(self.now, packet);
             return self.arm_radio();
         }
+        self.offer(Box::new(packet));
+    }
+
+    #[inline]
+    fn offer(&mut self, packet: Box<Packet<L>>) {
         let index = self.route(packet.flow).towards(packet.direction)[usize::from(packet.hop)];
         let link = &mut self.links[index as usize];
         link.offer(self.now, packet);
@@ -147,7 +152,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     /// Handles a link's event: forwards what came out of it, and hands over what has arrived.
     #[inline]
-    pub fn on_link(&mut self, index: u32, mut arrived: impl FnMut(&mut Self, Packet<L>)) {
+    pub fn on_link(&mut self, index: u32, mut arrived: impl FnMut(&mut Self, Box<Packet<L>>)) {
         if self.links[index as usize].armed != Some(self.now) {
             return;
         }
@@ -164,7 +169,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             packet.hop += 1;
             let route = self.route(packet.flow).towards(packet.direction);
             if usize::from(packet.hop) < route.len() {
-                self.forward(packet);
+                self.offer(packet);
             } else {
                 arrived(self, packet);
             }
@@ -243,7 +248,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     }
 
     /// The link that a flow's sender puts its packets on.
-    pub fn entry(&mut self, flow: u32) -> &mut Link<Packet<L>> {
+    pub fn entry(&mut self, flow: u32) -> &mut PacketLink<L> {
         let index = self.route(flow).forward[0];
         &mut self.links[index as usize].link
     }
@@ -335,7 +340,7 @@ impl<Q: EventQueue> Medium for Network<Q> {
         self.wake_end(at, flow, side);
     }
 
-    fn first_link(&mut self, flow: u32) -> &mut Link<Packet> {
+    fn first_link(&mut self, flow: u32) -> &mut PacketLink<()> {
         self.entry(flow)
     }
 

@@ -4,8 +4,9 @@ use weir_net::{Ecn, Hosts, Parcel};
 use weir_transport::Segment;
 use weir_units::{Bytes, Duration, Feedback, Instant};
 
-/// A packet, passed by value from queue to queue: the description of a segment or a datagram, and
-/// with it a load: nothing where time is virtual, its bytes where they are real.
+/// A packet: the description of a segment or a datagram, and with it a load: nothing where time is
+/// virtual, its bytes where they are real. It stays in one place while it crosses links, and queues
+/// hold its address.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<L = ()> {
     /// Its flow's index.

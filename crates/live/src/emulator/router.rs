@@ -235,8 +235,8 @@ impl Emulator {
             // Ends and samples belong to worlds, which have their own way to be on time.
             let Event::Link(index) = event else { continue };
             net.on_link(index, |net, packet| match packet.body {
-                Body::Foreign { .. } => due.push_back((net.now, packet)),
-                _ => arrived.push_back(packet),
+                Body::Foreign { .. } => due.push_back((net.now, *packet)),
+                _ => arrived.push_back(*packet),
             });
             if let Some(recorder) = recorder {
                 recorder.take(&mut net.links);

@@ -1,7 +1,8 @@
 //! Flows of our own transport beside the kernel's, on the same links.
 
-use weir_net::Link;
-use weir_scene::{Event, EventQueue, Flow, HeapQueue, Medium, Notes, Packet, RunSpec, Side};
+use weir_scene::{
+    Event, EventQueue, Flow, HeapQueue, Medium, Notes, Packet, PacketLink, RunSpec, Side,
+};
 use weir_transport::Arrived;
 use weir_units::Instant;
 
@@ -109,7 +110,7 @@ impl Medium for Road<'_> {
         self.wakes.push(at, Event::Endpoint(2 * flow + side as u32));
     }
 
-    fn first_link(&mut self, flow: u32) -> &mut Link<Packet<Load>> {
+    fn first_link(&mut self, flow: u32) -> &mut PacketLink<Load> {
         self.emulator.net.entry(flow)
     }
 

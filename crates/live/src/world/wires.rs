@@ -10,8 +10,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::AsFd;
 
-use weir_net::Link;
-use weir_scene::{Body, Direction, HeapQueue, Medium, Network, Notes, Packet, RunSpec, Side};
+use weir_scene::{
+    Body, Direction, HeapQueue, Medium, Network, Notes, Packet, PacketLink, RunSpec, Side,
+};
 use weir_transport::{Arrived, wire};
 use weir_units::{Duration, Instant};
 
@@ -112,7 +113,7 @@ impl<'a> Wires<'a> {
     pub(super) fn on_link(&mut self, index: u32) {
         let due = self.net.now;
         let mut out = Vec::new();
-        self.net.on_link(index, |_, packet| out.push(packet));
+        self.net.on_link(index, |_, packet| out.push(*packet));
         for packet in out {
             self.deliver(packet, due);
         }
@@ -297,7 +298,7 @@ impl Medium for Wires<'_> {
         self.net.wake_end(at.max(self.net.now), flow, side);
     }
 
-    fn first_link(&mut self, flow: u32) -> &mut Link<Packet<Vec<u8>>> {
+    fn first_link(&mut self, flow: u32) -> &mut PacketLink<Vec<u8>> {
         self.net.entry(flow)
     }
 
