@@ -4,7 +4,7 @@
 //! and the time. They share no state with what they check.
 
 use weir_net::{LinkConfig, Service};
-use weir_transport::{Arrived, Flags, RangeSet, Segment, SeqNum, Snapshot};
+use weir_transport::{Arrived, Flags, Flight, RangeSet, Segment, SeqNum};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::packet::Packet;
@@ -31,8 +31,11 @@ pub(crate) struct LinkChecks {
 /// What a receiver stores and reads: every byte once, in order, where it belongs.
 #[derive(Debug, Default)]
 pub(crate) struct StreamCheck {
-    stored: RangeSet,
     read: u64,
+    /// Every byte below was stored.
+    whole: u64,
+    /// What was stored beyond.
+    ahead: RangeSet,
 }
 
 /// What a sender may send: within its peer's window and its own.
@@ -133,18 +136,26 @@ fn fits(gap: Duration, rate: Rate, len: Bytes) -> bool {
 impl StreamCheck {
     /// `len` bytes are stored at `offset`.
     pub(crate) fn on_stored(&mut self, offset: u64, len: u32) {
-        self.stored.insert(offset..offset + u64::from(len), usize::MAX);
+        let end = offset + u64::from(len);
+        if offset > self.whole {
+            self.ahead.insert(offset..end, usize::MAX);
+            return;
+        }
+        self.whole = self.whole.max(end);
+        if !self.ahead.is_empty() {
+            self.whole = self.ahead.range_at(self.whole).map_or(self.whole, |range| range.end);
+            self.ahead.remove_below(self.whole);
+        }
     }
 
     /// The application takes `bytes`.
     pub(crate) fn on_read(&mut self, bytes: u64) -> Result<(), String> {
         let end = self.read + bytes;
-        let there = self.stored.range_at(self.read).map_or(self.read, |range| range.end);
-        if there < end {
-            return Err(format!("{bytes} bytes read from {}, stored up to {there}", self.read));
+        if self.whole < end {
+            let (read, whole) = (self.read, self.whole);
+            return Err(format!("{bytes} bytes read from {read}, stored up to {whole}"));
         }
         self.read = end;
-        self.stored.remove_below(end);
         Ok(())
     }
 }
@@ -202,7 +213,7 @@ impl WindowCheck {
 /// After a sender sent `sent` bytes: more may be in flight than the window in force only where that
 /// was so before it sent, and by one probe.
 pub(crate) fn check_in_flight(
-    after: &Snapshot,
+    after: &Flight,
     cwnd_before: Bytes,
     sent: u64,
     mss: u32,

@@ -3,7 +3,7 @@
 use weir_cc::RecoveryState;
 use weir_net::radio::Notice;
 use weir_trace::{AckRow, SampleRow};
-use weir_transport::{Config, Connection, Event, Flags, PathEvent, Transmit};
+use weir_transport::{Config, Connection, Event, Flags, PathEvent, Segment, Transmit};
 use weir_units::{Bytes, Duration, Feedback, Instant, Rng};
 
 use crate::app::{Client, Server};
@@ -109,31 +109,32 @@ impl ReliableFlow {
 
     pub(crate) fn on_packet<M: Medium>(&mut self, packet: &Packet, net: &mut M) {
         let side = Side::at_end_of(packet.direction);
-        let (Some(ends), Body::Segment { mut segment, .. }) = (&mut self.ends, packet.body) else {
+        let (Some(ends), Body::Segment { segment, .. }) = (&mut self.ends, &packet.body) else {
             return net.notes().violate(format!("flow {} cannot receive {packet:?}", self.index));
         };
         // What the network damaged fails the checksum.
         if packet.corrupted {
             return;
         }
-        if let Some(Feedback::QuickStart(request)) = &mut segment.options.feedback {
-            // What IP's TTL would tell; over radio every node is a router.
-            request.hops = match net.routers(self.index, packet.direction) {
-                0 => packet.hop,
-                routers => routers,
-            };
-        }
+        let with_hops;
+        let segment = match segment.options.feedback {
+            Some(Feedback::QuickStart(_)) => {
+                with_hops = note_hops(segment, packet, net);
+                &with_hops
+            }
+            _ => segment,
+        };
         let end = &mut ends[side as usize];
         if self.acks_left > 0 && side == Side::Sender && !segment.flags.contains(Flags::SYN) {
             self.acks_left -= 1;
             self.acks.push(ack_row(self.index, net.now(), &end.conn));
         }
-        end.window.on_received(&segment);
+        end.window.on_received(segment);
         if side == Side::Sender && packet.hop != self.hops {
             self.hops = packet.hop;
             end.conn.handle_path_event(net.now(), PathEvent::Hops(packet.hop));
         }
-        let stored = end.conn.handle_segment(net.now(), &segment, packet.ecn);
+        let stored = end.conn.handle_segment(net.now(), segment, packet.ecn);
         if let Some(at) = stored {
             end.stream.on_stored(at.offset, at.len);
             if let Err(what) = net.check_stored(packet, &at) {
@@ -249,7 +250,7 @@ impl ReliableFlow {
         let Some([ours, theirs]) = self.rngs.take() else { return };
         let now = net.now();
         let end = |conn: Connection| {
-            let last = (conn.snapshot().cwnd, RecoveryState::Open);
+            let last = (conn.flight().cwnd, RecoveryState::Open);
             End { conn, window: WindowCheck::default(), stream: StreamCheck::default(), last }
         };
         let sender = Connection::connect(&self.config, now, ours);
@@ -371,9 +372,9 @@ impl ReliableFlow {
         if side == Side::Receiver && sent == 0 {
             return;
         }
-        let snapshot = conn.snapshot();
-        let (cwnd_before, state_before) = std::mem::replace(last, (snapshot.cwnd, snapshot.state));
-        if let Err(what) = check_in_flight(&snapshot, cwnd_before, sent, self.config.mss) {
+        let flight = conn.flight();
+        let (cwnd_before, state_before) = std::mem::replace(last, (flight.cwnd, flight.state));
+        if let Err(what) = check_in_flight(&flight, cwnd_before, sent, self.config.mss) {
             net.notes().violate(format!("flow {}: {what}", self.index));
         }
         if side == Side::Receiver {
@@ -382,9 +383,9 @@ impl ReliableFlow {
         if let Some(rtt) = conn.poll_rtt_sample() {
             self.ledger.on_rtt(rtt);
         }
-        self.ledger.cwnd.set(now, snapshot.cwnd);
-        if snapshot.state != state_before {
-            net.log(self.index, state_name(snapshot.state), "");
+        self.ledger.cwnd.set(now, flight.cwnd);
+        if flight.state != state_before {
+            net.log(self.index, state_name(flight.state), "");
         }
     }
 
@@ -394,8 +395,8 @@ impl ReliableFlow {
         let mut deadline = ends[side as usize].conn.next_timeout(net.now());
         if side == Side::Sender && !self.over {
             let waits_until = net.sender_waits_until(self.index);
-            let others = [self.client.next_time(), self.stop, waits_until];
-            deadline = others.into_iter().chain([deadline]).flatten().min();
+            deadline = Instant::earlier(deadline, self.client.next_time());
+            deadline = Instant::earlier(deadline, Instant::earlier(self.stop, waits_until));
         }
         let armed = &mut self.armed[side as usize];
         if let Some(at) = deadline.filter(|at| armed.is_none_or(|armed| *at < armed)) {
@@ -420,6 +421,18 @@ impl ReliableFlow {
         }
         totals
     }
+}
+
+/// The segment with what IP's TTL would tell a rate request; over radio every node is a router.
+fn note_hops<M: Medium>(segment: &Segment, packet: &Packet, net: &M) -> Segment {
+    let mut segment = *segment;
+    if let Some(Feedback::QuickStart(request)) = &mut segment.options.feedback {
+        request.hops = match net.routers(packet.flow, packet.direction) {
+            0 => packet.hop,
+            routers => routers,
+        };
+    }
+    segment
 }
 
 fn packet(flow: u32, side: Side, sent: Instant, transmit: &Transmit) -> Packet {

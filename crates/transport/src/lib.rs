@@ -33,7 +33,7 @@ pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
 pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
-pub use stats::{Snapshot, Stats};
+pub use stats::{Flight, Snapshot, Stats};
 use weir_units::{Duration, Instant};
 pub use window_limit::{WindowLimit, WindowLimitError};
 

@@ -16,11 +16,6 @@ impl Pacer {
         Self { catch_up, ..Self::default() }
     }
 
-    /// When the next segment may leave, if that is not now.
-    pub(crate) fn blocked_until(&self, now: Instant, rate: Option<Rate>) -> Option<Instant> {
-        (rate.is_some() && self.next > now).then_some(self.next)
-    }
-
     /// When the next segment may leave by the rates so far.
     pub(crate) fn next_departure(&self) -> Instant {
         self.next
@@ -51,12 +46,11 @@ mod tests {
         let (mut now, mut sent) = (Instant::from_nanos(1), 0);
         let end = now + Duration::from_secs(1);
         while now < end {
-            match pacer.blocked_until(now, rate) {
-                Some(at) => now = at + late,
-                None => {
-                    pacer.on_sent(now, rate, Bytes(64_000));
-                    sent += 64_000;
-                }
+            if pacer.next_departure() > now {
+                now = pacer.next_departure() + late;
+            } else {
+                pacer.on_sent(now, rate, Bytes(64_000));
+                sent += 64_000;
             }
         }
         sent / 1_000_000

@@ -77,6 +77,13 @@ impl Reassembly {
         if arrived.is_empty() {
             return Arrival::default();
         }
+        if offset == self.rcv_nxt && self.ahead.is_empty() {
+            // What is next, with nothing missing: nearly always.
+            self.duplicate = None;
+            self.rcv_nxt = arrived.end;
+            let store = Some(Stored { offset, skip: 0, len });
+            return Arrival { delivered: arrived.end - offset, store, ..Arrival::default() };
+        }
         let duplicate = self.known_part(&arrived);
         self.duplicate.clone_from(&duplicate);
         let mut arrival = Arrival { duplicate, ..Arrival::default() };
@@ -105,6 +112,11 @@ impl Reassembly {
     /// Whether data waits behind a hole.
     pub fn has_hole(&self) -> bool {
         !self.ahead.is_empty()
+    }
+
+    /// Whether there are ranges for an acknowledgement's SACK blocks.
+    pub fn has_reports(&self) -> bool {
+        self.duplicate.is_some() || self.has_hole()
     }
 
     /// The ranges for an acknowledgement's SACK blocks, at most `max`: a duplicate that has not been

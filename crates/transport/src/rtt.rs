@@ -267,7 +267,10 @@ impl WindowedMin {
     }
 
     fn get(&self) -> Option<Duration> {
-        self.previous.into_iter().chain(self.current).min()
+        match (self.previous, self.current) {
+            (Some(previous), Some(current)) => Some(previous.min(current)),
+            (previous, current) => previous.or(current),
+        }
     }
 }
 

@@ -118,6 +118,17 @@ impl LimitClock {
     }
 }
 
+/// What is in flight, and what may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flight {
+    /// As [`Snapshot::cwnd`].
+    pub cwnd: Bytes,
+    /// As [`Snapshot::bytes_in_flight`].
+    pub bytes_in_flight: Bytes,
+    /// As [`Snapshot::state`].
+    pub state: RecoveryState,
+}
+
 /// The state of the sending side, for tables and plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {

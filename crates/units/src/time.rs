@@ -43,6 +43,15 @@ impl Instant {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
+    /// The earlier of two deadlines, each of which may be missing.
+    #[inline]
+    pub fn earlier(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
     /// This instant moved by `by`, stopping at [`Instant::MAX`].
     pub const fn saturating_add(self, by: Duration) -> Self {
         Self(self.0.saturating_add(by.0))

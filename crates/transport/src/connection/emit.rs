@@ -16,9 +16,12 @@ impl Connection {
         Some(transmit)
     }
 
+    #[inline(always)]
     fn next_segment(&mut self, now: Instant) -> Option<Transmit> {
-        if let Some(segment) = self.reset_due.take() {
-            return Some(Transmit { segment, offset: 0, ecn: Ecn::NotEct });
+        // Checked first: `take` copies a whole segment even where there is none.
+        if self.reset_due.is_some() {
+            let reset = self.reset_due.take();
+            return reset.map(|segment| Transmit { segment, offset: 0, ecn: Ecn::NotEct });
         }
         if let Some(flush) = self.receiver.take_flush() {
             return Some(self.emit_flush(now, flush));
@@ -103,6 +106,7 @@ impl Connection {
         self.ts_recent.wrapping_add(waited)
     }
 
+    #[inline(always)]
     fn emit_data(&mut self, now: Instant, departure: &Departure) -> Transmit {
         let mut flags = Flags::ACK;
         if departure.fin {
@@ -133,6 +137,7 @@ impl Connection {
         Transmit { segment, offset: departure.start, ecn }
     }
 
+    #[inline]
     fn emit_ack_if_due(&mut self, now: Instant) -> Option<Transmit> {
         if !self.receiver.ack_is_due(now) {
             return None;
@@ -153,7 +158,7 @@ impl Connection {
     }
 
     fn add_sack_blocks(&mut self, segment: &mut Segment) {
-        if self.terms.sack {
+        if self.terms.sack && self.receiver.has_reports() {
             let room = segment.options.sack_room();
             let origin = self.irs + 1;
             for range in self.receiver.sack_ranges(room) {
@@ -173,6 +178,7 @@ impl Connection {
     }
 
     /// A header with everything that each segment carries; it acknowledges what has arrived.
+    #[inline(always)]
     fn header(&mut self, now: Instant, seq: SeqNum, flags: Flags) -> Segment {
         let echo = self.terms.ecn && self.receiver.echoes_ecn();
         let flags = if echo { flags.with(Flags::ECE) } else { flags };
@@ -183,6 +189,7 @@ impl Connection {
         segment
     }
 
+    #[inline(always)]
     fn plain_header(&mut self, now: Instant, seq: SeqNum, flags: Flags) -> Segment {
         let window = self.receiver.offer() >> self.terms.our_scale;
         let timestamps = self

@@ -13,7 +13,7 @@ pub use self::error::ConnectionError;
 use crate::receiver::Receiver;
 use crate::segment::{Segment, SeqNum};
 use crate::sender::Sender;
-use crate::stats::{Snapshot, Stats};
+use crate::stats::{Flight, Snapshot, Stats};
 use crate::{Config, Habits, PathEvent, RecoveryConfig, RouteState};
 
 /// One end of a connection.
@@ -278,13 +278,10 @@ impl Connection {
             State::SynSent | State::SynReceived => self.handshake_deadline(),
             State::TimeWait => self.time_wait_until,
             State::Listen | State::Closed => None,
-            _ => {
-                let sender = self.sender.next_timeout(now);
-                [sender, self.patience_ends()].into_iter().flatten().min()
-            }
+            _ => Instant::earlier(self.sender.next_timeout(now), self.patience_ends()),
         };
         let ack = if self.state == State::Closed { None } else { self.receiver.ack_deadline() };
-        [machine, ack].into_iter().flatten().min()
+        Instant::earlier(machine, ack)
     }
 
     /// The next event, oldest first.
@@ -330,6 +327,12 @@ impl Connection {
     /// The state of the sending side.
     pub fn snapshot(&self) -> Snapshot {
         self.sender.snapshot()
+    }
+
+    /// The part of the snapshot that changes with every segment.
+    #[inline]
+    pub fn flight(&self) -> Flight {
+        self.sender.flight()
     }
 
     /// The rate at which data was delivered lately, by the newest sample that the application did not
@@ -392,9 +395,10 @@ impl Connection {
 
     /// When `max_wait` is over, if anything waits for an answer.
     fn patience_ends(&self) -> Option<Instant> {
+        let wait = self.config.max_wait?;
         let (retransmits, since) = self.sender.fruitless();
         let waiting = self.sender.una() < self.sender.nxt() || retransmits > 0;
-        self.config.max_wait.filter(|_| waiting).map(|wait| since.saturating_add(wait))
+        waiting.then(|| since.saturating_add(wait))
     }
 
     fn give_up_if_fruitless(&mut self, now: Instant) {

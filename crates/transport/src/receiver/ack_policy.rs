@@ -41,8 +41,8 @@ pub(super) struct Progress {
     pub(super) rank: usize,
     /// Whether the window to offer is still growing.
     pub(super) growing: bool,
-    /// Half of the window in segments: bounds the quick acknowledgements.
-    pub(super) quick_limit: u64,
+    /// The window to offer: half of it bounds the quick acknowledgements.
+    pub(super) window: u64,
 }
 
 /// Linux's SACK compression: beyond the third for a hole, at most one per millisecond.
@@ -113,7 +113,7 @@ impl AckPolicy {
     /// Linux's `__tcp_ack_snd_check`.
     fn on_data_linux(&mut self, now: Instant, progress: &Progress) {
         if progress.advanced > 0 {
-            self.adapt_delay(now, progress.quick_limit.clamp(2, QUICK_ACKS));
+            self.adapt_delay(now, progress.window);
         }
         if progress.growing {
             // The sender should learn of the larger window soon. Linux's tcp_grow_window sets the
@@ -137,19 +137,20 @@ impl AckPolicy {
     }
 
     /// Linux's `tcp_event_data_recv`: the delay follows the time between arrivals.
-    fn adapt_delay(&mut self, now: Instant, quick: u64) {
+    fn adapt_delay(&mut self, now: Instant, window: u64) {
+        let quick = || (window / (2 * self.mss)).clamp(2, QUICK_ACKS);
         let pause = now.saturating_since(self.last_arrival);
         self.last_arrival = now;
         let delay = match self.delay {
             None => {
-                self.quick = quick;
+                self.quick = quick();
                 DELAY
             }
             Some(delay) if pause <= DELAY / 2 => delay / 2 + DELAY / 2,
             Some(delay) if pause < delay => (delay / 2 + pause).min(MAX_DELAY),
             Some(delay) => {
                 if pause > LONG_PAUSE {
-                    self.quick = self.quick.max(quick);
+                    self.quick = self.quick.max(quick());
                 }
                 delay
             }
@@ -214,7 +215,7 @@ impl AckPolicy {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        [self.deadline, self.compression.deadline].into_iter().flatten().min()
+        Instant::earlier(self.deadline, self.compression.deadline)
     }
 
     pub(super) fn on_ack_sent(&mut self) {
@@ -247,7 +248,7 @@ mod tests {
             selective: true,
             rank: 0,
             growing: false,
-            quick_limit: 64,
+            window: 128 * MSS,
         }
     }
 

@@ -132,7 +132,7 @@ impl Receiver {
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
-                quick_limit: self.window_in_segments(),
+                window: self.edge().saturating_sub(self.rcv_nxt()),
             };
             self.policy.on_data(now, &progress);
         }
@@ -258,6 +258,11 @@ impl Receiver {
         self.reassembly.sack_ranges(max.min(SackBlocks::MAX))
     }
 
+    /// Whether there are ranges to report.
+    pub(crate) fn has_reports(&self) -> bool {
+        self.reassembly.has_reports()
+    }
+
     /// Whether there is something to report that only a SACK block says.
     pub(crate) fn has_news(&self) -> bool {
         self.reassembly.has_hole()
@@ -293,10 +298,6 @@ impl Receiver {
         let room = self.buffer.saturating_sub(self.window_limit);
         self.window_limit += (2 * u64::from(len)).min(room);
         room > 0
-    }
-
-    fn window_in_segments(&self) -> u64 {
-        self.edge().saturating_sub(self.rcv_nxt()) / (2 * self.mss)
     }
 }
 

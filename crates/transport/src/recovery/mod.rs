@@ -125,7 +125,7 @@ pub(crate) struct TimerCx {
 }
 
 /// One acknowledgement as the scoreboard took it in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Digest {
     pub(crate) covered: Covered,
     /// Moves nothing although data is outstanding (RFC 5681 §2).

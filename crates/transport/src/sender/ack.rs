@@ -58,7 +58,7 @@ impl Sender {
         let window_moved = self.update_window(now, ack);
         let digest = self.update_board(now, ack, window_moved, stats);
         self.fill_buffer();
-        let covered = digest.covered;
+        let covered = &digest.covered;
         let rtt = self.update_rtt(now, &digest, ack.echo);
         let mut rate = self.sampler.on_ack(
             now,
@@ -122,7 +122,7 @@ impl Sender {
         let window_moved = self.update_window(now, ack);
         let digest = self.update_board(now, ack, window_moved, stats);
         self.fill_buffer();
-        let covered = digest.covered;
+        let covered = &digest.covered;
         let newest = covered.newest.map(|(sent, record)| (sent.sent_at, record));
         self.sampler.on_ack(now, covered.delivered, newest, self.rtt.min());
         if covered.cum_acked > 0 {
@@ -160,12 +160,13 @@ impl Sender {
         let echo_ms = ack.echo.map(|(echo, _)| echo);
         let min_rtt = self.rtt.min().unwrap_or_default();
         let time = AckTime { now, min_rtt, echo_ms, highest: self.board.highest_sacked() };
-        let mut covered = Covered::default();
+        let mut digest = Digest::default();
+        let covered = &mut digest.covered;
         let reported = match ack.sack_len {
             0 => None,
-            _ => self.take_blocks(ack, high, &time, &mut covered),
+            _ => self.take_blocks(ack, high, &time, covered),
         };
-        self.board.ack_to(ack.ack, high, &time, &mut covered);
+        self.board.ack_to(ack.ack, high, &time, covered);
         // RFC 5681 §2; an ACK that newly covers data by SACK may open the window too (RFC 6675 §2).
         let duplicate = covered.cum_acked == 0
             && outstanding_before > 0
@@ -180,13 +181,15 @@ impl Sender {
             covered.delivered += copy.end - copy.start;
         }
         if !self.sack && self.profile.prr {
-            self.count_duplicates_as_delivered(duplicate, &mut covered);
+            self.count_duplicates_as_delivered(duplicate, covered);
         }
         // The FIN is no byte.
         stats.acked_bytes = self.board.una().min(self.written);
         stats.duplicate_acks += u64::from(duplicate);
         stats.retransmits_spurious += u64::from(dsack.is_some());
-        Digest { covered, duplicate, dsack: dsack.map(|copy| copy.end) }
+        digest.duplicate = duplicate;
+        digest.dsack = dsack.map(|copy| copy.end);
+        digest
     }
 
     /// Takes in the SACK blocks; returns the first if it reports a duplicate arrival.
@@ -262,9 +265,14 @@ impl Sender {
     fn find_losses(&mut self, now: Instant, digest: &Digest) -> Found {
         let cx = self.recovery_cx(now);
         let resent = self.board.resent();
-        let duplicate = digest.duplicate && self.controller.allows_fast_retransmit();
-        let counted = Digest { duplicate, ..*digest };
-        let found = self.recovery.on_ack(&cx, &mut self.board, &counted);
+        let uncounted;
+        let digest = if digest.duplicate && !self.controller.allows_fast_retransmit() {
+            uncounted = Digest { duplicate: false, ..*digest };
+            &uncounted
+        } else {
+            digest
+        };
+        let found = self.recovery.on_ack(&cx, &mut self.board, digest);
         Found { again: self.board.resent() < resent, ..found }
     }
 

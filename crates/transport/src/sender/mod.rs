@@ -21,7 +21,7 @@ use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
 use crate::rtt::{RttConfig, RttEstimator, RttVariation};
 use crate::sampler::RateSampler;
 use crate::scoreboard::Scoreboard;
-use crate::stats::{LimitClock, Snapshot, Stats};
+use crate::stats::{Flight, LimitClock, Snapshot, Stats};
 use crate::{Config, Habits, RecoveryConfig, WindowLimit};
 
 /// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
@@ -378,6 +378,14 @@ impl Sender {
         }
     }
 
+    pub(crate) fn flight(&self) -> Flight {
+        Flight {
+            cwnd: self.reported_window(),
+            bytes_in_flight: self.board.in_flight(),
+            state: self.epoch.state(),
+        }
+    }
+
     pub(crate) fn delivery_rate(&self) -> Option<Rate> {
         self.sampler.rate()
     }
@@ -385,15 +393,19 @@ impl Sender {
     /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest, the limit beside it. Where
     /// the controller sets none, these alone bound the sender.
     fn reported_window(&self) -> Bytes {
-        let scheme = self.profile.window.map(|segments| u64::from(segments) * self.mss);
-        let bounds = [scheme, self.allowed_window()].into_iter().flatten();
-        Bytes(bounds.fold(self.cwnd().get(), u64::min))
+        let scheme =
+            self.profile.window.map_or(u64::MAX, |segments| u64::from(segments) * self.mss);
+        let allowed = self.allowed_window().unwrap_or(u64::MAX);
+        Bytes(self.cwnd().get().min(scheme).min(allowed))
     }
 
     /// The smaller of the largest window that the peer has offered and the configured limit, in bytes.
     fn allowed_window(&self) -> Option<u64> {
-        let peer = Some(self.max_window).filter(|window| *window > 0);
-        [peer, self.window_limit.bytes(self.mss)].into_iter().flatten().min()
+        let peer = (self.max_window > 0).then_some(self.max_window);
+        match (peer, self.window_limit.bytes(self.mss)) {
+            (Some(peer), Some(limit)) => Some(peer.min(limit)),
+            (peer, limit) => peer.or(limit),
+        }
     }
 
     /// The window in force.
@@ -464,10 +476,11 @@ impl Sender {
 
     /// In slow start the window may double what was used of it; afterwards it must have been full.
     fn is_cwnd_limited(&self) -> bool {
+        if self.usage.limited || !self.cwnd_validation {
+            return true;
+        }
         let slow_start = self.controller.ssthresh().is_none_or(|s| self.controller.cwnd() < s);
-        !self.cwnd_validation
-            || self.usage.limited
-            || (slow_start && self.controller.cwnd().get() < 2 * self.usage.max_outstanding)
+        slow_start && self.controller.cwnd().get() < 2 * self.usage.max_outstanding
     }
 
     fn outstanding(&self) -> crate::rtt::Outstanding {

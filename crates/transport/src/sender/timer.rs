@@ -122,7 +122,7 @@ impl Sender {
         match self.permits() {
             Permit::Everything => {}
             Permit::Repairs => {
-                return [policy, self.pacing_deadline(now)].into_iter().flatten().min();
+                return Instant::earlier(policy, self.pacing_deadline(now));
             }
             Permit::Nothing => return policy,
         }
@@ -136,7 +136,7 @@ impl Sender {
             })
         };
         let persist = self.timers.persist_deadline(&self.rtt);
-        [recovery, persist, self.pacing_deadline(now)].into_iter().flatten().min()
+        Instant::earlier(Instant::earlier(recovery, persist), self.pacing_deadline(now))
     }
 
     /// How often in a row waiting was in vain, and since when.

@@ -44,6 +44,13 @@ impl Departure {
 impl Sender {
     /// What leaves now, if anything may.
     pub(crate) fn poll(&mut self, now: Instant, stats: &mut Stats) -> Option<Departure> {
+        if self.has_only_received() {
+            self.clock.set(now, Limit::Application, stats);
+            if self.habits == Habits::UserSpace {
+                self.sampler.on_app_limited(Bytes::ZERO);
+            }
+            return None;
+        }
         let permit = self.permits();
         if permit == Permit::Nothing {
             return self.poll_route_probe(now, stats);
@@ -71,6 +78,14 @@ impl Sender {
         }
     }
 
+    /// Whether nothing was ever written here: most connections carry data one way.
+    fn has_only_received(&self) -> bool {
+        self.written() == 0
+            && !self.finishing
+            && !self.timers.is_persisting()
+            && self.route.is_none()
+    }
+
     /// Lost segments first, then new data, as far as the windows and the pacer allow; otherwise what
     /// holds the sender back.
     fn choose(&mut self, now: Instant, permit: Permit) -> (Limit, Option<Choice>) {
@@ -95,9 +110,7 @@ impl Sender {
         };
         let in_flight = self.metered_in_flight();
         let fits = in_flight + size.min(self.mss) <= self.cwnd().get() || in_flight == 0;
-        let pacing = self.pacing_rate();
-        let paced = !self.bursts.is_under_way();
-        if !fits || (paced && self.pacer.blocked_until(now, pacing).is_some()) {
+        if !fits || (!self.bursts.is_under_way() && self.is_paced(now)) {
             return (Limit::Congestion, None);
         }
         if matches!(choice, Choice::New(_)) && self.waits_for_a_burst(now) {
@@ -124,6 +137,7 @@ impl Sender {
         self.board.in_flight().get() + held
     }
 
+    #[inline(always)]
     fn depart(&mut self, now: Instant, choice: Choice, stats: &mut Stats) -> Departure {
         let departure = match choice {
             Choice::New(size) => {
@@ -210,6 +224,7 @@ impl Sender {
         record
     }
 
+    #[inline(always)]
     pub(super) fn account(&mut self, now: Instant, departure: &Departure, stats: &mut Stats) {
         if departure.len > 0 {
             stats.data_segments_sent += 1;
@@ -287,8 +302,8 @@ impl Sender {
     pub(super) fn new_data_in_window(&self) -> u64 {
         let edge = self.edge();
         let data = edge.min(self.written).saturating_sub(self.board.nxt());
-        let fin = self.ends_here() && edge >= self.written;
-        data + u64::from(fin && self.board.nxt() <= self.written)
+        let fin = edge >= self.written && self.board.nxt() <= self.written && self.ends_here();
+        data + u64::from(fin)
     }
 
     /// The first offset that neither the peer's window nor the limit beside it permits.
@@ -313,12 +328,19 @@ impl Sender {
         self.board.outstanding() + size > u64::from(segments) * self.mss
     }
 
+    /// Whether the pacer, if there is a rate, keeps what could leave now.
+    fn is_paced(&self, now: Instant) -> bool {
+        self.pacer.next_departure() > now && self.pacing_rate().is_some()
+    }
+
     pub(super) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
+        if !self.is_paced(now) {
+            return None;
+        }
         let waiting = self.board.lost() > self.board.resent() || self.new_data_in_window() > 0;
         let in_flight = self.board.in_flight().get();
         let fits = in_flight == 0 || in_flight + self.mss <= self.cwnd().get();
-        let blocked = self.pacer.blocked_until(now, self.pacing_rate());
-        blocked.filter(|_| waiting && fits)
+        (waiting && fits).then(|| self.pacer.next_departure())
     }
 }
 
