@@ -165,4 +165,9 @@ impl<P: Parcel> Queue<P> for DropTail<P> {
     fn backlog(&self) -> Backlog {
         Backlog { packets: self.waiting.len() as u64, bytes: Bytes(self.bytes) }
     }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
 }

@@ -118,7 +118,7 @@ impl<P: Parcel + Clone> Link<P> {
     }
 
     /// Puts `parcel` in at `now`. Times must not decrease from call to call.
-    #[inline]
+    #[inline(always)]
     pub fn offer(&mut self, now: Instant, parcel: P) {
         self.advance(now);
         self.stats.offered.count(parcel.len());
@@ -132,7 +132,7 @@ impl<P: Parcel + Clone> Link<P> {
     }
 
     /// The next parcel that has arrived at the far end by `now`; call until `None`.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, now: Instant) -> Option<Delivery<P>> {
         self.advance(now);
         let InFlight { parcel, sojourn, .. } = self.wire.pop(now)?;
@@ -144,12 +144,9 @@ impl<P: Parcel + Clone> Link<P> {
     /// may come out yet (a server waits for its opportunity; parcels may overtake each other).
     #[inline]
     pub fn next_time(&self) -> Option<Instant> {
-        let next = match self.wire.next_arrival() {
-            Some(arrival) if !self.may_overtake || self.queue.is_empty() => arrival,
-            Some(arrival) => arrival.min(self.next_start),
-            None if self.queue.is_empty() => return None,
-            None => self.next_start,
-        };
+        let arrival = self.wire.next_arrival();
+        let waits = !self.queue.is_empty() && (self.may_overtake || self.wire.is_empty());
+        let next = if waits { arrival.min(self.next_start) } else { arrival };
         (next != Instant::MAX).then_some(next)
     }
 
@@ -339,7 +336,7 @@ impl<P: Parcel + Clone> Link<P> {
     }
 
     /// Gives a parcel to the server, if that is free, or else to the queue.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, now: Instant, mut parcel: P) {
         if self.agent.is_some() {
             self.tell_of_arrival(now, &mut parcel);
@@ -351,9 +348,7 @@ impl<P: Parcel + Clone> Link<P> {
             self.next_start = self.server.ready_at(now);
         }
         if idle && self.next_start == now {
-            if self.queue.is_plain() {
-                self.start_service(now, Duration::ZERO, parcel);
-            } else if let Some(parcel) = self.queue.pass(now, parcel, &mut self.dropped) {
+            if let Some(parcel) = self.queue.pass(now, parcel, &mut self.dropped) {
                 self.start_service(now, Duration::ZERO, parcel);
             }
         } else {
@@ -364,7 +359,7 @@ impl<P: Parcel + Clone> Link<P> {
         self.note_peaks(now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn start_service(&mut self, start: Instant, mut sojourn: Duration, mut parcel: P) {
         if self.agent.is_some() {
             self.let_agent_mark(start, &mut parcel);

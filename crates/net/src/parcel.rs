@@ -53,7 +53,7 @@ pub trait Parcel {
     fn add_queue_delay(&mut self, waited: Duration);
 }
 
-/// A parcel that is handed on by its address: queues move eight bytes.
+/// A parcel that stays in one place while queues pass its address on.
 impl<P: Parcel> Parcel for Box<P> {
     #[inline]
     fn len(&self) -> Bytes {

@@ -200,12 +200,6 @@ impl<P: Parcel> AnyQueue<P> {
         Self::Managed(Box::new(managed))
     }
 
-    /// Whether parcels that meet an empty queue pass unseen.
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        matches!(self, Self::DropTail(_))
-    }
-
     /// Whether all parcels leave in the order in which they came.
     pub(crate) fn is_fifo(&self) -> bool {
         let Self::Managed(queue) = self else { return true };
@@ -264,6 +258,14 @@ impl<P: Parcel> Queue<P> for AnyQueue<P> {
         match self {
             Self::DropTail(queue) => queue.backlog(),
             Self::Managed(queue) => queue.backlog(),
+        }
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::DropTail(queue) => queue.is_empty(),
+            Self::Managed(queue) => queue.is_empty(),
         }
     }
 

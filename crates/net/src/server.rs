@@ -56,7 +56,7 @@ impl Server {
 
     /// Sends `parcel`, with `overhead`, from `start` on, a time that [`Self::ready_at`] gave; returns when
     /// it is done.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn serve<P: Parcel>(
         &mut self,
         start: Instant,
@@ -115,6 +115,7 @@ impl RateServer {
     }
 
     /// Adds up what each stretch of constant rate sends until the parcel is through.
+    #[inline(never)]
     fn serve_stepped(&mut self, start: Instant, len: Bytes) -> Instant {
         let mut work = u128::from(len.get()) * NANO_BITS_PER_BYTE + u128::from(self.carry);
         let mut begin = start;

@@ -17,16 +17,19 @@ pub(crate) struct InFlight<P> {
 #[derive(Clone, Debug)]
 pub(crate) struct Wire<P> {
     under_way: VecDeque<InFlight<P>>,
+    /// When the first of them arrives, cached: it is read far more often than it changes.
+    next: Instant,
 }
 
 impl<P> Wire<P> {
     pub(crate) fn new() -> Self {
-        Self { under_way: VecDeque::new() }
+        Self { under_way: VecDeque::new(), next: Instant::MAX }
     }
 
     /// Adds a parcel; returns how many it overtakes that no other had overtaken before.
     #[inline]
     pub(crate) fn push(&mut self, entry: InFlight<P>) -> u64 {
+        self.next = self.next.min(entry.arrival);
         match self.under_way.back() {
             Some(last) if last.arrival > entry.arrival => self.insert(entry),
             _ => {
@@ -51,16 +54,22 @@ impl<P> Wire<P> {
     /// The next parcel that has arrived by `now`.
     #[inline]
     pub(crate) fn pop(&mut self, now: Instant) -> Option<InFlight<P>> {
-        if self.under_way.front()?.arrival > now {
+        if self.next > now {
             return None;
         }
-        self.under_way.pop_front()
+        let first = self.under_way.pop_front();
+        self.next = self.under_way.front().map_or(Instant::MAX, |entry| entry.arrival);
+        first
     }
 
-    /// When the next parcel arrives.
+    /// When the next parcel arrives; [`Instant::MAX`] if there is none.
     #[inline]
-    pub(crate) fn next_arrival(&self) -> Option<Instant> {
-        self.under_way.front().map(|entry| entry.arrival)
+    pub(crate) fn next_arrival(&self) -> Instant {
+        self.next
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
     }
 
     /// The parcels under way, the next to arrive first.

@@ -81,14 +81,14 @@ impl<L: Clone> HostedLink<L> {
         self.passed.iter_mut().flat_map(|(_, passed)| passed.drain(..))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn offer(&mut self, now: Instant, mut packet: Box<Packet<L>>) {
         self.checks.stamp(&mut packet);
         self.note(now, LinkEnd::Entry, &packet);
         self.link.offer(now, packet);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(&mut self, now: Instant) -> Result<Option<Box<Packet<L>>>, String> {
         let Some(delivery) = self.link.poll(now) else { return Ok(None) };
         self.meter.record_sojourn(delivery.sojourn);

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 
-use weir_net::DropRecord;
 use weir_net::radio::Notice;
 use weir_transport::Arrived;
 use weir_units::{Duration, Instant};
@@ -27,6 +26,8 @@ pub struct Network<Q, L: Debug = ()> {
     /// What is noted along the way.
     pub notes: Notes,
     queue: Q,
+    /// Memory of packets that have arrived, for new ones.
+    spare: Vec<Box<Packet<L>>>,
     routes: Vec<Routes>,
     /// Per flow, which of these it takes.
     route_of: Vec<u32>,
@@ -65,6 +66,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             links: links?,
             notes: Notes::new(spec.flows.len(), spec.measure.max_events),
             queue: Q::default(),
+            spare: Vec::new(),
             routes: spec.flows.iter().map(|flow| Routes::new(flow, &spec.links)).collect(),
             route_of: (0u32..).zip(&spec.flows).map(|(index, _)| index).collect(),
             busy_links: 0,
@@ -133,30 +135,43 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     }
 
     /// Puts a packet onto the link of its route that its `hop` says, or hands it to its node.
-    #[inline]
+    #[inline(always)]
     pub fn forward(&mut self, packet: Packet<L>) {
+        let packet = match self.spare.pop() {
+            Some(mut memory) => {
+                *memory = packet;
+                memory
+            }
+            None => Box::new(packet),
+        };
         if let Some(radio) = &mut self.radio {
-            radio.offer(self.now, packet);
+            radio.offer(self.now, *packet);
             return self.arm_radio();
         }
-        self.offer(Box::new(packet));
+        let first = self.route(packet.flow).towards(packet.direction)[usize::from(packet.hop)];
+        self.offer(first, packet);
     }
 
+    /// Takes back the memory of a packet that has arrived, for a new one.
     #[inline]
-    fn offer(&mut self, packet: Box<Packet<L>>) {
-        let index = self.route(packet.flow).towards(packet.direction)[usize::from(packet.hop)];
-        let link = &mut self.links[index as usize];
-        link.offer(self.now, packet);
+    pub fn recycle(&mut self, packet: Box<Packet<L>>) {
+        self.spare.push(packet);
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, index: u32, packet: Box<Packet<L>>) {
+        self.links[index as usize].offer(self.now, packet);
         self.settle(index);
     }
 
     /// Handles a link's event: forwards what came out of it, and hands over what has arrived.
     #[inline]
     pub fn on_link(&mut self, index: u32, mut arrived: impl FnMut(&mut Self, Box<Packet<L>>)) {
-        if self.links[index as usize].armed != Some(self.now) {
+        let link = &mut self.links[index as usize];
+        if link.armed != Some(self.now) {
             return;
         }
-        self.links[index as usize].armed = None;
+        link.armed = None;
         self.busy_links -= 1;
         loop {
             let link = &mut self.links[index as usize];
@@ -168,10 +183,9 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             self.hash.add(self.now, index, packet.flow, packet.seq());
             packet.hop += 1;
             let route = self.route(packet.flow).towards(packet.direction);
-            if usize::from(packet.hop) < route.len() {
-                self.offer(packet);
-            } else {
-                arrived(self, packet);
+            match route.get(usize::from(packet.hop)) {
+                Some(next) => self.offer(*next, packet),
+                None => arrived(self, packet),
             }
         }
         self.settle(index);
@@ -304,13 +318,11 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     /// After a link was touched: takes note of drops, and sees to it that its next delivery has an
     /// event. Most touches change nothing, because only the head of a link is scheduled.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, index: u32) {
         let link = &mut self.links[index as usize];
         if link.link.has_drops() {
-            for record in link.link.drain_drops() {
-                note_drop(&mut self.notes, index, &record);
-            }
+            note_drops(&mut self.notes, index, link);
         }
         let Some(next) = link.link.next_time() else { return };
         if link.armed.is_none_or(|armed| next < armed) {
@@ -330,7 +342,7 @@ impl<Q: EventQueue> Medium for Network<Q> {
         self.now
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, packet: Packet) {
         self.forward(packet);
     }
@@ -364,11 +376,14 @@ impl<Q: EventQueue> Medium for Network<Q> {
     }
 }
 
-fn note_drop(notes: &mut Notes, link: u32, record: &DropRecord) {
-    if record.is_forward && record.carries_data {
-        notes.dropped_data[record.flow as usize] += 1;
+#[cold]
+fn note_drops<L: Clone>(notes: &mut Notes, index: u32, link: &mut HostedLink<L>) {
+    for record in link.link.drain_drops() {
+        if record.is_forward && record.carries_data {
+            notes.dropped_data[record.flow as usize] += 1;
+        }
+        notes.log.dropped(index, &record);
     }
-    notes.log.dropped(link, record);
 }
 
 impl Routes {

@@ -100,7 +100,10 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         match event {
             Event::Link(index) => {
                 let Self { net, roster, .. } = self;
-                net.on_link(index, |net, packet| roster.on_packet(&packet, net));
+                net.on_link(index, |net, packet| {
+                    roster.on_packet(&packet, net);
+                    net.recycle(packet);
+                });
             }
             Event::Endpoint(id) => {
                 let side = if id % 2 == 0 { Side::Sender } else { Side::Receiver };

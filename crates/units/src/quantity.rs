@@ -85,6 +85,7 @@ impl Rate {
     ///
     /// # Panics
     /// If the rate is zero: a stopped link has no transmission time.
+    #[inline(always)]
     pub fn transmit_time(self, bytes: Bytes, carry: &mut u64) -> Duration {
         // A carry from a faster rate may exceed this one; it is at most one nanosecond of it.
         let work = u128::from(bytes.0) * Self::NANO_BITS_PER_BYTE + u128::from(*carry);
