@@ -2,9 +2,9 @@
 //!
 //! An entry lives at the level of the highest bit (in groups of six) in which its time differs from
 //! the wheel's, in the slot that those six bits name. When a slot above the lowest level comes up,
-//! its entries move down, but one that is alone there is next: all others are later. A slot of the
-//! lowest level holds entries of one exact time. Entries of one time are always in one slot, in the
-//! order in which they came, so ties need no number.
+//! the earliest of its entries leaves, and the others move down as far as its time allows. A slot of
+//! the lowest level holds entries of one exact time. Entries of one time are always in one slot, in
+//! the order in which they came, so ties need no number.
 
 use weir_units::Instant;
 
@@ -69,27 +69,20 @@ impl EventQueue for WheelQueue {
         }
     }
 
+    #[inline]
     fn pop(&mut self) -> Option<(Instant, Event)> {
-        loop {
-            let (level, slot) = self.first_slot()?;
-            let list = self.slots[level][slot];
-            if level == 0 || list.first == list.last {
-                return Some(self.take_first(level, slot));
-            }
-            self.move_down(level, slot);
+        let (level, slot) = self.first_slot()?;
+        let list = self.slots[level][slot];
+        if level == 0 || list.first == list.last {
+            return Some(self.take_first(level, slot));
         }
+        Some(self.take_earliest(level, slot))
     }
 
     fn peek(&mut self) -> Option<Instant> {
         let (level, slot) = self.first_slot()?;
-        let mut index = self.slots[level][slot].first;
-        let mut earliest = u64::MAX;
-        while index != NONE {
-            let node = &self.nodes[index as usize];
-            earliest = earliest.min(node.at);
-            index = node.next;
-        }
-        Some(Instant::from_nanos(earliest))
+        let earliest = self.earliest(self.slots[level][slot].first);
+        Some(Instant::from_nanos(self.nodes[earliest as usize].at))
     }
 
     #[cfg(test)]
@@ -114,34 +107,57 @@ impl WheelQueue {
         Some((level, self.occupied[level].trailing_zeros() as usize))
     }
 
+    #[inline]
     fn take_first(&mut self, level: usize, slot: usize) -> (Instant, Event) {
-        let list = &mut self.slots[level][slot];
-        let index = list.first;
-        let node = &mut self.nodes[index as usize];
-        let (at, event) = (node.at, node.event);
-        list.first = node.next;
-        let emptied = node.next == NONE;
-        node.next = self.free;
-        self.free = index;
-        self.now = at;
-        if emptied {
+        let index = self.slots[level][slot].first;
+        let next = self.nodes[index as usize].next;
+        self.slots[level][slot].first = next;
+        if next == NONE {
             self.clear(level, slot);
         }
-        (Instant::from_nanos(at), event)
+        self.take(index)
     }
 
-    fn move_down(&mut self, level: usize, slot: usize) {
-        let mut index = self.slots[level][slot].first;
+    /// Takes the earliest entry of the first slot; the others move down as far as its time allows.
+    #[inline(never)]
+    fn take_earliest(&mut self, level: usize, slot: usize) -> (Instant, Event) {
+        let first = self.slots[level][slot].first;
+        let earliest = self.earliest(first);
         self.clear(level, slot);
-        // The time at which the slot begins: bits above stay, bits below are zero.
-        let shift = level as u32 * BITS;
-        let above = self.now.checked_shr(shift + BITS).unwrap_or(0);
-        self.now = above.checked_shl(shift + BITS).unwrap_or(0) | (slot as u64) << shift;
+        self.now = self.nodes[earliest as usize].at;
+        let mut index = first;
         while index != NONE {
-            let next = std::mem::replace(&mut self.nodes[index as usize].next, NONE);
-            self.append(index);
+            let next = self.nodes[index as usize].next;
+            if index != earliest {
+                self.nodes[index as usize].next = NONE;
+                self.append(index);
+            }
             index = next;
         }
+        self.take(earliest)
+    }
+
+    /// Takes an entry that no list holds any more: time moves on to it.
+    fn take(&mut self, index: u32) -> (Instant, Event) {
+        let node = &mut self.nodes[index as usize];
+        node.next = self.free;
+        self.free = index;
+        self.now = node.at;
+        (Instant::from_nanos(node.at), node.event)
+    }
+
+    /// The first of the earliest entries of a list.
+    fn earliest(&self, first: u32) -> u32 {
+        let mut earliest = first;
+        let mut index = self.nodes[first as usize].next;
+        while index != NONE {
+            let node = &self.nodes[index as usize];
+            if node.at < self.nodes[earliest as usize].at {
+                earliest = index;
+            }
+            index = node.next;
+        }
+        earliest
     }
 
     fn clear(&mut self, level: usize, slot: usize) {
