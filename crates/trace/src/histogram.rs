@@ -48,6 +48,8 @@ struct Buckets {
     pages: Vec<Option<Box<[u32; STEPS]>>>,
 }
 
+/// Samples between two visits to the buckets.
+const BATCH: usize = 64;
 const STEP_BITS: u32 = 10;
 const STEPS: usize = 1 << STEP_BITS;
 
@@ -75,7 +77,7 @@ impl Histogram {
         self.max = self.max.max(nanos);
         self.sum += u128::from(nanos);
         self.pending.push(nanos);
-        if self.pending.len() >= Self::EXACT {
+        if self.pending.len() >= self.batch() {
             self.flush();
         }
     }
@@ -94,7 +96,7 @@ impl Histogram {
             self.buckets.get_or_insert_default().merge(buckets);
         }
         self.pending.extend_from_slice(&other.pending);
-        if self.pending.len() >= Self::EXACT {
+        if self.pending.len() >= self.batch() {
             self.flush();
         }
     }
@@ -165,9 +167,17 @@ impl Histogram {
         }
     }
 
+    /// How many samples are pending at most. Once there are buckets the list need only spare most
+    /// visits to them; thousands of short lists stay in the processor's caches.
+    fn batch(&self) -> usize {
+        if self.buckets.is_some() { BATCH } else { Self::EXACT }
+    }
+
     fn flush(&mut self) {
         let buckets = self.buckets.get_or_insert_default();
-        self.pending.drain(..).for_each(|nanos| buckets.count(nanos));
+        self.pending.iter().for_each(|nanos| buckets.count(*nanos));
+        self.pending.clear();
+        self.pending.shrink_to(BATCH);
     }
 }
 
@@ -175,7 +185,8 @@ impl Buckets {
     /// Page and step: below 1024 every value has its own; above, ten bits after the leading one
     /// name the step.
     fn place(nanos: u64) -> (usize, usize) {
-        let page = nanos.checked_ilog2().unwrap_or(0).saturating_sub(STEP_BITS - 1);
+        // The bit that is set keeps all values below 1024 on the first page.
+        let page = (nanos | 1 << (STEP_BITS - 1)).ilog2() - (STEP_BITS - 1);
         let step = if page == 0 { nanos } else { nanos >> (page - 1) };
         (page as usize, step as usize % STEPS)
     }
@@ -191,7 +202,10 @@ impl Buckets {
 
     fn count(&mut self, nanos: u64) {
         let (page, step) = Self::place(nanos);
-        self.page(page)[step] += 1;
+        match self.pages.get_mut(page) {
+            Some(Some(counts)) => counts[step] += 1,
+            _ => self.page(page)[step] += 1,
+        }
     }
 
     fn page(&mut self, page: usize) -> &mut [u32; STEPS] {
