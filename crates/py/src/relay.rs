@@ -101,8 +101,10 @@ pub(crate) struct UdpRelay {
 #[pymethods]
 impl UdpRelay {
     /// Listens at the first of two `addresses` and relays to the second. `options` hold for both
-    /// directions, the two of `ways` (up, down) for one each.
+    /// directions, the two of `ways` (up, down) for one each. Corruption flips 1 to `max_flips` bits.
     #[new]
+    #[pyo3(signature = (addresses, options, ways, serial, seed, clients, idle, max_flips=1))]
+    #[allow(clippy::too_many_arguments, reason = "the options of weir relay")]
     fn new(
         addresses: [String; 2],
         options: Vec<(String, String)>,
@@ -111,6 +113,7 @@ impl UdpRelay {
         seed: u64,
         clients: usize,
         idle: &str,
+        max_flips: u8,
     ) -> PyResult<Self> {
         let kind = if serial { RelayKind::Serial } else { RelayKind::DelayLine };
         let (links, route) = hosted(kind, &options, &ways[0], &ways[1])?;
@@ -121,9 +124,17 @@ impl UdpRelay {
             return Err(PyValueError::new_err(problem));
         }
         let idle: Duration = duration("--idle", idle)?;
-        let relay =
-            relay::UdpRelay::bind(RelaySpec { listen, to, links, route, seed, clients, idle })
-                .map_err(|error| PyOSError::new_err(error.to_string()))?;
+        let relay = relay::UdpRelay::bind(RelaySpec {
+            listen,
+            to,
+            links,
+            route,
+            max_flips,
+            seed,
+            clients,
+            idle,
+        })
+        .map_err(|error| PyOSError::new_err(error.to_string()))?;
         let address = relay.local_addr();
         Ok(Self { work: Some(Background::start(relay)), address })
     }

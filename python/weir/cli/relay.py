@@ -81,6 +81,12 @@ def relay(
     queue: path.Queue = None,
     jitter: path.Jitter = None,
     corrupt: path.Corrupt = None,
+    corrupt_bits: Annotated[
+        int,
+        typer.Option(
+            min=1, max=64, help="Flip 1 to this many bits of a datagram that --corrupt damages."
+        ),
+    ] = 1,
     duplicate: path.Duplicate = None,
     reorder: path.Reorder = None,
     feedback: Annotated[
@@ -133,7 +139,9 @@ def relay(
     )
     listen = f"{_EVERYWHERE}{listen}" if listen.startswith(":") else listen
     with path.input_errors():
-        work = _native.UdpRelay([listen, to], given, [up, down], serial, seed, clients, idle)
+        work = _native.UdpRelay(
+            [listen, to], given, [up, down], serial, seed, clients, idle, corrupt_bits
+        )
     output.remark(f"relay: {work.address} to {to}; Ctrl-C ends it", quiet=quiet)
     began = time.process_time()
     with _told_to_stop() as told:

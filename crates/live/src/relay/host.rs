@@ -41,6 +41,11 @@ impl Host {
         Ok(Self { path, own_links, meters: Default::default() })
     }
 
+    /// From now on corruption flips 1 to `max_flips` bits of a packet, instead of one.
+    pub fn set_max_flips(&mut self, max_flips: u8) {
+        self.path.set_max_flips(max_flips);
+    }
+
     /// Puts a packet in that arrived at `now`.
     pub fn offer(&mut self, now: Instant, header: Header, bytes: &[u8]) {
         let meter = &mut self.meters[header.way as usize];

@@ -44,8 +44,10 @@ pub struct Packet {
     header: Header,
     bytes: Box<[u8]>,
     hop: u8,
-    /// Which bit breaks if one does.
+    /// Which bits are flipped if any are.
     luck: u64,
+    /// At most this many are.
+    max_flips: u8,
     /// What the agent of the link at hand may rewrite.
     feedback: Option<Feedback>,
     /// Given back when the packet is dropped.
@@ -73,7 +75,13 @@ impl Packet {
     /// A copy of `bytes`, if there is room for it.
     pub(crate) fn new(header: Header, bytes: &[u8], luck: u64, room: &Room) -> Option<Self> {
         let room = room.take(bytes.len(), 1)?;
-        Some(Self { header, bytes: bytes.into(), hop: 0, luck, feedback: None, _room: room })
+        let bytes = bytes.into();
+        Some(Self { header, bytes, hop: 0, luck, max_flips: 1, feedback: None, _room: room })
+    }
+
+    /// Corruption flips 1 to `max_flips` bits of it.
+    pub(crate) fn with_max_flips(self, max_flips: u8) -> Self {
+        Self { max_flips, ..self }
     }
 
     /// What is known of it; the ECN field may have been changed on the way.
@@ -81,7 +89,7 @@ impl Packet {
         &self.header
     }
 
-    /// Its bytes, one bit of which may have been flipped on the way.
+    /// Its bytes, some bits of which may have been flipped on the way.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -144,12 +152,20 @@ impl Parcel for Packet {
         self.feedback.as_mut()
     }
 
-    /// Flips one bit, as Linux's netem does: every checksum of the Internet's catches that.
+    /// Flips one bit, as Linux's netem does, which every checksum of the Internet finds; or several
+    /// different ones, of which the 16-bit sum of RFC 1071 misses those that cancel out: two bits of
+    /// the same place in their words, one set and one cleared.
     fn corrupt(&mut self) {
         let bits = self.bytes.len() as u64 * 8;
-        if bits > 0 {
-            let bit = stream(self.luck, "damage").below(bits);
-            self.bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+        let mut rng = stream(self.luck, "damage");
+        let extra = if self.max_flips > 1 { rng.below(u64::from(self.max_flips)) } else { 0 };
+        let mut flipped = Vec::new();
+        while (flipped.len() as u64) < bits.min(1 + extra) {
+            let bit = rng.below(bits);
+            if !flipped.contains(&bit) {
+                self.bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+                flipped.push(bit);
+            }
         }
     }
 

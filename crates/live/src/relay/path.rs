@@ -19,6 +19,8 @@ pub struct Path {
     seed: u64,
     links: Vec<Hosted>,
     routes: Vec<Route>,
+    /// Corruption flips at most so many bits of a packet.
+    max_flips: u8,
     /// When links must be looked at, the earliest first; equal times in the order of their entry.
     agenda: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     arrived: VecDeque<Arrival>,
@@ -117,6 +119,7 @@ impl Path {
             seed,
             links: links?,
             routes,
+            max_flips: 1,
             agenda: BinaryHeap::new(),
             arrived: VecDeque::new(),
             room: Room::new(memory),
@@ -143,8 +146,13 @@ impl Path {
         let Some(packet) = Packet::new(header, bytes, luck, &self.room) else {
             return Err(Full { held: self.room.held() });
         };
-        self.forward(packet);
+        self.forward(packet.with_max_flips(self.max_flips));
         Ok(())
+    }
+
+    /// From now on corruption flips 1 to `max_flips` bits of a packet, instead of one.
+    pub fn set_max_flips(&mut self, max_flips: u8) {
+        self.max_flips = max_flips;
     }
 
     /// The next packet that has arrived by `now`, in the order of their times; call until `None`.

@@ -49,6 +49,8 @@ pub struct RelaySpec {
     pub links: Vec<HostedLink>,
     /// Which of them packets cross.
     pub route: Route,
+    /// Corruption flips 1 to this many bits of a datagram.
+    pub max_flips: u8,
     /// The seed of all luck.
     pub seed: u64,
     /// The most clients at a time.
@@ -92,8 +94,10 @@ impl UdpRelay {
     /// # Errors
     /// If the address cannot be had, or the path cannot be as it is described.
     pub fn bind(spec: RelaySpec) -> Result<Self, RelayError> {
+        let mut host = Host::new(&spec.links, spec.route, spec.seed)?;
+        host.set_max_flips(spec.max_flips);
         Ok(Self {
-            host: Host::new(&spec.links, spec.route, spec.seed)?,
+            host,
             listen: Socket::bind(spec.listen)?,
             to: spec.to,
             clients: Clients::new(spec.clients, spec.idle),
