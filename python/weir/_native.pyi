@@ -320,7 +320,9 @@ class UdpRelay:
     It listens at the first of two ``addresses``, written ``HOST:PORT``, and relays to the second,
     for up to ``clients`` at a time, each until it has been silent for ``idle``. ``options`` hold
     for both directions, the two of ``ways`` (up to the server, down) for one each; ``serial`` makes
-    it one server that sleeps for every datagram. Raises ``ScenarioError`` for an option that is not
+    it one server that sleeps for every datagram. Corruption flips 1 to ``max_flips`` bits.
+
+    Raises ``ScenarioError`` for an option that is not
     allowed, ``ValueError`` for an address that is none, ``OSError`` where it cannot listen.
     """
 
@@ -333,6 +335,7 @@ class UdpRelay:
         seed: int,
         clients: int,
         idle: str,
+        max_flips: int = 1,
     ) -> UdpRelay: ...
     @property
     def address(self) -> str:
@@ -520,12 +523,19 @@ def receive_files(
     max_files: int,
     once: bool,
     tell: Callable[[str, dict[str, Any]], None],
+    memory: int = ...,
+    quota: int | None = None,
+    partial_expiry_s: float = ...,
     key_file: str | PathLike[str] | None = None,
 ) -> None:
     """Receive files into ``folder`` until interrupted, or with ``once`` one session's.
 
+    All senders together get at most ``memory`` bytes for what they send early or unasked. All files
+    in the folder take at most ``quota`` bytes; partial ones are removed after ``partial_expiry_s``.
     ``tell`` is called with ``listening`` (``address``), ``progress`` several times a second, and
-    ``ended`` (``sender``, ``failure``, ``rows``) when a session is over; what it raises ends the
-    receiver. Raises ``ValueError`` for address and key, ``TransferError`` if the folder or the port
+    ``ended`` (``sender``, ``failure``, ``rows``, and in ``omitted`` how many files of each verdict
+    have no row) when a session is over; what it raises ends the receiver.
+
+    Raises ``ValueError`` for address and key, ``TransferError`` if the folder or the port
     cannot be had, ``KeyboardInterrupt`` at Ctrl-C.
     """

@@ -29,6 +29,8 @@ PAIRS = 7 if FULL else 1
 FILE_BYTES = 100_000_000 if FULL else 3_000_000
 RATE = "200mbit" if FULL else "20mbit"
 STRANGERS = 64
+REFUSALS = 10_000 if FULL else 4_000
+ROWS_BOUND_KIB = 4 << 10
 pytestmark = pytest.mark.timeout(900)
 MEMORY_BOUND_KIB = 16 << 10
 SLOWER_BY_AT_MOST = 1.1
@@ -221,6 +223,36 @@ def test_strangers_neither_crash_nor_fill_a_receiver(tmp_path: Path, sealed: boo
     assert more_kib <= MEMORY_BOUND_KIB
     if FULL:
         assert slower <= SLOWER_BY_AT_MOST
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory from /proc")
+@pytest.mark.parametrize("args", [(), ("--json",)], ids=["tables", "json"])
+def test_thousands_of_refusals_do_not_stop_a_receiver(
+    tmp_path: Path, args: tuple[str, ...]
+) -> None:
+    """Each costs its sender 50 bytes: the receiver neither draws nor keeps a row for it."""
+    inbox, many = tmp_path / "in", [tmp_path / f"{n}" for n in range(REFUSALS)]
+    for path in many:
+        path.write_bytes(b"12")
+    small = tmp_path / "small"
+    small.write_bytes(b"1")
+    options = ("--dir", inbox, "--bind", "127.0.0.1:0", "--max-size", "1b", *args)
+    with listening("recv", *options) as (process, receiver):
+        resident = []
+        for _ in range(2):
+            refused = ("send", *many, f"{receiver[0]}:{receiver[1]}", "--json", "--quiet")
+            with started(*refused) as sender:
+                out, _ = sender.communicate(timeout=300)
+            verdicts = [row["verdict"] for row in json.loads(out)["rows"]]
+            assert verdicts == ["refused"] * REFUSALS
+            row = send(small, receiver, "--max-wait", "3s")
+            assert row["verdict"] in {"kept", "already"}
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            found = re.search(r"VmRSS:\s+(\d+) kB", status)
+            assert found
+            resident.append(int(found[1]))
+    print(f"{resident} KiB after {REFUSALS} refusals each")
+    assert resident[1] - resident[0] < ROWS_BOUND_KIB
 
 
 def _recorded(tmp_path: Path, args: Sequence[object]) -> list[bytes]:

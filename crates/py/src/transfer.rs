@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{Py, PyAny, create_exception};
 use weir_cc::CcConfig;
-use weir_live::file::{Arriving, Departing, Tally, Verdict};
+use weir_live::file::{Arriving, Departing, Omitted, Tally, Verdict};
 use weir_live::seal::Key;
 use weir_live::transfer::{self, Carrier, Progress, Receiving, RecvOptions, SendOptions, Sent};
 use weir_units::{Bytes, Duration, Rate};
@@ -76,7 +76,7 @@ pub(crate) fn send_files<'py>(
 /// Receives files until interrupted, or with `once` until the first session is over. `tell` is called
 /// with what happens: `listening`, `progress`, `ended`; what it raises ends the receiver.
 #[pyfunction]
-#[pyo3(signature = (folder, bind, *, max_size, max_files, once, tell, key_file=None))]
+#[pyo3(signature = (folder, bind, *, max_size, max_files, once, tell, memory=64 << 20, quota=None, partial_expiry_s=604_800.0, key_file=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of weir recv, by keyword")]
 pub(crate) fn receive_files(
     py: Python<'_>,
@@ -86,6 +86,9 @@ pub(crate) fn receive_files(
     max_files: u32,
     once: bool,
     tell: Py<PyAny>,
+    memory: u64,
+    quota: Option<u64>,
+    partial_expiry_s: f64,
     key_file: Option<PathBuf>,
 ) -> PyResult<()> {
     let bind: SocketAddr = bind.parse().map_err(|_| {
@@ -94,7 +97,17 @@ pub(crate) fn receive_files(
         PyValueError::new_err(problem)
     })?;
     let max_size = max_size.map(Bytes);
-    let options = RecvOptions { bind, folder, max_size, max_files, once, key: read_key(key_file)? };
+    let options = RecvOptions {
+        bind,
+        folder,
+        max_size,
+        max_files,
+        memory: Bytes(memory),
+        quota: quota.map(Bytes),
+        expiry: Duration::from_nanos((partial_expiry_s * 1e9) as u64),
+        once,
+        key: read_key(key_file)?,
+    };
     let mut teller = Teller { tell, raised: None, faults: Arc::default() };
     let received = py.detach(|| transfer::recv(&options, &mut |what| teller.on_receiving(&what)));
     match (teller.raised, received) {
@@ -154,11 +167,12 @@ impl Teller {
                 self.call("listening", |facts| facts.set_item("address", address.to_string()))
             }
             Receiving::Progress(progress) => self.on_progress(progress),
-            Receiving::Ended { remote, files, failure } => self.call("ended", |facts| {
+            Receiving::Ended { remote, files, omitted, failure } => self.call("ended", |facts| {
                 let py = facts.py();
                 let row = |file| received_row(py, file, *remote);
                 facts.set_item("sender", remote.to_string())?;
                 facts.set_item("failure", failure.as_deref())?;
+                facts.set_item("omitted", omitted_facts(py, *omitted)?)?;
                 facts.set_item("rows", files.iter().map(row).collect::<PyResult<Vec<_>>>()?)
             }),
         }
@@ -183,6 +197,16 @@ impl Teller {
             }
         }
     }
+}
+
+fn omitted_facts(py: Python<'_>, omitted: Omitted) -> PyResult<Bound<'_, PyDict>> {
+    let Omitted { already, mismatch, refused, incomplete } = omitted;
+    let facts = PyDict::new(py);
+    facts.set_item("already", already)?;
+    facts.set_item("mismatch", mismatch)?;
+    facts.set_item("refused", refused)?;
+    facts.set_item("incomplete", incomplete)?;
+    Ok(facts)
 }
 
 fn progress_facts(facts: &Bound<'_, PyDict>, progress: &Progress) -> PyResult<()> {

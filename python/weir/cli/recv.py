@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter, deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import typer
 
@@ -49,6 +51,27 @@ def recv(
         ),
     ] = None,
     max_files: Annotated[int, typer.Option(min=1, help="Refuse more files of one sender.")] = 10000,
+    quota: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Most that all files in DIR may take, partial ones included.",
+            show_default="none",
+        ),
+    ] = None,
+    partial_expiry: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Remove what has arrived of a file that nobody resumes for this long.",
+        ),
+    ] = "168h",
+    memory: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE", help="Most memory for what all senders together send early or unasked."
+        ),
+    ] = "64mb",
     key_file: transfer.KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -57,8 +80,10 @@ def recv(
     size = None if max_size is None else round(transfer.quantity("size", "--max-size", max_size))
     transfer.warn_of_exposed(key_file, quiet=quiet)
     transfer.heed_interrupts()
-    with transfer.bar(show=not quiet) as progress:
-        sessions = _Sessions(progress, as_json=json, quiet=quiet)
+    with (
+        transfer.bar(show=not quiet) as progress,
+        _Sessions(progress, as_json=json, quiet=quiet) as sessions,
+    ):
         try:
             with transfer.errors_told():
                 _native.receive_files(
@@ -66,6 +91,11 @@ def recv(
                     bind,
                     max_size=size,
                     max_files=max_files,
+                    quota=None
+                    if quota is None
+                    else round(transfer.quantity("size", "--quota", quota)),
+                    partial_expiry_s=transfer.quantity("time", "--partial-expiry", partial_expiry),
+                    memory=round(transfer.quantity("size", "--memory", memory)),
                     once=once,
                     key_file=key_file,
                     tell=sessions.tell,
@@ -73,7 +103,7 @@ def recv(
         except KeyboardInterrupt:
             sessions.interrupted = True
     if json:
-        output.print_json("recv", sessions.rows)
+        output.print_json("recv", sessions.rows, omitted=dict(sessions.omitted))
     if sessions.interrupted:
         raise StoppedError("stopped; what has arrived is kept")
     if once:
@@ -81,41 +111,128 @@ def recv(
 
 
 class _Sessions:
-    """What is told of sessions, and what comes of them."""
+    """What is reported of sessions: printed as they end, or kept for what is printed at the end.
+
+    `tell` is called by the thread that serves the network, so it only hands over what it is given.
+    """
 
     def __init__(self, progress: transfer.Bar, *, as_json: bool, quiet: bool) -> None:
-        self._progress, self._as_json, self._quiet = progress, as_json, quiet
+        self._printer = _Printer(progress, tables=not as_json, quiet=quiet)
+        self._as_json, self._others = as_json, 0
         self.rows: list[dict[str, Any]] = []
-        self.failure: str | None = None
+        self.omitted: Counter[str] = Counter()
+        self._verdicts: Counter[str] = Counter()
+        self._failure: str | None = None
         self.interrupted = False
+
+    def __enter__(self) -> Self:
+        self._printer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._printer.close()
 
     def tell(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Takes in what happens."""
-        if kind == "progress":
-            self._progress.show(facts)
-        elif kind == "listening":
-            output.remark(f"listening on {facts['address']}, Ctrl-C ends", quiet=self._quiet)
-        else:
-            self._on_ended(facts)
+        self._printer.put(kind, facts)
+        if kind == "ended":
+            self._failure = facts["failure"]
+            self._verdicts = Counter(row["verdict"] for row in facts["rows"])
+            self._verdicts.update(facts["omitted"])
+            if self._as_json:
+                self._keep(facts)
 
-    def _on_ended(self, facts: Mapping[str, Any]) -> None:
-        rows, failure = facts["rows"], facts["failure"]
-        self.failure = failure
-        self.rows += transfer.with_goodput(rows)
-        if not self._as_json and rows:
-            title = f"{transfer.counted(rows)} from {facts['sender']}"
-            with self._progress.hidden():
-                output.show(transfer.table(title, rows).rich())
-        if failure:
-            text = f"{facts['sender']}: {failure}; what has arrived is kept"
-            with self._progress.hidden():
-                output.remark(text, quiet=self._quiet)
+    def _keep(self, facts: Mapping[str, Any]) -> None:
+        """Every file that arrived is printed at the end, and of all others a bounded number."""
+        self.omitted.update(facts["omitted"])
+        for row in transfer.with_goodput(facts["rows"]):
+            if row["verdict"] == "kept" or self._others < _MOST_OTHERS:
+                self._others += row["verdict"] != "kept"
+                self.rows.append(row)
+            else:
+                self.omitted[row["verdict"]] += 1
 
     def judge(self) -> None:
         """Fails if anything of the only session is missing."""
-        missing = [row for row in self.rows if not transfer.is_there(row)]
-        if self.failure:
-            raise transfer.FailedError(self.failure)
+        if self._failure:
+            raise transfer.FailedError(self._failure)
+        files = self._verdicts.total()
+        missing = files - self._verdicts["kept"] - self._verdicts["already"]
         if missing:
-            of = transfer.counted(self.rows)
-            raise transfer.FailedError(f"{len(missing)} of {of} did not arrive")
+            of = transfer.counted_files(files)
+            raise transfer.FailedError(f"{missing} of {of} did not arrive")
+
+
+class _Printer:
+    """Draws the bar and tables in a thread of its own, however long a terminal takes for them."""
+
+    def __init__(self, progress: transfer.Bar, *, tables: bool, quiet: bool) -> None:
+        self._bar, self._tables, self._quiet = progress, tables, quiet
+        self._changed = threading.Condition()
+        self._latest: Mapping[str, Any] | None = None
+        self._waiting: deque[tuple[str, Mapping[str, Any]]] = deque()
+        self._missed, self._closed = 0, False
+        self._thread = threading.Thread(target=self._run, name="weir-printer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """Hands something over to be printed. The number of sessions that wait is bounded."""
+        with self._changed:
+            if kind == "progress":
+                self._latest = facts
+            elif len(self._waiting) < _MOST_WAITING:
+                self._waiting.append((kind, facts))
+            else:
+                self._missed += 1
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Prints what waits."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not (self._waiting or self._latest or self._missed or self._closed):
+                    self._changed.wait()
+                waiting, self._waiting = self._waiting, deque()
+                latest, self._latest = self._latest, None
+                missed, self._missed = self._missed, 0
+                closed = self._closed
+            for kind, facts in waiting:
+                self._print(kind, facts)
+            if missed:
+                output.remark(f"{missed} more sessions ended", quiet=self._quiet)
+            if latest:
+                self._bar.show(latest)
+            if closed and not waiting:
+                return
+
+    def _print(self, kind: str, facts: Mapping[str, Any]) -> None:
+        if kind == "listening":
+            output.remark(f"listening on {facts['address']}, Ctrl-C ends", quiet=self._quiet)
+            return
+        rows, failure = facts["rows"], facts["failure"]
+        omitted = Counter(facts["omitted"])
+        omitted.update(row["verdict"] for row in rows[_MOST_IN_TABLE:])
+        if self._tables and rows:
+            files = len(rows) + sum(facts["omitted"].values())
+            title = f"{transfer.counted_files(files)} from {facts['sender']}"
+            table = transfer.table(title, rows[:_MOST_IN_TABLE], transfer.not_shown(omitted))
+            with self._bar.hidden():
+                output.show(table.rich())
+        if failure:
+            text = f"{facts['sender']}: {failure}; what has arrived is kept"
+            with self._bar.hidden():
+                output.remark(text, quiet=self._quiet)
+
+
+_MOST_OTHERS = 10_000
+"""Files that did not arrive, in what `--json` prints at the end."""
+_MOST_WAITING = 100
+_MOST_IN_TABLE = 200

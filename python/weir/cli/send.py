@@ -225,5 +225,5 @@ def _why(row: dict[str, Any]) -> str:
     if row["datagrams_sent"] and row["datagrams_arrived"] < row["datagrams_sent"]:
         return f"{row['datagrams_arrived']} of {row['datagrams_sent']} datagrams did"
     if row["verdict"] == "mismatch":
-        return "what arrived has another hash, and was removed; did the file change meanwhile?"
+        return "what arrived has another hash; did the file change meanwhile?"
     return str(row["reason"] or row["verdict"])

@@ -174,7 +174,18 @@ def _goodput_mbps(row: Row) -> float | None:
 
 def counted(rows: Sequence[Row]) -> str:
     """`1 file`, `3 files`."""
-    return "1 file" if len(rows) == 1 else f"{len(rows)} files"
+    return counted_files(len(rows))
+
+
+def counted_files(number: int) -> str:
+    """`1 file`, `3 files`."""
+    return "1 file" if number == 1 else f"{number} files"
+
+
+def not_shown(verdicts: Mapping[str, int]) -> str:
+    """The files that a table leaves out, by what became of them."""
+    parts = [f"{number} {_VERDICTS[verdict]}" for verdict, number in verdicts.items() if number]
+    return f"Not shown: {', '.join(parts)}." if parts else ""
 
 
 def is_there(row: Row) -> bool:
@@ -185,7 +196,7 @@ def is_there(row: Row) -> bool:
 _VERDICTS = {
     "kept": "arrived",
     "already": "was there",
-    "mismatch": "wrong hash, removed",
+    "mismatch": "wrong hash",
     "refused": "refused",
     "incomplete": "incomplete",
 }

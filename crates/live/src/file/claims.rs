@@ -8,6 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::{Rc, Weak};
+use std::sync;
 
 use weir_units::{Duration, Instant};
 
@@ -16,7 +17,11 @@ use super::partial::Partial;
 
 /// The partial files that a receiver's sessions are at.
 #[derive(Debug, Default)]
-pub(crate) struct Claims(RefCell<Vec<Weak<Claim>>>);
+pub(crate) struct Claims {
+    arriving: RefCell<Vec<Weak<Claim>>>,
+    /// Contents that are complete, each with a mark that is gone when its file has its verdict.
+    finishing: RefCell<Vec<(Hash, sync::Weak<()>)>>,
+}
 
 /// A partial file and the session's hold on it, which another session may take over.
 #[derive(Debug)]
@@ -52,7 +57,7 @@ pub(crate) enum Health {
 impl Claims {
     /// Another session that has part of the same content.
     pub(crate) fn rival(&self, hash: &Hash) -> Option<Rival> {
-        let claims = self.0.borrow();
+        let claims = self.arriving.borrow();
         let mut others = claims.iter().filter_map(Weak::upgrade);
         let other = others.find(|claim| claim.hash == *hash && claim.partial.borrow().is_some())?;
         let (claim, arrivals) = (Rc::downgrade(&other), other.arrivals.get());
@@ -64,14 +69,33 @@ impl Claims {
         let partial = RefCell::new(Some(partial));
         let claim =
             Rc::new(Claim { hash, partial, arrivals: Cell::new(0), heard: Cell::new(None) });
-        let mut claims = self.0.borrow_mut();
+        let mut claims = self.arriving.borrow_mut();
         claims.retain(|claim| claim.strong_count() > 0);
         claims.push(Rc::downgrade(&claim));
         claim
     }
+
+    /// Notes that a content is complete; `mark` can be upgraded until its file has its verdict.
+    pub(crate) fn finish(&self, hash: Hash, mark: sync::Weak<()>) {
+        let mut finishing = self.finishing.borrow_mut();
+        finishing.retain(|(_, mark)| mark.strong_count() > 0);
+        finishing.push((hash, mark));
+    }
+
+    /// The mark of the same content, if it is complete and has no verdict yet.
+    pub(crate) fn finishing(&self, hash: &Hash) -> Option<sync::Weak<()>> {
+        let finishing = self.finishing.borrow();
+        let same = |(of, mark): &&(Hash, sync::Weak<()>)| of == hash && mark.strong_count() > 0;
+        finishing.iter().find(same).map(|(_, mark)| sync::Weak::clone(mark))
+    }
 }
 
 impl Claim {
+    /// Of what content it is a part.
+    pub(crate) fn hash(&self) -> Hash {
+        self.hash
+    }
+
     /// Does something with the file, unless another session has it by now.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Partial) -> R) -> Option<R> {
         self.partial.borrow_mut().as_mut().map(act)

@@ -4,10 +4,12 @@ use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use weir_units::Duration;
 
 /// Operations on folders.
 pub trait Disk: Debug + Send + Sync {
@@ -48,6 +50,15 @@ pub trait Disk: Debug + Send + Sync {
     /// How many bytes may still be written to a folder, where the system tells.
     fn free_space(&self, path: &Path) -> Option<u64>;
 
+    /// The plain files in a folder.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn files(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
+        let _ = folder;
+        Ok(Vec::new())
+    }
+
     /// Who writes and hashes long files.
     fn helpers(&self) -> Helpers;
 }
@@ -83,6 +94,40 @@ pub trait DiskFile: Debug + Send + Sync {
     /// # Errors
     /// What the system reports.
     fn sync(&self) -> io::Result<()>;
+
+    /// What changes whenever the content does; `None` if another change now might not show in it.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn state(&self) -> io::Result<Option<FileState>> {
+        Ok(None)
+    }
+}
+
+/// A state of a file: a file with another one may have another content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FileState {
+    /// Its device,
+    pub device: u64,
+    /// number there,
+    pub inode: u64,
+    /// and length.
+    pub size: u64,
+    /// When its content was last changed, in seconds and nanoseconds,
+    pub modified: (i64, i64),
+    /// and when anything of it was.
+    pub changed: (i64, i64),
+}
+
+/// A file in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How many bytes of the disk it takes.
+    pub occupied: u64,
+    /// For how long its content has been the same.
+    pub age: Duration,
 }
 
 /// What a folder has under a name.
@@ -202,6 +247,21 @@ impl Disk for SystemDisk {
         Some(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
+    fn files(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
+        let now = SystemTime::now();
+        let stored = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry.ok()?;
+            let there = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+            let age = now.duration_since(there.modified().ok()?).unwrap_or_default();
+            Some(StoredFile {
+                path: entry.path(),
+                occupied: there.blocks().saturating_mul(BLOCK),
+                age: Duration::from_nanos(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
+            })
+        };
+        Ok(fs::read_dir(folder)?.filter_map(stored).collect())
+    }
+
     fn helpers(&self) -> Helpers {
         Helpers::Threads
     }
@@ -227,4 +287,24 @@ impl DiskFile for File {
     fn sync(&self) -> io::Result<()> {
         self.sync_all()
     }
+
+    fn state(&self) -> io::Result<Option<FileState>> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let there = self.metadata()?;
+        let state = FileState {
+            device: there.dev(),
+            inode: there.ino(),
+            size: there.len(),
+            modified: (there.mtime(), there.mtime_nsec()),
+            changed: (there.ctime(), there.ctime_nsec()),
+        };
+        let last = state.modified.0.max(state.changed.0);
+        let age = i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(last);
+        Ok((age > COARSEST_TIMES).then_some(state))
+    }
 }
+
+/// The unit of `st_blocks` (POSIX leaves it open, Linux and macOS have this one).
+const BLOCK: u64 = 512;
+/// Some file systems keep times in steps of two seconds.
+const COARSEST_TIMES: i64 = 2;

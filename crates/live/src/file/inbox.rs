@@ -1,23 +1,31 @@
 //! Bytes of a stream whose meaning is not known yet, because a frame before them has not arrived.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::mem::size_of;
 
 use weir_transport::{RangeSet, Reassembly};
 
-/// What arrived behind the last frame that was understood. It never holds more than it was allowed to.
+use super::frame::MAX_FRAME;
+
+/// Bytes that arrived behind the last frame that was understood, up to a limit. Only what has arrived
+/// takes memory: a few bytes far ahead cost no more than a few bytes.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    /// The offset in the stream at which `bytes` begins.
+    /// The offset in the stream of the next frame.
     base: u64,
-    bytes: Vec<u8>,
+    /// What arrived, by offset: without overlaps, and nothing that ends at or below `base`.
+    pieces: BTreeMap<u64, Vec<u8>>,
     filled: RangeSet,
+    /// The memory that the pieces take.
+    held: usize,
     limit: usize,
 }
 
 impl Inbox {
-    /// Nothing has arrived; at most `limit` bytes from the next frame on are kept.
+    /// An empty inbox that takes at most `limit` bytes from the next frame on.
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { base: 0, bytes: Vec::new(), filled: RangeSet::new(), limit }
+        Self { base: 0, pieces: BTreeMap::new(), filled: RangeSet::new(), held: 0, limit }
     }
 
     /// Where the next frame begins.
@@ -27,7 +35,7 @@ impl Inbox {
 
     /// Whether the next frame begins at `offset`, and nothing of it or of what follows is here.
     pub(crate) fn awaits(&self, offset: u64) -> bool {
-        offset == self.base && self.bytes.is_empty()
+        offset == self.base && self.pieces.is_empty()
     }
 
     /// From now on it may hold more.
@@ -40,48 +48,104 @@ impl Inbox {
         self.base + self.limit as u64
     }
 
-    /// Keeps bytes; those before the next frame are known already.
+    /// The memory that it takes, in bytes.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Keeps bytes that are new; those before the next frame are known already.
     pub(crate) fn insert(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let known = self.base.saturating_sub(offset).min(bytes.len() as u64);
         let (offset, bytes) = (offset + known, &bytes[known as usize..]);
-        let end = offset + bytes.len() as u64;
-        if end > self.edge() || self.filled.insert(offset..end, Reassembly::MAX_RANGES).is_none() {
-            return Err(io::Error::other("more came than was asked for"));
+        let Some(end) = offset.checked_add(bytes.len() as u64).filter(|end| *end <= self.edge())
+        else {
+            return Err(too_much());
+        };
+        let new: Vec<_> = self.filled.missing_in(offset..end).collect();
+        self.filled.insert(offset..end, Reassembly::MAX_RANGES).ok_or_else(too_much)?;
+        for range in new {
+            let part = &bytes[(range.start - offset) as usize..(range.end - offset) as usize];
+            self.keep(range.start, part);
         }
-        let (start, end) = ((offset - self.base) as usize, (end - self.base) as usize);
-        if end > self.bytes.len() {
-            self.bytes.resize(end, 0);
-        }
-        self.bytes[start..end].copy_from_slice(bytes);
         Ok(())
     }
 
-    /// What is there without a hole from the next frame on.
-    pub(crate) fn ready(&self) -> &[u8] {
-        let end = self.filled.range_at(self.base).map_or(self.base, |range| range.end);
-        &self.bytes[..(end - self.base) as usize]
+    /// What is there without a hole from the next frame on: at least the longest frame, if so much is.
+    pub(crate) fn ready(&mut self) -> &[u8] {
+        let Some((&start, _)) = self.pieces.first_key_value().filter(|(at, _)| **at <= self.base)
+        else {
+            return &[];
+        };
+        let mut first = self.take(start);
+        let skip = (self.base - start) as usize;
+        while first.len() - skip < MAX_FRAME {
+            let end = start + first.len() as u64;
+            if !self.pieces.contains_key(&end) {
+                break;
+            }
+            first.append(&mut self.take(end));
+        }
+        self.held += cost(&first);
+        &self.pieces.entry(start).or_insert(first)[skip..]
     }
 
     /// Hands over what is there below stream offset `end`, in pieces; the next frame begins there.
     pub(crate) fn hand_over(&mut self, end: u64, mut each: impl FnMut(u64, &[u8])) {
-        for range in self.filled.iter().take_while(|range| range.start < end) {
-            let (from, to) = (range.start - self.base, range.end.min(end) - self.base);
-            each(range.start, &self.bytes[from as usize..to as usize]);
+        for (&start, bytes) in self.pieces.range(..end) {
+            let from = self.base.saturating_sub(start) as usize;
+            let to = bytes.len().min((end - start) as usize);
+            each(start + from as u64, &bytes[from..to]);
         }
         self.advance(end);
     }
 
     /// The next frame begins at `base`.
     pub(crate) fn advance(&mut self, base: u64) {
-        self.filled.remove_below(base);
-        let gone = (base - self.base).min(self.bytes.len() as u64) as usize;
-        self.bytes.drain(..gone);
         self.base = base;
-        if self.bytes.is_empty() {
-            self.bytes = Vec::new();
+        self.filled.remove_below(base);
+        while let Some((&start, bytes)) = self.pieces.first_key_value() {
+            if start + bytes.len() as u64 > base {
+                break;
+            }
+            self.take(start);
         }
     }
+
+    /// Appends to the piece that ends where this one begins, or adds a piece.
+    fn keep(&mut self, offset: u64, bytes: &[u8]) {
+        let before = self.pieces.range_mut(..offset).next_back();
+        let before = before.filter(|(start, piece)| {
+            **start + piece.len() as u64 == offset && piece.len() + bytes.len() <= LONGEST_PIECE
+        });
+        if let Some((_, piece)) = before {
+            self.held -= cost(piece);
+            piece.extend_from_slice(bytes);
+            self.held += cost(piece);
+        } else {
+            let piece = bytes.to_vec();
+            self.held += cost(&piece);
+            self.pieces.insert(offset, piece);
+        }
+    }
+
+    fn take(&mut self, start: u64) -> Vec<u8> {
+        let piece = self.pieces.remove(&start).unwrap_or_default();
+        self.held -= cost(&piece);
+        piece
+    }
 }
+
+/// What a piece takes: its bytes, and its places in the map and in the set of ranges.
+fn cost(piece: &Vec<u8>) -> usize {
+    piece.capacity() + 2 * size_of::<(u64, Vec<u8>)>()
+}
+
+fn too_much() -> io::Error {
+    io::Error::other("more came than was asked for")
+}
+
+/// Short pieces that follow one another become one up to this length.
+const LONGEST_PIECE: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -101,6 +165,8 @@ mod tests {
         inbox.hand_over(9, |offset, bytes| taken.push((offset, bytes.to_vec())));
         assert_eq!(taken, [(2, b"cdef".to_vec()), (8, b"i".to_vec())]);
         assert_eq!((inbox.base(), inbox.ready()), (9, b"j".as_slice()));
+        inbox.advance(10);
+        assert_eq!(inbox.held(), 0);
     }
 
     #[test]
@@ -110,5 +176,18 @@ mod tests {
         inbox.widen(5);
         inbox.insert(2, b"abc").expect("allowed now");
         assert!(inbox.insert(u64::MAX - 8, b"x").is_err());
+        assert!(inbox.insert(u64::MAX, b"x").is_err());
+    }
+
+    #[test]
+    fn memory_follows_what_arrived_and_not_where() {
+        let mut inbox = Inbox::new(1 << 20);
+        inbox.insert((1 << 20) - 64, &[7; 64]).expect("room");
+        assert!(inbox.held() < 200, "{}", inbox.held());
+        for at in 0..1_000 {
+            inbox.insert(at, &[at as u8]).expect("room");
+        }
+        assert!(inbox.held() < 3_000, "{}", inbox.held());
+        assert_eq!(inbox.ready().len(), 1_000);
     }
 }

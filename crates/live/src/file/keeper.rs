@@ -1,43 +1,53 @@
-//! The last steps of a file, which may take as long as a disk does: they have a thread of their own,
+//! The last steps of a file, which may take as long as a disk does: they have threads of their own,
 //! so that nobody else's transfer waits for them.
 
+mod known;
+mod queue;
+
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use blake3::Hasher;
 
+use self::known::Known;
+use self::queue::{Next, Queue};
 use super::disk::{Disk, DiskFile, Entry};
 use super::frame::{Hash, Verdict};
 use super::name::numbered;
 use super::partial::{Partial, remove_leftovers};
+use super::parts::differing;
+use super::upkeep::Upkeep;
 use crate::clock;
 
-/// A thread that compares, verifies and keeps files. Dropping it waits for what it has to do.
+/// Threads that compare, verify and keep files. Dropping it waits for the files that they have to keep.
 #[derive(Debug)]
 pub struct Keeper {
-    tasks: Sender<Option<Task>>,
-    worker: Worker,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
 }
 
-/// Who does what the keeper has to do.
-#[derive(Debug)]
-enum Worker {
-    /// A thread, until it is waited for.
-    Thread(Option<JoinHandle<()>>),
-    /// Whoever calls [`Keeper::work`].
-    Caller(Receiver<Option<Task>>),
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Queue<Task>,
+    known: Known,
 }
 
 /// A session's way to the keeper.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    tasks: Sender<Option<Task>>,
+    shared: Arc<Shared>,
+    session: u64,
     own: Sender<Report>,
     reports: Receiver<Report>,
-    waiting: usize,
+    /// Complete files without a report.
+    keeping: usize,
+    /// The look-up that is open: for which file, and whether its result is wanted.
+    look_up: Option<(u32, Arc<AtomicBool>)>,
 }
 
 /// What the keeper found or did.
@@ -45,6 +55,8 @@ pub(crate) struct Desk {
 pub(crate) enum Report {
     /// Under which name the folder has the file already.
     Found { file: u32, name: Option<String>, hash: Hash },
+    /// Which parts of a complete file have other hashes than they should.
+    Compared { file: u32, compared: io::Result<(Box<Partial>, Vec<Range<u64>>)> },
     /// How the file ended, and when its hash was known on the machine's monotonic clock.
     Done { file: u32, verdict: io::Result<Verdict>, verified_ns: u64 },
 }
@@ -59,59 +71,80 @@ struct Task {
 
 #[derive(Debug)]
 enum Job {
-    Find { disk: Arc<dyn Disk>, folder: PathBuf, size: u64, hash: Hash },
-    Keep(Box<Partial>),
+    Find {
+        disk: Arc<dyn Disk>,
+        folder: PathBuf,
+        size: u64,
+        hash: Hash,
+        wanted: Arc<AtomicBool>,
+    },
+    Tidy(Arc<Upkeep>),
+    Compare {
+        partial: Box<Partial>,
+        parts: Vec<Hash>,
+    },
+    /// The mark is dropped when the file has its verdict.
+    Keep {
+        partial: Box<Partial>,
+        _mark: Arc<()>,
+    },
 }
 
 impl Keeper {
-    /// A keeper with its thread.
+    /// A keeper with its threads.
     ///
     /// # Errors
-    /// If the system has no thread for it.
+    /// If the system has no threads for it.
     pub fn start() -> io::Result<Self> {
-        let (tasks, inbox) = mpsc::channel::<Option<Task>>();
-        let work = move || {
-            while let Ok(Some(task)) = inbox.recv() {
-                task.carry_out();
-            }
-        };
-        let thread = std::thread::Builder::new().name("weir-keeper".into()).spawn(work)?;
-        Ok(Self { tasks, worker: Worker::Thread(Some(thread)) })
+        let mut keeper = Self::without_thread();
+        for _ in 0..THREADS {
+            let shared = Arc::clone(&keeper.shared);
+            let work = move || while shared.work(Queue::next) {};
+            let thread = std::thread::Builder::new().name("weir-keeper".into()).spawn(work)?;
+            keeper.threads.push(thread);
+        }
+        Ok(keeper)
     }
 
     /// A keeper without a thread, for simulations: it does nothing by itself.
     pub fn without_thread() -> Self {
-        let (tasks, inbox) = mpsc::channel();
-        Self { tasks, worker: Worker::Caller(inbox) }
+        Self { shared: Arc::default(), threads: Vec::new() }
     }
 
     /// Does the next task of a keeper without a thread. Returns whether there was one.
     pub fn work(&self) -> bool {
-        let Worker::Caller(inbox) = &self.worker else { return false };
-        let Ok(Some(task)) = inbox.try_recv() else { return false };
-        task.carry_out();
-        true
+        self.shared.work(Queue::try_next)
+    }
+
+    /// Looks after a folder, unless that is about to be done.
+    pub(crate) fn tidy(&self, upkeep: &Arc<Upkeep>) {
+        if upkeep.claim() {
+            let (report, _) = mpsc::channel();
+            let job = Job::Tidy(Arc::clone(upkeep));
+            self.shared.queue.find(Task { file: 0, name: String::new(), job, report });
+        }
     }
 
     pub(crate) fn desk(&self) -> Desk {
         let (own, reports) = mpsc::channel();
-        Desk { tasks: self.tasks.clone(), own, reports, waiting: 0 }
+        let shared = Arc::clone(&self.shared);
+        let session = shared.queue.session();
+        Desk { shared, session, own, reports, keeping: 0, look_up: None }
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        let _ = self.tasks.send(None);
-        if let Worker::Thread(thread) = &mut self.worker
-            && let Some(thread) = thread.take()
-        {
+        self.shared.queue.close();
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
 impl Desk {
-    /// Looks for the same content under `name` or a number of it.
+    /// Looks for the same content under `name` or a number of it. A session has one look-up at a time:
+    /// the one before it is given up.
     pub(crate) fn find(
         &mut self,
         file: u32,
@@ -120,32 +153,83 @@ impl Desk {
         folder: &Path,
         (size, hash): (u64, Hash),
     ) {
+        self.give_up_look_up();
+        let wanted = Arc::new(AtomicBool::new(true));
+        self.look_up = Some((file, Arc::clone(&wanted)));
         let (disk, folder) = (Arc::clone(disk), folder.to_owned());
-        self.ask(file, name, Job::Find { disk, folder, size, hash });
+        let job = Job::Find { disk, folder, size, hash, wanted };
+        self.shared.queue.find(self.task(file, name, job));
     }
 
-    /// Verifies a complete file and gives it its name.
-    pub(crate) fn keep(&mut self, file: u32, name: &str, partial: Partial) {
-        self.ask(file, name, Job::Keep(Box::new(partial)));
+    /// The result of the open look-up is not wanted any more.
+    pub(crate) fn give_up_look_up(&mut self) {
+        if let Some((_, wanted)) = self.look_up.take() {
+            wanted.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Verifies a complete file and gives it its name. What is returned can be upgraded until the file
+    /// has its verdict.
+    pub(crate) fn keep(&mut self, file: u32, name: &str, partial: Partial) -> Weak<()> {
+        let mark = Arc::new(());
+        let done = Arc::downgrade(&mark);
+        let job = Job::Keep { partial: Box::new(partial), _mark: mark };
+        self.shared.queue.keep(self.session, self.task(file, name, job));
+        self.keeping += 1;
+        done
+    }
+
+    /// Compares the parts of a complete file with those that it should have.
+    pub(crate) fn compare(&mut self, file: u32, name: &str, partial: Partial, parts: Vec<Hash>) {
+        let job = Job::Compare { partial: Box::new(partial), parts };
+        self.shared.queue.keep(self.session, self.task(file, name, job));
+        self.keeping += 1;
     }
 
     /// Whether there is anything to wait for.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.waiting > 0
+        self.keeping > 0 || self.look_up.is_some()
+    }
+
+    /// Whether so many files wait for their verdicts that no others should be taken.
+    pub(crate) fn is_full(&self) -> bool {
+        self.keeping >= MOST_WAITING
     }
 
     pub(crate) fn poll(&mut self) -> Option<Report> {
         let report = self.reports.try_recv().ok()?;
-        self.waiting -= 1;
+        match &report {
+            Report::Done { .. } | Report::Compared { .. } => self.keeping -= 1,
+            Report::Found { file, .. } => {
+                self.look_up.take_if(|(looked_up, _)| looked_up == file);
+            }
+        }
         Some(report)
     }
 
-    fn ask(&mut self, file: u32, name: &str, job: Job) {
-        let task = Task { file, name: name.to_owned(), job, report: self.own.clone() };
-        // Without a keeper the program is about to end.
-        if self.tasks.send(Some(task)).is_ok() {
-            self.waiting += 1;
+    fn task(&self, file: u32, name: &str, job: Job) -> Task {
+        Task { file, name: name.to_owned(), job, report: self.own.clone() }
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.give_up_look_up();
+    }
+}
+
+impl Shared {
+    /// Does the next task, if there is one.
+    fn work(&self, next: impl FnOnce(&Queue<Task>) -> Option<Next<Task>>) -> bool {
+        match next(&self.queue) {
+            Some(Next::Keep(task)) => self.known.carry_out(task),
+            Some(Next::Find(task)) => {
+                self.known.carry_out(task);
+                self.queue.found();
+            }
+            None => return false,
         }
+        true
     }
 }
 
@@ -155,73 +239,118 @@ pub(crate) fn has_candidate(disk: &dyn Disk, folder: &Path, name: &str, size: u6
     there.any(|entry| entry == Entry::File(size))
 }
 
-impl Task {
-    fn carry_out(self) {
-        let Self { file, name, job, report } = self;
+impl Known {
+    fn carry_out(&self, Task { file, name, job, report }: Task) {
         let found = match job {
-            Job::Find { disk, folder, size, hash } => {
-                let name = find(disk.as_ref(), &folder, &name, size, &hash);
+            Job::Find { disk, folder, size, hash, wanted } => {
+                let name = self.find(disk.as_ref(), &folder, &name, (size, &hash), &wanted);
+                if !wanted.load(Ordering::Relaxed) {
+                    return;
+                }
                 Report::Found { file, name, hash }
             }
-            Job::Keep(partial) => {
+            Job::Tidy(upkeep) => return upkeep.tidy(),
+            Job::Compare { partial, parts } => {
+                Report::Compared { file, compared: compare(partial, &parts) }
+            }
+            Job::Keep { partial, _mark } => {
                 let mut verified_ns = 0;
-                let verdict = keep(*partial, &name, &mut verified_ns);
+                let verdict = self.keep(*partial, &name, &mut verified_ns);
                 Report::Done { file, verdict, verified_ns }
             }
         };
         // A session that has ended does not want to know.
         let _ = report.send(found);
     }
-}
 
-fn keep(mut partial: Partial, name: &str, verified_ns: &mut u64) -> io::Result<Verdict> {
-    let same = partial.verify()?;
-    *verified_ns = clock::monotonic_nanos();
-    if !same {
-        partial.discard()?;
-        return Ok(Verdict::Mismatch);
-    }
-    partial.seal()?;
-    let folder = partial.path().parent().unwrap_or(Path::new(".")).to_owned();
-    let (size, hash) = partial.content();
-    let disk = partial.disk().as_ref();
-    for name in names(name) {
-        let path = folder.join(&name);
-        match disk.rename_to_new(partial.path(), &path) {
-            Ok(()) => {
-                disk.sync_folder(&folder)?;
-                remove_leftovers(disk, &folder, hash);
-                return Ok(Verdict::Kept { name });
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if is_same(disk, &path, size, hash) {
-                    // Whoever gave it that name may have died before the name was on the disk.
-                    disk.sync_folder(&folder)?;
-                    partial.discard()?;
-                    return Ok(Verdict::Already { name });
-                }
-            }
-            Err(error) => return Err(error),
+    fn keep(&self, mut partial: Partial, name: &str, verified_ns: &mut u64) -> io::Result<Verdict> {
+        let same = partial.verify()?;
+        *verified_ns = clock::monotonic_nanos();
+        if !same {
+            partial.leave_damaged()?;
+            return Ok(Verdict::Mismatch);
         }
+        partial.seal()?;
+        let folder = partial.path().parent().unwrap_or(Path::new(".")).to_owned();
+        let (size, hash) = partial.content();
+        let disk = partial.disk().as_ref();
+        for name in names(name) {
+            let path = folder.join(&name);
+            match disk.rename_to_new(partial.path(), &path) {
+                Ok(()) => {
+                    disk.sync_folder(&folder)?;
+                    remove_leftovers(disk, &folder, hash);
+                    return Ok(Verdict::Kept { name });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if self.is_same(disk, &path, (size, hash), &AtomicBool::new(true)) {
+                        // Whoever gave it that name may have died before the name was on the disk.
+                        disk.sync_folder(&folder)?;
+                        partial.discard()?;
+                        return Ok(Verdict::Already { name });
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other(format!("'{name}' and {MAX_NUMBER} numbered ones are taken")))
     }
-    Err(io::Error::other(format!("'{name}' and {MAX_NUMBER} numbered ones are taken")))
+
+    /// Where the folder has the same content, for as long as that is `wanted`. The search ends at the
+    /// first name that is free.
+    fn find(
+        &self,
+        disk: &dyn Disk,
+        folder: &Path,
+        name: &str,
+        content: (u64, &Hash),
+        wanted: &AtomicBool,
+    ) -> Option<String> {
+        let taken = names(name).take_while(|name| disk.entry(&folder.join(name)).is_some());
+        let mut same = taken.filter(|name| self.is_same(disk, &folder.join(name), content, wanted));
+        // Whoever gave it that name may have died before the name was on the disk.
+        same.next().filter(|_| disk.sync_folder(folder).is_ok())
+    }
+
+    fn is_same(
+        &self,
+        disk: &dyn Disk,
+        path: &Path,
+        (size, hash): (u64, &Hash),
+        wanted: &AtomicBool,
+    ) -> bool {
+        let read = || self.hash_of(disk.open(path)?.as_ref(), wanted);
+        disk.entry(path) == Some(Entry::File(size)) && read().is_ok_and(|there| there == *hash)
+    }
+
+    /// The hash of a file, which is read only if it has changed since it was read before.
+    fn hash_of(&self, file: &dyn DiskFile, wanted: &AtomicBool) -> io::Result<Hash> {
+        let before = file.state()?;
+        if let Some(hash) = before.and_then(|state| self.get(&state)) {
+            return Ok(hash);
+        }
+        let (_, hash) = hash_of(file, &mut |_| match wanted.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::Interrupted.into()),
+        })?;
+        if let Some(state) = before.filter(|_| file.state().is_ok_and(|after| after == before)) {
+            self.note(state, hash);
+        }
+        Ok(hash)
+    }
 }
 
-/// Where the folder has the same content, safely. The search ends at the first name that is free.
-fn find(disk: &dyn Disk, folder: &Path, name: &str, size: u64, hash: &Hash) -> Option<String> {
-    let taken = names(name).take_while(|name| disk.entry(&folder.join(name)).is_some());
-    let mut taken = taken.filter(|name| is_same(disk, &folder.join(name), size, hash));
-    // Whoever gave it that name may have died before the name was on the disk.
-    taken.next().filter(|_| disk.sync_folder(folder).is_ok())
+fn compare(
+    mut partial: Box<Partial>,
+    parts: &[Hash],
+) -> io::Result<(Box<Partial>, Vec<Range<u64>>)> {
+    let there = partial.hash_parts()?;
+    let damaged = differing(partial.content().0, &there, parts);
+    Ok((partial, damaged))
 }
 
 fn names(name: &str) -> impl Iterator<Item = String> + '_ {
     (0..=MAX_NUMBER).map(|n| numbered(name, n))
-}
-
-fn is_same(disk: &dyn Disk, path: &Path, size: u64, hash: &Hash) -> bool {
-    let read = || hash_of(disk.open(path)?.as_ref(), &mut |_| Ok(()));
-    disk.entry(path) == Some(Entry::File(size)) && read().is_ok_and(|(_, there)| there == *hash)
 }
 
 /// The size and hash of what is in a file. `watch` is told now and then how much is read; its error
@@ -249,6 +378,10 @@ pub(crate) fn hash_of(
 
 /// How many files of one name a folder gets.
 const MAX_NUMBER: u32 = 999;
+/// One for a look-up, the others for complete files, each of which may wait for a disk for long.
+const THREADS: usize = 4;
+/// Complete files of one session, each of which is open.
+const MOST_WAITING: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -267,7 +400,8 @@ mod tests {
     }
 
     fn kept(folder: &TempDir, name: &str, content: &[u8]) -> Verdict {
-        keep(received(folder, content), name, &mut 0).expect("a working file system")
+        let known = Known::default();
+        known.keep(received(folder, content), name, &mut 0).expect("a working file system")
     }
 
     #[test]
@@ -291,7 +425,9 @@ mod tests {
         let found = |content: &[u8]| {
             let header = header_of("a", content);
             assert!(has_candidate(&SystemDisk, folder.path(), "a", header.size));
-            find(&SystemDisk, folder.path(), "a", header.size, &header.hash)
+            let content = (header.size, &header.hash);
+            let wanted = AtomicBool::new(true);
+            Known::default().find(&SystemDisk, folder.path(), "a", content, &wanted)
         };
         assert_eq!(found(&other).as_deref(), Some("a (1)"));
         assert_eq!(found(&[7; 1001]), None);

@@ -12,27 +12,31 @@ mod frame;
 mod inbox;
 mod incoming;
 mod keeper;
+mod memory;
 mod name;
 mod outbox;
 mod outgoing;
 mod partial;
+mod parts;
 mod read_ahead;
+mod shared;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 mod unreliable;
+mod upkeep;
 mod window;
 
-pub(crate) use claims::Claims;
-pub use disk::{Disk, DiskFile, Entry, Helpers, SystemDisk};
+pub use disk::{Disk, DiskFile, Entry, FileState, Helpers, StoredFile, SystemDisk};
 pub use frame::{
-    Announcement, Answer, Frame, FrameError, Hash, Header, MAX_FRAME, MAX_NAME, Verdict,
+    Announcement, Answer, Frame, FrameError, Hash, Header, MAX_FRAME, MAX_NAME, MAX_PARTS, Verdict,
 };
-pub use incoming::{Arriving, Folder, Incoming};
+pub use incoming::{Arriving, Folder, Incoming, Omitted};
 pub use keeper::Keeper;
 pub use name::safe_name;
 pub use outgoing::{Departing, Failure, Outgoing};
+pub(crate) use shared::SharedState;
 pub use unreliable::{LooseOutgoing, Pouring, Tally};
 
 /// What an error says, without the system's number for it.

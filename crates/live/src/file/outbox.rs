@@ -22,14 +22,22 @@ impl Outbox {
         frame.encode(&mut self.bytes);
     }
 
-    /// Makes what was pushed available to send, and forgets what has arrived.
+    /// How many bytes the other end has not acknowledged.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Makes what was pushed available to send.
     pub(crate) fn write(&mut self, now: Instant, connection: &mut Connection) {
         let end = self.base + self.bytes.len() as u64;
         if end > self.written {
             connection.write(now, end - self.written);
             self.written = end;
         }
-        let acked = connection.stats().acked_bytes;
+    }
+
+    /// Forgets what has arrived.
+    pub(crate) fn forget(&mut self, acked: u64) {
         if acked > self.base {
             self.bytes.drain(..(acked - self.base) as usize);
             self.base = acked;

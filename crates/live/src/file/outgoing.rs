@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,9 +10,10 @@ use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Instant};
 
 use super::disk::{Disk, DiskFile, SystemDisk};
-use super::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, Verdict};
+use super::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, MAX_PARTS, Verdict};
 use super::inbox::Inbox;
 use super::keeper::hash_of;
+use super::parts::{hash_of_parts, hash_parts, part_count};
 use super::plain;
 use super::read_ahead::ReadAhead;
 use super::unreliable::Tally;
@@ -33,6 +35,10 @@ pub struct Departing {
     pub arrived: u64,
     /// What became of its datagrams, if it was sent in such.
     pub tally: Option<Tally>,
+    /// The hashes of its parts, once its receiver has got another content than announced.
+    parts: Option<Arc<[Hash]>>,
+    /// How often that happened.
+    repairs: u32,
     /// How it ended, if it did,
     pub verdict: Option<Verdict>,
     /// and when that was known, on the machine's monotonic clock.
@@ -72,9 +78,36 @@ impl Departing {
             resumed_from: None,
             arrived: 0,
             tally: None,
+            parts: None,
+            repairs: 0,
             verdict: None,
             ended_ns: None,
         })
+    }
+
+    /// After a mismatch: makes it ready to be sent again, now with the hashes of its parts, so that only
+    /// what is damaged is. Returns whether there is a point in that: not if it was done often, or the
+    /// file has another content by now.
+    pub(crate) fn prepare_repair(&mut self) -> io::Result<bool> {
+        if self.repairs >= MOST_REPAIRS {
+            return Ok(false);
+        }
+        if self.repairs == 0 {
+            let (file, size) = (self.open()?, self.header.size);
+            if part_count(size) > 1 {
+                let parts = hash_parts(file.as_ref(), size)?;
+                if file.size()? != size || hash_of_parts(&parts) != Some(self.header.hash) {
+                    return Ok(false);
+                }
+                self.parts = Some(parts.into());
+            } else if hash_of(file.as_ref(), &mut |_| Ok(()))? != (size, self.header.hash) {
+                return Ok(false);
+            }
+        }
+        self.repairs += 1;
+        self.verdict = None;
+        self.ended_ns = None;
+        Ok(true)
     }
 
     pub(super) fn open(&self) -> io::Result<Arc<dyn DiskFile>> {
@@ -117,6 +150,8 @@ pub struct Outgoing {
 pub enum Failure {
     /// The connection broke: another one may do better.
     Broken(ConnectionError),
+    /// The receiver has ended the session: another one may do better.
+    Ended(String),
     /// The receiver wants no more.
     Refused(String),
     /// What the receiver says makes no sense.
@@ -133,6 +168,10 @@ struct Present {
     at: u64,
     /// The receiver has said from where on it wants the file.
     welcome: bool,
+    /// It has said that it does not know yet, or is to say what is damaged.
+    held: bool,
+    /// What of it is damaged, before `at`.
+    damaged: VecDeque<Range<u64>>,
 }
 
 #[derive(Debug)]
@@ -191,6 +230,12 @@ impl Outgoing {
         self.files.iter().all(|file| file.verdict.is_some())
     }
 
+    /// Whether it is the receiver's turn to say something: everything is written, or no more is wanted
+    /// for now.
+    pub fn is_waiting(&self) -> bool {
+        self.ended || self.is_held()
+    }
+
     /// When the receiver last said or acknowledged anything.
     pub fn heard_at(&self) -> Option<Instant> {
         self.heard_at.max(self.acked_at)
@@ -218,7 +263,7 @@ impl Outgoing {
 
     /// Puts so much into the stream that the connection does not run dry before the next turn.
     fn compose(&mut self) -> io::Result<()> {
-        while !self.ended && self.end() < self.asked + self.ahead() {
+        while !self.ended && !self.is_held() && self.end() < self.asked + self.ahead() {
             match &self.present {
                 Some(_) => self.compose_piece(),
                 None if self.next < self.files.len() => self.announce()?,
@@ -229,6 +274,12 @@ impl Outgoing {
             }
         }
         Ok(())
+    }
+
+    /// Whether the receiver wants no more of the present file for now.
+    fn is_held(&self) -> bool {
+        let undecided = |at: usize| self.files[at].verdict.is_none();
+        self.present.as_ref().is_some_and(|present| present.held) && undecided(self.next - 1)
     }
 
     fn ahead(&self) -> u64 {
@@ -243,8 +294,19 @@ impl Outgoing {
         let file = departing.open()?;
         let header = departing.header.clone();
         self.next += 1;
-        self.say(&Announcement::File(header));
-        self.present = Some(Present { file, at: 0, welcome: false });
+        let parts = departing.parts.clone();
+        let held = parts.is_some();
+        match parts {
+            Some(parts) => {
+                self.say(&Announcement::Repair(header));
+                for hashes in parts.chunks(MAX_PARTS) {
+                    self.say(&Announcement::Parts(hashes.to_vec()));
+                }
+            }
+            None => self.say(&Announcement::File(header)),
+        }
+        let damaged = VecDeque::new();
+        self.present = Some(Present { file, at: 0, welcome: false, held, damaged });
         Ok(())
     }
 
@@ -265,14 +327,20 @@ impl Outgoing {
         let Some(present) = &mut self.present else { return };
         let number = self.next - 1;
         let departing = &self.files[number];
-        let left = departing.header.size.saturating_sub(present.at);
-        if left == 0 || departing.verdict.is_some() {
+        let size = departing.header.size;
+        let left = size.saturating_sub(present.at);
+        let damaged = present.damaged.pop_front().filter(|_| departing.verdict.is_none());
+        if departing.verdict.is_some() || left == 0 && damaged.is_none() {
             self.present = None;
             return;
         }
-        let len = if present.welcome { left } else { left.min(UNASKED_PIECE) };
-        let (file, offset) = (Arc::clone(&present.file), present.at);
-        present.at += len;
+        let file = Arc::clone(&present.file);
+        let Range { start: offset, end } = damaged.unwrap_or_else(|| {
+            let start = present.at;
+            present.at += if present.welcome { left } else { left.min(UNASKED_PIECE) };
+            start..present.at
+        });
+        let len = end - offset;
         self.say(&Announcement::Data { offset, len });
         self.append(len, What::Piece(file, number, offset));
     }
@@ -298,6 +366,7 @@ impl Outgoing {
                 if let Some(present) = self.present.as_mut().filter(|_| number + 1 == self.next) {
                     present.at = present.at.max(prefix);
                     present.welcome = true;
+                    present.held = false;
                 }
             }
             Answer::Verdict { file, verdict } => {
@@ -308,6 +377,27 @@ impl Outgoing {
                 return Err(FrameError::Order("a count of datagrams that were not sent"));
             }
             Answer::Working => {}
+            Answer::Damaged { file, offset, len } => {
+                let number = self.announced(file)?;
+                if offset.saturating_add(len) > self.files[number].header.size {
+                    return Err(FrameError::Order("more of a file than there is"));
+                }
+                let present = self.present.as_mut().filter(|_| number + 1 == self.next);
+                if let Some(present) =
+                    present.filter(|it| !it.welcome && it.damaged.len() < MOST_DAMAGED)
+                {
+                    present.damaged.push_back(offset..offset + len);
+                }
+            }
+            Answer::Wait { file } => {
+                let number = self.announced(file)?;
+                if let Some(present) = self.present.as_mut().filter(|_| number + 1 == self.next) {
+                    present.held = !present.welcome;
+                }
+            }
+            Answer::Broken { reason } => {
+                self.failure.get_or_insert(Failure::Ended(reason));
+            }
             Answer::Failed { reason } => {
                 self.failure.get_or_insert(Failure::Refused(reason));
             }
@@ -424,6 +514,10 @@ pub(super) fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {}", path.display(), plain(&error)))
 }
 
+/// How often a file is sent again because its receiver has got another content: each time less of it is.
+const MOST_REPAIRS: u32 = 10;
+/// Ranges that are damaged; a file has no more parts.
+const MOST_DAMAGED: usize = 4_096;
 /// How much is composed ahead of what the connection has asked for: less while the receiver may yet say
 /// that it has it.
 const AHEAD: u64 = 1 << 20;

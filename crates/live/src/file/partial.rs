@@ -7,6 +7,7 @@
 //! on from there; whatever else may have happened to the bytes, the hash at the end finds it.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,11 +16,14 @@ use weir_transport::{RangeSet, Reassembly};
 use super::digest::{Digest, Unwritten};
 use super::disk::{Disk, DiskFile, read_exact};
 use super::frame::{Hash, Header};
+use super::parts::{hash_parts, part_count};
 
 /// How hidden names begin.
 pub(crate) const HIDDEN_PREFIX: &str = ".weir-";
 /// How the names of those end that a later session goes on with.
 const RESUMABLE: &str = "part";
+/// And of those that none does.
+const LOOSE: &str = "loose";
 
 /// A file that is arriving.
 #[derive(Debug)]
@@ -33,10 +37,18 @@ pub(crate) struct Partial {
     prefix: u64,
     staging: Vec<u8>,
     ahead: RangeSet,
+    /// How many ranges `ahead` may have.
+    max_ahead: usize,
     /// Of the beginning of the file, as far as it was hashed.
     digest: Digest,
-    /// What the journal says.
+    /// What the journal says, if there is one.
     noted: u64,
+    has_journal: bool,
+    /// Parts of a complete file are being replaced. Until all are, the journal says that it is complete:
+    /// what is damaged is found again.
+    repairing: bool,
+    /// Whether a later session may go on with it.
+    resumable: bool,
 }
 
 impl Partial {
@@ -49,9 +61,10 @@ impl Partial {
 
     /// A partial file that takes nothing over from earlier sessions, nor leaves anything to later ones.
     pub(crate) fn fresh(disk: &Arc<dyn Disk>, folder: &Path, header: &Header) -> io::Result<Self> {
-        let (file, path) = take_place(disk.as_ref(), folder, header, "loose")?;
+        let (file, path) = take_place(disk.as_ref(), folder, header, LOOSE)?;
         file.set_size(0)?;
-        Self::resume(disk, file, path, header)
+        let partial = Self::resume(disk, file, path, header)?;
+        Ok(Self { max_ahead: MAX_RANGES_FRESH, resumable: false, ..partial })
     }
 
     fn resume(
@@ -62,10 +75,12 @@ impl Partial {
     ) -> io::Result<Self> {
         let Header { size, hash, .. } = *header;
         let mut journal = [0; JOURNAL_LEN];
-        let is_new = file.size()? == 0;
-        let known = !is_new && read_exact(file.as_ref(), size, &mut journal).is_ok();
-        let prefix = if known { read_journal(&journal, header) } else { None };
-        if prefix.is_none() && !is_new {
+        let len = file.size()?;
+        let known = len > size && read_exact(file.as_ref(), size, &mut journal).is_ok();
+        let noted = if known { read_journal(&journal, header) } else { None };
+        // Without a journal it was complete, and about to get its name.
+        let prefix = noted.or_else(|| (len == size).then_some(size));
+        if prefix.is_none() && len > 0 {
             file.set_size(0)?;
         }
         let prefix = prefix.unwrap_or(0);
@@ -78,8 +93,12 @@ impl Partial {
             prefix,
             staging: Vec::new(),
             ahead: RangeSet::new(),
+            max_ahead: MAX_RANGES,
             digest: Digest::new(disk.helpers()),
             noted: prefix,
+            has_journal: noted.is_some(),
+            repairing: false,
+            resumable: true,
         })
     }
 
@@ -97,8 +116,14 @@ impl Partial {
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let end = offset + bytes.len() as u64;
         if offset > self.prefix {
+            if !self.has_journal {
+                // A file of full length without one is complete.
+                let journal = journal(self.noted, self.size, &self.hash);
+                self.file.write_all_at(&journal, self.size)?;
+                self.has_journal = true;
+            }
             self.file.write_all_at(bytes, offset)?;
-            let known = self.ahead.insert(offset..end, MAX_RANGES);
+            let known = self.ahead.insert(offset..end, self.max_ahead);
             return known.map(drop).ok_or_else(|| io::Error::other("too many holes"));
         }
         if end <= self.prefix {
@@ -138,11 +163,12 @@ impl Partial {
     /// Writes out what is gathered, and how far that goes.
     pub(crate) fn note(&mut self) -> io::Result<()> {
         self.flush()?;
-        if self.noted != self.prefix {
+        if self.noted != self.prefix && !self.repairing {
             let journal = journal(self.prefix, self.size, &self.hash);
             let noted = self.digest.note(self.file.as_ref(), &journal, self.size);
             noted.map_err(|unwritten| unwritten.error)?;
             self.noted = self.prefix;
+            self.has_journal = true;
         }
         Ok(())
     }
@@ -192,8 +218,11 @@ impl Partial {
         self.digest.settle().map_err(|unwritten| self.lose(unwritten))
     }
 
-    /// Brings the content, and nothing else, to the disk.
+    /// Brings the content, and nothing else, to the disk. The journal stays until the content is safe.
     pub(crate) fn seal(&mut self) -> io::Result<()> {
+        if self.has_journal {
+            self.file.sync()?;
+        }
         self.file.set_size(self.size)?;
         self.file.sync()
     }
@@ -211,6 +240,48 @@ impl Partial {
     /// What it is to become.
     pub(crate) fn content(&self) -> (u64, &Hash) {
         (self.size, &self.hash)
+    }
+
+    /// The hashes of the parts of what is there.
+    pub(crate) fn hash_parts(&mut self) -> io::Result<Vec<Hash>> {
+        self.settle()?;
+        hash_parts(self.file.as_ref(), self.size)
+    }
+
+    /// Of a complete file, wants these ranges again, which are in order and apart.
+    pub(crate) fn repair(&mut self, damaged: &[Range<u64>]) -> io::Result<()> {
+        self.settle()?;
+        let Some(first) = damaged.first() else { return Ok(()) };
+        let mut good = first.end;
+        for range in &damaged[1..] {
+            self.ahead.insert(good..range.start, self.max_ahead);
+            good = range.end;
+        }
+        if good < self.size {
+            self.ahead.insert(good..self.size, self.max_ahead);
+        }
+        self.prefix = first.start;
+        self.digest = Digest::new(self.disk.helpers());
+        self.repairing = true;
+        Ok(())
+    }
+
+    /// Leaves a complete file with a wrong hash to a session that repairs it, if its parts can be told apart.
+    pub(crate) fn leave_damaged(self) -> io::Result<()> {
+        if self.resumable && part_count(self.size) > 1 { self.leave() } else { self.discard() }
+    }
+
+    /// Leaves it to a later session, unless there is nothing to go on from.
+    pub(crate) fn leave(mut self) -> io::Result<()> {
+        let nothing = self.prefix == 0 && !self.repairing;
+        if nothing { self.discard() } else { self.note() }
+    }
+
+    /// Frees the memory for gathering bytes if it is not in use.
+    pub(crate) fn rest(&mut self) {
+        if self.staging.is_empty() {
+            self.staging = Vec::new();
+        }
     }
 
     /// Removes it.
@@ -275,6 +346,13 @@ impl Partial {
     }
 }
 
+/// Whether this is the name of a partial file.
+pub(crate) fn is_partial(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let endings = [RESUMABLE, LOOSE].map(|ending| format!(".{ending}"));
+    name.starts_with(HIDDEN_PREFIX) && endings.iter().any(|ending| name.ends_with(ending))
+}
+
 /// Removes what sessions that are over have left of a content that the folder has by now. What cannot
 /// be removed is in nobody's way.
 pub(crate) fn remove_leftovers(disk: &dyn Disk, folder: &Path, hash: &Hash) {
@@ -335,6 +413,8 @@ const CHECK_LEN: usize = 8;
 const CHUNK: usize = 256 << 10;
 /// The connection keeps no more ranges apart; bytes that were known before it may come to these.
 const MAX_RANGES: usize = 2 * Reassembly::MAX_RANGES;
+/// A file that is not sent again has as many holes only if it cannot become whole.
+const MAX_RANGES_FRESH: usize = 256;
 /// Sessions that receive the same file.
 const MAX_AT_ONCE: u32 = 16;
 

@@ -23,6 +23,9 @@ struct Network {
     /// To the receiver, and to the sender: the segment and its payload.
     under_way: [BTreeMap<Due, (weir_transport::Segment, Vec<u8>)>; 2],
     count: u64,
+    /// Datagrams with a long payload, and which of them are damaged in a way that no checksum finds.
+    long: u64,
+    damaged: Vec<u64>,
 }
 
 struct Side<A> {
@@ -39,6 +42,8 @@ impl Network {
             jitter,
             under_way: [BTreeMap::new(), BTreeMap::new()],
             count: 0,
+            long: 0,
+            damaged: Vec::new(),
         }
     }
 
@@ -60,6 +65,10 @@ impl Network {
             let mut payload = vec![0; sent.segment.payload_len as usize];
             if !payload.is_empty() {
                 side.application.fill(sent.offset, &mut payload).expect("it was written");
+            }
+            self.long += u64::from(payload.len() > 1_000);
+            if payload.len() > 1_000 && self.damaged.contains(&self.long) {
+                payload[500] ^= 1;
             }
             if self.rng.below(100) < self.loss_percent {
                 continue;
@@ -88,7 +97,7 @@ struct Session {
 
 impl Session {
     fn new(files: Vec<Departing>, folder: &TempDir, keeper: &Keeper, network: Network) -> Self {
-        Self::beside(files, folder, keeper, network, Rc::default(), None)
+        Self::beside(files, folder, keeper, network, shared(), None)
     }
 
     /// A session of a receiver that has others.
@@ -97,7 +106,7 @@ impl Session {
         folder: &TempDir,
         keeper: &Keeper,
         network: Network,
-        claims: Rc<Claims>,
+        shared: Rc<SharedState>,
         max_pacing_rate: Option<Rate>,
     ) -> Self {
         let config = Config { recv_buffer: Bytes(1 << 20), max_pacing_rate, ..Config::default() };
@@ -108,7 +117,7 @@ impl Session {
         };
         let receiver = Side {
             connection: Connection::listen(&config, stream(1, "b")),
-            application: Incoming::new(receiving_in(folder), claims, keeper.desk()),
+            application: Incoming::new(receiving_in(folder), shared, keeper.desk()),
         };
         Self { network, sender, receiver }
     }
@@ -150,12 +159,19 @@ impl Session {
     }
 }
 
+fn shared() -> Rc<SharedState> {
+    Rc::new(SharedState::new(&receiving_in(&TempDir::new())))
+}
+
 fn receiving_in(folder: &TempDir) -> Folder {
     Folder {
         disk: SystemDisk::shared(),
         path: folder.path().to_owned(),
         max_size: None,
         max_files: 100,
+        quota: None,
+        expiry: Duration::from_secs(3_600),
+        memory: Bytes(64 << 20),
         window: Bytes(200_000)..Bytes(1 << 20),
     }
 }
@@ -245,9 +261,9 @@ fn two_senders_of_one_file_do_not_disturb_each_other() {
     let contents = [noise(500_000)];
     let files = departing(&from, &contents);
     let keeper = Keeper::start().expect("a thread");
-    let claims = Rc::new(Claims::default());
+    let shared = shared();
     let mut sessions = [0, 1]
-        .map(|_| Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&claims), None));
+        .map(|_| Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&shared), None));
     while !sessions.iter().all(Session::is_over) {
         for session in sessions.iter_mut().filter(|session| !session.is_over()) {
             session.step();
@@ -262,9 +278,9 @@ fn two_senders_of_one_file_do_not_disturb_each_other() {
 
 /// Two sessions of one receiver with the same file: the first stopped half way, the second begins.
 fn killed_and_new(files: &[Departing], to: &TempDir, keeper: &Keeper) -> (Session, Session) {
-    let claims = Rc::new(Claims::default());
+    let shared = shared();
     let rate = Some(Rate::from_mbit(16));
-    let begin = || Session::beside(files.to_vec(), to, keeper, calm(), Rc::clone(&claims), rate);
+    let begin = || Session::beside(files.to_vec(), to, keeper, calm(), Rc::clone(&shared), rate);
     let mut old = begin();
     old.run_up_to(1_500_000);
     (old, begin())
@@ -298,10 +314,10 @@ fn a_takeover_keeps_the_bytes_that_the_new_session_has_acknowledged() {
     let files = departing(&from, &contents);
     let keeper = Keeper::start().expect("a thread");
     for seed in 0..60 {
-        let claims = Rc::new(Claims::default());
+        let shared = shared();
         let begin = |network| {
             let rate = Some(Rate::from_mbit(16));
-            Session::beside(files.clone(), &to, &keeper, network, Rc::clone(&claims), rate)
+            Session::beside(files.clone(), &to, &keeper, network, Rc::clone(&shared), rate)
         };
         let mut old = begin(calm());
         old.run_up_to(40_000);
@@ -336,6 +352,35 @@ fn a_sender_that_was_killed_a_while_ago_goes_on_at_once() {
     assert_same(&to, &contents);
 }
 
+/// Its file is complete and only has to be verified and synced, which may take long.
+#[test]
+fn a_sender_that_was_killed_before_the_verdict_waits_for_it_and_sends_little() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(3_000_000)];
+    let files = departing(&from, &contents);
+    let keeper = Keeper::without_thread();
+    let shared = shared();
+    let begin = || Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&shared), None);
+    let mut old = begin();
+    old.run_up_to(3_000_000);
+    drop(old);
+    let mut new = begin();
+    for _ in 0..3_000 {
+        new.step();
+    }
+    assert_eq!(new.verdicts(), [None]);
+    while !new.is_over() {
+        keeper.work();
+        new.step();
+    }
+    assert_eq!(new.verdicts(), [Some(Verdict::Already { name: "file-0.bin".into() })]);
+    let sent = new.sender.connection.stats().data_bytes_sent;
+    // What goes ahead of an answer is a quarter of a megabyte and the end of a piece.
+    assert!(sent < 350_000, "{sent} bytes were sent again");
+    drop((new, keeper));
+    assert_same(&to, &contents);
+}
+
 #[test]
 fn a_file_that_is_there_is_not_sent_again() {
     let (from, to) = (TempDir::new(), TempDir::new());
@@ -351,6 +396,59 @@ fn a_file_that_is_there_is_not_sent_again() {
 }
 
 #[test]
+fn damage_that_no_checksum_finds_costs_a_part_of_the_file() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(3_000_000), noise(200_000)];
+    let mut files = departing(&from, &contents);
+    let keeper = Keeper::start().expect("a thread");
+    let mut damaging = calm();
+    // In the first file, at its beginning, in the middle and near its end, and in the second.
+    damaging.damaged = vec![3, 1_000, 1_001, 2_050, 2_100];
+    let mut session = Session::new(files, &to, &keeper, damaging);
+    session.run();
+    assert_eq!(session.verdicts(), [Some(Verdict::Mismatch), Some(Verdict::Mismatch)]);
+    files = session.sender.application.files().to_vec();
+    drop(session);
+    for file in &mut files {
+        assert!(file.prepare_repair().expect("readable"));
+    }
+    let mut session = Session::new(files, &to, &keeper, calm());
+    session.run();
+    assert_eq!(session.verdicts(), [kept(0), kept(1)]);
+    let sent = session.sender.connection.stats().data_bytes_sent;
+    // Three parts of the first file, and all of the second, which is one part.
+    assert!(sent < 3 * (256 << 10) + 201_000, "{sent} bytes were sent again");
+    drop((session, keeper));
+    assert_same(&to, &contents);
+}
+
+/// What a session that repairs a file leaves when it is cut is as good as before.
+#[test]
+fn a_repair_that_was_cut_is_begun_again() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(3_000_000)];
+    let keeper = Keeper::start().expect("a thread");
+    let mut damaging = calm();
+    damaging.damaged = vec![3, 1_500];
+    let mut session = Session::new(departing(&from, &contents), &to, &keeper, damaging);
+    session.run();
+    let mut files = session.sender.application.files().to_vec();
+    assert!(files[0].prepare_repair().expect("readable"));
+    drop(session);
+    let mut cut = Session::new(files.clone(), &to, &keeper, calm());
+    while cut.sender.connection.stats().acked_bytes < 100_000 {
+        cut.step();
+    }
+    drop(cut);
+    let mut session = Session::new(files, &to, &keeper, calm());
+    session.run();
+    assert_eq!(session.verdicts(), [kept(0)]);
+    assert!(session.sender.connection.stats().data_bytes_sent < 600_000);
+    drop((session, keeper));
+    assert_same(&to, &contents);
+}
+
+#[test]
 fn a_file_that_changed_after_it_was_hashed_does_not_arrive() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let files = departing(&from, &[noise(300_000), noise(1000)]);
@@ -359,7 +457,10 @@ fn a_file_that_changed_after_it_was_hashed_does_not_arrive() {
     let mut session = Session::new(files, &to, &keeper, calm());
     session.run();
     assert_eq!(session.verdicts(), [Some(Verdict::Mismatch), kept(1)]);
-    assert_eq!(to.names(), ["file-1.bin"]);
+    let visible: Vec<_> = to.names().into_iter().filter(|name| !name.starts_with('.')).collect();
+    assert_eq!(visible, ["file-1.bin"]);
+    let mut files = session.sender.application.files().to_vec();
+    assert!(!files[0].prepare_repair().expect("readable"), "it is another file by now");
 }
 
 #[test]
@@ -369,11 +470,34 @@ fn a_file_that_is_too_large_is_refused_and_others_are_not() {
     let keeper = Keeper::start().expect("a thread");
     let mut session = Session::new(files, &to, &keeper, calm());
     let folder = Folder { max_size: Some(Bytes(1000)), ..receiving_in(&to) };
-    session.receiver.application = Incoming::new(folder, Rc::default(), keeper.desk());
+    session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
     session.run();
     let reason = "300000 bytes; at most 1000 are taken".into();
     assert_eq!(session.verdicts(), [Some(Verdict::Refused { reason }), kept(1)]);
     assert_eq!(to.names(), ["file-1.bin"]);
+}
+
+/// Of most the receiver keeps no row; their data comes nevertheless, and the answers take longer than
+/// what is kept of them without an acknowledgement.
+#[test]
+fn thousands_of_files_are_refused_in_one_session() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let one = departing(&from, &[noise(2)]).remove(0);
+    let files = vec![one; 5_000];
+    let keeper = Keeper::start().expect("a thread");
+    let mut session = Session::new(files, &to, &keeper, calm());
+    let folder = Folder { max_size: Some(Bytes(1)), max_files: 5_000, ..receiving_in(&to) };
+    session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
+    session.run();
+    assert_eq!(session.sender.application.failure(), None);
+    let refused = |verdict: &Option<Verdict>| matches!(verdict, Some(Verdict::Refused { .. }));
+    assert!(session.verdicts().iter().all(refused));
+    assert_eq!(session.receiver.application.omitted().refused, 4_000);
+    assert!(
+        session.network.now < Instant::ZERO + Duration::from_secs(1),
+        "{:?}",
+        session.network.now
+    );
 }
 
 #[test]
@@ -383,11 +507,38 @@ fn too_many_files_and_nonsense_end_the_session_with_a_reason() {
     let keeper = Keeper::start().expect("a thread");
     let mut session = Session::new(files, &to, &keeper, calm());
     let folder = Folder { max_files: 1, ..receiving_in(&to) };
-    session.receiver.application = Incoming::new(folder, Rc::default(), keeper.desk());
+    session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
     session.run();
     let reason = "2 files at once; at most 1 are taken".to_owned();
     assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason)));
     assert_eq!(to.names(), [""; 0]);
+}
+
+/// A greeting, then a few bytes at the far end of what is offered: they must not cost what lies between.
+#[test]
+fn far_bytes_of_strangers_cost_little_memory() {
+    let to = TempDir::new();
+    let keeper = Keeper::start().expect("a thread");
+    let before = resident_kib();
+    let mut sessions = Vec::new();
+    for seed in 0..250 {
+        let mut incoming = Incoming::new(receiving_in(&to), shared(), keeper.desk());
+        let mut hello = Vec::new();
+        Announcement::Hello { files: 1 }.encode(&mut hello);
+        incoming.store(0, &hello).expect("room");
+        let mut connection = Connection::listen(&Config::default(), stream(seed, "b"));
+        incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+        incoming.store((1 << 20) - 64, &[7; 64]).expect("room");
+        sessions.push(incoming);
+    }
+    let more = resident_kib().saturating_sub(before);
+    assert!(more < 64 << 10, "{more} KiB for 250 strangers");
+}
+
+fn resident_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
 }
 
 #[test]
@@ -397,7 +548,7 @@ fn a_folder_that_is_gone_is_told_to_the_sender() {
     let keeper = Keeper::start().expect("a thread");
     let mut session = Session::new(files, &to, &keeper, calm());
     let folder = Folder { path: to.path().join("gone"), ..receiving_in(&to) };
-    session.receiver.application = Incoming::new(folder, Rc::default(), keeper.desk());
+    session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
     session.run();
     let reason = "cannot write 'file-0.bin': No such file or directory".to_owned();
     assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason)));

@@ -25,7 +25,7 @@ impl Pourer<'_, '_> {
     pub(super) fn pour(mut self, mut files: Vec<Departing>, remotes: &[SocketAddr]) -> Sent {
         for remote in remotes {
             self.sent.remote = *remote;
-            let (end, left) = match open_endpoint(*remote, self.options.key.as_ref()) {
+            let (end, left) = match open_endpoint(*remote, self.options) {
                 Ok(endpoint) => self.session(endpoint, *remote, files),
                 Err(error) => (Err(error), files),
             };
@@ -132,6 +132,7 @@ fn end_of(
     match (error, application.failure()) {
         (Some(error), _) => Err(TransferError::from_local(remote, error)),
         (None, Some(Failure::Broken(error))) => Err(TransferError::from_connection(remote, error)),
+        (None, Some(Failure::Ended(reason))) => broken(format!("the receiver ended it: {reason}")),
         (None, Some(Failure::Refused(reason))) => {
             Err(TransferError::Refused { remote, reason: reason.clone() })
         }

@@ -6,6 +6,8 @@ mod options;
 mod recv;
 mod rehearsal;
 mod send;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -206,27 +208,3 @@ const FIRST_ANSWER: Duration = Duration::from_secs(10);
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 /// How long one end waits for the other's goodbye when all is said.
 const GOODBYE: Duration = Duration::from_secs(1);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_host_and_port() {
-        for good in ["127.0.0.1:9000", "[::1]:9000"] {
-            assert_eq!(resolve(good).expect("an address").len(), 1, "{good}");
-        }
-        for bad in [
-            "127.0.0.1",
-            "::1:9000",
-            "host:",
-            ":9000",
-            "host:70000",
-            "host:x",
-            "host:0",
-            "[::1:9000",
-        ] {
-            assert!(matches!(resolve(bad), Err(TransferError::Address(_))), "{bad}");
-        }
-    }
-}

@@ -13,7 +13,7 @@ use super::rehearsal::rehearse;
 use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_config};
 use crate::clock;
 use crate::endpoint::{ConnectionId, Core, Endpoint};
-use crate::file::{Arriving, Claims, Folder, Incoming, Keeper, SystemDisk, plain};
+use crate::file::{Arriving, Folder, Incoming, Keeper, Omitted, SharedState, SystemDisk, plain};
 use crate::seal::Key;
 
 /// How to receive.
@@ -27,6 +27,12 @@ pub struct RecvOptions {
     pub max_size: Option<Bytes>,
     /// The most files of one session.
     pub max_files: u32,
+    /// The most that all files in the folder may take, if there is a bound.
+    pub quota: Option<Bytes>,
+    /// For how long a partial file may wait for its sender.
+    pub expiry: Duration,
+    /// The most memory for what senders send early or unasked, all of them together.
+    pub memory: Bytes,
     /// End after the first session.
     pub once: bool,
     /// Which senders must have, if any.
@@ -44,8 +50,10 @@ pub enum Receiving<'a> {
     Ended {
         /// Whose it was.
         remote: SocketAddr,
-        /// Its files.
+        /// Its files, but for those that are only counted.
         files: &'a [Arriving],
+        /// How many are.
+        omitted: Omitted,
         /// Why it is not complete, if anything but the files is to blame.
         failure: Option<String>,
     },
@@ -119,6 +127,14 @@ impl Receiver {
         self.sessions.tell_ended(core, watch)
     }
 
+    #[cfg(test)]
+    pub(super) fn abort_all(&mut self) {
+        let all: Vec<_> = self.endpoint.connections().map(|(id, ..)| id).collect();
+        for id in all {
+            self.endpoint.abort(id);
+        }
+    }
+
     /// Breaks everything off; what has arrived stays.
     fn interrupt(
         mut self,
@@ -140,6 +156,10 @@ pub struct Sessions {
     told_at: Instant,
     /// Sessions that have ended, but for the last goodbye.
     leaving: HashSet<ConnectionId>,
+    shared: Rc<SharedState>,
+    keeper: Rc<Keeper>,
+    /// When the folder was looked after last.
+    tidied_at: Instant,
 }
 
 impl Sessions {
@@ -150,11 +170,19 @@ impl Sessions {
         keeper: &Rc<Keeper>,
         core: &mut Core<Incoming>,
     ) -> Self {
-        let (keeper, claims) = (Rc::clone(keeper), Rc::new(Claims::default()));
+        let keeper = Rc::clone(keeper);
+        let shared = Rc::new(SharedState::new(&folder));
+        let sessions = Self {
+            told_at: now,
+            leaving: HashSet::new(),
+            shared: Rc::clone(&shared),
+            keeper: Rc::clone(&keeper),
+            tidied_at: now,
+        };
         core.listen(config(), move |_| {
-            Some(Incoming::new(folder.clone(), Rc::clone(&claims), keeper.desk()))
+            Some(Incoming::new(folder.clone(), Rc::clone(&shared), keeper.desk()))
         });
-        Self { told_at: now, leaving: HashSet::new() }
+        sessions
     }
 
     /// Tells of sessions that are over; returns how many were more than a knock at the door.
@@ -173,14 +201,14 @@ impl Sessions {
             sessions += 1;
             let own = ended.error.map(|error| plain(&error));
             let failure = own.or_else(|| application.failure());
-            let files = application.files();
+            let (files, omitted) = (application.files(), application.omitted());
             // Whether to go on is asked with the next progress.
-            let _ = watch(Receiving::Ended { remote: ended.remote, files, failure });
+            let _ = watch(Receiving::Ended { remote: ended.remote, files, omitted, failure });
         }
         sessions
     }
 
-    /// Now and then: tells how far it is, and ends sessions whose senders have left. Breaks where the
+    /// After each turn: gives sessions another one that have to free their memory. Now and then: tells how far it is, and ends sessions whose senders have left. Breaks where the
     /// watcher does.
     pub fn look(
         &mut self,
@@ -188,10 +216,17 @@ impl Sessions {
         core: &mut Core<Incoming>,
         watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        if self.shared.memory.has_evicted() {
+            touch_evicted(core);
+        }
         if now.saturating_since(self.told_at) < TOLD_EVERY {
             return ControlFlow::Continue(());
         }
         self.told_at = now;
+        if now.saturating_since(self.tidied_at) >= self.shared.upkeep.interval() {
+            self.tidied_at = now;
+            self.keeper.tidy(&self.shared.upkeep);
+        }
         let told = watch(Receiving::Progress(&progress(core)));
         if told.is_continue() {
             self.leave_the_silent(now, core);
@@ -221,13 +256,20 @@ impl Sessions {
     }
 }
 
+fn touch_evicted(core: &mut Core<Incoming>) {
+    let evicted = core.connections().filter(|(.., incoming)| incoming.is_evicted());
+    for id in evicted.map(|(id, ..)| id).collect::<Vec<_>>() {
+        core.application_mut(id);
+    }
+}
+
 fn progress(core: &Core<Incoming>) -> Progress {
     let mut progress = Progress::default();
     for (_, connection, application) in core.connections() {
         let files = application.files();
         progress.peers += u64::from(application.is_known());
         progress.files += u64::from(application.announced());
-        progress.files_done += files.iter().filter(|file| file.verdict.is_some()).count() as u64;
+        progress.files_done += u64::from(application.settled());
         progress.bytes_done += files.iter().map(|file| file.arrived).sum::<u64>();
         // A stranger may announce any sizes.
         progress.bytes =
@@ -247,6 +289,9 @@ fn folder(options: &RecvOptions, recv_buffer: Bytes) -> Folder {
         path: options.folder.clone(),
         max_size: options.max_size,
         max_files: options.max_files,
+        quota: options.quota,
+        expiry: options.expiry,
+        memory: options.memory,
         window: recv_buffer..LARGEST_WINDOW,
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::{fs, io, thread};
 
 use weir_transport::Config;
-use weir_units::Duration;
+use weir_units::{Bytes, Duration};
 
 use super::recv::Receiver;
 use super::{Carrier, RecvOptions, SendOptions, TransferError, send};
@@ -34,6 +34,9 @@ fn perform(stage: &Path, key: Option<&Key>, patience: Duration) -> Result<bool, 
         folder: stage.join("received"),
         max_size: None,
         max_files: 1,
+        quota: None,
+        expiry: Duration::from_secs(3_600),
+        memory: Bytes(64 << 20),
         once: true,
         key: key.cloned(),
     })?;

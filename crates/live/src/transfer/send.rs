@@ -6,16 +6,15 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use weir_transport::{Config, Connection, ConnectionError, Stats};
-use weir_units::{Duration, Instant};
+use weir_units::{Bytes, Duration, Instant};
 
 use super::loose::Pourer;
 use super::{
     Carrier, FIRST_ANSWER, GOODBYE, Progress, SendOptions, TOLD_EVERY, TransferError, Watch,
 };
 use crate::clock;
-use crate::endpoint::{Application, ConnectionId, Core, DatagramSink, Endpoint};
+use crate::endpoint::{Application, ConnectionId, Core, DatagramSink, Endpoint, Limits};
 use crate::file::{Departing, Failure, Outgoing, Verdict};
-use crate::seal::Key;
 use crate::socket::path_mtu;
 
 /// What became of a transfer.
@@ -232,7 +231,7 @@ impl<'a> Sender<'a> {
         patience: Duration,
         watch: &mut Watch<'_>,
     ) -> (Result<(), TransferError>, Vec<Departing>) {
-        let mut endpoint = match open_endpoint(remote, self.options.key.as_ref()) {
+        let mut endpoint = match open_endpoint(remote, self.options) {
             Ok(endpoint) => endpoint,
             Err(error) => return (Err(error), files),
         };
@@ -288,7 +287,13 @@ impl<'a> Sender<'a> {
         sink: &impl DatagramSink,
         watch: &mut Watch<'_>,
     ) -> Option<(Result<(), TransferError>, Vec<Departing>)> {
-        let (end, left) = self.look(now, turned, course, core, sink, watch)?;
+        let (mut end, mut left) = self.look(now, turned, course, core, sink, watch)?;
+        if matches!(end, End::Settled | End::Broken(_)) && prepare_repairs(&mut left) > 0 {
+            let reason = "what arrived had another hash".to_owned();
+            end = End::Broken(TransferError::Broken { remote: course.way.remote, reason });
+            // Their number is bounded.
+            course.before = 0;
+        }
         let (done, files): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|file| file.verdict.is_some());
         self.sent.files.extend(done);
@@ -366,6 +371,13 @@ impl<'a> Sender<'a> {
         if application.heard_at().is_none() && quiet >= patience {
             return Some(End::Unheard(TransferError::NoAnswer { remote, waited: quiet }));
         }
+        // A receiver that was killed when it had acknowledged everything is never heard of again; one that
+        // verifies and syncs says so every second.
+        let waits = application.is_waiting() && connection.unacknowledged() == Bytes::ZERO;
+        if waits && quiet >= SILENCE {
+            let reason = "the receiver fell silent before its verdict".to_owned();
+            return Some(End::Broken(TransferError::Broken { remote, reason }));
+        }
         // The connection itself notices silence only while it waits for acknowledgements.
         if quiet >= self.options.max_wait.saturating_mul(2) {
             let reason = "the receiver fell silent".to_owned();
@@ -437,28 +449,42 @@ fn end_of(remote: SocketAddr, application: &Outgoing) -> End {
             End::Unheard(TransferError::from_connection(remote, error))
         }
         Some(Failure::Broken(error)) => End::Broken(TransferError::from_connection(remote, error)),
+        Some(Failure::Ended(reason)) => {
+            End::Broken(broken(format!("the receiver ended it: {reason}")))
+        }
         Some(Failure::Refused(reason)) => {
             End::Hopeless(TransferError::Refused { remote, reason: reason.clone() })
         }
         Some(Failure::Nonsense(error)) => {
-            End::Hopeless(broken(format!("the receiver's answer makes no sense: {error}")))
+            End::Broken(broken(format!("the receiver's answer makes no sense: {error}")))
         }
         Some(Failure::Left) | None => End::Broken(broken("the receiver left".to_owned())),
     }
 }
 
-/// Any free port of the family of `remote`.
+/// Any free port of the family of `remote`. How long the receiver may be silent is judged here and not by
+/// the endpoint.
 pub(super) fn open_endpoint<A: Application>(
     remote: SocketAddr,
-    key: Option<&Key>,
+    options: &SendOptions,
 ) -> Result<Endpoint<A>, TransferError> {
     let any: std::net::IpAddr = match remote {
         SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
     let mut endpoint = Endpoint::bind(SocketAddr::new(any, 0))?;
-    super::seal_with(&mut endpoint, key)?;
+    super::seal_with(&mut endpoint, options.key.as_ref())?;
+    let patience = options.max_wait.max(FIRST_ANSWER).saturating_mul(4);
+    endpoint.set_limits(Limits { handshake: patience, idle: patience, ..Limits::default() });
     Ok(endpoint)
+}
+
+/// Makes files ready to be sent again that have arrived with another content; returns how many are. Of
+/// one that cannot be read any more the verdict stays.
+fn prepare_repairs(files: &mut [Departing]) -> usize {
+    let mismatch = |file: &&mut Departing| file.verdict == Some(Verdict::Mismatch);
+    let again = |file: &mut Departing| file.prepare_repair().unwrap_or(false);
+    files.iter_mut().filter(mismatch).map(again).filter(|again| *again).count()
 }
 
 /// How many bytes of the files are at the receiver.
@@ -468,5 +494,7 @@ fn arrived(files: &[Departing]) -> u64 {
 
 /// How long the first answer may take where a host has several addresses, at all but the last.
 const ONE_OF_SEVERAL: Duration = Duration::from_secs(2);
+/// For how long a receiver may say nothing while it works on verdicts, of which it speaks every second.
+const SILENCE: Duration = Duration::from_secs(5);
 /// Connections in a row that brought nothing.
 const FRUITLESS: u32 = 3;

@@ -109,6 +109,9 @@ impl ReceivingProgram {
             path: PathBuf::from(RECEIVED),
             max_size: None,
             max_files: 100,
+            quota: None,
+            expiry: Duration::from_secs(3_600),
+            memory: Bytes(64 << 20),
             window: Bytes(200_000)..Bytes(16 << 20),
         };
         let keeper = Rc::new(Keeper::without_thread());

@@ -2,7 +2,10 @@
 
 use weir_units::Duration;
 
-use super::{Announcement, Answer, Frame, FrameError, Header, MAGIC, MAX_NAME, Verdict, kind};
+use super::{
+    Announcement, Answer, Frame, FrameError, Hash, Header, MAGIC, MAX_NAME, MAX_PARTS, Verdict,
+    kind,
+};
 use crate::file::unreliable::Tally;
 
 impl Frame for Announcement {
@@ -15,6 +18,15 @@ impl Frame for Announcement {
             Self::File(header) => {
                 out.push(kind::FILE);
                 header.encode(out);
+            }
+            Self::Repair(header) => {
+                out.push(kind::REPAIR);
+                header.encode(out);
+            }
+            Self::Parts(hashes) => {
+                let hashes = &hashes[..hashes.len().min(MAX_PARTS)];
+                out.extend([kind::PARTS, hashes.len() as u8]);
+                out.extend(hashes.as_flattened());
             }
             Self::Loose { header, piece } => {
                 out.push(kind::LOOSE);
@@ -41,18 +53,21 @@ impl Frame for Announcement {
             kind::HELLO => {
                 let known = bytes.len().min(MAGIC.len());
                 if bytes[..known] != MAGIC[..known] {
-                    return Err(FrameError::Magic);
+                    let version = bytes.get(MAGIC.len() - 1).filter(|_| bytes.starts_with(b"WEIR"));
+                    return Err(version.map_or(FrameError::Magic, |it| FrameError::Version(*it)));
                 }
                 let _: Option<[u8; MAGIC.len() - 1]> = reader.array();
                 reader.u32().map(|files| Self::Hello { files })
             }
             kind::FILE => reader.header()?.map(Self::File),
+            kind::REPAIR => reader.header()?.map(Self::Repair),
+            kind::PARTS => reader.parts()?.map(Self::Parts),
             kind::LOOSE => match reader.u32() {
                 Some(piece) => reader.header()?.map(|header| Self::Loose { header, piece }),
                 None => None,
             },
             kind::SENT => reader.u64().map(|datagrams| Self::Sent { datagrams }),
-            kind::DATA => reader.piece()?,
+            kind::DATA => reader.range()?.map(|(offset, len)| Self::Data { offset, len }),
             kind::END => Some(Self::End),
             other => return Err(FrameError::Kind(other)),
         };
@@ -67,7 +82,10 @@ impl Frame for Answer {
             Self::Verdict { file, verdict } => (verdict.kind(), *file),
             Self::Count { file, .. } => (kind::COUNT, *file),
             Self::Working => (kind::WORKING, 0),
+            Self::Wait { file } => (kind::WAIT, *file),
+            Self::Damaged { file, .. } => (kind::DAMAGED, *file),
             Self::Failed { .. } => (kind::FAILED, 0),
+            Self::Broken { .. } => (kind::BROKEN, 0),
         };
         out.push(kind);
         out.extend(file.to_be_bytes());
@@ -78,11 +96,17 @@ impl Frame for Answer {
                 let fields = [*sent, *arrived, *bytes, *duplicates, span.as_nanos()];
                 out.extend(fields.map(u64::to_be_bytes).as_flattened());
             }
-            Self::Working | Self::Verdict { verdict: Verdict::Mismatch, .. } => {}
+            Self::Damaged { offset, len, .. } => {
+                out.extend([*offset, *len].map(u64::to_be_bytes).as_flattened());
+            }
+            Self::Working
+            | Self::Wait { .. }
+            | Self::Verdict { verdict: Verdict::Mismatch, .. } => {}
             Self::Verdict { verdict: Verdict::Kept { name: text }, .. }
             | Self::Verdict { verdict: Verdict::Already { name: text }, .. }
             | Self::Verdict { verdict: Verdict::Refused { reason: text }, .. }
-            | Self::Failed { reason: text } => put_text(out, text),
+            | Self::Failed { reason: text }
+            | Self::Broken { reason: text } => put_text(out, text),
         }
     }
 
@@ -97,11 +121,16 @@ impl Frame for Answer {
             kind::HAVE => reader.u64().map(|prefix| Self::Have { file, prefix }),
             kind::COUNT => reader.tally().map(|tally| Self::Count { file, tally }),
             kind::WORKING => Some(Self::Working),
+            kind::WAIT => Some(Self::Wait { file }),
+            kind::DAMAGED => {
+                reader.range()?.map(|(offset, len)| Self::Damaged { file, offset, len })
+            }
             kind::MISMATCH => Some(Self::Verdict { file, verdict: Verdict::Mismatch }),
             _ => reader.text()?.map(|text| match kind {
                 kind::KEPT => Self::Verdict { file, verdict: Verdict::Kept { name: text } },
                 kind::ALREADY => Self::Verdict { file, verdict: Verdict::Already { name: text } },
                 kind::REFUSED => Self::Verdict { file, verdict: Verdict::Refused { reason: text } },
+                kind::BROKEN => Self::Broken { reason: text },
                 _ => Self::Failed { reason: text },
             }),
         };
@@ -186,12 +215,18 @@ impl Reader<'_> {
         Some(Tally { sent, arrived, bytes, duplicates, span: Duration::from_nanos(span) })
     }
 
-    fn piece(&mut self) -> Result<Option<Announcement>, FrameError> {
+    fn parts(&mut self) -> Result<Option<Vec<Hash>>, FrameError> {
+        let Some([count]) = self.array() else { return Ok(None) };
+        if count == 0 || usize::from(count) > MAX_PARTS {
+            return Err(FrameError::Order("a list of no parts, or of too many"));
+        }
+        Ok((0..count).map(|_| self.array()).collect())
+    }
+
+    /// An offset and a length above 0.
+    fn range(&mut self) -> Result<Option<(u64, u64)>, FrameError> {
         let Some((offset, len)) = self.u64().zip(self.u64()) else { return Ok(None) };
         let end = offset.checked_add(len).filter(|end| len > 0 && *end <= i64::MAX as u64);
-        match end {
-            Some(_) => Ok(Some(Announcement::Data { offset, len })),
-            None => Err(FrameError::Piece { offset, len }),
-        }
+        end.map(|_| Some((offset, len))).ok_or(FrameError::Piece { offset, len })
     }
 }

@@ -16,10 +16,13 @@ use super::unreliable::Tally;
 pub const MAX_NAME: usize = 255;
 /// The longest frame: a file's header with the longest name.
 pub const MAX_FRAME: usize = 1 + 4 + 8 + HASH_LEN + 1 + MAX_NAME;
+/// The most hashes of parts in a frame.
+pub const MAX_PARTS: usize = 8;
 /// A BLAKE3 hash.
 pub type Hash = [u8; HASH_LEN];
 const HASH_LEN: usize = blake3::OUT_LEN;
-const MAGIC: [u8; 5] = *b"WEIR\x01";
+const VERSION: u8 = MAGIC[4];
+const MAGIC: [u8; 5] = *b"WEIR\x02";
 
 /// What either end says, one frame after the other.
 pub trait Frame: Sized {
@@ -40,6 +43,11 @@ pub enum Announcement {
     },
     /// The next file; its data follows.
     File(Header),
+    /// The next file, of which the receiver has got another content than announced. The hashes of its
+    /// parts follow, and data once the receiver has said what of it is damaged.
+    Repair(Header),
+    /// The next of these hashes, at most [`MAX_PARTS`].
+    Parts(Vec<Hash>),
     /// A piece of the file announced last. Its bytes follow the frame.
     Data {
         /// Where the piece begins in the file.
@@ -84,6 +92,20 @@ pub enum Answer {
         /// How many bytes of it are there.
         prefix: u64,
     },
+    /// This range of the file is damaged and wanted again. All such come before the file's `Have`.
+    Damaged {
+        /// Which file.
+        file: u32,
+        /// Where the range begins.
+        offset: u64,
+        /// How long it is.
+        len: u64,
+    },
+    /// Whether the file is welcome is not known yet: until it is, no more of it is wanted.
+    Wait {
+        /// Which file.
+        file: u32,
+    },
     /// How much of a file arrived in datagrams. Its verdict follows.
     Count {
         /// Which file.
@@ -100,8 +122,13 @@ pub enum Answer {
         /// How it ended.
         verdict: Verdict,
     },
-    /// The receiver ends the session.
+    /// The receiver ends the session, and another one would end the same way.
     Failed {
+        /// Why.
+        reason: String,
+    },
+    /// The receiver ends the session, for a reason that another one need not meet.
+    Broken {
         /// Why.
         reason: String,
     },
@@ -120,7 +147,7 @@ pub enum Verdict {
         /// The name that it has.
         name: String,
     },
-    /// What arrived has another hash than announced, and was thrown away.
+    /// What arrived has another hash than announced. Another session may repair it.
     Mismatch,
     /// The receiver does not want it; it may want others.
     Refused {
@@ -133,8 +160,11 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The stream does not begin as ours does.
-    #[error("not a weir transfer, or one of another version")]
+    #[error("not a weir transfer")]
     Magic,
+    /// The sender speaks another version of the protocol.
+    #[error("the sender speaks version {0} of the protocol, this receiver version {VERSION}")]
+    Version(u8),
     /// No such frame.
     #[error("unknown frame {0:#04x}")]
     Kind(u8),
@@ -164,6 +194,8 @@ mod kind {
     pub(super) const END: u8 = 3;
     pub(super) const LOOSE: u8 = 4;
     pub(super) const SENT: u8 = 5;
+    pub(super) const REPAIR: u8 = 6;
+    pub(super) const PARTS: u8 = 7;
     pub(super) const HAVE: u8 = 16;
     pub(super) const KEPT: u8 = 17;
     pub(super) const ALREADY: u8 = 18;
@@ -172,5 +204,8 @@ mod kind {
     pub(super) const FAILED: u8 = 21;
     pub(super) const WORKING: u8 = 22;
     pub(super) const COUNT: u8 = 23;
-    pub(super) const ANSWERS: std::ops::RangeInclusive<u8> = HAVE..=COUNT;
+    pub(super) const BROKEN: u8 = 24;
+    pub(super) const WAIT: u8 = 25;
+    pub(super) const DAMAGED: u8 = 26;
+    pub(super) const ANSWERS: std::ops::RangeInclusive<u8> = HAVE..=DAMAGED;
 }

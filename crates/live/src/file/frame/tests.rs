@@ -21,6 +21,8 @@ fn announcement() -> impl Strategy<Value = Announcement> {
     prop_oneof![
         any::<u32>().prop_map(|files| Announcement::Hello { files }),
         header().prop_map(Announcement::File),
+        header().prop_map(Announcement::Repair),
+        prop::collection::vec(any::<Hash>(), 1..=MAX_PARTS).prop_map(Announcement::Parts),
         (header(), any::<u32>()).prop_map(|(header, piece)| Announcement::Loose { header, piece }),
         any::<u64>().prop_map(|datagrams| Announcement::Sent { datagrams }),
         (0..1u64 << 62, 1..1u64 << 61).prop_map(|(offset, len)| Announcement::Data { offset, len }),
@@ -39,11 +41,15 @@ fn answer() -> impl Strategy<Value = Answer> {
         any::<(u32, u64)>().prop_map(|(file, prefix)| Answer::Have { file, prefix }),
         (any::<u32>(), verdict).prop_map(|(file, verdict)| Answer::Verdict { file, verdict }),
         text().prop_map(|reason| Answer::Failed { reason }),
+        text().prop_map(|reason| Answer::Broken { reason }),
         any::<(u32, [u64; 5])>().prop_map(|(file, [sent, arrived, bytes, duplicates, span])| {
             let span = Duration::from_nanos(span);
             Answer::Count { file, tally: Tally { sent, arrived, bytes, duplicates, span } }
         }),
         Just(Answer::Working),
+        any::<u32>().prop_map(|file| Answer::Wait { file }),
+        (any::<u32>(), 0..1u64 << 62, 1..1u64 << 61)
+            .prop_map(|(file, offset, len)| Answer::Damaged { file, offset, len }),
     ]
 }
 
@@ -82,7 +88,7 @@ proptest! {
 
 #[test]
 fn what_breaks_the_rules_is_an_error_as_soon_as_it_shows() {
-    assert_eq!(Announcement::parse(b"WEIR\x02"), Err(FrameError::Magic));
+    assert_eq!(Announcement::parse(b"WEIR\x01"), Err(FrameError::Version(1)));
     assert_eq!(Announcement::parse(b"WERE"), Err(FrameError::Magic));
     assert_eq!(Announcement::parse(b"GET / HTTP/1.1"), Err(FrameError::Kind(b'G')));
     let mut data = vec![kind::DATA];

@@ -1,18 +1,18 @@
 //! What the sender says, frame by frame, and which of its files are welcome.
 
-use super::{Arriving, Folder, Incoming, KNOWN_SENDERS_ROOM, State};
-use crate::clock;
-use crate::file::frame::{Announcement, Answer, Frame, FrameError, Header, Verdict};
+use super::{Arriving, Folder, Incoming, KNOWN_SENDERS_ROOM, NO_MEMORY, State, Wait};
+use crate::file::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, Verdict};
 use crate::file::inbox::Inbox;
 use crate::file::keeper::has_candidate;
 use crate::file::name::safe_name;
 use crate::file::partial::Partial;
+use crate::file::parts::{hash_of_parts, part_count};
 use crate::file::unreliable::LooseFile;
 
 impl Incoming {
     /// Reads frames for as long as everything before them has arrived.
     pub(super) fn read_frames(&mut self, delivered: u64) -> Result<(), FrameError> {
-        while delivered >= self.piece.end && !matches!(self.state, State::Failed(_)) {
+        while delivered >= self.piece.end && self.may_read() {
             let Some((frame, len)) = Announcement::parse(self.inbox.ready())? else { break };
             self.inbox.advance(self.inbox.base() + len as u64);
             self.on_frame(frame)?;
@@ -30,7 +30,7 @@ impl Incoming {
         let (frame, len) = Announcement::parse(bytes).ok()?.filter(|(frame, _)| !timed(frame))?;
         self.inbox.advance(self.inbox.base() + len as u64);
         if let Err(error) = self.on_frame(frame) {
-            self.fail(error.to_string());
+            self.on_frame_error(error);
         }
         Some(len)
     }
@@ -40,6 +40,8 @@ impl Incoming {
             (State::Stranger, Announcement::Hello { files }) => self.on_hello(files),
             (State::Stranger, _) => return Err(FrameError::Magic),
             (State::Receiving, Announcement::File(header)) => self.on_file(&header)?,
+            (State::Receiving, Announcement::Repair(header)) => self.on_repair(header)?,
+            (State::Receiving, Announcement::Parts(hashes)) => self.on_parts(hashes)?,
             (State::Receiving, Announcement::Data { offset, len }) => self.on_piece(offset, len)?,
             (State::Receiving, Announcement::Loose { header, piece }) => {
                 self.on_loose(&header, piece)?;
@@ -80,12 +82,65 @@ impl Incoming {
         Ok(())
     }
 
+    fn on_repair(&mut self, header: Header) -> Result<(), FrameError> {
+        if !self.admit(&header)? {
+            return Ok(());
+        }
+        if self.share.take(memory_of_parts(&header)) {
+            self.repair = Some((header, Vec::new()));
+        } else {
+            self.break_off(NO_MEMORY.to_owned());
+        }
+        Ok(())
+    }
+
+    fn on_parts(&mut self, hashes: Vec<Hash>) -> Result<(), FrameError> {
+        // Those of a file that was refused come nevertheless.
+        let Some((header, mut parts)) = self.repair.take() else { return Ok(()) };
+        let count = part_count(header.size);
+        parts.extend(hashes);
+        if parts.len() < count {
+            self.repair = Some((header, parts));
+            return Ok(());
+        }
+        self.share.give_back(memory_of_parts(&header));
+        if parts.len() > count || hash_of_parts(&parts) != Some(header.hash) {
+            return Err(FrameError::Order("parts of another file"));
+        }
+        self.begin_repair(&header, parts);
+        Ok(())
+    }
+
+    /// Finds out what of a file is damaged, if it is all there.
+    fn begin_repair(&mut self, header: &Header, parts: Vec<Hash>) {
+        match Partial::open(&self.folder.disk, &self.folder.path, header) {
+            Ok(partial) if partial.is_complete() => {
+                let number = self.number();
+                let Some(file) = self.files.present() else { return };
+                self.desk.compare(number, &file.name, partial, parts);
+            }
+            Ok(partial) => self.begin_with(header, partial),
+            Err(error) => self.on_disk_error(&error),
+        }
+    }
+
+    pub(super) fn forget_repair(&mut self) {
+        if let Some((header, _)) = self.repair.take() {
+            self.share.give_back(memory_of_parts(&header));
+        }
+    }
+
     fn on_loose(&mut self, header: &Header, piece: u32) -> Result<(), FrameError> {
         if !self.admit(header)? {
             return Ok(());
         }
+        if let Some(reason) = self.shared.upkeep.refusal(header.size) {
+            self.settle(self.number(), Verdict::Refused { reason });
+            return Ok(());
+        }
         let (now, folder) = (self.turned_at, &self.folder);
-        match LooseFile::begin(now, &folder.disk, &folder.path, header, piece) {
+        let begun = LooseFile::begin(now, &folder.disk, &folder.path, header, piece, &self.share);
+        match begun {
             Ok(Ok(loose)) => {
                 self.loose = Some(loose);
                 self.outbox.push(&Answer::Have { file: self.number(), prefix: 0 });
@@ -99,20 +154,11 @@ impl Incoming {
     /// Notes a file that was announced; returns whether it may come.
     fn admit(&mut self, header: &Header) -> Result<bool, FrameError> {
         self.let_go();
-        if self.files.len() as u64 >= u64::from(self.announced) {
+        let number = self.files.announced();
+        if number >= self.announced {
             return Err(FrameError::Order("more files than announced"));
         }
-        self.files.push(Arriving {
-            name: safe_name(&header.name),
-            size: header.size,
-            resumed_from: 0,
-            arrived: 0,
-            tally: None,
-            verdict: None,
-            began_ns: clock::monotonic_nanos(),
-            arrived_ns: None,
-            verified_ns: None,
-        });
+        self.files.push(Arriving::new(number, safe_name(&header.name), header.size));
         if let Some(reason) = self.too_large(header) {
             self.settle(self.number(), Verdict::Refused { reason });
             return Ok(false);
@@ -131,39 +177,65 @@ impl Incoming {
     }
 
     fn begin(&mut self, header: &Header) {
-        let partial = match Partial::open(&self.folder.disk, &self.folder.path, header) {
-            Ok(partial) => partial,
-            Err(error) => return self.on_disk_error(&error),
-        };
-        let (number, prefix) = (self.number(), partial.prefix());
-        self.rival = self.claims.rival(&header.hash);
-        self.rival_decides_at = None;
-        self.claim = Some(self.claims.claim(header.hash, partial));
-        let Some(file) = self.files.last_mut() else { return };
-        file.resumed_from = prefix;
-        let name = file.name.clone();
-        let Folder { disk, path, .. } = &self.folder;
-        if has_candidate(disk.as_ref(), path, &name, header.size) {
-            self.desk.find(number, &name, disk, path, (header.size, header.hash));
+        match Partial::open(&self.folder.disk, &self.folder.path, header) {
+            Ok(partial) => self.begin_with(header, partial),
+            Err(error) => self.on_disk_error(&error),
         }
-        if self.rival.is_none() {
-            self.welcome(prefix);
+    }
+
+    fn begin_with(&mut self, header: &Header, partial: Partial) {
+        let (number, prefix) = (self.number(), partial.prefix());
+        let candidate = |name: &str| {
+            has_candidate(self.folder.disk.as_ref(), &self.folder.path, name, header.size)
+        };
+        let is_there = self.files.present().is_some_and(|file| candidate(&file.name));
+        if let Some(reason) = self.shared.upkeep.refusal(header.size - prefix) {
+            let _ = partial.leave();
+            if !is_there {
+                return self.settle(number, Verdict::Refused { reason });
+            }
+            self.wait = Some(Wait::Quota(reason));
+            self.look_up(header);
+            return self.outbox.push(&Answer::Wait { file: number });
+        }
+        let claims = &self.shared.claims;
+        self.wait = match claims.finishing(&header.hash) {
+            Some(mark) => Some(Wait::Finish(mark)),
+            None => claims.rival(&header.hash).map(|rival| Wait::Rival(rival, None)),
+        };
+        self.claim = Some(claims.claim(header.hash, partial));
+        let Some(file) = self.files.present() else { return };
+        file.resumed_from = prefix;
+        if is_there {
+            self.look_up(header);
+        }
+        match self.wait {
+            None => self.welcome(prefix),
+            Some(_) => self.outbox.push(&Answer::Wait { file: number }),
         }
         self.on_progress();
     }
 
-    /// Says from where on the present file is wanted. Until then its sender goes on in small pieces.
+    /// Looks whether the folder has the present file.
+    fn look_up(&mut self, header: &Header) {
+        let (number, Some(file)) = (self.number(), self.files.present()) else { return };
+        let Folder { disk, path, .. } = &self.folder;
+        self.desk.find(number, &file.name, disk, path, (header.size, header.hash));
+    }
+
+    /// Says from where on the present file is wanted.
     pub(super) fn welcome(&mut self, prefix: u64) {
+        self.wait = None;
         self.outbox.push(&Answer::Have { file: self.number(), prefix });
     }
 
     fn on_piece(&mut self, offset: u64, len: u64) -> Result<(), FrameError> {
-        let Some(file) = self.files.last() else {
+        let Some(size) = self.files.size() else {
             return Err(FrameError::Order("data before its file"));
         };
         let known = self.claim.as_ref().and_then(|claim| claim.with(|partial| partial.prefix()));
-        let known = known.unwrap_or(file.size);
-        let beyond = offset.saturating_add(len) > file.size;
+        let known = known.unwrap_or(size);
+        let beyond = offset.saturating_add(len) > size;
         let start = self.inbox.base();
         match start.checked_add(len) {
             Some(end) if !beyond && offset <= known => self.piece = start..end,
@@ -177,4 +249,9 @@ impl Incoming {
         self.on_progress();
         Ok(())
     }
+}
+
+/// What the hashes of a file's parts take.
+fn memory_of_parts(header: &Header) -> usize {
+    part_count(header.size) * size_of::<Hash>()
 }

@@ -1,14 +1,15 @@
 //! How what arrives becomes a file: written, hashed, noted, and kept when its hash is right.
 
 use std::io;
+use std::ops::Range;
 
 use weir_units::{Duration, Instant};
 
-use super::{Incoming, NOTED_EVERY};
+use super::{Folder, Incoming, NOTED_EVERY, State, Wait};
 use crate::clock;
 use crate::file::claims::Health;
 use crate::file::frame::{Answer, Verdict};
-use crate::file::keeper::Report;
+use crate::file::keeper::{Report, has_candidate};
 use crate::file::partial::{Partial, remove_leftovers};
 use crate::file::plain;
 use crate::file::unreliable::LooseFile;
@@ -18,19 +19,29 @@ impl Incoming {
     pub(super) fn place(&mut self, at: u64, bytes: &[u8]) {
         let Some(claim) = &self.claim else { return };
         let offset = self.offset + (at - self.piece.start);
-        if let Err(error) = claim.write(offset, bytes) {
-            self.on_disk_error(&error);
+        match claim.write(offset, bytes) {
+            Ok(()) => self.on_written(bytes.len()),
+            Err(error) => self.on_disk_error(&error),
+        }
+    }
+
+    /// Other sessions write too, so what was admitted may be too much by now.
+    pub(super) fn on_written(&mut self, bytes: usize) {
+        self.shared.upkeep.on_written(bytes as u64);
+        if self.shared.upkeep.is_exceeded() {
+            self.fail("the receiver's quota is used up".to_owned());
         }
     }
 
     pub(super) fn on_disk_error(&mut self, error: &io::Error) {
-        let name = self.files.last().map_or("", |file| file.name.as_str());
-        self.fail(format!("cannot write '{name}': {}", plain(error)));
+        let name = self.files.present().map_or("", |file| file.name.as_str());
+        let reason = format!("cannot write '{name}': {}", plain(error));
+        self.fail(reason);
     }
 
     /// The present file grew; perhaps it is all there.
     pub(super) fn on_progress(&mut self) {
-        let (Some(claim), Some(file)) = (&self.claim, self.files.last_mut()) else { return };
+        let (Some(claim), Some(file)) = (&self.claim, self.files.present()) else { return };
         let step = claim.with(|partial| {
             file.arrived = partial.prefix();
             let noted = if partial.unnoted() < NOTED_AFTER { Ok(()) } else { partial.note() };
@@ -44,10 +55,11 @@ impl Incoming {
     }
 
     fn on_complete(&mut self) {
-        self.rival = None;
+        self.wait = None;
+        self.desk.give_up_look_up();
         let number = self.number();
         let partial = self.claim.take().and_then(|claim| claim.take());
-        let (Some(mut partial), Some(file)) = (partial, self.files.last_mut()) else { return };
+        let (Some(mut partial), Some(file)) = (partial, self.files.present()) else { return };
         if let Err(error) = partial.settle() {
             return self.on_disk_error(&error);
         }
@@ -60,7 +72,9 @@ impl Incoming {
                 Err(error) => return self.on_disk_error(&error),
             }
         }
-        self.desk.keep(number, &file.name, partial);
+        let hash = *partial.content().1;
+        let mark = self.desk.keep(number, &file.name, partial);
+        self.shared.claims.finish(hash, mark);
     }
 
     /// Counts what came in datagrams, once nothing more is to be expected.
@@ -69,62 +83,114 @@ impl Incoming {
         let Some(loose) = self.loose.take_if(over) else { return };
         let (number, tally) = (self.number(), loose.tally());
         self.outbox.push(&Answer::Count { file: number, tally });
-        let Some(file) = self.files.last_mut() else { return };
+        let Some(file) = self.files.present() else { return };
         file.tally = Some(tally);
         match loose.finish() {
-            Some(partial) => self.desk.keep(number, &file.name, partial),
+            Some(partial) => drop(self.desk.keep(number, &file.name, partial)),
             None => self.settle(number, Verdict::Mismatch),
         }
     }
 
-    /// Another session has the same file: its sender is alive, or was killed and is back with us.
-    pub(super) fn watch_rival(&mut self, now: Instant) {
-        let (Some(rival), Some(claim)) = (&mut self.rival, &self.claim) else { return };
-        let mut own = claim.with(|partial| partial.prefix()).unwrap_or(0);
-        match rival.look(now) {
-            Health::Unknown => {
-                self.rival_decides_at = Some(rival.decides_at(now));
-                return;
-            }
-            Health::Independent => {}
-            Health::Gone(partial) => match claim.merge(*partial) {
-                Ok(prefix) => {
-                    own = prefix;
-                    if let Some(file) = self.files.last_mut() {
-                        file.resumed_from = own;
+    /// Tells the sender from where on the present file is wanted, once that is known.
+    pub(super) fn reconsider(&mut self, now: Instant) {
+        let (Some(wait), Some(claim)) = (&mut self.wait, &self.claim) else { return };
+        let own = claim.with(|partial| partial.prefix()).unwrap_or(0);
+        match wait {
+            Wait::LookUp | Wait::Quota(_) => {}
+            Wait::Finish(mark) if mark.strong_count() > 0 => {}
+            Wait::Finish(_) => self.look_up_again(own),
+            Wait::Rival(rival, decides_at) => match rival.look(now) {
+                Health::Unknown => *decides_at = Some(rival.decides_at(now)),
+                Health::Independent => self.welcome(own),
+                Health::Gone(partial) => match claim.merge(*partial) {
+                    Ok(prefix) => {
+                        if let Some(file) = self.files.present() {
+                            file.resumed_from = prefix;
+                        }
+                        self.welcome(prefix);
+                        self.on_progress();
                     }
-                }
-                Err(error) => return self.on_disk_error(&error),
+                    Err(error) => self.on_disk_error(&error),
+                },
             },
         }
-        self.rival = None;
-        self.welcome(own);
+    }
+
+    /// Asks for what is damaged of a file that is complete.
+    fn repair(&mut self, mut partial: Partial, damaged: &[Range<u64>]) {
+        if let Err(error) = partial.repair(damaged) {
+            return self.on_disk_error(&error);
+        }
+        let (number, (size, hash)) = (self.number(), partial.content());
+        let claim = self.shared.claims.claim(*hash, partial);
+        self.claim = Some(claim);
+        for range in damaged {
+            let (offset, len) = (range.start, range.end - range.start);
+            self.outbox.push(&Answer::Damaged { file: number, offset, len });
+        }
+        if let Some(file) = self.files.present() {
+            file.resumed_from =
+                size - damaged.iter().map(|range| range.end - range.start).sum::<u64>();
+        }
+        self.welcome(size);
         self.on_progress();
     }
 
+    /// What another session has brought may be kept by now.
+    fn look_up_again(&mut self, prefix: u64) {
+        let number = self.number();
+        let (Some(claim), Some(file)) = (&self.claim, self.files.present()) else { return };
+        let hash = claim.hash();
+        let Folder { disk, path, .. } = &self.folder;
+        if has_candidate(disk.as_ref(), path, &file.name, file.size) {
+            self.desk.find(number, &file.name, disk, path, (file.size, hash));
+            self.wait = Some(Wait::LookUp);
+        } else {
+            self.welcome(prefix);
+        }
+    }
+
     pub(super) fn settle(&mut self, number: u32, verdict: Verdict) {
-        let Some(file) = self.files.get_mut(number as usize) else { return };
-        if file.verdict.is_none() {
-            self.outbox.push(&Answer::Verdict { file: number, verdict: verdict.clone() });
-            file.verdict = Some(verdict);
+        let answer = Answer::Verdict { file: number, verdict: verdict.clone() };
+        if self.files.settle(number, verdict) {
+            self.outbox.push(&answer);
         }
     }
 
     pub(super) fn on_report(&mut self, report: Report) {
         match report {
             Report::Found { file, name: Some(name), hash } => {
-                if file == self.number()
-                    && let Some(claim) = self.claim.take()
-                {
-                    self.rival = None;
-                    let _ = claim.take().map(Partial::discard);
+                if file == self.number() {
+                    self.wait = None;
+                    let partial = self.claim.take().and_then(|claim| claim.take());
+                    let _ = partial.map(Partial::discard);
                 }
                 remove_leftovers(self.folder.disk.as_ref(), &self.folder.path, &hash);
                 self.settle(file, Verdict::Already { name });
             }
-            Report::Found { name: None, .. } => {}
+            Report::Found { file, name: None, .. } => {
+                let number = self.number();
+                let looked_up = |wait: &mut Wait| {
+                    file == number && matches!(wait, Wait::LookUp | Wait::Quota(_))
+                };
+                match self.wait.take_if(looked_up) {
+                    Some(Wait::LookUp) => {
+                        let claim = self.claim.as_ref();
+                        let prefix = claim.and_then(|claim| claim.with(|partial| partial.prefix()));
+                        self.welcome(prefix.unwrap_or(0));
+                    }
+                    Some(Wait::Quota(reason)) => self.settle(file, Verdict::Refused { reason }),
+                    _ => {}
+                }
+            }
+            Report::Compared { file, compared: Ok((partial, damaged)) } => {
+                if file == self.number() && matches!(self.state, State::Receiving) {
+                    self.repair(*partial, &damaged);
+                }
+            }
+            Report::Compared { compared: Err(error), .. } => self.on_disk_error(&error),
             Report::Done { file, verdict: Ok(verdict), verified_ns } => {
-                if let Some(file) = self.files.get_mut(file as usize) {
+                if let Some(file) = self.files.get_mut(file) {
                     file.verified_ns.get_or_insert(verified_ns);
                 }
                 self.settle(file, verdict);
@@ -147,7 +213,16 @@ impl Incoming {
         }
         let tended = claim.with(|partial| {
             partial.catch_up(HASHED_PER_TURN)?;
-            if note { partial.note() } else { Ok(()) }
+            if !note {
+                return Ok(());
+            }
+            // One that sends slowly holds no memory between its bytes.
+            if partial.unnoted() < SLOW {
+                partial.note()?;
+                partial.rest();
+                return Ok(());
+            }
+            partial.note()
         });
         if let Some(Err(error)) = tended {
             self.on_disk_error(&error);
@@ -159,4 +234,6 @@ impl Incoming {
 const NOTED_AFTER: u64 = 4 << 20;
 /// How much is hashed in a turn of what was written without being hashed: a millisecond or two.
 const HASHED_PER_TURN: u64 = 4 << 20;
+/// Whose bytes since the last note fit into half of what is gathered has no use for the memory at once.
+const SLOW: u64 = 128 << 10;
 const HASHED_AT_ONCE: u64 = 4 << 20;

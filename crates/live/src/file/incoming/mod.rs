@@ -5,23 +5,27 @@
 
 mod frames;
 mod keeping;
+mod session_files;
 
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Duration, Instant};
 
-use super::claims::{Claim, Claims, Rival};
+pub use self::session_files::Omitted;
+use self::session_files::SessionFiles;
+use super::claims::{Claim, Rival};
 use super::disk::Disk;
-use super::frame::{Answer, Verdict};
+use super::frame::{Answer, FrameError, Hash, Header, Verdict};
 use super::inbox::Inbox;
 use super::keeper::Desk;
+use super::memory::Share;
 use super::outbox::Outbox;
-use super::partial::Partial;
+use super::shared::SharedState;
 use super::unreliable::{LooseFile, Tally};
 use super::window::Window;
 use crate::clock;
@@ -38,6 +42,12 @@ pub struct Folder {
     pub max_size: Option<Bytes>,
     /// The most files of one session.
     pub max_files: u32,
+    /// The most that all files in the folder may take, if there is a bound.
+    pub quota: Option<Bytes>,
+    /// For how long a partial file may wait for its sender.
+    pub expiry: Duration,
+    /// The most memory for what senders send early or unasked, all of them together.
+    pub memory: Bytes,
     /// What is offered at first, and at most once the path has shown what it carries.
     pub window: Range<Bytes>,
 }
@@ -45,6 +55,8 @@ pub struct Folder {
 /// What is known of a file that someone sends.
 #[derive(Clone, Debug)]
 pub struct Arriving {
+    /// Its number in its session, from 0.
+    pub number: u32,
     /// Its name, made safe.
     pub name: String,
     /// Its length.
@@ -65,6 +77,33 @@ pub struct Arriving {
     pub verified_ns: Option<u64>,
 }
 
+impl Arriving {
+    fn new(number: u32, name: String, size: u64) -> Self {
+        Self {
+            number,
+            name,
+            size,
+            resumed_from: 0,
+            arrived: 0,
+            tally: None,
+            verdict: None,
+            began_ns: clock::monotonic_nanos(),
+            arrived_ns: None,
+            verified_ns: None,
+        }
+    }
+
+    /// How long its texts are.
+    fn text_len(&self) -> usize {
+        let told = match &self.verdict {
+            Some(Verdict::Kept { name: text } | Verdict::Already { name: text })
+            | Some(Verdict::Refused { reason: text }) => text.len(),
+            Some(Verdict::Mismatch) | None => 0,
+        };
+        self.name.len() + told
+    }
+}
+
 /// The receiving end of a session.
 #[derive(Debug)]
 pub struct Incoming {
@@ -76,13 +115,17 @@ pub struct Incoming {
     state: State,
     /// How many files were announced at the beginning.
     announced: u32,
-    files: Vec<Arriving>,
+    files: SessionFiles,
     /// The file whose pieces come now, unless it is not wanted.
     claim: Option<Rc<Claim>>,
-    claims: Rc<Claims>,
-    /// Another session that has the same file: perhaps it can be taken over.
-    rival: Option<Rival>,
-    rival_decides_at: Option<Instant>,
+    shared: Rc<SharedState>,
+    /// The memory that this session holds, and what of it is the inbox's.
+    share: Rc<Share>,
+    charged: usize,
+    /// Why the sender was not told yet from where on the present file is wanted.
+    wait: Option<Wait>,
+    /// The file that is to be repaired, while the hashes of its parts arrive.
+    repair: Option<(Header, Vec<Hash>)>,
     /// The file that comes in datagrams now.
     loose: Option<LooseFile>,
     /// All of the stream before this has been stored, perhaps more.
@@ -97,6 +140,21 @@ pub struct Incoming {
     told_at: Instant,
     said_at: Option<Instant>,
     broken: Option<ConnectionError>,
+    /// The sender's side of the stream has ended.
+    finished: bool,
+}
+
+/// What has to be known before the sender is told from where on a file is wanted.
+#[derive(Debug)]
+enum Wait {
+    /// Another session has the same file: perhaps it can be taken over, as is known at this time.
+    Rival(Rival, Option<Instant>),
+    /// The same content came in another session and is being verified and synced.
+    Finish(Weak<()>),
+    /// It is compared with what the folder has.
+    LookUp,
+    /// So is one for which the quota has no room: it is refused with this reason if it is not there.
+    Quota(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,18 +169,21 @@ enum State {
 }
 
 impl Incoming {
-    pub(crate) fn new(folder: Folder, claims: Rc<Claims>, desk: Desk) -> Self {
+    pub(crate) fn new(folder: Folder, shared: Rc<SharedState>, desk: Desk) -> Self {
+        let share = shared.memory.share();
         Self {
+            files: SessionFiles::new(Rc::clone(&share)),
+            share,
+            charged: 0,
             inbox: Inbox::new(STRANGERS_ROOM),
             outbox: Outbox::default(),
             window: Window::new(folder.window.start, folder.window.end),
             state: State::Stranger,
             announced: 0,
-            files: Vec::new(),
             claim: None,
-            claims,
-            rival: None,
-            rival_decides_at: None,
+            shared,
+            wait: None,
+            repair: None,
             loose: None,
             whole: 0,
             piece: 0..0,
@@ -133,14 +194,25 @@ impl Incoming {
             told_at: Instant::ZERO,
             said_at: None,
             broken: None,
+            finished: false,
             folder,
             desk,
         }
     }
 
-    /// The files that were announced so far.
+    /// The files that were announced so far, but for those that are only counted.
     pub fn files(&self) -> &[Arriving] {
-        &self.files
+        self.files.rows()
+    }
+
+    /// How many were announced that [`files`](Self::files) leaves out.
+    pub fn omitted(&self) -> Omitted {
+        self.files.omitted()
+    }
+
+    /// How many files have a verdict.
+    pub fn settled(&self) -> u32 {
+        self.files.settled()
     }
 
     /// How many files the sender means to send.
@@ -169,31 +241,78 @@ impl Incoming {
 
     /// Whether every file of the session has its verdict.
     fn is_settled(&self) -> bool {
-        self.files.iter().all(|file| file.verdict.is_some())
+        self.files.settled() == self.files.announced()
     }
 
+    /// Whether others need the memory that the session holds.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.share.is_evicted()
+    }
+
+    /// Ends the session; another one would end the same way.
     fn fail(&mut self, reason: String) {
+        self.end(Answer::Failed { reason: reason.clone() }, reason);
+    }
+
+    /// Ends the session; the sender may try another one.
+    fn break_off(&mut self, reason: String) {
+        self.end(Answer::Broken { reason: reason.clone() }, reason);
+    }
+
+    fn end(&mut self, answer: Answer, reason: String) {
         if matches!(self.state, State::Failed(_)) {
             return;
         }
-        self.outbox.push(&Answer::Failed { reason: reason.clone() });
+        self.outbox.push(&answer);
         self.state = State::Failed(reason);
         self.let_go();
+        self.inbox = Inbox::new(0);
+        self.charge();
+    }
+
+    fn on_frame_error(&mut self, error: FrameError) {
+        match error {
+            FrameError::Version(_) => self.fail(error.to_string()),
+            // A checksum of 16 bits misses some damage.
+            _ => self.break_off(error.to_string()),
+        }
+    }
+
+    /// Accounts for the memory of the inbox.
+    fn charge(&mut self) {
+        let held = self.inbox.held();
+        let before = std::mem::replace(&mut self.charged, held);
+        if held <= before {
+            self.share.give_back(before - held);
+        } else if !self.share.claim(held - before) {
+            self.break_off(NO_MEMORY.to_owned());
+        }
+    }
+
+    /// Whether the sender may say more: not while much waits for its acknowledgement or for verdicts.
+    fn may_read(&self) -> bool {
+        let failed = matches!(self.state, State::Failed(_));
+        !failed && !self.desk.is_full() && self.outbox.len() < MOST_UNHEARD
     }
 
     /// Puts the present file aside: what arrived of it stays.
     fn let_go(&mut self) {
-        self.rival = None;
-        if let Some(claim) = self.claim.take() {
+        let undecided = self.wait.take().is_some() || self.repair.is_some();
+        self.forget_repair();
+        self.desk.give_up_look_up();
+        if undecided || self.claim.is_some() || self.loose.is_some() {
+            self.files.abandon(self.number());
+        }
+        if let Some(partial) = self.claim.take().and_then(|claim| claim.take()) {
             // If even this is impossible, the next session begins further back.
-            let _ = claim.with(Partial::note);
+            let _ = partial.leave();
         }
         self.loose = None;
     }
 
     /// The number of the present file.
     fn number(&self) -> u32 {
-        self.files.len().saturating_sub(1) as u32
+        self.files.number()
     }
 
     fn on_event(&mut self, event: Event) {
@@ -202,9 +321,7 @@ impl Incoming {
                 self.broken = Some(error);
                 self.let_go();
             }
-            Event::Finished if self.state == State::Receiving || self.state == State::Stranger => {
-                self.fail("the sender ended early".to_owned());
-            }
+            Event::Finished => self.finished = true,
             _ => {}
         }
     }
@@ -220,7 +337,7 @@ impl Incoming {
 
     /// A sender that waits for verdicts hears that someone is at work on them.
     fn reassure(&mut self, now: Instant) {
-        if !self.desk.is_waiting() {
+        if !self.desk.is_waiting() && self.wait.is_none() {
             self.told_at = now;
         } else if now.saturating_since(self.told_at) >= TOLD_EVERY {
             self.told_at = now;
@@ -253,9 +370,11 @@ impl Application for Incoming {
             if bytes.is_empty() {
                 break;
             }
-            let next = in_order && self.inbox.awaits(at);
+            let next = in_order && self.may_read() && self.inbox.awaits(at);
             let Some(len) = next.then(|| self.read_frame_in(bytes)).flatten() else {
-                return self.inbox.insert(at, bytes);
+                self.inbox.insert(at, bytes)?;
+                self.charge();
+                break;
             };
             at += len as u64;
             bytes = &bytes[len..];
@@ -265,6 +384,7 @@ impl Application for Incoming {
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         self.turned_at = now;
+        self.outbox.forget(connection.stats().acked_bytes);
         while let Some(report) = self.desk.poll() {
             self.on_report(report);
         }
@@ -272,15 +392,25 @@ impl Application for Incoming {
         let delivered = connection.stats().delivered_bytes;
         self.whole = delivered;
         if let Err(error) = self.read_frames(delivered) {
-            self.fail(error.to_string());
+            self.on_frame_error(error);
         }
         while let Some(event) = connection.poll_event() {
             self.on_event(event);
         }
+        if self.finished
+            && self.may_read()
+            && matches!(self.state, State::Receiving | State::Stranger)
+        {
+            self.break_off("the sender ended early".to_owned());
+        }
+        if self.is_evicted() {
+            self.break_off(NO_MEMORY.to_owned());
+        }
+        self.charge();
         connection.read(now, u64::MAX);
         self.srtt = connection.snapshot().srtt.unwrap_or(UNKNOWN_RTT);
         self.end_loose(now, self.srtt);
-        self.watch_rival(now);
+        self.reconsider(now);
         self.tend(now);
         self.reassure(now);
         self.outbox.write(now, connection);
@@ -299,16 +429,21 @@ impl Application for Incoming {
         let waiting = self.desk.is_waiting().then(|| self.turned_at + ASKED_EVERY);
         let noting = self.claim.as_ref().and_then(|claim| claim.with(|partial| partial.unnoted()));
         let noting = noting.filter(|bytes| *bytes > 0).map(|_| self.noted_at + NOTED_EVERY);
-        let rival = self.rival_decides_at.filter(|_| self.rival.is_some());
+        let wait = match &self.wait {
+            Some(Wait::Rival(_, at)) => *at,
+            Some(Wait::Finish(_)) => Some(self.turned_at + FINISH_ASKED_EVERY),
+            Some(Wait::LookUp | Wait::Quota(_)) | None => None,
+        };
         let counting = self.loose.as_ref().and_then(|loose| loose.ends_at(self.srtt));
-        [waiting, noting, rival, counting].into_iter().flatten().min()
+        [waiting, noting, wait, counting].into_iter().flatten().min()
     }
 
     fn store_loose(&mut self, now: Instant, number: u64, bytes: &[u8]) -> io::Result<()> {
-        if let Some((loose, file)) = self.loose.as_mut().zip(self.files.last_mut()) {
+        if let Some((loose, file)) = self.loose.as_mut().zip(self.files.present()) {
             loose.store(now, number, bytes);
             file.arrived = loose.tally().bytes;
             file.arrived_ns = Some(clock::monotonic_nanos());
+            self.on_written(bytes.len());
         }
         Ok(())
     }
@@ -324,6 +459,9 @@ impl Drop for Incoming {
 /// is: bytes that have to be kept in memory.
 const STRANGERS_ROOM: usize = 64 << 10;
 const KNOWN_SENDERS_ROOM: usize = 1 << 20;
+/// Answers without an acknowledgement, in bytes, after which no more frames are read.
+const MOST_UNHEARD: usize = 64 << 10;
+const NO_MEMORY: &str = "the receiver has no memory for what came early";
 /// Until there is a measurement.
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 /// How often the journal is written at least, while anything arrives.
@@ -332,3 +470,5 @@ const NOTED_EVERY: Duration = Duration::from_millis(200);
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// How soon the keeper's reports are looked for.
 const ASKED_EVERY: Duration = Duration::from_micros(300);
+/// How soon it is noticed that another session's file has its verdict.
+const FINISH_ASKED_EVERY: Duration = Duration::from_millis(5);

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_units::{Duration, Instant};
@@ -9,6 +10,7 @@ use weir_units::{Duration, Instant};
 use super::Tally;
 use crate::file::disk::Disk;
 use crate::file::frame::Header;
+use crate::file::memory::Share;
 use crate::file::partial::Partial;
 
 /// A file that comes in loose datagrams.
@@ -21,6 +23,8 @@ pub(crate) struct LooseFile {
     piece: u64,
     /// A bit for each piece that is there.
     there: Vec<u64>,
+    /// Where the memory of these bits is from.
+    share: Rc<Share>,
     tally: Tally,
     began: Instant,
     /// When the last datagram came, or the word that there are no more.
@@ -40,14 +44,22 @@ impl LooseFile {
         folder: &Path,
         header: &Header,
         piece: u32,
+        share: &Rc<Share>,
     ) -> io::Result<Result<Self, String>> {
         let (size, piece) = (header.size, u64::from(piece));
-        if piece == 0 || size.div_ceil(piece) > MAX_PIECES {
+        if piece < MIN_PIECE {
+            return Ok(Err(format!("datagrams of {piece} bytes; {MIN_PIECE} are the least")));
+        }
+        let pieces = size.div_ceil(piece);
+        if pieces > MAX_PIECES {
             let reason = format!("more than {MAX_PIECES} datagrams of {piece} bytes");
             return Ok(Err(reason));
         }
-        let pieces = size.div_ceil(piece);
+        if !share.take(memory_of(pieces)) {
+            return Ok(Err("the receiver has no memory to count its datagrams".to_owned()));
+        }
         Ok(Ok(Self {
+            share: Rc::clone(share),
             partial: Some(Partial::fresh(disk, folder, header)?),
             size,
             piece,
@@ -122,10 +134,18 @@ impl LooseFile {
 
 impl Drop for LooseFile {
     fn drop(&mut self) {
+        self.share.give_back(memory_of(self.size.div_ceil(self.piece)));
         self.discard();
     }
 }
 
+/// What a bit for each of so many pieces takes.
+fn memory_of(pieces: u64) -> usize {
+    pieces.div_ceil(64) as usize * size_of::<u64>()
+}
+
+/// The shortest segment of a reliable transfer, too: shorter ones cost the receiver more than the sender.
+const MIN_PIECE: u64 = 64;
 /// A bit for each takes 8 MiB.
 const MAX_PIECES: u64 = 1 << 26;
 /// How long the last datagrams may come behind the word that they were sent.
@@ -134,7 +154,10 @@ const GRACE: Duration = Duration::from_millis(200);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_units::Bytes;
+
     use crate::file::SystemDisk;
+    use crate::file::memory::Memory;
     use crate::file::testing::{TempDir, header_of, noise};
 
     fn at(millis: u64) -> Instant {
@@ -143,12 +166,18 @@ mod tests {
 
     fn begin(folder: &TempDir, content: &[u8], piece: u32) -> LooseFile {
         let header = header_of("x", content);
-        begin_with(folder, &header, piece).expect("few")
+        let share = Memory::new(Bytes(1 << 20)).share();
+        begin_with(folder, &header, piece, &share).expect("few")
     }
 
-    fn begin_with(folder: &TempDir, header: &Header, piece: u32) -> Result<LooseFile, String> {
+    fn begin_with(
+        folder: &TempDir,
+        header: &Header,
+        piece: u32,
+        share: &Rc<Share>,
+    ) -> Result<LooseFile, String> {
         let disk = SystemDisk::shared();
-        LooseFile::begin(at(0), &disk, folder.path(), header, piece).expect("a folder")
+        LooseFile::begin(at(0), &disk, folder.path(), header, piece, share).expect("a folder")
     }
 
     #[test]
@@ -198,10 +227,19 @@ mod tests {
         let folder = TempDir::new();
         let mut header = header_of("x", b"");
         header.size = 1 << 40;
-        let refused = begin_with(&folder, &header, 64);
+        let share = Memory::new(Bytes(8 << 20)).share();
+        let begin = |header: &Header, piece| begin_with(&folder, header, piece, &share);
+        let refused = begin(&header, 64);
         assert!(refused.is_err_and(|reason| reason.contains("datagrams of 64 bytes")));
-        let refused = begin_with(&folder, &header, 0);
-        assert!(refused.is_err());
+        for tiny in [0, 1, 63] {
+            header.size = 1_000;
+            assert!(begin(&header, tiny).is_err(), "{tiny}");
+        }
+        header.size = 64 << 26;
+        let first = begin(&header, 64).expect("8 MiB of bits");
+        assert!(begin(&header, 64).is_err_and(|reason| reason.contains("no memory")));
+        drop(first);
+        drop(begin(&header, 64).expect("8 MiB again"));
         assert!(folder.names().is_empty());
     }
 }

@@ -163,7 +163,10 @@ impl LooseOutgoing {
                 self.present += 1;
                 self.stage = Stage::Between;
             }
-            Answer::Working => {}
+            Answer::Working | Answer::Wait { .. } | Answer::Damaged { .. } => {}
+            Answer::Broken { reason } => {
+                self.failure.get_or_insert(Failure::Ended(reason));
+            }
             Answer::Failed { reason } => {
                 self.failure.get_or_insert(Failure::Refused(reason));
             }
@@ -237,6 +240,7 @@ impl Application for LooseOutgoing {
         if matches!(self.stage, Stage::Between) {
             self.offer()?;
         }
+        self.outbox.forget(connection.stats().acked_bytes);
         self.outbox.write(now, connection);
         if matches!(self.stage, Stage::Over) {
             connection.close(now);

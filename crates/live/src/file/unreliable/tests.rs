@@ -10,7 +10,7 @@ use super::{LooseOutgoing, Pouring, Tally};
 use crate::clock;
 use crate::endpoint::Endpoint;
 use crate::file::testing::{TempDir, noise};
-use crate::file::{Claims, Departing, Folder, Incoming, Keeper, SystemDisk, Verdict};
+use crate::file::{Departing, Folder, Incoming, Keeper, SharedState, SystemDisk, Verdict};
 
 /// Pours a file of `size` bytes; returns what the sender knows of it in the end.
 fn pour(size: usize, pouring: Pouring, into: &TempDir) -> Departing {
@@ -26,13 +26,16 @@ fn pour(size: usize, pouring: Pouring, into: &TempDir) -> Departing {
         path: into.path().to_owned(),
         max_size: None,
         max_files: 1,
+        quota: None,
+        expiry: Duration::from_secs(3_600),
+        memory: Bytes(64 << 20),
         window: Bytes(64 << 10)..Bytes(1 << 20),
     };
     let config = Config { recv_buffer: Bytes(1 << 20), ..Config::default() };
     let mut server = Endpoint::bind(loopback).expect("loopback");
     let mut client = Endpoint::bind(loopback).expect("loopback");
-    let claims = Rc::new(Claims::default());
-    let session = move || Incoming::new(folder.clone(), Rc::clone(&claims), keeper.desk());
+    let shared = Rc::new(SharedState::new(&folder));
+    let session = move || Incoming::new(folder.clone(), Rc::clone(&shared), keeper.desk());
     server.listen(config.clone(), move |_| Some(session()));
     let address = server.socket().local_addr();
     let id = client.connect(address, &config, LooseOutgoing::new(vec![file], pouring));

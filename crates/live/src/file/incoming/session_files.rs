@@ -1,0 +1,162 @@
+//! The files of a session: those that have no verdict yet, and of the others as many as will be told of.
+
+use std::rc::Rc;
+
+use super::Arriving;
+use crate::file::frame::Verdict;
+use crate::file::memory::Share;
+
+/// The files of a session, in the order in which they were announced.
+#[derive(Debug)]
+pub(super) struct SessionFiles {
+    rows: Vec<Arriving>,
+    announced: u32,
+    /// How long the present one is, if there is one.
+    size: Option<u64>,
+    /// How many have a verdict.
+    settled: u32,
+    /// Rows of files that were not kept, which cost their sender little.
+    others: usize,
+    omitted: Omitted,
+    share: Rc<Share>,
+}
+
+/// How many files have no row, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Omitted {
+    /// The folder had them.
+    pub already: u64,
+    /// Their hash was wrong.
+    pub mismatch: u64,
+    /// They were refused.
+    pub refused: u64,
+    /// Their sender went on without them.
+    pub incomplete: u64,
+}
+
+impl SessionFiles {
+    pub(super) fn new(share: Rc<Share>) -> Self {
+        let (rows, omitted) = (Vec::new(), Omitted::default());
+        Self { rows, announced: 0, size: None, settled: 0, others: 0, omitted, share }
+    }
+
+    /// Those that have a row.
+    pub(super) fn rows(&self) -> &[Arriving] {
+        &self.rows
+    }
+
+    /// Those that have none.
+    pub(super) fn omitted(&self) -> Omitted {
+        self.omitted
+    }
+
+    /// How many were announced, and how many of these have a verdict.
+    pub(super) fn announced(&self) -> u32 {
+        self.announced
+    }
+
+    pub(super) fn settled(&self) -> u32 {
+        self.settled
+    }
+
+    /// The number of the present file.
+    pub(super) fn number(&self) -> u32 {
+        self.announced.saturating_sub(1)
+    }
+
+    /// The length of the present file, which may have no row any more.
+    pub(super) fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The present file.
+    pub(super) fn present(&mut self) -> Option<&mut Arriving> {
+        self.get_mut(self.number())
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Arriving> {
+        let at = self.find(number)?;
+        self.rows.get_mut(at)
+    }
+
+    /// Adds a file, which becomes the present one.
+    pub(super) fn push(&mut self, file: Arriving) {
+        debug_assert_eq!(file.number, self.announced, "files are numbered in their order");
+        self.announced += 1;
+        self.size = Some(file.size);
+        self.rows.push(file);
+    }
+
+    /// Notes how a file ended; returns whether that was not known.
+    pub(super) fn settle(&mut self, number: u32, verdict: Verdict) -> bool {
+        let Some(at) = self.find(number).filter(|at| self.rows[*at].verdict.is_none()) else {
+            return false;
+        };
+        self.settled += 1;
+        let is_kept = matches!(verdict, Verdict::Kept { .. });
+        self.rows[at].verdict = Some(verdict);
+        if !is_kept {
+            self.bound(at);
+        }
+        true
+    }
+
+    /// The sender goes on without a file that has no verdict.
+    pub(super) fn abandon(&mut self, number: u32) {
+        if let Some(at) = self.find(number).filter(|at| self.rows[*at].verdict.is_none()) {
+            self.bound(at);
+        }
+    }
+
+    /// Counts a file that was not kept, and forgets the rest of it if there are many.
+    fn bound(&mut self, at: usize) {
+        let cost = size_of::<Arriving>() + self.rows[at].text_len();
+        if self.others < MOST_OTHERS && self.share.take(cost) {
+            self.others += 1;
+            return;
+        }
+        let Omitted { already, mismatch, refused, incomplete } = &mut self.omitted;
+        *match self.rows.remove(at).verdict {
+            Some(Verdict::Already { .. }) => already,
+            Some(Verdict::Mismatch) => mismatch,
+            Some(Verdict::Refused { .. }) => refused,
+            Some(Verdict::Kept { .. }) | None => incomplete,
+        } += 1;
+    }
+
+    fn find(&self, number: u32) -> Option<usize> {
+        self.rows.binary_search_by_key(&number, |file| file.number).ok()
+    }
+}
+
+/// Rows of one session about files that were not kept.
+const MOST_OTHERS: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use weir_units::Bytes;
+
+    use super::*;
+    use crate::file::memory::Memory;
+
+    #[test]
+    fn refusals_are_counted_when_there_are_many() {
+        let memory = Memory::new(Bytes(1 << 20));
+        let mut files = SessionFiles::new(memory.share());
+        for number in 0..10_000 {
+            files.push(Arriving::new(number, "x".to_owned(), 5));
+            if number % 1_000 == 0 {
+                assert!(files.settle(number, Verdict::Kept { name: "x".to_owned() }));
+            } else if number % 2 == 0 {
+                assert!(files.settle(number, Verdict::Refused { reason: "no".to_owned() }));
+            } else {
+                files.abandon(number);
+            }
+        }
+        assert_eq!(files.rows().len(), 1_000 + 10);
+        let Omitted { refused, incomplete, .. } = files.omitted();
+        assert_eq!(refused + incomplete, 10_000 - 10 - 1_000);
+        let kept = |file: &&Arriving| matches!(file.verdict, Some(Verdict::Kept { .. }));
+        assert_eq!(files.rows().iter().filter(kept).count(), 10);
+    }
+}

@@ -1,0 +1,128 @@
+//! Memory that a receiver holds for its senders, all of whom may be strangers: one limit for all sessions.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use weir_units::Bytes;
+
+/// The memory of all sessions of a receiver.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    limit: usize,
+    used: Cell<usize>,
+    shares: RefCell<Vec<Weak<Share>>>,
+    has_evicted: Cell<bool>,
+}
+
+/// What one session holds of it, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    memory: Rc<Memory>,
+    held: Cell<usize>,
+    evicted: Cell<bool>,
+}
+
+impl Memory {
+    pub(crate) fn new(limit: Bytes) -> Rc<Self> {
+        let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
+        Rc::new(Self {
+            limit,
+            used: Cell::new(0),
+            shares: RefCell::default(),
+            has_evicted: Cell::new(false),
+        })
+    }
+
+    /// A share for a new session, of nothing yet.
+    pub(crate) fn share(self: &Rc<Self>) -> Rc<Share> {
+        let (held, evicted) = (Cell::new(0), Cell::new(false));
+        let share = Rc::new(Share { memory: Rc::clone(self), held, evicted });
+        let mut shares = self.shares.borrow_mut();
+        shares.retain(|share| share.strong_count() > 0);
+        shares.push(Rc::downgrade(&share));
+        share
+    }
+
+    /// Whether a session has to end since this was asked last.
+    pub(crate) fn has_evicted(&self) -> bool {
+        self.has_evicted.take()
+    }
+
+    /// The session that holds the most of those that may stay.
+    fn largest(&self) -> Option<Rc<Share>> {
+        let shares = self.shares.borrow();
+        let shares = shares.iter().filter_map(Weak::upgrade).filter(|share| !share.evicted.get());
+        shares.max_by_key(|share| share.held.get())
+    }
+}
+
+impl Share {
+    /// Takes `bytes` more, if the limit allows it.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let used = self.memory.used.get().saturating_add(bytes);
+        let fits = used <= self.memory.limit;
+        if fits {
+            self.memory.used.set(used);
+            self.held.set(self.held.get() + bytes);
+        }
+        fits
+    }
+
+    /// Takes `bytes` more. Where the limit is reached the session that holds the most has to end: a
+    /// stranger who hoards, unless it is this one. Returns whether this session may stay.
+    pub(crate) fn claim(&self, bytes: usize) -> bool {
+        while !self.take(bytes) {
+            let largest = self.memory.largest().filter(|share| share.held.get() > self.held.get());
+            let Some(largest) = largest else {
+                self.evicted.set(true);
+                return false;
+            };
+            largest.evict();
+        }
+        true
+    }
+
+    /// Returns `bytes` of what it holds.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        let bytes = bytes.min(self.held.get());
+        self.held.set(self.held.get() - bytes);
+        self.memory.used.set(self.memory.used.get() - bytes);
+    }
+
+    /// Whether the session has to end, because others need the memory.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.evicted.get()
+    }
+
+    /// The session frees its memory in its next turn.
+    fn evict(&self) {
+        self.evicted.set(true);
+        self.memory.has_evicted.set(true);
+        self.give_back(self.held.get());
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.give_back(self.held.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_holder_has_to_end() {
+        let memory = Memory::new(Bytes(100));
+        let [large, small, new] = [(); 3].map(|()| memory.share());
+        assert!(large.take(60) && small.take(30) && !new.take(11));
+        assert!(new.claim(11));
+        assert_eq!([&large, &small, &new].map(|share| share.is_evicted()), [true, false, false]);
+        assert_eq!(memory.used.get(), 41);
+        drop((large, small));
+        assert_eq!(memory.used.get(), 11);
+        assert!(!new.claim(90), "it is the largest itself");
+        assert!(new.is_evicted());
+    }
+}
