@@ -6,14 +6,16 @@
 //! CoDel's schedule `next += interval / sqrt(count)` runs in both directions. While sojourns are
 //! above `target` each time it comes to is a signal and `count` grows; while they are not, `count` shrinks at
 //! the same times, so that the next episode begins from where the last one has decayed to. The first
-//! signal of an episode comes an interval after it began, divided by the root like the others.
+//! signal of an episode comes an interval after it began, divided by the root like the others; but in a
+//! queue's very first episode with the next parcel, for Linux begins with a reciprocal root of zero
+//! (`cobalt_vars_init`).
 //!
 //! BLUE drops with a probability that grows by 1/256 when the queue overflows and shrinks by 1/4096
 //! when it is found empty, each once per `target` at most. CoDel's signal is a mark if the parcel is
 //! capable, BLUE's never is.
 //!
-//! Deviation: `1/sqrt(count)` is exact to 32 bits, where Linux improves it by one Newton step per signal
-//! from a count of 16 on.
+//! `1/sqrt(count)` is exact to 32 bits below a count of 16; from there on each change of the count
+//! improves it by one Newton step, as in Linux.
 
 use weir_units::{Duration, Instant, Rng};
 
@@ -33,6 +35,8 @@ pub(super) struct Cobalt {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CobaltState {
     count: u32,
+    /// `1/sqrt(count)` in units of 2^-32; zero until the count has changed for the first time.
+    inv_sqrt: u32,
     /// Sojourns are above the target.
     is_signalling: bool,
     next: Instant,
@@ -49,9 +53,8 @@ pub(super) enum Fate {
 }
 
 impl Cobalt {
-    fn after(&self, last: Instant, count: u32) -> Instant {
-        let root = (u128::from(u64::MAX) / u128::from(count.max(1))).isqrt();
-        let nanos = (u128::from(self.interval.as_nanos()) * root) >> 32;
+    fn after(&self, last: Instant, inv_sqrt: u32) -> Instant {
+        let nanos = (u128::from(self.interval.as_nanos()) * u128::from(inv_sqrt)) >> 32;
         last.saturating_add(Duration::from_nanos(nanos as u64))
     }
 
@@ -75,7 +78,7 @@ impl CobaltState {
         if law.is_late(head.sojourn(now)) {
             if !self.is_signalling {
                 self.is_signalling = true;
-                self.next = law.after(now, self.count);
+                self.next = law.after(now, self.inv_sqrt);
             }
             self.count = self.count.max(1);
         } else {
@@ -83,8 +86,8 @@ impl CobaltState {
         }
         let signals = is_due && self.is_signalling;
         if signals {
-            self.count = self.count.saturating_add(1);
-            self.next = law.after(self.next, self.count);
+            self.set_count(self.count.saturating_add(1));
+            self.next = law.after(self.next, self.inv_sqrt);
         } else if is_due {
             self.decay(now, law);
         }
@@ -119,8 +122,8 @@ impl CobaltState {
         }
         self.is_signalling = false;
         if self.count > 0 && now >= self.next {
-            self.count -= 1;
-            self.next = law.after(self.next, self.count);
+            self.set_count(self.count - 1);
+            self.next = law.after(self.next, self.inv_sqrt);
         }
     }
 
@@ -129,15 +132,31 @@ impl CobaltState {
         self.blue == 0 && self.count == 0 && now >= self.next
     }
 
+    /// Changes the count, and the reciprocal root with it (`cobalt_invsqrt`).
+    fn set_count(&mut self, count: u32) {
+        self.count = count;
+        let old = u64::from(self.inv_sqrt);
+        let new = if count < EXACT_BELOW {
+            (u64::MAX / u64::from(count.max(1))).isqrt()
+        } else {
+            // y' = y (3 - n y^2) / 2, in steps that do not overflow.
+            let part = (3 << 32) - u64::from(count) * ((old * old) >> 32);
+            ((part >> 2) * old) >> 31
+        };
+        self.inv_sqrt = new.min(u64::from(u32::MAX)) as u32;
+    }
+
     /// Goes back in the schedule as far as `now`.
     fn decay(&mut self, now: Instant, law: &Cobalt) {
         while self.count > 0 && now >= self.next {
-            self.count -= 1;
-            self.next = law.after(self.next, self.count);
+            self.set_count(self.count - 1);
+            self.next = law.after(self.next, self.inv_sqrt);
         }
     }
 }
 
+/// Linux's `REC_INV_SQRT_CACHE`.
+const EXACT_BELOW: u32 = 16;
 /// 1/256.
 const BLUE_UP: u32 = 1 << 24;
 /// 1/4096.
@@ -174,6 +193,13 @@ mod tests {
     #[test]
     fn signals_speed_up_and_the_count_decays_when_delays_are_short() {
         let mut state = CobaltState::default();
+        assert_eq!(
+            falls(&mut state, 100, MS * 20, 30),
+            [101],
+            "the first episode of all does not wait"
+        );
+        assert!(falls(&mut state, 130, MS, 500).is_empty());
+        assert_eq!(state.count, 0);
         let fallen = falls(&mut state, 1_000, MS * 20, 1_000);
         assert_eq!(fallen[0], 1_100, "an interval after the delay exceeded the target");
         for (index, pair) in fallen.windows(2).enumerate() {
