@@ -502,6 +502,7 @@ def send_files(
     mss: int,
     initial_window: int,
     max_rate_bps: int | None,
+    pacing: bool,
     max_retransmits: int,
     max_wait_s: float,
     tell: Callable[[str, dict[str, Any]], None],

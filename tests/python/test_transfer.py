@@ -173,6 +173,7 @@ def _send(paths: list[Path], target: str) -> dict[str, Any]:
         mss=1420,
         initial_window=10,
         max_rate_bps=None,
+        pacing=True,
         max_retransmits=10,
         max_wait_s=30,
         tell=lambda _kind, _facts: None,

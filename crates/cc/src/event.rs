@@ -26,6 +26,9 @@ pub struct CcContext<'a> {
     pub delivered_marked: Bytes,
     /// When the pacer lets the next segment leave; `now` or earlier where nothing holds it back.
     pub next_departure: Instant,
+    /// Whether the sender paces controllers that set no rate of their own (`fq` or `SO_MAX_PACING_RATE`
+    /// in Linux): the pacer may then spread a window over half a round trip.
+    pub paced: bool,
     /// Whether the application, not the network, bounds the delivery rate of what is now in flight:
     /// segments sent now would carry [`RateSample::app_limited`].
     pub app_limited: bool,

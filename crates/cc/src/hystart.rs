@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! ACK train   ACKs at most 2 ms apart since the start of the round last longer than
-//!             (min_rtt + d) / 2,  d = min(1 ms, 4 * 64 KiB / Linux's pacing rate)
+//!             (min_rtt + d) / 2, of a paced sender min_rtt + d,
+//!             d = min(1 ms, 4 * 64 KiB / Linux's pacing rate)
 //! delay       the round's min RTT, after 8 samples > min_rtt + clamp(min_rtt / 8, 4 ms, 16 ms)
 //! ```
 //!
@@ -159,7 +160,9 @@ impl Train {
             return false;
         }
         self.last_ack = cx.now;
-        let allowed = (min_rtt + segmentation_delay(cx, cwnd)) / 2;
+        // The pacer spreads a window over half a round trip, twice as fast as it is acknowledged.
+        let parts = if cx.paced { 1 } else { 2 };
+        let allowed = (min_rtt + segmentation_delay(cx, cwnd)) / parts;
         cx.now.saturating_since(self.round.start) > allowed
     }
 }

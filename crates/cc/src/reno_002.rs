@@ -126,6 +126,7 @@ mod tests {
             delivered: Bytes::ZERO,
             delivered_marked: Bytes::ZERO,
             next_departure: Instant::from_nanos(1),
+            paced: false,
             app_limited: false,
             cwnd_limited: true,
             peer_window: Bytes(1 << 40),

@@ -27,7 +27,7 @@ create_exception!(
 /// Sends files and says what became of them: a row per file, and facts about the whole. `tell` is
 /// called several times a second; what it raises ends the transfer.
 #[pyfunction]
-#[pyo3(signature = (paths, target, *, stack, mss, initial_window, max_rate_bps, max_retransmits, max_wait_s, tell, key_file=None))]
+#[pyo3(signature = (paths, target, *, stack, mss, initial_window, max_rate_bps, pacing, max_retransmits, max_wait_s, tell, key_file=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of weir send, by keyword")]
 pub(crate) fn send_files<'py>(
     py: Python<'py>,
@@ -37,6 +37,7 @@ pub(crate) fn send_files<'py>(
     mss: u32,
     initial_window: u32,
     max_rate_bps: Option<u64>,
+    pacing: bool,
     max_retransmits: u32,
     max_wait_s: f64,
     tell: Py<PyAny>,
@@ -49,6 +50,7 @@ pub(crate) fn send_files<'py>(
         mss,
         initial_window,
         max_rate: max_rate_bps.map(Rate::from_bits_per_sec),
+        pacing,
         max_retransmits,
         max_wait: Duration::from_nanos((max_wait_s * 1e9) as u64),
         key: read_key(key_file)?,

@@ -24,6 +24,10 @@ pub struct Config {
     /// controller itself asks them for something. A request is a power of two times 80 kbit/s: the highest
     /// that does not exceed this.
     pub quick_start: Option<Rate>,
+    /// Pace controllers that set no rate of their own too, by their window over the smoothed round trip:
+    /// doubled in early slow start, else 6/5 of it (Linux's `tcp_update_pacing_rate`, as below `fq`;
+    /// RFC 9002 §7.7 asks for this). Without it such a controller sends as acknowledgements come in.
+    pub pace_window: bool,
     /// An upper bound of the pacing rate, as `SO_MAX_PACING_RATE` is: with it every stack is paced.
     pub max_pacing_rate: Option<Rate>,
     /// How much of the time by which its driver comes late a paced sender makes up for, at a burst.
@@ -90,6 +94,7 @@ impl Default for Config {
             initial_window: 10,
             pace_initial_window: false,
             quick_start: None,
+            pace_window: false,
             max_pacing_rate: None,
             pacing_catch_up: Duration::ZERO,
             send_buffer: None,
@@ -126,7 +131,8 @@ impl Config {
     ///   timeouts, which `rack` finds out and takes back; RFC 9002 §6.2.1 has none above 1 ms).
     /// * `initial_rto` of 10 ms: where a quarter of the packets is lost both ways, four handshakes of nine need
     ///   another SYN. On a path of 300 ms this costs eight superfluous SYNs.
-    /// * Up to 44 segments leave at once, as many as a datagram of 64 KiB holds; a large first window is paced.
+    /// * Up to 44 segments leave at once, as many as a datagram of 64 KiB holds, so every controller is paced:
+    ///   one acknowledgement may let dozens of such bursts leave. A large first window is paced as well.
     /// * BBR waits for repairs before it ends its startup.
     pub fn for_datagrams() -> Self {
         let recovery = RecoveryConfig::Rack(RackConfig::default());
@@ -138,6 +144,7 @@ impl Config {
             initial_rto: Duration::from_millis(10),
             gso: 44,
             pace_initial_window: true,
+            pace_window: true,
             ..Self::default()
         }
     }

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.filesize import decimal
@@ -69,6 +69,13 @@ def send(
     rate: Annotated[
         str | None, typer.Option(metavar="RATE", help="Never send faster, as in 50mbit.")
     ] = None,
+    pacing: Annotated[
+        Literal["on", "off"],
+        typer.Option(
+            help="Spread a window over the round trip; off sends as acknowledgements come in. "
+            "Controllers with a rate of their own (bbr) always pace."
+        ),
+    ] = "on",
     window: Annotated[
         int | None,
         typer.Option(
@@ -126,6 +133,7 @@ def send(
             mss=round(transfer.quantity("size", "--mss", mss or default_mss)),
             initial_window=initial_window,
             max_rate_bps=None if rate is None else round(transfer.quantity("rate", "--rate", rate)),
+            pacing=pacing == "on",
             max_retransmits=max_retransmits,
             max_wait_s=transfer.quantity("time", "--max-wait", max_wait),
             key_file=key_file,

@@ -86,6 +86,7 @@ def _send_weir(job: Job) -> None:
         mss=job["mss"],
         initial_window=job.get("initial_window", _INITIAL_WINDOW),
         max_rate_bps=None,
+        pacing=True,
         max_retransmits=job.get("max_retransmits", _PATIENCE),
         max_wait_s=job.get("max_wait_s", _MAX_WAIT_S),
         tell=lambda *_: None,

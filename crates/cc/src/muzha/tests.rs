@@ -100,6 +100,7 @@ impl Rounds {
             delivered: Bytes(self.una),
             delivered_marked: Bytes::ZERO,
             next_departure: Instant::ZERO,
+            paced: false,
             app_limited: false,
             cwnd_limited: true,
             peer_window: self.peer_window,

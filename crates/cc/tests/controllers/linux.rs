@@ -97,6 +97,7 @@ impl Replay {
             delivered: self.delivered,
             delivered_marked: self.delivered_marked,
             next_departure: at.now,
+            paced: false,
             app_limited: false,
             cwnd_limited: at.cwnd_limited,
             peer_window: Bytes(1 << 40),

@@ -414,6 +414,7 @@ impl Path {
             delivered: self.delivered,
             delivered_marked: self.delivered_marked,
             next_departure: self.next_departure,
+            paced: false,
             app_limited: self.delivered < self.limited_until,
             cwnd_limited: self.cwnd_limited(),
             peer_window: Bytes(1 << 40),

@@ -236,6 +236,7 @@ impl Model {
             delivered: self.delivered,
             delivered_marked: self.delivered / 3,
             next_departure: self.now,
+            paced: false,
             app_limited: false,
             cwnd_limited: true,
             peer_window: Bytes(1 << 40),

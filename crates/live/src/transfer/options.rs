@@ -18,6 +18,8 @@ pub struct SendOptions {
     pub initial_window: u32,
     /// A bound of the rate at which segments leave.
     pub max_rate: Option<Rate>,
+    /// Pace controllers that set no rate of their own too ([`Config::pace_window`]).
+    pub pacing: bool,
     /// Timeouts in a row after which a connection is given up (`MAX_RETRANSMITS`).
     pub max_retransmits: u32,
     /// Time without progress after which it is (`MAX_WAIT`).
@@ -69,6 +71,7 @@ impl SendOptions {
                 first_window(mtu, self.mss, self.initial_window)
             }),
             pace_initial_window: self.initial_window > Config::default().initial_window,
+            pace_window: self.pacing,
             max_pacing_rate: self.max_rate,
             max_retransmits: self.max_retransmits,
             max_wait: Some(self.max_wait),

@@ -89,6 +89,7 @@ fn options() -> SendOptions {
         mss: 1_420,
         initial_window: 10,
         max_rate: None,
+        pacing: true,
         max_retransmits: 100,
         max_wait: Duration::from_secs(30),
         key: None,

@@ -177,6 +177,7 @@ fn senders(rng: &mut Rng, key: Option<&Key>) -> Vec<Sending> {
             mss,
             initial_window: 10,
             max_rate: None,
+            pacing: true,
             max_retransmits: 100,
             max_wait: Duration::from_secs(30),
             key: key.cloned(),

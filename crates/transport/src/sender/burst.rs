@@ -86,7 +86,7 @@ impl Sender {
     }
 
     fn burst_size(&self) -> u64 {
-        let rate = self.pacing_rate().unwrap_or_else(|| self.window_rate());
+        let rate = self.pacing_rate().or_else(|| self.window_rate()).unwrap_or(Rate::ZERO);
         let in_a_tick = rate.as_bits_per_sec() / 8 / 1_024;
         let min_rtt = self.rtt.min().unwrap_or_default().as_micros();
         let on_short_paths = LARGEST_BURST.checked_shr((min_rtt / 512).min(63) as u32);
@@ -94,14 +94,15 @@ impl Sender {
         (bytes / self.mss).max(LEAST_SEGMENTS).min(self.bursts.most)
     }
 
-    /// The rate that Linux derives from the window where the controller sets none.
-    fn window_rate(&self) -> Rate {
+    /// The rate that Linux derives from the window where the controller sets none; `None` before the
+    /// first measured round trip.
+    pub(super) fn window_rate(&self) -> Option<Rate> {
         let cwnd = self.cwnd().get();
         let window = Bytes(cwnd.max(self.board.outstanding()));
-        let rate = self.rtt.srtt().and_then(|srtt| Rate::from_transfer(window, srtt));
+        let rate = self.rtt.srtt().and_then(|srtt| Rate::from_transfer(window, srtt))?;
         let early = self.controller.ssthresh().is_none_or(|ssthresh| cwnd < ssthresh.get() / 2);
         let (num, den) = if early { (2, 1) } else { (6, 5) };
-        rate.unwrap_or(Rate::ZERO).mul_ratio(num, den)
+        Some(rate.mul_ratio(num, den))
     }
 }
 

@@ -110,6 +110,8 @@ struct Pacing {
     first_flight: Bytes,
     /// How many segments leave before any are paced.
     unpaced: u64,
+    /// Pace by the window where the controller sets no rate.
+    window: bool,
     /// The controller to go back to if some of a quick start is lost.
     usual: Option<Box<dyn CongestionController>>,
 }
@@ -143,6 +145,7 @@ impl Sender {
                 most: config.max_pacing_rate,
                 first_flight: if config.pace_initial_window { initial } else { Bytes::ZERO },
                 unpaced: unpaced_segments(config),
+                window: config.pace_window,
                 usual: None,
             },
             bursts: burst::Bursts::new(config.gso),
@@ -413,10 +416,11 @@ impl Sender {
         self.epoch.prr_window().unwrap_or_else(|| self.controller.cwnd())
     }
 
-    /// The rate at which segments leave: the controller's or that of a first flight, within what is
-    /// allowed.
+    /// The rate at which segments leave: the controller's, that of a first flight or of the window,
+    /// within what is allowed.
     fn pacing_rate(&self) -> Option<Rate> {
-        let rate = self.controller.pacing_rate().or_else(|| self.first_flight_rate());
+        let own = self.controller.pacing_rate().or_else(|| self.first_flight_rate());
+        let rate = own.or_else(|| self.window_rate().filter(|_| self.pacing.window));
         match (rate, self.pacing.most) {
             (Some(rate), Some(most)) => Some(rate.min(most)),
             (rate, most) => rate.or(most),
@@ -464,6 +468,7 @@ impl Sender {
             delivered: Bytes(self.sampler.delivered()),
             delivered_marked: Bytes(self.delivered_marked),
             next_departure: self.pacer.next_departure(),
+            paced: self.pacing.window || self.pacing.most.is_some(),
             app_limited: self.sampler.is_app_limited(),
             cwnd_limited: self.is_cwnd_limited(),
             peer_window,
