@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,9 @@ ROOT = Path(__file__).parents[2]
 
 def bench(*options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "weir.bench", "--repeat", "1", *options]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # As Python knows it: readline, which pytest loads, sets COLUMNS behind its back.
+    env = dict(os.environ)
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
 def test_json_has_a_row_per_case_with_every_figure() -> None:

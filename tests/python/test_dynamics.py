@@ -179,7 +179,8 @@ def test_late_comer_shares_and_leaves(tmp_path: Path) -> None:
     both = over_time.filter(pl.col("flows") == 2)
     assert both["t_s"].min() == 21.5
     assert both["t_s"].max() == 39.5
-    with pytest.raises(InputError, match="there is no flow 'gest'; there are: resident, guest"):
+    suggestion = r"there is no flow 'gest'; did you mean guest\? There are: resident, guest"
+    with pytest.raises(InputError, match=suggestion):
         results.convergence(label, "gest")
     with pytest.raises(InputError, match="there is no case 'nobody'"):
         results.jain_over_time("nobody")

@@ -193,7 +193,7 @@ class Arrivals:
             delayed_ack = "rfc1122"
             [flow.workload]
             kind = "flow-sizes"
-            load = {self.load}
+            load = "{self.load:.0%}"
             arrivals = {self.flows}
             sizes = [
                 [0, 0], [1000, 0.15], [2000, 0.2], [3000, 0.3], [5000, 0.4], [8000, 0.53],
