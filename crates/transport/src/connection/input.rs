@@ -277,10 +277,7 @@ impl Connection {
         if segment.seq != self.rcv_seq() {
             return self.challenge(now);
         }
-        match self.state {
-            State::TimeWait => self.end(now),
-            _ => self.fail(now, ConnectionError::Reset),
-        }
+        self.handle_reset(now);
     }
 
     fn on_syn_again(&mut self, now: Instant, segment: &Segment) -> Option<Arrived> {

@@ -227,6 +227,16 @@ impl Connection {
         }
     }
 
+    /// Ends the connection as a reset of the peer does: it has none any more, as something else than a segment
+    /// has shown.
+    pub fn handle_reset(&mut self, now: Instant) {
+        match self.state {
+            State::Closed => {}
+            State::TimeWait => self.end(now),
+            _ => self.fail(now, ConnectionError::Reset),
+        }
+    }
+
     /// Consumes up to `max` bytes that arrived in order; returns how many there were.
     pub fn read(&mut self, _now: Instant, max: u64) -> u64 {
         self.receiver.read(max)
