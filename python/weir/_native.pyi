@@ -528,14 +528,16 @@ def receive_files(
     quota: int | None = None,
     partial_expiry_s: float = ...,
     key_file: str | PathLike[str] | None = None,
+    key_dir: str | PathLike[str] | None = None,
 ) -> None:
     """Receive files into ``folder`` until interrupted, or with ``once`` one session's.
 
     All senders together get at most ``memory`` bytes for what they send early or unasked. All files
     in the folder take at most ``quota`` bytes; partial ones are removed after ``partial_expiry_s``.
-    ``tell`` is called with ``listening`` (``address``), ``progress`` several times a second, and
-    ``ended`` (``sender``, ``failure``, ``rows``, and in ``omitted`` how many files of each verdict
-    have no row) when a session is over; what it raises ends the receiver.
+    ``tell`` is called with ``listening`` (``address``), ``progress`` several times a second,
+    ``warning`` (``text``), and ``ended`` (``sender``, ``key``, ``failure``, ``rows``, and in
+    ``omitted`` how many files of each verdict have no row) when a session is over; what it raises
+    ends the receiver.
 
     Raises ``ValueError`` for address and key, ``TransferError`` if the folder or the port
     cannot be had, ``KeyboardInterrupt`` at Ctrl-C.

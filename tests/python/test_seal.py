@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import Invoke
-from test_transfer import Receiver
+from conftest import Invoke, started
+from test_transfer import Receiver, until
 
 
 def _key(invoke: Invoke, path: Path) -> Path:
@@ -47,6 +47,67 @@ def test_a_file_arrives_under_the_same_key_only(invoke: Invoke, tmp_path: Path) 
         refused = invoke("send", path, receiver.address, "--key-file", key)
         assert refused.exit_code == 1
         assert "the receiver has no key" in refused.output
+
+
+def test_a_receiver_with_several_keys_names_the_sender_and_can_remove_it(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    alice, bob = _key(invoke, keys / "alice.key"), _key(invoke, keys / "bob.key")
+    own = {key: tmp_path / key.name for key in (alice, bob)}
+    for there, here in own.items():
+        here.write_bytes(there.read_bytes())
+        here.chmod(0o600)
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(30_000))
+    with Receiver(tmp_path / "in", key_dir=keys) as receiver:
+        for key in own.values():
+            sent = invoke("send", path, receiver.address, "--key-file", key)
+            assert sent.exit_code == 0, sent.output
+        until(lambda: len(receiver.rows) == 2)
+        assert [row["key"] for row in receiver.rows] == ["alice", "bob"]
+        alice.unlink()
+        path.write_bytes(os.urandom(30_000))
+
+        def refused() -> bool:
+            sent = invoke("send", path, receiver.address, "--key-file", own[alice])
+            return "the receiver has another key" in sent.output
+
+        until(refused)
+        sent = invoke("send", path, receiver.address, "--key-file", own[bob])
+        assert sent.exit_code == 0, sent.output
+
+
+def test_a_removed_key_ends_its_transfer(invoke: Invoke, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    alice, _ = _key(invoke, keys / "alice.key"), _key(invoke, keys / "bob.key")
+    own = tmp_path / "alice.key"
+    own.write_bytes(alice.read_bytes())
+    own.chmod(0o600)
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(3_000_000))
+    with Receiver(tmp_path / "in", key_dir=keys) as receiver:
+        args = ("send", path, receiver.address, "--key-file", own, "--rate", "4mbit")
+        with started(*args) as sender:
+            until(lambda: receiver.bytes_done > 0)
+            alice.unlink()
+            _, err = sender.communicate(timeout=30)
+        assert sender.returncode == 1
+        assert "the receiver has another key" in err
+        until(lambda: bool(receiver.failures))
+        assert receiver.failures == ["the sender's key was removed"]
+
+
+def test_keys_come_from_a_file_or_a_folder(invoke: Invoke, tmp_path: Path) -> None:
+    key = _key(invoke, tmp_path / "key")
+    both = invoke("recv", "--key-file", key, "--key-dir", tmp_path)
+    assert both.exit_code == 2
+    assert "only one of them" in both.output
+    none = invoke("recv", "--key-dir", tmp_path, "--bind", "127.0.0.1:0")
+    assert none.exit_code == 2
+    assert "holds 0 files NAME.key" in " ".join(none.output.split())
 
 
 @pytest.mark.parametrize(

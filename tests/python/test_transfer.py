@@ -34,6 +34,7 @@ class Receiver:
         self.folder, self.address = folder, ""
         self.rows: list[dict[str, Any]] = []
         self.failures: list[str] = []
+        self.bytes_done = 0
         self._listening, self._stop = threading.Event(), threading.Event()
         self._limits = {"max_size": None, "max_files": 100, "once": False, **limits}
         self._thread = threading.Thread(target=self._run)
@@ -56,6 +57,8 @@ class Receiver:
         if kind == "listening":
             self.address = facts["address"]
             self._listening.set()
+        if kind == "progress":
+            self.bytes_done = facts["bytes_done"]
         if kind == "ended":
             self.rows += facts["rows"]
             self.failures += [facts["failure"]] if facts["failure"] else []
@@ -72,7 +75,8 @@ def _names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def _until(what: Callable[[], bool]) -> None:
+def until(what: Callable[[], bool]) -> None:
+    """Waits for it to happen."""
     end = time.monotonic() + DEADLINE_S
     while not what():
         assert time.monotonic() < end, "it never happened"
@@ -186,7 +190,7 @@ def test_a_killed_sender_goes_on_from_what_arrived(invoke: Invoke, tmp_path: Pat
     path, folder = _file(tmp_path / "big.bin", 8_000_000), tmp_path / "in"
     with Receiver(folder) as receiver:
         with started("send", path, receiver.address, "--rate", "40mbit") as sender:
-            _until(lambda: _arrived(folder) > 5_000_000)
+            until(lambda: _arrived(folder) > 5_000_000)
             sender.kill()
         result = invoke("send", path, receiver.address, "--rate", "40mbit", "--json")
     assert result.exit_code == 0, result.output
@@ -203,7 +207,7 @@ def test_a_killed_receiver_goes_on_and_its_sender_finds_it_again(tmp_path: Path)
     with _recv(folder, "127.0.0.1:0") as (first, address):
         sending = started("send", path, address, *how)
         with sending as sender:
-            _until(lambda: _arrived(folder) > 500_000)
+            until(lambda: _arrived(folder) > 500_000)
             first.kill()
             first.wait()
             with _recv(folder, address, "--once", "--json") as (second, _):
@@ -220,10 +224,10 @@ def test_an_interrupted_sender_says_so_and_leaves_what_arrived(tmp_path: Path) -
     path, folder = _file(tmp_path / "big.bin", 8_000_000), tmp_path / "in"
     with Receiver(folder) as receiver:
         with started("send", path, receiver.address, "--rate", "20mbit") as sender:
-            _until(lambda: _arrived(folder) > 100_000)
+            until(lambda: _arrived(folder) > 100_000)
             sender.send_signal(signal.SIGINT)
             _, stderr = sender.communicate(timeout=DEADLINE_S)
-        _until(lambda: bool(receiver.failures))
+        until(lambda: bool(receiver.failures))
         assert sender.returncode == 130
         assert "interrupted; what has arrived is kept" in stderr
         assert receiver.rows[0]["verdict"] == "incomplete"
@@ -281,7 +285,7 @@ def test_a_file_that_changes_while_it_is_sent_does_not_arrive(tmp_path: Path) ->
         Receiver(folder) as receiver,
         started("send", path, receiver.address, "--rate", "20mbit") as sender,
     ):
-        _until(lambda: _arrived(folder) > 100_000)
+        until(lambda: _arrived(folder) > 100_000)
         with path.open("r+b") as file:
             file.seek(3_900_000)
             file.write(b"changed")

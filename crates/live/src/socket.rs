@@ -333,9 +333,9 @@ pub(crate) fn in_memory(len: usize) -> Vec<u8> {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use UDP address {address}: {}", bind_reason(.error))]
 pub struct BindError {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     #[source]
-    error: io::Error,
+    pub(crate) error: io::Error,
 }
 
 /// The longest packet that the way to `remote` is known to take, if the system says.

@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use pyo3::{Py, PyAny, create_exception};
 use weir_cc::CcConfig;
 use weir_live::file::{Arriving, Departing, Omitted, Tally, Verdict};
-use weir_live::seal::Key;
+use weir_live::seal::{Key, Keys};
 use weir_live::transfer::{self, Carrier, Progress, Receiving, RecvOptions, SendOptions, Sent};
 use weir_units::{Bytes, Duration, Rate};
 
@@ -78,7 +78,7 @@ pub(crate) fn send_files<'py>(
 /// Receives files until interrupted, or with `once` until the first session is over. `tell` is called
 /// with what happens: `listening`, `progress`, `ended`; what it raises ends the receiver.
 #[pyfunction]
-#[pyo3(signature = (folder, bind, *, max_size, max_files, once, tell, memory=64 << 20, quota=None, partial_expiry_s=604_800.0, key_file=None))]
+#[pyo3(signature = (folder, bind, *, max_size, max_files, once, tell, memory=64 << 20, quota=None, partial_expiry_s=604_800.0, key_file=None, key_dir=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of weir recv, by keyword")]
 pub(crate) fn receive_files(
     py: Python<'_>,
@@ -92,6 +92,7 @@ pub(crate) fn receive_files(
     quota: Option<u64>,
     partial_expiry_s: f64,
     key_file: Option<PathBuf>,
+    key_dir: Option<PathBuf>,
 ) -> PyResult<()> {
     let bind: SocketAddr = bind.parse().map_err(|_| {
         let problem =
@@ -108,7 +109,7 @@ pub(crate) fn receive_files(
         quota: quota.map(Bytes),
         expiry: Duration::from_nanos((partial_expiry_s * 1e9) as u64),
         once,
-        key: read_key(key_file)?,
+        keys: read_keys(key_file, key_dir)?,
     };
     let mut teller = Teller { tell, raised: None, faults: Arc::default() };
     let received = py.detach(|| transfer::recv(&options, &mut |what| teller.on_receiving(&what)));
@@ -134,6 +135,13 @@ fn carrier(py: Python<'_>, stack: &str, faults: &Arc<Faults>) -> Result<Carrier,
 fn read_key(file: Option<PathBuf>) -> PyResult<Option<Key>> {
     let key = file.map(|file| Key::read(&file)).transpose();
     key.map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The keys of a receiver: one, or those in a folder.
+fn read_keys(file: Option<PathBuf>, folder: Option<PathBuf>) -> PyResult<Option<Keys>> {
+    let Some(folder) = folder else { return Ok(read_key(file)?.map(Keys::from)) };
+    let keys = Keys::read_folder(&folder);
+    keys.map(Some).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 fn failure(error: transfer::TransferError) -> PyErr {
@@ -169,14 +177,22 @@ impl Teller {
                 self.call("listening", |facts| facts.set_item("address", address.to_string()))
             }
             Receiving::Progress(progress) => self.on_progress(progress),
-            Receiving::Ended { remote, files, omitted, failure } => self.call("ended", |facts| {
-                let py = facts.py();
-                let row = |file| received_row(py, file, *remote);
-                facts.set_item("sender", remote.to_string())?;
-                facts.set_item("failure", failure.as_deref())?;
-                facts.set_item("omitted", omitted_facts(py, *omitted)?)?;
-                facts.set_item("rows", files.iter().map(row).collect::<PyResult<Vec<_>>>()?)
-            }),
+            Receiving::Warning(text) => self.call("warning", |facts| facts.set_item("text", text)),
+            Receiving::Ended { remote, key_name, files, omitted, failure } => {
+                self.call("ended", |facts| {
+                    let py = facts.py();
+                    let row = |file| {
+                        let row = received_row(py, file, *remote)?;
+                        row.set_item("key", key_name)?;
+                        Ok(row)
+                    };
+                    facts.set_item("sender", remote.to_string())?;
+                    facts.set_item("key", key_name)?;
+                    facts.set_item("failure", failure.as_deref())?;
+                    facts.set_item("omitted", omitted_facts(py, *omitted)?)?;
+                    facts.set_item("rows", files.iter().map(row).collect::<PyResult<Vec<_>>>()?)
+                })
+            }
         }
     }
 

@@ -12,7 +12,7 @@ import typer
 
 from weir import _native
 from weir.cli import options, output, transfer
-from weir.errors import StoppedError
+from weir.errors import InputError, StoppedError
 
 _HELP = """Receive files from [bold]weir send[/bold], from any number of senders, until Ctrl-C.
 
@@ -28,7 +28,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir recv --bind 127.0.0.1:9001 --max-size 2gb --max-files 10
 
-  weir recv --dir in --key-file weir.key"""
+  weir recv --dir in --key-file weir.key
+
+  weir recv --dir in --key-dir keys"""
 
 
 def register(app: typer.Typer) -> None:
@@ -73,12 +75,24 @@ def recv(
         ),
     ] = "64mb",
     key_file: transfer.KeyFile = None,
+    key_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Seal everything, and let in whoever has one of the keys DIR/NAME.key. A key that "
+            "is removed there lets nobody in any more.",
+        ),
+    ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Receives, prints what became of each file."""
     size = None if max_size is None else round(transfer.quantity("size", "--max-size", max_size))
-    transfer.warn_of_exposed(key_file, quiet=quiet)
+    if key_file is not None and key_dir is not None:
+        raise InputError(f"--key-file {key_file}, --key-dir {key_dir}: only one of them")
+    key_files = [key_file] if key_dir is None else sorted(key_dir.glob("*.key"))
+    for file in key_files:
+        transfer.warn_of_exposed(file, quiet=quiet)
     transfer.heed_interrupts()
     with (
         transfer.bar(show=not quiet) as progress,
@@ -98,6 +112,7 @@ def recv(
                     memory=round(transfer.quantity("size", "--memory", memory)),
                     once=once,
                     key_file=key_file,
+                    key_dir=key_dir,
                     tell=sessions.tell,
                 )
         except KeyboardInterrupt:
@@ -217,17 +232,22 @@ class _Printer:
         if kind == "listening":
             output.remark(f"listening on {facts['address']}, Ctrl-C ends", quiet=self._quiet)
             return
+        if kind == "warning":
+            with self._bar.hidden():
+                output.remark(facts["text"], quiet=self._quiet)
+            return
+        sender = f"{facts['key']} ({facts['sender']})" if facts["key"] else facts["sender"]
         rows, failure = facts["rows"], facts["failure"]
         omitted = Counter(facts["omitted"])
         omitted.update(row["verdict"] for row in rows[_MOST_IN_TABLE:])
         if self._tables and rows:
             files = len(rows) + sum(facts["omitted"].values())
-            title = f"{transfer.counted_files(files)} from {facts['sender']}"
+            title = f"{transfer.counted_files(files)} from {sender}"
             table = transfer.table(title, rows[:_MOST_IN_TABLE], transfer.not_shown(omitted))
             with self._bar.hidden():
                 output.show(table.rich())
         if failure:
-            text = f"{facts['sender']}: {failure}; what has arrived is kept"
+            text = f"{sender}: {failure}; what has arrived is kept"
             with self._bar.hidden():
                 output.remark(text, quiet=self._quiet)
 

@@ -153,7 +153,8 @@ def _tracing(file: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
         yield lambda _report: None
         return
     try:
-        opened = file.open("w", newline="")
+        # Line by line: a sender that is killed leaves what it has noted.
+        opened = file.open("w", buffering=1, newline="")
     except OSError as error:
         raise InputError(f"--trace {file}: {error.strerror}") from None
     with opened:

@@ -12,11 +12,15 @@
 //! part of that MAC, receives what is sent to its address: the same SYN at the same time gives the same
 //! connection. Notes travel as the payload of segments with a SYN, which carry no data here, and every
 //! SYN has a note, so that the answer is never longer than the question.
+//!
+//! A cookie that is not good, most likely of a listener that was started again since, is answered with a
+//! reset that repeats it. A SYN-ACK with a fresh cookie would not do: the client has acknowledged another
+//! initial sequence number, and could not tell it from the answer to a SYN that was sent twice.
 
 use std::net::{IpAddr, SocketAddr};
 
 use weir_transport::wire::{self, Parsed, Ports};
-use weir_transport::{Config, Connection, Flags, Segment};
+use weir_transport::{Config, Connection, Flags, Segment, SeqNum};
 use weir_units::{Duration, Ecn, Instant, Rng, stream};
 
 /// What travels with a SYN: zeros until there is a cookie, which is the time and a MAC.
@@ -35,6 +39,8 @@ pub(super) enum Reception {
     Nothing,
     /// This is sent back, and forgotten.
     Answer(Segment, Note),
+    /// It returned a cookie that is not good.
+    Stale(Note),
     /// It returned a cookie.
     Admitted(Box<Connection>),
 }
@@ -60,13 +66,11 @@ impl Cookies {
             return answer.map_or(Reception::Nothing, |answer| Reception::Answer(answer, cookie));
         }
         let issued = time_of(&note);
-        if issued > now || now.saturating_since(issued) > COOKIE_LIFE {
-            return Reception::Nothing;
-        }
         let (cookie, luck) = self.judge(issued, from, syn);
+        let fresh = issued <= now && now.saturating_since(issued) <= COOKIE_LIFE;
         // In constant time: nobody learns how much of a guess was right.
-        if blake3::hash(&cookie) != blake3::hash(&note) {
-            return Reception::Nothing;
+        if !fresh || blake3::hash(&cookie) != blake3::hash(&note) {
+            return Reception::Stale(note);
         }
         Reception::Admitted(Box::new(begin(issued, config, &syn.segment, luck).0))
     }
@@ -125,9 +129,9 @@ pub(super) enum Introduction {
     Done,
     /// These SYNs were sent.
     Asking(Vec<Segment>),
-    /// The answer to this SYN came with a cookie, which goes with every flight until the peer says
-    /// something more.
-    Claiming(Segment, Note),
+    /// The answer to `syn` came with a cookie, which goes with every flight until the peer says
+    /// something more, at sequence number `next`.
+    Claiming { syn: Segment, cookie: Note, next: SeqNum },
     /// The peer has said something more, at this time. Segments that overtook the cookie may have been
     /// reset before.
     Heard(Instant),
@@ -147,7 +151,7 @@ impl Introduction {
     /// The SYN and the note that must go with a flight.
     pub(super) fn claim(&self) -> Option<(Segment, Note)> {
         match self {
-            Self::Claiming(syn, cookie) => Some((*syn, *cookie)),
+            Self::Claiming { syn, cookie, .. } => Some((*syn, *cookie)),
             _ => None,
         }
     }
@@ -168,7 +172,7 @@ impl Introduction {
             if let (Self::Asking(syns), Some(cookie)) = (&*self, note)
                 && let Some(syn) = answered(syns, &parsed.segment)
             {
-                *self = Self::Claiming(syn, cookie);
+                *self = Self::Claiming { syn, cookie, next: parsed.segment.seq + 1 };
             }
             parsed.segment.payload_len = 0;
             parsed.payload = &[];
@@ -176,9 +180,13 @@ impl Introduction {
         }
         match self {
             // A listener that has missed the cookie knows nothing of us, and resets; if it means it,
-            // it says so.
-            Self::Claiming(_, cookie) if flags.contains(Flags::RST) => note == Some(*cookie),
-            Self::Claiming(..) => {
+            // it says so. The cookie vouches for the reset: a listener that does not know the
+            // cookie cannot know the sequence number either (RFC 5961 §3.2).
+            Self::Claiming { cookie, next, .. } if flags.contains(Flags::RST) => {
+                parsed.segment.seq = *next;
+                note == Some(*cookie)
+            }
+            Self::Claiming { .. } => {
                 *self = Self::Heard(now);
                 true
             }

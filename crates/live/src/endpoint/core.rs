@@ -16,7 +16,7 @@ use super::limits::Limits;
 use super::outbox::Outbox;
 use super::peer::{Peer, Sent};
 use super::table::{ConnectionId, Key, Table};
-use crate::seal::{self, Gate};
+use crate::seal::{Gate, Keys};
 use crate::socket::{Arrival, Departure};
 
 /// Where an endpoint's datagrams leave: a socket, or the network of a simulation.
@@ -56,6 +56,8 @@ pub struct Ended<A> {
     pub id: ConnectionId,
     /// Who was at the other end.
     pub remote: SocketAddr,
+    /// The name of the key that it came with, if that has one.
+    pub key_name: Option<String>,
     /// What lived on it.
     pub application: A,
     /// Its last state.
@@ -91,10 +93,21 @@ impl<A: Application> Core<A> {
         }
     }
 
-    /// Seals all connections from now on with `key`; those that come without it are refused. Cookies
-    /// are made under `secret`.
-    pub fn seal_with(&mut self, key: seal::Key, secret: [u8; 32]) {
-        self.door.gate = Some(Gate::new(key, secret));
+    /// Seals all connections from now on: those that are opened here with the first key, those that come
+    /// with any of them. Those that come without are refused, and those end that came with a key which is
+    /// none of these. Cookies are made under `secret`.
+    pub fn seal_with(&mut self, now: Instant, keys: Keys, secret: [u8; 32]) {
+        let removed =
+            |peer: &Peer<A>| peer.admitted_by.as_ref().is_some_and(|key| !keys.contains(key));
+        let these = self.table.iter().filter(|(_, peer)| removed(peer));
+        for id in these.map(|(id, _)| id).collect::<Vec<_>>() {
+            if let Some(peer) = self.table.get_mut(id) {
+                let what = "the sender's key was removed";
+                peer.fail(now, io::Error::new(io::ErrorKind::PermissionDenied, what));
+            }
+            self.table.touch(id);
+        }
+        self.door.gate = Some(Gate::new(keys, secret));
     }
 
     /// Bounds what strangers may cost, from now on.
@@ -161,8 +174,11 @@ impl<A: Application> Core<A> {
                 peer.receive(now, datagram, arrival.ecn, scratch, answer);
             } else {
                 let stranger = Stranger { now, key, arrival, datagram };
-                if let Some(peer) = door.meet(&stranger, table, rng, answer) {
-                    table.insert(peer);
+                if let Some(admission) = door.meet(&stranger, table, rng, answer) {
+                    if let Some(id) = admission.evicted {
+                        table.evict(now, id);
+                    }
+                    table.insert(admission.peer);
                 }
                 if answer.len() > datagram.len() {
                     // A SYN-ACK has options that a scanty SYN has not: nobody is flooded
@@ -312,6 +328,7 @@ impl<A: Application> Core<A> {
             self.ended.push_back(Ended {
                 id,
                 remote: peer.key.remote,
+                key_name: peer.admitted_by.and_then(|key| key.name.clone()),
                 application: peer.application,
                 connection: peer.connection,
                 error: peer.error,

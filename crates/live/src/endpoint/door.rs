@@ -9,9 +9,9 @@ use weir_units::{Instant, Rng, stream};
 use super::Application;
 use super::cookie::{Cookies, Note, Reception, emit_noted};
 use super::envelope::Envelope;
-use super::limits::{Allowance, Limits};
+use super::limits::{Allowance, Census, Limits, Room};
 use super::peer::Peer;
-use super::table::{Key, Table};
+use super::table::{ConnectionId, Key, Table};
 use crate::seal::{self, Gate};
 use crate::socket::Arrival;
 
@@ -29,6 +29,13 @@ pub(super) struct Door<A> {
 pub(super) struct Listener<A> {
     pub(super) config: Config,
     pub(super) accept: Box<dyn FnMut(SocketAddr) -> Option<A>>,
+}
+
+/// A new connection.
+pub(super) struct Admission<A> {
+    pub(super) peer: Peer<A>,
+    /// Who makes room for it.
+    pub(super) evicted: Option<ConnectionId>,
 }
 
 /// A datagram of no connection.
@@ -60,25 +67,33 @@ impl<A: Application> Door<A> {
         table: &Table<A>,
         rng: &mut Rng,
         answer: &mut Vec<u8>,
-    ) -> Option<Peer<A>> {
-        let Some(gate) = &self.gate else {
+    ) -> Option<Admission<A>> {
+        let Some(gate) = &mut self.gate else {
             seal::refuse_sealed(stranger.datagram, answer);
             return self.meet_in_clear(stranger, table, answer);
         };
         seal::refuse_in_clear(stranger.datagram, answer);
-        let from = stranger.key.remote;
-        let newcomer = gate.receive(stranger.now, from, stranger.datagram, answer)?;
-        let parsed = wire::parse(&newcomer.syn).ok()?;
-        if !is_opening(&parsed.segment) || !self.has_room(from, table) {
+        if !answer.is_empty() {
             return None;
         }
+        if seal::is_data(stranger.datagram) {
+            if self.resets.take(stranger.now) {
+                seal::answer_stray(stranger.datagram, answer);
+            }
+            return None;
+        }
+        let from = stranger.key.remote;
+        let newcomer = gate.receive(stranger.now, from, stranger.datagram, answer)?;
+        let parsed = wire::parse(&newcomer.syn).ok().filter(|syn| is_opening(&syn.segment));
+        let evicted = self.room(stranger, table).filter(|_| parsed.is_some())?;
         let listener = self.listener.as_mut()?;
         let application = (listener.accept)(from)?;
         let connection = Connection::listen(&listener.config, stream(rng.next_u64(), "connection"));
         let envelope = Envelope::Sealed(newcomer.seal);
         let mut peer = Peer::accepted(stranger, connection, application, envelope);
+        peer.admitted_by = Some(newcomer.key);
         peer.begin(stranger.now, &newcomer.syn, stranger.arrival.ecn);
-        Some(peer)
+        Some(Admission { peer, evicted })
     }
 
     fn meet_in_clear(
@@ -86,11 +101,12 @@ impl<A: Application> Door<A> {
         stranger: &Stranger<'_>,
         table: &Table<A>,
         answer: &mut Vec<u8>,
-    ) -> Option<Peer<A>> {
+    ) -> Option<Admission<A>> {
         let Stranger { now, key, datagram, .. } = *stranger;
         let parsed = wire::parse(datagram).ok()?;
-        let welcome = is_opening(&parsed.segment) && self.has_room(key.remote, table);
-        let Some(listener) = self.listener.as_mut().filter(|_| welcome) else {
+        let room = is_opening(&parsed.segment).then(|| self.room(stranger, table)).flatten();
+        let listener = self.listener.as_mut().zip(room);
+        let Some((listener, evicted)) = listener else {
             self.reset(now, key.ports, &parsed, answer);
             return None;
         };
@@ -100,9 +116,19 @@ impl<A: Application> Door<A> {
                 emit_noted(&segment, key.ports, &cookie, answer);
                 None
             }
+            Reception::Stale(cookie) => {
+                let reset = Segment {
+                    ack: parsed.segment.seq + 1,
+                    flags: Flags::RST.with(Flags::ACK),
+                    ..Segment::default()
+                };
+                emit_noted(&reset, key.ports, &cookie, answer);
+                None
+            }
             Reception::Admitted(connection) => match (listener.accept)(key.remote) {
                 Some(application) => {
-                    Some(Peer::accepted(stranger, *connection, application, Envelope::Clear))
+                    let peer = Peer::accepted(stranger, *connection, application, Envelope::Clear);
+                    Some(Admission { peer, evicted })
                 }
                 None => {
                     refuse(now, *connection, key.ports, &parsed, answer);
@@ -112,10 +138,17 @@ impl<A: Application> Door<A> {
         }
     }
 
-    fn has_room(&self, from: SocketAddr, table: &Table<A>) -> bool {
-        let same = |peer: &Peer<A>| peer.key.remote.ip() == from.ip();
-        table.len() < self.limits.connections
-            && table.iter().filter(|(_, peer)| same(peer)).count() < self.limits.per_address
+    /// Whether there is room for a stranger, and who makes it if somebody has to.
+    fn room(&self, stranger: &Stranger<'_>, table: &Table<A>) -> Option<Option<ConnectionId>> {
+        let mut census = Census::of(stranger.key.remote.ip());
+        for (id, peer) in table.iter().filter(|(_, peer)| !peer.connection.is_closed()) {
+            census.count(peer.key.remote.ip(), peer.heard_at, id);
+        }
+        match census.room(stranger.now, &self.limits) {
+            Room::Free => Some(None),
+            Room::InPlaceOf(id) => Some(Some(id)),
+            Room::None => None,
+        }
     }
 
     /// RFC 9293 §3.10.7.1: what belongs to nobody is answered with a reset, but not every time.

@@ -4,6 +4,7 @@ use std::io;
 
 use weir_transport::Segment;
 use weir_transport::wire::{self, Ports};
+use weir_units::Instant;
 
 use super::application::Loose;
 use crate::seal::{Opened, Seal};
@@ -33,6 +34,7 @@ impl Envelope {
     /// That of `fill`, or why the segment cannot be wrapped.
     pub fn wrap(
         &mut self,
+        now: Instant,
         segment: &Segment,
         ports: Ports,
         fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
@@ -50,7 +52,7 @@ impl Envelope {
             Self::Sealed(seal) => {
                 room.resize(room.len().max(len), 0);
                 let len = wire::emit_into(segment, ports, room, fill)?;
-                seal.seal(&room[..len], out).map_err(io::Error::other)
+                seal.seal(now, &room[..len], out).map_err(io::Error::other)
             }
         }
     }
@@ -58,6 +60,7 @@ impl Envelope {
     /// Appends the datagram that carries something loose, as [`wrap`](Self::wrap) does a segment.
     pub(super) fn wrap_loose(
         &mut self,
+        now: Instant,
         loose: Loose,
         ports: Ports,
         fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
@@ -69,16 +72,21 @@ impl Envelope {
             Self::Sealed(seal) => {
                 room.clear();
                 loose.emit(ports, room, fill)?;
-                seal.seal(room, out).map_err(io::Error::other)
+                seal.seal(now, room, out).map_err(io::Error::other)
             }
         }
     }
 
     /// What the datagram is; `room` is overwritten.
-    pub fn open<'a>(&'a mut self, datagram: &'a [u8], room: &'a mut Vec<u8>) -> Opened<'a> {
+    pub fn open<'a>(
+        &'a mut self,
+        now: Instant,
+        datagram: &'a [u8],
+        room: &'a mut Vec<u8>,
+    ) -> Opened<'a> {
         match self {
             Self::Clear => Opened::Segment(datagram),
-            Self::Sealed(seal) => seal.open(datagram, room),
+            Self::Sealed(seal) => seal.open(now, datagram, room),
         }
     }
 }

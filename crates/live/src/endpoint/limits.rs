@@ -1,5 +1,7 @@
 //! What strangers may cost.
 
+use std::net::IpAddr;
+
 use weir_units::{Duration, Instant};
 
 /// What strangers may cost an endpoint. How much each connection may hold is its application's matter,
@@ -8,8 +10,12 @@ use weir_units::{Duration, Instant};
 pub struct Limits {
     /// Connections in all.
     pub connections: usize,
-    /// Connections from one IP address.
+    /// Connections from one IP address; of IPv6 from one /64, of which a host has all addresses.
     pub per_address: usize,
+    /// Connections from one network: an IPv4 /24 or an IPv6 /48, as they are given to one site.
+    pub per_network: usize,
+    /// Where one of these is reached, who has been silent for so long makes room.
+    pub evictable: Duration,
     /// How long a handshake may take.
     pub handshake: Duration,
     /// How long a peer may be silent.
@@ -21,8 +27,84 @@ impl Default for Limits {
         Self {
             connections: 1_024,
             per_address: 256,
+            per_network: 512,
+            evictable: Duration::from_secs(5),
             handshake: Duration::from_secs(30),
             idle: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Where connections come from, for counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    address: u128,
+    network: u128,
+}
+
+impl Origin {
+    pub(super) fn of(ip: IpAddr) -> Self {
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => {
+                let mapped = ip.to_ipv6_mapped().to_bits();
+                Self { address: mapped, network: mapped >> 8 << 8 }
+            }
+            IpAddr::V6(ip) => {
+                let bits = ip.to_bits();
+                Self { address: bits >> 64 << 64, network: bits >> 80 << 80 }
+            }
+        }
+    }
+}
+
+/// Whether another connection from one place would be too many, and whose end would change that.
+pub(super) struct Census<T> {
+    origin: Origin,
+    /// In all, from the same network, from the same address: how many there are, and the most silent.
+    counted: [(usize, Option<(Instant, T)>); 3],
+}
+
+/// What there is room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room<T> {
+    /// One more.
+    Free,
+    /// One in place of this one.
+    InPlaceOf(T),
+    None,
+}
+
+impl<T: Copy> Census<T> {
+    pub(super) fn of(ip: IpAddr) -> Self {
+        Self { origin: Origin::of(ip), counted: [(0, None); 3] }
+    }
+
+    /// Counts a connection that was last heard at an instant.
+    pub(super) fn count(&mut self, ip: IpAddr, heard_at: Instant, id: T) {
+        let origin = Origin::of(ip);
+        let same =
+            [true, origin.network == self.origin.network, origin.address == self.origin.address];
+        for ((count, most_silent), _) in self.counted.iter_mut().zip(same).filter(|(_, same)| *same)
+        {
+            *count += 1;
+            if most_silent.is_none_or(|(before, _)| heard_at < before) {
+                *most_silent = Some((heard_at, id));
+            }
+        }
+    }
+
+    /// The narrowest limit that is reached decides who leaves: then the others have room too.
+    pub(super) fn room(&self, now: Instant, limits: &Limits) -> Room<T> {
+        let most = [limits.connections, limits.per_network, limits.per_address];
+        let reached = self.counted.iter().zip(most).filter(|((count, _), most)| count >= most);
+        match reached.last() {
+            None => Room::Free,
+            Some(((_, Some((heard_at, id))), _))
+                if now.saturating_since(*heard_at) >= limits.evictable =>
+            {
+                Room::InPlaceOf(*id)
+            }
+            Some(_) => Room::None,
         }
     }
 }
@@ -57,6 +139,49 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// The room for one more from `from` at 10 s, among connections from `there`, heard at so many
+    /// seconds.
+    fn room(from: &str, there: &[(&str, u64)]) -> Room<usize> {
+        let limits = Limits { connections: 4, per_network: 3, per_address: 2, ..Limits::default() };
+        let mut census = Census::of(from.parse().expect("an address"));
+        for (id, (ip, heard_at)) in there.iter().enumerate() {
+            census.count(ip.parse().expect("an address"), at(*heard_at), id);
+        }
+        census.room(at(10), &limits)
+    }
+
+    #[test]
+    fn an_address_a_network_and_all_have_so_much_room() {
+        let two = [("192.0.2.1", 9), ("192.0.2.1", 9)];
+        assert_eq!(room("192.0.2.1", &two[..1]), Room::Free);
+        assert_eq!(room("192.0.2.1", &two), Room::None);
+        assert_eq!(room("::ffff:192.0.2.1", &two), Room::None, "the same address");
+        assert_eq!(room("192.0.2.2", &two), Room::Free);
+        let three = [two[0], two[1], ("192.0.2.2", 9)];
+        assert_eq!(room("192.0.2.3", &three), Room::None);
+        assert_eq!(room("192.0.3.1", &three), Room::Free);
+        let four = [three[0], three[1], three[2], ("198.51.100.1", 9)];
+        assert_eq!(room("203.0.113.1", &four), Room::None);
+        let host = [("2001:db8:1:2::1", 9), ("2001:db8:1:2::2", 9)];
+        assert_eq!(room("2001:db8:1:2::3", &host), Room::None, "one host has a /64");
+        assert_eq!(room("2001:db8:1:3::3", &host), Room::Free);
+        let site = [host[0], host[1], ("2001:db8:1:4::1", 9)];
+        assert_eq!(room("2001:db8:1:5::1", &site), Room::None, "one site has a /48");
+    }
+
+    #[test]
+    fn the_most_silent_makes_room() {
+        let two = [("192.0.2.1", 5), ("192.0.2.1", 4)];
+        assert_eq!(room("192.0.2.1", &two), Room::InPlaceOf(1));
+        let four = [("192.0.2.1", 9), ("192.0.2.1", 6), ("198.51.100.1", 1), ("198.51.100.2", 2)];
+        assert_eq!(room("203.0.113.1", &four), Room::InPlaceOf(2));
+        assert_eq!(room("192.0.2.1", &four), Room::None, "only one of its own would help it");
+    }
 
     #[test]
     fn an_allowance_comes_back_with_time() {

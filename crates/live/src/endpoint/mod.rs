@@ -30,7 +30,7 @@ pub use self::limits::Limits;
 pub use self::table::ConnectionId;
 use self::vigil::Vigil;
 use crate::clock::{self, Alarm, Interest};
-use crate::seal;
+use crate::seal::Keys;
 use crate::socket::{BindError, Inbox, Socket};
 
 /// Connections over one UDP socket.
@@ -47,25 +47,26 @@ impl<A: Application> Endpoint<A> {
     /// An endpoint on `address`; port 0 lets the system choose.
     ///
     /// # Errors
-    /// Why the address cannot be had.
+    /// Why the address cannot be had, or that the system has no random bytes.
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        let randomness = randomness().map_err(|error| BindError { address, error })?;
         Ok(Self {
             socket: Socket::bind(address)?,
             inbox: Inbox::new(BATCHES_AT_ONCE),
-            core: Core::new(randomness()),
+            core: Core::new(randomness),
             alarm: None,
             vigil: Vigil::default(),
         })
     }
 
-    /// Seals all connections from now on with `key`; those that come without it are refused.
+    /// Seals all connections from now on as [`Core::seal_with`] does.
     ///
     /// # Errors
     /// If the system has no random bytes.
-    pub fn seal_with(&mut self, key: seal::Key) -> io::Result<()> {
+    pub fn seal_with(&mut self, keys: impl Into<Keys>) -> io::Result<()> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
-        self.core.seal_with(key, secret);
+        self.core.seal_with(clock::now(), keys.into(), secret);
         Ok(())
     }
 
@@ -211,12 +212,8 @@ const BATCHES_AT_ONCE: usize = 2;
 /// And so often, before all of it is answered at once.
 const CALLS_A_TURN: usize = 4;
 
-/// What nobody can guess. Without the system's help it still differs from run to run.
-fn randomness() -> Randomness {
+fn randomness() -> io::Result<Randomness> {
     let mut secret = [0; 32];
-    if getrandom::fill(&mut secret).is_err() {
-        secret[..8].copy_from_slice(&clock::monotonic_nanos().to_be_bytes());
-    }
-    let seed = getrandom::u64().unwrap_or_else(|_| clock::monotonic_nanos());
-    Randomness { secret, seed }
+    getrandom::fill(&mut secret)?;
+    Ok(Randomness { secret, seed: getrandom::u64()? })
 }

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use weir_transport::wire::{self, Parsed};
 use weir_transport::{Connection, Flags, Segment, Transmit};
-use weir_units::{Ecn, Instant};
+use weir_units::{Duration, Ecn, Instant};
 
 use super::application::{Application, Loose};
 use super::cookie::{Introduction, Note, emit_noted};
@@ -16,7 +17,7 @@ use super::envelope::Envelope;
 use super::limits::Limits;
 use super::outbox::{Outbox, Way};
 use super::table::Key;
-use crate::seal::{Opened, Refusal};
+use crate::seal::{NamedKey, Opened, Refusal};
 use crate::socket::is_too_long;
 
 /// One connection with what lives on it.
@@ -27,13 +28,15 @@ pub(super) struct Peer<A> {
     pub(super) connection: Connection,
     pub(super) application: A,
     envelope: Envelope,
+    /// The key that let it in, if one did.
+    pub(super) admitted_by: Option<Arc<NamedKey>>,
     /// For when this is in the endpoint's book of deadlines.
     pub(super) deadline: Option<Instant>,
     /// It is on the list for the present turn.
     pub(super) touched: bool,
     introduction: Introduction,
     /// When the peer was last heard of.
-    heard_at: Instant,
+    pub(super) heard_at: Instant,
     /// What leaves next: what found no room in the outbox.
     queue: VecDeque<Leaving>,
     /// The present flight began with a claim.
@@ -100,6 +103,7 @@ impl<A> Peer<A> {
             connection,
             application,
             envelope,
+            admitted_by: None,
             introduction: Introduction::Done,
             heard_at: now,
             deadline: None,
@@ -122,7 +126,7 @@ impl<A: Application> Peer<A> {
         answer: &mut Vec<u8>,
     ) {
         let Self { envelope, connection, application, introduction, heard_at, .. } = self;
-        let done = match envelope.open(datagram, room) {
+        let done = match envelope.open(now, datagram, room) {
             Opened::Segment(segment) => {
                 *heard_at = now;
                 handle(connection, application, introduction, now, segment, ecn)
@@ -132,6 +136,12 @@ impl<A: Application> Peer<A> {
                 Ok(())
             }
             Opened::Refused(refusal) => Err(refused(refusal)),
+            Opened::Stray => {
+                if now.saturating_since(*heard_at) >= SILENCE {
+                    connection.handle_reset(now);
+                }
+                Ok(())
+            }
             Opened::Nothing => Ok(()),
         };
         if let Err(error) = done {
@@ -200,7 +210,8 @@ impl<A: Application> Peer<A> {
                     self.queue.push_front(leaving);
                     break;
                 }
-                if let Err(error) = outbox.push(way, len, |out| self.write(&leaving, scratch, out))
+                if let Err(error) =
+                    outbox.push(way, len, |out| self.write(now, &leaving, scratch, out))
                 {
                     self.fail(now, error);
                 }
@@ -239,6 +250,7 @@ impl<A: Application> Peer<A> {
 
     fn write(
         &mut self,
+        now: Instant,
         leaving: &Leaving,
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
@@ -251,7 +263,7 @@ impl<A: Application> Peer<A> {
                     true => Ok(()),
                     false => application.fill(transmit.offset, payload),
                 };
-                envelope.wrap(&transmit.segment, ports, fill, scratch, out)
+                envelope.wrap(now, &transmit.segment, ports, fill, scratch, out)
             }
             Leaving::Noted(segment, note) => {
                 emit_noted(segment, ports, note, out);
@@ -259,7 +271,7 @@ impl<A: Application> Peer<A> {
             }
             Leaving::Loose(loose) => {
                 let fill = |payload: &mut [u8]| application.fill_loose(*loose, payload);
-                envelope.wrap_loose(*loose, ports, fill, scratch, out)
+                envelope.wrap_loose(now, *loose, ports, fill, scratch, out)
             }
         }
     }
@@ -333,5 +345,8 @@ fn refused(refusal: Refusal) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionRefused, refusal)
 }
 
+/// A receiver that lives says something within this: then nobody else is believed that there is none. It
+/// is longer than the second in which a receiver that verifies a file says that it works.
+const SILENCE: Duration = Duration::from_secs(2);
 /// After so many it is the receiving side's turn: acknowledgements should not grow old.
 const BATCHES_A_TURN: usize = 4;

@@ -1,11 +1,13 @@
 //! The connections of an endpoint: by number, by whom a datagram belongs to, by deadline.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io;
 use std::net::SocketAddr;
 
 use weir_transport::wire::Ports;
 use weir_units::Instant;
 
+use super::Application;
 use super::peer::Peer;
 
 /// Names a connection for as long as its endpoint lives.
@@ -104,10 +106,6 @@ impl<A> Table<A> {
         })
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.slots.len() - self.vacant.len()
-    }
-
     /// Puts a connection on the list for this turn.
     pub(super) fn touch(&mut self, id: ConnectionId) {
         if let Some(peer) = self.get_mut(id)
@@ -156,5 +154,16 @@ impl<A> Table<A> {
         if let Some(at) = at {
             self.deadlines.insert((at, id));
         }
+    }
+}
+
+impl<A: Application> Table<A> {
+    /// Ends a connection in favour of another; it is told this turn.
+    pub(super) fn evict(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(peer) = self.get_mut(id) {
+            let what = "it was silent, and made room for another";
+            peer.fail(now, io::Error::new(io::ErrorKind::TimedOut, what));
+        }
+        self.touch(id);
     }
 }

@@ -1,30 +1,43 @@
 //! The receiver's door: what it answers to those who have no connection yet, keeping nothing.
 //!
-//! A cookie is a MAC over the initiation, the address it came from and the time, under a secret of this
-//! process (as in RFC 4987 §3.6 and WireGuard). Whoever returns it receives what is sent to that
-//! address. Only then is the pre-shared key tried, and only for the right key is a Diffie-Hellman done.
+//! A cookie is a MAC over the address and the ports an initiation came from and the time, under a secret of
+//! this process (as in RFC 4987 §3.6 and WireGuard). Whoever returns it receives what is sent to that
+//! address. Only then are the pre-shared keys tried, and only for the right key is a Diffie-Hellman done.
+//!
+//! The cookie is also what makes an initiation fresh: it is authenticated with it under the pre-shared key, and
+//! each cookie admits once. So a recorded initiation admits nobody, from its own address
+//! or another. WireGuard has a timestamp for that, of which a receiver remembers the greatest of each peer
+//! (whitepaper §5.4.2); here several senders may share a key, whose clocks differ.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use weir_transport::wire::{Ports, emit, parse};
 use weir_transport::{Flags, Segment};
 use weir_units::{Duration, Instant};
 
+use super::Seal;
+use super::keys::{Keys, NamedKey};
+use super::traffic::{KeyBytes, TAG_LEN};
 use super::wire::{self, Cookie, Message, PortField, Refusal, turned};
-use super::{Key, Seal};
 
-/// One key, and the answers to initiations under it.
+/// The keys of an endpoint, and the answers to initiations under them.
 pub struct Gate {
-    key: Key,
+    keys: Keys,
+    /// Under which initiations with each of them are authenticated.
+    mac_keys: Vec<KeyBytes>,
     secret: [u8; 32],
+    /// Cookies that have admitted somebody and are still young, oldest first.
+    spent: VecDeque<(Instant, blake3::Hash)>,
 }
 
 /// What a cookie is for.
-struct Claim<'a> {
+#[derive(Clone, Copy)]
+struct Claim {
     from: SocketAddr,
     ports: PortField,
-    noise: &'a [u8],
 }
 
 /// A sender that has the key and receives what is sent to its address.
@@ -34,51 +47,97 @@ pub struct Newcomer {
     pub seal: Seal,
     /// The SYN that its connection begins with.
     pub syn: Vec<u8>,
+    /// The key that it has.
+    pub key: Arc<NamedKey>,
 }
 
 impl Gate {
     /// A gate whose cookies nobody can make without `secret`: random bytes, new for each process.
-    pub fn new(key: Key, secret: [u8; 32]) -> Self {
-        Self { key, secret }
+    pub fn new(keys: impl Into<Keys>, secret: [u8; 32]) -> Self {
+        let keys = keys.into();
+        let mac_keys = keys.iter().map(|key| key.key.mac_key()).collect();
+        Self { keys, mac_keys, secret, spent: VecDeque::new() }
     }
 
-    /// The sender's end of a new connection under the same key.
+    /// The sender's end of a new connection under the first key.
+    ///
+    /// # Panics
+    /// If there is none.
     pub fn initiate(&self) -> Seal {
-        Seal::initiate(&self.key)
+        let key = self.keys.iter().next().expect("a sender has a key");
+        Seal::initiate(&key.key)
     }
 
     /// Reads a datagram from an address without a connection. What is to be sent back, never more
     /// than came, is appended to `answer`.
     pub fn receive(
-        &self,
+        &mut self,
         now: Instant,
         from: SocketAddr,
         datagram: &[u8],
         answer: &mut Vec<u8>,
     ) -> Option<Newcomer> {
         let (ports, message) = Message::parse(datagram)?;
-        let Message::Initiation { cookie, token, noise } = message else { return None };
-        let claim = Claim { from, ports, noise };
-        if !self.is_valid(now, &claim, cookie) {
-            wire::write_retry(turned(ports), token, self.cookie(now, &claim), answer);
-            return None;
-        }
-        let mut handshake = self.key.noise(|builder| builder.build_responder());
-        let Some(syn) = wire::read_handshake(&mut handshake, ports, noise) else {
-            wire::write_notice(turned(ports), token, Refusal::OtherKey, answer);
+        let back = turned(ports);
+        let (cookie, token, noise) = match message {
+            Message::Initiation { cookie, token, noise } => (cookie, token, noise),
+            Message::Foreign { version, token } => {
+                // The first version knows of no reason but its own, of which this comes nearest.
+                let refusal = match version {
+                    b'1' => Refusal::OtherKey,
+                    _ => Refusal::OtherVersion,
+                };
+                wire::write_notice(back, version, token, refusal, answer);
+                return None;
+            }
+            _ => return None,
+        };
+        let claim = Claim { from, ports };
+        let Some(valid) = self.valid(now, claim, cookie) else {
+            wire::write_retry(back, token, self.cookie(now, claim), answer);
             return None;
         };
-        Some(Newcomer { syn, seal: Seal::answering(handshake, token) })
+        let Some(key) = self.key_of(datagram) else {
+            wire::write_notice(back, wire::VERSION, token, Refusal::OtherKey, answer);
+            return None;
+        };
+        let mut handshake = key.key.noise(ports, |builder| builder.build_responder());
+        let syn = wire::read_handshake(&mut handshake.0, ports, noise)?;
+        self.spent.push_back(valid);
+        Some(Newcomer { syn, seal: Seal::answering(handshake, token), key })
     }
 
-    /// `blake3::Hash` compares in constant time.
-    fn is_valid(&self, now: Instant, claim: &Claim<'_>, cookie: Cookie) -> bool {
+    /// How many cookies that admitted somebody are remembered.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.spent.len()
+    }
+
+    /// The key that an initiation is under: a hash for each, so that strangers cannot make many keys costly.
+    fn key_of(&self, initiation: &[u8]) -> Option<Arc<NamedKey>> {
+        let mut keys = self.keys.iter().zip(&self.mac_keys);
+        let key = keys.find(|(_, mac_key)| wire::is_under(mac_key, initiation));
+        key.map(|(key, _)| Arc::clone(key))
+    }
+
+    /// The cookie's time and MAC, if it is good and was not spent. `blake3::Hash` compares in constant
+    /// time.
+    fn valid(
+        &mut self,
+        now: Instant,
+        claim: Claim,
+        cookie: Cookie,
+    ) -> Option<(Instant, blake3::Hash)> {
+        let stale = |issued: Instant| now.saturating_since(issued) > COOKIE_LIFE;
+        while self.spent.front().is_some_and(|(issued, _)| stale(*issued)) {
+            self.spent.pop_front();
+        }
         let (issued, mac) = split_cookie(cookie);
-        let fresh = issued <= now && now.saturating_since(issued) <= COOKIE_LIFE;
-        fresh && self.mac(issued, claim) == mac
+        let good = issued <= now && !stale(issued) && self.mac(issued, claim) == mac;
+        (good && !self.spent.contains(&(issued, mac))).then_some((issued, mac))
     }
 
-    fn cookie(&self, now: Instant, claim: &Claim<'_>) -> Cookie {
+    fn cookie(&self, now: Instant, claim: Claim) -> Cookie {
         let mut cookie = [0; _];
         let (time, mac) = cookie.split_at_mut(TIME_LEN);
         time.copy_from_slice(&now.as_nanos().to_be_bytes());
@@ -86,7 +145,7 @@ impl Gate {
         cookie
     }
 
-    fn mac(&self, issued: Instant, claim: &Claim<'_>) -> blake3::Hash {
+    fn mac(&self, issued: Instant, claim: Claim) -> blake3::Hash {
         let ip = match claim.from.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
             IpAddr::V6(ip) => ip,
@@ -94,7 +153,7 @@ impl Gate {
         let mut mac = blake3::Hasher::new_keyed(&self.secret);
         mac.update(&issued.as_nanos().to_be_bytes());
         mac.update(&ip.octets()).update(&claim.from.port().to_be_bytes());
-        mac.update(&claim.ports).update(claim.noise);
+        mac.update(&claim.ports);
         mac.finalize()
     }
 }
@@ -105,11 +164,30 @@ fn split_cookie(cookie: Cookie) -> (Instant, blake3::Hash) {
     (Instant::from_nanos(u64::from_be_bytes(*time)), mac)
 }
 
+/// Whether a datagram is that of a sealed connection, so that it may be answered with [`answer_stray`].
+pub fn is_data(datagram: &[u8]) -> bool {
+    matches!(Message::parse(datagram), Some((_, Message::Data { .. })))
+}
+
+/// What a receiver answers to sealed data of no connection (RFC 9293 §3.10.7.1). It can prove nothing, having
+/// no keys for it, so that the sender believes it only after a silence; but only who has seen the datagram can
+/// have sent it.
+pub fn answer_stray(datagram: &[u8], answer: &mut Vec<u8>) {
+    if let Some((ports, Message::Data { sealed, .. })) = Message::parse(datagram)
+        && let Some(tag) = sealed.last_chunk::<TAG_LEN>()
+    {
+        wire::write_stray(turned(ports), tag, answer);
+    }
+}
+
 /// What a receiver without a key answers to an initiation, if `datagram` is one.
 pub fn refuse_sealed(datagram: &[u8], answer: &mut Vec<u8>) {
-    if let Some((ports, Message::Initiation { token, .. })) = Message::parse(datagram) {
-        wire::write_notice(turned(ports), token, Refusal::NoKey, answer);
-    }
+    let (ports, version, token) = match Message::parse(datagram) {
+        Some((ports, Message::Initiation { token, .. })) => (ports, wire::VERSION, token),
+        Some((ports, Message::Foreign { version, token })) => (ports, version, token),
+        _ => return,
+    };
+    wire::write_notice(turned(ports), version, token, Refusal::NoKey, answer);
 }
 
 /// What a receiver with a key answers to a SYN in clear: a reset that says why (RFC 1122 §4.2.2.12),

@@ -7,9 +7,13 @@ use std::path::{Path, PathBuf};
 
 use snow::{Builder, HandshakeState};
 use thiserror::Error;
+use zeroize::{Zeroize, Zeroizing};
 
-/// 32 random bytes that both sides know.
-#[derive(Clone)]
+use super::traffic::KeyBytes;
+use super::wire::PortField;
+
+/// 32 random bytes that both sides know, overwritten when dropped.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; Key::LEN]);
 
 /// Why a file holds no key.
@@ -22,6 +26,35 @@ pub enum KeyError {
         path: PathBuf,
         /// What the system says.
         source: io::Error,
+    },
+    /// A folder of keys cannot be read.
+    #[error("cannot read the key folder '{path}': {}", plain(.source))]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A folder holds no key, or too many.
+    #[error(
+        "the key folder '{path}' holds {found} files NAME.key; 1 to {most} are allowed, and `weir key {path}/NAME.key` makes one",
+        most = super::keys::Keys::MOST
+    )]
+    Count {
+        /// The folder.
+        path: PathBuf,
+        /// How many it holds.
+        found: usize,
+    },
+    /// Two files hold the same key.
+    #[error(
+        "'{first}' and '{second}' hold the same key; each peer needs its own, so that one can be removed"
+    )]
+    Twice {
+        /// One of them.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
     },
     /// It holds something else.
     #[error(
@@ -51,7 +84,7 @@ impl Key {
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
         let file = File::open(path).map_err(unreadable)?;
-        let mut text = Vec::new();
+        let mut text = Zeroizing::new(Vec::with_capacity(MAX_FILE as usize));
         // A device may have no end.
         file.take(MAX_FILE).read_to_end(&mut text).map_err(unreadable)?;
         Self::parse(&text).map_err(|found| KeyError::Malformed { path: path.to_owned(), found })
@@ -66,23 +99,64 @@ impl Key {
         let (pairs, []) = digits.as_chunks::<2>() else {
             return Err(format!("{} of them", digits.len()));
         };
-        let bytes: Vec<u8> =
-            pairs.iter().map(|[high, low]| nibble(*high) << 4 | nibble(*low)).collect();
-        let bytes = bytes.try_into().map_err(|_| format!("{} of them", digits.len()))?;
-        Ok(Self(bytes))
+        let mut key = Self([0; Self::LEN]);
+        if pairs.len() != key.0.len() {
+            return Err(format!("{} of them", digits.len()));
+        }
+        for (byte, [high, low]) in key.0.iter_mut().zip(pairs) {
+            *byte = nibble(*high) << 4 | nibble(*low);
+        }
+        Ok(key)
     }
 
-    /// One side of a handshake under this key.
+    /// Tells keys apart.
+    pub(super) fn digest(&self) -> blake3::Hash {
+        blake3::hash(&self.0)
+    }
+
+    /// The key under which initiations are authenticated.
+    pub(super) fn mac_key(&self) -> KeyBytes {
+        Zeroizing::new(blake3::derive_key("weir/2 MAC of an initiation", &self.0))
+    }
+
+    /// One side of a handshake under this key, between these ports.
     pub(super) fn noise(
         &self,
+        ports: PortField,
         build: impl FnOnce(Builder<'_>) -> Result<HandshakeState, snow::Error>,
-    ) -> HandshakeState {
+    ) -> Handshake {
+        let prologue = [PROLOGUE, &ports].concat();
         let builder = PATTERN
             .parse()
             .map(Builder::new)
-            .and_then(|builder| builder.prologue(PROLOGUE))
+            .and_then(|builder| builder.prologue(&prologue))
             .and_then(|builder| builder.psk(0, &self.0));
-        builder.and_then(build).expect("the pattern needs nothing but its key")
+        Handshake(builder.and_then(build).expect("the pattern needs nothing but its key"))
+    }
+}
+
+/// One side of a handshake, whose copy of the pre-shared key is overwritten when dropped.
+pub(super) struct Handshake(pub(super) HandshakeState);
+
+impl Handshake {
+    /// The keys of both directions, the initiator's first, once both messages are through.
+    pub(super) fn split(mut self) -> (KeyBytes, KeyBytes) {
+        assert!(self.0.is_handshake_finished(), "both messages are through");
+        let (from_initiator, from_responder) = self.0.dangerously_get_raw_split();
+        (Zeroizing::new(from_initiator), Zeroizing::new(from_responder))
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        // It can only fail for another length.
+        let _ = self.0.set_psk(0, &[0; Key::LEN]);
+    }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 
@@ -107,7 +181,7 @@ fn nibble(digit: u8) -> u8 {
 /// secret should the key leak later. AES-GCM and not ChaCha20: with `ring` it is five times as fast here
 /// (`cargo run --release -p weir-live --example seal`).
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
-const PROLOGUE: &[u8] = b"weir/1";
+const PROLOGUE: &[u8] = b"weir/2";
 /// Digits and some white space.
 const MAX_FILE: u64 = 4_096;
 

@@ -1,34 +1,69 @@
 //! What sealed datagrams look like. Numbers are big-endian, lengths in bytes.
 //!
 //! ```text
-//! initiation  ports 4 | "weir/1 " 'I' | cookie 40 | ephemeral key 32 | sealed (length 1, SYN, zeros) 80 | tag 16
-//! retry       ports 4 | "weir/1 " 'C' | token 16  | cookie 40
-//! reply       ports 4 | "weir/1 " 'R' | token 16  | ephemeral key 32 | sealed (length 1, SYN-ACK, zeros) 80 | tag 16
-//! notice      ports 4 | "weir/1 " 'N' | token 16  | reason 1
-//! data        ports 4 | counter 8     | sealed segment | tag 16
+//! initiation  ports 4 | "weir/2 " 'I' | cookie 40 | ephemeral key 32 | sealed (length 1, SYN, zeros) 80 | tag 16 | mac 16
+//! retry       ports 4 | "weir/2 " 'C' | token 16  | cookie 40
+//! reply       ports 4 | "weir/2 " 'R' | token 16  | ephemeral key 32 | sealed (length 1, SYN-ACK, zeros) 80 | tag 16
+//! notice      ports 4 | "weir/2 " 'N' | token 16  | reason 1
+//! stray       ports 4 | "weir/2 " 'S' | tag 16
+//! data        ports 4 | zero 1        | epoch 1   | counter 6 | sealed segment | tag 16
 //! ```
 //!
 //! The port fields of the segment travel in front, in clear: they tell connections between two sockets
-//! apart. What is sealed is the segment behind them. The token is the first half of the initiation's
-//! ephemeral key: only who has seen the initiation can answer it. A counter's first byte is zero, so no
-//! data looks like the handshake.
+//! apart. What is sealed is the segment behind them, and they are authenticated with it: as associated data
+//! here, in the handshake as its prologue. The mac covers all that precedes it in the initiation, under a key
+//! made of the pre-shared one: it tells a receiver, and nobody else, which of its keys the sender has, and that
+//! the sender has seen the cookie. The token is the first half of the initiation's ephemeral key: only who has
+//! seen the initiation can answer it. A number's first byte is zero, so no data looks like the handshake.
+//!
+//! The digit is the version. Version 1 had no mac, no epochs and no stray, and authenticated neither ports nor
+//! cookies. An initiation's first 68 bytes and a notice are the same in each, so that a refusal is understood.
 
 use snow::HandshakeState;
 use thiserror::Error;
+
+use super::traffic::{KeyBytes, Number, TAG_LEN};
 
 /// The first four bytes of a segment, and of every datagram.
 pub(super) type PortField = [u8; PORTS_LEN];
 pub(super) type Cookie = [u8; COOKIE_LEN];
 pub(super) type Token = [u8; TOKEN_LEN];
+/// Authenticates an initiation.
+type Mac = [u8; MAC_LEN];
 
 /// A datagram's parts behind its ports, as they claim to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message<'a> {
-    Initiation { cookie: Cookie, token: Token, noise: &'a [u8] },
-    Retry { token: Token, cookie: Cookie },
-    Reply { token: Token, noise: &'a [u8] },
-    Notice { token: Token, refusal: Refusal },
-    Data { counter: u64, sealed: &'a [u8] },
+    Initiation {
+        cookie: Cookie,
+        token: Token,
+        noise: &'a [u8],
+    },
+    /// The initiation of another version.
+    Foreign {
+        version: u8,
+        token: Token,
+    },
+    Retry {
+        token: Token,
+        cookie: Cookie,
+    },
+    Reply {
+        token: Token,
+        noise: &'a [u8],
+    },
+    Notice {
+        token: Token,
+        refusal: Refusal,
+    },
+    /// The receiver has no connection for the datagram with this tag.
+    Stray {
+        tag: [u8; TAG_LEN],
+    },
+    Data {
+        number: Number,
+        sealed: &'a [u8],
+    },
 }
 
 /// Why a receiver will not talk.
@@ -43,12 +78,30 @@ pub enum Refusal {
     /// It has a key and was asked without.
     #[error("the receiver demands a key")]
     KeyNeeded,
+    /// It speaks another version.
+    #[error("the receiver seals in another way: it has another version of Weir")]
+    OtherVersion,
 }
 
 impl Refusal {
     /// What a reset says of its reason (RFC 1122 §4.2.2.12): only what is known is repeated.
     pub fn in_reset(payload: &[u8]) -> Option<Self> {
         (payload == KEY_NEEDED).then_some(Self::KeyNeeded)
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            Self::NoKey => 1,
+            Self::OtherKey => 2,
+            Self::KeyNeeded => 3,
+            Self::OtherVersion => 4,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        [Self::NoKey, Self::OtherKey, Self::KeyNeeded, Self::OtherVersion]
+            .into_iter()
+            .find(|refusal| refusal.code() == code)
     }
 }
 
@@ -62,51 +115,81 @@ impl<'a> Message<'a> {
     fn parse_message(message: &'a [u8]) -> Option<Self> {
         let (head, body) = message.split_first_chunk::<COUNTER_LEN>()?;
         if head[0] == 0 {
-            return Some(Self::Data { counter: u64::from_be_bytes(*head), sealed: body });
+            let number = Number::from_u64(u64::from_be_bytes(*head));
+            return Some(Self::Data { number, sealed: body });
         }
-        let (magic, kind) = head.split_at(MAGIC.len());
-        if magic != MAGIC {
+        let [b'w', b'e', b'i', b'r', b'/', version @ b'0'..=b'9', b' ', kind] = *head else {
             return None;
-        }
-        if kind[0] == INITIATION {
-            let (cookie, noise) = body.split_first_chunk()?;
-            let token = noise.first_chunk().filter(|_| noise.len() == NOISE_LEN)?;
-            return Some(Self::Initiation { cookie: *cookie, token: *token, noise });
-        }
-        let (token, rest) = body.split_first_chunk()?;
-        let token = *token;
-        match kind[0] {
-            RETRY => Some(Self::Retry { token, cookie: rest.try_into().ok()? }),
-            REPLY if rest.len() == NOISE_LEN => Some(Self::Reply { token, noise: rest }),
-            NOTICE => {
-                let [reason] = rest else { return None };
-                let refusal = match reason {
-                    1 => Refusal::NoKey,
-                    2 => Refusal::OtherKey,
-                    3 => Refusal::KeyNeeded,
-                    _ => return None,
-                };
-                Some(Self::Notice { token, refusal })
+        };
+        match (version, kind) {
+            (VERSION, INITIATION) => Self::parse_initiation(body),
+            (_, INITIATION) => {
+                let token = *body.get(COOKIE_LEN..)?.first_chunk()?;
+                Some(Self::Foreign { version, token })
             }
+            (_, NOTICE) => {
+                let (token, [reason]) = body.split_first_chunk()? else { return None };
+                Some(Self::Notice { token: *token, refusal: Refusal::from_code(*reason)? })
+            }
+            (VERSION, RETRY) => {
+                let (token, cookie) = body.split_first_chunk()?;
+                Some(Self::Retry { token: *token, cookie: cookie.try_into().ok()? })
+            }
+            (VERSION, REPLY) => {
+                let (token, noise) = body.split_first_chunk()?;
+                (noise.len() == NOISE_LEN).then_some(Self::Reply { token: *token, noise })
+            }
+            (VERSION, STRAY) => Some(Self::Stray { tag: body.try_into().ok()? }),
             _ => None,
         }
+    }
+
+    fn parse_initiation(body: &'a [u8]) -> Option<Self> {
+        let (cookie, rest) = body.split_first_chunk()?;
+        let (noise, _) = rest.split_last_chunk::<MAC_LEN>()?;
+        let token = noise.first_chunk().filter(|_| noise.len() == NOISE_LEN)?;
+        Some(Self::Initiation { cookie: *cookie, token: *token, noise })
     }
 }
 
 /// Appends the initiation that carries a SYN, without a cookie.
-pub(super) fn write_initiation(noise: &mut HandshakeState, syn: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_initiation(
+    noise: &mut HandshakeState,
+    syn: &[u8],
+    mac_key: &KeyBytes,
+    out: &mut Vec<u8>,
+) {
     let (ports, syn) = split_segment(syn);
     head(ports, INITIATION, out);
     out.extend([0; COOKIE_LEN]);
     write_handshake(noise, syn, out);
+    let mac = mac(mac_key, out);
+    out.extend(mac);
 }
 
 /// Puts the cookie into an initiation. Returns whether it differs from what was there.
-pub(super) fn set_cookie(initiation: &mut [u8], cookie: Cookie) -> bool {
-    let field = &mut initiation[HEAD_LEN..HEAD_LEN + COOKIE_LEN];
-    let differs = field != cookie;
+pub(super) fn set_cookie(initiation: &mut [u8], cookie: Cookie, mac_key: &KeyBytes) -> bool {
+    let Some((front, mac_field)) = initiation.split_last_chunk_mut::<MAC_LEN>() else {
+        return false;
+    };
+    let field = &mut front[HEAD_LEN..HEAD_LEN + COOKIE_LEN];
+    let differs = *field != cookie;
     field.copy_from_slice(&cookie);
+    *mac_field = mac(mac_key, front);
     differs
+}
+
+/// Whether an initiation is of somebody who has this key and has seen its cookie. In constant time.
+pub(super) fn is_under(mac_key: &KeyBytes, initiation: &[u8]) -> bool {
+    let Some((front, mac_field)) = initiation.split_last_chunk::<MAC_LEN>() else {
+        return false;
+    };
+    blake3::hash(&mac(mac_key, front)) == blake3::hash(mac_field)
+}
+
+fn mac(mac_key: &KeyBytes, front: &[u8]) -> Mac {
+    let hash = blake3::keyed_hash(mac_key, front);
+    hash.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// Appends the request to send the initiation again with this cookie.
@@ -129,21 +212,31 @@ pub(super) fn write_reply(
     write_handshake(noise, syn_ack, out);
 }
 
-/// Appends the notice.
-pub(super) fn write_notice(ports: PortField, token: Token, refusal: Refusal, out: &mut Vec<u8>) {
+/// Appends the notice, in the words of the asker's version.
+pub(super) fn write_notice(
+    ports: PortField,
+    version: u8,
+    token: Token,
+    refusal: Refusal,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
     head(ports, NOTICE, out);
+    out[start + PORTS_LEN + "weir/".len()] = version;
     out.extend(token);
-    out.push(match refusal {
-        Refusal::NoKey => 1,
-        Refusal::OtherKey => 2,
-        Refusal::KeyNeeded => 3,
-    });
+    out.push(refusal.code());
+}
+
+/// Appends the notice that nobody knows the datagram with this tag.
+pub(super) fn write_stray(ports: PortField, tag: &[u8; TAG_LEN], out: &mut Vec<u8>) {
+    head(ports, STRAY, out);
+    out.extend(tag);
 }
 
 /// Appends what stands before sealed data.
-pub(super) fn write_data_head(ports: PortField, counter: u64, out: &mut Vec<u8>) {
+pub(super) fn write_data_head(ports: PortField, number: Number, out: &mut Vec<u8>) {
     out.extend(ports);
-    out.extend(counter.to_be_bytes());
+    out.extend(number.to_u64().to_be_bytes());
 }
 
 /// The segment in the other side's message of the handshake, if that is authentic.
@@ -183,26 +276,27 @@ fn write_handshake(noise: &mut HandshakeState, segment: &[u8], out: &mut Vec<u8>
 
 fn head(ports: PortField, kind: u8, out: &mut Vec<u8>) {
     out.extend(ports);
-    out.extend(MAGIC);
-    out.push(kind);
+    out.extend([b'w', b'e', b'i', b'r', b'/', VERSION, b' ', kind]);
 }
 
 /// A counter, or what stands in its place in the handshake.
 pub(super) const COUNTER_LEN: usize = 8;
 pub(super) const PORTS_LEN: usize = 4;
-pub(super) const INITIATION_LEN: usize = HEAD_LEN + COOKIE_LEN + NOISE_LEN;
+pub(super) const INITIATION_LEN: usize = HEAD_LEN + COOKIE_LEN + NOISE_LEN + MAC_LEN;
 pub(super) const REPLY_LEN: usize = HEAD_LEN + TOKEN_LEN + NOISE_LEN;
 const HEAD_LEN: usize = PORTS_LEN + COUNTER_LEN;
 const TOKEN_LEN: usize = 16;
+const MAC_LEN: usize = 16;
 /// The time and a MAC of 32 bytes.
 const COOKIE_LEN: usize = 40;
 /// What a reset says to a SYN in clear.
 pub(super) const KEY_NEEDED: &[u8] = b"key needed";
-const MAGIC: &[u8; 7] = b"weir/1 ";
+pub(super) const VERSION: u8 = b'2';
 const INITIATION: u8 = b'I';
 const RETRY: u8 = b'C';
 const REPLY: u8 = b'R';
 const NOTICE: u8 = b'N';
+const STRAY: u8 = b'S';
 /// A TCP header has at most 60 bytes.
 const PAYLOAD_LEN: usize = 80;
 /// Either message of the handshake: an X25519 key, the payload, a tag.

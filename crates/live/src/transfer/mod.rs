@@ -23,7 +23,7 @@ pub use self::recv::{Receiving, RecvOptions, Sessions, recv};
 pub use self::send::{Course, Sender, Sent, Way, send};
 use crate::endpoint::{Application, Endpoint};
 use crate::file::plain;
-use crate::seal::Key;
+use crate::seal::Keys;
 use crate::socket::BindError;
 
 /// What carries a file.
@@ -177,12 +177,12 @@ pub fn resolve(target: &str) -> Result<Vec<SocketAddr>, TransferError> {
     Ok(found)
 }
 
-/// Seals what an endpoint sends and takes, if there is a key.
+/// Seals what an endpoint sends and takes, if there are keys.
 fn seal_with<A: Application>(
     endpoint: &mut Endpoint<A>,
-    key: Option<&Key>,
+    keys: Option<Keys>,
 ) -> Result<(), TransferError> {
-    let sealed = key.map_or(Ok(()), |key| endpoint.seal_with(key.clone()));
+    let sealed = keys.map_or(Ok(()), |keys| endpoint.seal_with(keys));
     sealed.map_err(|error| TransferError::system("no random bytes", &error))
 }
 

@@ -14,7 +14,7 @@ use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_c
 use crate::clock;
 use crate::endpoint::{ConnectionId, Core, Endpoint};
 use crate::file::{Arriving, Folder, Incoming, Keeper, Omitted, SharedState, SystemDisk, plain};
-use crate::seal::Key;
+use crate::seal::Keys;
 
 /// How to receive.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ pub struct RecvOptions {
     pub memory: Bytes,
     /// End after the first session.
     pub once: bool,
-    /// Which senders must have, if any.
-    pub key: Option<Key>,
+    /// Of which senders must have one, if any.
+    pub keys: Option<Keys>,
 }
 
 /// What the watcher of a receiver is told.
@@ -46,10 +46,14 @@ pub enum Receiving<'a> {
     Listening(SocketAddr),
     /// How far it is, several times a second.
     Progress(&'a Progress),
+    /// Something that its operator should see to.
+    Warning(&'a str),
     /// A session is over.
     Ended {
         /// Whose it was.
         remote: SocketAddr,
+        /// The name of the sender's key, if it has one.
+        key_name: Option<&'a str>,
         /// Its files, but for those that are only counted.
         files: &'a [Arriving],
         /// How many are.
@@ -68,7 +72,8 @@ pub fn recv(
     watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
 ) -> Result<(), TransferError> {
     let mut receiver = Receiver::open(options)?;
-    rehearse(options.key.as_ref());
+    let first_key = options.keys.as_ref().and_then(|keys| keys.iter().next());
+    rehearse(first_key.map(|named| &named.key));
     if watch(Receiving::Listening(receiver.address())).is_break() {
         return Err(TransferError::Interrupted);
     }
@@ -78,6 +83,7 @@ pub fn recv(
         if options.once && told > 0 {
             return Ok(());
         }
+        receiver.follow_keys(watch)?;
         let (core, _) = receiver.endpoint.parts();
         if receiver.sessions.look(clock::now(), core, watch).is_break() {
             return receiver.interrupt(watch);
@@ -88,6 +94,10 @@ pub fn recv(
 pub(super) struct Receiver {
     endpoint: Endpoint<Incoming>,
     sessions: Sessions,
+    keys: Option<Keys>,
+    keys_read_at: Instant,
+    /// What was wrong with the keys when they were last read.
+    key_warning: Option<String>,
     /// Ends last, and waits for what it has to do.
     _keeper: Rc<Keeper>,
 }
@@ -100,11 +110,49 @@ impl Receiver {
         std::fs::create_dir_all(&options.folder).map_err(cannot)?;
         let keeper = Rc::new(Keeper::start().map_err(cannot)?);
         let mut endpoint = Endpoint::bind(options.bind)?;
-        super::seal_with(&mut endpoint, options.key.as_ref())?;
+        super::seal_with(&mut endpoint, options.keys.clone())?;
         let folder = folder(options, endpoint.socket().recv_buffer());
         let (core, _) = endpoint.parts();
-        let sessions = Sessions::listen(clock::now(), folder, &keeper, core);
-        Ok(Self { endpoint, sessions, _keeper: keeper })
+        let now = clock::now();
+        let sessions = Sessions::listen(now, folder, &keeper, core);
+        Ok(Self {
+            endpoint,
+            sessions,
+            keys: options.keys.clone(),
+            keys_read_at: now,
+            key_warning: None,
+            _keeper: keeper,
+        })
+    }
+
+    /// Takes over what has changed in the folder of keys. The keys stay as they were while that cannot be
+    /// read.
+    fn follow_keys(
+        &mut self,
+        watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
+    ) -> Result<(), TransferError> {
+        let now = clock::now();
+        if now.saturating_since(self.keys_read_at) < KEYS_READ_EVERY {
+            return Ok(());
+        }
+        self.keys_read_at = now;
+        let warning = match self.keys.as_ref().and_then(Keys::reread) {
+            None => return Ok(()),
+            Some(Ok(keys)) => {
+                super::seal_with(&mut self.endpoint, Some(keys.clone()))?;
+                self.keys = Some(keys);
+                None
+            }
+            Some(Err(error)) => Some(format!("the keys stay as they were: {error}")),
+        };
+        if warning != self.key_warning
+            && let Some(text) = &warning
+        {
+            // Whether to go on is asked with the next progress.
+            let _ = watch(Receiving::Warning(text));
+        }
+        self.key_warning = warning;
+        Ok(())
     }
 
     /// Where it listens.
@@ -203,7 +251,8 @@ impl Sessions {
             let failure = own.or_else(|| application.failure());
             let (files, omitted) = (application.files(), application.omitted());
             // Whether to go on is asked with the next progress.
-            let _ = watch(Receiving::Ended { remote: ended.remote, files, omitted, failure });
+            let (remote, key_name) = (ended.remote, ended.key_name.as_deref());
+            let _ = watch(Receiving::Ended { remote, key_name, files, omitted, failure });
         }
         sessions
     }
@@ -309,3 +358,5 @@ fn config() -> Config {
 
 /// How long verdicts that nobody has acknowledged are repeated.
 const UNHEARD: Duration = Duration::from_secs(10);
+/// How soon a key that was removed is.
+const KEYS_READ_EVERY: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use weir_units::{Bytes, Duration};
 
 use super::recv::Receiver;
 use super::{Carrier, RecvOptions, SendOptions, TransferError, send};
-use crate::seal::Key;
+use crate::seal::{Key, Keys};
 
 /// Receives a file of one byte from ourselves, sealed if there is a key, in a folder that is gone
 /// afterwards. What prevents that prevents no transfer of others.
@@ -38,7 +38,7 @@ fn perform(stage: &Path, key: Option<&Key>, patience: Duration) -> Result<bool, 
         expiry: Duration::from_secs(3_600),
         memory: Bytes(64 << 20),
         once: true,
-        key: key.cloned(),
+        keys: key.cloned().map(Keys::from),
     })?;
     let to = [receiver.address()];
     let options = SendOptions {

@@ -15,6 +15,7 @@ use super::{
 use crate::clock;
 use crate::endpoint::{Application, ConnectionId, Core, DatagramSink, Endpoint, Limits};
 use crate::file::{Departing, Failure, Outgoing, Verdict};
+use crate::seal::Keys;
 use crate::socket::path_mtu;
 
 /// What became of a transfer.
@@ -473,7 +474,7 @@ pub(super) fn open_endpoint<A: Application>(
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
     let mut endpoint = Endpoint::bind(SocketAddr::new(any, 0))?;
-    super::seal_with(&mut endpoint, options.key.as_ref())?;
+    super::seal_with(&mut endpoint, options.key.clone().map(Keys::from))?;
     let patience = options.max_wait.max(FIRST_ANSWER).saturating_mul(4);
     endpoint.set_limits(Limits { handshake: patience, idle: patience, ..Limits::default() });
     Ok(endpoint)

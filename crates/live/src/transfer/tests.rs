@@ -74,7 +74,7 @@ fn receiver(bind: SocketAddr, folder: &Path) -> Receiver {
         expiry: Duration::from_secs(3_600),
         memory: Bytes(64 << 20),
         once: false,
-        key: None,
+        keys: None,
     };
     Receiver::open(&options).expect("a receiver")
 }

@@ -99,13 +99,13 @@ impl World {
                 bare(self.sealed, Flags::ACK)
             }
         };
-        let datagram = seal(&mut self.sender, &segment);
+        let datagram = seal(&mut self.sender, self.now, &segment);
         keep(&mut self.to_receiver, datagram);
     }
 
     fn answer(&mut self) {
         if let Some(receiver) = &mut self.receiver {
-            let datagram = seal(receiver, &bare(SYN_ACK, Flags::SYN.with(Flags::ACK)));
+            let datagram = seal(receiver, self.now, &bare(SYN_ACK, Flags::SYN.with(Flags::ACK)));
             keep(&mut self.to_sender, datagram);
         }
     }
@@ -123,14 +123,14 @@ impl World {
             if !answer.is_empty() {
                 keep(&mut self.to_sender, answer);
             }
-            if let Some(Newcomer { seal, syn }) = newcomer {
+            if let Some(Newcomer { seal, syn, .. }) = newcomer {
                 assert_eq!(syn[4..], bare(SYN, Flags::SYN)[4..], "it is what the sender sealed");
                 self.receiver = Some(seal);
                 self.answer();
             }
             return;
         };
-        match receiver.open(datagram, &mut self.room) {
+        match receiver.open(self.now, datagram, &mut self.room) {
             Opened::Segment(segment) => {
                 let number = number(segment);
                 assert_eq!(segment[4..], bare(number, Flags::ACK)[4..]);
@@ -142,7 +142,7 @@ impl World {
     }
 
     fn hear(&mut self, datagram: &[u8]) {
-        match self.sender.open(datagram, &mut self.room) {
+        match self.sender.open(self.now, datagram, &mut self.room) {
             Opened::Segment(segment) => {
                 assert_eq!(segment[4..], bare(SYN_ACK, Flags::SYN.with(Flags::ACK))[4..]);
             }
@@ -150,7 +150,7 @@ impl World {
                 let again = again.to_vec();
                 keep(&mut self.to_receiver, again);
             }
-            Opened::Refused(_) | Opened::Nothing => {}
+            Opened::Refused(_) | Opened::Stray | Opened::Nothing => {}
         }
     }
 
@@ -183,10 +183,10 @@ impl World {
 }
 
 /// The datagram around `segment`.
-fn seal(seal: &mut Seal, segment: &[u8]) -> Vec<u8> {
+fn seal(seal: &mut Seal, now: Instant, segment: &[u8]) -> Vec<u8> {
     let mut datagram = Vec::new();
     let announced = seal.sealed_len(segment.len());
-    seal.seal(segment, &mut datagram).expect("far from spent");
+    seal.seal(now, segment, &mut datagram).expect("far from spent");
     assert_eq!(datagram.len(), announced);
     datagram
 }
@@ -194,7 +194,8 @@ fn seal(seal: &mut Seal, segment: &[u8]) -> Vec<u8> {
 fn bare(number: u32, flags: Flags) -> Vec<u8> {
     let mut bytes = Vec::new();
     let segment = Segment { seq: SeqNum(number), flags, ..Segment::default() };
-    emit(&segment, Ports { source: 3, destination: 4 }, &[], &mut bytes);
+    let (source, destination) = if number == SYN_ACK { (4, 3) } else { (3, 4) };
+    emit(&segment, Ports { source, destination }, &[], &mut bytes);
     bytes
 }
 
@@ -214,9 +215,9 @@ fn pick(way: &[Vec<u8>], input: &mut Input<'_>) -> Option<Vec<u8>> {
     way.get(at % way.len().max(1)).cloned()
 }
 
-/// Never the same, and never only other ports: those are not sealed.
+/// Never the same.
 fn changed(mut datagram: Vec<u8>, input: &mut Input<'_>) -> Vec<u8> {
-    let at = 4 + usize::from(input.u16()) % (datagram.len() - 4);
+    let at = usize::from(input.u16()) % datagram.len();
     match input.u8() % 4 {
         0 => datagram.truncate(at),
         1 => datagram.push(input.u8()),

@@ -46,10 +46,10 @@ impl<A: Application> Process<A> {
             is_alive: Box::new(move || alive.is_alive()),
         };
         let mut core = Core::new(Randomness { secret: secret(rng), seed: rng.next_u64() });
-        if let Some(key) = key {
-            core.seal_with(key.clone(), secret(rng));
-        }
         let now = network.now.get();
+        if let Some(key) = key {
+            core.seal_with(now, key.clone().into(), secret(rng));
+        }
         Self { core, disk, outlet, inbox: Vec::new(), looked_at: now, busy_until: now }
     }
 

@@ -114,6 +114,23 @@ fn of_two_syns_the_one_that_was_answered_is_shown() {
     assert_eq!(introduction.claim(), Some((first, cookie)));
 }
 
+#[test]
+fn a_reset_that_repeats_the_cookie_counts_whatever_its_number() {
+    let (mut client, syn) = open(at(0));
+    let mut introduction = Introduction::Asking(Vec::new());
+    introduction.on_leaving(&syn);
+    let (syn_ack, cookie) = answer(at(500), address(1, 9), &syn);
+    let note = Segment { payload_len: 24, ..syn_ack };
+    let mut parsed = Parsed { segment: note, ports: Ports::default(), payload: &cookie };
+    assert!(introduction.on_arrival(at(1_000), &mut parsed));
+    client.handle_segment(at(1_000), &parsed.segment, Ecn::NotEct);
+    let reset = Segment { flags: Flags::RST, payload_len: 24, ..Segment::default() };
+    let mut parsed = Parsed { segment: reset, ports: Ports::default(), payload: &cookie };
+    assert!(introduction.on_arrival(at(1_500), &mut parsed));
+    client.handle_segment(at(1_500), &parsed.segment, Ecn::NotEct);
+    assert!(client.is_closed());
+}
+
 proptest! {
     #[test]
     fn only_the_cookie_itself_admits(
@@ -141,7 +158,7 @@ proptest! {
         }
         let other = Cookies::new([8; 32]);
         let reception = receive(&other, at(asked), address(1, 9), &claim);
-        prop_assert!(matches!(reception, Reception::Nothing));
+        prop_assert!(matches!(reception, Reception::Stale(note) if note == cookie));
     }
 
     #[test]
