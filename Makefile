@@ -19,7 +19,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build demo test lint test-rust test-python fmt bench bench-udp bench-link bench-dask studies docs site pictures lock clean
+.PHONY: help setup build demo test lint test-rust test-python fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,13 @@ bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, latenes
 
 bench-dask: $(NATIVE) ## What a Dask cluster of two workers costs over two local processes, and that losing one costs no result
 	$(BIN)/python -m weir.bench.dask --kill
+
+bench-flood: $(NATIVE) ## A receiver under a minute of ten kinds of attack: its memory, what honest senders notice
+	$(BIN)/python -m weir.bench.flood
+
+bench-kills: $(NATIVE) ## 300 transfers through a bad path, in clear and sealed, with 300 kills of sender, receiver and relay
+	$(BIN)/python -m weir.bench.kills
+	$(BIN)/python -m weir.bench.kills --key
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full

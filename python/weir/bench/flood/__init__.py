@@ -1,0 +1,1 @@
+"""A receiver among strangers: what ten kinds of attack cost it and honest senders."""

@@ -1,0 +1,22 @@
+"""Programs that are killed during transfers; at full size `make bench-kills`."""
+
+from __future__ import annotations
+
+import pytest
+
+from weir.bench import kills
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_transfers_survive_kills_of_everyone() -> None:
+    chaos = kills.Chaos(transfers=2, kills=4, seed=2, largest=3_000_000)
+    fates = kills.run(chaos)
+    assert sum(len(fate.killed) for fate in fates) >= 2
+    assert kills.faults(fates) == []
+
+
+def test_what_falls_back_is_lost() -> None:
+    assert kills.lost([]) == 0
+    assert kills.lost([1, 5, 5, 9]) == 0
+    assert kills.lost([1, 9, 4, 9, 8]) == 5
