@@ -218,6 +218,15 @@ impl Partial {
         self.digest.settle().map_err(|unwritten| self.lose(unwritten))
     }
 
+    /// All has come: waits until it is in the file. Should the process be killed before the file gets its
+    /// name, the journal says that it is complete, or there is none.
+    pub(crate) fn complete(&mut self) -> io::Result<()> {
+        if self.has_journal {
+            self.note()?;
+        }
+        self.settle()
+    }
+
     /// Brings the content, and nothing else, to the disk. The journal stays until the content is safe.
     pub(crate) fn seal(&mut self) -> io::Result<()> {
         if self.has_journal {

@@ -58,6 +58,8 @@ struct Acknowledged {
     safe: u64,
     /// What senders still believe to be there since the receiver died.
     believed: u64,
+    /// The power failed while some of it was on its way to the disk.
+    may_be_damaged: bool,
 }
 
 /// How a command ended.
@@ -185,16 +187,16 @@ impl Checker {
                     let hash = self.legitimate.get(&arriving.name).and_then(|all| all.first());
                     let partial = hash.filter(|hash| !self.complete.contains(*hash));
                     let known = partial.and_then(|hash| self.acknowledged.get(hash));
-                    expected.push(known.map(|known| (known.now(), self.now)));
+                    let least = |known: &Acknowledged| known.to_resume_from(arriving.size);
+                    expected.push(known.map(|known| (least(known), self.now)));
                 }
                 if arriving.arrived_ns.is_none() && arriving.verdict.is_none() {
                     continue;
                 }
                 let Some((least, begun)) = expected[file].take() else { continue };
                 // Whether a sender that was killed is gone is known after a while.
-                let is_known = IS_KNOWN && arriving.resumed_from == 0;
                 let undecided = self.now.saturating_since(begun) < DECIDED_WITHIN;
-                if is_known || self.sender_died && undecided {
+                if self.sender_died && undecided {
                     continue;
                 }
                 let already = matches!(arriving.verdict, Some(Verdict::Already { .. }));
@@ -283,7 +285,7 @@ impl Checker {
         }
         let hindered_at = self.hindered_at;
         let lately = |within| hindered_at.is_some_and(|at| self.now.saturating_since(at) <= within);
-        let rough = self.rough && self.now < self.mended_at + Duration::from_secs(1);
+        let rough = |within| self.rough && self.now < self.mended_at + within;
         let text = error.to_string();
         match error {
             _ if text.contains("nobody listens on") => {
@@ -291,11 +293,12 @@ impl Checker {
             }
             _ if text.contains("cannot write") || text.contains("Input/output") => self.disk_fault,
             _ if text.contains("the same file is coming") => self.twins,
-            TransferError::NoAnswer { .. } if IS_KNOWN => true,
-            TransferError::NoAnswer { .. } => rough || lately(Duration::from_secs(5)),
-            TransferError::Broken { .. } => rough || lately(Duration::from_secs(30)),
+            TransferError::NoAnswer { .. } => rough(UNTRIED) || lately(UNTRIED),
+            TransferError::Broken { .. } => {
+                rough(Duration::from_secs(1)) || lately(Duration::from_secs(30))
+            }
             _ if text.contains("nothing was heard") => {
-                IS_KNOWN || self.longest_hindrance >= Duration::from_secs(30)
+                self.longest_hindrance >= Duration::from_secs(30)
             }
             _ => false,
         }
@@ -308,9 +311,16 @@ impl Acknowledged {
         self.history.last().map_or(0, |(_, bytes)| *bytes).max(self.safe)
     }
 
+    /// What must be there when a session begins. What a power failure has damaged is found when the file is
+    /// complete, and sent again.
+    fn to_resume_from(&self, size: u64) -> u64 {
+        if self.may_be_damaged && self.now() == size { 0 } else { self.now() }
+    }
+
     /// The receiver has died.
     fn lose(&mut self, now: Instant, death: Death) {
         self.believed = self.believed.max(self.now());
+        self.may_be_damaged |= death == Death::Machine;
         let history = std::mem::take(&mut self.history);
         let noted = |(at, _): &&(Instant, u64)| now.saturating_since(*at) >= NOTED_WITHIN;
         self.safe = match death {
@@ -322,8 +332,9 @@ impl Acknowledged {
     }
 }
 
-/// What the simulation has found and nobody has mended yet.
-const IS_KNOWN: bool = true;
+/// A sender gives up after 10 s. The gaps between its attempts double (RFC 6298 §5.5), so that the last of them
+/// may be half of that.
+const UNTRIED: Duration = Duration::from_secs(5);
 /// Until then a new session may have to wait for what is on its way to the old one.
 const DECIDED_WITHIN: Duration = Duration::from_secs(4);
 /// The journal is written within this time, while the process runs.

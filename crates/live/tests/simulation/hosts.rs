@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_live::endpoint::{Application, ConnectionId, Core, Randomness};
+use weir_live::endpoint::{Application, ConnectionId, Core, Limits, Randomness};
 use weir_live::file::{Departing, Disk, Folder, Incoming, Keeper, Outgoing};
 use weir_live::seal::Key;
 use weir_live::socket::Arrival;
@@ -37,6 +37,7 @@ impl<A: Application> Process<A> {
         key: Option<&Key>,
         rng: &mut Rng,
     ) -> Self {
+        let is_sender = address != receiver_address();
         let disk = machine.start();
         let alive = disk.clone();
         let outlet = Outlet {
@@ -47,6 +48,11 @@ impl<A: Application> Process<A> {
         };
         let mut core = Core::new(Randomness { secret: secret(rng), seed: rng.next_u64() });
         let now = network.now.get();
+        if is_sender {
+            // As `weir send` has it.
+            let patience = SENDER_PATIENCE;
+            core.set_limits(Limits { handshake: patience, idle: patience, ..Limits::default() });
+        }
         if let Some(key) = key {
             core.seal_with(now, key.clone().into(), secret(rng));
         }
@@ -110,7 +116,7 @@ impl ReceivingProgram {
             max_size: None,
             max_files: 100,
             quota: None,
-            expiry: Duration::from_secs(3_600),
+            expiry: Duration::from_secs(7 * 86_400),
             memory: Bytes(64 << 20),
             window: Bytes(200_000)..Bytes(16 << 20),
         };
@@ -199,6 +205,8 @@ fn secret(rng: &mut Rng) -> [u8; 32] {
 /// Where the files of senders are, and where they go.
 pub(crate) const SENT: &str = "/out";
 pub(crate) const RECEIVED: &str = "/in";
+/// How long the endpoint of `weir send` waits when it is given 30 s.
+const SENDER_PATIENCE: Duration = Duration::from_secs(120);
 /// As often the programs look around at least.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 /// How long a full buffer stays so.

@@ -60,7 +60,7 @@ impl Incoming {
         let number = self.number();
         let partial = self.claim.take().and_then(|claim| claim.take());
         let (Some(mut partial), Some(file)) = (partial, self.files.present()) else { return };
-        if let Err(error) = partial.settle() {
+        if let Err(error) = partial.complete() {
             return self.on_disk_error(&error);
         }
         file.arrived_ns = Some(clock::monotonic_nanos());
