@@ -188,6 +188,7 @@ def _transfer(path: Path, to: str) -> tuple[list[dict[str, object]], dict[str, o
         mss=1_420,
         initial_window=10,
         max_rate_bps=100_000_000,
+        pacing=True,
         max_retransmits=100,
         max_wait_s=30.0,
         tell=lambda _kind, _facts: None,
