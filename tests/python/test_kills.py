@@ -12,8 +12,8 @@ pytestmark = pytest.mark.timeout(180)
 def test_transfers_survive_kills_of_everyone() -> None:
     chaos = kills.Chaos(transfers=2, kills=8, seed=2, largest=3_000_000)
     fates = kills.run(chaos)
-    # A quick transfer ends before most of its kills are due.
-    assert sum(len(fate.killed) for fate in fates) >= 1
+    # A quick transfer ends before some of its kills are due.
+    assert sum(len(fate.killed) for fate in fates) >= 2
     assert kills.faults(fates) == []
 
 
