@@ -1,7 +1,7 @@
 """Draws the pictures of the documentation again: `python docs/.site/pictures.py [WORD]`.
 
-A picture says in a comment what it is (`<!-- picture: FILE is FIGURE -->`), and the console block
-below it which command draws that. With a word only files that have it in their name are drawn.
+A comment names the picture and its figure in a report (`<!-- picture: FILE is FIGURE -->`), and the
+first command of the console block below draws it. With WORD, draws only files whose name has it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-DOCS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 _PICTURE = re.compile(
     r"^<!-- picture: (?P<file>\S+) is (?P<figure>\S+) -->\n!\[[^\]]+\]\((?P=file)\)\n\n"
-    r"```console\n\$ weir (?P<command>[^\n]+)\n```$",
+    r"```console[^\n]*\n\$ weir (?P<command>[^\n]+)\n",
     re.MULTILINE,
 )
 
@@ -36,14 +36,14 @@ class Picture:
 
 def pictures() -> Iterator[Picture]:
     """All pictures of all pages."""
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for found in _PICTURE.finditer(page.read_text(encoding="utf-8")):
             words = tuple(shlex.split(found["command"]))
             yield Picture(page.parent / found["file"], found["figure"], words)
 
 
 def draw(wanted: str) -> None:
-    """Carries out each command once and takes the figures from its report."""
+    """Runs each command once and takes the figures from its report."""
     weir = (sys.executable, "-m", "weir.cli")
     by_command: dict[tuple[str, ...], list[Picture]] = {}
     for picture in pictures():

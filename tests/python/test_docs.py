@@ -1,9 +1,9 @@
 """What the documents tell readers to type works, and what they link to exists.
 
-A fenced block marked `console` holds commands after `$ ` and, below them, what they print. Commands
-of Weir are run here at the smallest size, beside the files that `python title="…"` blocks hold.
-`WEIR_BLESS=1 pytest tests/python/test_docs.py` runs those of README.md as
-they stand, in about a minute, and rewrites the output shown.
+A fenced block marked `console` holds commands after `$ ` and, below them, their output. Commands
+of Weir run here at the smallest size, next to the files that `python title="…"` blocks hold.
+`WEIR_BLESS=1 pytest tests/python/test_docs.py` runs the commands of blocks with `lines=N` as they
+stand, in about a minute, and rewrites the output shown; it also rewrites docs/catalogue.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conftest import Invoke
 from typer.testing import CliRunner
 
 import weir
-from weir import _native
+from weir import _native, studies
 from weir.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,7 @@ _FENCE = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MU
 _FILE = re.compile(r'^```python title="(?P<name>[\w.-]+)"\n(?P<text>.*?)^```$', re.M | re.S)
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
+CATALOGUE = ROOT / "docs/catalogue.md"
 _BEGIN = "<!-- catalogue: written by a test from `weir list` -->\n"
 _END = "<!-- end of catalogue -->\n"
 _TINY = {
@@ -78,6 +79,12 @@ COMMANDS = _commands()
 OURS = list({c.line: c for c in reversed(COMMANDS) if c.words[0] == "weir"}.values())[::-1]
 """Each once, where it stands first."""
 OTHERS = [command for command in COMMANDS if command.words[0] != "weir"]
+WITH_OUTPUT = [
+    document
+    for document in DOCUMENTS
+    if re.search(r"^```console lines=\d+$", document.read_text(encoding="utf-8"), re.MULTILINE)
+]
+"""Documents that show what their commands print."""
 
 
 def test_the_documents_have_commands_and_links() -> None:
@@ -151,44 +158,93 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert anchor in _anchors(other), f"{document.name} links to {target}"
 
 
-def test_the_python_of_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/getting-started.md"])
+def test_the_python_of_a_page_works(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert blocks
     monkeypatch.chdir(tmp_path)
     for block in blocks:
-        small = re.sub(r'duration="\d+s", repeat=\d+', 'duration="1s", repeat=2', block)
-        assert small != block, "an example states its duration and repeats"
-        exec(compile(small, "README.md", "exec"), {"weir": weir})  # noqa: S102
+        small = re.sub(r"repeat=\d+", "repeat=2", block)
+        small = re.sub(r'"\d+s"', '"1s"', small)
+        assert small != block, "an example states its repeats"
+        exec(compile(small, page, "exec"), {"weir": weir})  # noqa: S102
 
 
-def test_the_readme_lists_what_there_is() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    _, rest = text.split(_BEGIN)
+def test_the_catalogue_lists_what_there_is() -> None:
+    _, rest = CATALOGUE.read_text(encoding="utf-8").split(_BEGIN)
     listed, _ = rest.split(_END)
     assert listed == _catalogue(), "WEIR_BLESS=1 pytest tests/python/test_docs.py rewrites it"
 
 
-@pytest.mark.skipif("WEIR_BLESS" not in os.environ, reason="only when asked for")
+@pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
+def test_the_headline_is_that_of_the_validation(page: str) -> None:
+    """The number of rows that agree with Linux is the one that a test writes."""
+    results = (ROOT / "docs/validation.md").read_text(encoding="utf-8")
+    (rows,) = re.findall(
+        r"<!-- results: .*?^- In all (\d+ of \d+) judged rows hold\.$", results, re.M | re.S
+    )
+    recorded = len(json.loads((ROOT / "tests/truth/summary.json").read_text(encoding="utf-8")))
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert re.findall(r"agrees with Linux 6\.1: (\d+ of \d+) rows", text) == [rows]
+    assert set(re.findall(r"(\d+)\s+recorded kernel runs", text)) <= {str(recorded)}
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_every_study_has_a_page_and_a_line() -> None:
+    index = (ROOT / "docs/studies/README.md").read_text(encoding="utf-8")
+    for name in studies.studies():
+        assert (ROOT / f"docs/studies/{name}.md").is_file()
+        assert f"| [`{name}`]({name}.md) |" in index
+
+
+@pytest.mark.skipif("WEIR_BLESS" not in os.environ, reason="rewrites documents")
 @pytest.mark.timeout(1800)
-def test_bless_the_output_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = ROOT / "README.md"
-    text = path.read_text(encoding="utf-8")
+@pytest.mark.parametrize("document", WITH_OUTPUT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_bless_the_output_in_the_documents(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    write_files(path)
-    before, rest = _FENCE.sub(_with_output, text).split(_BEGIN)
+    write_files(document)
+    text = document.read_text(encoding="utf-8")
+    document.write_text(_FENCE.sub(_with_output, text), encoding="utf-8")
+
+
+@pytest.mark.skipif("WEIR_BLESS" not in os.environ, reason="rewrites a document")
+def test_bless_the_catalogue() -> None:
+    before, rest = CATALOGUE.read_text(encoding="utf-8").split(_BEGIN)
     after = rest.split(_END)[1]
-    path.write_text("".join((before, _BEGIN, _catalogue(), _END, after)), encoding="utf-8")
+    text = "".join((before, _BEGIN, _catalogue(), _END, after))
+    CATALOGUE.write_text(text, encoding="utf-8")
 
 
 def _catalogue() -> str:
-    """The table of everything that a scenario may name."""
+    """A table of each kind that a scenario may name."""
     kinds: dict[str, list[dict[str, str]]] = json.loads(_native.catalogue())
-    names = {
-        kind: ", ".join(f"`{item['name']}`" for item in items) for kind, items in kinds.items()
-    }
-    rows = "".join(f"| {kind} | {of_kind} |\n" for kind, of_kind in names.items())
-    return f"\n| kind | names |\n|---|---|\n{rows}\n"
+    tables = (
+        "\n".join(
+            (
+                f"\n## {kind.replace('_', ' ').capitalize()}\n",
+                "| name | description | parameters |",
+                "|---|---|---|",
+                *(_catalogue_row(item) for item in items),
+                "",
+            )
+        )
+        for kind, items in kinds.items()
+    )
+    return "".join(tables) + "\n"
+
+
+def _catalogue_row(item: dict[str, str]) -> str:
+    parameters = item["parameters"].replace("|", "\\|")
+    shown = f"`{parameters}`" if parameters else ""
+    return f"| `{item['name']}` | {item['description']} | {shown} |"
 
 
 def _with_output(fence: re.Match[str]) -> str:
@@ -197,7 +253,7 @@ def _with_output(fence: re.Match[str]) -> str:
     limit = re.search(r"lines=(\d+)", fence["options"])
     commands = [line for line in fence["body"].splitlines() if line.startswith("$ ")]
     for line in commands:
-        words = Command(ROOT / "README.md", line.removeprefix("$ ")).words
+        words = Command(ROOT, line.removeprefix("$ ")).words
         lines.append(line)
         if words[0] != "weir" or limit is None:
             continue
