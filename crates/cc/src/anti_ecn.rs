@@ -1,9 +1,9 @@
-//! `anti-ecn`: Reno that grows as in slow start where routers see room.
+//! `anti-ecn`: Reno that grows as in slow start where routers see spare capacity.
 //!
 //! Source: Kunniyur, "AntiECN marking: a marking scheme for high bandwidth delay connections", ICC 2003.
 //!
 //! ```text
-//! every link so far has room    cwnd += acknowledged bytes
+//! every link so far has spare capacity    cwnd += acknowledged bytes
 //! else                          cwnd += 1 / cwnd segments per segment
 //! loss, timeout                 as Reno
 //! ```

@@ -161,7 +161,7 @@ impl Search {
     }
 
     fn on_loss(&mut self, window: u64) {
-        // Fast convergence: who had to give way before it came as far leaves room.
+        // Fast convergence: a flow that reduced its window below its last maximum leaves capacity to others.
         let gives_way = window < self.max;
         self.max = if gives_way { window * (ONE + BETA) / (2 * ONE) } else { window };
     }

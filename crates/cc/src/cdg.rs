@@ -25,7 +25,7 @@
 //! Randomness: the kernel's generator there, the connection's own stream here, one draw per round trip with a rising
 //! delay; runs agree with Linux in distribution only. Deviations from the paper, which are Linux's: HyStart,
 //! PRR, no tolerance of losses without a rising delay. Deviations from Linux: `ssthresh` is two
-//! segments at least where HyStart sets it, too; whether SACKed segments are outstanding is told from what is in flight.
+//! segments at least where HyStart sets it, too; whether SACKed segments are outstanding is inferred from bytes in flight.
 
 use weir_units::{Bytes, Duration, Instant};
 
@@ -41,7 +41,7 @@ pub struct Cdg {
     shadow: Bytes,
     /// It has backed off, and this episode lasts.
     backing_off: bool,
-    /// The transport has not been told of it yet.
+    /// Not reported to the transport yet.
     asks: bool,
     state: RecoveryState,
     measured: Measured,
@@ -57,7 +57,7 @@ struct Measured {
     gradients: Gradients,
     /// The round trip ends when `snd_una` passes it.
     round_end: u64,
-    /// Acknowledgements of one segment to distrust, for so many of several have come.
+    /// Acknowledgements of single segments to ignore, counted from those of several segments.
     delayed_acks: u8,
     /// Times that it backed off without effect.
     ineffective: u16,

@@ -22,7 +22,7 @@ use crate::{
 /// Which controller, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CcConfig {
-    /// A fixed window of so many segments; without a number only the receiver bounds the sender.
+    /// A fixed window in segments; without a number only the receiver bounds the sender.
     None {
         /// The window in segments.
         window: Option<u64>,
@@ -121,7 +121,7 @@ pub enum CcConfig {
     Xcp,
     /// RCP.
     Rcp,
-    /// Reno that grows as in slow start where routers see room.
+    /// Reno that grows as in slow start where routers see spare capacity.
     AntiEcn,
     /// What only a kernel's TCP has; no catalogue lists it, and it cannot be built here.
     Kernel(KernelName),
@@ -148,7 +148,7 @@ pub enum CcConfigError {
     /// No such controller.
     #[error("unknown controller '{name}'; {known}", known = controllers(name))]
     Unknown {
-        /// What was asked for.
+        /// The requested value.
         name: String,
     },
     /// A parenthesis is missing or misplaced.
@@ -421,7 +421,7 @@ impl CcConfig {
         },
         CatalogueEntry {
             name: "anti-ecn",
-            summary: "Reno that grows as in slow start while every router on the path sees room",
+            summary: "Reno that grows as in slow start while every router on the path has spare capacity",
             parameters: "",
             examples: &["anti-ecn"],
         },
@@ -496,7 +496,7 @@ impl CcConfig {
     /// (at least one segment).
     ///
     /// # Panics
-    /// For a [`Kernel`](Self::Kernel)'s, and for a [`Script`](Self::Script) that nobody hosts: worlds
+    /// For a [`Kernel`](Self::Kernel)'s, and for a [`Script`](Self::Script) without a host: worlds
     /// with connections of ours refuse both.
     pub fn build(&self, mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
         match *self {

@@ -2,7 +2,7 @@
 
 use weir_units::{Bytes, Duration, Echo, Ecn, FeedbackKind, Instant, Rate, Rng};
 
-/// What every call is told about the connection.
+/// State of the connection, passed to every call.
 #[derive(Debug)]
 pub struct CcContext<'a> {
     /// Now.
@@ -81,7 +81,7 @@ pub struct AckEvent {
     pub acked: Bytes,
     /// Bytes by which the cumulative acknowledgement moved.
     pub cum_acked: Bytes,
-    /// Bytes newly declared lost while taking it in, also where `on_congestion` was told of them
+    /// Bytes newly declared lost while taking it in, also if `on_congestion` reported them
     /// just before.
     pub lost: Bytes,
     /// The RTT of the newest segment that it acknowledges for the first time, cumulatively or
@@ -180,7 +180,7 @@ pub enum Cause {
     },
     /// The receiver echoed a congestion mark (RFC 3168).
     EcnEcho,
-    /// The controller asked for it
+    /// The controller requested it
     /// ([`poll_episode`](crate::CongestionController::poll_episode)).
     Delay,
 }

@@ -45,7 +45,7 @@ pub struct Htcp {
     /// In ticks, zero before there is a sample.
     rtt_min: u64,
     rtt_max: u64,
-    /// The tick at which the last episode ended; while one is under way, at which it began.
+    /// The tick at which the last episode ended; during an episode, the tick at which it began.
     congested_at: Option<u64>,
     checkpoint: Option<Checkpoint>,
     throughput: Throughput,

@@ -17,7 +17,7 @@ pub(crate) struct Indices {
     /// The smallest of the duplicates since something new was acknowledged.
     duplicates_min: Option<u8>,
     /// The round trip ends when more of the stream than this is acknowledged, or something that was sent
-    /// since so much had been delivered: a retransmission may be the first.
+    /// since `delivered` bytes had been delivered: a retransmission may be the first.
     end: u64,
     end_delivered: u64,
 }

@@ -2,7 +2,7 @@
 //!
 //! A controller turns what the transport observed into two outputs, a window and optionally a
 //! pacing rate. Everything else belongs to the transport: loss detection, the recovery epoch (who is
-//! told of a loss once per window), proportional rate reduction, bytes in flight, RTT and delivery
+//! notified of a loss once per window), proportional rate reduction, bytes in flight, RTT and delivery
 //! rate sampling, application-limited marking and the pacer.
 //!
 //! Each algorithm has one file, which opens with its source and equations. [`CcConfig`] names them
@@ -89,7 +89,7 @@ pub use westwood::Westwood;
 pub use xcp::Xcp;
 pub use yeah::Yeah;
 
-/// A congestion controller: told of every ACK and every congestion signal, asked for its window
+/// A congestion controller: receives every ACK and every congestion signal, returns its window
 /// and pacing rate.
 ///
 /// For one incoming acknowledgement the transport keeps this order:
@@ -139,7 +139,7 @@ pub trait CongestionController: std::fmt::Debug + Send {
 
     /// Whether it wants an episode to begin for what it sees of the path's delays, without loss or mark
     /// (Linux's `tcp_enter_cwr`). Asked once after each [`on_ack`](Self::on_ack): if so, and while no
-    /// episode is under way, [`on_congestion`](Self::on_congestion) follows with [`Cause::Delay`], and
+    /// episode is in progress, [`on_congestion`](Self::on_congestion) follows with [`Cause::Delay`], and
     /// sending is metered as after a mark.
     fn poll_episode(&mut self) -> bool {
         false

@@ -43,7 +43,7 @@ use crate::{
 /// A window that follows the routers' indices.
 #[derive(Clone, Debug)]
 pub struct Muzha {
-    /// Beside the window itself, NewReno's for paths without indices.
+    /// Besides the window itself: NewReno's state, for paths without indices.
     window: AckClockedWindow,
     mss: Bytes,
     table: MuzhaTable,
@@ -58,7 +58,7 @@ pub struct Muzha {
 /// What an index does to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuzhaTable {
-    /// The table for so many levels, 3 to 7.
+    /// The table for `levels` levels, 3 to 7.
     Levels(u8),
     /// Five levels of which the upper two do the one and the lower two the other.
     Linear(Increase, Decrease),
@@ -114,7 +114,7 @@ pub enum MuzhaRto {
 /// When the table applies again after a fast retransmit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MuzhaExit {
-    /// When everything is acknowledged that was under way.
+    /// When everything that was in flight is acknowledged.
     #[default]
     Full,
     /// With any new acknowledgement, as the slides' diagram has it.

@@ -1,7 +1,7 @@
 //! `muzha2`: NewReno under the routers' indices.
 //!
 //! Source: three bullets of the slides on TCP Muzha (Hsiao and Lien, 2006) about its second version:
-//! congestion control based on NewReno, a new index, link errors told from congestion. How they go
+//! congestion control based on NewReno, a new index, link errors distinguished from congestion. How they go
 //! together is our reading:
 //!
 //! ```text

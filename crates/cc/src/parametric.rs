@@ -23,7 +23,7 @@ use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Decimal}
 /// How the window grows per round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Increase {
-    /// By so many segments.
+    /// By a number of segments.
     Add(Decimal),
     /// By this factor, above one.
     Multiply(Decimal),
@@ -32,7 +32,7 @@ pub enum Increase {
 /// How the window shrinks on loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decrease {
-    /// By so many segments.
+    /// By a number of segments.
     Subtract(Decimal),
     /// To this part, below one.
     Multiply(Decimal),

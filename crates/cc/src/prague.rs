@@ -86,7 +86,7 @@ impl Prague {
         self.rounds >= TRANSITION_ROUNDS && !self.window.in_slow_start()
     }
 
-    /// Whether so much time passed since `then` that a flow of `RTT_virt` would act again.
+    /// Whether at least `RTT_virt` has passed since `then`, so that a flow with that RTT would act again.
     fn may_act(&self, now: Instant, then: Instant) -> bool {
         !self.is_independent() || now.saturating_since(then) >= self.virtual_rtt
     }

@@ -1,4 +1,4 @@
-//! A stay in BBR's probe_rtt, the same in version 1 and in version 3: few packets under way, for some
+//! A stay in BBR's probe_rtt, the same in version 1 and in version 3: few packets in flight, for some
 //! time and a round.
 
 use weir_units::{Bytes, Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) struct ProbeRtt {
 /// What an acknowledgement during a stay asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Few enough packets are under way: a round begins.
+    /// Few enough packets are in flight: a round begins.
     Round,
     /// The round is over, and with it perhaps the stay.
     End,
@@ -36,12 +36,12 @@ impl ProbeRtt {
         self.cwnd.max(cx.mss * LEAST_SEGMENTS)
     }
 
-    /// Whether it bounded what was sent when so much had been delivered.
+    /// Whether it limited sending when `delivered` bytes had been delivered.
     pub(crate) fn limits(&self, prior_delivered: Bytes) -> bool {
         self.limited.is_some_and(|(from, to)| (from..=to).contains(&prior_delivered))
     }
 
-    /// An acknowledgement after which so much has been delivered, perhaps the first of a round.
+    /// Handles an acknowledgement after which `delivered` bytes have been delivered; it may start a round.
     pub(crate) fn advance(
         &mut self,
         cx: &CcContext<'_>,

@@ -4,7 +4,7 @@
 //! IWQoS 2005. Routers have one rate for all flows; a packet collects the smallest on its way, and the
 //! sender paces its packets at the newest that came back, the handshake's to begin with.
 //!
-//! The window only bounds what is under way where acknowledgements fail to come: two round trips' worth. A
+//! The window only bounds bytes in flight when acknowledgements stop: two round trips' worth. A
 //! timeout takes it down to one segment until the next rate comes. Losses are repaired and change nothing.
 //! A rate that comes back as it was sent has met no RCP router: until another does, this is Reno.
 

@@ -1,7 +1,7 @@
 //! Controllers that this crate does not have: a class in a file of another language, written
 //! `FILE.py:CLASS` or `FILE.py:CLASS(attribute=value,…)`.
 //!
-//! Here such a controller is a name. Whoever hosts the language reads the file and gives the name a
+//! Here such a controller is a name. The host of the language reads the file and gives the name a
 //! [`BuildScripted`]; a name without one cannot be built, as a kernel's own controller cannot.
 
 use std::fmt;
@@ -82,7 +82,7 @@ impl Script {
         self.host = Some(host);
     }
 
-    /// Whether somebody can build it.
+    /// Whether a host can build it.
     pub fn is_hosted(&self) -> bool {
         self.host.is_some()
     }
@@ -90,11 +90,11 @@ impl Script {
     /// Builds a controller.
     ///
     /// # Panics
-    /// If nobody hosts it, which worlds refuse.
+    /// If it has no host, which worlds refuse.
     pub(crate) fn build(&self, mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
         match &self.host {
             Some(host) => host.build(mss, initial_window),
-            None => panic!("nobody here can build {self}"),
+            None => panic!("no host for {self}"),
         }
     }
 }

@@ -4,7 +4,7 @@ use weir_units::Instant;
 
 pub(crate) const TICKS_PER_SEC: u64 = 1_000;
 
-/// The tick of an instant. Where ticks fall between two instants is luck of the boot; here they fall
+/// The tick of an instant. Where ticks fall between two instants depends on the time of boot; here they fall
 /// as in the traces that the tests replay.
 pub(crate) fn ticks(now: Instant) -> u64 {
     (now.as_micros() + 250) / 1_000

@@ -156,6 +156,6 @@ impl CongestionController for Veno {
 
 /// Microseconds, before there is a sample.
 const ENDLESS: u64 = i32::MAX as u64;
-/// A backlog of so many half segments means that the queue, not chance, loses packets.
+/// A backlog of this many half segments means that the queue, not chance, loses packets.
 const BETA: u64 = 3 * 2;
 const FEW_SAMPLES: u16 = 2;

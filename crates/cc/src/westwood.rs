@@ -34,7 +34,7 @@ use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, R
 pub struct Westwood {
     window: AckClockedWindow,
     estimate: Estimate,
-    /// A reduction is under way, at whose end the window moves to the estimate.
+    /// A reduction is in progress; at its end the window moves to the estimate.
     reducing: bool,
 }
 

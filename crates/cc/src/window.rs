@@ -137,7 +137,7 @@ impl AckClockedWindow {
         }
     }
 
-    /// Three quarters of the window prove that the path carries at least so much (Linux's
+    /// Three quarters of the window prove that the path carries at least that much (Linux's
     /// `tcp_current_ssthresh`).
     pub(crate) fn remembered_ssthresh(&self, mss: Bytes) -> Bytes {
         let segments = self.cwnd.get() / mss.get();

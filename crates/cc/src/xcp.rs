@@ -33,7 +33,7 @@ impl Xcp {
         Self { window: AckClockedWindow::new(initial_window), heard: false }
     }
 
-    /// Changes the rate by so many bytes per second.
+    /// Change of the rate in bytes per second.
     fn change(&mut self, cx: &CcContext<'_>, delta: i32) {
         let rtt = i128::from(cx.rtt.srtt.unwrap_or_default().as_nanos());
         let change = i128::from(delta) * rtt / i128::from(Duration::from_secs(1).as_nanos());
@@ -68,15 +68,15 @@ impl CongestionController for Xcp {
     }
 
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
-        let told = match cx.feedback {
+        let echoed = match cx.feedback {
             Some(Echo::Xcp(delta)) if delta != EVERYTHING => Some(delta),
             _ => None,
         };
-        self.heard |= told.is_some();
+        self.heard |= echoed.is_some();
         if !self.heard && may_raise(cx, ack) {
             self.window.grow_as_reno(cx, ack.acked);
         }
-        if let Some(delta) = told.filter(|delta| *delta < 0 || may_raise(cx, ack)) {
+        if let Some(delta) = echoed.filter(|delta| *delta < 0 || may_raise(cx, ack)) {
             self.change(cx, delta);
         }
     }

@@ -202,5 +202,5 @@ const LONG_QUEUE: u64 = 80;
 const LEAST: u64 = 2;
 /// Rounds of slow mode that show that others fill the queue.
 const COMPETITION: u32 = 16;
-/// Rounds of fast mode that show that nobody does.
+/// Rounds of fast mode that show that no Reno flow competes.
 const PATIENCE: u32 = 50;

@@ -50,7 +50,7 @@ impl RunResult {
 }
 
 /// Reads a scenario in TOML with `overrides` on top of it; `source` is its path, for messages and
-/// for the trace files beside it. Returns the canonical form in JSON.
+/// for the trace files next to it. Returns the canonical form in JSON.
 #[pyfunction]
 pub(crate) fn parse_scenario(
     toml_text: &str,
@@ -81,7 +81,7 @@ impl RunControl {
         Self::default()
     }
 
-    /// Breaks the runs off that are under way, and those that begin later.
+    /// Stops runs in progress, and those that begin later.
     fn stop(&self) {
         self.0.stopped.store(true, Ordering::Relaxed);
     }
@@ -92,7 +92,7 @@ impl RunControl {
         self.0.stopped.load(Ordering::Relaxed)
     }
 
-    /// How long the run under way has lasted, in seconds.
+    /// Duration of the run in progress, in seconds.
     #[getter]
     fn elapsed_s(&self) -> f64 {
         Instant::from_nanos(self.0.elapsed.load(Ordering::Relaxed)).as_secs_f64()

@@ -67,7 +67,7 @@ pub(crate) fn send_files<'py>(
     {
         return Err(raised);
     }
-    if let Some(Fault::Told(text)) = faults.take() {
+    if let Some(Fault::Error(text)) = faults.take() {
         return Err(TransferError::new_err(text));
     }
     let sent = sent.map_err(failure)?;
@@ -201,13 +201,13 @@ impl Teller {
         kind: &str,
         fill: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>,
     ) -> ControlFlow<()> {
-        let told = Python::attach(|py| {
+        let outcome = Python::attach(|py| {
             let facts = PyDict::new(py);
             fill(&facts)?;
             py.check_signals()?;
             self.tell.call1(py, (kind, facts)).map(drop)
         });
-        match told {
+        match outcome {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 self.raised.get_or_insert(error);

@@ -54,9 +54,9 @@ const STEP_BITS: u32 = 10;
 const STEPS: usize = 1 << STEP_BITS;
 
 impl Histogram {
-    /// So many samples above zero are kept exactly.
+    /// Number of samples above zero that are kept exactly.
     pub const EXACT: usize = 1_024;
-    /// A percentile needs so many samples beyond it.
+    /// Number of samples that a percentile needs beyond it.
     pub const MIN_TAIL: u64 = 5;
 
     /// No samples yet.

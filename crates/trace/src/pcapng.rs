@@ -44,7 +44,7 @@ impl<W: Write> PcapngWriter<W> {
         writer.begin(SECTION_HEADER);
         writer.word(BYTE_ORDER);
         writer.halves(MAJOR, MINOR);
-        // How long the section is, nobody knows yet.
+        // The length of the section is not known yet.
         writer.block.extend((-1i64).to_le_bytes());
         writer.options(&[(USER_APPLICATION, program.as_bytes())]);
         writer.end()?;

@@ -23,9 +23,9 @@ pub struct NodeRow {
     pub lost_frames: u64,
     /// Receptions that ended with more than one frame lost.
     pub collisions: u64,
-    /// RTS that nobody answered.
+    /// RTS frames without a CTS.
     pub short_retries: u64,
-    /// Data frames that nobody acknowledged.
+    /// Data frames without an ACK.
     pub long_retries: u64,
     /// Share of the time in which it sent.
     pub airtime_ratio: f64,
@@ -37,7 +37,7 @@ pub struct NodeRow {
     pub queue_packets_max: u64,
     /// Packets of flows that its interface queue marked (RED).
     pub marks: u64,
-    /// Packets of flows for which its interface queue had no room, or that RED dropped there.
+    /// Packets of flows that its interface queue was too full to take, or that RED dropped there.
     pub dropped_queue: u64,
     /// Packets of flows that its MAC gave up.
     pub dropped_mac: u64,
@@ -47,7 +47,7 @@ pub struct NodeRow {
     pub dropped_no_route: u64,
     /// Packets of flows that had taken too many hops.
     pub dropped_ttl: u64,
-    /// Packets of flows for which there was no room to wait for a route.
+    /// Packets of flows dropped because the buffer of packets that wait for a route was full.
     pub dropped_buffer: u64,
     /// Packets of flows lost at random.
     pub dropped_error: u64,

@@ -17,7 +17,7 @@ pub struct FlowRow {
     pub stack: String,
     /// When it began (jitter included).
     pub start_s: f64,
-    /// When it ended: the last byte arrived, it was told to stop, or it failed.
+    /// When it ended: the last byte arrived, it was stopped, or it failed.
     pub end_s: Option<f64>,
     /// From its start to the arrival of its last byte at the receiving application; only for
     /// workloads of a given size.
@@ -44,7 +44,7 @@ pub struct FlowRow {
     pub sent_bytes: u64,
     /// Data segments sent again.
     pub retransmits: u64,
-    /// Of these, repairs that acknowledgements asked for; null where the kernel does not tell.
+    /// Of these, repairs triggered by acknowledgements; null where the kernel does not report it.
     pub retransmits_fast: Option<u64>,
     /// Of these, repairs after a retransmission timeout; null where the kernel does not tell.
     pub retransmits_rto: Option<u64>,
@@ -106,7 +106,7 @@ pub struct FlowRow {
     pub queue_delay_samples: u64,
     /// Requests answered; null where the flow makes none.
     pub requests: Option<u64>,
-    /// Of these, the first so many have a row in table `requests`; the columns below are about all.
+    /// Of these, the number of first ones with a row in table `requests`; the columns below are about all.
     pub requests_kept: Option<u64>,
     /// Requests made but not answered by the flow's end, whenever they were made.
     pub requests_unanswered: Option<u64>,
@@ -289,7 +289,7 @@ pub struct LinkRow {
     pub delivered_packets: u64,
     /// Bytes that came out of it.
     pub delivered_bytes: u64,
-    /// Packets for which the queue had no room.
+    /// Packets dropped because the queue was full.
     pub dropped_queue: u64,
     /// Packets lost to impairments.
     pub dropped_loss: u64,
@@ -428,7 +428,7 @@ pub struct SummaryRow {
     pub unasked_drops: Option<u64>,
     /// Processor time of the world's thread over real time.
     pub cpu_ratio: Option<f64>,
-    /// What the kernel was told before its connections were opened; null where they are ours.
+    /// Settings of the kernel's connections, made before they opened; null where they are ours.
     pub settings: Option<String>,
 }
 

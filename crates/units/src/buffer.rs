@@ -6,9 +6,9 @@ use crate::time::Duration;
 /// The bound of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSize {
-    /// So many bytes of IP packets.
+    /// A number of bytes of IP packets.
     Bytes(Bytes),
-    /// So many packets.
+    /// A number of packets.
     Packets(u64),
     /// As much as the link sends in this time.
     Time(Duration),

@@ -16,7 +16,7 @@ use crate::{Duration, Rate};
 pub enum Feedback {
     /// An index of what a router would have the sender do.
     Drai(Drai),
-    /// Whether every link so far has room.
+    /// Whether every link so far has spare capacity.
     AntiEcn(Room),
     /// A rate that the sender would start with.
     QuickStart(QuickStart),
@@ -31,7 +31,7 @@ pub enum Feedback {
 pub enum FeedbackKind {
     /// An index of what a router would have the sender do.
     Drai,
-    /// Whether every link so far has room.
+    /// Whether every link so far has spare capacity.
     AntiEcn,
     /// A rate that the sender would start with.
     QuickStart,
@@ -47,7 +47,7 @@ pub struct Drai {
     /// The smallest index on the way, from 1 (slow down) to the number of levels; the sender begins with
     /// the highest.
     pub level: u8,
-    /// How many routers had their say: none tells a path without such routers from one with room.
+    /// The number of routers that updated it: 0 distinguishes a path without such routers from one with spare capacity.
     pub hops: u8,
 }
 
@@ -63,7 +63,7 @@ pub enum Room {
 /// RFC 4782 §3.1's rate request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QuickStart {
-    /// What is asked for and not yet refused.
+    /// The requested rate that no router has refused yet.
     pub rate: RateCode,
     /// The QS TTL: each router that agrees takes one off.
     pub ttl: u8,
@@ -103,7 +103,7 @@ pub struct Rcp {
 pub enum Echo {
     /// The smallest index.
     Drai(Drai),
-    /// Whether all had room.
+    /// Whether every link had spare capacity.
     AntiEcn(Room),
     /// The answer to a rate request (RFC 4782 §3.2).
     QuickStart {
@@ -189,11 +189,11 @@ impl QuickStart {
     }
 
     /// Lowers the rate to `rate`, and with each step makes the nonce of the higher one unknown
-    /// (RFC 4782 §3.4): its two bits take those of `luck`.
-    pub fn lower_to(&mut self, rate: RateCode, luck: u32) {
+    /// (RFC 4782 §3.4): its two bits become random, from those of `random`.
+    pub fn lower_to(&mut self, rate: RateCode, random: u32) {
         if rate < self.rate {
             let kept = (1_u32 << (2 * rate.0)) - 1;
-            self.nonce = ((self.nonce & kept) | (luck & !kept)) & NONCE;
+            self.nonce = ((self.nonce & kept) | (random & !kept)) & NONCE;
             self.rate = rate;
         }
     }

@@ -65,7 +65,7 @@ impl FromStr for Rate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = split(text);
-        // Capital-M `Mbps` is bits by universal habit; all-lower-case `mbps` is bytes to tc.
+        // Capital-M `Mbps` is bits by universal convention; all-lower-case `mbps` is bytes to tc.
         let canonical = match unit {
             "Mbps" | "Mbit/s" => "mbit",
             "Gbps" | "Gbit/s" => "gbit",

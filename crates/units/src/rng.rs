@@ -1,7 +1,7 @@
 //! Named random streams.
 //!
 //! Every random decision draws from a stream derived from the run's seed and a name
-//! (`"flow 3 start"`, `"link up loss"`), so adding a flow does not shift another's luck. The
+//! (`"flow 3 start"`, `"link up loss"`), so adding a flow does not shift another's random numbers. The
 //! generator is PCG XSL 128/64 (MCG), named explicitly: its values never change under us.
 
 use rand_core::Rng as _;

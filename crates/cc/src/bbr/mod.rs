@@ -209,7 +209,7 @@ impl Bbr {
         mss * bytes.get().div_ceil(mss.get())
     }
 
-    /// Room for three bursts beyond `window`, an even number of segments, and two more while probing
+    /// Adds three bursts to `window`, an even number of segments, and two more while probing
     /// upwards: short paths would starve on the exact product.
     fn quantised(&self, mss: Bytes, window: Bytes) -> Bytes {
         let segments = window.get().div_ceil(mss.get()) + 3 * self.burst_segments(mss);

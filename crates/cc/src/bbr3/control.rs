@@ -12,7 +12,7 @@ impl Bbr3 {
         bandwidth.bytes_in(min_rtt).mul_ratio(gain, UNIT).min(LARGEST_BDP)
     }
 
-    /// `QuantizationBudget`: room for three bursts, and two more segments while probing upwards.
+    /// `QuantizationBudget`: space for three bursts, and two more segments while probing upwards.
     fn quantised(&self, mss: Bytes, window: Bytes) -> Bytes {
         let burst = self.pacing_rate.bytes_in(Duration::from_millis(1)).min(LARGEST_BURST);
         let budget = burst.max(mss * 2) * 3;

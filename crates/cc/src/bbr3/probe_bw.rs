@@ -179,7 +179,7 @@ impl Bbr3 {
         down
     }
 
-    /// What leaves other flows room in the bottleneck.
+    /// Limit that leaves other flows headroom in the bottleneck.
     pub(super) fn inflight_with_headroom(&self, mss: Bytes) -> Option<Bytes> {
         let longterm = self.model.inflight_longterm?;
         let headroom = longterm.mul_ratio(HEADROOM, UNIT).max(mss);

@@ -14,7 +14,7 @@ fn cube_roots_are_close() {
 
 #[test]
 fn k_is_what_linux_computes() {
-    // K in 1/1024 s for a window so many segments below W_max.
+    // K in 1/1024 s for a window the given number of segments below W_max.
     let linux = [(1, 1_388), (5, 2_375), (10, 2_991), (20, 3_770), (28, 4_215), (49, 5_088)];
     for (below, k) in linux {
         assert_eq!(cube_root(below * CUBE_PER_SEGMENT), k, "{below}");

@@ -34,7 +34,7 @@ impl Rounds {
         self.cc.cwnd().get() / MSS.get()
     }
 
-    /// What is under way is acknowledged segment by segment, with this index each; what that frees leaves
+    /// Bytes in flight are acknowledged segment by segment, with this index each; what that frees leaves
     /// at once.
     fn round(&mut self, index: Option<u8>) {
         self.send();

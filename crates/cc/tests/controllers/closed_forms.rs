@@ -154,7 +154,7 @@ fn cubic_without_friendliness_needs_all_of_k_on_a_short_path() {
 #[test]
 fn vegas_keeps_between_alpha_and_beta_packets_in_the_queue() {
     let mut path = Path::new("vegas", Conditions::bottleneck(RTT_MS, 50, 1_000));
-    // 50 under way and one in service.
+    // 50 in flight and one in service.
     for cwnd in windows(&mut path, 400, 200) {
         assert!((53..=55).contains(&cwnd), "window {cwnd}");
     }
@@ -189,7 +189,7 @@ fn veno_grows_every_second_round_trip_once_it_queues_three_packets() {
     let mut path =
         Path::new("veno", Conditions { drops, ..Conditions::bottleneck(RTT_MS, 50, 1_000) });
     path.run(ROUND * 6);
-    // One in service beside the 50 under way: 54 queue three, as the RTT tells.
+    // One in service besides the 50 in flight: 54 queue three, as the RTT shows.
     for (from, to, per_window) in [(40, 52, 1.0), (58, 80, 2.0)] {
         while path.cwnd_packets() != from {
             path.run(Duration::from_micros(100));
@@ -219,7 +219,7 @@ fn westwood_falls_back_to_what_the_path_holds_without_its_queue() {
             .collect();
         let mut seen = 0;
         for stay in thresholds.chunk_by(|a, b| a == b).filter(|stay| stay.len() > 5) {
-            // 50 under way and one in service, whatever the buffer; the RTT counts in whole ticks.
+            // 50 in flight and one in service, whatever the buffer; the RTT counts in whole ticks.
             assert!((50..=52).contains(&stay[0]), "{} with a buffer of {buffer}", stay[0]);
             seen += 1;
         }
@@ -242,7 +242,7 @@ fn illinois_takes_ten_segments_and_gives_an_eighth_where_nothing_queues() {
 fn illinois_grows_along_its_convex_curve_as_the_queue_fills() {
     let mut path = Path::new("illinois", Conditions::bottleneck(RTT_MS, 50, 100));
     path.run(ROUND * 100);
-    // A full buffer is the largest delay ever; 50 are under way and one is in service.
+    // A full buffer is the largest delay ever; 50 are in flight and one is in service.
     let service_ms = RTT_MS as f64 / 50.0;
     let (largest, low, least) = (100.0 * service_ms, service_ms, 38.0 / 128.0);
     let alpha = |window: u64| {
@@ -291,7 +291,7 @@ fn htcp_grows_with_the_time_since_the_last_loss() {
 
 #[test]
 fn htcp_leaves_the_queue_just_empty_once_the_throughput_is_steady() {
-    // RTT_min / RTT_max with the buffer full, within 0.5 and 0.8; 50 under way and one in service.
+    // RTT_min / RTT_max with the buffer full, within 0.5 and 0.8; 50 in flight and one in service.
     for (buffer, beta) in [(5, 0.8), (25, 51.0 / 76.0), (40, 51.0 / 91.0), (75, 0.5)] {
         let mut path = Path::new("htcp", Conditions::bottleneck(RTT_MS, 50, buffer));
         path.run(ROUND * 600);

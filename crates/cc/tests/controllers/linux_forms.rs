@@ -180,7 +180,7 @@ fn yeah_drains_a_queue_of_more_than_80_segments() {
         most = most.max(path.cwnd_packets());
         least = least.min(path.cwnd_packets());
     }
-    // 200 under way and one in service; 80 wait, and the growth of the round trip in which that shows.
+    // 200 in flight and one in service; 80 wait, and the growth of the round trip in which that shows.
     assert!((281..=285).contains(&most), "{most}");
     assert!((195..=206).contains(&least), "{least}");
     assert_eq!(path.lost, 1);
@@ -212,7 +212,7 @@ fn nv_keeps_ten_segments_in_the_queue() {
     // the smallest RTT is replaced by its like only (at 2 s, and 3.75 s later or more).
     path.run(ROUND * 90);
     assert_eq!(path.lost, 0);
-    // 100 under way, one in service, ten wait, and what is above gets less by 30 % at a time.
+    // 100 in flight, one in service, ten wait, and what is above gets less by 30 % at a time.
     let window = path.cwnd_packets();
     assert!((105..=115).contains(&window), "{window}");
 }

@@ -46,7 +46,7 @@ impl Conditions {
         }
     }
 
-    /// A bottleneck of `packets` per round trip of `rtt_ms` with room for `buffer` more.
+    /// A bottleneck of `packets` per round trip of `rtt_ms` with a buffer for `buffer` more.
     pub(crate) fn bottleneck(rtt_ms: u64, packets: u64, buffer: u64) -> Self {
         let rtt = Duration::from_millis(rtt_ms);
         Self { service: rtt / packets, buffer, ..Self::open(rtt_ms) }

@@ -65,7 +65,7 @@ fn timestamps() -> impl Strategy<Value = Option<AckTimestamps>> {
     proptest::option::of((clock(), clock()).prop_map(|(value, echo)| AckTimestamps { value, echo }))
 }
 
-/// What routers may say, whatever the controller asked for.
+/// Any feedback of routers, whatever the controller requested.
 fn echo() -> impl Strategy<Value = Echo> {
     prop_oneof![
         (0..9_u8, 0..3_u8).prop_map(|(level, hops)| Echo::Drai(Drai { level, hops })),

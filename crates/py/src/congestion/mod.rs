@@ -3,7 +3,7 @@
 //! A class is loaded by `weir.congestion` once for a run, which calls it once for each connection. The
 //! interpreter's lock is held for one call at a time: fill the records, call the method, read the
 //! window. Methods that a class does not define are not called. The trait has no way to fail, so the
-//! first error is kept in [`Faults`], the controller stands still, and whoever watches the run ends it.
+//! first error is kept in [`Faults`], the controller does nothing more, and the watcher of the run ends it.
 
 mod output;
 mod records;
@@ -40,8 +40,8 @@ pub(crate) struct Faults {
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// Its own mistake, in one line.
-    Told(String),
-    /// Nobody's: Ctrl-C while it was at work.
+    Error(String),
+    /// Not the controller's: Ctrl-C during a call.
     Interrupted(PyErr),
 }
 
@@ -65,7 +65,7 @@ impl Faults {
 impl From<Fault> for PyErr {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Told(text) => ControllerError::new_err(text),
+            Fault::Error(text) => ControllerError::new_err(text),
             Fault::Interrupted(error) => error,
         }
     }
@@ -122,11 +122,11 @@ impl Class {
         Ok(Self { class, file: script.file().to_owned(), faults: Arc::clone(faults) })
     }
 
-    /// Builds a controller for nobody, so that what is wrong from the beginning is told before a run.
+    /// Builds a controller once as a check, so that its errors are reported before a run.
     fn rehearse(&self, py: Python<'_>) -> Result<(), String> {
         let (mss, initial_window) = (Bytes(1_448), Bytes(14_480));
         Instance::new(py, self, mss, initial_window).map(drop).map_err(|fault| match fault {
-            Fault::Told(text) => text,
+            Fault::Error(text) => text,
             Fault::Interrupted(error) => error.to_string(),
         })
     }
@@ -141,11 +141,11 @@ impl Class {
         let text = error.to_string();
         // With its traceback.
         let error = error.into_value(py);
-        let told = py
+        let described = py
             .import(intern!(py, "weir.congestion"))
             .and_then(|module| module.call_method1("told", (error, &self.file)))
             .and_then(|text| text.extract::<String>());
-        Fault::Told(told.unwrap_or_else(|_| format!("{}: {text}", self.file)))
+        Fault::Error(described.unwrap_or_else(|_| format!("{}: {text}", self.file)))
     }
 }
 
@@ -255,7 +255,7 @@ impl Instance {
                     .and_then(|module| module.call_method1("place", (object, method, &class.file)))
                     .and_then(|text| text.extract::<String>());
                 let place = place.unwrap_or_else(|_| class.file.clone());
-                Fault::Told(format!("{place}: {message}"))
+                Fault::Error(format!("{place}: {message}"))
             }
         })
     }
@@ -303,7 +303,7 @@ impl Instance {
     }
 }
 
-/// What a controller is told.
+/// What a controller receives.
 enum Event<'a> {
     Ack(&'a cc::AckEvent),
     Congestion(&'a cc::CongestionEvent),

@@ -55,7 +55,7 @@ impl Output {
     }
 }
 
-/// A range of whole numbers, and how it is told.
+/// A range of whole numbers, and its description for messages.
 type Range = (u64, &'static str);
 
 fn optional(value: &Bound<'_, PyAny>, name: &str, range: Range) -> Result<Option<u64>, Refusal> {
@@ -63,7 +63,7 @@ fn optional(value: &Bound<'_, PyAny>, name: &str, range: Range) -> Result<Option
 }
 
 /// A whole number from one on; of a float, what is before the point.
-fn whole(value: &Bound<'_, PyAny>, name: &str, (most, told): Range) -> Result<u64, Refusal> {
+fn whole(value: &Bound<'_, PyAny>, name: &str, (most, allowed): Range) -> Result<u64, Refusal> {
     let number = match value.cast::<PyFloat>() {
         // Out of range is refused below, and so is what is no number.
         Ok(float) => Some(float.value()).filter(|float| *float >= 1.0).map(|float| float as u64),
@@ -72,7 +72,7 @@ fn whole(value: &Bound<'_, PyAny>, name: &str, (most, told): Range) -> Result<u6
     number.filter(|number| (1..=most).contains(number)).ok_or_else(|| {
         let shown = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
         let shown: String = shown.chars().take(LONGEST_SHOWN).collect();
-        Refusal::Value(format!("{name} = {shown} is not allowed; it is {told}"))
+        Refusal::Value(format!("{name} = {shown} is not allowed; it is {allowed}"))
     })
 }
 

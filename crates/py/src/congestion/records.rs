@@ -1,4 +1,4 @@
-//! What a controller in Python is told: one object of each kind for a connection, filled anew for
+//! What a controller in Python receives: one object of each kind for a connection, filled anew for
 //! every event. Times are in nanoseconds, data in bytes, rates in bits per second.
 
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ pub(crate) struct CcContext {
     luck: Luck,
 }
 
-/// The connection's own random numbers: a seed, and the generator once it was asked for.
+/// The connection's own random numbers: a seed, and the generator once it was requested.
 #[derive(Debug, Default)]
 struct Luck {
     seed: Option<u64>,
@@ -208,7 +208,7 @@ pub(crate) struct PathEvent {
 }
 
 impl PathEvent {
-    /// Takes in the next one; whether it is one that Python is told.
+    /// Takes in the next one; whether it is one that Python receives.
     pub(crate) fn fill(&mut self, event: &cc::PathEvent) -> bool {
         *self = match *event {
             cc::PathEvent::IdleRestart { idle, rto } => Self {
