@@ -223,7 +223,7 @@ fn check_relay(topology: &Topology) -> Checked {
     for (name, direction) in [("forward", forward), ("reverse", reverse)] {
         let applied = direction.rate_steps.is_empty() || direction.rate.is_some();
         let key = format!("topology.{name}.rate_steps");
-        let allowed = "a relay has no rate that they could change; set `rate` beside them";
+        let allowed = "a relay has no rate that they could change; set `rate` as well";
         require(applied, key, "a list of steps", allowed)?;
     }
     Ok(())

@@ -32,7 +32,7 @@ section! {
         share: ShareForm = ShareForm::Accelerate,
         /// What the index is made of: `utilisation`, or `hybrid`, queue and MAC retries first.
         estimator: EstimatorForm = EstimatorForm::Utilisation,
-        /// Average utilisation below which the link has room.
+        /// Average utilisation below which the link has spare capacity.
         below: Ratio = Ratio::from_percent(90),
         /// Share of the rate up to which requests are approved.
         threshold: Ratio = Ratio::from_percent(85),
@@ -47,7 +47,7 @@ section! {
 pub enum AgentKind {
     /// TCP Muzha's index.
     Drai,
-    /// A bit that says whether the link has room.
+    /// A bit that says whether the link has spare capacity.
     AntiEcn,
     /// Rates to start with.
     QuickStart,
@@ -111,7 +111,11 @@ impl AgentKind {
             "drai",
             "TCP Muzha's index of the bandwidth left, for muzha, muzha2 and drai-*",
         ),
-        (Self::AntiEcn, "anti-ecn", "a bit that says whether the link has room, for anti-ecn"),
+        (
+            Self::AntiEcn,
+            "anti-ecn",
+            "a bit that says whether the link has spare capacity, for anti-ecn",
+        ),
         (
             Self::QuickStart,
             "quick-start",

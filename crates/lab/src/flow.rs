@@ -56,7 +56,7 @@ section! {
         host_buffer: Option<Bytes> = None,
         /// Payload bytes of a segment; by default 1448, of a `udp` datagram 1472: a 1500-byte packet.
         mss: Option<u32> = None,
-        /// Whose connection it is in world `kernel`: the kernel's TCP, or ours beside it on the same
+        /// Whose connection it is in world `kernel`: the kernel's TCP, or ours next to it on the same
         /// links. Means nothing to other worlds.
         ends: EndsForm = EndsForm::Kernel,
         /// First congestion window, in segments.
@@ -138,13 +138,13 @@ section! {
         off: Duration = Duration::from_secs(1),
         /// How these times are distributed: all equal, or exponential with this mean.
         spread: PeriodForm = PeriodForm::Fixed,
-        /// How large connections are: `web-search`, `data-mining`, or a file beside the scenario with a size
+        /// How large connections are: `web-search`, `data-mining`, or a file next to the scenario with a size
         /// in bytes and the share of connections at most so large on each line.
         sizes: Sizes = Sizes::default(),
         /// Share of the slowest link on the way that the data packets of connections take on average, each
         /// sent once.
         load: Ratio = Ratio::from_percent(60),
-        /// So many connections, then no more; by default as many as come until the end.
+        /// Maximum number of connections; unlimited by default.
         arrivals: Option<u64> = None,
     }
 }
@@ -155,7 +155,7 @@ section! {
 pub enum WorkloadKind {
     /// Sends as much as it can.
     Bulk,
-    /// Sends so many bytes.
+    /// Sends a number of bytes.
     File,
     /// Asks, waits for the answer, pauses, asks again.
     Request,
@@ -230,7 +230,7 @@ impl WorkloadKind {
     /// Every kind with a line about it, in the order in which `weir list` prints them.
     pub const CATALOGUE: &[(Self, &str, &str)] = &[
         (Self::Bulk, "bulk", "sends as much as it can until it is stopped"),
-        (Self::File, "file", "sends so many bytes and is done when the last has arrived"),
+        (Self::File, "file", "sends a number of bytes and completes when the last has arrived"),
         (Self::Request, "request", "asks, waits for the whole answer, pauses, asks again"),
         (
             Self::PoissonRequest,

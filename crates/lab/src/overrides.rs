@@ -57,7 +57,7 @@ fn set(at: &mut Value, parts: &[&str], value: Value) -> Result<(), String> {
         Value::Object(table) => {
             let inner = table.entry(*part).or_insert_with(|| Map::new().into());
             if *part == "queue" && !rest.is_empty() && inner.is_string() {
-                // A size is short for a table with a limit, and so has room for its other keys.
+                // A size is short for a table with a limit, so its other keys can be set.
                 *inner = json!({ "limit": inner.take() });
             }
             set(inner, rest, value)

@@ -78,11 +78,11 @@ section! {
         min: Option<BufferSize> = None,
         /// Average backlog from which everything is signalled; by default a quarter of `limit`.
         max: Option<BufferSize> = None,
-        /// Probability of a signal as the average comes to `max`.
+        /// Probability of a signal when the average reaches `max`.
         probability: Ratio = Ratio::from_percent(2),
         /// How much each packet moves the average; by default that of `burst`.
         weight: Option<Ratio> = None,
-        /// The same as the packets that an empty queue takes in before its average comes to `min`; by
+        /// The same as the packets that an empty queue takes in before its average reaches `min`; by
         /// default `(2 min + max) / 3`.
         burst: Option<u32> = None,
         /// Let the probability rise to 1 at twice `max` before everything is signalled.

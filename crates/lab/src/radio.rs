@@ -36,7 +36,7 @@ section! {
         height: Length = Length(300_000),
         /// Draw again until every node reaches every other (`random`).
         connected: bool = true,
-        /// Places: a list of texts `x, y` in metres, or the name of a file with one per line, found beside
+        /// Places: a list of texts `x, y` in metres, or the name of a file with one per line, found next to
         /// the scenario (`points`).
         points: Vec<String> = Vec::new(),
         /// Up to where frames can be read; by default what ns-2's radio does, 250 m.
@@ -89,7 +89,7 @@ section! {
         max_speed: Speed = Speed(10_000),
         /// Time at each waypoint.
         pause: Duration = Duration::ZERO,
-        /// Movements: the name of a file in ns-2's `setdest` format or CSV (`t, node, x, y`), found beside
+        /// Movements: the name of a file in ns-2's `setdest` format or CSV (`t, node, x, y`), found next to
         /// the scenario, or its lines (`trace`).
         trace: Vec<String> = Vec::new(),
     }
@@ -199,7 +199,7 @@ pub enum MobilityKind {
 }
 
 impl Radio {
-    /// The keys that mean something beside the others.
+    /// The keys that have an effect together with the others.
     pub(crate) fn keys(&self) -> Vec<&'static str> {
         let own = |key: &str| match key {
             "hops" => matches!(self.placement, PlacementKind::Chain | PlacementKind::Cross),
@@ -327,7 +327,7 @@ impl Radio {
     fn propagation(&self) -> Result<Propagation, Problem> {
         let Some(Length(receive_mm)) = self.range else {
             return match self.sense_range {
-                Some(sense) => Err(problem("sense_range", sense, "it needs a `range` beside it")),
+                Some(sense) => Err(problem("sense_range", sense, "it needs a `range` as well")),
                 None => Ok(Propagation::TwoRayGround),
             };
         };

@@ -259,7 +259,7 @@ fn pairs(option: &str, text: &str) -> Result<Vec<(String, String)>, ScenarioErro
     parts.map(pair).collect()
 }
 
-/// The room in front of a rate where none is given, in packets.
+/// Default queue size in front of a rate, in packets.
 const DEFAULT_QUEUE: u64 = 64;
 /// The serial relay's, as in a scenario.
 const SERIAL_BUFFER: BufferSize = BufferSize::Bytes(Bytes(64 << 10));

@@ -40,7 +40,7 @@ pub struct Results {
     tables: Vec<Table>,
 }
 
-/// A run that did not come to an end.
+/// A run that did not end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// The scenario cannot be built, or not be run in this world.
@@ -55,12 +55,12 @@ pub enum RunError {
     /// The system refused to record packets.
     #[error("packets cannot be recorded: {0}")]
     Capture(String),
-    /// Whoever watched it broke it off.
+    /// Its watcher stopped it.
     #[error("the run was broken off")]
     Stopped,
 }
 
-/// Told the time of a run, many times a second; may break it off.
+/// Callback that receives the run's time many times a second and may stop the run.
 pub type Watch<'a> = dyn FnMut(Instant) -> ControlFlow<()> + 'a;
 
 /// Runs `scenario` in a world. In the simulated one the same scenario and seed give the same tables,
@@ -151,7 +151,7 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
     }
 }
 
-/// Refuses what only a kernel's TCP has, and what nobody hosts: these connections are ours.
+/// Refuses what only a kernel's TCP has, and controllers without a host: these connections are ours.
 fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
     for flow in &spec.flows {
         let TransportSpec::Reliable(config) = &flow.transport else { continue };

@@ -35,7 +35,7 @@ section! {
         /// What is measured.
         measure: Measure = Measure::default(),
         /// Controllers that stacks name as `FILE.py:CLASS`: what is in each file, by `FILE`. What is not
-        /// written here is read from the file, which is looked for beside the scenario.
+        /// written here is read from the file, which is looked up next to the scenario.
         controllers: BTreeMap<String, String> = BTreeMap::new(),
         /// Values to try, by dotted key, as in `"topology.queue" = ["1bdp", "2bdp"]`.
         sweep: Map<String, Value> = Map::new(),
@@ -78,7 +78,7 @@ form! {
 
 impl Scenario {
     /// Reads a scenario file with `overrides` (dotted keys with values) on top of it. `source` is
-    /// the file's path: it stands in messages, and trace files are found beside it.
+    /// the file's path: it stands in messages, and trace files are found next to it.
     ///
     /// # Errors
     /// For anything that is not allowed, with its place, key and value.

@@ -18,7 +18,7 @@ use crate::scenario::Scenario;
 pub type ScriptHost<'a> = dyn FnMut(&Script, &str) -> Result<Arc<dyn BuildScripted>, String> + 'a;
 
 /// Adds the text of every file that a flow's stack names and `[controllers]` does not have. Files are
-/// looked for beside the scenario file `source`.
+/// looked up next to the scenario file `source`.
 pub(crate) fn load(tree: &mut Map<String, Value>, source: &str) -> Result<(), Problem> {
     let folder = Path::new(source).parent().unwrap_or(Path::new(""));
     let flows = tree.get("flow").and_then(Value::as_array).into_iter().flatten().enumerate();

@@ -1,4 +1,4 @@
-//! Distributions of flow sizes: those that come with Weir, and those of files beside a scenario.
+//! Distributions of flow sizes: those that come with Weir, and those of files next to a scenario.
 //!
 //! A file has a line per point: a size in bytes and the share of flows that are at most so large, with
 //! blanks, a tab or a comma between them. Shares are fractions that end with 1, or percentages that end
@@ -64,7 +64,7 @@ impl Default for Sizes {
 }
 
 /// Replaces every `sizes` of a workload that names a file by the points in it. Files are looked for
-/// beside the scenario file `source`.
+/// next to the scenario file `source`.
 pub(crate) fn load(tree: &mut Map<String, Value>, source: &str) -> Result<(), Problem> {
     let folder = Path::new(source).parent().unwrap_or(Path::new(""));
     let flows = tree.get_mut("flow").and_then(Value::as_array_mut).into_iter().flatten();

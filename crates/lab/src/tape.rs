@@ -17,7 +17,7 @@ pub(crate) struct Captures<'a> {
     spec: &'a RunSpec,
     wire: Wire,
     places: Vec<Place>,
-    /// Room for the places that see a packet.
+    /// Initial capacity for the capture points that see a packet.
     seen: Vec<(usize, u32)>,
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn expand(tree: &mut Map<String, Value>) -> Result<(), Problem> {
     let Some(forward) = forward else {
         return match reverse {
             None => Ok(()),
-            Some(_) => Err(Problem::new("topology.reverse_tc", "there is no 'tc' beside it")),
+            Some(_) => Err(Problem::new("topology.reverse_tc", "it needs 'topology.tc' as well")),
         };
     };
     let kind = topology.get("kind").and_then(Value::as_str).unwrap_or(BOTTLENECKS[0]);
@@ -294,7 +294,7 @@ fn no_correlation(word: &str, words: &mut Words<'_>) -> Result<(), String> {
         return Ok(());
     }
     let share = next.unwrap_or_default();
-    Err(format!("'{word}' with correlation {share}: here each packet's luck is its own"))
+    Err(format!("'{word}' with correlation {share}: packets are independent here"))
 }
 
 fn starts_number(word: &str) -> bool {

@@ -25,7 +25,7 @@ section! {
         /// What each bottleneck tells the senders of the packets that pass it, as in `{ kind = "drai" }`;
         /// by default nothing.
         feedback: Option<Feedback> = None,
-        /// Makes the bottleneck a token bucket with room for so many bytes, filled at `rate`: packets go
+        /// Makes the bottleneck a token bucket of this many bytes, filled at `rate`: packets go
         /// at once while there are tokens (Linux's `tbf`).
         burst: Option<Bytes> = None,
         /// Bytes that each packet takes at the bottleneck beyond its length, in transmission times and
@@ -86,7 +86,7 @@ section! {
         jitter_spread: JitterSpread = JitterSpread::Uniform,
         /// Whether jitter keeps the order of packets.
         jitter_order: JitterOrder = JitterOrder::Kept,
-        /// Delivery opportunities in place of a rate: a file in mahimahi's format, found beside the
+        /// Delivery opportunities in place of a rate: a file in mahimahi's format, found next to the
         /// scenario, or its times in milliseconds.
         rate_trace: Vec<u64> = Vec::new(),
         /// Later rates, as in `[{ at = "10s", rate = "5mbit" }]`; `0bit` is a blackout.
@@ -137,7 +137,7 @@ section! {
         queue: Queue = Queue::drop_tail(BufferSize::Bdp(1_000)),
         /// What it tells the senders of the packets that pass it, both ways.
         feedback: Option<Feedback> = None,
-        /// Makes the link a token bucket with room for so many bytes.
+        /// Makes the link a token bucket of this many bytes.
         burst: Option<Bytes> = None,
         /// Bytes that each packet takes beyond its length.
         overhead: Bytes = Bytes::ZERO,

@@ -8,7 +8,7 @@ use weir_net::DeliveryTrace;
 
 use crate::error::Problem;
 
-/// Replaces every `rate_trace` that names a file by the times in it. Files are looked for beside
+/// Replaces every `rate_trace` that names a file by the times in it. Files are looked up next to
 /// the scenario file `source`.
 pub(crate) fn load(tree: &mut Map<String, Value>, source: &str) -> Result<(), Problem> {
     let folder = Path::new(source).parent().unwrap_or(Path::new(""));

@@ -50,7 +50,7 @@ fn connections_load_the_slowest_link_as_asked() {
         let share = if load == "0.2" { 0.2 } else { 0.5 };
         let gap = wire * 8.0 / (share * slowest);
         let mean = offered.last().unwrap().0 / 2_000.0;
-        // Four standard deviations of the mean of so many exponential times.
+        // Four standard deviations of the mean of that many exponential times.
         assert!((mean / gap - 1.0).abs() < 4.0 / 2_000f64.sqrt(), "{load}: {mean} against {gap}");
     }
 }
@@ -69,9 +69,9 @@ fn a_file_of_sizes_is_found_beside_the_scenario() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("mine.cdf"), "# bytes, percent\n1000 30\n20000, 100\n").unwrap();
     let source = folder.join("web.toml");
-    let beside = results(&[("flow.0.workload.sizes", "mine.cdf")], &source.to_string_lossy());
+    let found = results(&[("flow.0.workload.sizes", "mine.cdf")], &source.to_string_lossy());
     fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(offered(&beside), offered(&results(&[], "")));
+    assert_eq!(offered(&found), offered(&results(&[], "")));
 }
 
 #[test]

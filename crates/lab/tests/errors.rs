@@ -169,8 +169,8 @@ fn scenarios_that_make_no_sense() {
 
 #[test]
 fn overrides() {
-    let told = |key, value| refusal(FLOW, &[("measure.repeat", "3"), (key, value)]) + "\n";
-    let told: String = [
+    let messages = |key, value| refusal(FLOW, &[("measure.repeat", "3"), (key, value)]) + "\n";
+    let messages: String = [
         ("topology.rat", "5mbit"),
         ("topology.rate", "5"),
         ("topology.queue.kind", "red-hot"),
@@ -185,15 +185,15 @@ fn overrides() {
         ("", "1"),
         ("sweep.topology.rate", "[\"0bit\"]"),
     ]
-    .map(|(key, value)| told(key, value))
+    .map(|(key, value)| messages(key, value))
     .concat();
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(messages);
 }
 
 #[test]
 fn files_that_are_no_scenarios() {
-    let told: String = ["", "name = ", "= 1", "[topology", "name = \"x\"\n"]
+    let messages: String = ["", "name = ", "= 1", "[topology", "name = \"x\"\n"]
         .map(|text| refusal(text, &[]) + "\n")
         .concat();
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(messages);
 }

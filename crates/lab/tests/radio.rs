@@ -34,7 +34,7 @@ fn goodput(keys: &str) -> f64 {
 
 #[test]
 fn what_is_out_of_range_is_refused_with_what_is_allowed() {
-    for (keys, told) in [
+    for (keys, expected) in [
         (
             "cw_min = 0",
             "topology.radio.cw_min: 0 is not allowed; 1 <= cw_min (0) <= cw_max (1023) <= 65535",
@@ -52,7 +52,7 @@ fn what_is_out_of_range_is_refused_with_what_is_allowed() {
         ("mac = \"bianchi\"\neifs = \"100us\"", "128us (DIFS) to 10ms"),
     ] {
         let found = refusal(keys);
-        assert!(found.contains(told), "{keys}: {found}");
+        assert!(found.contains(expected), "{keys}: {found}");
     }
 }
 
@@ -70,7 +70,7 @@ fn the_canonical_form_has_them_as_they_were_written() {
     assert_eq!(radio["eifs"], "50us");
 }
 
-/// One station alone: its packets are 15 mean slots apart, or 1, beside 7294 us of frames.
+/// One station alone: its packets are 15 mean slots apart, or 1, in addition to 7294 us of frames.
 #[test]
 fn a_smaller_window_leaves_less_of_the_time_idle() {
     let usual = goodput("");

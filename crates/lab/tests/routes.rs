@@ -73,8 +73,8 @@ fn every_policy_survives_a_break_of_its_route() {
         assert_eq!(delivered, 300_000, "{case}");
         let events = events(&results);
         let seen: Vec<_> = events.iter().map(|(t, kind)| format!("{t:.2} {kind}")).collect();
-        let told = first(&events, "route-failed");
-        assert_eq!(told.is_some(), notices != "none", "{case}: {seen:?}");
+        let reported = first(&events, "route-failed");
+        assert_eq!(reported.is_some(), notices != "none", "{case}: {seen:?}");
         if let Some(state) = state {
             let entered = first(&events, state).unwrap_or_else(|| panic!("{case}: {seen:?}"));
             assert!((4.0..9.5).contains(&entered), "{case}: {state} at {entered}");

@@ -58,7 +58,7 @@ fn requests_are_recorded() {
 }
 
 /// A policer passes its rate and one burst, a shaper the link's rate; a greedy sender of datagrams is
-/// told by nobody to slow down.
+/// without any signal to slow down.
 #[test]
 fn datagrams_pass_at_the_rate_of_the_tokens() {
     let delivered = |policer: &str, burst: &str| {

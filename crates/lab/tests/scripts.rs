@@ -99,6 +99,6 @@ fn nobody_runs_it_unless_hosted_and_no_kernel_does() {
 fn what_the_host_says_is_told_with_the_key() {
     let mut scenario = parse(TWO, &folder("refused"));
     let error = scenario.host_scripts(&mut |_, _| Err("it is no class".to_owned()));
-    let told = "scenario: flow.0.stack: 'rack/mine.py:Mine' is not allowed; it is no class";
-    assert_eq!(error.expect_err("refused").to_string(), told);
+    let message = "scenario: flow.0.stack: 'rack/mine.py:Mine' is not allowed; it is no class";
+    assert_eq!(error.expect_err("refused").to_string(), message);
 }

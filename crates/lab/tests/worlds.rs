@@ -1,4 +1,4 @@
-//! One scenario in both worlds: the same tables, the same luck, the same bytes.
+//! One scenario in both worlds: the same tables, the same randomness, the same bytes.
 
 use std::ops::ControlFlow;
 

@@ -11,7 +11,7 @@ use crate::spec::Workload;
 /// What an application wants done now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// Make so many more bytes available to the transport.
+    /// Number of further bytes to make available to the transport.
     pub write: u64,
     /// Close after everything written.
     pub close: bool,

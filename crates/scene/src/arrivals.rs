@@ -157,12 +157,12 @@ impl Source {
         self.ledger.open(net.now().max(self.ledger.start), Totals::default());
     }
 
-    /// No more is measured; connections under way have been taken in.
+    /// No more is measured; open connections are counted.
     pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: Ending) {
         self.ledger.close(net.now().max(self.ledger.start), self.totals, ending);
     }
 
-    /// Whether no connection is under way and none will come.
+    /// Whether no connection is in flight and none will come.
     pub(crate) fn is_over(&self) -> bool {
         self.next.is_none() && self.under_way == 0
     }

@@ -1,4 +1,4 @@
-//! The books of a run: samples on the way, and the result tables at its end.
+//! Recorder of a run: samples while it runs, and the result tables at its end.
 
 use std::fmt::Debug;
 
@@ -15,7 +15,7 @@ use crate::probe::LinkProbe;
 use crate::queue::EventQueue;
 use crate::spec::{FlowSpec, RunSpec, Workload};
 
-/// What is written down about a run beyond each flow's own ledger.
+/// Samples of a run, apart from each flow's own statistics.
 #[derive(Debug)]
 pub struct Books {
     probes: Vec<LinkProbe>,
@@ -23,11 +23,11 @@ pub struct Books {
     queues: Vec<QueueRow>,
 }
 
-/// What a run has come to when its books are closed.
+/// Final state of a run, from which the result tables are built.
 pub struct Closing<'a, Q, L: Debug> {
     /// Its description.
     pub spec: &'a RunSpec,
-    /// Its flows, whose own books are closed.
+    /// Its flows, whose own statistics are complete.
     pub flows: &'a mut [Flow],
     /// Its links, at the time of the end.
     pub net: Network<Q, L>,
@@ -36,7 +36,7 @@ pub struct Closing<'a, Q, L: Debug> {
 }
 
 impl Books {
-    /// Of a run with so many links.
+    /// For a run with `links` links.
     pub fn new(links: usize) -> Self {
         let probes = (0..links).map(|_| LinkProbe::default()).collect();
         Self { probes, samples: Vec::new(), queues: Vec::new() }

@@ -28,7 +28,7 @@ pub enum SpecError {
         /// What is wrong with it.
         problem: String,
     },
-    /// Two flows, or two links, have one name, and would share their luck.
+    /// Two flows, or two links, have one name, and would share their random streams.
     #[error("two {kind}s are called '{name}'; names must differ")]
     NameTaken {
         /// `flow` or `link`.

@@ -111,7 +111,7 @@ impl Flow {
             Kind::Reliable(flow) => flow.on_packet(packet, net),
             Kind::Udp(flow) => flow.on_packet(packet, net),
             Kind::Foreign(_) | Kind::Source(_) => {
-                net.notes().violate(format!("nobody takes {packet:?}"));
+                net.notes().violate(format!("no end takes {packet:?}"));
             }
         }
     }

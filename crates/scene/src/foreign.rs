@@ -81,7 +81,7 @@ pub struct Passage {
 }
 
 impl ForeignFlow {
-    /// The flow, before it begins. Its luck is that of any other flow of this name.
+    /// The flow, before it begins. Its random streams are those of any other flow of this name.
     pub fn new(index: u32, spec: &FlowSpec, measure: &MeasureSpec, seed: u64) -> Self {
         let start = spec.drawn_start(seed);
         let application = stream(seed, &format!("flow {} application", spec.name));
@@ -121,7 +121,7 @@ impl ForeignFlow {
     /// Bytes of answers arrived.
     ///
     /// # Errors
-    /// If nothing had been asked for: the program is at fault.
+    /// If nothing had been requested, which is a bug.
     pub fn on_answer(&mut self, now: Instant, bytes: u64) -> Result<(), String> {
         self.client.on_read(bytes);
         while let Some(answer) = self.client.poll_answer(now) {

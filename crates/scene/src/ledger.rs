@@ -73,7 +73,7 @@ impl Totals {
 pub enum Ending {
     /// It delivered all that it had.
     Completed,
-    /// It was told to stop.
+    /// It was stopped.
     Stopped,
     /// The run was over first.
     OutOfTime,
@@ -135,7 +135,7 @@ impl Ledger {
         }
     }
 
-    /// The network dropped so many of its data packets while it was measured.
+    /// Sets the number of its data packets that the network dropped while it was measured.
     pub(crate) fn set_dropped(&mut self, packets: u64) {
         if let (Some((_, first)), Some((_, last, _))) = (&self.opened, &mut self.closed) {
             last.dropped = first.dropped + packets;

@@ -20,14 +20,14 @@ pub struct HostedLink<L> {
     pub(crate) one_at_a_time: bool,
     /// When its pending event is due; an event at any other time is outdated.
     pub(crate) armed: Option<Instant>,
-    /// Where somebody watches, what has passed since it was last taken.
+    /// With a capture: packets that crossed since it was last taken.
     passed: Option<(Watched, Vec<Passing<L>>)>,
 }
 
 /// A link that carries packets.
 pub type PacketLink<L> = Link<Box<Packet<L>>>;
 
-/// Which packets somebody wants to see.
+/// Which packets a capture wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// Those of programs that are none of ours.
@@ -56,7 +56,7 @@ pub enum LinkEnd {
     Exit,
 }
 
-/// Room for the drops of a single step.
+/// Capacity for the drops of a single step.
 const DROP_LOG: usize = 1 << 16;
 
 impl<L: Clone> HostedLink<L> {

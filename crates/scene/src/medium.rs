@@ -10,7 +10,7 @@ use crate::packet::{Direction, Packet};
 
 /// What the ends of a flow live in: it tells them the time, carries their packets and wakes them.
 pub trait Medium {
-    /// What its packets carry beside their description: nothing, or real bytes.
+    /// What its packets carry besides their description: nothing, or real bytes.
     type Load: Clone;
 
     /// The time.

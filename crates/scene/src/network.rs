@@ -31,7 +31,7 @@ pub struct Network<Q, L: Debug = ()> {
     routes: Vec<Routes>,
     /// Per flow, which of these it takes.
     route_of: Vec<u32>,
-    /// Links that have an event pending: while there are any, packets are under way.
+    /// Links that have an event pending: while there are any, packets are in flight.
     busy_links: usize,
     /// Where flows go over radio in place of links.
     radio: Option<Box<HostedRadio<L>>>,
@@ -51,7 +51,7 @@ struct Routes {
 }
 
 impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
-    /// The links of `spec`, empty, and no event. All luck comes from `seed`.
+    /// The links of `spec`, empty, and no event. All randomness comes from `seed`.
     ///
     /// # Errors
     /// For a link that cannot be.
@@ -251,7 +251,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         self.radio.as_deref_mut()
     }
 
-    /// Whether any packet is under way.
+    /// Whether any packet is in flight.
     pub fn is_busy(&self) -> bool {
         self.busy_links > 0 || self.radio.as_ref().is_some_and(|radio| radio.is_busy())
     }
@@ -289,7 +289,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
                 let place = u32::from(packet.hop);
                 self.hash.add(self.now, place, packet.flow, packet.seq());
             }
-            Happening::Told(flow, _, notice) => {
+            Happening::Notice(flow, _, notice) => {
                 let kind = match notice {
                     Notice::Failed { .. } => "route-failed",
                     Notice::Restored { .. } => "route-restored",

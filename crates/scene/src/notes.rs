@@ -1,8 +1,8 @@
-//! What a run's parts note as they go.
+//! Log of a run: events, counters, and the first violation.
 
 use crate::events::EventLog;
 
-/// Single happenings, counts, and the first thing that must never happen.
+/// Single events, counters, and the first violation of an invariant.
 #[derive(Debug)]
 pub struct Notes {
     /// Table `events`.
@@ -15,7 +15,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// For so many flows; `max_events` rows of table `events` are kept.
+    /// For `flows` flows; `max_events` rows of table `events` are kept.
     pub fn new(flows: usize, max_events: usize) -> Self {
         let log = EventLog::new(max_events);
         Self { log, data_packets: 0, dropped_data: vec![0; flows], violation: None }
@@ -26,13 +26,13 @@ impl Notes {
         self.dropped_data.push(0);
     }
 
-    /// Notes the first thing that must never happen.
+    /// Records a violation of an invariant; the first one counts.
     #[cold]
     pub fn violate(&mut self, what: String) {
         self.violation.get_or_insert(what);
     }
 
-    /// The first thing that happened and must never happen.
+    /// The first violation.
     pub fn violation(&self) -> Option<&str> {
         self.violation.as_deref()
     }

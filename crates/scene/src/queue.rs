@@ -1,7 +1,7 @@
 //! The event queue: what is due next, in exact order, first come first served on ties.
 //!
 //! There are two implementations that must agree: a hierarchical timing wheel, whose cost does not
-//! depend on the number of entries, and a 4-ary heap. Nothing is ever cancelled: whoever finds an
+//! depend on the number of entries, and a 4-ary heap. Nothing is ever cancelled: a receiver that finds an
 //! entry of its own outdated ignores it.
 
 mod heap;

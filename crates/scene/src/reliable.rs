@@ -61,7 +61,7 @@ pub(crate) struct Birth {
     pub(crate) stop: Option<Instant>,
     /// The sender's, and the receiver's.
     pub(crate) rngs: [Rng; 2],
-    /// So many of the sender's acknowledgements are recorded.
+    /// Number of the sender's acknowledgements that are recorded.
     pub(crate) max_acks: usize,
     pub(crate) origin: Option<Origin>,
 }
@@ -263,7 +263,7 @@ impl ReliableFlow {
         }
     }
 
-    /// The flow is told to stop: it is broken off.
+    /// Stops the flow: its connection is aborted.
     fn halt<M: Medium>(&mut self, net: &mut M) {
         self.stop = None;
         self.close_books(net, Ending::Stopped);

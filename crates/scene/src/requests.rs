@@ -20,7 +20,7 @@ pub(crate) struct RequestBook {
     flow: u32,
     latencies: Histogram,
     rows: Vec<RequestRow>,
-    /// So many rows are kept at most; the distribution takes in every request.
+    /// Maximum number of rows kept; the distribution includes every request.
     max_rows: usize,
 }
 

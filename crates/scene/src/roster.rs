@@ -1,7 +1,7 @@
 //! The flows of a simulated world: those of the description, and the connections that come and go.
 //!
 //! A connection of a flow of many has a number above those of the description's flows, given once, so
-//! whatever is under way for it still names it when it is gone. Its state goes with it: of ended
+//! events and packets in flight still name it after it is gone. Its state goes with it: of ended
 //! connections an empty place of eight bytes remains.
 
 use weir_net::radio::Notice;
@@ -134,7 +134,7 @@ impl Roster {
     }
 
     /// Does something to a connection unless it has ended, and lets go of it when it ends: what comes
-    /// for it later comes to nobody.
+    /// for it later is ignored.
     #[inline]
     fn touch_arrival<Q: EventQueue>(
         &mut self,
@@ -242,7 +242,7 @@ mod tests {
             }
         }
         assert_eq!(net.notes.violation(), None);
-        // A transfer takes some round trips: a handful are under way at once.
+        // A transfer takes some round trips: a handful are open at once.
         assert!((2..40).contains(&most), "{most}");
         assert_eq!(roster.arrivals.len() as u64, COUNT);
         assert_eq!(roster.arrivals.iter().flatten().count(), 0);

@@ -53,7 +53,7 @@ pub struct FlowSpec {
     pub workload: Workload,
     /// When the flow starts.
     pub start: Instant,
-    /// When it is told to stop, if before the end of the run: the sender is reset then.
+    /// When it is stopped, if before the end of the run: the sender is reset then.
     pub stop: Option<Instant>,
     /// The start is put off by a random time up to this.
     pub start_jitter: Duration,
@@ -67,15 +67,15 @@ pub enum Ends {
     /// The kernel's.
     #[default]
     Kernel,
-    /// Ours, beside the kernel's on the same links.
+    /// Ours, next to the kernel's on the same links.
     Weir,
 }
 
 impl FlowSpec {
     /// When it starts, with the jitter that `seed` gives it.
     pub(crate) fn drawn_start(&self, seed: u64) -> Instant {
-        let mut luck = stream(seed, &format!("flow {} start", self.name));
-        self.start + luck.duration_up_to(self.start_jitter)
+        let mut rng = stream(seed, &format!("flow {} start", self.name));
+        self.start + rng.duration_up_to(self.start_jitter)
     }
 }
 
@@ -100,7 +100,7 @@ pub struct UdpConfig {
 pub enum Workload {
     /// Sends as much as it can until it is stopped. Over UDP: as fast as the first link takes it.
     Bulk,
-    /// Sends so many bytes, closes, and is done when the last byte has arrived (over UDP: when the
+    /// Sends a number of bytes, closes, and is done when the last byte has arrived (over UDP: when the
     /// last datagram has been sent).
     File {
         /// The size.
@@ -147,7 +147,7 @@ pub struct FlowSizes {
     pub sizes: Arc<SizeDistribution>,
     /// From one to the next, on average.
     pub mean_gap: Duration,
-    /// So many, and no more; `None` for as long as there is time.
+    /// Maximum number; `None`: unlimited.
     pub count: Option<u64>,
 }
 
@@ -187,7 +187,7 @@ impl Workload {
         }
     }
 
-    /// Whether it comes to an end by itself.
+    /// Whether it ends by itself.
     pub(crate) fn is_finite(&self) -> bool {
         matches!(self, Self::File { .. } | Self::FlowSizes(FlowSizes { count: Some(_), .. }))
     }
@@ -222,7 +222,7 @@ pub struct MeasureSpec {
     pub max_requests: usize,
     /// The most rows of table `arrivals` for each flow of many connections: the first that come.
     pub max_arrivals: usize,
-    /// The first so many acknowledgements of each flow make table `acks`; 0 records none.
+    /// Number of each flow's first acknowledgements in table `acks`; 0 records none.
     pub max_acks: usize,
     /// The most rows of table `frames`; 0 records none.
     pub max_frames: usize,

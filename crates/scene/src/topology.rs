@@ -66,7 +66,7 @@ pub enum TopologyError {
     RttTooShort {
         /// The flow's index.
         flow: usize,
-        /// What was asked for.
+        /// The requested value.
         rtt: Duration,
         /// The round trip of the shared links.
         shared: Duration,

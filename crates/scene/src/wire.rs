@@ -114,7 +114,7 @@ const TIME_TO_LIVE: u8 = 64;
 
 const SENDERS: u32 = 10 << 24;
 const RECEIVERS: u32 = SENDERS + (128 << 16);
-/// So many bits of a flow's number are in its addresses.
+/// Number of bits of a flow's number in its addresses.
 const HOSTS: u32 = (1 << 22) - 1;
 /// The first of the dynamic ports (RFC 6335 §6), and how many they are.
 const FIRST_PORT: u16 = 49_152;

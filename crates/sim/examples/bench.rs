@@ -24,7 +24,7 @@ struct Case {
     mbit: u64,
     rtt: Duration,
     duration: Duration,
-    /// So many connections that come and go, in place of endless ones.
+    /// Number of connections that come and go, instead of endless ones.
     arrivals: Option<u64>,
 }
 

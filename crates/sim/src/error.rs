@@ -11,7 +11,7 @@ pub enum SimError {
     /// A checker found the program at fault, not the description.
     #[error(transparent)]
     Check(#[from] Violation),
-    /// Whoever watches it broke it off.
+    /// Its watcher stopped it.
     #[error("the run was broken off")]
     Stopped,
 }

@@ -27,7 +27,7 @@ pub struct RunOptions {
     pub queue: QueueKind,
 }
 
-/// Runs `spec`. All luck comes from `seed`: the same two give the same outcome.
+/// Runs `spec`. All randomness comes from `seed`: the same two give the same outcome.
 ///
 /// # Errors
 /// If the description contradicts itself, or if a checker finds the simulator at fault.
@@ -48,7 +48,7 @@ pub fn run_with(spec: &RunSpec, seed: u64, options: &RunOptions) -> Result<Outco
     }
 }
 
-/// Runs `spec` under the eyes of `watch`, which is told the time now and then and may break it off. It
+/// Runs `spec` and passes the time to `watch` now and then, which may stop the run. It
 /// has no influence on a run that it lets end.
 ///
 /// # Errors
@@ -62,7 +62,7 @@ pub fn run_watched(
     World::<WheelQueue>::new(spec, seed)?.run(watch)
 }
 
-/// Told of the packets that enter and leave links. What it does has no influence on the run.
+/// Receives the packets that enter and leave links. It has no influence on the run.
 pub trait Tape {
     /// The links to watch, by index, each once.
     fn links(&self) -> Vec<usize>;

@@ -33,7 +33,7 @@ struct Taped<'a> {
     seen: Vec<(usize, Passing<()>)>,
 }
 
-/// So many events at one instant mean that something goes round in circles.
+/// This many events at one instant mean an endless loop.
 const MAX_AT_ONCE: u64 = 50_000_000;
 /// How often the watcher is asked, in events: a millisecond or so.
 const WATCHED_EVERY: u64 = 4_096;
@@ -115,7 +115,7 @@ impl<'a, Q: EventQueue> World<'a, Q> {
                 while let Some(happening) = net.next_happening() {
                     match happening {
                         Happening::Arrived(packet) => roster.on_packet(&packet, net),
-                        Happening::Told(flow, side, notice) => {
+                        Happening::Notice(flow, side, notice) => {
                             roster.on_notice(flow, side, notice, net);
                         }
                         Happening::Dropped(..) => {}

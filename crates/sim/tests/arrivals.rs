@@ -171,7 +171,7 @@ fn connections_that_fail_are_told() {
     let weir_scene::TransportSpec::Reliable(config) = &mut spec.flows[0].transport else {
         panic!("{spec:?}")
     };
-    // Nothing arrives, and nobody waits for long.
+    // Nothing arrives, and no flow waits for long.
     config.max_wait = Some(Duration::from_secs(2));
     spec.links[0].config.impairments.loss = Ratio::ONE;
     let outcome = run(&spec, 1).unwrap();

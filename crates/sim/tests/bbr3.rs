@@ -7,7 +7,7 @@ use weir_scene::Outcome;
 use weir_sim::run;
 use weir_units::{BufferSize, Duration, Rate, Ratio};
 
-/// 40 ms with a queue of so many thousandths of a BDP.
+/// 40 ms with a queue in thousandths of a BDP.
 fn path(queue: u64) -> Path {
     Path { rate: Rate::from_mbit(50), queue: BufferSize::Bdp(queue), ..Path::default() }
 }
@@ -65,7 +65,7 @@ fn two_flows_share_about_evenly() {
     }
 }
 
-/// §5.3.3.5.1: CUBIC is to get 25 Mbit/s at 30 ms, which is half of this link. Beside version 1 it does not.
+/// §5.3.3.5.1: CUBIC is to get 25 Mbit/s at 30 ms, which is half of this link. Against version 1 it does not.
 /// CUBIC's saw-tooth falls to 0.7 and averages 0.85 of its peak, so a fifth less than half is still half.
 #[test]
 fn it_leaves_cubic_its_half() {

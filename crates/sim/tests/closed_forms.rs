@@ -36,7 +36,7 @@ impl Path {
         }
     }
 
-    /// A file of so many segments.
+    /// A file of `segments` segments.
     fn file(mut self, segments: u64) -> Self {
         let size = Bytes(segments * u64::from(self.config.mss));
         self.workload = Workload::File { size };
@@ -120,7 +120,7 @@ fn reno_uses_three_quarters_of_a_link_without_buffer() {
     let (rate, rtt) = (Rate::from_mbit(100), Duration::from_millis(40));
     let mut path = Path::new("rack/reno", rate, rtt).lasting(60, 240);
     path.limit = Limit::Packets(3);
-    // A delayed ACK releases a burst, for which there is no room.
+    // A delayed ACK releases a burst, for which there is no space.
     path.config.delayed_ack = Some(DelayedAck::Off);
     let utilisation = path.run(1).summary.utilisation.unwrap();
     assert_close("utilisation", utilisation, 0.75, 0.05);

@@ -10,8 +10,8 @@ use weir_scene::{OnOff, Outcome, PeriodSpread, RunSpec, Workload};
 use weir_sim::{QueueKind, RunOptions, run, run_with};
 use weir_units::{Bytes, Duration, Rate, Ratio};
 
-/// Every kind of luck at once.
-fn lucky() -> LinkConfig {
+/// Every random impairment at once.
+fn random() -> LinkConfig {
     let impairments = Impairments {
         loss: Ratio::from_percent(1),
         burst_loss: Some(GilbertElliott {
@@ -58,7 +58,7 @@ fn mixed() -> RunSpec {
         Flow::new(common::over("rack/reno"), poisson),
         Flow::udp(periods),
     ];
-    let path = Path { forward: lucky(), reverse: lucky(), ..Path::default() };
+    let path = Path { forward: random(), reverse: random(), ..Path::default() };
     let mut spec = path.spec(&flows, secs(10));
     spec.measure.max_events = 10_000;
     spec.measure.max_acks = 1_000;
@@ -98,7 +98,7 @@ fn threads_do_not_matter() {
 
 #[test]
 fn another_flow_elsewhere_shifts_nobodys_luck() {
-    let path = Path { forward: lucky(), ..Path::default() };
+    let path = Path { forward: random(), ..Path::default() };
     let few = path.spec(&[Flow::bulk("rack/cubic").jittered(100)], secs(5));
     let mut many = few.clone();
     // A second bottleneck with a flow of its own, in front of the first in the description.
@@ -113,9 +113,9 @@ fn another_flow_elsewhere_shifts_nobodys_luck() {
     flow.route_forward.iter_mut().chain(&mut flow.route_reverse).for_each(|link| *link += shift);
     many.flows.insert(0, other.flows.remove(0));
     let alone = run(&few, 3).unwrap();
-    let beside = run(&many, 3).unwrap();
-    let mut row = beside.flows[1].clone();
+    let among_many = run(&many, 3).unwrap();
+    let mut row = among_many.flows[1].clone();
     row.flow = 0;
     assert_eq!(row, alone.flows[0]);
-    assert!(beside.flows[0].delivered_bytes > 0);
+    assert!(among_many.flows[0].delivered_bytes > 0);
 }

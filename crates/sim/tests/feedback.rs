@@ -58,7 +58,7 @@ fn muzha_finds_its_share_and_loses_nothing() {
 fn muzha_without_routers_is_newreno() {
     let mut reno = Flow::bulk("newreno/reno");
     config_of(&mut reno).initial_window = 2;
-    // As long a packet: an index takes eight bytes, and its echo leaves room for four more.
+    // As long a packet: an index takes eight bytes, and its echo leaves space for four more.
     let segment = SEGMENT + 8;
     config_of(&mut reno).mss = segment as u32;
     let windows = |flow, segment| {
@@ -134,7 +134,7 @@ fn routers_that_set_rates_are_fair_and_keep_no_queue() {
     }
 }
 
-/// Reno has left slow start with its first loss; a sender that sees room on an empty path doubles its
+/// Reno has left slow start with its first loss; a sender that sees spare capacity on an empty path doubles its
 /// window in each round trip after it as before.
 #[test]
 fn anti_ecn_grows_as_in_slow_start_on_an_empty_path() {
@@ -189,7 +189,7 @@ fn quick_start_saves_the_round_trips_of_slow_start() {
     assert!(seconds(asked, None) > 4.5);
 }
 
-/// Whatever speaks to whoever, over a lossy link: the file arrives, no checker finds anything, and a second
+/// Any sender and any router, over a lossy link: the file arrives, no checker finds anything, and a second
 /// run is the same.
 #[test]
 fn any_router_and_any_sender_carry_a_file() {
@@ -232,5 +232,5 @@ fn config_of(flow: &mut Flow) -> &mut Config {
     }
 }
 
-/// The payload beside feedback and its echo.
+/// The payload next to feedback and its echo.
 const SEGMENT: u64 = 1_448 - 12;

@@ -71,9 +71,10 @@ fn count(millis: u64) -> Option<(u64, u64)> {
         .env(SIMULATED, millis.to_string())
         .output()
         .ok()?;
-    let (out, told) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(run.status.success(), "{out}{told}");
-    Some((number_after("Collected :", &told), number_after("data packets:", &out)))
+    let (out, errors) =
+        (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "{out}{errors}");
+    Some((number_after("Collected :", &errors), number_after("data packets:", &out)))
 }
 
 fn number_after(label: &str, text: &str) -> u64 {

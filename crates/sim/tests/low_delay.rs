@@ -166,18 +166,18 @@ fn copa_keeps_a_few_packets_in_the_queue_and_is_fair() {
     }
 }
 
-/// Arun and Balakrishnan 2018, §2.2: beside flows that fill the queue it competes, with about their rate; without that mode it starves.
+/// Arun and Balakrishnan 2018, §2.2: next to flows that fill the queue it competes, with about their rate; without that mode it starves.
 #[test]
 fn copa_competes_with_those_that_fill_the_queue() {
     for rate in [10, 50] {
         let path = Path { rate: Rate::from_mbit(rate), ..Path::default() };
         for other in ["cubic", "reno"] {
-            let beside = |stack| minute(&path, &[Flow::bulk(stack), Flow::bulk(other)]);
-            let competing = beside("copa");
+            let against = |stack| minute(&path, &[Flow::bulk(stack), Flow::bulk(other)]);
+            let competing = against("copa");
             let share = ratio(&competing);
             assert!((0.5..2.0).contains(&share), "{rate}, {other}: {share}");
             assert!(competing.samples.iter().any(|row| row.phase == "competitive"));
-            let share = ratio(&beside("copa(mode=default)"));
+            let share = ratio(&against("copa(mode=default)"));
             assert!(share < 0.25, "{rate}, {other}: {share}");
         }
     }

@@ -82,7 +82,7 @@ fn queues_per_flow_share_equally() {
 }
 
 /// "Piece of CAKE" §III-B: a host with eight flows has no more than a host with two. The round trip is
-/// so short that COBALT's 5 ms are room enough for a sender to fill its part.
+/// so short that COBALT's 5 ms are enough space for a sender to fill its part.
 #[test]
 fn cake_is_fair_among_hosts() {
     let flows = vec![(Flow::bulk("rack/cubic"), ms(10)); 10];
@@ -91,7 +91,7 @@ fn cake_is_fair_among_hosts() {
     let outcome = minute(queue, Rate::from_mbit(40), &flows);
     let goodputs = goodputs(&outcome);
     let (busy, calm) = (goodputs[..8].iter().sum::<f64>(), goodputs[8..].iter().sum::<f64>());
-    assert!((calm / busy - 1.0).abs() < 0.05, "{calm} beside {busy}");
+    assert!((calm / busy - 1.0).abs() < 0.05, "{calm} against {busy}");
     assert!(goodputs[..8].iter().all(|own| (own * 8.0 / busy - 1.0).abs() < 0.05), "{goodputs:?}");
 }
 

@@ -1,5 +1,5 @@
 //! Random networks from one seed each: everything stays sound under faults, and what has an end
-//! comes to it.
+//! reaches it.
 //!
 //! A seed decides topology, stacks, workloads and a random subset of faults. Safety is what the
 //! simulator's own checkers say. Liveness: every transfer of a given size completes, those of flows of
@@ -429,7 +429,7 @@ fn config(rng: &mut Rng) -> Config {
             Some(DelayedAck::Rfc1122),
             Some(DelayedAck::Linux),
         ][rng.below(4) as usize],
-        // However bad the link, nobody gives up.
+        // However bad the link, no sender gives up.
         max_retransmits: 1_000,
         max_rto: secs(8),
         ..Config::default()

@@ -71,7 +71,7 @@ fn a_closed_loop_on_an_empty_path_has_its_closed_form() {
 #[test]
 fn several_clients_of_one_host_share_the_link() {
     let flows = vec![Flow::new(over("rack/cubic"), rpc(10_000)); 16];
-    // One alone would get 1.66 Mbit/s; sixteen fill the link, and the queue has room for all.
+    // One alone would get 1.66 Mbit/s; sixteen fill the link, and the queue holds all.
     let outcome = Path { queue: "4bdp".parse().unwrap(), ..Path::default() }.run(&flows, secs(20));
     assert!(outcome.summary.utilisation.unwrap() > 0.99, "{:?}", outcome.summary);
     assert!(outcome.summary.jain_index.unwrap() > 0.99, "{:?}", outcome.summary);

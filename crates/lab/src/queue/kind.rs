@@ -12,7 +12,7 @@ use crate::keys::form;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueKind {
-    /// A FIFO that drops what finds no room.
+    /// A FIFO that drops packets when it is full.
     #[serde(rename = "droptail")]
     DropTail,
     /// CoDel.
@@ -73,7 +73,7 @@ pub enum ClassifierForm {
 impl QueueKind {
     /// Every kind with a line about it, in the order in which `weir list` prints them.
     pub const CATALOGUE: &[(Self, &str, &str)] = &[
-        (Self::DropTail, "droptail", "a FIFO that drops what finds no room"),
+        (Self::DropTail, "droptail", "a FIFO that drops packets when it is full"),
         (Self::Codel, "codel", "a FIFO that signals while packets wait too long (RFC 8289)"),
         (
             Self::FqCodel,
@@ -83,9 +83,9 @@ impl QueueKind {
         (
             Self::Red,
             "red",
-            "a FIFO that signals by luck as its average grows (Floyd, Jacobson 1993)",
+            "a FIFO that signals at random as its average grows (Floyd, Jacobson 1993)",
         ),
-        (Self::Pie, "pie", "a FIFO that drops by luck to hold a waiting time (RFC 8033)"),
+        (Self::Pie, "pie", "a FIFO that drops at random to hold a target delay (RFC 8033)"),
         (Self::Fq, "fq", "a queue per flow, served in turn, each with a bound (Linux's sch_fq)"),
         (Self::FqPie, "fq-pie", "a queue per flow, served in turn, each under PIE"),
         (
@@ -96,7 +96,7 @@ impl QueueKind {
         (
             Self::DualPi2,
             "dualpi2",
-            "a queue for L4S beside a classic one, with coupled signals (RFC 9332)",
+            "a queue for L4S and a classic one, with coupled signals (RFC 9332)",
         ),
         (
             Self::EcnStep,

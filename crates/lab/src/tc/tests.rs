@@ -69,8 +69,8 @@ fn what_has_no_like_is_refused_by_name() {
         "tbf rate 1mbit burst 5kb/8 latency 50ms",
         "tbf rate 1mbit burst 5kb latency 50ms peakrate 2mbit",
     ];
-    let told = texts.map(|text| format!("{text}\n    {}", tc_options(text).unwrap_err()));
-    insta::assert_snapshot!(told.join("\n"));
+    let messages = texts.map(|text| format!("{text}\n    {}", tc_options(text).unwrap_err()));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_scenario_takes_them_for_its_own_keys() {
     );
     assert_eq!(by_tc, by_keys.unwrap());
     let swept = "tc = 'netem delay 40ms'\n[sweep]\n'topology.tc' = ['netem delay 10ms', 'tbf']";
-    let told = [
+    let messages = [
         scenario("tc = 'netem delay 40ms'\nrtt = '10ms'"),
         scenario("tc = 40"),
         scenario("reverse_tc = 'netem delay 40ms'"),
@@ -113,5 +113,5 @@ fn a_scenario_takes_them_for_its_own_keys() {
         scenario("tc = 'netem delay 40ms jitter 5ms'"),
         scenario(swept),
     ];
-    insta::assert_snapshot!(told.map(Result::unwrap_err).join("\n"));
+    insta::assert_snapshot!(messages.map(Result::unwrap_err).join("\n"));
 }

@@ -59,7 +59,7 @@ pub enum Movement {
 /// How packets find their way.
 #[derive(Clone, Debug)]
 pub enum Routing {
-    /// Over shortest paths between nodes that are at most so many millimetres apart at first.
+    /// Over shortest paths between nodes that are at most this many millimetres apart at first.
     Shortest(u64),
     /// By a protocol.
     Protocol(RouterConfig),
@@ -130,13 +130,13 @@ pub enum Happening<L> {
     /// A packet arrived at its end of its flow.
     Arrived(Packet<L>),
     /// An end of a flow is to know this.
-    Told(u32, Side, Notice),
+    Notice(u32, Side, Notice),
     /// A packet went no further.
     Dropped(Packet<L>, NodeId, DropReason),
 }
 
 impl<L: Clone + Debug> HostedRadio<L> {
-    /// The network of `spec` before its first packet. All luck comes from `seed`.
+    /// The network of `spec` before its first packet. All randomness comes from `seed`.
     pub(crate) fn new(
         spec: &RadioSpec,
         seed: u64,
@@ -161,8 +161,8 @@ impl<L: Clone + Debug> HostedRadio<L> {
         }
         if let Some(feedback) = &spec.feedback {
             for node in nodes {
-                let luck = stream(seed, &format!("radio feedback {node}"));
-                let agent = feedback.agent(spec.config.phy.data, luck);
+                let rng = stream(seed, &format!("radio feedback {node}"));
+                let agent = feedback.agent(spec.config.phy.data, rng);
                 radio.set_agent(node, Box::new(Watcher(agent)));
             }
         }
@@ -202,7 +202,7 @@ impl<L: Clone + Debug> HostedRadio<L> {
                 RadioEvent::Notice { node, flow, notice } => {
                     let path = self.paths.get(flow as usize);
                     if let Some(side) = path.and_then(|path| path.side(node)) {
-                        return Some(Ok(Happening::Told(flow, side, notice)));
+                        return Some(Ok(Happening::Notice(flow, side, notice)));
                     }
                 }
                 RadioEvent::Dropped { node, parcel, reason } => {
@@ -219,7 +219,7 @@ impl<L: Clone + Debug> HostedRadio<L> {
         }
     }
 
-    /// When what [`Self::poll`] told of happened.
+    /// Time of the last output of [`Self::poll`].
     pub(crate) fn time(&self) -> Instant {
         self.radio.time()
     }
@@ -229,7 +229,7 @@ impl<L: Clone + Debug> HostedRadio<L> {
         self.radio.next_time()
     }
 
-    /// Whether packets of flows are under way below the routers.
+    /// Whether packets of flows are in flight below the routers.
     pub(crate) fn is_busy(&self) -> bool {
         self.counts.offered > self.counts.delivered + self.counts.dropped
     }
@@ -302,15 +302,15 @@ fn mobility(spec: &RadioSpec, seed: u64, end: Instant) -> Result<Mobility, SpecE
     let positions = match (&spec.movement, &spec.places) {
         (Movement::Trace(mobility), _) => return Ok(mobility.clone()),
         (Movement::Waypoint(waypoint), _) => {
-            let luck = |node: NodeId| stream(seed, &format!("radio mobility {node}"));
+            let rng = |node: NodeId| stream(seed, &format!("radio mobility {node}"));
             return waypoint
-                .draw(spec.nodes() as u16, end, luck)
+                .draw(spec.nodes() as u16, end, rng)
                 .map_err(|error| failed(error.to_string()));
         }
         (Movement::None, Places::Fixed(placement)) => placement.positions.clone(),
         (Movement::None, Places::Random(random)) => {
-            let mut luck = stream(seed, "radio placement");
-            random.draw(&mut luck).map_err(|error| failed(error.to_string()))?.positions
+            let mut rng = stream(seed, "radio placement");
+            random.draw(&mut rng).map_err(|error| failed(error.to_string()))?.positions
         }
     };
     Ok(Mobility::fixed(&positions))

@@ -11,7 +11,7 @@ use weir_sim::run;
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Instant, Rate};
 
-/// A path through one bottleneck: 10 Mbit/s, 40 ms, a queue of one BDP unless told otherwise.
+/// A path through one bottleneck: 10 Mbit/s, 40 ms, a queue of one BDP by default.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) rate: Rate,
@@ -98,7 +98,7 @@ impl Flow {
         Self::new(over(stack), Workload::Bulk)
     }
 
-    /// A transfer of so many bytes.
+    /// A transfer of `bytes` bytes.
     pub(crate) fn file(stack: &str, size: u64) -> Self {
         Self::new(over(stack), Workload::File { size: Bytes(size) })
     }
