@@ -92,7 +92,7 @@ docs: ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 
 site: $(TOOLS) ## The documentation as a site, in site/: opens without a server
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pictures: $(NATIVE) ## Draw the pictures of the documentation again
 	$(BIN)/python docs/.site/pictures.py

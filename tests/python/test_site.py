@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'weir[docs]'")
 
 ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _REFERENCE = re.compile(r"(?:href|src)=\"?([^\"\s>]+)")
 _FETCHED = re.compile(r"<(?:script|link|img)\b[^>]*(?:href|src)=\"?(https?:)?//", re.IGNORECASE)
 _PICTURE = re.compile(r"^!\[[^\]]+\]\((?P<file>[^)]+)\)", re.MULTILINE)
@@ -54,6 +56,17 @@ def test_links_lead_somewhere_and_nothing_is_fetched(site: Path) -> None:
             looked_at += 1
             assert (page.parent / unquote(parts.path)).exists(), f"{page.name}: {reference}"
     assert looked_at >= 500
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_search_works_in_a_page_opened_from_a_file(site: Path) -> None:
+    page = (site / "index.html").as_uri() + "?q=hystart"
+    options = ("--headless", "--no-sandbox", "--virtual-time-budget=8000", "--dump-dom")
+    browser = subprocess.run(
+        [str(CHROMIUM), *options, page], capture_output=True, text=True, check=True, timeout=60
+    )
+    (found,) = re.findall(r"md-search-result__meta\">(\d+) matching documents", browser.stdout)
+    assert int(found) >= 2
 
 
 def test_every_picture_of_the_concepts_has_its_command() -> None:
