@@ -14,29 +14,29 @@ use crate::keys::{form, keep, section};
 section! {
     /// An agent of a bottleneck. Which keys apply depends on `kind`, see [`AgentKind::keys`].
     pub struct Agent {
-        /// What it tells.
+        /// Kind of feedback.
         kind: AgentKind = AgentKind::Drai,
         /// Number of indices, 3 to 7.
         levels: u32 = 5,
-        /// Shares of the bandwidth left from which the next higher index begins, one less than `levels`;
-        /// by default `10% 40%`, `5% 20% 50%`, `5% 15% 30% 50%`, `5% 10% 20% 35% 50%` or
-        /// `5% 10% 15% 30% 40% 50%`.
+        /// Shares of unused bandwidth at which the next higher index begins, one less than `levels`.
+        /// Default: `10% 40%`, `5% 20% 50%`, `5% 15% 30% 50%`, `5% 10% 20% 35% 50%` or `5% 10% 15% 30%
+        /// 40% 50%`.
         thresholds: Vec<Ratio> = Vec::new(),
         /// Time constant of the average utilisation.
         memory: Duration = Duration::from_millis(200),
-        /// What counts as use: `service`, the link has a packet to send, or `medium`, the medium is taken.
-        /// On a wire both are the same.
+        /// What counts as utilisation: `service`, the link has a packet to send, or `medium`, the
+        /// medium is busy. On a wire both are the same.
         signal: SignalForm = SignalForm::Service,
-        /// What the number of flows does to the bandwidth left: `none`, `literal` divides it, `accelerate`
-        /// divides it for the indices that accelerate.
+        /// Effect of the number of flows on the unused bandwidth: `none`, `literal` divides it,
+        /// `accelerate` divides it for the accelerating indices.
         share: ShareForm = ShareForm::Accelerate,
-        /// What the index is made of: `utilisation`, or `hybrid`, queue and MAC retries first.
+        /// Source of the index: `utilisation`, or `hybrid`: queue and MAC retries first.
         estimator: EstimatorForm = EstimatorForm::Utilisation,
-        /// Average utilisation below which the link has spare capacity.
+        /// Average utilisation below which the link reports spare capacity.
         below: Ratio = Ratio::from_percent(90),
         /// Share of the rate up to which requests are approved.
         threshold: Ratio = Ratio::from_percent(85),
-        /// What the link is taken to carry: its `nominal` rate, or what is `measured` while it sends.
+        /// Assumed capacity of the link: its `nominal` rate, or the rate `measured` while it sends.
         capacity: CapacityForm = CapacityForm::Nominal,
     }
 }

@@ -20,22 +20,22 @@ section! {
         /// Loss recovery and congestion control, `recovery/controller`; a bare controller runs over
         /// `rack`. `udp` has neither.
         stack: Protocol = Protocol::default(),
-        /// How many such flows.
+        /// Number of such flows.
         count: u32 = 1,
         /// Node or router where they begin (chain, graph).
         from: Option<Node> = None,
         /// Node or router where they end (chain, graph).
         to: Option<Node> = None,
-        /// Name of the host that sends, for queues that are fair among hosts (`cake`): flows that name the
-        /// same one share it; by default the node of `from` in a graph, else a host of its own.
+        /// Name of the sending host, for queues that are fair among hosts (`cake`). Flows with the same
+        /// name share the host. Default: the node of `from` in a graph, else one host per flow.
         from_host: Option<String> = None,
-        /// Name of the host that receives; by default the node of `to` in a graph, else a host of its own.
+        /// Name of the receiving host; by default the node of `to` in a graph, else one host per flow.
         to_host: Option<String> = None,
         /// Time of the start.
         start: Duration = Duration::ZERO,
-        /// Time by which each of `count` flows starts after the one before.
+        /// Time between the starts of consecutive flows of `count`.
         stagger: Duration = Duration::ZERO,
-        /// Each start is put off by a random time up to this.
+        /// Each start is delayed by a random time up to this.
         start_jitter: Duration = Duration::ZERO,
         /// Time of the end, if before that of the run.
         stop: Option<Duration> = None,
@@ -43,49 +43,50 @@ section! {
         duration: Option<Duration> = None,
         /// Round trip without queues and serialisation, if not the topology's (dumbbell).
         rtt: Option<Duration> = None,
-        /// What the application does.
+        /// The application's traffic.
         workload: Workload = Workload::default(),
-        /// Time that the sender needs to prepare each packet, one after the other: it decides on the
-        /// next when the last has left.
+        /// Time in which the sender prepares each packet, one after the other. It chooses the next
+        /// packet after the last was sent.
         send_time: Duration = Duration::ZERO,
-        /// Random variation of `send_time`, uniform, at most this more or less.
+        /// Random variation of `send_time`: uniform, plus or minus at most this.
         send_jitter: Duration = Duration::ZERO,
-        /// Time that each host needs for a packet it receives, one after the other.
+        /// Time in which each host processes a received packet, one after the other.
         host_time: Duration = Duration::ZERO,
-        /// Socket buffer in which packets wait for `host_time`; by default without bound.
+        /// Socket buffer in which packets wait for `host_time`; by default unlimited.
         host_buffer: Option<Bytes> = None,
         /// Payload bytes of a segment; by default 1448, of a `udp` datagram 1472: a 1500-byte packet.
         mss: Option<u32> = None,
-        /// Whose connection it is in world `kernel`: the kernel's TCP, or ours next to it on the same
-        /// links. Means nothing to other worlds.
+        /// Implementation of the connection in world `kernel`: the kernel's TCP, or Weir's on the same
+        /// links. No effect in other worlds.
         ends: EndsForm = EndsForm::Kernel,
         /// First congestion window, in segments.
         initial_window: u32 = Config::default().initial_window,
-        /// Rate to ask of the routers on the way in place of the initial window (RFC 4782), as far as they
-        /// approve it; bottlenecks with `feedback` of kind `quick-start` do.
+        /// Rate to request from routers instead of the initial window (RFC 4782). Bottlenecks with
+        /// `feedback` of kind `quick-start` approve it in whole or in part.
         quick_start: Option<Rate> = Config::default().quick_start,
-        /// The rate that is never exceeded, as with `SO_MAX_PACING_RATE`: with it every stack is paced.
+        /// Maximum sending rate, as `SO_MAX_PACING_RATE`; it paces every stack.
         max_pacing_rate: Option<Rate> = Config::default().max_pacing_rate,
-        /// Send buffer: memory for segments that are not acknowledged, of which each takes 768 bytes
-        /// beyond its payload, as in Linux; by default without bound, in world `kernel` 8 MiB or more.
+        /// Send buffer: memory for unacknowledged segments. Each takes 768 bytes beyond its payload, as
+        /// in Linux. Default: unlimited, in world `kernel` 8 MiB or more.
         send_buffer: Option<Bytes> = Config::default().send_buffer,
-        /// Receive buffer, and so the largest window offered.
+        /// Receive buffer, hence the largest window offered.
         recv_buffer: Bytes = Config::default().recv_buffer,
-        /// The window offered at first, which grows by twice what arrives; by default 65535 bytes with
+        /// Initial receive window, which grows by twice the received bytes. Default: 65535 bytes with
         /// `delayed_ack = "linux"` (Linux before 6.11), otherwise the whole buffer.
         initial_recv_window: Option<Bytes> = Config::default().initial_recv_window,
-        /// The most segments that are outstanding, whatever the windows say: a number, or `cwl`, one for
-        /// every five hops to the receiver and back (`cwl(1/8)`: eight), where the network tells how many.
+        /// Maximum number of outstanding segments, in addition to the windows: a number, or `cwl`.
+        /// `cwl` is one for every five hops of the round trip (`cwl(1/8)`: eight), where the network
+        /// reports the hops.
         window_limit: Option<Limit> = Config::default().window_limit.map(Limit),
         /// Offer selective acknowledgements; without them `sack` and `rack` recover as `newreno`.
         sack: bool = Config::default().sack,
         /// Offer timestamps.
         timestamps: bool = Config::default().timestamps,
         /// Offer explicit congestion notification; by default if the controller needs it, as `dctcp`
-        /// does. Without it `dctcp` is `reno`.
+        /// does. Without ECN `dctcp` behaves as `reno`.
         ecn: Option<bool> = Config::default().ecn,
-        /// When the receiver acknowledges; by default as the recovery scheme's receiver does: at
-        /// once for those of a first course, `linux` for those of TCP.
+        /// When the receiver acknowledges. Default: `off` for the textbook recovery schemes, `linux`
+        /// for those of TCP.
         delayed_ack: Option<AckPolicy> = Config::default().delayed_ack.map(AckPolicy),
         /// Retransmission timeout before the first RTT sample.
         initial_rto: Duration = Config::default().initial_rto,
@@ -95,13 +96,14 @@ section! {
         max_rto: Duration = Config::default().max_rto,
         /// Retransmission timeout that neither adapts nor backs off.
         fixed_rto: Option<Duration> = Config::default().fixed_rto,
-        /// Timeouts in a row after which the connection fails.
+        /// Consecutive timeouts after which the connection fails.
         max_retransmits: u32 = Config::default().max_retransmits,
         /// Time without progress after which the connection fails.
         max_wait: Option<Duration> = Config::default().max_wait,
         /// Send new data on the first two duplicate acknowledgements.
         limited_transmit: bool = Config::default().limited_transmit,
-        /// The most segments that leave at once, as segmentation offload sends them; 1 for one by one.
+        /// Maximum number of segments sent at once, as with segmentation offload; 1 sends them one by
+        /// one.
         gso: u32 = Config::default().gso,
         /// Let the congestion window grow only while the sender uses it.
         cwnd_validation: bool = Config::default().cwnd_validation,
@@ -109,7 +111,7 @@ section! {
         slow_start_after_idle: bool = Config::default().slow_start_after_idle,
         /// Time for which the side that closed first remembers the connection.
         time_wait: Duration = Config::default().time_wait,
-        /// What the sender does when the network tells it that its route broke, see `weir list route_policies`.
+        /// Reaction of the sender to a notice of a broken route, see `weir list route_policies`.
         route_policy: Failure = Failure(Config::default().route_policy),
     }
 }
@@ -117,7 +119,7 @@ section! {
 section! {
     /// What an application does. Which keys apply depends on `kind`, see [`WorkloadKind::keys`].
     pub struct Workload {
-        /// What it does.
+        /// Kind of traffic.
         kind: WorkloadKind = WorkloadKind::Bulk,
         /// Bytes of the file (by default `1mb`), or of each message at a `rate` (by default `1000b`;
         /// over `udp` one datagram).
@@ -130,21 +132,21 @@ section! {
         gap: Duration = Duration::ZERO,
         /// Mean time from one request to the next, whether that is answered or not.
         mean_gap: Duration = Duration::from_millis(100),
-        /// Payload rate, by default `1mbit`; of `on-off` while it is on, by default as much as it can.
+        /// Payload rate, by default `1mbit`; of `on-off` during on periods, by default unlimited.
         rate: Option<Rate> = None,
         /// Time for which it sends.
         on: Duration = Duration::from_secs(1),
         /// Time for which it is silent.
         off: Duration = Duration::from_secs(1),
-        /// How these times are distributed: all equal, or exponential with this mean.
+        /// Distribution of these times: all equal, or exponential with this mean.
         spread: PeriodForm = PeriodForm::Fixed,
-        /// How large connections are: `web-search`, `data-mining`, or a file next to the scenario with a size
-        /// in bytes and the share of connections at most so large on each line.
+        /// Distribution of connection sizes: `web-search`, `data-mining`, or a file in the scenario's
+        /// folder. Each line of it has a size in bytes and the share of connections up to that size.
         sizes: Sizes = Sizes::default(),
-        /// Share of the slowest link on the way that the data packets of connections take on average, each
-        /// sent once.
+        /// Average load of the slowest link on the route by the data packets of connections, each sent
+        /// once.
         load: Ratio = Ratio::from_percent(60),
-        /// Maximum number of connections; unlimited by default.
+        /// Number of connections; by default those that arrive until the end.
         arrivals: Option<u64> = None,
     }
 }

@@ -24,68 +24,67 @@ section! {
     pub struct Discipline {
         /// Discipline.
         kind: QueueKind = QueueKind::DropTail,
-        /// Bound of the queue, the packet being sent included; by default `1bdp`, of `codel` and `pie`
-        /// `1000p`, of `fq-codel` and `fq-pie` `10240p`, of `fq` and `dualpi2` `10000p`, of `cake`
-        /// `4mib`, of `red` `4bdp`, of `sfq` `127p`.
+        /// Limit of the queue, the packet being sent included. Default: `1bdp`; `codel` and `pie`
+        /// `1000p`; `fq-codel` and `fq-pie` `10240p`; `fq` and `dualpi2` `10000p`; `cake` `4mib`; `red`
+        /// `4bdp`; `sfq` `127p`.
         limit: Option<BufferSize> = None,
-        /// Waiting time that is good enough, or to hold; by default `5ms`, of `pie`, `fq-pie` and
-        /// `dualpi2` `15ms`.
+        /// Target waiting time; by default `5ms`, of `pie`, `fq-pie` and `dualpi2` `15ms`.
         target: Option<Duration> = None,
-        /// How long every packet may wait longer than `target` before the first signal.
+        /// Time for which every packet may wait longer than `target` before the first signal.
         interval: Duration = CodelLaw::DEFAULT.interval,
         /// Mark packets that are capable of ECN in place of dropping them; by default on for `fq-codel`
         /// and off for the others.
         ecn: Option<bool> = None,
         /// Waiting time above which every packet that is capable of ECN is marked.
         ce_threshold: Option<Duration> = None,
-        /// Number of queues among which flows are spread.
+        /// Number of queues into which flows are hashed.
         flows: u32 = FqCodelConfig::DEFAULT.flows,
-        /// Bytes that a queue may send in its turn; by default `1514b`, of `fq` `3028b`.
+        /// Bytes that a queue may send per turn; by default `1514b`, of `fq` `3028b`.
         quantum: Option<Bytes> = None,
         /// Bytes that a flow may send in its first turn.
         initial_quantum: Bytes = FqConfig::DEFAULT.initial_quantum,
         /// Pause after which a flow has a whole quantum again.
         refill_delay: Duration = FqConfig::DEFAULT.refill_delay,
-        /// The most packets that wait in one flow's queue; by default 100, of `sfq` 127.
+        /// Maximum number of packets that wait in one flow's queue; by default 100, of `sfq` 127.
         flow_limit: Option<u32> = None,
-        /// Drop the oldest packet of a queue that is too long in place of the newest.
+        /// On overflow drop the oldest packet of a queue instead of the newest.
         head_drop: bool = false,
         /// Time between updates of the probability.
         update: Duration = PieLaw::DEFAULT.update,
-        /// How much waiting longer than `target` raises the probability, in sixteenths per second, as
-        /// `tc` has it.
+        /// Gain on the waiting time beyond `target`, in sixteenths per second, as in `tc`.
         alpha: u32 = PieLaw::DEFAULT.alpha,
-        /// How much a change of the waiting time moves it, in the same unit.
+        /// Gain on changes of the waiting time, in the same unit.
         beta: u32 = PieLaw::DEFAULT.beta,
-        /// What has a queue of its own; with `dual-src-host`, `dual-dst-host` and `triple-isolate` hosts
-        /// share the link first, and flows what their host has.
+        /// What has a queue each. With `dual-src-host`, `dual-dst-host` and `triple-isolate` hosts
+        /// share the link, and flows share their host's part.
         isolation: IsolationForm = IsolationForm::TripleIsolate,
         /// Longest round trip for which the controller is stable.
         rtt_max: Duration = DualPi2Config::DEFAULT.rtt_max,
-        /// How much more often L4S packets are marked than the root of the classic probability says.
+        /// Factor between the marking probability of L4S packets and the root of the classic
+        /// probability.
         coupling: u32 = DualPi2Config::DEFAULT.coupling,
         /// Waiting time at which half of the L4S packets are marked.
         l4s_threshold: Duration = DualPi2Config::DEFAULT.threshold,
         /// Range of waiting times around it in which the probability goes from 0 to 1; `0s` is a step.
         l4s_ramp: Duration = DualPi2Config::DEFAULT.ramp,
-        /// What the L4S queue takes: `ect1` (and CE), or `any-ect`.
+        /// Packets that use the L4S queue: `ect1` (and CE), or `any-ect`.
         l4s: ClassifierForm = ClassifierForm::Ect1,
-        /// Part of the link that the classic queue has while both wait; by default 10 %.
+        /// Share of the link for the classic queue while both wait; by default 10 %.
         classic_share: Option<Ratio> = None,
-        /// Schedule by age in place of parts of the link: the time by which L4S packets count as older.
+        /// Schedule by age instead of by share: the time by which L4S packets count as older.
         shift: Option<Duration> = None,
-        /// Average backlog below which nothing is signalled; by default a third of `max`.
+        /// Average backlog below which there are no signals; by default a third of `max`.
         min: Option<BufferSize> = None,
-        /// Average backlog from which everything is signalled; by default a quarter of `limit`.
+        /// Average backlog from which every packet is signalled; by default a quarter of `limit`.
         max: Option<BufferSize> = None,
         /// Probability of a signal when the average reaches `max`.
         probability: Ratio = Ratio::from_percent(2),
-        /// How much each packet moves the average; by default that of `burst`.
+        /// Weight of each packet in the average; by default that of `burst`.
         weight: Option<Ratio> = None,
-        /// The same as the packets that an empty queue takes in before its average reaches `min`; by
-        /// default `(2 min + max) / 3`.
+        /// The weight as a number of packets: those that an empty queue accepts before its average
+        /// reaches `min`. Default: `(2 min + max) / 3`.
         burst: Option<u32> = None,
-        /// Let the probability rise to 1 at twice `max` before everything is signalled.
+        /// Let the probability rise to 1 between `max` and twice `max`.
         gentle: bool = false,
         /// Backlog, or waiting time, from which every packet that is capable of ECN is marked.
         threshold: BufferSize = BufferSize::Bdp(170),

@@ -18,7 +18,7 @@ use crate::retries::Retries;
 section! {
     /// Multihop wireless. Which keys apply depends on `placement`, `routing` and `mobility`.
     pub struct Radio {
-        /// Where nodes are.
+        /// Placement of the nodes.
         placement: PlacementKind = PlacementKind::Chain,
         /// Hops of a `chain`, or of each of the two chains of a `cross`.
         hops: u32 = 4,
@@ -36,61 +36,62 @@ section! {
         height: Length = Length(300_000),
         /// Draw again until every node reaches every other (`random`).
         connected: bool = true,
-        /// Places: a list of texts `x, y` in metres, or the name of a file with one per line, found next to
-        /// the scenario (`points`).
+        /// Positions: a list of texts `x, y` in metres, or a file in the scenario's folder with one per
+        /// line (`points`).
         points: Vec<String> = Vec::new(),
-        /// Up to where frames can be read; by default what ns-2's radio does, 250 m.
+        /// Distance up to which frames can be read; by default that of ns-2's radio, 250 m.
         range: Option<Length> = None,
-        /// Up to where frames are sensed, with a `range`; by default 2.2 times as far.
+        /// Distance up to which frames are sensed, with a `range`; by default 2.2 times `range`.
         sense_range: Option<Length> = None,
-        /// Whose MAC: `ns-2`'s, or IEEE 802.11's.
+        /// MAC model: that of `ns-2`, or of IEEE 802.11.
         mac: MacKind = MacKind::Ns2,
         /// Rate of data frames: `1mbit`, `2mbit`, `5.5mbit` or `11mbit`.
         rate: Rate = Rate::from_mbit(2),
         /// Rate of control frames and broadcasts.
         basic_rate: Rate = Rate::from_mbit(1),
-        /// Unicast packets of this length and above ask with RTS before they are sent.
+        /// Unicast packets of at least this length are preceded by RTS.
         rts_threshold: Bytes = Bytes::ZERO,
-        /// Contention window at first, in slots; by default that of the MAC, 31.
+        /// Initial contention window, in slots; by default that of the MAC, 31.
         cw_min: Option<u32> = None,
         /// Largest contention window, in slots; by default that of the MAC, 1023, or 255 for `bianchi`.
         cw_max: Option<u32> = None,
-        /// After how many unanswered RTS, or frames without one, a packet is given up; by default 7,
-        /// `unlimited` for `bianchi`.
+        /// Number of unanswered RTS, or of frames without RTS, after which a packet is dropped; by
+        /// default 7, `unlimited` for `bianchi`.
         short_retries: Option<Retries> = None,
-        /// After how many unanswered data frames behind a CTS; by default 4, `unlimited` for `bianchi`.
+        /// Number of unanswered data frames after a CTS at which a packet is dropped; by default 4,
+        /// `unlimited` for `bianchi`.
         long_retries: Option<Retries> = None,
         /// Gap after a frame that could not be read; by default 364us, for `bianchi` 128us, its DIFS.
         eifs: Option<Duration> = None,
-        /// Packets that wait for the MAC at each node.
+        /// Length of each node's interface queue, in packets.
         queue: u32 = 50,
-        /// Mark or drop packets of flows early, by the average length of this queue (RED), as in
-        /// `{ ecn = true }`; by default not.
+        /// RED on this queue: mark or drop packets of flows early, as in `{ ecn = true }`; by default
+        /// off.
         red: Option<RadioRed> = None,
-        /// Ask for the address of a neighbour before the first frame to it.
+        /// Resolve the address of a neighbour (ARP) before the first frame to it.
         arp: bool = true,
-        /// Data frames that arrive damaged, each time they are sent: the MAC repeats them.
+        /// Data frames damaged per transmission; the MAC repeats them.
         frame_error: Ratio = Ratio::ZERO,
-        /// Packets lost on each hop although their frame arrived: nothing but the transport repeats them.
+        /// Packets lost per hop although their frame arrived; only the transport repeats them.
         packet_error: Ratio = Ratio::ZERO,
         /// Routing protocol.
         routing: RoutingKind = RoutingKind::Aodv,
-        /// Whose constants `aodv` has.
+        /// Constants of `aodv`.
         constants: ConstantsKind = ConstantsKind::Ns2,
-        /// What routers tell transports of broken routes.
+        /// Notices of broken routes from routers to transports.
         notices: NoticeKind = NoticeKind::None,
-        /// What nodes tell the senders of the packets that they forward.
+        /// Feedback of nodes to the senders of forwarded packets.
         feedback: Option<Feedback> = None,
-        /// How nodes move.
+        /// Movement of the nodes.
         mobility: MobilityKind = MobilityKind::None,
-        /// Slowest that a node moves (`waypoint`).
+        /// Minimum speed of a node (`waypoint`).
         min_speed: Speed = Speed(1_000),
-        /// Fastest that a node moves (`waypoint`).
+        /// Maximum speed of a node (`waypoint`).
         max_speed: Speed = Speed(10_000),
         /// Time at each waypoint.
         pause: Duration = Duration::ZERO,
-        /// Movements: the name of a file in ns-2's `setdest` format or CSV (`t, node, x, y`), found next to
-        /// the scenario, or its lines (`trace`).
+        /// Movements: a file in the scenario's folder, in ns-2's `setdest` format or CSV (`t, node, x,
+        /// y`), or its lines (`trace`).
         trace: Vec<String> = Vec::new(),
     }
 }
@@ -98,22 +99,23 @@ section! {
 section! {
     /// RED of an interface queue. Thresholds are Floyd and Jacobson's; the weight, for some fifty packets, is ours.
     pub struct RadioRed {
-        /// Average number of packets below which nothing is signalled.
+        /// Average queue length, in packets, below which there are no signals.
         min: u32 = 5,
-        /// Average number of packets from which everything is signalled, or with `gentle` the slope steepens.
+        /// Average queue length, in packets, from which every packet is signalled, or with `gentle` the
+        /// slope steepens.
         max: u32 = 15,
-        /// Probability of a signal as the average reaches `max`.
+        /// Probability of a signal when the average reaches `max`.
         probability: Ratio = Ratio::from_percent(10),
-        /// How much each packet moves the average.
+        /// Weight of each packet in the average.
         weight: Ratio = Ratio::from_percent(2),
-        /// Let the probability rise to 1 at twice `max` before everything is signalled.
+        /// Let the probability rise to 1 between `max` and twice `max`.
         gentle: bool = true,
         /// Mark packets that are capable of ECN; others are dropped.
         ecn: bool = true,
     }
 }
 
-/// Where nodes are.
+/// Placement of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementKind {
@@ -186,7 +188,7 @@ pub enum NoticeKind {
     Bus,
 }
 
-/// How nodes move.
+/// Movement of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MobilityKind {

@@ -26,16 +26,16 @@ section! {
     pub struct Scenario {
         /// Name of results and reports; by default that of the file.
         name: String = "scenario".to_owned(),
-        /// What it shows, in a line.
+        /// One-line description.
         description: String = String::new(),
         /// The network.
         topology: Topology = Topology::default(),
         /// The flows.
         flow: Vec<Flow> = Vec::new(),
-        /// What is measured.
+        /// Measurement settings.
         measure: Measure = Measure::default(),
-        /// Controllers that stacks name as `FILE.py:CLASS`: what is in each file, by `FILE`. What is not
-        /// written here is read from the file, which is looked up next to the scenario.
+        /// Source text of controllers that stacks name as `FILE.py:CLASS`, by `FILE`. A file that is
+        /// not given here is read from the scenario's folder.
         controllers: BTreeMap<String, String> = BTreeMap::new(),
         /// Values to try, by dotted key, as in `"topology.queue" = ["1bdp", "2bdp"]`.
         sweep: Map<String, Value> = Map::new(),
@@ -47,21 +47,21 @@ section! {
     pub struct Measure {
         /// The run ends here, or earlier when every flow has finished.
         duration: Duration = Duration::from_secs(60),
-        /// What happens before this is left out of every figure.
+        /// Time before this is excluded from every metric.
         warmup: Duration = Duration::ZERO,
         /// Time between two rows of `samples` and `queues`; `0s` records none.
         sample_interval: Duration = Duration::from_millis(100),
-        /// Most rows of `events`; 0 records none.
+        /// Maximum rows of `events`; 0 records none.
         events: u32 = 0,
-        /// Most rows of `requests` for each flow, the first that are answered; 0 records none.
+        /// Maximum rows of `requests` for each flow, the first answered ones; 0 records none.
         requests: u32 = weir_scene::MeasureSpec::default().max_requests as u32,
-        /// Most rows of `arrivals` for each flow, the first that come; 0 records none.
+        /// Maximum rows of `arrivals` for each flow, the first to arrive; 0 records none.
         arrivals: u32 = weir_scene::MeasureSpec::default().max_arrivals as u32,
-        /// Most rows of `acks` for each flow; 0 records none.
+        /// Maximum rows of `acks` for each flow; 0 records none.
         acks: u32 = 0,
-        /// Most rows of `frames`, over radio; 0 records none.
+        /// Maximum rows of `frames`, over radio; 0 records none.
         frames: u32 = 0,
-        /// How often the experiment is repeated, each time with the next seed.
+        /// Number of repeats, each with the next seed.
         repeat: u32 = 1,
         /// Seed of the first repeat.
         seed: u64 = 1,

@@ -18,26 +18,26 @@ section! {
         /// Round trip without queues and serialisation: of every flow (dumbbell), of the whole row
         /// (chain, parking lot); what `bdp` refers to (graph).
         rtt: Duration = Duration::from_millis(40),
-        /// Queue of each bottleneck: the bound of a drop-tail queue, or a discipline as in
-        /// `{ kind = "codel" }`; by default `1bdp` (the rate times `rtt`), and `64kib` for the relay of
-        /// a laboratory.
+        /// Queue of each bottleneck: the limit of a drop-tail queue, or a discipline as in
+        /// `{ kind = "codel" }`. Default: `1bdp` (the rate times `rtt`), or `64kib` for the relay of a
+        /// laboratory.
         queue: Option<Queue> = None,
-        /// What each bottleneck tells the senders of the packets that pass it, as in `{ kind = "drai" }`;
-        /// by default nothing.
+        /// Feedback of each bottleneck to the senders of passing packets, as in `{ kind = "drai" }`; by
+        /// default none.
         feedback: Option<Feedback> = None,
-        /// Makes the bottleneck a token bucket of this many bytes, filled at `rate`: packets go
-        /// at once while there are tokens (Linux's `tbf`).
+        /// Makes the bottleneck a token bucket of this size, filled at `rate`: packets are sent at once
+        /// while there are tokens (Linux's `tbf`).
         burst: Option<Bytes> = None,
-        /// Bytes that each packet takes at the bottleneck beyond its length, in transmission times and
-        /// in bounds that are not in packets: `14b` for Ethernet's header.
+        /// Bytes added to each packet at the bottleneck, in transmission times and in limits that are
+        /// not in packets: `14b` for Ethernet's header.
         overhead: Bytes = Bytes::ZERO,
         /// Longest IP packet that passes the bottleneck.
         mtu: Option<Bytes> = None,
-        /// Rate of each host's own link; by default hosts sit at the routers.
+        /// Rate of each host's own link; by default hosts are attached directly to the routers.
         access_rate: Option<Rate> = None,
         /// Number of bottlenecks in a row.
         hops: u32 = 3,
-        /// What the laboratory's relay does with a datagram.
+        /// How the laboratory's relay handles a datagram.
         relay: RelayKind = RelayKind::Serial,
         /// Time for which the relay holds a datagram on its way forward (one-way).
         delay: Duration = Duration::ZERO,
@@ -47,9 +47,9 @@ section! {
         link: Vec<GraphLink> = Vec::new(),
         /// Nodes that share a channel (radio).
         radio: Radio = Radio::default(),
-        /// What differs or goes wrong on the way of the data.
+        /// Differences and impairments of the data's direction.
         forward: Direction = Direction::default(),
-        /// What differs or goes wrong on the way of the acknowledgements.
+        /// Differences and impairments of the acknowledgements' direction.
         reverse: Direction = Direction::default(),
     }
 }
@@ -63,7 +63,7 @@ section! {
         queue: Option<Queue> = None,
         /// Token bucket in this direction, if it differs.
         burst: Option<Bytes> = None,
-        /// Drops what exceeds a token bucket, in front of the queue.
+        /// Drops packets that exceed a token bucket, in front of the queue.
         policer: Option<Policer> = None,
         /// Packets lost independently of each other, in front of the queue.
         loss: Ratio = Ratio::ZERO,
@@ -72,13 +72,13 @@ section! {
         /// Packets lost by number, counted from 1: data packets forward, every packet back, every packet
         /// on a link of a graph.
         drop: Vec<u64> = Vec::new(),
-        /// Packets damaged, which the checksum catches.
+        /// Packets damaged, which the checksum detects.
         corrupt: Ratio = Ratio::ZERO,
         /// Packets that arrive twice.
         duplicate: Ratio = Ratio::ZERO,
-        /// Packets held back by `reorder_delay`, so that later ones overtake.
+        /// Packets delayed by `reorder_delay`, so that later ones overtake.
         reorder: Ratio = Ratio::ZERO,
-        /// Time for which `reorder` holds a packet back.
+        /// Time by which `reorder` delays a packet.
         reorder_delay: Duration = Duration::from_millis(10),
         /// Random variation of the delay: at most this (uniform), or its standard deviation (normal).
         jitter: Duration = Duration::ZERO,
@@ -86,8 +86,8 @@ section! {
         jitter_spread: JitterSpread = JitterSpread::Uniform,
         /// Whether jitter keeps the order of packets.
         jitter_order: JitterOrder = JitterOrder::Kept,
-        /// Delivery opportunities in place of a rate: a file in mahimahi's format, found next to the
-        /// scenario, or its times in milliseconds.
+        /// Delivery opportunities instead of a rate: a file in mahimahi's format in the scenario's
+        /// folder, or its times in milliseconds.
         rate_trace: Vec<u64> = Vec::new(),
         /// Later rates, as in `[{ at = "10s", rate = "5mbit" }]`; `0bit` is a blackout.
         rate_steps: Vec<RateStep> = Vec::new(),
@@ -113,9 +113,9 @@ section! {
 section! {
     /// Drops what exceeds a token bucket.
     pub struct Policer {
-        /// How fast tokens arrive.
+        /// Rate at which tokens arrive.
         rate: Rate = Rate::from_mbit(10),
-        /// How many bytes may pass at once.
+        /// Bucket size: bytes that may pass at once.
         burst: Bytes = Bytes(15_000),
     }
 }
@@ -135,19 +135,19 @@ section! {
         delay: Duration = Duration::ZERO,
         /// Its queue.
         queue: Queue = Queue::drop_tail(BufferSize::Bdp(1_000)),
-        /// What it tells the senders of the packets that pass it, both ways.
+        /// Feedback to the senders of passing packets, in both directions.
         feedback: Option<Feedback> = None,
-        /// Makes the link a token bucket of this many bytes.
+        /// Makes the link a token bucket of this size.
         burst: Option<Bytes> = None,
-        /// Bytes that each packet takes beyond its length.
+        /// Bytes added to each packet's length.
         overhead: Bytes = Bytes::ZERO,
-        /// What it adds to the length of a route; flows take the shortest.
+        /// Cost of the link; flows take the route of least cost.
         cost: u32 = 1,
         /// Whether a link of the same rate, delay and queue leads back.
         duplex: bool = true,
         /// Whether to record its queue.
         monitored: bool = true,
-        /// What goes wrong on it, from `from` to `to`.
+        /// Its impairments, from `from` to `to`.
         impair: Direction = Direction::default(),
     }
 }
