@@ -105,21 +105,22 @@ fn deliver(connection: &mut Connection, now: Instant, segments: &[Segment]) {
 /// How fast segments of `len` bytes are written and read, in GB/s.
 fn codec(len: usize) -> (f64, f64) {
     let segment = Segment { payload_len: len as u32, ..Segment::default() };
-    let mut room = vec![1; len + 60];
+    let mut space = vec![1; len + 60];
     let times = 2_000_000_000 / len;
     let rate = |took: time::Duration| (times * len) as f64 / took.as_nanos() as f64;
     let (mut emit, mut parse) = (0.0f64, 0.0f64);
     for _ in 0..ROUNDS {
         let start = time::Instant::now();
         for _ in 0..times {
-            let written = wire::emit_into(black_box(&segment), Ports::default(), &mut room, |_| {
-                Ok::<(), ()>(())
-            });
+            let written =
+                wire::emit_into(black_box(&segment), Ports::default(), &mut space, |_| {
+                    Ok::<(), ()>(())
+                });
             black_box(written).expect("it fits");
         }
         let middle = time::Instant::now();
         for _ in 0..times {
-            black_box(wire::parse(black_box(&room[..len + 20]))).expect("it was written above");
+            black_box(wire::parse(black_box(&space[..len + 20]))).expect("it was written above");
         }
         emit = rate(middle - start).max(emit);
         parse = rate(middle.elapsed()).max(parse);

@@ -8,7 +8,7 @@ use weir_units::{Bytes, Duration, Rate, known};
 
 use crate::{RoutePolicy, WindowLimit};
 
-/// Everything that a connection is told when it opens. The defaults are Linux's.
+/// Configuration of a connection. The defaults are Linux's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Loss recovery and congestion control.
@@ -81,7 +81,7 @@ pub struct Config {
     pub habits: Habits,
     /// What a sender does when the network says that its route broke.
     pub route_policy: RoutePolicy,
-    /// A bound on what is outstanding beside the congestion window and the peer's.
+    /// A bound on outstanding bytes, in addition to the congestion window and the peer's.
     pub window_limit: Option<WindowLimit>,
 }
 
@@ -149,7 +149,7 @@ impl Config {
         }
     }
 
-    /// When the receiver acknowledges: what was asked for, or the recovery scheme's habit.
+    /// When the receiver acknowledges: as configured, or the recovery scheme's default.
     pub fn delayed_ack(&self) -> DelayedAck {
         self.delayed_ack.unwrap_or_else(|| self.stack.recovery.delayed_ack())
     }
@@ -165,7 +165,7 @@ pub enum Habits {
     /// * An acknowledgement is put off by 5 ms at most.
     /// * A handshake's timeout doubles from the fifth on (Linux's `tcp_syn_linear_timeouts`).
     /// * A timeout doubles five times at most: where a quarter is lost both ways, one try in sixty is the
-    ///   fifth in a row to fail by mere luck, and the next should not be seconds away.
+    ///   fifth in a row to fail by chance, and the next should not be seconds away.
     /// * `rack` sends two segments after a timeout, the oldest one twice if no other waits: one try in five then
     ///   fails where two in five did (RFC 9002 §6.2.4).
     /// * What leaves while nothing is on its way begins a new interval of the delivery rate

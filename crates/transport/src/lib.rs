@@ -1,7 +1,7 @@
 //! A reliable transport as a plain state machine.
 //!
-//! [`Connection`] is told the time, is handed segments, and is asked for segments to send, for its
-//! next deadline and for events. It manages byte *ranges*: whoever drives it supplies the bytes at
+//! [`Connection`] takes the time and segments, and returns segments to send, its
+//! next deadline and for events. It manages byte *ranges*: its driver supplies the bytes at
 //! transmission and stores them at their offset on arrival.
 
 mod config;
@@ -44,7 +44,7 @@ pub(crate) fn timestamp_ms(now: Instant) -> u32 {
 
 /// When a timer fires that Linux sets at `now` for `delay`: never early, on a tick of its timer wheel
 /// (`CONFIG_HZ` = 1000). Ticks are 1 ms up to 63 ms ahead and eight times as coarse from there and
-/// from every eightfold of that (`calc_wheel_index`). Where they fall between two instants is luck of
+/// from every eightfold of that (`calc_wheel_index`). Where they fall between two instants depends on
 /// the boot; here they fall as those of CUBIC's clock.
 pub(crate) fn on_tick(now: Instant, delay: Duration) -> Instant {
     const PHASE: Duration = Duration::from_micros(250);

@@ -1,7 +1,7 @@
 //! The receiver's account of the byte stream: what is next, what arrived ahead of it, what to tell
 //! the sender about that.
 //!
-//! Only ranges are kept; whoever drives the connection stores the bytes at their offset.
+//! Only ranges are kept; the driver of the connection stores the bytes at their offset.
 
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// At most so many separate ranges are kept; data that would make one more is dropped as if the
+    /// Maximum number of separate ranges; data that would make one more is dropped as if the
     /// network had lost it.
     pub const MAX_RANGES: usize = 4096;
 

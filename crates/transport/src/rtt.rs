@@ -60,7 +60,7 @@ pub struct RttEstimator {
     backoff: u32,
 }
 
-/// The part of the stream that is under way when a sample is taken: tells round trips apart.
+/// The part of the stream in flight when a sample is taken: distinguishes round trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outstanding {
     /// The oldest offset not acknowledged, after the acknowledgement that brought the sample.

@@ -23,7 +23,7 @@ pub(crate) struct SendRecord {
 }
 
 impl SendRecord {
-    /// What a controller is told of a segment of `size` bytes with this record, which is lost, when `lost`
+    /// The loss sample for a segment of `size` bytes with this record, when `lost`
     /// bytes were declared lost in all.
     pub(crate) fn loss(&self, size: u64, lost: u64) -> LossSample {
         LossSample {

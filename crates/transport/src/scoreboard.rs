@@ -40,7 +40,7 @@ pub(crate) struct Scoreboard {
     in_flight_hint: u64,
     /// Bytes declared lost so far, each time anew.
     ever_lost: u64,
-    /// The last segment declared lost that nobody asked for yet.
+    /// The last segment declared lost that has not been taken yet.
     last_loss: Option<(u64, SendRecord)>,
     /// Retransmissions in order of time; those acknowledged or lost since are skipped when met.
     retransmissions: VecDeque<Transmission>,

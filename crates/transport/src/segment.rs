@@ -99,7 +99,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// As many as the option space holds without timestamps; three fit beside them.
+    /// As many as the option space holds without timestamps; three fit with timestamps.
     pub const MAX: usize = 4;
 
     /// Appends a block; a block too many is left out.
@@ -186,13 +186,13 @@ impl Options {
         Self::FEEDBACK_HEADER_LEN + record + echo
     }
 
-    /// The room that feedback of this kind takes in a data segment which returns the like, padding
+    /// The space that feedback of this kind takes in a data segment that also echoes it, padding
     /// included.
     pub(crate) const fn feedback_room(kind: FeedbackKind) -> usize {
         (Self::FEEDBACK_HEADER_LEN + record_len(kind) + echo_len(kind)).next_multiple_of(4)
     }
 
-    /// How many SACK blocks fit beside what is there.
+    /// How many SACK blocks fit in the remaining option space.
     pub(crate) fn sack_room(&self) -> usize {
         Self::MAX_LEN.saturating_sub(self.wire_len() + 4) / 8
     }

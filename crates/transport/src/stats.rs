@@ -27,7 +27,7 @@ pub struct Stats {
     pub retransmits_rto: u64,
     /// Of these, as tail loss probes.
     pub retransmits_tlp: u64,
-    /// Of these, on behalf of a route-failure policy, without the controller being told of a loss.
+    /// Of these, on behalf of a route-failure policy, without notifying the controller of a loss.
     pub retransmits_route: u64,
     /// Retransmissions of which the receiver said that it had the data before (DSACK). Such reports
     /// beyond the number of retransmissions stem from a network that duplicates, and do not count.

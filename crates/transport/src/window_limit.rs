@@ -1,4 +1,4 @@
-//! A bound on what is outstanding beside the congestion window and the peer's.
+//! A bound on outstanding bytes, in addition to the congestion window and the peer's.
 //!
 //! ```text
 //! 8          eight segments: what ns-2 calls window_
@@ -19,9 +19,9 @@ use std::str::FromStr;
 /// A bound on what is outstanding, in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowLimit {
-    /// So many.
+    /// A fixed number of segments.
     Segments(u32),
-    /// One for every so many hops of the round trip.
+    /// One segment for this number of hops of the round trip.
     Hops {
         /// How many.
         per_segment: u32,

@@ -68,12 +68,12 @@ pub enum WireError {
 ///
 /// # Panics
 /// If `payload` is not `segment.payload_len` long, or the options exceed TCP's 40 bytes: both are
-/// mistakes of whoever made the segment.
+/// mistakes of the segment's author.
 pub fn emit(segment: &Segment, ports: Ports, payload: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + segment.header_len() + segment.payload_len as usize, 0);
-    let copied = emit_into(segment, ports, &mut out[start..], |room| {
-        room.copy_from_slice(payload);
+    let copied = emit_into(segment, ports, &mut out[start..], |space| {
+        space.copy_from_slice(payload);
         Ok::<(), Infallible>(())
     });
     match copied {
@@ -206,7 +206,7 @@ fn parse_options(mut bytes: &[u8], flags: Flags) -> Result<Options, WireError> {
         }
     }
     if options.wire_len() > MAX_HEADER_LEN - Segment::BASE_HEADER_LEN {
-        // Without padding more fits than we would send: nobody's feedback.
+        // Without padding more fits than we would send: not feedback.
         (options.feedback, options.echo) = (None, None);
     }
     Ok(options)

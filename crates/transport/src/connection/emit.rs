@@ -95,7 +95,7 @@ impl Connection {
     }
 
     /// The peer's timestamp in an answer to its SYN. Sent again by a timer, the answer would measure that wait
-    /// too, with nothing to tell it from the path: without a kernel's habits, the wait is left out.
+    /// too, and cannot be distinguished from the path: the user-space profile leaves the wait out.
     fn handshake_echo(&self, now: Instant) -> u32 {
         let waited = match self.config.habits {
             Habits::UserSpace if self.state == State::SynReceived => {
@@ -159,9 +159,9 @@ impl Connection {
 
     fn add_sack_blocks(&mut self, segment: &mut Segment) {
         if self.terms.sack && self.receiver.has_reports() {
-            let room = segment.options.sack_room();
+            let space = segment.options.sack_room();
             let origin = self.irs + 1;
-            for range in self.receiver.sack_ranges(room) {
+            for range in self.receiver.sack_ranges(space) {
                 let block = SackBlock {
                     start: origin + range.start as u32,
                     end: origin + range.end as u32,

@@ -5,7 +5,7 @@ use weir_units::Duration;
 /// Why a connection broke.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
-    /// Nobody answered the SYN.
+    /// No answer to the SYN.
     #[error(
         "no answer to the handshake after {retransmits} retransmissions in {waited} (max_retransmits, max_wait)"
     )]

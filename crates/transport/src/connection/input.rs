@@ -89,7 +89,7 @@ impl Connection {
             (true, true) => EchoMode::Exact,
         };
         let returned = match (answered, theirs.feedback) {
-            // What a SYN carries is an offer, which whoever understands it returns.
+            // What a SYN carries is an offer; a peer that understands it returns it.
             (false, offer) => offer.as_ref().map(Echo::of),
             (true, _) => theirs.echo.filter(|_| self.sender.needs_feedback()),
         };
@@ -109,12 +109,13 @@ impl Connection {
         self.ts_recent_at = now;
     }
 
-    /// The largest payload of a segment: less than what both sides can take by the room that feedback
-    /// needs beside it (RFC 6691 §3).
+    /// The largest payload of a segment: less than what both sides can take by the space that feedback
+    /// needs (RFC 6691 §3).
     fn segment_size(&self) -> u32 {
         let size = self.terms.peer_mss.min(self.config.mss);
-        let room = self.terms.feedback.map_or(0, |echo| Options::feedback_room(echo.kind())) as u32;
-        size.saturating_sub(room).max(size.min(MIN_MSS))
+        let space =
+            self.terms.feedback.map_or(0, |echo| Options::feedback_room(echo.kind())) as u32;
+        size.saturating_sub(space).max(size.min(MIN_MSS))
     }
 
     /// The handshake is complete. A window on a SYN is never scaled (RFC 7323 §2.2).
@@ -439,8 +440,8 @@ impl Connection {
         }
         // The first check let nothing through that starts before the stream.
         let start = offset as u64;
-        let room = self.receiver.edge().saturating_sub(start);
-        let len = u64::from(segment.payload_len).min(room) as u32;
+        let space = self.receiver.edge().saturating_sub(start);
+        let len = u64::from(segment.payload_len).min(space) as u32;
         let whole = len == segment.payload_len;
         let received = self.receiver.on_data(now, start, len, fin && whole);
         self.stats.delivered_bytes += received.delivered;

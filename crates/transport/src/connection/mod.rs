@@ -1,4 +1,4 @@
-//! The connection: handshake, transfer, close (RFC 9293), as a machine that is told the time.
+//! The connection: handshake, transfer, close (RFC 9293), as a state machine without a clock.
 
 mod emit;
 mod error;
@@ -27,7 +27,7 @@ pub struct Connection {
     sender: Sender,
     receiver: Receiver,
     handshake: Handshake,
-    /// The rate that was asked for.
+    /// The requested rate.
     quick_start: Option<quick_start::Request>,
     /// Initial sequence numbers: ours and the peer's.
     iss: SeqNum,
@@ -141,7 +141,7 @@ pub enum Event {
     Flushed,
     /// Both sides are done, and nothing is remembered any more.
     Closed,
-    /// The route-failure policy has come to this state.
+    /// The route-failure policy entered this state.
     Route(RouteState),
     /// The connection broke.
     Failed(ConnectionError),
@@ -217,7 +217,7 @@ impl Connection {
         }
     }
 
-    /// Breaks the connection off; the peer is told.
+    /// Aborts the connection with a reset.
     pub fn abort(&mut self, now: Instant) {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
             self.reset_due = Some(self.reset_segment());
@@ -351,12 +351,12 @@ impl Connection {
         self.sender.delivery_rate()
     }
 
-    /// What this connection was told when it opened.
+    /// The connection's configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Whether to offer and accept ECN: as asked for, else if the controller needs it.
+    /// Whether to offer and accept ECN: as configured, else if the controller needs it.
     fn offers_ecn(&self) -> bool {
         self.config.ecn.unwrap_or(self.sender.needs_ecn())
     }

@@ -2,7 +2,7 @@
 //! initial window.
 //!
 //! The request asks for a rate; the peer returns what was left of it, with the difference of the two TTLs
-//! and the nonce. The difference shows whether every router took part, the nonce that nobody raised the rate
+//! and the nonce. The difference shows whether every router took part, the nonce that no router raised the rate
 //! again on the way or at the far end. The window is then
 //!
 //! ```text
@@ -29,10 +29,10 @@ impl Request {
     /// A request for what the configuration says, if anything, with a TTL and a nonce from `rng`.
     pub(super) fn new(config: &Config, rng: &mut Rng) -> Option<Self> {
         let rate = RateCode::at_most(config.quick_start?);
-        let luck = rng.next_u64();
-        let nonce = luck as u32 & NONCE;
-        // RFC 4782 §3.1: the TTL is drawn too, so that nobody can tell the difference.
-        let asked = QuickStart { rate, ttl: (luck >> 32) as u8, hops: 0, nonce };
+        let random = rng.next_u64();
+        let nonce = random as u32 & NONCE;
+        // RFC 4782 §3.1: the TTL is drawn too, so that no router can infer the difference.
+        let asked = QuickStart { rate, ttl: (random >> 32) as u8, hops: 0, nonce };
         (rate > RateCode::NONE).then_some(Self { asked })
     }
 

@@ -104,7 +104,7 @@ pub enum RoutePolicyError {
     /// No such policy.
     #[error("unknown route policy '{name}'; {known}", known = policies(name))]
     Unknown {
-        /// What was asked for.
+        /// The requested value.
         name: String,
     },
     /// A parenthesis is missing or misplaced.

@@ -5,12 +5,12 @@
 //! ```
 //!
 //! A policy is a small table of states. It neither sends nor counts; it answers each event with an
-//! [`Order`], which the sender carries out whatever its recovery scheme and its controller are
+//! [`Order`], which the sender executes whatever its recovery scheme and its controller are
 //! (`sender/route.rs`). While a sender is frozen its time stands still: every timer keeps what remained
 //! of it, and `cwnd`, RTO and RTT stay as they were.
 //!
 //! Sources: the files of the policies. Deviation in all of them: a sender with nothing outstanding
-//! ignores notices; it has nothing to freeze, and nobody would answer its probes.
+//! ignores notices; it has nothing to freeze, and no peer would answer its probes.
 
 mod atcp;
 mod bus;
@@ -41,14 +41,14 @@ pub enum PathEvent {
     },
     /// ICMP: the destination cannot be reached.
     Unreachable,
-    /// The route to the peer takes so many hops, and the way back is taken to be as long.
+    /// Number of hops to the peer; the way back is assumed to be as long.
     Hops(u8),
 }
 
 /// Where a route-failure policy stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RouteState {
-    /// The route works, or nobody says otherwise (TCP-F: established).
+    /// The route works, or no notice says otherwise (TCP-F: established).
     #[default]
     Normal,
     /// TCP-F waits for a route.

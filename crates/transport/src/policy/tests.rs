@@ -171,7 +171,7 @@ fn bus() {
     table.failure(2_000, None, Order::Freeze(AtResume::Keep), Reestablishing);
     table.restored(2_500, None, doubled(Again::Between(UNA, NXT)));
 
-    // Nobody says that the route is back: the source asks.
+    // No notice says that the route is back: the source probes.
     table.failure(3_000, Some(4_000), Order::Freeze(AtResume::Keep), Reestablishing);
     table.failure(3_500, Some(6_000), Order::Nothing, Reestablishing);
     table.expires(5_000, Order::Probe(Probe::Empty), Reestablishing);

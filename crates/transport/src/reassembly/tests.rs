@@ -101,7 +101,7 @@ fn ranges_are_bounded() {
     let beyond = stream.insert(1_000_000, 1);
     assert!(beyond.out_of_order && beyond.store.is_none());
     assert_eq!(stream.insert(0, 10).delivered, 11, "in-order data is always taken");
-    assert!(stream.insert(1_000_000, 1).store.is_some(), "which made room");
+    assert!(stream.insert(1_000_000, 1).store.is_some(), "the slot is free again");
 }
 
 proptest! {

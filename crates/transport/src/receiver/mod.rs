@@ -195,7 +195,7 @@ impl Receiver {
         taken
     }
 
-    /// From now on so much is held for the application, and no more offered; the window no longer grows by itself.
+    /// Holds at most this many bytes for the application from now on; the window no longer grows by itself.
     /// What was offered stands (RFC 9293 §3.8.6.2.1).
     pub(crate) fn set_window(&mut self, bytes: u64) {
         self.buffer = bytes.min(self.largest);
@@ -238,7 +238,7 @@ impl Receiver {
         self.offer_at_most(u64::MAX)
     }
 
-    /// The window to offer where the segment has no room to say more than `most`.
+    /// The window to offer where the segment cannot carry more than `most`.
     pub(crate) fn offer_at_most(&mut self, most: u64) -> u64 {
         let (edge, before) =
             (self.edge().min(self.rcv_nxt().saturating_add(most)), self.offered_edge);
@@ -293,11 +293,11 @@ impl Receiver {
     }
 
     /// Linux's `tcp_grow_window`: twice what arrives, out of order too unless duplicates must look
-    /// alike. Returns whether there was room.
+    /// alike. Returns whether there was space.
     fn grow_window(&mut self, len: u32) -> bool {
-        let room = self.buffer.saturating_sub(self.window_limit);
-        self.window_limit += (2 * u64::from(len)).min(room);
-        room > 0
+        let space = self.buffer.saturating_sub(self.window_limit);
+        self.window_limit += (2 * u64::from(len)).min(space);
+        space > 0
     }
 }
 
@@ -383,8 +383,8 @@ mod tests {
                     }
                     Op::Arrive(ahead, len) => {
                         let at = receiver.rcv_nxt() + ahead;
-                        let room = receiver.edge().saturating_sub(at).min(u64::from(len)) as u32;
-                        receiver.on_data(Instant::ZERO, at, room, false);
+                        let space = receiver.edge().saturating_sub(at).min(u64::from(len)) as u32;
+                        receiver.on_data(Instant::ZERO, at, space, false);
                     }
                     Op::Read(max) => {
                         receiver.read(max);

@@ -22,11 +22,11 @@ pub(crate) struct Epoch {
     /// The timestamp clock when the first retransmission left, of those that may be out (Eifel
     /// detection, RFC 3522 §3.2; Linux's `retrans_stamp`).
     first_resent_ms: Option<u32>,
-    /// F-RTO (RFC 5682) is under way: the timeout may have been spurious.
+    /// F-RTO (RFC 5682) is in progress: the timeout may have been spurious.
     frto: bool,
     /// F-RTO asks for new data rather than for retransmissions.
     prefer_new: bool,
-    /// The controller has not been told of the episode.
+    /// The controller has not been notified of the episode.
     silent: bool,
 }
 
@@ -68,12 +68,12 @@ impl Epoch {
         self.state
     }
 
-    /// The state as far as the controller has been told.
+    /// The state as last reported to the controller.
     pub(crate) fn told_state(&self) -> RecoveryState {
         if self.silent { RecoveryState::Open } else { self.state }
     }
 
-    /// Whether losses are being repaired of which the controller has not been told.
+    /// Whether losses are being repaired without notifying the controller.
     pub(crate) fn is_silent(&self) -> bool {
         self.silent
     }
@@ -115,7 +115,7 @@ impl Epoch {
         self.silent = false;
     }
 
-    /// Losses are repaired of which the controller is not told, unless it has been told of the episode
+    /// Repairs losses without notifying the controller, unless it was notified of the episode
     /// already: those that acknowledgements show one by one, or, as after a timeout, all at once. There is
     /// nothing to take back.
     pub(crate) fn enter_silently(&mut self, state: RecoveryState, board: &Scoreboard) {

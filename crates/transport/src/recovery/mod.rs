@@ -69,11 +69,11 @@ pub(crate) struct Profile {
     pub(crate) ends_on_partial_ack: bool,
     /// Meter the reduction by PRR (RFC 6937).
     pub(crate) prr: bool,
-    /// Be told of what is sent.
+    /// Receive every sent segment.
     pub(crate) follows_sending: bool,
     /// Take unfounded reductions back (F-RTO, timestamps, DSACK).
     pub(crate) undo: bool,
-    /// A timeout sends two segments where no kernel's habits are kept (RFC 9002 §6.2.4).
+    /// A timeout sends two segments in the user-space profile (RFC 9002 §6.2.4).
     pub(crate) timeout_sends_two: bool,
     /// Recovery lasts until something above its point is acknowledged: duplicates that follow an
     /// acknowledgement of exactly the point may be the episode's own (Linux's
@@ -114,7 +114,7 @@ pub(crate) fn is_recovering(state: RecoveryState) -> bool {
     matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
 }
 
-/// What its deadlines depend on: little, because they are asked for after every packet.
+/// What its deadlines depend on: little, because they are computed after every packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimerCx {
     /// The retransmission timeout without back-off.
@@ -150,9 +150,9 @@ pub(crate) struct Found {
 pub(crate) enum Expired {
     /// It was early.
     Nothing,
-    /// So many bytes are lost.
+    /// Number of bytes declared lost.
     Lost(u64, Cause),
-    /// Segments' own timers: so many bytes are lost, and whether the oldest segment is among them.
+    /// Segments' own timers: number of bytes declared lost, and whether the oldest segment is among them.
     SegmentTimeout { lost: u64, oldest: bool },
     /// A tail loss probe is due.
     Probe,

@@ -66,7 +66,7 @@ impl Transmission {
         self.place & !Self::AGAIN
     }
 
-    /// Whether it certainly left before `other`: nobody knows in which order new and old data left
+    /// Whether it certainly left before `other`: it is unknown in which order new and old data left
     /// at the same instant.
     pub(crate) fn precedes(&self, other: &Self) -> bool {
         let alike = (self.place ^ other.place) < Self::AGAIN;

@@ -271,7 +271,7 @@ fn a_lost_segment_tells_what_was_in_flight_and_lost_since() {
         (loss.size, loss.in_flight_at_send, loss.lost),
         (Bytes(100), Bytes(200), Bytes(200))
     );
-    assert_eq!(board.take_last_loss(), None, "asked for already");
+    assert_eq!(board.take_last_loss(), None, "taken already");
     board.resend(Instant::ZERO, 0, record(300, board.ever_lost()));
     board.lose_first();
     let loss = board.take_last_loss().expect("the copy is lost too");

@@ -235,7 +235,7 @@ impl Sender {
         echo: Option<(u32, Duration)>,
     ) -> Option<Duration> {
         let covered = &digest.covered;
-        // What was under way when the route broke waited for it.
+        // What was in flight when the route broke waited for it.
         if self.route.as_ref().is_some_and(|route| self.board.una() <= route.untimed_below) {
             return None;
         }
@@ -323,7 +323,7 @@ impl Sender {
         }
     }
 
-    /// Counts an episode; the peer is told of it (RFC 3168 §6.1.2), whatever its cause.
+    /// Counts an episode; the peer is notified (RFC 3168 §6.1.2), whatever its cause.
     pub(super) fn count_reduction(&mut self, stats: &mut Stats) {
         stats.reductions += 1;
         self.cwr_pending = self.ecn;

@@ -1,6 +1,6 @@
 //! The memory in which what was written waits until it is acknowledged, and the pushes that come of it.
 //!
-//! Linux's writer fills the buffer until no segment fits, and hears that there is room when a third of
+//! Linux's writer fills the buffer until no segment fits, and is woken when a third of
 //! it is free. The last segment that fitted is pushed each time, and a receiver acknowledges such a
 //! segment at once: a bounded buffer moves acknowledgements, though no window ever waits for it.
 //!
@@ -19,7 +19,7 @@ pub(super) struct SendBuffer {
     mss: u64,
     /// Bytes that the application has for the stream and that have not fitted yet.
     waiting: u64,
-    /// The writer waits to hear of room (`SOCK_NOSPACE`).
+    /// The writer waits for space (`SOCK_NOSPACE`).
     is_full: bool,
     /// Where the last segment begins.
     tail: u64,
@@ -116,8 +116,8 @@ impl SendBuffer {
                 memory += OVERHEAD;
                 self.tail = end;
             }
-            let room = self.tail + self.mss - end;
-            let copied = room.min(self.waiting).min(write_end - end);
+            let space = self.tail + self.mss - end;
+            let copied = space.min(self.waiting).min(write_end - end);
             end += copied;
             memory += copied;
             self.waiting -= copied;
@@ -163,10 +163,10 @@ pub(super) fn is_forced_at_first(start: u64, end: u64) -> bool {
 
 /// What an application hands over at once.
 const WRITE: u64 = 64 << 10;
-/// So much of it fits a send buffer of 8 MiB, which charges each segment about 2.7 KB.
+/// The amount that fits a send buffer of 8 MiB, which charges each segment about 2.7 KB.
 const FIRST_FILL: u64 = 68 * WRITE;
-/// What Linux charges a segment beyond its payload: `SKB_TRUESIZE` of an empty one with room for headers,
-/// in a kernel that has no tunnels or radio to leave room for. Others charge up to 1280 bytes.
+/// What Linux charges a segment beyond its payload: `SKB_TRUESIZE` of an empty one with space for headers,
+/// in a kernel that has no tunnels or radio that need headroom. Others charge up to 1280 bytes.
 const OVERHEAD: u64 = 768;
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Sender {
             return;
         }
         let left = match self.bursts.left {
-            0 => self.burst_size().min(self.room_in_window() / self.mss),
+            0 => self.burst_size().min(self.space_in_window() / self.mss),
             left => left,
         };
         self.bursts.left = left.saturating_sub(1);
@@ -69,20 +69,20 @@ impl Sender {
     fn more_will_fit_soon(&self, now: Instant) -> bool {
         let last = self.last_sent_at.max(self.pacer.next_departure());
         let (Some(head), Some(srtt)) = (self.board.first(), self.rtt.srtt()) else { return false };
-        let room = self.room_in_window();
+        let space = self.space_in_window();
         let largest = self.edge().saturating_sub(self.board.una()).min(self.cwnd().get());
         let enough =
             (self.burst_size() * self.mss).min(largest / WINDOW_SHARE).min(self.new_data());
         let soon = LARGEST_WAIT.min(srtt / 2);
         now.saturating_since(last) <= LARGEST_WAIT
-            && room < enough
+            && space < enough
             && head.sent_at.saturating_add(srtt) <= now.saturating_add(soon)
     }
 
     /// What the congestion window and the peer's let leave now.
-    fn room_in_window(&self) -> u64 {
-        let room = self.cwnd().get().saturating_sub(self.board.in_flight().get());
-        room.min(self.new_data_in_window()).max(self.mss)
+    fn space_in_window(&self) -> u64 {
+        let space = self.cwnd().get().saturating_sub(self.board.in_flight().get());
+        space.min(self.new_data_in_window()).max(self.mss)
     }
 
     fn burst_size(&self) -> u64 {
@@ -108,7 +108,7 @@ impl Sender {
 
 /// Linux's `tcp_min_tso_segs`.
 const LEAST_SEGMENTS: u64 = 2;
-/// A GSO packet's 64 KiB less the room for headers.
+/// A GSO packet's 64 KiB less the space for headers.
 const LARGEST_BURST: u64 = 65_536 - 1 - 320;
 /// A third of the window is worth sending (Linux's `tcp_tso_win_divisor`).
 const WINDOW_SHARE: u64 = 3;

@@ -64,7 +64,7 @@ pub(crate) struct Sender {
     round: Round,
     timers: timer::Timers,
     probe_due: bool,
-    /// So many segments leave for a timeout, whatever the window and the pacer say.
+    /// Number of segments that a timeout sends, regardless of window and pacer.
     timeout_segments: u8,
     limited_transmit: bool,
     cwnd_validation: bool,
@@ -88,11 +88,11 @@ struct CwndUsage {
     until: u64,
 }
 
-/// The limit beside the peer's window.
+/// The limit in addition to the peer's window.
 #[derive(Debug)]
 struct LimitInForce {
     limit: Option<WindowLimit>,
-    /// The route's length, once the network has told it.
+    /// The route's length, once the network has reported it.
     hops: Option<u8>,
 }
 
@@ -116,7 +116,7 @@ struct Pacing {
     usual: Option<Box<dyn CongestionController>>,
 }
 
-/// Round trips told apart by sequence: one ends when what was sent at its start is acknowledged.
+/// Round trips counted by sequence: one ends when what was sent at its start is acknowledged.
 #[derive(Debug, Default)]
 struct Round {
     count: u64,
@@ -268,7 +268,7 @@ impl Sender {
         self.fill_buffer();
     }
 
-    /// Takes what the application has and the buffer has room for, once the peer's window is known.
+    /// Takes what the application has and the buffer can hold, once the peer's window is known.
     fn fill_buffer(&mut self) {
         let Some(buffer) = self.buffer.as_mut().filter(|_| self.max_window > 0) else { return };
         let (una, nxt) = (self.board.una(), self.board.nxt());
@@ -340,7 +340,7 @@ impl Sender {
         self.board.nxt()
     }
 
-    /// Whether nothing is under way, and this acknowledgement and window are those of before.
+    /// Whether nothing is in flight, and this acknowledgement and window are those of before.
     pub(crate) fn knows(&self, ack: u64, window: u64) -> bool {
         let idle = self.board.is_empty() && !self.timers.is_persisting();
         idle && self.epoch.state() == RecoveryState::Open
@@ -393,7 +393,7 @@ impl Sender {
         self.sampler.rate()
     }
 
-    /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest, the limit beside it. Where
+    /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest, the window limit. Where
     /// the controller sets none, these alone bound the sender.
     fn reported_window(&self) -> Bytes {
         let scheme =
@@ -501,7 +501,7 @@ impl Sender {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) mss: u32,
-    /// The scheme that was asked for.
+    /// The configured scheme.
     pub(crate) recovery: RecoveryConfig,
     pub(crate) sack: bool,
     pub(crate) ecn: bool,
@@ -510,8 +510,8 @@ pub(crate) struct Terms {
 }
 
 /// The initial window leaves unpaced, of a larger one what Linux's constant says (`data_segs_out >=
-/// TCP_INIT_CWND`), or where no kernel's habits are kept, all of it, unless it is to be paced or a rate is
-/// asked for.
+/// TCP_INIT_CWND`), or with the user-space profile, all of it, unless it is paced or a rate is
+/// requested.
 fn unpaced_segments(config: &Config) -> u64 {
     const TCP_INIT_CWND: u32 = 10;
     let free = !config.pace_initial_window && config.max_pacing_rate.is_none();
@@ -535,7 +535,7 @@ fn rtt_config(config: &Config) -> RttConfig {
     }
 }
 
-/// How many times the timeout doubles where no kernel's habits are kept ([`Habits::UserSpace`]).
+/// How many times the timeout doubles in the user-space profile ([`Habits::UserSpace`]).
 const MAX_DOUBLINGS: u32 = 5;
 
 #[cfg(test)]

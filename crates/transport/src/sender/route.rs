@@ -1,8 +1,8 @@
-//! How the sender carries out what a route-failure policy orders, with any recovery and controller.
+//! How the sender executes the orders of a route-failure policy, with any recovery and controller.
 //!
 //! A frozen sender's time stands still: what it had sent and set before the pause counts at its end as
-//! sent and set so much later. What it sends again on behalf of the route is lost without the controller
-//! hearing of it (`Epoch::enter_silently`). What was under way when the route broke measures no round
+//! sent and shifted by that time. What it sends again on behalf of the route counts as lost without notifying
+//! the controller (`Epoch::enter_silently`). What was in flight when the route broke measures no round
 //! trip.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ pub(super) struct Route {
     /// Since when time stands still.
     frozen_at: Option<Instant>,
     probe_due: Option<Probe>,
-    /// What lies below was under way when the route broke.
+    /// Bytes below this offset were in flight when the route broke.
     pub(super) untimed_below: u64,
     /// The timeout with which to begin anew, once the present acknowledgement is taken in.
     initial_rto: Option<Duration>,

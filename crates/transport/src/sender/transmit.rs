@@ -19,7 +19,7 @@ pub(crate) struct Departure {
     /// Whether the FIN follows them.
     pub(crate) fin: bool,
     pub(crate) kind: Kind,
-    /// The peer is told that its ECN echo was heard.
+    /// Sets CWR: the peer's ECN echo was received.
     pub(crate) cwr: bool,
 }
 
@@ -298,7 +298,7 @@ impl Sender {
         self.written + u64::from(self.ends_here()) - self.board.nxt()
     }
 
-    /// Of these, what the peer's window permits. The FIN needs no room.
+    /// Of these, what the peer's window permits. The FIN needs no window.
     pub(super) fn new_data_in_window(&self) -> u64 {
         let edge = self.edge();
         let data = edge.min(self.written).saturating_sub(self.board.nxt());
@@ -306,7 +306,7 @@ impl Sender {
         data + u64::from(fin)
     }
 
-    /// The first offset that neither the peer's window nor the limit beside it permits.
+    /// The first offset that the peer's window or the window limit does not permit.
     pub(super) fn edge(&self) -> u64 {
         let limit = self.window_limit.bytes(self.mss);
         let limit = limit.map_or(u64::MAX, |limit| self.board.una().saturating_add(limit));
@@ -347,7 +347,7 @@ impl Sender {
 /// What to send next.
 #[derive(Clone, Copy, Debug)]
 enum Choice {
-    /// So many new bytes.
+    /// A number of new bytes.
     New(u64),
     /// The lost segment that starts here.
     Resend(u64),

@@ -20,7 +20,7 @@ use crate::segment::{Options, Segment, echo_len, record_len};
 
 /// RFC 6994 sets aside 253 and 254.
 pub(super) const KIND: u8 = 253;
-/// Ours, chosen at random; RFC 6994's registry is not asked for it.
+/// Ours, chosen at random; it is not in RFC 6994's registry.
 const IDENTIFIER: [u8; 2] = [0xc7, 0x31];
 
 pub(super) fn emit(options: &Options, out: &mut Writer<'_>) {
@@ -166,7 +166,7 @@ fn parse_nonce(bytes: &[u8]) -> Option<u32> {
     Some(words::<1>(bytes)?[0]).filter(|nonce| *nonce <= NONCE)
 }
 
-/// Exactly so many numbers of 32 bits.
+/// Exactly `N` numbers of 32 bits.
 fn words<const COUNT: usize>(bytes: &[u8]) -> Option<[u32; COUNT]> {
     let (words, []) = bytes.as_chunks::<4>() else { return None };
     let words: &[[u8; 4]; COUNT] = words.try_into().ok()?;

@@ -65,11 +65,11 @@ fn the_checksum_of_extremes_is_the_plain_one() {
 #[test]
 fn an_error_of_whoever_fills_the_payload_is_passed_on() {
     let segment = Segment { payload_len: 3, ..Segment::default() };
-    let mut room = [0; 40];
-    assert_eq!(emit_into(&segment, Ports::default(), &mut room, |_| Err("full")), Err("full"));
+    let mut space = [0; 40];
+    assert_eq!(emit_into(&segment, Ports::default(), &mut space, |_| Err("full")), Err("full"));
 }
 
-/// Written out by hand from RFC 9293 §3.1: header fields, MSS 1448, SACK-permitted beside
+/// Written out by hand from RFC 9293 §3.1: header fields, MSS 1448, SACK-permitted and
 /// timestamps, window scale 7; the checksum was computed by another program.
 #[test]
 fn a_syn_looks_as_the_standard_draws_it() {
@@ -115,8 +115,8 @@ fn options_take_the_room_that_the_segment_counts() {
                             sack,
                             ..Options::default()
                         };
-                        let mut room = [0; 100];
-                        let mut rest = Writer(&mut room);
+                        let mut space = [0; 100];
+                        let mut rest = Writer(&mut space);
                         emit_options(&options, &mut rest);
                         let written = 100 - rest.0.len();
                         assert_eq!(written, options.wire_len(), "{options:?}");
@@ -213,12 +213,12 @@ fn feedback_looks_as_it_is_drawn() {
         echo: Some(Echo::Xcp(-2)),
         ..Options::default()
     };
-    let mut room = [0; 40];
-    let mut rest = Writer(&mut room);
+    let mut space = [0; 40];
+    let mut rest = Writer(&mut space);
     emit_options(&options, &mut rest);
     let written = 40 - rest.0.len();
     let expected = [1, 253, 11, 0xc7, 0x31, 0x14, 5, 2, 0xff, 0xff, 0xff, 0xfe];
-    assert_eq!(room[..written], expected);
+    assert_eq!(space[..written], expected);
     assert_eq!(options.wire_len(), written);
 }
 
@@ -366,12 +366,12 @@ proptest! {
 
     #[test]
     fn a_payload_filled_in_place_is_as_good_as_one_copied((segment, ports, payload) in segment()) {
-        let mut room = vec![0xaa; 4_096 + payload.len()];
-        let len = emit_into(&segment, ports, &mut room, |part| {
+        let mut space = vec![0xaa; 4_096 + payload.len()];
+        let len = emit_into(&segment, ports, &mut space, |part| {
             part.copy_from_slice(&payload);
             Ok::<(), ()>(())
         });
-        prop_assert_eq!(&room[..len.unwrap_or(0)], &emitted(&segment, ports, &payload));
+        prop_assert_eq!(&space[..len.unwrap_or(0)], &emitted(&segment, ports, &payload));
     }
 
     /// A router that rewrites the record makes what the sender would have made of the new one.

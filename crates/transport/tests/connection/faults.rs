@@ -23,14 +23,14 @@ const RECOVERIES: [&str; 9] = [
 ];
 const CONTROLLERS: [&str; 5] = ["none", "none(12)", "reno", "cubic", "muzha"];
 
-/// How the network misbehaves: out of a hundred segments, so many are …
+/// How the network misbehaves: the number of segments per hundred that are …
 #[derive(Clone, Copy, Debug)]
 struct Weather {
     lost: u64,
     duplicated: u64,
     late: u64,
     corrupted: u64,
-    /// … until so many segments have passed.
+    /// … until this many segments have passed.
     lasts: u32,
     seed: u64,
 }

@@ -8,7 +8,7 @@ use super::pair::Side::{Client, Server};
 use super::pair::{ONE_WAY, Pair, Passing};
 use super::{has_data, is_pure_ack, is_syn, is_syn_ack, with_stack};
 
-/// What is left of a segment's 1448 bytes beside an index and the echo of one.
+/// What is left of a segment's 1448 bytes next to an index and the echo of one.
 const PAYLOAD: u32 = 1_448 - 12;
 
 fn muzha(delayed_ack: DelayedAck) -> Config {

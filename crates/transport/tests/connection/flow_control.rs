@@ -102,7 +102,7 @@ fn a_lost_window_update_is_found_by_a_probe() {
     assert_eq!(pair.server.read, 1_000_000);
 }
 
-/// RFC 9293 §3.8.6.2: windows open in large steps, so that nobody sends slivers.
+/// RFC 9293 §3.8.6.2: windows open in large steps, so that no sender sends slivers.
 #[test]
 fn a_slow_reader_does_not_cause_small_segments() {
     let mut pair = full();

@@ -1,4 +1,4 @@
-//! Segments that somebody else may have made up (RFC 5961, RFC 7323 §5).
+//! Segments that a third party may have forged (RFC 5961, RFC 7323 §5).
 
 use weir_transport::{Config, Connection, Flags, Segment};
 use weir_units::{Bytes, Duration, Ecn, Instant};
@@ -16,7 +16,7 @@ fn after_a_little() -> (Pair, Segment) {
     (pair, data)
 }
 
-/// How often `connection` answers so many of `segment`, each on its own.
+/// How often `connection` answers `count` copies of `segment`, each on its own.
 fn answers(connection: &mut Connection, now: Instant, segment: &Segment, times: u32) -> usize {
     let one = |_| {
         connection.handle_segment(now, segment, Ecn::NotEct);
@@ -58,7 +58,7 @@ fn data_without_its_timestamp_is_not_taken_in() {
     assert_eq!((arrived, pair.server.read), (None, 1_000));
 }
 
-/// In user space the timestamps of copies count (`Habits::UserSpace`), but not those of a stranger, who knows
+/// In user space the timestamps of copies count (`Habits::UserSpace`), but not those of an attacker, who knows
 /// neither what may be acknowledged nor, in a long stream, where it is: what the peer sends next would be stale.
 #[test]
 fn forged_copies_make_nothing_stale() {

@@ -47,7 +47,7 @@ pub(crate) enum Verdict {
     Drop,
     /// Delivered now and once more after so long.
     Twice(Duration),
-    /// Delivered so much later.
+    /// Delivered this much later.
     Late(Duration),
     /// Delivered with this bit flipped, counted from the first and modulo the length.
     Corrupt(usize),
@@ -200,7 +200,7 @@ impl Pair {
         self.settle();
     }
 
-    /// Runs until nothing is under way and no timer is set.
+    /// Runs until nothing is in flight and no timer is set.
     ///
     /// # Panics
     /// If that does not happen within a generous number of steps.

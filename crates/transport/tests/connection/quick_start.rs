@@ -96,7 +96,7 @@ fn what_cannot_be_true_is_not_believed() {
     }
 }
 
-/// A router that lowers the rate hides the nonce of the higher ones: whoever raises it again does not know
+/// A router that lowers the rate hides the nonce of the higher ones: a router that raises it again does not know
 /// them.
 #[test]
 fn a_lowered_rate_is_taken_and_cannot_be_raised_again() {

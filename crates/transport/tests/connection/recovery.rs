@@ -7,7 +7,7 @@ use super::{has_data, is_syn, with_stack};
 
 const MSS: u64 = 1_448;
 
-/// A connection with a window of 20 segments and so many segments to send, the network losing first
+/// A connection with a window of 20 segments and `segments` segments to send, the network losing first
 /// transmissions of those listed.
 fn sending(stack: &str, segments: u64, lost: &'static [u64]) -> Pair {
     let mut pair = Pair::connected(&with_stack(stack));

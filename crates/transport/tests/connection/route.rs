@@ -462,7 +462,7 @@ fn what_waits_at_the_pivoting_node_is_not_resent() {
         let held = transfer.una() + WINDOW * MSS;
         let repair = Duration::from_millis(1_500);
         let cut = transfer.pair.now;
-        // What leaves within the next round trip comes to the pivoting node and waits there.
+        // What leaves within the next round trip reaches the pivoting node and waits there.
         transfer.pair.network(move |p| {
             if p.from == Client && p.at < cut + RTT {
                 Verdict::Late(cut + RTT + repair - p.at)

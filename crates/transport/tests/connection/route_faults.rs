@@ -33,16 +33,16 @@ fn config(recovery: &str, controller: &str, policy: &str) -> Config {
 
 /// Who tells the sender of a break and of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Notices {
     Both,
     Break,
     Nothing,
 }
 
 /// A file of which the route breaks in the middle, for 5 s.
-fn survive(config: &Config, told: Told, lost: Lost) {
+fn survive(config: &Config, notices: Notices, lost: Lost) {
     const BYTES: u64 = 300_000;
-    let label = format!("{} {} {told:?} {lost:?}", config.stack, config.route_policy);
+    let label = format!("{} {} {notices:?} {lost:?}", config.stack, config.route_policy);
     let mut pair = Pair::connected(config);
     let broken = Rc::new(Cell::new(false));
     let is_broken = Rc::clone(&broken);
@@ -60,12 +60,12 @@ fn survive(config: &Config, told: Told, lost: Lost) {
     assert!(pair.server.read > 0 && pair.server.read < BYTES, "{label}");
     broken.set(true);
     pair.drive_for(Duration::from_millis(12));
-    if told != Told::Nothing {
+    if notices != Notices::Nothing {
         pair.tell(Client, PathEvent::RouteFailed { sequence: pair.server.read });
     }
     pair.drive_for(Duration::from_millis(4_988));
     broken.set(false);
-    if told == Told::Both {
+    if notices == Notices::Both {
         pair.tell(Client, PathEvent::RouteRestored { expected: Some(pair.server.read) });
     }
     pair.drive();
@@ -85,14 +85,14 @@ enum Lost {
 fn every_policy_survives_a_break_with_every_recovery_scheme() {
     for policy in POLICIES {
         for recovery in RECOVERIES {
-            for told in [Told::Both, Told::Break, Told::Nothing] {
+            for notices in [Notices::Both, Notices::Break, Notices::Nothing] {
                 for lost in [Lost::Everything, Lost::Data, Lost::Acknowledgements] {
-                    survive(&config(recovery, "reno", policy), told, lost);
+                    survive(&config(recovery, "reno", policy), notices, lost);
                 }
             }
         }
         for controller in ["none(12)", "cubic", "vegas", "bbr", "westwood"] {
-            survive(&config("rack", controller, policy), Told::Both, Lost::Everything);
+            survive(&config("rack", controller, policy), Notices::Both, Lost::Everything);
         }
     }
 }
@@ -101,7 +101,7 @@ fn every_policy_survives_a_break_with_every_recovery_scheme() {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Notice(Notice),
-    /// Time passes, while so many in 16 segments are lost each way.
+    /// Time passes, while `share` in 16 segments are lost each way.
     Pass {
         millis: u64,
         lost: [u8; 2],
@@ -111,7 +111,7 @@ enum Step {
 
 #[derive(Clone, Copy, Debug)]
 enum Notice {
-    /// At so many segments from the oldest that the peer expects.
+    /// At this many segments from the oldest that the peer expects.
     Failed(i8),
     Restored(Option<i8>),
     Unreachable,
@@ -148,7 +148,7 @@ fn event(notice: Notice, expected: u64) -> PathEvent {
 }
 
 /// Everything that the client has sent lies within the windows that the server had offered; the limit
-/// beside it is two segments at least.
+/// next to it is two segments at least.
 fn assert_within_windows(pair: &Pair) {
     let mut edge = None;
     let mut checked = 0;
@@ -174,10 +174,10 @@ fn scramble(config: &Config, steps: &[Step], seed: u64) {
     let mut pair = Pair::connected(config);
     let weather = Rc::new(Cell::new([0u8; 2]));
     let lost = Rc::clone(&weather);
-    let mut luck = weir_units::stream(seed, "weather");
+    let mut rng = weir_units::stream(seed, "weather");
     pair.network(move |passing| {
         let share = lost.get()[passing.from as usize];
-        if luck.below(16) < u64::from(share) { Verdict::Drop } else { Verdict::Deliver }
+        if rng.below(16) < u64::from(share) { Verdict::Drop } else { Verdict::Deliver }
     });
     let mut written = 100_000;
     pair.write(Client, written);
