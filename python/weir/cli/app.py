@@ -21,8 +21,8 @@ _DESCRIPTION = (
     "sure are we?\n\n"
     "Results go to [bold]results/NAME/TIME-HASH[/bold] and are never overwritten; "
     "[bold]results/NAME/latest[/bold] is the newest.\n\n"
-    "Exit codes: 0 success, 1 a run failed or the disk refused, 2 bad input, 130 interrupted (the "
-    "finished runs are kept, --resume goes on)."
+    "Exit codes: 0 success, 1 a run failed or results could not be written, 2 bad input, 130 "
+    "interrupted (the finished runs are kept, --resume continues)."
 )
 
 _VERBS = {
@@ -30,15 +30,15 @@ _VERBS = {
     "differ.",
     "run": "Run a scenario file: every point of its sweep, every repeat.",
     "animate": "Play the frames of a radio network, one by one.",
-    "study": "Carry out a published experiment and print its numbers beside ours.",
+    "study": "Repeat a published experiment and print its numbers next to ours.",
     "send": "Send files to a weir recv, over UDP and any of Weir's transports.",
     "recv": "Receive files from weir send, from any number of senders, until Ctrl-C.",
     "key": "Write a new key to FILE, for the --key-file of weir send and weir recv.",
-    "relay": "Relay UDP between any programs, late and incomplete as asked.",
+    "relay": "Relay UDP with configurable delay, loss and reordering.",
     "link": "Run a command behind an emulated link, with real packets and the kernel's own TCP.",
     "kernel": "The guest kernel of --world kernel --virtual: Linux in virtual time.",
     "kernel-cc": "Congestion controls that this machine's kernel lacks, as BPF programs.",
-    "validate": "Carry out the same scenarios in the simulator and in Linux's TCP, and compare.",
+    "validate": "Run the same scenarios in the simulator and over Linux's TCP, and compare.",
     "list": "List what exists, all of it or one kind.",
     "diff": "Compare two result directories, metric by metric, with 95 % intervals of the "
     "differences.",

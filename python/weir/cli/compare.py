@@ -23,7 +23,8 @@ _HELP = (
     "[bold]go-back-n(30)/none[/bold]; a controller alone means rack/, as in Linux. "
     "[bold]weir list[/bold] names them all, and FILE.py:CLASS is a controller of your own.\n\n"
     "The network is one bottleneck between two routers. Each stack runs alone on it (with --flows, "
-    "as so many equal flows), once per repeat; the n-th repeat has the same seed for every stack."
+    "as that number of equal flows), once per repeat. The n-th repeat has the same seed for every "
+    "stack."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -73,7 +74,7 @@ def compare(
         str,
         typer.Option(
             metavar="SIZE",
-            help="Room in the queue: 1bdp, 64p, 100ms, 64kb.",
+            help="Space in the queue: 1bdp, 64p, 100ms, 64kb.",
             rich_help_panel=NETWORK,
         ),
     ] = Comparison.queue,

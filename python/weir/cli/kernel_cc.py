@@ -29,7 +29,7 @@ _INSTALL_EXAMPLES = """[bold]Examples[/bold]
 
 _LIST_HELP = "List the congestion controls of this kernel and what Weir could add."
 
-_REMOVE_HELP = """Take away the congestion control NAME that BPF added, whoever registered it.
+_REMOVE_HELP = """Unregister the BPF congestion control NAME.
 
 Connections that use it keep it until they close."""
 

@@ -15,8 +15,8 @@ from weir.errors import InputError
 _HELP = """Write a new key to FILE, for the [bold]--key-file[/bold] of [bold]weir send[/bold] and \
 [bold]weir recv[/bold].
 
-A key is 32 random bytes in hexadecimal. Whoever has a copy can send to a receiver that demands it
-and read what is sent; carry it over by a way that you trust, such as ssh."""
+A key is 32 random bytes in hexadecimal. Anyone with a copy can send to a receiver that requires
+it, and read what is sent. Copy it over a channel that you trust, such as ssh."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 

@@ -17,6 +17,6 @@ Json = Annotated[
 Quiet = Annotated[
     bool,
     typer.Option(
-        "--quiet", "-q", help="No progress bar, no remarks on stderr.", rich_help_panel=OUTPUT
+        "--quiet", "-q", help="No progress bar, no notes on stderr.", rich_help_panel=OUTPUT
     ),
 ]

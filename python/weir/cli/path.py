@@ -22,7 +22,7 @@ Loss = Annotated[str | None, asked("Share of packets lost, as in 5%.", "SHARE")]
 Delay = Annotated[str | None, asked("One-way delay, as in 20ms.", "TIME")]
 Rate = Annotated[str | None, asked("Rate in IP bytes, as in 10mbit.", "RATE")]
 Queue = Annotated[
-    str | None, asked("Room in front of --rate: 64p (default), 1bdp, 100ms, 64kb.", "SIZE")
+    str | None, asked("Queue in front of --rate: 64p (default), 1bdp, 100ms, 64kb.", "SIZE")
 ]
 Jitter = Annotated[str | None, asked("The delay varies by up to this.", "TIME")]
 Corrupt = Annotated[str | None, asked("Share that has a bit flipped.", "SHARE")]

@@ -16,9 +16,9 @@ from weir.errors import InputError, StoppedError
 
 _HELP = """Receive files from [bold]weir send[/bold], from any number of senders, until Ctrl-C.
 
-A file appears in DIR under its base name only when its hash is right; a name that is taken gets a
-number, and a file that is there already is not sent again. What has arrived of an interrupted
-transfer stays in hidden files, from which the next one goes on."""
+A file appears in DIR under its base name only when its hash is right. A name that is taken gets a
+number, and a file that is there already is not sent again. The part of an interrupted transfer that
+was received stays in hidden files, from which the next transfer continues."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -65,7 +65,7 @@ def recv(
         str,
         typer.Option(
             metavar="TIME",
-            help="Remove what has arrived of a file that nobody resumes for this long.",
+            help="Remove a partial file that no sender has resumed for this long.",
         ),
     ] = "168h",
     memory: Annotated[
@@ -79,8 +79,8 @@ def recv(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Seal everything, and let in whoever has one of the keys DIR/NAME.key. A key that "
-            "is removed there lets nobody in any more.",
+            help="Seal everything, and accept senders that have one of the keys DIR/NAME.key. A "
+            "removed key is no longer accepted.",
         ),
     ] = None,
     json: options.Json = False,

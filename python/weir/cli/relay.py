@@ -19,13 +19,13 @@ from weir.errors import InputError
 from weir.grid import Grid
 
 _HELP = (
-    "Relay UDP between any programs, late and incomplete as asked.\n\n"
+    "Relay UDP with configurable delay, loss and reordering.\n\n"
     "Clients send to --listen, the relay talks to the server at --to, for any number of clients up "
-    "to --clients. The links in between are the simulator's. What is asked holds for both "
-    "directions; [bold]--up[/bold] (to the server) and [bold]--down[/bold] say what differs and "
-    "take every key of a scenario's \\[topology.forward], and delay.\n\n"
-    "It ends with Ctrl-C, SIGTERM or --duration, and then says what it did and whether it kept to "
-    "its task."
+    "to --clients. The links in between are the simulator's. Options apply to both "
+    "directions. [bold]--up[/bold] (to the server) and [bold]--down[/bold] override them for one, "
+    "and take every key of a scenario's \\[topology.forward], and delay.\n\n"
+    "It ends with Ctrl-C, SIGTERM or --duration, and then reports its counters and whether its "
+    "timing was accurate."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]

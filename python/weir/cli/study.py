@@ -24,7 +24,7 @@ _DECIMALS = 3
 _LARGE = 100.0
 """From here on a value has no decimals."""
 
-_HELP = """Carry out a published experiment and print its numbers beside ours.
+_HELP = """Repeat a published experiment and print its numbers next to ours.
 
 [bold]weir list studies[/bold] names them."""
 

@@ -20,15 +20,15 @@ from weir.validate.radio import RadioComparison
 from weir.validate.radio import comparison as radio_comparison
 from weir.validate.radio import words as radio_words
 
-_HELP = """Carry out the same scenarios in the simulator and in Linux's TCP, and compare.
+_HELP = """Run the same scenarios in the simulator and over Linux's TCP, and compare.
 
-The kernel is this machine's, in real time, which needs root; with [bold]--virtual[/bold] that of a
-guest in virtual time, which needs `weir kernel build` once; with [bold]--truth[/bold] that of
+The kernel is this machine's, in real time (requires root). With [bold]--virtual[/bold] it is that
+of a guest in virtual time (requires `weir kernel build` once), with [bold]--truth[/bold] that of
 recorded runs. With [bold]--radio[/bold] there is no kernel: wireless networks are held against
 arithmetic, Bianchi's model and published measurements.
 
 Prints per case and flow what we measured, its ratio to the kernel's, and whether that is near
-enough. Whatever cannot be carried out is listed with the reason. The report shows both over time,
+enough. Cases that cannot run are listed with the reason. The report shows both over time,
 one picture per case. docs/validation.md has the cases, the metrics, the tolerances."""
 
 _EXAMPLES = """[bold]Examples[/bold]
