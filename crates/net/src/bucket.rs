@@ -108,7 +108,7 @@ impl Schedule<Rate> {
         work
     }
 
-    /// The first nanosecond by which so much can be sent from `from` on.
+    /// The first nanosecond by which that amount can be sent from `from` on.
     fn time_of_work(&self, from: Instant, mut work: u128) -> Instant {
         let mut begin = from;
         for (end, rate) in self.pieces_from(from) {
@@ -124,7 +124,7 @@ impl Schedule<Rate> {
     }
 }
 
-/// The tokens of so many bytes.
+/// The tokens for a number of bytes.
 fn work(len: Bytes) -> u128 {
     u128::from(len.get()) * NANO_BITS_PER_BYTE
 }

@@ -31,7 +31,7 @@ use crate::stats::DropCause;
 /// A CoDel queue's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelConfig {
-    /// The bound; what finds no room is dropped on arrival.
+    /// The bound; arrivals to a full queue are dropped.
     pub limit: Limit,
     /// The control law.
     pub law: CodelLaw,

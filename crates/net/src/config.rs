@@ -68,15 +68,15 @@ pub enum Service {
 /// Which queue, with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueConfig {
-    /// A FIFO that drops what finds no room.
+    /// A FIFO that drops arrivals when it is full.
     DropTail(DropTailConfig),
     /// A FIFO whose standing queue is kept short.
     Codel(CodelConfig),
     /// A queue per flow, each kept short.
     FqCodel(FqCodelConfig),
-    /// A FIFO that signals by luck as its average grows.
+    /// A FIFO that signals at random as its average grows.
     Red(RedConfig),
-    /// A FIFO that drops by luck to hold a delay.
+    /// A FIFO that drops at random to hold a delay.
     Pie(PieConfig),
     /// A queue per flow.
     Fq(FqConfig),
@@ -84,11 +84,11 @@ pub enum QueueConfig {
     FqPie(FqPieConfig),
     /// A queue per flow, fair among hosts.
     Cake(CakeConfig),
-    /// A queue for low latency beside one for everybody else.
+    /// A queue for low latency and one for all other traffic.
     DualPi2(DualPi2Config),
     /// A FIFO that marks from a threshold on.
     EcnStep(EcnStepConfig),
-    /// A queue per flow, of which the longest loses what finds no room.
+    /// A queue per flow, of which the longest loses packets when the buffer is full.
     Sfq(SfqConfig),
 }
 

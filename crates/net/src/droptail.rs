@@ -1,4 +1,4 @@
-//! The plain FIFO: what finds no room is dropped.
+//! The plain FIFO: arrivals to a full queue are dropped.
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,9 @@ pub enum Limit {
     /// No bound.
     #[default]
     Infinite,
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// So many parcels, whatever their size.
+    /// A number of parcels, whatever their size.
     Packets(u64),
 }
 
@@ -42,7 +42,7 @@ pub struct DropTailConfig {
     pub overhead: Bytes,
 }
 
-/// A FIFO that drops what finds no room.
+/// A FIFO that drops arrivals when it is full.
 #[derive(Clone, Debug)]
 pub struct DropTail<P> {
     waiting: VecDeque<Queued<P>>,
@@ -63,7 +63,7 @@ impl Limit {
         }
     }
 
-    /// As so many parcels and so many bytes.
+    /// As parcels and bytes.
     pub(crate) fn bounds(self) -> (u64, u64) {
         match self {
             Self::Infinite => (u64::MAX, u64::MAX),

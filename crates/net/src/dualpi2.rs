@@ -22,7 +22,7 @@
 //! capable parcels too, and the L queue drops with `p_C` before it marks with `p_CL`.
 //!
 //! Signals are spread evenly: each queue adds up its probability and signals whenever that exceeds one
-//! (`recur`), so no luck is needed. Below two full-sized parcels in both queues together nothing is coupled
+//! (`recur`), so no random number is needed. Below two full-sized parcels in both queues together nothing is coupled
 //! (Linux).
 //!
 //! Schedulers: [`Scheduler::Weighted`] is Linux's, by a credit that each queue's bytes move by the other's

@@ -24,7 +24,7 @@ pub struct EcnStepConfig {
 /// From where on an [`EcnStep`] marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepThreshold {
-    /// So much in the queue.
+    /// An amount in the queue.
     Backlog(Limit),
     /// So long in the queue.
     Sojourn(Duration),

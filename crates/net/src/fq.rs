@@ -2,7 +2,7 @@
 //!
 //! Source: Linux 6.1's `sch_fq` (Dumazet 2013).
 //!
-//! Flows take turns as `rotation.rs` says. A flow that nobody has seen yet may send `initial_quantum`
+//! Flows take turns as `rotation.rs` says. A new flow may send `initial_quantum`
 //! bytes in its first turn, one that comes back keeps the credit it had left; a pause of `refill_delay`
 //! gives it a whole quantum again. What finds `limit` parcels in all queues, or `flow_limit` in its
 //! own, is dropped. With `ce_threshold` every capable parcel that waited for longer is marked.
@@ -12,7 +12,7 @@
 //! there is no `maxrate`, no horizon and no departure times; nor a queue of its own for
 //! control packets.
 //!
-//! Deviations: flows are told apart by their number and direction, hashed with a seed of its own (stream
+//! Deviations: flows are identified by their number and direction, hashed with a seed of its own (stream
 //! `"fq"`) into `flows` queues, as Linux does with packets of no local socket (`orphan_mask`); of local
 //! sockets each has its queue there. A queue's memory of its credit never expires.
 
@@ -49,7 +49,7 @@ pub struct FqConfig {
 pub struct Fq<P> {
     config: FqConfig,
     flows: Rotation<P>,
-    /// When each queue was found empty; `None` of one that nobody has used yet.
+    /// When each queue was found empty; `None` for one never used.
     emptied: Vec<Option<Instant>>,
     marks: u64,
 }

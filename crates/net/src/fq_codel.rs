@@ -7,7 +7,7 @@
 //! When the bound is exceeded, the longest queue (in bytes) loses half of its bytes from its head, 64
 //! parcels at most, and its CoDel counts them as signals (`fq_codel_drop`).
 //!
-//! Deviations: flows are told apart by their number and direction, hashed with a seed of its own (stream
+//! Deviations: flows are identified by their number and direction, hashed with a seed of its own (stream
 //! `"fq-codel"`), as Linux hashes addresses and ports. There is no bound on memory.
 
 use weir_units::{Bytes, Instant, Rng};

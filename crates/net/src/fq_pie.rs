@@ -6,8 +6,8 @@
 //! has a control law of its own (`pie.rs`), which decides as a parcel arrives. What arrives when all
 //! queues together are full is dropped, whosever it is.
 //!
-//! Deviations: flows are told apart by their number and direction, hashed with a seed of its own (stream
-//! `"fq-pie"`, which also gives PIE's luck), as Linux hashes addresses and ports. The probability up to
+//! Deviations: flows are identified by their number and direction, hashed with a seed of its own (stream
+//! `"fq-pie"`, which is also PIE's random stream), as Linux hashes addresses and ports. The probability up to
 //! which is marked is PIE's 10 %, Linux's default. There is no bound on memory, and all laws are updated
 //! at once, where Linux does 2048 at a time.
 

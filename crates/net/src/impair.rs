@@ -8,7 +8,7 @@ use crate::jitter::{Jitter, Reorder};
 use crate::loss::{BurstLoss, DropList, GilbertElliott, ListLoss};
 use crate::parcel::Parcel;
 
-/// What goes wrong on a link. Each kind of luck draws from its own random stream, so that adding
+/// What goes wrong on a link. Each random impairment draws from its own random stream, so that adding
 /// one does not shift another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impairments {
@@ -76,9 +76,9 @@ impl Impairments {
         &self,
         stream: &mut impl FnMut(&'static str) -> Rng,
     ) -> Option<Box<Ingress>> {
-        let lucky = [self.loss, self.corrupt, self.duplicate].iter().all(|r| *r == Ratio::ZERO);
+        let harmless = [self.loss, self.corrupt, self.duplicate].iter().all(|r| *r == Ratio::ZERO);
         let unpoliced = self.policer.is_none();
-        if lucky && unpoliced && self.burst_loss.is_none() && self.drops.is_empty() {
+        if harmless && unpoliced && self.burst_loss.is_none() && self.drops.is_empty() {
             return None;
         }
         let mut chance = |ratio, name| Chance { ratio, rng: stream(name) };
@@ -94,7 +94,7 @@ impl Impairments {
 }
 
 impl Ingress {
-    /// Decides. Every model sees every parcel, so that the luck of one does not depend on another.
+    /// Decides. Every model sees every parcel, so that the random numbers of one do not depend on another.
     pub(crate) fn decide<P: Parcel>(&mut self, parcel: &P) -> Fate {
         let mut lost = false;
         for list in &mut self.lists {

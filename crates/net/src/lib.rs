@@ -1,9 +1,9 @@
-//! Path pieces: links, queues, impairments and relays, driven by whoever owns the clock.
+//! Path pieces: links, queues, impairments and relays, driven by the owner of the clock.
 //!
 //! A piece is offered parcels, says when something will come out of it, and is polled then. The
 //! simulator and the real-time relay host the same objects.
 //!
-//! A [`Link`] is a queue, a server, a wire and, if asked for, a set of impairments:
+//! A [`Link`] is a queue, a server, a wire and, if configured, a set of impairments:
 //!
 //! ```text
 //! offer -> mtu, loss, corruption, duplication, policer -> queue -> server -> delay, jitter, reordering -> poll

@@ -1,6 +1,6 @@
 //! A link: a queue, a server that empties it, and a wire.
 //!
-//! Service is lazy. A link that nobody touches does nothing; when it is touched, it catches up on all
+//! Service is lazy. An untouched link does nothing; when it is touched, it catches up on all
 //! that happened since, each dequeue at its exact time. So the world needs one pending event per
 //! link, the next delivery, and how often a link is touched changes nothing that comes out of it.
 
@@ -287,7 +287,7 @@ impl<P: Parcel + Clone> Link<P> {
             return Err(Violation::new(RULE, &(taken_in, accounted)));
         }
         if stats.served != flying + stats.delivered {
-            const RULE: &str = "served = under way + delivered";
+            const RULE: &str = "served = in flight + delivered";
             return Err(Violation::new(RULE, &(stats.served, flying, stats.delivered)));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Which parcels are lost: by luck, in bursts, or by number.
+//! Which parcels are lost: at random, in bursts, or by number.
 
 use weir_units::{Ratio, Rng};
 

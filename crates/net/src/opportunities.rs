@@ -3,7 +3,7 @@
 //!
 //! A trace is a list of times in milliseconds, one delivery opportunity each, and repeats from its
 //! last time on. An opportunity carries up to 1500 bytes: several small parcels, one, or a part of
-//! one. What nobody uses is lost.
+//! one. Unused opportunities are lost.
 
 use std::sync::Arc;
 
@@ -128,7 +128,7 @@ impl TraceServer {
         Self { trace, cycle: 0, index: 0, left }
     }
 
-    /// The first opportunity at `time` or later that has room; those before it are lost.
+    /// The first opportunity at `time` or later with capacity left; those before it are lost.
     pub(crate) fn ready_at(&mut self, time: Instant) -> Instant {
         if self.time() < time {
             (self.cycle, self.index) = self.trace.first_from(time);

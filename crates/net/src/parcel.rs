@@ -29,7 +29,7 @@ pub trait Parcel {
     /// what a drop list numbers.
     fn carries_data(&self) -> bool;
 
-    /// Where it lies in its flow's stream, for notices about it; 0 where nobody knows. Of an
+    /// Where it lies in its flow's stream, for notices about it; 0 where unknown. Of an
     /// acknowledgement: what its receiver expects next.
     fn sequence(&self) -> u64 {
         0

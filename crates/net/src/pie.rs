@@ -15,9 +15,9 @@
 //! rises by 2 % more; after two updates without delay it shrinks by a 64th.
 //!
 //! At an arrival p is added to a sum (§5.4): below 0.85 nothing is signalled, from 8.5 on the parcel is,
-//! between them by luck with p, which begins the sum anew. Never signalled is
+//! between them at random with p, which begins the sum anew. Never signalled is
 //!
-//! - during a burst (§4.4): for 150 ms of sending after p, the delay and the one before had come to rest,
+//! - during a burst (§4.4): for 150 ms of sending after p, the delay and the one before had settled,
 //! - while the delay is below half the target and p below 20 % (§4.1),
 //! - while less than two full-sized parcels are there.
 //!
@@ -44,7 +44,7 @@ use crate::stats::DropCause;
 /// A PIE queue's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieConfig {
-    /// The bound; what finds no room is dropped on arrival.
+    /// The bound; arrivals to a full queue are dropped.
     pub limit: Limit,
     /// The control law.
     pub law: PieLaw,
@@ -297,7 +297,7 @@ impl Default for PieState {
 
 /// Linux's `MAX_PROB`: probability one.
 const ONE: u64 = u64::MAX >> 8;
-/// Up to which nothing is signalled once a queue has come to rest.
+/// Up to which nothing is signalled once a queue has settled.
 const BURST: Duration = Duration::from_millis(150);
 /// From which on the probability rises faster.
 const LONG_DELAY: Duration = Duration::from_millis(250);

@@ -19,7 +19,7 @@ use crate::red::Red;
 use crate::sfq::Sfq;
 use crate::stats::DropCause;
 
-/// So many parcels and their bytes.
+/// A number of parcels and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Parcels.
@@ -70,7 +70,7 @@ pub trait Queue<P: Parcel> {
         self.dequeue(now, dropped).map(|queued| queued.parcel)
     }
 
-    /// The server asked for a parcel at `since`, when nothing was stored, and has been waiting.
+    /// The server requested a parcel at `since`, when nothing was stored, and has been waiting.
     fn on_idle(&mut self, _since: Instant) {}
 
     /// What is stored.

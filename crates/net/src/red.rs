@@ -23,7 +23,7 @@
 //!
 //! `min` and `max` are both in bytes or both in parcels, and so is the average. In bytes it has as many
 //! bits behind the point as Linux gives it and is rounded up as there (`red_calc_qavg_no_idle_time`): it
-//! comes to rest at a constant backlog, so that one of just `min` counts as reached. The weight may be given
+//! settles at a constant backlog, so that one of just `min` counts as reached. The weight may be given
 //! as the `burst` of parcels that an empty queue takes in before the average passes `min`
 //! ([`RedConfig::weight_for_burst`], `tc_red_eval_ewma`).
 //!
@@ -78,7 +78,7 @@ pub(crate) struct Early {
     average: u64,
     point: u32,
     idle_since: Option<Instant>,
-    /// Parcels since the last signal; `None` while nothing is signalled by luck.
+    /// Parcels since the last signal; `None` while nothing is signalled at random.
     count: Option<u64>,
     /// Up to where `count` times the probability may go, in units of 2^-32.
     threshold: u32,

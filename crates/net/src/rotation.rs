@@ -7,7 +7,7 @@
 //! lists. A queue that wakes up joins the *new* ones; new queues go before old ones, so that a flow that
 //! sends little never waits behind those that fill the link. The first queue of the list sends while
 //! its credit is positive; then it gets another quantum and goes to the end of the *old* list. A queue
-//! found empty leaves its list, but a new one passes through the old list first, so that nobody starves.
+//! found empty leaves its list, but a new one passes through the old list first, so that no flow starves.
 
 use std::collections::VecDeque;
 
@@ -49,7 +49,7 @@ pub(crate) enum Joined {
     Woken,
 }
 
-/// Whether a rotation can be made of so many queues and such turns.
+/// Whether a rotation with this number of queues and this quantum is allowed.
 pub(crate) fn check_rotation(flows: u32, quantum: Bytes) -> Result<(), ConfigError> {
     if !(1..=65_536).contains(&flows) {
         return Err(ConfigError::new("queue.flows", flows, "1 to 65536"));
@@ -217,7 +217,7 @@ pub(crate) fn is_over(backlog: Backlog, overhead: Bytes, limit: Limit) -> bool {
     backlog.packets > 1 && (backlog.packets > max_packets || bytes.get() > max_bytes)
 }
 
-/// The bucket, of `buckets`, of a parcel's flow. Flows are told apart by their number and direction.
+/// The bucket, of `buckets`, of a parcel's flow. Flows are identified by their number and direction.
 pub(crate) fn bucket_of(parcel: &impl Parcel, salt: u64, buckets: usize) -> usize {
     let key = u64::from(parcel.conversation()) << 1 | u64::from(parcel.is_forward());
     scaled(hash(key, salt), buckets)

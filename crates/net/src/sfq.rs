@@ -14,7 +14,7 @@
 //!
 //! Left out: `perturb`, which changes the hash from time to time (off by default), and the RED variant.
 //!
-//! Deviations: flows are told apart by their number and direction, hashed with a salt of its own
+//! Deviations: flows are identified by their number and direction, hashed with a salt of its own
 //! (stream `"sfq"`), as Linux hashes addresses and ports. Any of the `buckets` may be active at once,
 //! where Linux has `flows` (128) queues, which no more than its usual `limit` of 127 parcels can need.
 

@@ -1,10 +1,10 @@
-//! Parcels under way between a link's server and its far end.
+//! Parcels in flight between a link's server and its far end.
 
 use std::collections::VecDeque;
 
 use weir_units::{Duration, Instant};
 
-/// A parcel under way.
+/// A parcel in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight<P> {
     pub(crate) arrival: Instant,
@@ -13,7 +13,7 @@ pub(crate) struct InFlight<P> {
     pub(crate) parcel: P,
 }
 
-/// The parcels under way, in the order of their arrivals.
+/// The parcels in flight, in the order of their arrivals.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire<P> {
     under_way: VecDeque<InFlight<P>>,
@@ -72,7 +72,7 @@ impl<P> Wire<P> {
         self.under_way.is_empty()
     }
 
-    /// The parcels under way, the next to arrive first.
+    /// The parcels in flight, the next to arrive first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &InFlight<P>> {
         self.under_way.iter()
     }

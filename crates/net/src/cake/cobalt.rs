@@ -4,7 +4,7 @@
 //! evaluation of COBALT queue discipline", 2019; Feng et al., "BLUE", 1999; Linux 6.1's `sch_cake`.
 //!
 //! CoDel's schedule `next += interval / sqrt(count)` runs in both directions. While sojourns are
-//! above `target` each time it comes to is a signal and `count` grows; while they are not, `count` shrinks at
+//! above `target` each time it reaches is a signal and `count` grows; while they are not, `count` shrinks at
 //! the same times, so that the next episode begins from where the last one has decayed to. The first
 //! signal of an episode comes an interval after it began, divided by the root like the others; but in a
 //! queue's very first episode with the next parcel, for Linux begins with a reciprocal root of zero

@@ -76,10 +76,10 @@ impl Isolation {
 impl Side {
     /// Hosts that are counted if `isolation` shares among them.
     pub(super) fn new(isolation: Isolation, shares: fn(Isolation) -> bool) -> Self {
-        Self { counts: shares(isolation), tags: vec![NOBODY; PLACES], bulk: vec![0; PLACES] }
+        Self { counts: shares(isolation), tags: vec![NO_HOST; PLACES], bulk: vec![0; PLACES] }
     }
 
-    /// The place of a host: its own, or one that nobody uses, or else somebody else's.
+    /// The place of a host: its own, or an unused one, or else another host's.
     pub(super) fn place_of(&mut self, hash: u64) -> usize {
         let ways = || ways(hash);
         let own = ways().find(|place| self.tags[*place] == hash);
@@ -114,7 +114,7 @@ pub(super) fn ways(hash: u64) -> impl Iterator<Item = usize> {
 }
 
 /// Whose flows a parcel travels between: as it says itself, or as known of its flow, or else hosts that
-/// nobody shares.
+/// no other host shares.
 fn ends<P: Parcel>(parcel: &P, hosts: &[Hosts]) -> (u64, u64) {
     if let Some(Hosts { from, to }) = parcel.hosts() {
         return (u64::from(from), u64::from(to));
@@ -135,4 +135,4 @@ pub(super) const PLACES: usize = 1_024;
 /// Linux's `CAKE_SET_WAYS`.
 const WAYS: usize = 8;
 /// No hash: those have 32 bits.
-pub(super) const NOBODY: u64 = u64::MAX;
+pub(super) const NO_HOST: u64 = u64::MAX;

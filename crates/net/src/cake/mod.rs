@@ -4,7 +4,7 @@
 //! Sources: Høiland-Jørgensen, Täht and Morton, "Piece of CAKE: a comprehensive queue management
 //! solution for home gateways", 2018; `tc-cake(8)`; Linux 6.1's `sch_cake`.
 //!
-//! A hash leads to a set of eight queues; a flow takes one of these that nobody uses, its own first, and
+//! A hash leads to a set of eight queues; a flow takes an unused one of these, its own first, and
 //! meets another flow only when all eight are in use (§III-A). Queues are served by deficit round
 //! robin as in FQ-CoDel, new ones first (`rotation.rs` has the rules). A flow is *bulk* from its
 //! second turn on for as long as it has something to send. In its turn a flow gets
@@ -13,16 +13,16 @@
 //! quantum / max(bulk flows of its source, bulk flows of its destination, 1)
 //! ```
 //!
-//! with the sides that its [`Isolation`] counts (§III-B), rounded by luck so that no fraction is lost. A
-//! flow whose queue is empty stays in a third list until its COBALT has come to rest. A queue's last
+//! with the sides that its [`Isolation`] counts (§III-B), rounded at random so that no fraction is lost. A
+//! flow whose queue is empty stays in a third list until its COBALT has settled. A queue's last
 //! parcel is never dropped. When the bound is exceeded, the longest queue (in bytes) loses its head.
 //!
 //! The link is CAKE's shaper: from its rate come the quantum (what it carries in 1/4096 s, 300 bytes to
 //! 1514), the time of a full-sized parcel, and a target of one and a half of these at least, by which the
 //! interval grows too, as `tc`'s `bandwidth` does it. A link without rate is `unlimited`.
 //!
-//! Deviations: flows are told apart by their number and direction, hashed with a seed of its own (stream
-//! `"cake"`, which also gives the luck), hosts by [`Hosts`](crate::Hosts). The bound is in bytes of
+//! Deviations: flows are identified by their number and direction, hashed with a seed of its own (stream
+//! `"cake"`, which is also the random stream), hosts by [`Hosts`](crate::Hosts). The bound is in bytes of
 //! packets, where Linux counts memory. Left out: the shaper itself, priority tins (`besteffort` has one),
 //! the filter of acknowledgements, `ingress`, `autorate-ingress`, NAT and overhead keywords.
 
@@ -43,7 +43,7 @@ use crate::stats::DropCause;
 
 use cobalt::{Cobalt, CobaltState, Fate};
 pub use hosts::Isolation;
-use hosts::{Key, NOBODY, PLACES, Side, part_of, ways};
+use hosts::{Key, NO_HOST, PLACES, Side, part_of, ways};
 
 /// A CAKE queue's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl<P: Parcel> Cake<P> {
         }
     }
 
-    /// The queue for a parcel: the one that its flow has, or else one of its set that nobody uses, or
+    /// The queue for a parcel: the one that its flow has, or else an unused one of its set, or
     /// else the first of them, which then is shared (`cake_hash`).
     fn place_of(&mut self, key: Key) -> usize {
         let own = ways(key.flow).find(|place| self.flows[*place].tag == key.flow);
@@ -358,7 +358,7 @@ impl<P: Parcel> Queue<P> for Cake<P> {
 impl<P> Default for Flow<P> {
     fn default() -> Self {
         Self {
-            tag: NOBODY,
+            tag: NO_HOST,
             waiting: VecDeque::new(),
             bytes: Bytes::ZERO,
             credit: 0,

@@ -39,7 +39,7 @@ fn assert_parts(isolation: Isolation, hosts: &[(u32, u32)], expected: &[f64]) {
     let parts = parts(isolation, hosts);
     assert_eq!(parts.len(), expected.len());
     for (part, expected) in parts.iter().zip(expected) {
-        // Packets are whole, and turns rounded by luck.
+        // Packets are whole, and turns rounded at random.
         assert!((part / expected - 1.0).abs() < 0.03, "{isolation:?}: {parts:?}");
     }
 }

@@ -120,7 +120,7 @@ fn a_time_shift_lets_the_classic_queue_go_when_it_is_older() {
     assert_eq!(order[6..], [0; 4], "{order:?}");
 }
 
-/// Classic traffic at 1.2 times the rate, which does not listen: p_C comes to 1 - 1/1.2 and the delay to its target.
+/// Classic traffic at 1.2 times the rate, which does not listen: p_C reaches 1 - 1/1.2 and the delay to its target.
 #[test]
 fn constant_overload_settles_at_the_target() {
     let mut link = of(DualPi2Config::DEFAULT, 12);

@@ -1,10 +1,10 @@
-//! `anti-ecn`: a bit that says whether every link on the way has room.
+//! `anti-ecn`: a bit that says whether every link on the way has spare capacity.
 //!
 //! Source: Kunniyur, "AntiECN marking: a marking scheme for high bandwidth delay connections", ICC 2003. A
 //! packet leaves its sender with the bit set, and each router that is used well enough clears it: the
 //! logical and of the path.
 //!
-//! Deviation: the paper has a virtual queue that is a little slower than the link. Here a link has room if
+//! Deviation: the paper has a virtual queue that is a little slower than the link. Here a link has spare capacity if
 //! its average utilisation is below `below` and at most one packet waits behind the one that leaves.
 //!
 //! Parameters: below (90 %), memory (200 ms), the time constant of the average.
@@ -18,7 +18,7 @@ use crate::config::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::Backlog;
 
-/// When a link has room.
+/// When a link has spare capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AntiEcnConfig {
     /// The average utilisation below which it has.

@@ -93,7 +93,7 @@ pub struct Drai {
 }
 
 impl DraiConfig {
-    /// So many levels with their usual thresholds; `None` beyond 3 to 7.
+    /// `levels` levels with their usual thresholds; `None` beyond 3 to 7.
     pub fn with_levels(levels: u8) -> Option<Self> {
         Thresholds::usual(levels).map(|thresholds| Self { thresholds, ..Self::default() })
     }
@@ -145,7 +145,7 @@ impl Thresholds {
         Some(Self { shares: all, len: shares.len() as u8 })
     }
 
-    /// Those for so many levels.
+    /// Those for `levels` levels.
     pub fn usual(levels: u8) -> Option<Self> {
         let percents: &[u32] = match levels {
             3 => &[10, 40],

@@ -35,7 +35,7 @@ impl RecentFlows {
 }
 
 const MEMORY: Duration = Duration::from_secs(1);
-/// More are not told apart.
+/// Further ones are not distinguished.
 const MOST: usize = 1_024;
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use crate::queue::Backlog;
 pub enum FeedbackConfig {
     /// TCP Muzha's index.
     Drai(DraiConfig),
-    /// A bit that says whether the link has room.
+    /// A bit: whether the link has spare capacity.
     AntiEcn(AntiEcnConfig),
     /// Rates to start with.
     QuickStart(QuickStartConfig),
@@ -48,7 +48,7 @@ pub enum FeedbackConfig {
 pub enum FeedbackAgent {
     /// TCP Muzha's index.
     Drai(Drai),
-    /// A bit that says whether the link has room.
+    /// A bit: whether the link has spare capacity.
     AntiEcn(AntiEcn),
     /// Rates to start with.
     QuickStart(QuickStart),
@@ -85,7 +85,7 @@ impl FeedbackConfig {
         }
     }
 
-    /// The agent of a transmitter with this rate; `luck` is drawn from only where a kind needs some.
+    /// The agent of a transmitter with this rate; `rng` is used only by kinds that draw.
     pub fn agent(&self, rate: Rate, luck: Rng) -> FeedbackAgent {
         match self {
             Self::Drai(config) => FeedbackAgent::Drai(Drai::new(config)),
@@ -150,7 +150,7 @@ impl FeedbackAgent {
         }
     }
 
-    /// The MAC is done with a frame, after so many retries.
+    /// The MAC is done with a frame, after this number of retries.
     pub fn on_frame(&mut self, retries: u32) {
         if let Self::Drai(agent) = self {
             agent.on_frame(retries);

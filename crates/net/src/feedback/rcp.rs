@@ -104,7 +104,7 @@ impl Rcp {
     }
 }
 
-/// So many bytes in such a time, per second.
+/// Bytes per second: an amount over a time.
 fn per_second(bytes: u64, time: Duration) -> u64 {
     let nanos = u128::from(time.as_nanos()).max(1);
     u64::try_from(u128::from(bytes) * NANOS_PER_SECOND / nanos).unwrap_or(u64::MAX)

@@ -56,7 +56,7 @@ struct Interval {
     sum_rx: u128,
 }
 
-/// Bytes per second to hand out, so much for each of `parts`.
+/// Bytes per second to hand out, an amount for each of `parts`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     all: u128,
@@ -193,7 +193,7 @@ impl ShortestQueue {
     }
 }
 
-/// So many bytes in such a time, per second.
+/// Bytes per second: an amount over a time.
 fn per_second(bytes: u64, time: Duration) -> u64 {
     let nanos = u128::from(time.as_nanos()).max(1);
     u64::try_from(u128::from(bytes) * NANOS_PER_SECOND / nanos).unwrap_or(u64::MAX)

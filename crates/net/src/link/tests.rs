@@ -224,7 +224,7 @@ fn a_shortened_delay_does_not_reorder() {
     assert_eq!(drain(&mut link), [(51_000, 0), (51_000, 1), (61_000, 2)]);
 }
 
-/// The laboratory's router: 64 KiB of socket buffer hold four datagrams of 15 kB beside the one
+/// The laboratory's router: 64 KiB of socket buffer hold four datagrams of 15 kB besides the one
 /// that it sleeps on.
 #[test]
 fn the_serial_relay_sleeps_per_datagram_behind_a_socket_buffer() {

@@ -108,7 +108,7 @@ fn md1_waits_as_pollaczek_and_khinchine_say() {
     }
 }
 
-/// With room for one packet a token bucket lets a packet go when the server of M/D/1 would begin with
+/// With a burst of one packet a token bucket lets a packet go when the server of M/D/1 would begin with
 /// it.
 #[test]
 fn a_bucket_of_one_packet_makes_md1_wait() {

@@ -24,9 +24,9 @@ enum Entry<P, M> {
 pub(super) enum Resolved<P, M> {
     /// The address is known: it may go.
     Go(Datagram<P, M>),
-    /// It waits, the address is asked for, and what waited before it is given up.
+    /// It waits, the address is requested, and what waited before it is given up.
     Ask { displaced: Option<Datagram<P, M>> },
-    /// Nobody answers: it fails, with what waited.
+    /// No answer: it fails, with what waited.
     Fail(Datagram<P, M>, Option<Datagram<P, M>>),
 }
 

@@ -20,7 +20,7 @@ pub struct RadioConfig {
     pub mac: MacConfig,
     /// The queue between routing and MAC.
     pub queue: InterfaceQueueConfig,
-    /// Whether addresses must be asked for.
+    /// Whether addresses must be resolved.
     pub arp: Arp,
     /// From the router to the interface queue.
     pub link_delay: Duration,
@@ -82,13 +82,13 @@ pub enum Order {
     Fifo,
 }
 
-/// Whether link addresses must be asked for.
+/// Whether link addresses must be resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arp {
     /// All are known.
     #[default]
     Known,
-    /// They are asked for.
+    /// They are resolved.
     Asked,
 }
 

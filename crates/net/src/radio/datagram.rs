@@ -46,7 +46,7 @@ pub struct Datagram<P, M> {
 /// What a datagram carries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content<P, M> {
-    /// A flow's packet, perhaps with what its routing protocol puts beside it (a source route).
+    /// A flow's packet, perhaps with what its routing protocol adds to it (a source route).
     Parcel(P, Option<M>),
     /// A message between routers.
     Message(M, Bytes),

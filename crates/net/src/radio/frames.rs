@@ -64,7 +64,7 @@ pub struct FrameRecord {
     pub readers: u16,
 }
 
-/// The first so many frames since the record was last emptied.
+/// The first `limit` frames since the record was last emptied.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameLog {
     records: Vec<FrameRecord>,

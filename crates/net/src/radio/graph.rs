@@ -34,7 +34,7 @@ impl Graph {
         self.neighbours.is_empty()
     }
 
-    /// Who hears `of`; nobody hears a node that does not exist.
+    /// The nodes that hear `of`; empty for a node that does not exist.
     pub fn neighbours(&self, of: NodeId) -> &[NodeId] {
         self.neighbours.get(usize::from(of.0)).map_or(&[], Vec::as_slice)
     }

@@ -26,9 +26,9 @@ pub struct RadioStats {
     pub lost: u64,
     /// Receptions that ended with more than one frame lost.
     pub collisions: u64,
-    /// RTS, and data frames without one, that nobody answered.
+    /// RTS, and data frames without one, without an answer.
     pub short_retries: u64,
-    /// Data frames behind a CTS that nobody acknowledged.
+    /// Data frames behind a CTS without an ACK.
     pub long_retries: u64,
     /// Data frames that arrived again, their acknowledgement lost.
     pub duplicates: u64,
@@ -124,8 +124,8 @@ impl AddAssign for RadioStats {
 pub(super) struct BusyTime {
     until: Instant,
     total: Duration,
-    /// What was last told.
-    told: Told,
+    /// The last reported state.
+    reported: Told,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,8 +147,8 @@ impl BusyTime {
         if until <= self.until.max(now) {
             return;
         }
-        if self.told == Told::Idle {
-            self.told = Told::Busy;
+        if self.reported == Told::Idle {
+            self.reported = Told::Busy;
             tell(now, Occupancy::Busy);
         }
         self.total += until - self.until.max(now);
@@ -157,8 +157,8 @@ impl BusyTime {
 
     /// Tells of an end that has come by `now`.
     pub(super) fn settle(&mut self, now: Instant, mut tell: impl FnMut(Instant, Occupancy)) {
-        if self.told == Told::Busy && self.until < now {
-            self.told = Told::Idle;
+        if self.reported == Told::Busy && self.until < now {
+            self.reported = Told::Idle;
             tell(self.until, Occupancy::Idle);
         }
     }
@@ -176,14 +176,16 @@ mod tests {
     #[test]
     fn overlapping_intervals_count_once_and_gaps_are_told() {
         let at = |micros: u64| Instant::from_nanos(micros * 1_000);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut busy = BusyTime::default();
         for (from, until) in [(10, 30), (20, 40), (25, 35), (40, 50), (60, 70)] {
-            busy.occupy(at(from), at(until), |time, state| told.push((time.as_micros(), state)));
+            busy.occupy(at(from), at(until), |time, state| {
+                reported.push((time.as_micros(), state))
+            });
         }
-        busy.settle(at(80), |time, state| told.push((time.as_micros(), state)));
+        busy.settle(at(80), |time, state| reported.push((time.as_micros(), state)));
         let (on, off) = (Occupancy::Busy, Occupancy::Idle);
-        assert_eq!(told, [(10, on), (50, off), (60, on), (70, off)]);
+        assert_eq!(reported, [(10, on), (50, off), (60, on), (70, off)]);
         assert_eq!(busy.total(at(65)), Duration::from_micros(45));
         assert_eq!(busy.total(at(80)), Duration::from_micros(50));
     }

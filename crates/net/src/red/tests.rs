@@ -106,7 +106,7 @@ fn bytes_count_overhead_and_the_bound_holds() {
         let parcel = Probe { ecn: Ecn::Ect1, ..Probe::data(id, 1_500) };
         queue.enqueue(Instant::ZERO, parcel, Backlog::default(), &mut dropped);
     }
-    // The third meets an average at min, the fourth one above max; the others find no room.
+    // The third meets an average at min, the fourth one above max; the others find the queue full.
     assert_eq!((queue.marks(), queue.backlog().packets), (1, 4));
     assert!(dropped.len() == 2 && dropped.iter().all(|drop| drop.cause == DropCause::Queue));
 }

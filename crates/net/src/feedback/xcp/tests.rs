@@ -28,7 +28,7 @@ fn backlog(packets: u64) -> Backlog {
     Backlog { packets, bytes: Bytes(packets * 1_000) }
 }
 
-/// Packets every `gap` milliseconds that pass at once, with so much behind them.
+/// Packets every `gap` milliseconds that pass at once, with that backlog behind them.
 fn pass(agent: &mut Xcp, millis: std::ops::Range<u64>, gap: usize, behind: u64) -> Vec<i32> {
     let mut deltas = Vec::new();
     for millis in millis.step_by(gap) {

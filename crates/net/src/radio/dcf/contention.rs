@@ -7,7 +7,7 @@ use weir_units::{Duration, Instant};
 pub(super) enum Contention {
     /// It does not wait.
     None,
-    /// The medium is busy; so many slots are left.
+    /// The medium is busy; number of slots left.
     Frozen { slots: u32 },
     /// The medium is idle: slots count from `from`, the end of the gap.
     Counting { from: Instant, slots: u32 },

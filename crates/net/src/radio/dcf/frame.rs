@@ -47,7 +47,7 @@ pub(in crate::radio) enum Action {
         outcome: Outcome,
         retries: u32,
     },
-    /// Nobody answered; it will try again.
+    /// No answer; it will try again.
     Retry(Attempt),
 }
 

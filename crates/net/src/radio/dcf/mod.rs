@@ -18,7 +18,7 @@
 //! kind that drops a CTS because the medium is busy starts its own wait anew at once, where ns-2 waits
 //! for the next frame to wake it.
 //!
-//! The state machine sees headers, never packets. Whoever hosts it tells it of the carrier, of frames
+//! The state machine sees headers, never packets. Its host passes it carrier changes, frames
 //! that could and could not be read, and of its deadline; it answers with an [`Action`]. After each
 //! input but a carrier the host calls [`Dcf::settle`], once it has acted.
 

@@ -1,4 +1,4 @@
-//! The state machine by itself, told of carriers and frames.
+//! The state machine by itself, driven by carrier and frame events.
 
 use weir_units::{Rate, stream};
 

@@ -31,7 +31,7 @@ where
     R: Router<P>,
     R::Message: Clone,
 {
-    /// Lets the router of a node do something, and carries out what it wants.
+    /// Lets the router of a node do something, and executes its outputs.
     pub(super) fn route(
         &mut self,
         number: usize,

@@ -108,7 +108,7 @@ where
     R: Router<P>,
     R::Message: Clone,
 {
-    /// A network of a node at each of `positions`, each with its router. `luck` gives the random
+    /// A network of a node at each of `positions`, each with its router. `rng` gives the random
     /// stream of each purpose.
     pub fn new(
         config: &RadioConfig,

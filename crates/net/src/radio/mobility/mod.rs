@@ -91,7 +91,7 @@ impl Mobility {
     /// The latest time in seconds, and the limit of speeds in metres per second.
     pub const LONGEST_SECS: u64 = 1_000_000;
 
-    /// Nobody moves.
+    /// No node moves.
     pub fn fixed(positions: &[Position]) -> Self {
         Self { nodes: positions.iter().map(|at| vec![Leg::rest(Instant::ZERO, *at)]).collect() }
     }
@@ -101,7 +101,7 @@ impl Mobility {
         self.nodes.len()
     }
 
-    /// Whether nobody ever moves.
+    /// Whether no node ever moves.
     pub fn is_fixed(&self) -> bool {
         self.nodes.iter().flatten().all(|leg| leg.from == leg.to)
     }

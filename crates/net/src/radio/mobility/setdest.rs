@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// Its legs; `None` if nobody has said where it begins.
+    /// Its legs; `None` if its start is missing.
     fn legs(mut self) -> Option<Vec<Leg>> {
         let start = Position { x_mm: self.x_mm?, y_mm: self.y_mm? };
         let mut legs = vec![Leg::rest(Instant::ZERO, start)];

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! `E[length]` in a rectangle is Ghosh's mean distance (Bulletin of the Calcutta Mathematical Society
-//! 43, 1951). Floats serve only to draw; what is drawn is integers. The same luck with speeds that are
+//! 43, 1951). Floats serve only to draw; what is drawn is integers. The same random numbers with speeds that are
 //! a multiple gives the same paths, walked faster, as Holland & Vaidya (MobiCom 1999) replay them.
 
 use weir_units::{Duration, Instant, Rng};
@@ -69,7 +69,7 @@ pub enum WaypointError {
     /// Too few or too many nodes.
     #[error("{nodes} nodes: there are 1 to {}", Placement::MAX_NODES)]
     Nodes {
-        /// How many were asked for.
+        /// The requested number.
         nodes: u16,
     },
     /// So long and so fast that the legs would fill memory.
@@ -85,7 +85,7 @@ impl Speeds {
 }
 
 impl RandomWaypoint {
-    /// Draws the ways of `nodes` nodes until `until`; `luck` has a stream for each node.
+    /// Draws the ways of `nodes` nodes until `until`; `rng` gives a stream for each node.
     pub fn draw(
         &self,
         nodes: u16,

@@ -50,7 +50,7 @@ pub enum PlacementError {
     /// Too few or too many nodes.
     #[error("{nodes} nodes: a placement has 2 to {} nodes", Placement::MAX_NODES)]
     Nodes {
-        /// How many were asked for.
+        /// The requested number.
         nodes: usize,
     },
     /// A cross without a middle.
@@ -62,7 +62,7 @@ pub enum PlacementError {
     /// A spacing or side beyond what positions are made for.
     #[error("{mm} mm: distances are 1 to {} mm", Placement::LONGEST_MM)]
     Distance {
-        /// What was asked for.
+        /// The requested value.
         mm: u64,
     },
     /// The nodes are too few for the area.

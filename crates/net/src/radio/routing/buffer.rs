@@ -1,4 +1,4 @@
-//! Where datagrams wait for a route: at most so many, and not for ever.
+//! Buffer of datagrams that wait for a route, bounded in number and time.
 //!
 //! The limits of ns-2's AODV and DSR are 64 datagrams and 30 s. A full buffer gives up its oldest
 //! datagram.

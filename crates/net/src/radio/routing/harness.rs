@@ -37,7 +37,7 @@ pub(super) struct TestNet {
     pub(super) now: Instant,
     pub(super) routers: Vec<AnyRouter<TestParcel>>,
     links: BTreeSet<(u16, u16)>,
-    /// When each router wants to be told the time.
+    /// When each router wants to be called.
     timeouts: Vec<Option<Instant>>,
     rngs: Vec<Rng>,
     outgoing: Vec<VecDeque<(NodeId, TestDatagram)>>,
@@ -48,7 +48,7 @@ pub(super) struct TestNet {
     /// Identities of parcels in the order of delivery, with where.
     pub(super) delivered: Vec<(u64, NodeId)>,
     pub(super) dropped: Vec<(u64, DropReason)>,
-    pub(super) told: Vec<Told>,
+    pub(super) notices: Vec<Told>,
     /// Every message that went on the air: sender, next hop, message.
     pub(super) aired: Vec<(u16, NodeId, Message)>,
     /// Every hop of every parcel: identity, sender, next hop.
@@ -76,7 +76,7 @@ impl TestNet {
             sent: 0,
             delivered: Vec::new(),
             dropped: Vec::new(),
-            told: Vec::new(),
+            notices: Vec::new(),
             aired: Vec::new(),
             hops: Vec::new(),
         };
@@ -256,7 +256,7 @@ impl TestNet {
                 }
             }
             Upcall::Notify { flow, notice } => {
-                self.told.push(Told { at: self.now, node, flow, notice });
+                self.notices.push(Told { at: self.now, node, flow, notice });
             }
             Upcall::RouteChanged { .. } => {}
         }

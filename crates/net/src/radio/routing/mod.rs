@@ -88,14 +88,14 @@ pub struct LinkFailure<P, M> {
     pub waiting: Vec<Datagram<P, M>>,
 }
 
-/// What a router is told and where it puts its answers.
+/// Input of a router, and where it puts its outputs.
 #[derive(Debug)]
 pub struct RouterCx<'a, P, M> {
     /// Now.
     pub now: Instant,
     /// The node.
     pub node: NodeId,
-    /// The node's own luck, for broadcast jitter.
+    /// The node's own random stream, for broadcast jitter.
     pub rng: &'a mut Rng,
     /// What it wants done, in order.
     pub upcalls: &'a mut Vec<Upcall<P, M>>,

@@ -96,7 +96,7 @@ impl Model {
 }
 
 /// Two percent: how far the model was from its author's simulations, and more than what remains of a
-/// run's luck.
+/// run's random numbers.
 fn check(name: &str, model: &Model, stations: &[u16], seconds: u64) {
     for n in stations {
         let (found, expected) = (model.measured(*n, seconds), model.predicted(u32::from(*n)));

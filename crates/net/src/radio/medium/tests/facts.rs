@@ -68,7 +68,7 @@ fn the_record_tells_what_a_frame_carries_and_from_where() {
     radio.offer(Instant::ZERO, NodeId(0), NodeId(1), Probe::data(7, DATA));
     run_until(&mut radio, secs(1), |_, _, _| {});
     let frames = radio.drain_frames();
-    let told: Vec<_> = frames
+    let decoded: Vec<_> = frames
         .iter()
         .map(|frame| (frame.kind, frame.place, frame.cargo.map(|cargo| (cargo.flow, cargo.mark))))
         .collect();
@@ -79,7 +79,7 @@ fn the_record_tells_what_a_frame_carries_and_from_where() {
         (FrameKind::Cts, far, None),
         (FrameKind::Data, near, packet),
     ];
-    assert_eq!(told, expected, "and there is room for three");
+    assert_eq!(decoded, expected, "and the log holds three");
 }
 
 /// IEEE 802.11-2007 §9.2.5.1: a medium that has been idle for DIFS is free at once.
@@ -262,7 +262,7 @@ fn a_packet_whose_acknowledgement_is_lost_lives_on_as_a_copy() {
     assert_eq!(run.radio.total(secs(1)).copies, 1);
 }
 
-/// Everything that one agent was told.
+/// All calls of one agent.
 #[derive(Clone, Debug, Default)]
 struct Diary(std::sync::Arc<std::sync::Mutex<Vec<(u64, String)>>>);
 
@@ -321,7 +321,7 @@ fn an_agent_is_told_in_order_and_may_write_into_what_leaves() {
     assert_eq!(stats.service_busy.as_micros(), ack_end - 25);
     // Node 2 cannot read the data, and therefore keeps away for EIFS, which is longer than the ACK.
     let other = other.0.lock().unwrap();
-    assert_eq!(*other, [(25 + 50 + 1, "(\"medium\", Busy)".to_owned())], "nobody asked since");
+    assert_eq!(*other, [(25 + 50 + 1, "(\"medium\", Busy)".to_owned())], "no query since");
     let busy = radio.stats(NodeId(2), secs(1)).medium_busy.as_micros();
     assert_eq!(busy, 352 + 10 + 304 + 10 + 4_464 + 364 + 1);
 }

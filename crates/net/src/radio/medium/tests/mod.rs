@@ -1,6 +1,6 @@
 //! Networks with static routes, and ways to drive them.
 
-#![expect(clippy::print_stdout, reason = "measured figures are shown beside expected ones")]
+#![expect(clippy::print_stdout, reason = "measured figures are shown next to expected ones")]
 
 mod bianchi;
 mod chain;
@@ -67,7 +67,7 @@ pub(super) fn line(config: &RadioConfig, metres: &[i64], seed: u64) -> TestRadio
     Radio::new(config, &positions, routers, |name| stream(seed, name)).unwrap()
 }
 
-/// A chain of so many hops of 200 m.
+/// A chain of `hops` hops of 200 m.
 pub(super) fn chain(config: &RadioConfig, hops: i64, seed: u64) -> TestRadio {
     let metres: Vec<_> = (0..=hops).map(|hop| 200 * hop).collect();
     line(config, &metres, seed)

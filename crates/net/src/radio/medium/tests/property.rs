@@ -90,7 +90,7 @@ proptest! {
     fn every_parcel_is_accounted_for(case in cases()) {
         let (radio, trace) = play(&case);
         let total = radio.total(secs(30));
-        prop_assert_eq!(radio.next_time(), None, "everything has come to rest");
+        prop_assert_eq!(radio.next_time(), None, "everything has settled");
         // ARP may hold a datagram for ever.
         let offered = case.offers.len() as u64;
         prop_assert_eq!(offered + total.copies, trace.len() as u64 + radio.waiting());

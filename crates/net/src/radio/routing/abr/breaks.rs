@@ -10,7 +10,7 @@ use crate::radio::datagram::{Content, DropReason, NodeId};
 use crate::radio::routing::{Cx, LinkFailure, Message, Packet};
 
 impl<P: Parcel + Debug> Abr<P> {
-    /// The link layer could not deliver. Parcels break routes; messages are repeated by whoever
+    /// The link layer could not deliver. Parcels break routes; messages are repeated by the node that
     /// misses their answer.
     pub(super) fn on_link_failure(&mut self, cx: &mut Cx<'_, P>, failure: LinkFailure<P, Message>) {
         let LinkFailure { next_hop, datagram, waiting } = failure;

@@ -10,7 +10,7 @@ use crate::radio::routing::notices::Notices;
 pub struct AbrConfig {
     /// How often a node says that it is there.
     pub beacon_interval: Duration,
-    /// After so many silent intervals a neighbour's ticks begin anew.
+    /// Number of silent intervals after which a neighbour's ticks begin anew.
     pub allowed_beacon_loss: u64,
     /// More ticks than this make a link stable.
     pub stable_ticks: u16,
@@ -38,7 +38,7 @@ pub struct AbrConfig {
     pub jitter: Duration,
     /// Where parcels wait for their route.
     pub buffer: BufferConfig,
-    /// What transports are told.
+    /// Notices that transports receive.
     pub notices: Notices,
 }
 

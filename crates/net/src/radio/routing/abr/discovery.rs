@@ -33,7 +33,7 @@ pub(super) const DISCOVERIES: usize = 128;
 pub(super) const CHOICES: usize = 32;
 
 impl<P: Parcel + Debug> Abr<P> {
-    /// Starts to look for `destination` unless a search is under way.
+    /// Starts to look for `destination` unless a search is in progress.
     pub(super) fn seek(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let busy = self.discoveries.len() >= DISCOVERIES;
         if !busy && !self.discoveries.contains_key(&destination) {
@@ -63,7 +63,7 @@ impl<P: Parcel + Debug> Abr<P> {
         self.discoveries.iter().find(due).map(|(destination, _)| *destination)
     }
 
-    /// Nobody has answered: ask again, or give up and have the route forgotten.
+    /// No reply: ask again, or give up and have the route forgotten.
     pub(super) fn on_no_reply(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let Some(discovery) = self.discoveries.remove(&destination) else { return };
         let silenced = self.notices.seeks(cx.now, cx.node, destination);
@@ -186,7 +186,7 @@ impl<P: Parcel + Debug> Abr<P> {
         }
     }
 
-    /// What this node has asked for is there.
+    /// The requested route is there.
     fn on_route(&mut self, cx: &mut Cx<'_, P>, reply: &AbrReply) {
         let destination = reply.route.destination;
         self.discoveries.remove(&destination);

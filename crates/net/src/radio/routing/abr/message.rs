@@ -11,7 +11,7 @@ use crate::radio::routing::notices::NoticeMessage;
 /// A message of ABR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AbrMessage {
-    /// Beside a parcel: it goes back along the route that leads from its destination to its source.
+    /// With a parcel: it goes back along the route that leads from its destination to its source.
     Back,
     /// I am here.
     Beacon,

@@ -10,7 +10,7 @@
 //! break at a node nearer the destination   localized query (LQ), parcels wait
 //! no answer                                RN: one hop back, which tries the same, up to half-way
 //! further back, or nothing helps           RN to the source, which floods again
-//! nobody answers the source                RD floods: all forget the route
+//! no answer to the source                  RD floods: all forget the route
 //! ```
 //!
 //! TCP-BuS: the pivoting node sends ERDN to the source, with the sequence number of the parcel that waits
@@ -18,11 +18,11 @@
 //! destination's router reads it off the acknowledgements that pass it), and ERSN takes that to
 //! the source, whereupon everybody sends on. Both are repeated until the next hop acknowledges.
 //!
-//! Deviations. An explicit acknowledgement replaces the passive one, as nobody overhears here. A localized
+//! Deviations. An explicit acknowledgement replaces the passive one, as nodes do not overhear here. A localized
 //! query goes two hops further than the destination was: a way around is longer than the way. Nodes
 //! between source and break take no part in it, lest the route fold back upon itself. Acknowledgements
 //! that find the way back broken are dropped, and the break is mended by the next parcel from the
-//! source. RN does not go downstream: dead ends there are forgotten when nobody uses them.
+//! source. RN does not go downstream: dead ends there are forgotten when unused.
 //!
 //! No circles, as in AODV (RFC 3561 §6.1): destinations number their replies, a reply sets up the next
 //! hop before it reaches a node, and no node goes back to an older one. Downstream, the number never
@@ -30,7 +30,7 @@
 //! hears of the reply later, or never. So a node takes what comes back only from its own next hop: what
 //! comes back walks a way without circles, in reverse. This holds as long as nodes remember the number:
 //! a route unused for `route_life`, or one too many for the table, is forgotten with it. (Sources forget
-//! it with a broken route, but are nobody's next hop.)
+//! it with a broken route, but are no node's next hop.)
 //!
 //! Parameters: [`AbrConfig`].
 
@@ -79,7 +79,7 @@ pub struct Abr<P> {
 }
 
 impl<P> Abr<P> {
-    /// A router that knows nobody yet.
+    /// A router without routes.
     pub fn new(config: &AbrConfig) -> Self {
         Self {
             config: *config,
@@ -213,9 +213,9 @@ impl<P: Parcel + Debug> Abr<P> {
     /// so: a node on both routes would else mix them, perhaps into a circle.
     fn choose_direction(&mut self, now: Instant, datagram: &mut Packet<P>) {
         let back = self.upstream(now, datagram.destination, datagram.source);
-        let Content::Parcel(parcel, beside) = &mut datagram.content else { return };
+        let Content::Parcel(parcel, attached) = &mut datagram.content else { return };
         let goes_back = !parcel.is_forward() && back.is_some();
-        *beside = goes_back.then_some(Message::Abr(AbrMessage::Back));
+        *attached = goes_back.then_some(Message::Abr(AbrMessage::Back));
     }
 
     /// Where a parcel goes from here.
@@ -284,7 +284,7 @@ impl<P: Parcel + Debug> Abr<P> {
         }
     }
 
-    /// Gives `datagram` up, and tells its source if transports are told.
+    /// Gives `datagram` up, and tells its source if transports are notified.
     fn lose(&mut self, cx: &mut Cx<'_, P>, datagram: Packet<P>, reason: DropReason) {
         let (source, destination) = (datagram.source, datagram.destination);
         self.tell(cx, &datagram);
@@ -294,7 +294,7 @@ impl<P: Parcel + Debug> Abr<P> {
         }
     }
 
-    /// Tells the source of `lost` that its route is broken, if transports are told.
+    /// Tells the source of `lost` that its route is broken, if transports are notified.
     fn tell(&mut self, cx: &mut Cx<'_, P>, lost: &Packet<P>) {
         let Some(notice) = self.notices.failed(cx, lost) else { return };
         self.send_notice(cx, lost.source, notice);

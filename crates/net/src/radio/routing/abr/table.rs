@@ -93,7 +93,7 @@ impl RouteTable {
         self.routes.remove(&key);
     }
 
-    /// Nobody wants the route any more. Its number stays: an older reply must not set it up again.
+    /// The route is unused. Its number stays: an older reply must not set it up again.
     pub(super) fn forget(&mut self, now: Instant, key: RouteKey) {
         if let Some(route) = self.get(now, key) {
             let Route { number, until, .. } = *route;

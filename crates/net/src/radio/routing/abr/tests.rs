@@ -33,8 +33,8 @@ fn is_broken(message: &AbrMessage) -> bool {
     matches!(message, AbrMessage::Broken { .. })
 }
 
-fn told(net: &TestNet) -> Vec<(u16, u32, Notice)> {
-    net.told.iter().map(|it| (it.node, it.flow, it.notice)).collect()
+fn notices(net: &TestNet) -> Vec<(u16, u32, Notice)> {
+    net.notices.iter().map(|it| (it.node, it.flow, it.notice)).collect()
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn the_pivoting_node_finds_a_way_around() {
     net.run_for(second());
     assert_eq!(net.path_of(parcels[0]), [0, 1, 2, 3, 4, 4, 6]);
     assert_eq!(net.delivered[2..], parcels.map(|id| (id, NodeId(5))));
-    assert_eq!((aired(&net, is_broken), told(&net)), (vec![], vec![]));
+    assert_eq!((aired(&net, is_broken), notices(&net)), (vec![], vec![]));
     let back = net.acknowledge(7, 5, 0, 1800);
     net.run_for(second());
     assert_eq!(net.path_of(back), [5, 6, 4, 3, 2, 1]);
@@ -131,7 +131,7 @@ fn a_failed_repair_backtracks_half_way_and_then_goes_to_the_source() {
     );
     assert_eq!((tried, aired(&net, is_broken)), (vec![5, 4, 3], vec![5, 4, 3, 2, 1]));
     assert_eq!(net.dropped, [(lost, DropReason::NoRoute)]);
-    assert_eq!(told(&net), [(0, 7, Notice::Failed { sequence: 1000 + lost })]);
+    assert_eq!(notices(&net), [(0, 7, Notice::Failed { sequence: 1000 + lost })]);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_break_near_the_source_is_left_to_it() {
     net.join(6, 2);
     let lost = net.send(7, 0, 5);
     net.run_for(second() / 10);
-    assert_eq!(told(&net), [(0, 7, Notice::Failed { sequence: 1000 + lost })]);
+    assert_eq!(notices(&net), [(0, 7, Notice::Failed { sequence: 1000 + lost })]);
     let next = net.send(7, 0, 5);
     net.run_for(second() * 2);
     assert_eq!(net.path_of(next), [0, 6, 2, 3, 4]);
@@ -159,7 +159,7 @@ fn tcp_bus_hears_of_the_break_and_of_the_new_way() {
     net.run_for(second() * 2);
     let failed = Notice::Failed { sequence: 1000 + parcels[0] };
     let restored = Notice::Restored { expected: Some(1700) };
-    assert_eq!(told(&net), [(0, 7, failed), (0, 7, restored)]);
+    assert_eq!(notices(&net), [(0, 7, failed), (0, 7, restored)]);
     assert_eq!(net.delivered[2..], parcels.map(|id| (id, NodeId(5))));
     let signals = |it: &AbrMessage| matches!(it, AbrMessage::Signal { .. });
     assert_eq!(aired(&net, signals), [4, 3, 2, 1, 4, 3, 2, 1], "each once: all are acknowledged");
@@ -181,7 +181,7 @@ fn tcp_bus_repeats_its_messages_until_they_are_acknowledged() {
     net.run_for(second() / 2);
     net.join(3, 4);
     net.run_for(second() / 2);
-    assert_eq!(told(&net).iter().filter(|(node, ..)| *node == 0).count(), 1);
+    assert_eq!(notices(&net).iter().filter(|(node, ..)| *node == 0).count(), 1);
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn parcels_between_source_and_break_stay_where_they_are() {
     net.cut(4, 6);
     net.send(7, 0, 5);
     net.run_for(Duration::from_millis(20));
-    // The source has been told; what it sends all the same gets no further than its neighbour.
-    assert_eq!(told(&net).len(), 1);
+    // The source has been notified; what it still sends gets no further than its neighbour.
+    assert_eq!(notices(&net).len(), 1);
     let probe = net.send(7, 0, 5);
     net.run_for(Duration::from_millis(50));
     assert_eq!((net.path_of(probe), net.routers[1].abr().buffered()), (vec![0], 1));
@@ -209,10 +209,10 @@ fn a_silenced_flow_hears_once_when_its_route_is_back() {
     let lost = net.send(7, 0, 4);
     net.run_for(second() * 3);
     let failed = (0, 7, Notice::Failed { sequence: 1000 + lost });
-    assert_eq!(told(&net), [failed]);
+    assert_eq!(notices(&net), [failed]);
     net.join(1, 2);
     net.run_for(second() * 20);
-    assert_eq!(told(&net), [failed, (0, 7, Notice::Restored { expected: None })]);
+    assert_eq!(notices(&net), [failed, (0, 7, Notice::Restored { expected: None })]);
 }
 
 /// A MAC that gives an acknowledgement up on a link that is whole: the next parcel from the source proves it.
@@ -236,7 +236,7 @@ fn acknowledgements_get_through_again_after_one_was_lost_on_the_way_back() {
     }
 }
 
-/// What rules circles out downstream: not even a route that nobody wants goes back to an older reply.
+/// What rules circles out downstream: not even an unused route goes back to an older reply.
 #[test]
 fn an_older_reply_changes_nothing() {
     let key = RouteKey { source: NodeId(0), destination: NodeId(3) };
@@ -415,7 +415,7 @@ fn assert_no_loops(net: &mut TestNet, nodes: u16) {
     }
 }
 
-/// `next` is told where the parcel comes from and where it is.
+/// `next` receives where the parcel comes from and where it is.
 fn follow(
     from: NodeId,
     to: NodeId,

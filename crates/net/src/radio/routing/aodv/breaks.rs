@@ -50,7 +50,7 @@ impl<P: Parcel + Debug> Aodv<P> {
         self.send_error(cx, unreachable, Duration::ZERO);
     }
 
-    /// A parcel came for which there is no route: whoever sent it must not go on.
+    /// A parcel came for which there is no route: its sender must not go on.
     pub(super) fn report_missing(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let dead = self.table.invalidate(cx.now, destination, None);
         let sequence = dead.map_or(0, |(sequence, _)| sequence);

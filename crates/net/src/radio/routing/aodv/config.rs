@@ -24,7 +24,7 @@ pub struct AodvConfig {
     pub net_diameter: u8,
     /// `RREQ_RETRIES`: how often a network-wide flood is repeated.
     pub rreq_retries: u32,
-    /// How long nobody asks again after all floods failed; packets wait.
+    /// Time without a new search after all floods failed; packets wait.
     pub silence: Duration,
     /// `TTL_START` of the expanding ring.
     pub ttl_start: u8,
@@ -50,7 +50,7 @@ pub struct AodvConfig {
     pub rreq_len: Bytes,
     /// The length of a reply without the IP header.
     pub rrep_len: Bytes,
-    /// What transports are told.
+    /// Notices that transports receive.
     pub notices: Notices,
 }
 
@@ -85,13 +85,13 @@ pub enum LocalRepair {
 pub struct HelloConfig {
     /// `HELLO_INTERVAL`.
     pub interval: Duration,
-    /// `ALLOWED_HELLO_LOSS`: after so many intervals of silence a neighbour is gone.
+    /// `ALLOWED_HELLO_LOSS`: after this number of silent intervals a neighbour is gone.
     pub allowed_loss: u64,
 }
 
 impl AodvConfig {
     /// The RFC's parameters (§10), but with a diameter of 64 hops instead of 35, so that a chain of
-    /// 32 hops has room for detours; no hello messages, because the link layer reports breaks.
+    /// 32 hops leaves room for detours; no hello messages, because the link layer reports breaks.
     pub const fn rfc3561() -> Self {
         let node_traversal_time = Duration::from_millis(40);
         let net_traversal_time = node_traversal_time.saturating_mul(2 * DIAMETER as u64);

@@ -11,7 +11,7 @@ use crate::Parcel;
 use crate::radio::datagram::{DropReason, NodeId};
 use crate::radio::routing::{Cx, Message, newer, packet};
 
-/// A search that is under way.
+/// A search in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Discovery {
     purpose: Purpose,
@@ -30,7 +30,7 @@ pub(super) enum Purpose {
     Search,
     /// To mend a route of others, with one request of this TTL.
     Repair { ttl: u8 },
-    /// All floods went unanswered: nobody asks for a while.
+    /// All floods went unanswered: no new one for a while.
     Silence,
 }
 
@@ -55,7 +55,7 @@ impl Latencies {
 }
 
 impl<P: Parcel + Debug> Aodv<P> {
-    /// Starts to look for `destination` unless a search is under way.
+    /// Starts to look for `destination` unless a search is in progress.
     pub(super) fn seek(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         if self.discoveries.contains_key(&destination)
             || self.discoveries.len() >= DISCOVERIES
@@ -148,7 +148,7 @@ impl<P: Parcel + Debug> Aodv<P> {
         self.discoveries.iter().find(due).map(|(destination, _)| *destination)
     }
 
-    /// Nobody has answered: ask further away, or give up.
+    /// No reply: ask further away, or give up.
     pub(super) fn on_no_reply(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let Some(discovery) = self.discoveries.remove(&destination) else { return };
         let was_asked = discovery.asked < discovery.deadline && discovery.ttl > 0;

@@ -8,7 +8,7 @@
 //!
 //! As in ns-2, from which most published curves come, only the link layer's failure to deliver a
 //! *parcel* breaks a link. A MAC that gives up because of contention therefore breaks routes on
-//! chains where nobody moves: the "false route failures" of the literature.
+//! chains where no node moves: the "false route failures" of the literature.
 //!
 //! Deviations. The parcel that finds a link broken is dropped unless it is under local repair (the
 //! RFC lets its originator search anew with it; ns-2 drops it). RERRs are always broadcast, as in
@@ -66,7 +66,7 @@ pub struct Aodv<P> {
 }
 
 impl<P> Aodv<P> {
-    /// A router that knows nobody yet.
+    /// A router without routes.
     pub fn new(config: &AodvConfig) -> Self {
         Self {
             config: *config,
@@ -193,7 +193,7 @@ impl<P: Parcel + Debug> Aodv<P> {
         }
     }
 
-    /// Gives `datagram` up, and tells its source if transports are told.
+    /// Gives `datagram` up, and tells its source if transports are notified.
     fn lose(&mut self, cx: &mut Cx<'_, P>, datagram: Packet<P>, reason: DropReason) {
         let notice = self.notices.failed(cx, &datagram);
         let (source, destination) = (datagram.source, datagram.destination);
@@ -225,7 +225,7 @@ impl<P: Parcel + Debug> Aodv<P> {
         let other = next_hop.is_some_and(|next_hop| next_hop != from);
         let passing = self.notices.passing(cx, datagram.destination, notice, other);
         if self.config.notices == Notices::Rfn && matches!(notice.notice, Notice::Failed { .. }) {
-            // TCP-F: whoever passes an RFN on no longer uses the route.
+            // TCP-F: a node that passes an RFN on no longer uses the route.
             let unreachable = vec![(notice.destination, 0)];
             self.on_error(cx, from, &RouteError { unreachable });
         }

@@ -1,6 +1,6 @@
 //! AODV's routing table (RFC 3561 §2, §6.1, §6.2).
 //!
-//! Routes expire when somebody looks at them, not by a timer of their own. An expired route's
+//! Routes expire when they are looked up, not by a timer of their own. An expired route's
 //! sequence number is raised (§6.1), which keeps a node from believing an older route of its own
 //! that a neighbour still has.
 
@@ -133,7 +133,7 @@ impl RouteTable {
     }
 
     /// The route to `destination` is dead: with the sequence number that a message names, or one
-    /// more than was known. Returns the sequence number to be told, and whether anybody used it.
+    /// more than was known. Returns the sequence number to report, and whether any node used it.
     pub(super) fn invalidate(
         &mut self,
         now: Instant,
@@ -143,16 +143,16 @@ impl RouteTable {
         let period = self.delete_period;
         let route = self.routes.get_mut(&destination)?;
         route.kill(now, period);
-        if let Some(told) = sequence {
-            let known = route.sequence.filter(|known| !newer(told, *known));
-            route.sequence = Some(known.unwrap_or(told));
+        if let Some(reported) = sequence {
+            let known = route.sequence.filter(|known| !newer(reported, *known));
+            route.sequence = Some(known.unwrap_or(reported));
         }
         let used = !route.precursors.is_empty();
         route.precursors.clear();
         Some((route.sequence.unwrap_or(0), used))
     }
 
-    /// The route to `destination` is dead, but its parcels wait and its precursors are not told.
+    /// The route to `destination` is dead, but its parcels wait and its precursors are not notified.
     pub(super) fn begin_repair(&mut self, now: Instant, destination: NodeId) {
         if let Some(route) = self.routes.get_mut(&destination) {
             route.kill(now, self.delete_period);

@@ -175,8 +175,8 @@ fn elfn_goes_back_to_the_source_with_the_sequence_of_the_first_that_was_lost() {
         net.cut(2, 3);
         let lost = [net.send(7, 0, 4), net.send(7, 0, 4)];
         net.run_for(second());
-        let told: Vec<_> = net.told.iter().map(|it| (it.node, it.flow, it.notice)).collect();
-        assert_eq!(told, [(0, 7, Notice::Failed { sequence: 1000 + lost[0] })]);
+        let notices: Vec<_> = net.notices.iter().map(|it| (it.node, it.flow, it.notice)).collect();
+        assert_eq!(notices, [(0, 7, Notice::Failed { sequence: 1000 + lost[0] })]);
     }
 }
 
@@ -190,8 +190,8 @@ fn a_source_beside_the_break_is_told_at_once_and_receivers_never() {
     net.acknowledge(7, 2, 0, 55);
     let lost = net.send(7, 0, 2);
     net.run_for(second());
-    assert_eq!(net.told.len(), 1);
-    assert_eq!(net.told[0].notice, Notice::Failed { sequence: 1000 + lost });
+    assert_eq!(net.notices.len(), 1);
+    assert_eq!(net.notices[0].notice, Notice::Failed { sequence: 1000 + lost });
 }
 
 #[test]
@@ -203,11 +203,11 @@ fn a_silenced_flow_hears_once_when_its_route_is_back() {
     let lost = net.send(7, 0, 4);
     net.run_for(second() * 3);
     let failed = Notice::Failed { sequence: 1000 + lost };
-    assert_eq!(net.told.iter().map(|it| it.notice).collect::<Vec<_>>(), [failed]);
+    assert_eq!(net.notices.iter().map(|it| it.notice).collect::<Vec<_>>(), [failed]);
     net.join(2, 3);
     net.run_for(second() * 20);
     let restored = Notice::Restored { expected: None };
-    assert_eq!(net.told.iter().map(|it| it.notice).collect::<Vec<_>>(), [failed, restored]);
+    assert_eq!(net.notices.iter().map(|it| it.notice).collect::<Vec<_>>(), [failed, restored]);
     let parcel = net.send(7, 0, 4);
     net.run_for(second());
     assert!(net.delivered.contains(&(parcel, NodeId(4))));
@@ -223,12 +223,12 @@ fn a_silenced_source_beside_the_break_looks_for_a_route() {
     net.cut(0, 1);
     let lost = net.send(7, 0, 4);
     net.run_for(second() / 20);
-    let told = |net: &TestNet| net.told.iter().map(|it| it.notice).collect::<Vec<_>>();
+    let notices = |net: &TestNet| net.notices.iter().map(|it| it.notice).collect::<Vec<_>>();
     let failed = Notice::Failed { sequence: 1000 + lost };
-    assert_eq!(told(&net), [failed]);
+    assert_eq!(notices(&net), [failed]);
     net.join(0, 1);
     net.run_for(second() * 2);
-    assert_eq!(told(&net), [failed, Notice::Restored { expected: None }]);
+    assert_eq!(notices(&net), [failed, Notice::Restored { expected: None }]);
 }
 
 fn any_message() -> impl Strategy<Value = AodvMessage> {

@@ -26,7 +26,7 @@ pub struct DsrConfig {
     pub jitter: Duration,
     /// Where parcels wait for their route.
     pub buffer: BufferConfig,
-    /// What transports are told.
+    /// Notices that transports receive.
     pub notices: Notices,
 }
 

@@ -11,7 +11,7 @@ use crate::Parcel;
 use crate::radio::datagram::{DropReason, NodeId};
 use crate::radio::routing::{Cx, Message, packet};
 
-/// A search that is under way.
+/// A search in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Discovery {
     /// How often everybody has been asked; before that, the neighbours were.
@@ -31,7 +31,7 @@ impl DsrRequest {
 }
 
 impl<P: Parcel + Debug> Dsr<P> {
-    /// Starts to look for `destination` unless a search is under way: first at the neighbours.
+    /// Starts to look for `destination` unless a search is in progress: first at the neighbours.
     pub(super) fn seek(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let busy = self.discoveries.len() >= DISCOVERIES;
         if busy || self.discoveries.contains_key(&destination) {
@@ -48,7 +48,7 @@ impl<P: Parcel + Debug> Dsr<P> {
         self.discoveries.iter().find(due).map(|(destination, _)| *destination)
     }
 
-    /// Nobody has answered: ask everybody, ever more rarely, or give up.
+    /// No reply: ask all nodes, ever more rarely, or give up.
     pub(super) fn on_no_reply(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let Some(mut discovery) = self.discoveries.remove(&destination) else { return };
         let silenced = self.notices.seeks(cx.now, cx.node, destination);

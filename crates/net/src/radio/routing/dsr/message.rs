@@ -7,7 +7,7 @@ use weir_units::Bytes;
 use crate::radio::datagram::NodeId;
 use crate::radio::routing::notices::NoticeMessage;
 
-/// A message of DSR, or what it puts beside a parcel.
+/// A message of DSR, or what it adds to a parcel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DsrMessage {
     /// The way of a parcel.
@@ -18,7 +18,7 @@ pub enum DsrMessage {
     Reply {
         /// The way of the reply.
         way: SourceRoute,
-        /// The path that was asked for, from who asked to who was sought.
+        /// The requested path, from the requester to the destination.
         path: Arc<[NodeId]>,
     },
     /// RERR: this link is broken.

@@ -57,7 +57,7 @@ pub struct Dsr<P> {
 }
 
 impl<P> Dsr<P> {
-    /// A router that knows nobody yet.
+    /// A router without routes.
     pub fn new(config: &DsrConfig) -> Self {
         Self {
             config: *config,

@@ -33,8 +33,8 @@ fn is_error(message: &DsrMessage) -> bool {
     matches!(message, DsrMessage::Error { .. })
 }
 
-fn told(net: &TestNet) -> Vec<(u16, u32, Notice)> {
-    net.told.iter().map(|it| (it.node, it.flow, it.notice)).collect()
+fn notices(net: &TestNet) -> Vec<(u16, u32, Notice)> {
+    net.notices.iter().map(|it| (it.node, it.flow, it.notice)).collect()
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn nobody_answers_and_parcels_are_dropped_when_their_time_is_up() {
     assert_eq!((aired(&net, is_request).len(), net.dropped.len()), (8, 0));
     net.run_for(second() * 60);
     assert_eq!(net.dropped, [(lost, DropReason::NoRoute)]);
-    assert_eq!(aired(&net, is_request).len(), 8, "nobody asks for nothing");
+    assert_eq!(aired(&net, is_request).len(), 8, "no request without need");
 }
 
-/// 0 - 1 - 2 - 3 - 4 with node 9 beside 1 and 2, which nobody asks.
+/// 0 - 1 - 2 - 3 - 4 with node 9 next to 1 and 2, which no node asks.
 #[test]
 fn a_node_learns_the_ways_that_it_overhears() {
     let links = [(0, 1), (1, 2), (2, 3), (3, 4), (9, 1), (9, 2)];
@@ -156,19 +156,19 @@ fn a_node_that_knows_another_way_salvages_and_reports() {
     assert_eq!(net.path_of(parcel), [0, 1, 2, 2, other]);
     assert!(net.delivered.contains(&(parcel, NodeId(4))));
     assert_eq!(aired(&net, is_error), [2, 1]);
-    assert_eq!(told(&net), [], "nothing is lost");
+    assert_eq!(notices(&net), [], "nothing is lost");
 }
 
 #[test]
 fn an_error_carries_elfn_to_the_source() {
-    for notices in [Notices::Elfn, Notices::Unreachable] {
-        let mut net = TestNet::chain(&with(notices), 4);
+    for kind in [Notices::Elfn, Notices::Unreachable] {
+        let mut net = TestNet::chain(&with(kind), 4);
         net.send(7, 0, 4);
         net.run_for(second());
         net.cut(2, 3);
         let lost = [net.send(7, 0, 4), net.send(7, 0, 4)];
         net.run_for(second());
-        assert_eq!(told(&net), [(0, 7, Notice::Failed { sequence: 1000 + lost[0] })]);
+        assert_eq!(notices(&net), [(0, 7, Notice::Failed { sequence: 1000 + lost[0] })]);
         assert_eq!(aired(&net, is_error), [2, 1]);
         let dropped: Vec<u64> = net.dropped.iter().map(|(id, _)| *id).collect();
         assert_eq!(dropped, lost);
@@ -198,10 +198,10 @@ fn a_silenced_flow_hears_once_when_its_route_is_back() {
     let lost = net.send(7, 0, 4);
     net.run_for(second() * 3);
     let failed = (0, 7, Notice::Failed { sequence: 1000 + lost });
-    assert_eq!(told(&net), [failed]);
+    assert_eq!(notices(&net), [failed]);
     net.join(2, 3);
     net.run_for(second() * 20);
-    assert_eq!(told(&net), [failed, (0, 7, Notice::Restored { expected: None })]);
+    assert_eq!(notices(&net), [failed, (0, 7, Notice::Restored { expected: None })]);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_source_with_another_way_absorbs_tcp_fs_notice() {
     net.cut(2, used.0);
     net.send(7, 0, 4);
     net.run_for(second());
-    assert_eq!((told(&net), aired(&net, is_error)), (vec![], vec![2, 1]));
+    assert_eq!((notices(&net), aired(&net, is_error)), (vec![], vec![2, 1]));
     let next = net.send(7, 0, 4);
     net.run_for(second());
     assert!(net.delivered.contains(&(next, NodeId(4))));

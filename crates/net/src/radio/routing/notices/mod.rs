@@ -150,7 +150,7 @@ impl NoticeAgent {
     }
 
     /// A route to `destination` has come up; `expected` says what receivers there expect, by flow,
-    /// if anybody has told. The returned notices are to go to these sources.
+    /// if any node reported it. The returned notices are to go to these sources.
     pub(super) fn route_found<P>(
         &mut self,
         cx: &mut Cx<'_, P>,
@@ -188,7 +188,7 @@ impl NoticeAgent {
         packet(node, to, u8::MAX, Message::Notice(notice), self.len())
     }
 
-    /// Whether the flow's source has just been told, or with TCP-BuS still waits for news.
+    /// Whether the flow's source has just been notified, or with TCP-BuS still waits for news.
     fn is_known(&self, now: Instant, parcel: &impl Parcel) -> bool {
         let known = self.flows.iter().find(|it| it.flow == parcel.flow());
         known.is_some_and(|it| {

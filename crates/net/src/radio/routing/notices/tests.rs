@@ -14,12 +14,12 @@ struct Bench {
     agent: NoticeAgent,
     node: NodeId,
     now: Instant,
-    told: Vec<(u32, Notice)>,
+    notices: Vec<(u32, Notice)>,
 }
 
 impl Bench {
     fn new(kind: Notices, node: NodeId) -> Self {
-        Self { agent: NoticeAgent::new(kind), node, now: Instant::ZERO, told: Vec::new() }
+        Self { agent: NoticeAgent::new(kind), node, now: Instant::ZERO, notices: Vec::new() }
     }
 
     fn with<T>(&mut self, act: impl FnOnce(&mut NoticeAgent, &mut Cx<'_, TestParcel>) -> T) -> T {
@@ -30,7 +30,7 @@ impl Bench {
         let result = act(&mut self.agent, &mut cx);
         for upcall in upcalls {
             let Upcall::Notify { flow, notice } = upcall else { panic!("{upcall:?}") };
-            self.told.push((flow, notice));
+            self.notices.push((flow, notice));
         }
         result
     }
@@ -86,7 +86,7 @@ fn tcp_f_at_the_failure_point() {
 fn tcp_f_at_a_node_in_between() {
     let mut bench = Bench::new(Notices::Rfn, HERE);
     assert_eq!(bench.pass(FAILED, true), Passing::Absorb, "it has another route");
-    assert_eq!(bench.find(&[]), [], "the source was not told, so nothing is owed");
+    assert_eq!(bench.find(&[]), [], "the source was not notified, so nothing is due");
     assert_eq!(
         bench.pass(RESTORED, false),
         Passing::Forward,
@@ -98,26 +98,26 @@ fn tcp_f_at_a_node_in_between() {
     assert_eq!(bench.find(&[]), [], "the source knows");
     bench.pass(FAILED, false);
     assert_eq!(bench.find(&[]), [(SOURCE, RESTORED)], "it remembers the source");
-    assert_eq!(bench.told, []);
+    assert_eq!(bench.notices, []);
 }
 
 #[test]
 fn tcp_f_at_the_source() {
     let mut bench = Bench::new(Notices::Rfn, SOURCE);
     bench.pass(FAILED, true);
-    assert_eq!(bench.told, [], "absorbed: there is another route");
+    assert_eq!(bench.notices, [], "absorbed: there is another route");
     assert_eq!(bench.pass(FAILED, false), Passing::Absorb);
     assert!(bench.agent.seeks(bench.now, SOURCE, DESTINATION), "silent, so its router looks");
     bench.pass(RESTORED, false);
     bench.pass(RESTORED, false);
-    assert_eq!(bench.told, [(7, FAILED), (7, RESTORED)], "one of each");
+    assert_eq!(bench.notices, [(7, FAILED), (7, RESTORED)], "one of each");
     assert!(!bench.agent.seeks(bench.now, SOURCE, DESTINATION));
     assert_eq!(bench.find(&[]), []);
     // The source itself finds a link broken, and later its own route.
     bench.wait(100);
     assert_eq!(bench.lose(7, 80), None);
     assert_eq!(bench.find(&[]), []);
-    assert_eq!(bench.told[2..], [(7, Notice::Failed { sequence: 80 }), (7, RESTORED)]);
+    assert_eq!(bench.notices[2..], [(7, Notice::Failed { sequence: 80 }), (7, RESTORED)]);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn elfn_and_unreachable_owe_nothing() {
         assert_eq!(bench.pass(FAILED, true), Passing::Forward, "another route changes nothing");
         let mut source = Bench::new(kind, SOURCE);
         source.pass(FAILED, true);
-        assert_eq!(source.told, [(7, FAILED)]);
+        assert_eq!(source.notices, [(7, FAILED)]);
         assert!(!source.agent.seeks(source.now, SOURCE, DESTINATION));
     }
 }
@@ -163,5 +163,5 @@ fn memory_is_bounded_and_ends() {
     }
     assert_eq!(bench.agent.remembered(), FLOWS);
     bench.wait(60_000);
-    assert!(!bench.agent.seeks(bench.now, SOURCE, DESTINATION), "nobody looks for ever");
+    assert!(!bench.agent.seeks(bench.now, SOURCE, DESTINATION), "no search lasts for ever");
 }
