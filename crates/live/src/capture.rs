@@ -1,4 +1,4 @@
-//! What packet capture somebody asks for, and its file.
+//! Options of a packet capture, and its file.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use weir_trace::{CapturedPacket, PcapngWriter};
 
-/// A packet capture, as it is asked for.
+/// A requested packet capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// The file; one that is there already is replaced.
@@ -35,7 +35,7 @@ impl Capture {
 
 /// The file of a capture while it is being written.
 ///
-/// It has the name that was asked for only when it is complete: until then it is `PATH.partial`, and is
+/// It has the requested name only when it is complete: until then it is `PATH.partial`, and is
 /// removed if nothing comes of it.
 pub struct CaptureFile {
     file: PcapngWriter<BufWriter<File>>,
@@ -54,7 +54,7 @@ impl CaptureFile {
         let partial = Partial::of(&asked.path);
         let sink = BufWriter::with_capacity(BUFFER, File::create(&partial.0)?);
         let mut file = PcapngWriter::new(sink, PROGRAM, interfaces, asked.snap_len)?;
-        // What cannot be written at all is told before the run.
+        // A file that cannot be written is an error before the run.
         file.flush()?;
         Ok(Self { file, path: asked.path.clone(), partial, failure: None })
     }
@@ -64,7 +64,7 @@ impl CaptureFile {
         if self.failure.is_none()
             && let Err(error) = self.file.write(packet)
         {
-            self.failure = Some(told(&self.path, error));
+            self.failure = Some(named(&self.path, error));
         }
     }
 
@@ -83,7 +83,7 @@ impl CaptureFile {
     pub fn finish(mut self) -> io::Result<()> {
         self.check()?;
         let whole = self.file.flush().and_then(|()| std::fs::rename(&self.partial.0, &self.path));
-        whole.map_err(|error| told(&self.path, error))
+        whole.map_err(|error| named(&self.path, error))
     }
 }
 
@@ -105,12 +105,12 @@ impl Drop for Partial {
     }
 }
 
-fn told(path: &Path, error: io::Error) -> io::Error {
+fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// The longest headers of IPv4 and TCP, and a little of what they carry.
 const HEADERS: u32 = 128;
 const PROGRAM: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
-/// So much at a time goes to the file, in some tens of microseconds.
+/// Bytes per write to the file, in some tens of microseconds.
 const BUFFER: usize = 64 << 10;

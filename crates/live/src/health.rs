@@ -33,7 +33,7 @@ impl Health {
         self.on_time += u64::from(late <= ON_TIME);
     }
 
-    /// The same, when so many packets were lost that no link dropped.
+    /// The same, with the number of packets lost that no link dropped.
     #[must_use]
     pub(crate) fn having_lost(&self, unasked_drops: u64) -> Self {
         Self { unasked_drops, ..self.clone() }

@@ -77,7 +77,7 @@ impl<'a> Arrival<'a> {
     }
 }
 
-/// Room for what arrives.
+/// Buffers for what arrives.
 pub struct Inbox {
     /// Of one batch after the other.
     bytes: Vec<u8>,
@@ -108,7 +108,7 @@ impl Socket {
         socket.bind(&address.into())?;
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // Linux reports twice what was asked for: half is its own bookkeeping (socket(7)).
+        // Linux reports twice the requested size: half is its own bookkeeping (socket(7)).
         let reported = SockRef::from(&socket).recv_buffer_size()?;
         let recv_buffer = if cfg!(target_os = "linux") { reported / 2 } else { reported };
         Ok(Self {
@@ -232,7 +232,7 @@ impl Socket {
         Ok(inbox.filled > 0)
     }
 
-    /// From now on [`next_refusal`](Self::next_refusal) tells of datagrams that nobody wanted.
+    /// From now on [`next_refusal`](Self::next_refusal) reports datagrams that were refused.
     ///
     /// # Errors
     /// What the system reports.
@@ -240,7 +240,7 @@ impl Socket {
         self.state.enable_transport_errors(UdpSockRef::from(&self.socket))
     }
 
-    /// A machine that has said (by ICMP) that nobody listens on a port to which a datagram went.
+    /// A machine that has said (by ICMP) that no socket listens on a port to which a datagram went.
     pub fn next_refusal(&self) -> Option<IpAddr> {
         loop {
             let error = self.state.recv_transport_error(UdpSockRef::from(&self.socket)).ok()??;
@@ -277,14 +277,14 @@ impl AsFd for Socket {
 }
 
 impl Default for Inbox {
-    /// With room for the most that one call takes in.
+    /// With space for the most that one call takes in.
     fn default() -> Self {
         Self::new(BATCHES)
     }
 }
 
 impl Inbox {
-    /// With room for so many batches, each of up to 64 KiB from one sender.
+    /// With space for `batches` batches, each of up to 64 KiB from one sender.
     pub fn new(batches: usize) -> Self {
         Self {
             bytes: in_memory(batches.clamp(1, BATCHES) * BATCH_BYTES),
@@ -323,7 +323,7 @@ impl Inbox {
     }
 }
 
-/// So many bytes that the system has given memory already: it gives zeros when they are first touched,
+/// A buffer whose memory the system has already provided: it gives zeros when they are first touched,
 /// which would be while someone waits for the first datagrams.
 pub(crate) fn in_memory(len: usize) -> Vec<u8> {
     vec![u8::MAX; len]

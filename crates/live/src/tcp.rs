@@ -20,7 +20,7 @@ use crate::clock::monotonic_nanos;
 pub enum Handover {
     /// `sendfile`: the system takes the bytes from its page cache.
     Sendfile,
-    /// `write` of so many bytes at a time.
+    /// `write` in calls of this many bytes.
     Write(usize),
 }
 
@@ -52,7 +52,7 @@ pub enum TcpError {
         "the kernel's TCP has no congestion control '{name}' for us ({error}); /proc/sys/net/ipv4/tcp_available_congestion_control names those that it has"
     )]
     Controller {
-        /// As asked for.
+        /// As requested.
         name: String,
         /// The system's answer.
         error: io::Error,

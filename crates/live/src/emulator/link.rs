@@ -1,4 +1,4 @@
-//! A link between two namespaces, at work until it is told to stop.
+//! A link between two namespaces, at work until it is stopped.
 
 use std::io;
 use std::ops::ControlFlow;

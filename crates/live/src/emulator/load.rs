@@ -1,4 +1,4 @@
-//! The bytes of a foreign packet while it is under way: its own, or its part of a superpacket.
+//! The bytes of a foreign packet while it is in flight: its own, or its part of a superpacket.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::superpacket::{Layout, MAX_HEADER};
 use crate::relay::{Room, Taken};
 
 /// The bytes of a packet. Copies share them, as do the parts of a superpacket, whose headers are
-/// written when they are wanted; room for them is given back with the last.
+/// written when they are wanted; their memory is given back with the last.
 #[derive(Clone, Debug, Default)]
 pub struct Load {
     buffer: Arc<Buffer>,

@@ -78,7 +78,7 @@ impl Namespace {
     pub fn run<T: Send + 'static>(&self, closure: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = channel();
         let job = move || {
-            // Whoever waits for the result is there: it is we.
+            // This thread waits for the result, so it is still there.
             let _ = done.send(catch_unwind(AssertUnwindSafe(closure)));
         };
         let jobs = self.jobs.as_ref().expect("only dropping takes it");
@@ -132,7 +132,7 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A job that panicked has said so to whoever wanted it done.
+            // A job that panicked has reported it to its caller.
             let _ = thread.join();
         }
     }

@@ -56,11 +56,11 @@ pub enum Offload {
     On,
 }
 
-/// With superpackets, packets may leave so much later, so that several leave together.
+/// With superpackets, packets may leave this much later, so that several leave together.
 pub const QUANTUM: Duration = Duration::from_micros(50);
 
 impl Classify {
-    /// The flow that a packet belongs to, of so many.
+    /// The flow of a packet, out of `flows`.
     pub(super) fn flow(self, view: &View, direction: Direction, flows: u32) -> u32 {
         let (Self::ByPort { first }, Some((source, destination))) = (self, view.ports) else {
             return 0;

@@ -31,7 +31,7 @@ use crate::relay::{MEMORY, Room, Unasked, wait_any};
 /// and leave each link at its exact time, however late the machine is: lateness adds up nowhere, and
 /// tells only how long after its time a packet was handed to the kernel.
 ///
-/// It has no thread of its own: whoever owns it calls [`turn`](Self::turn) until the run is over, from
+/// It has no thread of its own: its owner calls [`turn`](Self::turn) until the run is over, from
 /// one thread, which had better be punctual ([`clock::Punctual`]).
 pub struct Emulator {
     /// The links. Only the emulator adds events; its time stands still between turns.
@@ -101,7 +101,7 @@ pub enum EmulatorError {
 
 impl Emulator {
     /// Joins two namespaces by the links of `spec`, whose flows give the routes over them. Of a flow
-    /// nothing else counts, and there is at least one. All luck of the links comes from `seed`.
+    /// nothing else counts, and there is at least one. All randomness of the links comes from `seed`.
     ///
     /// # Errors
     /// If a device cannot be made, or a link cannot be as it is described.

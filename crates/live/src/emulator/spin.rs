@@ -42,7 +42,7 @@ impl Spin {
     }
 }
 
-/// One part in so many of the time is spent spinning.
+/// Denominator of the share of time spent spinning.
 const SHARE: u64 = 4;
 const MOST_CREDIT: Duration = Duration::from_millis(5);
 

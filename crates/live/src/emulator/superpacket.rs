@@ -105,7 +105,7 @@ impl Layout {
         if self.segment == 0 { 1 } else { (len - self.header).div_ceil(self.segment).max(1) }
     }
 
-    /// Where the payload of a part lies in so many bytes.
+    /// Where the payload of a part lies in `bytes` bytes.
     pub(super) fn payload(&self, part: usize, len: usize) -> std::ops::Range<usize> {
         if self.segment == 0 {
             return self.header..len;
@@ -127,7 +127,7 @@ impl Layout {
         self.ip_header
     }
 
-    /// Writes the headers of a part for so many bytes of payload; the checksum of the transport covers
+    /// Writes the headers of a part for `bytes` bytes of payload; the checksum of the transport covers
     /// only the pseudo-header, as the kernel leaves it. Of what is passed on as it is there are none.
     pub(super) fn write_header<'a>(
         &self,
@@ -203,7 +203,7 @@ pub(super) fn flags_of_part(flags: u8, load: &Load) -> u8 {
     flags & !(ends | answer)
 }
 
-/// Sums up a packet from `from` on and puts the checksum `at` so many bytes behind that.
+/// Sums up a packet from `from` on and puts the checksum `at` this many bytes behind that.
 fn complete_at(packet: &mut [u8], from: usize, at: usize) {
     let Some(summed) = packet.get_mut(from..).filter(|summed| at + 2 <= summed.len()) else {
         return;

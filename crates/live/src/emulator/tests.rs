@@ -189,7 +189,7 @@ fn a_namespace_is_gone_with_its_owner_and_can_be_entered_until_then() {
     assert_eq!(interfaces.lines().count(), 3, "{interfaces}");
     let file = namespace.file().to_owned();
     drop(namespace);
-    // Whoever joins a thread goes on a little before the kernel has done away with it.
+    // A thread that joins another goes on a little before the kernel has done away with it.
     let patience = clock::now() + Duration::from_secs(5);
     let refused = loop {
         match Namespace::enter(&file) {

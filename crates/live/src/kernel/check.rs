@@ -12,7 +12,7 @@ pub(super) struct Kernel {
     pub(super) sack: bool,
     pub(super) timestamps: bool,
     pub(super) slow_start_after_idle: bool,
-    /// Asked for, refused, or as the controller has it.
+    /// Requested, refused, or the controller's choice.
     pub(super) ecn: Option<bool>,
 }
 

@@ -86,7 +86,7 @@ fn parse(info: &[u8]) -> Reading {
     let micros_at = |at: usize| Duration::from_micros(u32_at(at));
     let packets = |count: u64| Bytes(count * u32_at(SND_MSS));
     let srtt = Some(micros_at(RTT)).filter(|rtt| !rtt.is_zero());
-    // A SYN is under way, not data.
+    // A SYN is in flight, not data.
     let unacked = if info[STATE] == TCP_SYN_SENT { 0 } else { u32_at(UNACKED) };
     let in_flight = (unacked + u32_at(RETRANS)).saturating_sub(u32_at(SACKED) + u32_at(LOST));
     let (segments, bytes) = (u32_at(DATA_SEGS_OUT), u64_at(BYTES_SENT));

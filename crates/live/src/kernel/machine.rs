@@ -1,4 +1,4 @@
-//! What this machine has for the world of the kernel's TCP, and what its namespaces are told.
+//! What this machine has for the world of the kernel's TCP, and the settings of its namespaces.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -59,7 +59,7 @@ fn missing(what: &str) -> KernelError {
     ))
 }
 
-/// What the namespaces of a run are told. Nothing of it outlives them.
+/// Settings of the namespaces of a run. They end with the namespaces.
 pub(super) fn settings<L: Clone + std::fmt::Debug>(
     spec: &RunSpec,
     net: &Network<HeapQueue, L>,
@@ -69,7 +69,7 @@ pub(super) fn settings<L: Clone + std::fmt::Debug>(
     let most = largest_buffer(spec, net);
     // Buffers begin large and grow larger still, so that windows do not hold senders back.
     let buffers = format!("4096 {} {most}", SMALLEST_BUFFER.min(most / 4));
-    let told = [
+    let settings = [
         ("tcp_no_metrics_save", "1".to_owned()),
         ("tcp_rmem", buffers.clone()),
         ("tcp_wmem", buffers),
@@ -79,7 +79,7 @@ pub(super) fn settings<L: Clone + std::fmt::Debug>(
         // 1 asks for ECN, 2 only grants it; DCTCP asks for it anyway.
         ("tcp_ecn", if kernel.ecn == Some(true) { "1" } else { "2" }.to_owned()),
     ];
-    told.into_iter().map(|(name, value)| Setting { name, value }).collect()
+    settings.into_iter().map(|(name, value)| Setting { name, value }).collect()
 }
 
 /// Tells the namespace of the calling thread.
@@ -101,7 +101,7 @@ pub(super) fn describe(settings: &[Setting]) -> String {
     text
 }
 
-/// Four times what is under way on the longest route, so that a window never is what bounds a sender.
+/// 4 BDP of the longest route, so that windows never limit.
 fn largest_buffer<L: Clone + std::fmt::Debug>(spec: &RunSpec, net: &Network<HeapQueue, L>) -> u64 {
     let second = Instant::ZERO + Duration::from_secs(1);
     let per_route = spec.flows.iter().map(|flow| {

@@ -87,7 +87,7 @@ pub enum KernelError {
         /// The system's answer.
         error: io::Error,
     },
-    /// Whoever watches it broke it off.
+    /// Its watcher stopped it.
     #[error("the run was broken off")]
     Stopped,
     /// A checker found the program at fault, not the description.
@@ -125,8 +125,8 @@ pub fn check_for(
     }
 }
 
-/// Runs `spec` in real time over the kernel's TCP; `watch` is told the time of the run many times a
-/// second and may break it off. The luck of links and applications comes from `seed`; packets are
+/// Runs `spec` in real time over the kernel's TCP; `watch` receives the time of the run many times a
+/// second and may stop it. The randomness of links and applications comes from `seed`; packets are
 /// recorded if `capture` asks for it.
 ///
 /// # Errors
@@ -207,12 +207,12 @@ impl<'a> World<'a> {
         address: impl Fn(u16) -> SocketAddrV4,
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<Outcome, KernelError> {
-        // This thread may have carried out other runs before.
+        // This thread may have executed other runs before.
         let cpu_before = thread_cpu_time();
         let Self { spec, seed, .. } = self;
         let kernel_flows = spec.flows.iter().filter_map(kernel_config).count();
         let shared = Shared::new(self.emulator.origin(), spec.flows.len(), kernel_flows);
-        let (happenings, told) = mpsc::channel();
+        let (happenings, reported) = mpsc::channel();
         let context = Context { shared: &shared, teller, happenings: &happenings };
         let described = (0u16..).zip(&spec.flows).zip(site.connectors);
         let list = described.filter_map(|((index, flow), socket)| {
@@ -224,13 +224,13 @@ impl<'a> World<'a> {
             let sending = threads.spawn(|| shared.end_unless_ok(senders.run()));
             let receiving = threads
                 .spawn(|| shared.end_unless_ok(receivers::run(spec, site.listeners, &shared)));
-            let worked = self.route(&shared, &told, watch);
+            let worked = self.route(&shared, &reported, watch);
             shared.end();
             let sent = joined("driving TCP senders", sending);
             let received = joined("driving TCP receivers", receiving);
             worked.and(Ok((sent?, received?)))
         })?;
-        self.note(&told);
+        self.note(&reported);
         let router_cpu = thread_cpu_time().saturating_sub(cpu_before);
         self.finish(router_cpu, legacy, receivers_cpu, &site.settings)
     }
@@ -239,7 +239,7 @@ impl<'a> World<'a> {
     fn route(
         &mut self,
         shared: &Shared,
-        told: &mpsc::Receiver<Happening>,
+        reported: &mpsc::Receiver<Happening>,
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<(), KernelError> {
         let mut watched = Instant::ZERO;
@@ -251,7 +251,7 @@ impl<'a> World<'a> {
             let now = self.emulator.net.now;
             if now.saturating_since(watched) >= WATCH_INTERVAL {
                 watched = now;
-                self.note(told);
+                self.note(reported);
                 if watch(now).is_break() {
                     return Err(KernelError::Stopped);
                 }
@@ -310,8 +310,8 @@ impl<'a> World<'a> {
     }
 
     /// Enters what the senders' thread tells into table `events`.
-    fn note(&mut self, told: &mpsc::Receiver<Happening>) {
-        for Happening { at, flow, kind, detail } in told.try_iter() {
+    fn note(&mut self, reported: &mpsc::Receiver<Happening>) {
+        for Happening { at, flow, kind, detail } in reported.try_iter() {
             self.emulator.net.notes.log.flow(at, flow, kind, &detail);
         }
     }
@@ -382,5 +382,5 @@ fn joined<T>(
     result.map_err(|error| KernelError::System { what, error })
 }
 
-/// How often the watcher is told the time.
+/// Interval at which the watcher receives the time.
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);

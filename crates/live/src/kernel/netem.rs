@@ -40,7 +40,7 @@ pub(super) struct Routers {
 struct Count {
     sent_bytes: u64,
     sent_packets: u64,
-    /// For want of room, and by luck.
+    /// Because the queue was full, and at random.
     dropped: [u64; 2],
 }
 
@@ -137,11 +137,11 @@ impl Routers {
         let mbps = Rate::from_transfer(Bytes(count.sent_bytes - before.sent_bytes), now - since);
         let (used, rate) = (mbps.unwrap_or(Rate::ZERO), self.ways[0].rate);
         outcome.summary.utilisation = rate.map(|rate| used.as_mbit_f64() / rate.as_mbit_f64());
-        let [queue, luck] = [0, 1].map(|cause| count.dropped[cause] - before.dropped[cause]);
+        let [queue, random] = [0, 1].map(|cause| count.dropped[cause] - before.dropped[cause]);
         let settings = outcome.summary.settings.get_or_insert_default();
         let _ = write!(
             settings,
-            "; netem in place of our links: {} packets sent, {queue} dropped by the queue, {luck} lost",
+            "; netem in place of our links: {} packets sent, {queue} dropped by the queue, {random} lost",
             count.sent_packets - before.sent_packets
         );
         Ok(())
@@ -149,8 +149,8 @@ impl Routers {
 
     /// What has happened at the bottleneck so far.
     fn count(&self) -> io::Result<Count> {
-        let told = self.near.run(|| run(&format!("tc -s qdisc show dev {DEVICE}")))?;
-        Count::parse(&told).ok_or_else(|| io::Error::other(format!("tc says: {told}")))
+        let output = self.near.run(|| run(&format!("tc -s qdisc show dev {DEVICE}")))?;
+        Count::parse(&output).ok_or_else(|| io::Error::other(format!("tc says: {output}")))
     }
 }
 
@@ -233,7 +233,7 @@ fn limit(config: &LinkConfig) -> Result<Option<u64>, String> {
     }
 }
 
-/// Joins a host and its router. Both ends of the pair have one address of Ethernet's, so that nobody
+/// Joins a host and its router. Both ends of the pair have one address of Ethernet's, so that no host
 /// need ask for the other's; and no packet is larger than on the wire, as netem counts packets.
 fn join(host: &Namespace, router: &Namespace, network: u8) -> io::Result<()> {
     let side = |number: u8| {
@@ -273,9 +273,9 @@ fn run(command: &str) -> io::Result<String> {
 
 impl Count {
     /// Reads `tc -s qdisc`: of the first discipline all drops, of the second those of the queue.
-    fn parse(told: &str) -> Option<Self> {
+    fn parse(output: &str) -> Option<Self> {
         let [all, queue] = ["netem 1:", "netem 2:"].map(|name| {
-            let rest = told.split_once(name)?.1.split_once("Sent ")?.1;
+            let rest = output.split_once(name)?.1.split_once("Sent ")?.1;
             let numbers = rest.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
             let mut numbers = numbers.map(|word| word.parse::<u64>().ok());
             // `Sent 1514 bytes 1 pkt (dropped 0, ...`.
@@ -305,14 +305,14 @@ mod tests {
 
     #[test]
     fn what_tc_tells_is_read() {
-        let told = "qdisc netem 1: root refcnt 2 limit 1000000 loss 1%
+        let output = "qdisc netem 1: root refcnt 2 limit 1000000 loss 1%
  Sent 15140 bytes 10 pkt (dropped 7, overlimits 0 requeues 0)
  backlog 0b 0p requeues 0
 qdisc netem 2: parent 1:1 limit 34 rate 10Mbit
  Sent 13626 bytes 9 pkt (dropped 3, overlimits 0 requeues 0)
 ";
         let count = Count { sent_bytes: 13_626, sent_packets: 9, dropped: [3, 4] };
-        assert_eq!(Count::parse(told), Some(count));
+        assert_eq!(Count::parse(output), Some(count));
         assert_eq!(Count::parse("qdisc noqueue 0: root"), None);
     }
 }

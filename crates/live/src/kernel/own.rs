@@ -1,4 +1,4 @@
-//! Flows of our own transport beside the kernel's, on the same links.
+//! Flows of our own transport next to the kernel's, on the same links.
 
 use weir_scene::{
     Event, EventQueue, Flow, HeapQueue, Medium, Notes, Packet, PacketLink, RunSpec, Side,

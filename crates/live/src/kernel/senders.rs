@@ -25,7 +25,7 @@ pub(super) struct Senders<'a> {
     pub(super) shared: &'a Shared,
 }
 
-/// What every sender needs beside its flow.
+/// What every sender needs besides its flow.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) shared: &'a Shared,
@@ -98,7 +98,7 @@ impl Senders<'_> {
     /// Works until the run is over.
     ///
     /// # Errors
-    /// What the system refuses, and answers to questions that nobody asked.
+    /// What the system refuses, and answers without a request.
     pub(super) fn run(mut self) -> io::Result<Legacy> {
         be_eager();
         let _alarm = Alarm::set();
@@ -216,7 +216,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// When it is told to stop, unless it has ended before.
+    /// When it is stopped, unless it has ended before.
     fn stop(&self) -> Option<Instant> {
         self.spec.stop.filter(|_| !self.flow.is_closed())
     }
@@ -380,7 +380,7 @@ impl<'a> Sender<'a> {
 
     fn tell(&self, at: Instant, kind: &'static str, detail: &str) {
         let happening = Happening { at, flow: self.index, kind, detail: detail.to_owned() };
-        // Nobody listens any more when the run is over.
+        // The receiver is gone when the run is over.
         let _ = self.context.happenings.send(happening);
     }
 }

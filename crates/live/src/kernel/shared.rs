@@ -25,7 +25,7 @@ pub(super) struct Shared {
 const NEVER: u64 = u64::MAX;
 
 impl Shared {
-    /// For a run of so many flows, of which `open` are the kernel's.
+    /// For a run of `flows` flows, of which `open` are the kernel's.
     pub(super) fn new(origin: Instant, flows: usize, open: usize) -> Self {
         Self {
             origin,
@@ -70,7 +70,7 @@ impl Shared {
         self.open.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether threads are to come to an end.
+    /// Whether threads must end.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
@@ -80,7 +80,7 @@ impl Shared {
         result.inspect_err(|_| self.end())
     }
 
-    /// Lets all threads come to an end.
+    /// Asks all threads to end.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Release);
     }

@@ -24,9 +24,9 @@ impl Site {
     pub(super) fn prepare(spec: &RunSpec, settings: Vec<Setting>) -> Result<Self, KernelError> {
         let (sending, receiving) = (Namespace::new()?, Namespace::new()?);
         for namespace in [&sending, &receiving] {
-            let told = settings.clone();
+            let applied = settings.clone();
             namespace
-                .run(move || machine::apply(&told))
+                .run(move || machine::apply(&applied))
                 .map_err(|error| KernelError::System { what: "telling TCP its settings", error })?;
         }
         let refused = |error| KernelError::System { what: "opening TCP sockets", error };

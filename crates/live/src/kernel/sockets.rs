@@ -43,7 +43,7 @@ mod option {
 /// What became of a call on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moved {
-    /// So many bytes went in or out.
+    /// Number of bytes that went in or out.
     Bytes(u64),
     /// Nothing can at present.
     Blocked,
@@ -57,7 +57,7 @@ pub(super) fn connectors(spec: &RunSpec) -> io::Result<Vec<Option<OwnedFd>>> {
         let Some(config) = kernel_config(flow) else { return Ok(None) };
         let socket = open(config)?;
         if let Some(size) = config.send_buffer {
-            // Linux doubles what it is told, and whoever may change its settings needs no leave.
+            // With `SO_SNDBUFFORCE` the limit does not apply; Linux doubles the value.
             setsockopt(&socket, SndBufForce, &(size.get() as usize / 2))?;
         }
         if let Some(rate) = config.max_pacing_rate {

@@ -74,7 +74,7 @@ fn limited_by_buffers(outcome: &Outcome, spec: &RunSpec) -> Option<String> {
     spec.flows.iter().zip(&outcome.flows).find_map(held_back)
 }
 
-/// Of a link that somebody wanted to fill, how much was achieved: if the machine was `strained`, or
+/// For a link that a flow tried to fill, the share achieved: if the machine was `strained`, or
 /// windows let much more through than crossed the link.
 fn unachieved(outcome: &Outcome, spec: &RunSpec, strained: bool) -> Option<String> {
     let index = spec.links.iter().position(|link| link.monitored)?;
@@ -117,7 +117,7 @@ const RARELY: f64 = 0.1;
 /// By this factor a sender that is not held back falls short of its window only on a machine that
 /// cannot carry it. BBR's window is twice what it needs.
 const MUCH_MORE: f64 = 3.0;
-/// A link that is used so much is full.
+/// Utilisation from which a link counts as full.
 const FULL: f64 = 0.9;
 
 #[cfg(test)]

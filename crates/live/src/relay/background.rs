@@ -9,7 +9,7 @@ use weir_units::Duration;
 
 use super::health::Report;
 
-/// What carries packets until it is told to stop.
+/// A carrier of packets that runs until it is stopped.
 pub trait Carrier {
     /// Carries packets, and calls `turn` every [`TURN`] until that says otherwise.
     ///

@@ -1,4 +1,4 @@
-//! The clients of a relay: bounded in number, forgotten when idle. Told the time.
+//! The clients of a relay: bounded in number, forgotten when idle. Has no clock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ impl<S> Clients<S> {
         Some(id)
     }
 
-    /// Makes room for another: where there is none, whoever has been silent longest is forgotten and returned,
+    /// Makes space for another: with none left, the client that was silent longest is forgotten and returned,
     /// unless all have been heard lately.
     pub(crate) fn make_room(&mut self, now: Instant) -> Result<Option<Client<S>>, Full> {
         if self.table.len() < self.limit {

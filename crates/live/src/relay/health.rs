@@ -36,7 +36,7 @@ pub struct WayReport {
     pub marked: u64,
     /// Packets that feedback was written into, and the lowest index among it.
     pub told: Told,
-    /// What nobody asked for.
+    /// Losses that were not configured.
     pub unasked: Unasked,
     /// How long after it was due each packet was handed to the system.
     pub lateness: Spread,
@@ -96,7 +96,9 @@ impl Report {
             }
             if way.unasked.total() > 0 {
                 let what = way.unasked;
-                said.push(format!("{name}: packets were lost that nobody asked to lose: {what}"));
+                said.push(format!(
+                    "{name}: packets were lost that were not configured to be lost: {what}"
+                ));
             }
         }
         said
@@ -126,7 +128,7 @@ impl fmt::Display for Unasked {
     }
 }
 
-/// Packets of which 99 in 100 leave within so many milliseconds of their time are on time.
+/// Milliseconds within which 99 of 100 packets must leave to count as on time.
 pub const GOOD_LATENESS_MS: f64 = 0.2;
 
 #[cfg(test)]
@@ -160,7 +162,7 @@ mod tests {
             Report { down: lossy, ..Report::default() }.complaints(),
             [
                 "down: could not keep to the time: a packet left 0.500 ms late (good is 0.2 ms)",
-                "down: packets were lost that nobody asked to lose: 3 found the receive buffer full, 1 could not be sent",
+                "down: packets were lost that were not configured to be lost: 3 found the receive buffer full, 1 could not be sent",
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! A path in real time: who drives it is told what it did, and how late.
+//! A path in real time: reports to its driver what it did, and how late.
 
 use weir_net::ConfigError;
 use weir_trace::Histogram;
@@ -74,7 +74,7 @@ impl Host {
         meter.lateness.record(now.saturating_since(due));
     }
 
-    /// What goes wrong in a direction without being asked for, to count it there.
+    /// Counters of unconfigured losses of a direction.
     pub fn unasked(&mut self, way: Way) -> &mut Unasked {
         &mut self.meters[way as usize].unasked
     }

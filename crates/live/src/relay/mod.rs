@@ -1,6 +1,6 @@
 //! Links between real programs: the simulator's path pieces over real packets, in real time.
 //!
-//! A [`Path`] hosts [`weir_net::Link`]s; it is told the time and knows no socket. A [`Host`] adds what
+//! A [`Path`] hosts [`weir_net::Link`]s; it has no clock and no socket. A [`Host`] adds what
 //! real time adds: how late each packet left, and what was lost without anybody asking for it. The
 //! relay between UDP programs and the link between network namespaces drive one each.
 

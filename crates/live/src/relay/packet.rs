@@ -1,7 +1,7 @@
 //! A real packet as links see it: bytes, with a bound on how many are held at once.
 //!
 //! What routers rewrite stands in an option of the segment that a datagram holds. It is read where a
-//! packet comes to a link whose agent speaks its kind, and written back where it leaves that link. A
+//! packet reaches a link whose agent speaks its kind, and written back where it leaves that link. A
 //! datagram that is not an undamaged segment with that option is never touched: sealed ones are not
 //! readable, and of other protocols nothing is known.
 
@@ -21,7 +21,7 @@ pub struct Header {
     pub route: u32,
     /// In which direction.
     pub way: Way,
-    /// Whether it carries application data; where nobody can tell, it does.
+    /// Whether it carries application data; where that is unknown, yes.
     pub carries_data: bool,
     /// Its ECN field.
     pub ecn: Ecn,
@@ -45,7 +45,7 @@ pub struct Packet {
     bytes: Box<[u8]>,
     hop: u8,
     /// Which bits are flipped if any are.
-    luck: u64,
+    random: u64,
     /// At most this many are.
     max_flips: u8,
     /// What the agent of the link at hand may rewrite.
@@ -72,11 +72,11 @@ pub(crate) struct Taken {
 const BOOKKEEPING: u64 = 192;
 
 impl Packet {
-    /// A copy of `bytes`, if there is room for it.
-    pub(crate) fn new(header: Header, bytes: &[u8], luck: u64, room: &Room) -> Option<Self> {
+    /// A copy of `bytes`, if the memory limit allows it.
+    pub(crate) fn new(header: Header, bytes: &[u8], random: u64, room: &Room) -> Option<Self> {
         let room = room.take(bytes.len(), 1)?;
         let bytes = bytes.into();
-        Some(Self { header, bytes, hop: 0, luck, max_flips: 1, feedback: None, _room: room })
+        Some(Self { header, bytes, hop: 0, random, max_flips: 1, feedback: None, _room: room })
     }
 
     /// Corruption flips 1 to `max_flips` bits of it.
@@ -118,8 +118,8 @@ impl Packet {
     /// Puts what the agent has made of it into its bytes; returns that, if there was anything. If a bit
     /// has flipped meanwhile, the checksum stays as wrong as it was.
     pub(crate) fn write_feedback(&mut self) -> Option<Feedback> {
-        let told = self.feedback.take()?;
-        wire::stamp(&mut self.bytes, |feedback| *feedback = told).then_some(told)
+        let feedback = self.feedback.take()?;
+        wire::stamp(&mut self.bytes, |field| *field = feedback).then_some(feedback)
     }
 }
 
@@ -157,7 +157,7 @@ impl Parcel for Packet {
     /// the same place in their words, one set and one cleared.
     fn corrupt(&mut self) {
         let bits = self.bytes.len() as u64 * 8;
-        let mut rng = stream(self.luck, "damage");
+        let mut rng = stream(self.random, "damage");
         let extra = if self.max_flips > 1 { rng.below(u64::from(self.max_flips)) } else { 0 };
         let mut flipped = Vec::new();
         while (flipped.len() as u64) < bits.min(1 + extra) {
@@ -182,7 +182,7 @@ impl Room {
         Bytes(self.held.load(Ordering::Relaxed))
     }
 
-    /// Room for so many bytes of so many packets, if there is any.
+    /// Memory for `bytes` bytes of `packets` packets, if available.
     pub(crate) fn take(&self, bytes: usize, packets: usize) -> Option<Taken> {
         let size = bytes as u64 + packets as u64 * BOOKKEEPING;
         let fits = self.held.load(Ordering::Relaxed) + size <= self.limit;

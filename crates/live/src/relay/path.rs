@@ -1,7 +1,7 @@
-//! Links over real packets, told the time.
+//! Links over real packets, without a clock of their own.
 //!
 //! Packets come out with the exact time at which they were due, however late the path is asked: a
-//! packet that crosses two links enters the second when it left the first, not when somebody looked.
+//! packet that crosses two links enters the second when it left the first, not when it was polled.
 //! So what comes out is a function of the seed, the packets and their arrival times, and the same as
 //! in the simulator; only the owner's lateness is the machine's.
 
@@ -19,7 +19,7 @@ pub struct Path {
     seed: u64,
     links: Vec<Hosted>,
     routes: Vec<Route>,
-    /// Corruption flips at most so many bits of a packet.
+    /// Maximum number of bits that corruption flips in a packet.
     max_flips: u8,
     /// When links must be looked at, the earliest first; equal times in the order of their entry.
     agenda: BinaryHeap<Reverse<(Instant, u64, u32)>>,
@@ -36,7 +36,7 @@ pub struct Path {
 /// What was dropped as the links are meant to, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// Lost on the way, by luck or by a list.
+    /// Lost on the way, at random or by a list.
     pub loss: u64,
     /// Refused by a full queue, dropped by its discipline or by a policer.
     pub queue: u64,
@@ -44,7 +44,7 @@ pub struct Drops {
     pub mtu: u64,
 }
 
-/// What the agents of links have told the senders of passing packets.
+/// Feedback of the links' agents to the senders of passing packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// Packets that left a link with its agent's word; one that crosses two such links counts twice.
@@ -134,16 +134,16 @@ impl Path {
     /// Puts a packet in at `now`, or a moment later if the path has been asked beyond that already.
     ///
     /// # Errors
-    /// If there is no room for it.
+    /// If the memory limit is reached.
     ///
     /// # Panics
     /// If the header names a route that is not there.
     pub fn offer(&mut self, now: Instant, header: Header, bytes: &[u8]) -> Result<(), Full> {
         self.advance(now);
         self.offered += 1;
-        // Each packet has luck of its own, so that which bit breaks does not depend on other packets.
-        let luck = self.seed.wrapping_add(self.offered.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let Some(packet) = Packet::new(header, bytes, luck, &self.room) else {
+        // Each packet has random numbers of its own, so that which bit breaks does not depend on other packets.
+        let random = self.seed.wrapping_add(self.offered.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let Some(packet) = Packet::new(header, bytes, random, &self.room) else {
             return Err(Full { held: self.room.held() });
         };
         self.forward(packet.with_max_flips(self.max_flips));
@@ -189,13 +189,13 @@ impl Path {
         self.drops[way as usize]
     }
 
-    /// What the links' agents have told packets of one direction up to `now`.
+    /// Feedback of the links' agents to packets of one direction up to `now`.
     pub fn told(&mut self, now: Instant, way: Way) -> Told {
         self.advance(now);
         self.told[way as usize]
     }
 
-    /// Whether no packet is under way.
+    /// Whether no packet is in flight.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         self.room.held() == Bytes::ZERO
@@ -305,7 +305,7 @@ impl Route {
     }
 }
 
-/// Room for the drops of a single step.
+/// Capacity for the drops of a single step.
 const DROP_LOG: usize = 1 << 12;
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub struct RelaySpec {
     pub route: Route,
     /// Corruption flips 1 to this many bits of a datagram.
     pub max_flips: u8,
-    /// The seed of all luck.
+    /// Random seed.
     pub seed: u64,
     /// The most clients at a time.
     pub clients: usize,

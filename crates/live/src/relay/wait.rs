@@ -32,5 +32,5 @@ pub(crate) fn wait_any(
     Ok(())
 }
 
-/// Nobody waits longer without looking up.
+/// Longest wait without checking for an end.
 const LONGEST: Duration = Duration::from_secs(1);

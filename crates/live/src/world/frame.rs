@@ -107,10 +107,10 @@ pub(super) fn split_trailer(datagram: &[u8]) -> Option<(&[u8], Passage)> {
 }
 
 /// Flips one bit, which every checksum of the Internet's catches.
-pub(super) fn damage(frame: &mut [u8], luck: u64) {
+pub(super) fn damage(frame: &mut [u8], random: u64) {
     let bits = frame.len() as u64 * 8;
     if bits > 0 {
-        let bit = luck % bits;
+        let bit = random % bits;
         frame[(bit / 8) as usize] ^= 1 << (bit % 8);
     }
 }
@@ -172,13 +172,13 @@ mod tests {
             let sent = packet(flow, body, ip_len);
             let mut frame = Vec::new();
             emit(&sent, &data, &mut frame);
-            let told =
+            let trailer =
                 Passage { sent: Instant::from_nanos(9), queued: Duration::from_millis(7) };
-            push_trailer(told, &mut frame);
+            push_trailer(trailer, &mut frame);
             let (frame, passage) = split_trailer(&frame).expect("a trailer");
             let got = parse(frame, Direction::Forward, Ecn::Ect0, &flows()).expect("a packet");
             prop_assert_eq!(format!("{got:?}"), format!("{sent:?}"));
-            prop_assert_eq!((payload(frame), passage), (&data[..], told));
+            prop_assert_eq!((payload(frame), passage), (&data[..], trailer));
         }
 
         #[test]
@@ -188,11 +188,11 @@ mod tests {
         }
 
         #[test]
-        fn damage_is_noticed(data in prop::collection::vec(any::<u8>(), 0..200), luck: u64) {
+        fn damage_is_noticed(data in prop::collection::vec(any::<u8>(), 0..200), random: u64) {
             let segment = Segment { payload_len: data.len() as u32, ..Segment::default() };
             let mut frame = Vec::new();
             emit(&packet(0, Body::Segment { segment, offset: 0 }, 0), &data, &mut frame);
-            damage(&mut frame, luck);
+            damage(&mut frame, random);
             prop_assert!(parse(&frame, Direction::Forward, Ecn::Ect0, &flows()).is_none());
         }
     }

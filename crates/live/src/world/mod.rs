@@ -1,10 +1,10 @@
 //! Scenarios in real time: a run's flows as real transfers over loopback, through its links.
 //!
 //! The flows, links and books are those of the simulator (`weir-scene`): the same connections and
-//! controllers, the same luck for the same seed. What differs is the clock, and that every packet is
+//! controllers, the same randomness for the same seed. What differs is the clock, and that every packet is
 //! a datagram which crosses a socket on its way into the links and another behind them, with real
 //! bytes that are checked on arrival. One thread does it all, since on a machine of few cores waking
-//! another costs more than it saves. What real time adds is counted ([`Health`](crate::health::Health)) and told with the
+//! another costs more than it saves. What real time adds is counted ([`Health`](crate::health::Health)) and reported with the
 //! results.
 
 mod frame;
@@ -44,7 +44,7 @@ pub enum WorldError {
     /// The system refused a socket its work.
     #[error("a UDP socket on loopback: {0}")]
     Socket(#[from] io::Error),
-    /// Whoever watches it broke it off.
+    /// Its watcher stopped it.
     #[error("the run was broken off")]
     Stopped,
     /// A checker found the program at fault, not the description.
@@ -52,8 +52,8 @@ pub enum WorldError {
     Check(#[from] Violation),
 }
 
-/// Runs `spec` in real time; `watch` is told the time of the run many times a second and may break it
-/// off. All luck comes from `seed`, but for what the machine does with time.
+/// Runs `spec` in real time; `watch` receives the time of the run many times a second and may stop
+/// it. All randomness comes from `seed`, except the machine's timing.
 ///
 /// # Errors
 /// If the description cannot be run over sockets, the system refuses them, `watch` breaks the run
@@ -257,7 +257,7 @@ fn touch(flow: &mut Flow, open_flows: &mut usize, act: impl FnOnce(&mut Flow)) {
     *open_flows -= usize::from(flow.is_over() && !was_over);
 }
 
-/// How often the watcher is told the time.
+/// Interval at which the watcher receives the time.
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

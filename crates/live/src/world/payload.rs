@@ -10,7 +10,7 @@ use weir_units::stream;
 #[derive(Debug)]
 pub(super) struct Pattern(Box<[u8]>);
 
-/// After so many bytes a stream repeats itself: a prime, so that what is misplaced by a round number
+/// Period of a stream's content in bytes: a prime, so that what is misplaced by a round number
 /// is noticed.
 const PERIOD: u64 = 65_521;
 

@@ -70,9 +70,10 @@ fn real(spec: &RunSpec) -> Outcome {
 /// What a link tells a sender has to be put into the bytes.
 #[test]
 fn routers_rewrite_what_datagrams_carry() {
-    let told = LinkConfig { feedback: Some(FeedbackConfig::Drai(DraiConfig::default())), ..link() };
+    let advised =
+        LinkConfig { feedback: Some(FeedbackConfig::Drai(DraiConfig::default())), ..link() };
     let flows = vec![(over("newreno/muzha"), file(100_000))];
-    let outcome = real(&spec(dumbbell(told, 1), flows));
+    let outcome = real(&spec(dumbbell(advised, 1), flows));
     assert!(outcome.flows[0].completed);
     // A sender that heard of no router would be in Reno's `slow_start`.
     let phases: Vec<_> = outcome.samples.iter().map(|row| row.phase).collect();
@@ -186,13 +187,13 @@ fn a_serial_relay_takes_its_time_for_each_datagram_and_so_does_its_sender() {
 #[test]
 fn whoever_watches_may_break_a_run_off() {
     let spec = spec(dumbbell(link(), 1), vec![(over("rack/reno"), Workload::Bulk)]);
-    let mut told = Vec::new();
+    let mut times = Vec::new();
     let stopped = run(&spec, 1, &mut |now| {
-        told.push(now);
-        if told.len() > 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        times.push(now);
+        if times.len() > 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert!(matches!(stopped, Err(WorldError::Stopped)), "{stopped:?}");
-    assert!(told.is_sorted() && told.len() == 3);
+    assert!(times.is_sorted() && times.len() == 3);
 }
 
 #[test]

@@ -98,12 +98,12 @@ impl<'a> Wires<'a> {
         self.sent - self.received
     }
 
-    /// How the run kept to the time; at its end, what is still under way is lost.
+    /// How the run kept to the time; at its end, what is still in flight is lost.
     pub(super) fn health(&self) -> Health {
         self.health.having_lost(self.under_way())
     }
 
-    /// Whether any packet is under way, on a link or between sockets.
+    /// Whether any packet is in flight, on a link or between sockets.
     pub(super) fn is_busy(&self) -> bool {
         self.net.is_busy() || !self.arrived.is_empty()
     }
@@ -142,7 +142,7 @@ impl<'a> Wires<'a> {
         packet
     }
 
-    /// Waits until `until`, or for something to read, but never so long that nobody looks up.
+    /// Waits until `until`, or for something to read, but at most the longest wait.
     pub(super) fn wait(&mut self, until: Instant) -> io::Result<()> {
         let until = until.min(self.clock() + LONGEST_WAIT);
         let sources = [self.senders.as_fd(), self.receivers.as_fd(), self.relay.as_fd()];
@@ -153,9 +153,9 @@ impl<'a> Wires<'a> {
     fn deliver(&mut self, packet: Packet<Vec<u8>>, due: Instant) {
         let mut bytes = packet.load.clone();
         if let Body::Segment { segment, .. } = packet.body
-            && let Some(told) = segment.options.feedback
+            && let Some(echo) = segment.options.feedback
         {
-            wire::stamp(&mut bytes, |feedback| *feedback = told);
+            wire::stamp(&mut bytes, |feedback| *feedback = echo);
         }
         if packet.corrupted {
             frame::damage(&mut bytes, packet.seq());
@@ -179,7 +179,7 @@ impl<'a> Wires<'a> {
         self.health.record(due, now);
     }
 
-    /// A datagram that the system has no room for is lost without anybody asking for it; whatever else
+    /// A datagram that the system cannot buffer counts as an unconfigured loss; whatever else
     /// goes wrong ends the run.
     fn note_sent(&mut self, sent: io::Result<()>) {
         self.sent += 1;

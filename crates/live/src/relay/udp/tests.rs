@@ -1,4 +1,4 @@
-//! A relay on real sockets: what goes in comes out, whoever sent it, as the path says.
+//! A relay on real sockets: packets of any sender come out as the path says.
 
 use std::net::UdpSocket;
 
