@@ -196,10 +196,17 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
 
 
-def test_every_study_has_a_page_and_a_line() -> None:
+def test_every_study_has_a_page_with_its_picture_and_a_line() -> None:
     index = (ROOT / "docs/studies/README.md").read_text(encoding="utf-8")
     for name in studies.studies():
-        assert (ROOT / f"docs/studies/{name}.md").is_file()
+        page = (ROOT / f"docs/studies/{name}.md").read_text(encoding="utf-8")
+        drawn = re.search(
+            rf"^<!-- picture: (\S+) is figures/\S+ -->\n!\[[^]]+\]\(\1\)\n\n"
+            rf"```console[^\n]*\n\$ weir study {name}\n",
+            page,
+            re.MULTILINE,
+        )
+        assert drawn, f"docs/studies/{name}.md has no picture that `weir study {name}` draws"
         assert f"| [`{name}`]({name}.md) |" in index
 
 
