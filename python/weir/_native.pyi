@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Literal, final
 
 __all__ = [
+    "MAX_FILE_BYTES",
     "AckEvent",
     "CcContext",
     "CongestionEvent",
@@ -37,6 +38,9 @@ __all__ = [
     "tcp_send",
     "version",
 ]
+
+MAX_FILE_BYTES: int
+"""Largest file that a scenario or an option may name."""
 
 class ControllerError(RuntimeError):
     """A controller in Python went wrong: file, line, method, and what happened there."""

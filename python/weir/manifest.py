@@ -17,6 +17,10 @@ from weir.errors import InputError
 from weir.plain import plain
 
 FILE = "manifest.json"
+STUDY = "study.json"
+VALIDATION = "validation.json"
+RADIO = "radio-validation.json"
+"""What a study or a validation keeps beside the tables, from which its report is drawn."""
 SCHEMA = 1
 """Version of the layout and columns of a result directory."""
 

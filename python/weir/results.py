@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
 
-from weir import disk, dynamics, manifest, metrics, sharing
+from weir import disk, dynamics, manifest, metrics, parquet, sharing
 from weir.arrivals import Completions, completions
 from weir.censoring import Wait
 from weir.curves import Curve, curves
@@ -250,6 +250,7 @@ class Results:
             raise InputError(f"{path}: damaged: there is no such table")
         digest = self.manifest.get("tables", {}).get(file)
         try:
+            parquet.refuse_bomb(path)
             if digest is not None and disk.sha256(path) != digest:
                 raise InputError(f"{path}: damaged: its SHA-256 is not that in {manifest.FILE}")
         except OSError as error:

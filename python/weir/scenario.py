@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weir import _native, trust
+from weir import _native, bounded, trust
 from weir.errors import InputError, unknown
 from weir.kernel import recipe
 
@@ -35,9 +35,6 @@ SPOKEN: Mapping[str, str] = {
 """How a world is called in titles, where that is not its name."""
 _KERNEL_SAMPLES = ("measure.sample_interval", "10ms")
 """Set in these worlds unless a scenario says otherwise: their tables are to show what TCP does."""
-
-_MOST_BYTES = 16 << 20
-"""Of a scenario file: devices have no end."""
 
 Overrides = tuple[tuple[str, str], ...]
 Sweep = dict[str, tuple[str, ...]]
@@ -195,9 +192,9 @@ def read(path: str | Path, overrides: Overrides = ()) -> Source:
 
 def _bounded_text(file: Path) -> str:
     with file.open("rb") as opened:
-        content = opened.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        raise InputError(f"{file}: longer than {_MOST_BYTES} bytes, the most of a scenario")
+        content = opened.read(bounded.MAX_BYTES + 1)
+    if len(content) > bounded.MAX_BYTES:
+        raise InputError(f"{file}: longer than {bounded.MAX_BYTES} bytes, the most of a scenario")
     return content.decode()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from conftest import Invoke
 from made import sealed
 
 import weir
-from weir import runner
+from weir import parquet, runner
 from weir.api import Comparison
 from weir.errors import InputError
 from weir.export import FORMATS
@@ -374,6 +375,52 @@ def test_damage_is_never_overlooked(damage: str, whole: weir.Results, tmp_path: 
     DAMAGED[damage](folder)
     with pytest.raises(InputError, match=r"damaged|no results here"):
         weir.load(folder).verify()
+
+
+BOMBS: dict[str, pl.DataFrame] = {
+    "rows": pl.DataFrame({"run": pl.repeat(0, 2_000_000, eager=True)}),
+    "a text": pl.DataFrame({"label": ["x" * 16_000_000]}),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_small_table_that_unpacks_to_much_is_refused(
+    kind: str,
+    whole: weir.Results,
+    tmp_path: Path,
+    invoke: Invoke,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("weir.parquet._HARMLESS_BYTES", 8 << 20)  # a larger bomb takes longer
+    folder = tmp_path / "bomb"
+    shutil.copytree(whole.path, folder)
+    path = folder / "runs.parquet"
+    BOMBS[kind].write_parquet(path)
+    assert path.stat().st_size < 20_000
+    sealed(weir.load(folder))
+    done = invoke("report", folder)
+    assert done.exit_code == 2, done.output
+    assert "runs.parquet: damaged: " in done.stderr
+    assert "bytes that unpack to 16" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_footer_of_any_bytes_is_read_or_refused(whole: weir.Results, tmp_path: Path) -> None:
+    intact = (whole.path / "runs.parquet").read_bytes()
+    length = int.from_bytes(intact[-8:-4], "little")
+    start = len(intact) - 8 - length
+    path, rng = tmp_path / "x.parquet", random.Random(1)  # noqa: S311
+    refused = 0
+    for _ in range(500):
+        damaged = bytearray(intact)
+        for _ in range(rng.randrange(1, 4)):
+            damaged[rng.randrange(start, len(intact))] = rng.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            parquet.refuse_bomb(path)
+        except InputError:
+            refused += 1
+    assert 0 < refused < 500
 
 
 def test_links_in_results_lead_no_file_elsewhere(

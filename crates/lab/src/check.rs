@@ -118,7 +118,13 @@ fn refuse_foreign(
     let foreign =
         table.iter().find(|(key, value)| !value.is_null() && !own.contains(&key.as_str()));
     let Some((key, value)) = foreign else { return Ok(()) };
-    let message = format!("{value} is set, but this key belongs to {}", owner(key));
+    let shown = match value {
+        // Perhaps the content of a file, which no error repeats.
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a section".to_owned(),
+        value => value.to_string(),
+    };
+    let message = format!("{shown} is set, but this key belongs to {}", owner(key));
     Err(Problem::new(format!("{section}.{key}"), message))
 }
 

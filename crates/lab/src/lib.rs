@@ -10,6 +10,7 @@ mod check;
 mod document;
 mod error;
 mod feedback;
+mod files;
 mod flow;
 mod hosts;
 mod kernel;
@@ -32,6 +33,7 @@ mod world;
 
 pub use catalogue::{SECTIONS, Section, catalogue};
 pub use error::ScenarioError;
+pub use files::MAX_FILE_BYTES;
 pub use keys::Key;
 pub use relay::{RelayLink, RelayLinks, relay_links};
 pub use run::{Results, RunError, Watch, World, check, check_kernel, record, run, run_watched};

@@ -1,8 +1,6 @@
 //! Controllers in files: a stack names one, the scenario's canonical form holds the file's text, so
 //! that a run needs no file and its key changes with the text.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +8,7 @@ use serde_json::{Map, Value};
 use weir_cc::{BuildScripted, CcConfig, Script};
 
 use crate::error::{Problem, ScenarioError};
+use crate::files;
 use crate::flow::Protocol;
 use crate::scenario::Scenario;
 
@@ -54,19 +53,7 @@ fn script(flow: &Value) -> Option<Script> {
 /// # Errors
 /// If it cannot be read or is no text of a reasonable length, in one line.
 pub fn read(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let file = File::open(path).and_then(|file| {
-        // One byte more shows that there is more.
-        file.take(MAX_BYTES + 1).read_to_string(&mut text)
-    });
-    match file {
-        Err(error) => Err(format!("'{}' cannot be read: {error}", path.display())),
-        Ok(length) if length as u64 > MAX_BYTES => Err(format!(
-            "'{}' is longer than {MAX_BYTES} bytes, which no controller needs",
-            path.display()
-        )),
-        Ok(_) => Ok(text),
-    }
+    files::read_bounded(path, MAX_BYTES)
 }
 
 impl Scenario {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use weir_net::DeliveryTrace;
 
 use crate::error::Problem;
+use crate::files::read_text;
 
 /// Replaces every `rate_trace` that names a file by the times in it. Files are looked up next to
 /// the scenario file `source`.
@@ -58,11 +59,6 @@ fn load_lines(radio: &mut Value, name: &str, folder: &Path) -> Result<(), Proble
         .map_err(|message| Problem::new(format!("topology.radio.{name}"), message))?;
     radio[name] = text.lines().collect::<Vec<_>>().into();
     Ok(())
-}
-
-pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))
 }
 
 fn read(path: &Path) -> Result<Vec<u64>, String> {

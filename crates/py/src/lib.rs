@@ -17,6 +17,8 @@ mod transfer;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    const MAX_FILE_BYTES: u64 = weir_lab::MAX_FILE_BYTES;
+    #[pymodule_export]
     use super::congestion::{AckEvent, CcContext, CongestionEvent, ControllerError, PathEvent};
     #[pymodule_export]
     use super::lab::{

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import polars as pl
 
+from weir import bounded
 from weir.plots import Figure
 from weir.plots.lines import LineAxes, lines_if_any
 from weir.plots.on_air import on_air
@@ -63,7 +63,7 @@ _SCHEMA = {
 
 def compose_radio(results: Results) -> Report:
     """The report of the rows that are kept beside the results."""
-    rows: list[Row] = json.loads((results.path / FILE).read_text(encoding="utf-8"))["rows"]
+    rows: list[Row] = bounded.read_json(results.path / FILE)["rows"]
     failing = [row for row in rows if row["verdict"] in ("differs", "undecided")]
     sections = [
         ReportSection("Findings", points=list(findings(rows))),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from weir import bounded, manifest
 from weir.plots import study as pictures
 from weir.report import words
 from weir.report.compose import provenance, provenance_section
@@ -18,7 +18,7 @@ from weir.studies import DrawnStudy, studies
 from weir.studies import sources as value_sources
 from weir.studies.cells import count_text, decimals
 
-FILE = "study.json"
+FILE = manifest.STUDY
 
 _MAIN = 7
 """So many findings come first; a study puts them in the order of their weight."""
@@ -28,7 +28,7 @@ Cells = Sequence[Mapping[str, Any]]
 
 def compose_study(results: Results) -> Report:
     """The report of the study whose cells are kept beside its results."""
-    kept = json.loads((Path(results.path) / FILE).read_text(encoding="utf-8"))
+    kept = bounded.read_json(Path(results.path) / FILE)
     main, rest = kept["findings"][:_MAIN], kept["findings"][_MAIN:]
     sections = [
         ReportSection("Findings", points=main, warnings=words.cautions(results)),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
+from weir import bounded, parquet
 from weir.plots import Figure
 from weir.plots.overlay import OURS, READING, THEIRS, overlay
 from weir.report.html import slug
@@ -23,7 +23,7 @@ from weir.validate.words import TITLE, TITLES, UNITS, findings, table, value_tex
 
 def compose_validation(results: Results) -> Report:
     """The report of the rows that are kept beside the results."""
-    kept = json.loads((results.path / FILE).read_text(encoding="utf-8"))
+    kept = bounded.read_json(results.path / FILE)
     rows, kernels = kept["rows"], " and ".join(kept["kernels"])
     failing = [row for row in rows if row["verdict"] in ("differs", "undecided")]
     overview = ReportTable(TITLE, *table(rows), note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
@@ -42,7 +42,10 @@ def compose_validation(results: Results) -> Report:
 def _figures(results: Results, rows: Sequence[Row]) -> Iterator[Figure]:
     """A picture of each case whose series was recorded."""
     path = results.path / SERIES
-    kept = pl.read_parquet(path) if path.is_file() else pl.DataFrame(schema={"case": pl.String})
+    kept = pl.DataFrame(schema={"case": pl.String})
+    if path.is_file():
+        parquet.refuse_bomb(path)
+        kept = pl.read_parquet(path)
     for case in results.cases:
         name = case["label"]
         theirs = kept.filter(case=name).drop("case")

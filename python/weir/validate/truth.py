@@ -6,10 +6,8 @@ drew random numbers has the names `CASE`, `CASE-s2`, `CASE-s3`, …; they are on
 
 from __future__ import annotations
 
-import gzip
-import json
+import math
 import re
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from weir import bounded
 from weir.errors import InputError
 
 SUMMARY = "summary.json"
@@ -38,6 +37,12 @@ REQUEST = "request_latency_ms_p50"
 """The median time of a request; only of flows that ask."""
 
 _MAY_BE_MISSING = {"sawtooth_period_s"}
+_NAME = re.compile(r"[A-Za-z0-9_.+-]{1,100}")
+_MOST_FLOWS = 64
+"""Of a case."""
+_LONGEST_S = 86_400.0
+_MOST_ROWS = 100_000
+"""Of a series: almost three hours."""
 _REPEAT = re.compile(r"(?P<base>.+)-s\d+")
 _SERIES = {"cwnd": "cwnd_segments", "srtt_ms": "srtt_ms", "gput": "goodput_mbps"}
 
@@ -117,26 +122,26 @@ def _base(name: str, cases: Mapping[str, Any]) -> str:
 
 def _summary(folder: Path) -> dict[str, dict[str, Any]]:
     path = folder / SUMMARY
-    try:
-        cases = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{folder}: no traces here (a folder of traces has a {SUMMARY})") from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON: {error}") from None
+    if not path.exists():
+        raise InputError(f"{folder}: no traces here (a folder of traces has a {SUMMARY})")
+    cases = bounded.read_json(path)
     if not isinstance(cases, dict) or not cases:
         raise InputError(f"{path}: an object with one member per case is needed")
     for name, case in cases.items():
+        if not _NAME.fullmatch(name):  # names of files are made of it
+            allowed = "a name has 1 to 100 letters, digits, -, _, . and +"
+            raise InputError(f"{path}: case {name!a}: {allowed}")
         if not isinstance(case, dict) or not isinstance(case.get("params"), dict):
             raise InputError(f"{path}: case {name}: an object with params is needed")
         if "error" not in case and not _are_flows(case.get("flows")):
-            raise InputError(f"{path}: case {name}: flows: a list of objects is needed")
+            allowed = f"a list of 1 to {_MOST_FLOWS} objects is needed"
+            raise InputError(f"{path}: case {name}: flows: {allowed}")
     return cases
 
 
 def _are_flows(flows: object) -> bool:
-    return isinstance(flows, list) and bool(flows) and all(isinstance(f, dict) for f in flows)
+    is_list = isinstance(flows, list) and 1 <= len(flows) <= _MOST_FLOWS
+    return is_list and all(isinstance(flow, dict) for flow in flows)  # type: ignore[attr-defined]
 
 
 def _reference(
@@ -163,13 +168,20 @@ def _flow(folder: Path, name: str, index: int, flow: Mapping[str, Any]) -> Flow:
     if not isinstance(flow.get("cc"), str):
         raise InputError(f"{place}: cc: the name of an algorithm is needed")
     start, duration = (_number(place, flow, key) for key in ("start", "dur"))
-    if start is None or duration is None or start < 0 or duration <= 0:
-        raise InputError(f"{place}: start and dur: times in seconds are needed")
+    if (
+        start is None
+        or duration is None
+        or start < 0
+        or duration <= 0
+        or start + duration > _LONGEST_S
+    ):
+        raise InputError(f"{place}: start and dur: times in seconds are needed, up to a day")
     return Flow(flow["cc"], start, duration)
 
 
 def _recording(folder: Path, name: str, case: Mapping[str, Any]) -> tuple[Values, ...]:
-    overlap = (case.get("overlap") or {}).get("goodput_mbps") if len(case["flows"]) > 1 else None
+    joint = case.get("overlap") if len(case["flows"]) > 1 else None
+    overlap = joint.get("goodput_mbps") if isinstance(joint, dict) else None
     found = []
     for index, flow in enumerate(case["flows"]):
         place = f"{folder / SUMMARY}: case {name}: flow {index}"
@@ -184,25 +196,31 @@ def _number(place: str, flow: Mapping[str, Any], key: str) -> float | None:
     value = flow.get(key)
     if value is None and key in _MAY_BE_MISSING:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{place}: {key}: {value!r} is not a number")
-    return float(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    try:
+        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"{place}: {key}: not a finite number")
+    return number
 
 
 def _series(path: Path, flows: int) -> pl.DataFrame | None:
-    if not path.is_file():
+    if not path.exists():
         return None
+    content = bounded.read_bytes(path)
     wanted = [f"{column}{flow}" for flow in range(flows) for column in _SERIES]
     try:
-        rows = pl.read_csv(path, infer_schema=False)
+        rows = pl.read_csv(content, infer_schema=False, n_rows=_MOST_ROWS + 1)
         missing = [column for column in ("t", *wanted) if column not in rows.columns]
         if missing:
             raise InputError(f"{path}: column {missing[0]} is missing")
         numbers = rows.select(pl.col("t", *wanted).replace("", None).cast(pl.Float64))
-    except pl.exceptions.PolarsError as error:
-        raise InputError(f"{path}: {_one_line(error)}") from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        raise InputError(f"{path}: not a table of numbers with commas between them") from None
+    if rows.height > _MOST_ROWS:
+        raise InputError(f"{path}: more than {_MOST_ROWS} rows, the most of a series")
     parts = [
         numbers.select(
             pl.lit(flow, pl.UInt32).alias("flow"),
@@ -215,14 +233,13 @@ def _series(path: Path, flows: int) -> pl.DataFrame | None:
 
 
 def _windows(path: Path) -> tuple[int, ...] | None:
-    if not path.is_file():
+    if not path.exists():
         return None
+    rows = [line.split(b",") for line in bounded.read_gzip(path).splitlines()]
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = [line.split(",") for line in lines]
-        return tuple(int(row[2]) for row in rows if len(row) > 1 and row[1] == "P")
-    except (OSError, EOFError, zlib.error, ValueError, IndexError) as error:
-        raise InputError(f"{path}: not a packet trace: {_one_line(error)}") from None
+        return tuple(int(row[2]) for row in rows if len(row) > 1 and row[1] == b"P")
+    except (ValueError, IndexError):
+        raise InputError(f"{path}: not a packet trace: rows t,P,cwnd are needed") from None
 
 
 def _one_line(error: object) -> str:

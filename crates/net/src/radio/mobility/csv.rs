@@ -25,11 +25,8 @@ impl Mobility {
             if samples > Self::MOST_LEGS {
                 return Err(TraceFileError::TooLong);
             }
-            let (at, number, position) = sample(content).ok_or_else(|| TraceFileError::Line {
-                line,
-                text: text.to_owned(),
-                allowed: ALLOWED,
-            })?;
+            let (at, number, position) =
+                sample(content).ok_or(TraceFileError::Line { line, allowed: ALLOWED })?;
             let node = usize::try_from(number).unwrap_or(usize::MAX);
             if node >= Placement::MAX_NODES {
                 return Err(TraceFileError::Node { line, node: number });
@@ -102,7 +99,7 @@ mod tests {
         let message = |text: &str| Mobility::parse_csv(text).unwrap_err().to_string();
         assert_eq!(
             message("0,0,0,0\n1,0,0\n"),
-            "line 2: '1,0,0' is not understood: write t, node, x, y: seconds, a node's number, metres"
+            "line 2: not understood: write t, node, x, y: seconds, a node's number, metres"
         );
         assert_eq!(message("1,0,0,0\n1,0,5,5"), "line 2: the times of node 0 must increase");
         assert_eq!(message("1,2000,0,0"), "line 1: node 2000: nodes are numbered 0 to 1023");

@@ -35,12 +35,10 @@ struct Leg {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceFileError {
     /// A line is not what the format has.
-    #[error("line {line}: '{text}' is not understood: {allowed}")]
+    #[error("line {line}: not understood: {allowed}")]
     Line {
         /// Counted from 1.
         line: usize,
-        /// What stands there.
-        text: String,
         /// What may stand there.
         allowed: &'static str,
     },

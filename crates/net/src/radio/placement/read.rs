@@ -8,12 +8,10 @@ use crate::radio::position::Position;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// A line is not a place.
-    #[error("line {line}: '{text}' is not a place: write x, y in metres, one node per line")]
+    #[error("line {line}: not a place: write x, y in metres, one node per line")]
     NotAPlace {
         /// Counted from 1.
         line: usize,
-        /// What stands there.
-        text: String,
     },
     /// A place is further out than [`Placement::LONGEST_MM`].
     #[error("line {line}: places lie within {} mm of the origin", Placement::LONGEST_MM)]
@@ -40,8 +38,7 @@ impl Placement {
             if positions.len() == Self::MAX_NODES {
                 return Err(PlacementError::Nodes { nodes: positions.len() + 1 }.into());
             }
-            let position = place(content)
-                .ok_or_else(|| ReadError::NotAPlace { line, text: text.to_owned() })?;
+            let position = place(content).ok_or(ReadError::NotAPlace { line })?;
             if position.x_mm.unsigned_abs().max(position.y_mm.unsigned_abs()) > Self::LONGEST_MM {
                 return Err(ReadError::TooFar { line });
             }
@@ -73,7 +70,7 @@ mod tests {
         let message = |text: &str| Placement::parse(text).unwrap_err().to_string();
         assert_eq!(
             message("0,0\n1;2\n"),
-            "line 2: '1;2' is not a place: write x, y in metres, one node per line"
+            "line 2: not a place: write x, y in metres, one node per line"
         );
         assert_eq!(
             message("0,0\n9999999, 0"),
