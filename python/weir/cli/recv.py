@@ -186,19 +186,23 @@ class _Printer:
         self._changed = threading.Condition()
         self._latest: Mapping[str, Any] | None = None
         self._waiting: deque[tuple[str, Mapping[str, Any]]] = deque()
-        self._missed, self._closed = 0, False
+        self._rows, self._missed, self._closed = 0, 0, False
         self._thread = threading.Thread(target=self._run, name="weir-printer", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def put(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Hands something over to be printed. The number of sessions that wait is bounded."""
+        """Hands something over to be printed. What waits is bounded: sessions and their rows."""
+        if kind == "ended":
+            facts = _summarised(facts) if self._tables else {**facts, "rows": (), "omitted": {}}
+        rows = len(facts.get("rows", ()))
         with self._changed:
             if kind == "progress":
                 self._latest = facts
-            elif len(self._waiting) < _MOST_WAITING:
+            elif len(self._waiting) < _MOST_WAITING and self._rows + rows <= _MOST_ROWS_WAITING:
                 self._waiting.append((kind, facts))
+                self._rows += rows
             else:
                 self._missed += 1
             self._changed.notify()
@@ -215,17 +219,17 @@ class _Printer:
             with self._changed:
                 while not (self._waiting or self._latest or self._missed or self._closed):
                     self._changed.wait()
-                waiting, self._waiting = self._waiting, deque()
+                waiting, self._waiting, self._rows = self._waiting, deque(), 0
                 latest, self._latest = self._latest, None
                 missed, self._missed = self._missed, 0
                 closed = self._closed
-            for kind, facts in waiting:
-                self._print(kind, facts)
+            while waiting:
+                self._print(*waiting.popleft())
             if missed:
                 output.remark(f"{missed} more sessions ended", quiet=self._quiet)
             if latest:
                 self._bar.show(latest)
-            if closed and not waiting:
+            if closed:
                 return
 
     def _print(self, kind: str, facts: Mapping[str, Any]) -> None:
@@ -237,13 +241,11 @@ class _Printer:
                 output.remark(facts["text"], quiet=self._quiet)
             return
         sender = f"{facts['key']} ({facts['sender']})" if facts["key"] else facts["sender"]
-        rows, failure = facts["rows"], facts["failure"]
-        omitted = Counter(facts["omitted"])
-        omitted.update(row["verdict"] for row in rows[_MOST_IN_TABLE:])
-        if self._tables and rows:
-            files = len(rows) + sum(facts["omitted"].values())
+        rows, omitted, failure = facts["rows"], facts["omitted"], facts["failure"]
+        if rows:
+            files = len(rows) + sum(omitted.values())
             title = f"{transfer.counted_files(files)} from {sender}"
-            table = transfer.table(title, rows[:_MOST_IN_TABLE], transfer.not_shown(omitted))
+            table = transfer.table(title, rows, transfer.not_shown(omitted))
             with self._bar.hidden():
                 output.show(table.rich())
         if failure:
@@ -252,7 +254,27 @@ class _Printer:
                 output.remark(text, quiet=self._quiet)
 
 
+def _summarised(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A session with the rows that its table shows; the others are counted.
+
+    Few of files that did not arrive: announcing them costs a stranger nothing.
+    """
+    shown: list[Mapping[str, Any]] = []
+    omitted, others = Counter(facts["omitted"]), 0
+    for row in facts["rows"]:
+        is_kept = row["verdict"] == "kept"
+        if len(shown) < _MOST_IN_TABLE and (is_kept or others < _MOST_OTHERS_IN_TABLE):
+            shown.append(row)
+            others += not is_kept
+        else:
+            omitted[row["verdict"]] += 1
+    return {**facts, "rows": shown, "omitted": omitted}
+
+
 _MOST_OTHERS = 10_000
 """Files that did not arrive, in what `--json` prints at the end."""
 _MOST_WAITING = 100
+_MOST_ROWS_WAITING = 2_000
+"""A row takes about 1 kB."""
 _MOST_IN_TABLE = 200
+_MOST_OTHERS_IN_TABLE = 20
