@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -41,18 +41,22 @@ def write_bytes(path: Path, content: bytes) -> None:
     """
     temporary = path.with_suffix(TEMPORARY)
     with told(path.parent):
-        write_new(temporary, content)
+        write_new({temporary: content})
         temporary.replace(path)
         sync(path.parent)
 
 
-def write_new(path: Path, content: bytes) -> None:
-    """Writes a file of its own: what has its name is removed, also if that is a link elsewhere."""
-    path.unlink(missing_ok=True)
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def write_new(contents: Mapping[Path, bytes]) -> None:
+    """Writes files of their own: what has their names is removed, also if that is a link elsewhere.
+
+    They are synced when all are written: a file system then commits once, and not once per file.
+    """
+    for path, content in contents.items():
+        path.unlink(missing_ok=True)
+        with path.open("xb") as file:
+            file.write(content)
+    for path in contents:
+        sync(path)
 
 
 def sync(path: Path) -> None:

@@ -133,9 +133,9 @@ class RunDirectory:
     def publish(self, manifest: Mapping[str, Any]) -> Path:
         """Joins the parts, adds the manifest and gives the directory its final name."""
         with told(self.path):
-            tables = {"runs.parquet": self._seal("runs", self._runs_table().lazy())}
-            for name in sorted(self._table_names()):
-                tables[f"{name}.parquet"] = self._seal(name, self._joined(name))
+            names = sorted(self._table_names())
+            joined = {"runs": self._runs_table().lazy(), **{n: self._joined(n) for n in names}}
+            tables = self._seal(joined)
             text = json.dumps({**manifest, "tables": tables}, indent=2, ensure_ascii=False)
             write_text(self.path / manifests.FILE, text)
             (self.path / _LOCK).unlink(missing_ok=True)
@@ -181,18 +181,19 @@ class RunDirectory:
         try:
             with told(self.path):
                 temporary.mkdir()
-                files = {}
+                contents = {}
                 for name, table in tables.items():
                     # An empty table says which columns there are: once is enough.
                     if not table.is_empty() or name not in self._tables:
                         numbered = table.select(pl.lit(run.index, pl.UInt32).alias("run"), pl.all())
                         content = io.BytesIO()
                         numbered.write_ipc(content)
-                        write_new(temporary / f"{name}{_PART}", content.getvalue())
-                        files[f"{name}{_PART}"] = hashlib.sha256(content.getvalue()).hexdigest()
-                record = {**record, "files": files}
+                        contents[f"{name}{_PART}"] = content.getvalue()
+                digests = {file: hashlib.sha256(c).hexdigest() for file, c in contents.items()}
+                record = {**record, "files": digests}
                 record["checksum"] = _checksum(record)
-                write_new(temporary / _RECORD, json.dumps(record).encode())
+                contents[_RECORD] = json.dumps(record).encode()
+                write_new({temporary / file: content for file, content in contents.items()})
                 sync(temporary)
                 temporary.rename(part)
         finally:
@@ -208,13 +209,15 @@ class RunDirectory:
         files = [self._part(run) / f"{name}{_PART}" for run in self._plan.runs if self._is_ok(run)]
         return pl.scan_ipc([file for file in files if file.exists()])
 
-    def _seal(self, name: str, table: pl.LazyFrame) -> str:
-        """Writes a table and returns its checksum."""
-        temporary = self.path / f"{name}{TEMPORARY}"
-        table.sink_parquet(temporary)
-        sync(temporary)
-        temporary.rename(self.path / f"{name}.parquet")
-        return sha256(self.path / f"{name}.parquet")
+    def _seal(self, tables: Mapping[str, pl.LazyFrame]) -> dict[str, str]:
+        """Writes tables, and returns their checksums by the names of their files."""
+        written = {self.path / f"{name}{TEMPORARY}": table for name, table in tables.items()}
+        for temporary, table in written.items():
+            table.sink_parquet(temporary)
+        for temporary in written:  # once all are written: the file system then commits once
+            sync(temporary)
+        paths = [temporary.rename(temporary.with_suffix(".parquet")) for temporary in written]
+        return {path.name: sha256(path) for path in paths}
 
     def _runs_table(self) -> pl.DataFrame:
         rows = []
