@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from weir import manifest
 from weir.animation import Animation
 from weir.comparison import RELEVANT
 from weir.disk import write_text
@@ -15,12 +16,7 @@ from weir.report import scripts
 from weir.report.compose import compose
 from weir.report.html import render, render_animation
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, cautioned
-from weir.report.radio_validation import compose_radio
-from weir.report.study import FILE, compose_study, study_report
-from weir.report.validation import compose_validation
-from weir.results import load
-from weir.validate import FILE as VALIDATION
-from weir.validate.radio import FILE as RADIO
+from weir.results import Results, load
 
 __all__ = [
     "Cell",
@@ -57,15 +53,25 @@ def write(
         WeirError: there are no results, or the disk refuses.
     """
     results = load(directory)
-    if (results.path / FILE).is_file():
-        report = compose_study(results)
-    elif (results.path / VALIDATION).is_file():
-        report = compose_validation(results)
-    elif (results.path / RADIO).is_file():
-        report = compose_radio(results)
-    else:
-        report = compose(results, relevant)
+    report = _composed(results, relevant)
     return write_report(cautioned(report, results.caution), results.path, formats)
+
+
+def _composed(results: Results, relevant: float) -> Report:
+    """The report of what is kept beside the tables; that of a comparison imports no other."""
+    if (results.path / manifest.STUDY).is_file():
+        from weir.report.study import compose_study
+
+        return compose_study(results)
+    if (results.path / manifest.VALIDATION).is_file():
+        from weir.report.validation import compose_validation
+
+        return compose_validation(results)
+    if (results.path / manifest.RADIO).is_file():
+        from weir.report.radio_validation import compose_radio
+
+        return compose_radio(results)
+    return compose(results, relevant)
 
 
 def write_study(
@@ -76,6 +82,8 @@ def write_study(
     formats: Sequence[str] = (),
 ) -> Path:
     """Writes a report of one's own sections about a result directory, and where it came from."""
+    from weir.report.study import study_report
+
     results = load(directory)
     report = study_report(results, title, question, sections)
     return write_report(cautioned(report, results.caution), results.path, formats)

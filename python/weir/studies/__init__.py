@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from weir import manifest
 from weir.api import RESULTS, How
 from weir.arguments import suggesting
 from weir.disk import write_text
@@ -168,5 +169,7 @@ def study(
     )
     result = chosen.run(Settings(size, repeat, seed, how, world))
     cells = {"study": name, "rows": list(result.rows), "findings": list(result.findings)}
-    write_text(result.results.path / "study.json", json.dumps(cells, indent=2, ensure_ascii=False))
+    write_text(
+        result.results.path / manifest.STUDY, json.dumps(cells, indent=2, ensure_ascii=False)
+    )
     return result

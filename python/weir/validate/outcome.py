@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from weir import manifest
 from weir.disk import write_text
 from weir.errors import InputError
 from weir.results import Results
@@ -18,7 +19,7 @@ from weir.validate.judge import Row
 from weir.validate.reduce import reduce
 from weir.validate.truth import Flow, Reference, Values
 
-FILE = "validation.json"
+FILE = manifest.VALIDATION
 SERIES = "reference.parquet"
 """Beside the results: the rows, and the kernel's series, so that a report can be drawn again."""
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
+from weir import manifest
 from weir.api import How, carry_out
 from weir.disk import write_text
 from weir.errors import InputError
@@ -21,7 +22,7 @@ from weir.validate.outcome import Validation, wanted
 from weir.validate.radio.rows import rows, score
 from weir.validate.radio.scenes import SIZES, SMALL, Scene, scenes
 
-FILE = "radio-validation.json"
+FILE = manifest.RADIO
 """Beside the results: the rows, so that a report can be drawn again."""
 
 __all__ = ["FILE", "SIZES", "SMALL", "RadioComparison", "comparison"]
