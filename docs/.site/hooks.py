@@ -13,6 +13,8 @@ OUTSIDE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 """Pages of the site, and the files that they are."""
 
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<path>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
+_LINES = re.compile(r"^```console lines=\d+$", re.MULTILINE)
+"""What tells a test how much output to show; superfences knows no such option."""
 _SCHEME = re.compile(r"[a-z]+:")
 
 
@@ -25,7 +27,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Gives the home page its full width, and adapts links that leave `docs/`."""
+    """Gives the home page its full width, and adapts what MkDocs reads otherwise."""
     if page.is_homepage:
         page.meta["hide"] = ["navigation", "toc"]
     source = OUTSIDE.get(page.file.src_uri, f"docs/{page.file.src_uri}")
@@ -44,4 +46,4 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         up = "../" * len(here.parts)
         return f"[{text}]({up}{to}{anchor})"
 
-    return _LINK.sub(lead, markdown)
+    return _LINK.sub(lead, _LINES.sub("```console", markdown))

@@ -42,6 +42,11 @@ def test_every_page_is_there(site: Path) -> None:
     assert (site / "changelog.html").is_file()
 
 
+def test_every_fence_is_a_block(site: Path) -> None:
+    for page in site.glob("**/*.html"):
+        assert "```" not in page.read_text(encoding="utf-8"), page.name
+
+
 def test_links_lead_somewhere_and_nothing_is_fetched(site: Path) -> None:
     looked_at = 0
     for page in site.glob("**/*.html"):
