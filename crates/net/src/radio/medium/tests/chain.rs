@@ -113,11 +113,3 @@ fn a_short_chain_carries_one_over_h() {
         assert!(found < ideal * 1.001 && near(found, ideal, 10.0), "{hops} hops: {found}, {ideal}");
     }
 }
-
-#[test]
-#[ignore = "prints how long it takes: cargo test --release -p weir-net how_fast -- --ignored --nocapture"]
-fn how_fast() {
-    for _ in 0..5 {
-        println!("8 hops, 51 s: {:.1} kbit/s", saturated(&RadioConfig::default(), 8, 51));
-    }
-}
