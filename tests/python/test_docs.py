@@ -187,6 +187,7 @@ def test_the_headline_is_that_of_the_validation(page: str) -> None:
         r"<!-- results: .*?^- In all (\d+ of \d+) judged rows hold\.$", results, re.M | re.S
     )
     recorded = len(json.loads((ROOT / "tests/truth/summary.json").read_text(encoding="utf-8")))
+    assert f"| recorded runs of Linux 6.1 | {rows} rows" in results
     text = (ROOT / page).read_text(encoding="utf-8")
     assert re.findall(r"agrees with Linux 6\.1: (\d+ of \d+) rows", text) == [rows]
     assert set(re.findall(r"(\d+)\s+recorded kernel runs", text)) <= {str(recorded)}
@@ -250,7 +251,7 @@ def _catalogue() -> str:
 
 def _catalogue_row(item: dict[str, str]) -> str:
     parameters = item["parameters"].replace("|", "\\|")
-    shown = f"`{parameters}`" if parameters else ""
+    shown = f"`{parameters}`" if parameters and "`" not in parameters else parameters
     return f"| `{item['name']}` | {item['description']} | {shown} |"
 
 
