@@ -15,8 +15,8 @@ use self::parse::Given;
 use crate::{
     AntiEcn, Bbr, Bbr3, Bic, Cdg, CongestionController, Copa, CopaMode, Cubic, Dctcp, Decimal,
     Decrease, Fixed, Friendliness, Gain, Highspeed, Htcp, Hybla, Hystart, Illinois, Increase,
-    KernelName, Ledbat, Lp, Muzha, Muzha2, MuzhaOptions, MuzhaTable, Nv, Offsets, Parametric,
-    Prague, Rcp, Reno, Reno002, Scalable, Script, Startup, Vegas, Veno, Westwood, Xcp, Yeah,
+    KernelName, Ledbat, Lp, Muzha, Muzha2, MuzhaOptions, MuzhaTable, Nv, Offsets, Overflow,
+    Parametric, Prague, Rcp, Reno, Reno002, Scalable, Script, Vegas, Veno, Westwood, Xcp, Yeah,
 };
 
 /// Which controller, with its parameters.
@@ -43,8 +43,8 @@ pub enum CcConfig {
     },
     /// BBR version 1 as Linux has it.
     Bbr {
-        /// How long it waits for losses to be repaired before it calls the pipe full.
-        startup: Startup,
+        /// How it responds to a queue that overflows.
+        overflow: Overflow,
     },
     /// BBR version 3.
     Bbr3,
@@ -231,8 +231,8 @@ impl CcConfig {
         CatalogueEntry {
             name: "bbr",
             summary: "BBR version 1 as in Linux 6.1: paced at the measured bottleneck rate",
-            parameters: "startup=linux|patient",
-            examples: &["bbr", "bbr(startup=patient)"],
+            parameters: "overflow=linux|avoid",
+            examples: &["bbr", "bbr(overflow=avoid)"],
         },
         CatalogueEntry {
             name: "bbr3",
@@ -508,7 +508,7 @@ impl CcConfig {
             Self::Cubic { hystart, friendliness } => {
                 Box::new(Cubic::new(initial_window, hystart, friendliness))
             }
-            Self::Bbr { startup } => Box::new(Bbr::new(mss, initial_window, startup)),
+            Self::Bbr { overflow } => Box::new(Bbr::new(mss, initial_window, overflow)),
             Self::Bbr3 => Box::new(Bbr3::new(mss, initial_window)),
             Self::Vegas => Box::new(Vegas::new(initial_window)),
             Self::Veno => Box::new(Veno::new(initial_window)),

@@ -50,7 +50,7 @@ mod xcp;
 mod yeah;
 
 pub use anti_ecn::AntiEcn;
-pub use bbr::{Bbr, Startup};
+pub use bbr::{Bbr, Overflow};
 pub use bbr3::Bbr3;
 pub use bic::Bic;
 pub use cdg::Cdg;

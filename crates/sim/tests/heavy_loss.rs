@@ -54,7 +54,7 @@ fn completion_ms(outcomes: &[Outcome]) -> Vec<f64> {
 /// SYNs are included. None takes a second, for of the two segments that a timeout sends one mostly comes through.
 #[test]
 fn half_of_all_transfers_are_as_quick_as_the_kernels() {
-    for stack in ["rack/bbr", "rack/bbr(startup=patient)"] {
+    for stack in ["rack/bbr", "rack/bbr(overflow=avoid)"] {
         let config = Config { stack: stack.parse().expect("a stack"), ..Config::for_datagrams() };
         for (size, kernel_ms) in [(2_800_000, 53.0), (14_000_000, 162.0)] {
             let times = completion_ms(&transfers(&config, Bytes(size)));

@@ -1,19 +1,35 @@
 //! Files over long fat paths with the settings of real datagrams: 500 Mbit/s and 80 ms, 5 MB in flight.
 
+#![allow(clippy::print_stdout, reason = "docs/speed.md has the figures")]
+
 use weir_net::{Limit, LinkConfig};
 use weir_scene::topology::{Access, Dumbbell};
-use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload};
+use weir_scene::{Ends, FlowSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
 use weir_sim::run;
+use weir_trace::FlowRow;
 use weir_transport::Config;
-use weir_units::{Bytes, Duration, Instant, Rate};
+use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 const RATE: Rate = Rate::from_mbit(500);
 const RTT: Duration = Duration::from_millis(80);
+const SHORT: Limit = Limit::Packets(100);
 
-fn transfer(config: &Config, size: Bytes, queue: Limit) -> Outcome {
-    let link = LinkConfig::new(RATE, RTT / 2);
-    let forward = link.clone().with_limit(queue);
-    let dumbbell = Dumbbell { forward, reverse: link, access: Access::None, rtts: vec![RTT] };
+/// One file over `forward`; the way back loses as much.
+fn transfer(
+    stack: &str,
+    pace_window: bool,
+    size: Bytes,
+    forward: LinkConfig,
+    seed: u64,
+) -> FlowRow {
+    let config = Config {
+        stack: stack.parse().expect("a stack"),
+        mss: 1_420,
+        pace_window,
+        ..Config::for_datagrams()
+    };
+    let reverse = LinkConfig { queue: LinkConfig::new(RATE, RTT).queue, ..forward.clone() };
+    let dumbbell = Dumbbell { forward, reverse, access: Access::None, rtts: vec![RTT] };
     let topology = dumbbell.build().expect("the topology is sound");
     let spec = RunSpec {
         radio: None,
@@ -21,7 +37,7 @@ fn transfer(config: &Config, size: Bytes, queue: Limit) -> Outcome {
             name: "file".to_owned(),
             route_forward: topology.routes[0].forward.clone(),
             route_reverse: topology.routes[0].reverse.clone(),
-            transport: TransportSpec::Reliable(Box::new(config.clone())),
+            transport: TransportSpec::Reliable(Box::new(config)),
             workload: Workload::File { size },
             start: Instant::ZERO,
             stop: None,
@@ -31,19 +47,16 @@ fn transfer(config: &Config, size: Bytes, queue: Limit) -> Outcome {
         links: topology.links,
         measure: MeasureSpec { duration: Duration::from_secs(120), ..MeasureSpec::default() },
     };
-    run(&spec, 1).expect("the run is sound")
+    run(&spec, seed).expect("the run is sound").flows.remove(0)
 }
 
-/// How many seconds 60 MB take over a queue of 100 packets.
-fn over_a_short_queue(stack: &str, pace_window: bool) -> f64 {
-    let config = Config {
-        stack: stack.parse().expect("a stack"),
-        mss: 1_420,
-        pace_window,
-        ..Config::for_datagrams()
-    };
-    let outcome = transfer(&config, Bytes(60_000_000), Limit::Packets(100));
-    outcome.flows[0].fct_s.expect("it ends")
+fn link(queue: Limit) -> LinkConfig {
+    LinkConfig::new(RATE, RTT / 2).with_limit(queue)
+}
+
+/// The share of data segments that were sent again.
+fn resent(flow: &FlowRow) -> f64 {
+    flow.retransmits as f64 / flow.sent_segments as f64
 }
 
 /// Bursts of 64 KB overflow a queue of 100 packets long before the path is full, and what an early
@@ -53,7 +66,42 @@ fn over_a_short_queue(stack: &str, pace_window: bool) -> f64 {
 #[test]
 fn paced_windows_fill_a_long_path_through_a_short_queue() {
     for stack in ["rack/cubic", "rack/reno"] {
-        let [bursts, paced] = [false, true].map(|pace| over_a_short_queue(stack, pace));
+        let [bursts, paced] = [false, true].map(|pace| {
+            let flow = transfer(stack, pace, Bytes(60_000_000), link(SHORT), 1);
+            flow.fct_s.expect("it ends")
+        });
         assert!(paced < bursts / 2.0, "{stack}: {bursts} s in bursts, {paced} s paced");
+    }
+}
+
+/// What is sent within a round trip after the queue is full is lost before anyone can know: startup
+/// doubles, so this is about one bandwidth-delay product, 2.5 % of 200 MB. BBR as Linux has it goes on
+/// for rounds, and each of its probes loses too. A queue of one bandwidth-delay product never overflows.
+#[test]
+fn bbr_for_datagrams_overflows_a_queue_once() {
+    for (queue, most) in [(SHORT, 0.025), (Limit::Packets(3_500), 0.002)] {
+        let [_, _, linux, ours] =
+            ["rack/cubic", "rack/bbr3", "rack/bbr", "rack/bbr(overflow=avoid)"].map(|stack| {
+                let flow = transfer(stack, true, Bytes(200_000_000), link(queue), 1);
+                let (time, share) = (flow.fct_s.expect("it ends"), resent(&flow));
+                println!("{queue:?}: {stack} {time:.2} s, {:.1} % sent again", 100.0 * share);
+                (time, share)
+            });
+        assert!(ours.1 < most && linux.1 > 0.04, "{queue:?}: {ours:?}, as Linux {linux:?}");
+        assert!(ours.0 < linux.0 * 1.01, "{queue:?}: {ours:?}, as Linux {linux:?}");
+    }
+}
+
+/// Random loss is no overflow: startup goes on, however much is lost, and no faster than without.
+#[test]
+fn bbr_for_datagrams_grows_through_random_loss() {
+    for (percent, most_s) in [(1, 1.0), (5, 1.1), (25, 3.0)] {
+        let mut forward = LinkConfig::new(Rate::from_mbit(3_000), RTT / 2);
+        forward.impairments.loss = Ratio::from_percent(percent);
+        for seed in 1..=5 {
+            let flow =
+                transfer("rack/bbr(overflow=avoid)", true, Bytes(2_800_000), forward.clone(), seed);
+            assert!(flow.fct_s.is_some_and(|s| s < most_s), "{percent} %: {:?}", flow.fct_s);
+        }
     }
 }

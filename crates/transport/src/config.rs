@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use weir_cc::{CcConfig, CcConfigError, Script, Startup};
+use weir_cc::{CcConfig, CcConfigError, Overflow, Script};
 use weir_units::{Bytes, Duration, Rate, known};
 
 use crate::{RoutePolicy, WindowLimit};
@@ -133,10 +133,10 @@ impl Config {
     ///   another SYN. On a path of 300 ms this costs eight superfluous SYNs.
     /// * Up to 44 segments leave at once, as many as a datagram of 64 KiB holds, so every controller is paced:
     ///   one acknowledgement may let dozens of such bursts leave. A large first window is paced as well.
-    /// * BBR waits for repairs before it ends its startup.
+    /// * BBR tells a queue that overflows from random loss.
     pub fn for_datagrams() -> Self {
         let recovery = RecoveryConfig::Rack(RackConfig::default());
-        let controller = CcConfig::Bbr { startup: Startup::Patient };
+        let controller = CcConfig::Bbr { overflow: Overflow::Avoid };
         Self {
             stack: Stack { recovery, controller },
             habits: Habits::UserSpace,

@@ -16,7 +16,7 @@ from weir import _native
 from weir.cli import complete, options, output, transfer
 from weir.errors import InputError, StoppedError
 
-DEFAULT_STACK = "rack/bbr"
+DEFAULT_STACK = "rack/bbr(overflow=avoid)"
 """Unless measured otherwise."""
 DEFAULT_MSS, DEFAULT_SEALED_MSS = "1420b", "1396b"
 """Datagrams that pass wherever packets of 1500 bytes do, over IPv6 too."""

@@ -18,10 +18,7 @@
 //! out per one delivered), and the window from before comes back afterwards. A token-bucket policer is
 //! recognised (`policer`), and ACKs that come in bursts enlarge the window (`aggregation`).
 //!
-//! Parameter: `startup=patient` counts six rounds instead of three towards a full pipe while losses are
-//! repaired. Those rounds conserve packets, so delivery cannot grow as startup expects: where a quarter
-//! of all packets is lost whatever the rate, Linux's count ends startup far below the link's rate, and
-//! what a cycle gains later is lost again. Where a short queue overflows, startup lasts longer.
+//! Parameter: `overflow=avoid` tells such a queue from a lossy path (`overflow`).
 //!
 //! Deviations from Linux: bandwidth in bits per second and windows in bytes, so roundings differ
 //! below one segment; time is exact instead of in ticks; samples of PROBE_RTT are known as limited
@@ -29,6 +26,7 @@
 //! 1 kbit/s.
 
 pub(crate) mod aggregation;
+mod overflow;
 mod phases;
 mod policer;
 
@@ -41,18 +39,10 @@ use crate::{
     RecoveryState,
 };
 use aggregation::{Aggregation, WINDOW_ROUNDS};
+use overflow::Detector;
+pub use overflow::Overflow;
 use phases::Mode;
 use policer::{Observation, Policer, Verdict};
-
-/// When startup believes that the pipe is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Startup {
-    /// After three rounds without growth.
-    #[default]
-    Linux,
-    /// After three, or after six if losses are then repaired.
-    Patient,
-}
 
 /// BBR's model of the path and what it makes of it.
 #[derive(Clone, Debug)]
@@ -66,7 +56,7 @@ pub struct Bbr {
     bandwidth: MaxFilter<Rate>,
     policer: Policer,
     aggregation: Aggregation,
-    startup: Startup,
+    overflow: Detector,
     min_rtt: Option<Duration>,
     /// When it was measured, from the first transmission on.
     min_rtt_at: Option<Instant>,
@@ -103,7 +93,7 @@ struct FullPipe {
 
 impl Bbr {
     /// Starts with `initial_window` in segments of `mss`.
-    pub fn new(mss: Bytes, initial_window: Bytes, startup: Startup) -> Self {
+    pub fn new(mss: Bytes, initial_window: Bytes, overflow: Overflow) -> Self {
         let mut bbr = Self {
             cwnd: initial_window.max(mss),
             initial_window,
@@ -113,7 +103,7 @@ impl Bbr {
             bandwidth: MaxFilter::default(),
             policer: Policer::default(),
             aggregation: Aggregation::default(),
-            startup,
+            overflow: Detector::new(overflow),
             min_rtt: None,
             min_rtt_at: None,
             full_pipe: FullPipe::default(),
@@ -146,6 +136,9 @@ impl Bbr {
                 }
                 self.aggregation.on_ack(cx.now, ack.acked, self.bw(), self.cwnd);
             }
+        }
+        if self.round.start {
+            self.overflow.next_round(cx.mss);
         }
         self.update_cycle_phase(cx, ack);
         self.check_full_pipe(ack);
@@ -185,6 +178,7 @@ impl Bbr {
     }
 
     fn check_full_pipe(&mut self, ack: &AckEvent) {
+        self.full_pipe.reached |= self.round.start && self.overflow.ends_startup;
         let limited = ack.rate.is_none_or(|sample| self.is_limited(&sample));
         if self.full_pipe.reached || !self.round.start || limited {
             return;
@@ -193,12 +187,8 @@ impl Bbr {
         if bandwidth >= self.full_pipe.bandwidth.mul_ratio(5, 4) {
             self.full_pipe = FullPipe { bandwidth, ..FullPipe::default() };
         } else {
-            let rounds = match self.startup {
-                Startup::Patient if repairing(self.prior_state) => FULL_PIPE_ROUNDS_REPAIRING,
-                _ => FULL_PIPE_ROUNDS,
-            };
             self.full_pipe.rounds += 1;
-            self.full_pipe.reached = self.full_pipe.rounds >= rounds;
+            self.full_pipe.reached = self.full_pipe.rounds >= FULL_PIPE_ROUNDS;
         }
     }
 
@@ -249,14 +239,21 @@ impl Bbr {
     fn follow_recovery(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
         self.cwnd = self.cwnd.saturating_sub(ack.lost).max(cx.mss);
         if cx.state == RecoveryState::Recovery && self.prior_state != RecoveryState::Recovery {
-            self.packet_conservation = true;
-            self.round.next_delivered = self.delivered;
-            self.cwnd = cx.bytes_in_flight + ack.acked;
+            if !self.overflow.is_avoided() {
+                self.conserve_packets(cx, ack);
+            }
         } else if repairing(self.prior_state) && !repairing(cx.state) {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
             self.packet_conservation = false;
         }
         self.prior_state = cx.state;
+    }
+
+    /// One out per one delivered, for a round.
+    fn conserve_packets(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
+        self.packet_conservation = true;
+        self.round.next_delivered = self.delivered;
+        self.cwnd = cx.bytes_in_flight + ack.acked;
     }
 
     fn approach_target(&mut self, cx: &CcContext<'_>, acked: Bytes) {
@@ -349,6 +346,7 @@ impl CongestionController for Bbr {
         self.lost += ack.lost;
         self.delivered =
             ack.rate.map_or(self.delivered + ack.acked, |sample| sample.total_delivered);
+        self.watch_for_overflow(cx, ack);
         self.update_model(cx, ack);
         self.update_pacing_rate(cx, self.pacing_gain());
         self.update_cwnd(cx, ack);
@@ -391,7 +389,6 @@ const UNIT: u64 = 256;
 const HIGH_GAIN: u64 = UNIT * 2_885 / 1_000 + 1;
 const BANDWIDTH_ROUNDS: u64 = 10;
 const FULL_PIPE_ROUNDS: u32 = 3;
-const FULL_PIPE_ROUNDS_REPAIRING: u32 = 6;
 const LEAST_SEGMENTS: u64 = 4;
 const LEAST_RATE: Rate = Rate::from_bits_per_sec(1_000);
 /// Sums with it cannot overflow.

@@ -24,6 +24,8 @@ pub(super) enum Mode {
 pub(super) struct Phase {
     index: usize,
     start: Instant,
+    /// This cycle does not probe ([`super::overflow`]).
+    held: bool,
 }
 
 impl Mode {
@@ -37,16 +39,24 @@ impl Mode {
     }
 
     pub(super) fn probes_up(self) -> bool {
-        matches!(self, Self::ProbeBw(Phase { index: 0, .. }))
+        matches!(self, Self::ProbeBw(Phase { index: 0, held: false, .. }))
+    }
+
+    /// Whether losses seen now may be those of a probe.
+    pub(super) fn is_probe_or_drain(self) -> bool {
+        matches!(self, Self::ProbeBw(Phase { index: 0 | 1, held: false, .. }))
     }
 }
 
 impl Bbr {
     pub(super) fn pacing_gain(&self) -> u64 {
         match self.mode {
+            Mode::Startup if self.overflow.is_avoided() => STARTUP_GAIN,
             Mode::Startup => HIGH_GAIN,
             Mode::Drain => DRAIN_GAIN,
             Mode::ProbeBw(_) if self.policer.rate().is_some() => UNIT,
+            Mode::ProbeBw(Phase { held: true, index: 0, .. }) => HELD_GAIN,
+            Mode::ProbeBw(Phase { held: true, .. }) => UNIT,
             Mode::ProbeBw(phase) => CYCLE[phase.index],
             Mode::ProbeRtt => UNIT,
         }
@@ -54,6 +64,7 @@ impl Bbr {
 
     pub(super) fn cwnd_gain(&self) -> u64 {
         match self.mode {
+            Mode::Startup | Mode::Drain if self.overflow.is_avoided() => 2 * UNIT,
             Mode::Startup | Mode::Drain => HIGH_GAIN,
             Mode::ProbeBw(_) => 2 * UNIT,
             Mode::ProbeRtt => UNIT,
@@ -64,21 +75,30 @@ impl Bbr {
     pub(super) fn enter_probe_bw(&mut self, cx: &mut CcContext<'_>) {
         let last = CYCLE.len() - 1;
         let index = last - cx.rng.below(last as u64) as usize;
-        self.mode = Mode::ProbeBw(Phase { index, start: cx.now }.next(cx.now));
+        self.next_phase(cx, Phase { index, start: cx.now, held: false });
+    }
+
+    fn next_phase(&mut self, cx: &CcContext<'_>, phase: Phase) {
+        let index = (phase.index + 1) % CYCLE.len();
+        let held = match index {
+            0 => self.overflow.holds(cx.now, self.round.count),
+            _ => phase.held,
+        };
+        self.mode = Mode::ProbeBw(Phase { index, start: cx.now, held });
     }
 
     pub(super) fn update_cycle_phase(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
         if let Mode::ProbeBw(phase) = self.mode
             && self.phase_is_over(cx, ack, phase)
         {
-            self.mode = Mode::ProbeBw(phase.next(cx.now));
+            self.next_phase(cx, phase);
         }
     }
 
     fn phase_is_over(&self, cx: &CcContext<'_>, ack: &AckEvent, phase: Phase) -> bool {
         let lasted = cx.now.saturating_since(phase.start) > self.min_rtt.unwrap_or(Duration::MAX);
         let gain = self.pacing_gain();
-        if gain == UNIT {
+        if gain == UNIT || phase.held {
             return lasted;
         }
         let bandwidth = self.bandwidth.max();
@@ -159,12 +179,6 @@ impl Bbr {
     }
 }
 
-impl Phase {
-    fn next(self, now: Instant) -> Self {
-        Self { index: (self.index + 1) % CYCLE.len(), start: now }
-    }
-}
-
 /// A lone runt segment, whose ACK the receiver may have delayed.
 fn maybe_delayed(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
     let alone = ack.rate.is_some_and(|sample| sample.delivered == ack.acked);
@@ -172,5 +186,10 @@ fn maybe_delayed(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
 }
 
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+/// BBRv3's: `4 ln 2` is the smallest that doubles delivery per round where a window of twice the
+/// bandwidth-delay product does not hold it back (draft-ietf-ccwg-bbr §2.5).
+const STARTUP_GAIN: u64 = UNIT * 277 / 100;
+/// A little more than pacing stays below the rate.
+const HELD_GAIN: u64 = UNIT + 4;
 const DRAIN_GAIN: u64 = UNIT * 1_000 / 2_885;
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);

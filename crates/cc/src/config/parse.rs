@@ -7,7 +7,7 @@ use weir_units::Duration;
 use super::{CcConfig, CcConfigError, DEFAULT_LEVELS, LEDBAT_TARGET, PRAGUE_RTT};
 use crate::{
     CopaMode, Decimal, Decrease, FrReduce, Friendliness, Gain, Hystart, Increase, MuzhaExit,
-    MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Offsets, Startup,
+    MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Offsets, Overflow,
 };
 
 /// A name of the catalogue and the text of its parameters.
@@ -87,13 +87,13 @@ impl<'a> Given<'a> {
 
     pub(super) fn bbr(&self) -> Result<CcConfig, CcConfigError> {
         let Some(text) = self.parameters else {
-            return Ok(CcConfig::Bbr { startup: Startup::Linux });
+            return Ok(CcConfig::Bbr { overflow: Overflow::Linux });
         };
         match text.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
-            Some(("startup", "linux")) => Ok(CcConfig::Bbr { startup: Startup::Linux }),
-            Some(("startup", "patient")) => Ok(CcConfig::Bbr { startup: Startup::Patient }),
-            Some(("startup", value)) => Err(self.bad_value("startup", value, "linux or patient")),
-            _ => Err(self.refuse("write startup=patient or nothing")),
+            Some(("overflow", "linux")) => Ok(CcConfig::Bbr { overflow: Overflow::Linux }),
+            Some(("overflow", "avoid")) => Ok(CcConfig::Bbr { overflow: Overflow::Avoid }),
+            Some(("overflow", value)) => Err(self.bad_value("overflow", value, "linux or avoid")),
+            _ => Err(self.refuse("write overflow=avoid or nothing")),
         }
     }
 

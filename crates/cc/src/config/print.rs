@@ -5,7 +5,7 @@ use std::fmt;
 use super::{CcConfig, DEFAULT_LEVELS, LEDBAT_TARGET, PRAGUE_RTT};
 use crate::{
     CopaMode, Decimal, Decrease, FrReduce, Friendliness, Gain, Hystart, Increase, MuzhaExit,
-    MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Offsets, Startup,
+    MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Offsets, Overflow,
 };
 
 impl fmt::Display for CcConfig {
@@ -34,8 +34,8 @@ impl fmt::Display for CcConfig {
                     (Some(one), Some(other)) => write!(f, "cubic({one},{other})"),
                 }
             }
-            Self::Bbr { startup: Startup::Linux } => f.write_str("bbr"),
-            Self::Bbr { startup: Startup::Patient } => f.write_str("bbr(startup=patient)"),
+            Self::Bbr { overflow: Overflow::Linux } => f.write_str("bbr"),
+            Self::Bbr { overflow: Overflow::Avoid } => f.write_str("bbr(overflow=avoid)"),
             Self::Bbr3 => f.write_str("bbr3"),
             Self::Vegas => f.write_str("vegas"),
             Self::Veno => f.write_str("veno"),

@@ -169,7 +169,7 @@ fn every_stack_delivers_through_any_weather() {
 /// The rules of user space are as sound as a kernel's.
 #[test]
 fn what_is_meant_for_datagrams_delivers_through_any_weather() {
-    for stack in ["rack/bbr(startup=patient)", "rack/cubic", "sack/reno"] {
+    for stack in ["rack/bbr(overflow=avoid)", "rack/cubic", "sack/reno"] {
         let inputs = (config(stack.to_owned()), weather(), [0..120_000u64, 0..20_000u64]);
         let cases = Cases { cases: CASES, failure_persistence: None, ..Cases::default() };
         let outcome = TestRunner::new(cases).run(&inputs, |(config, weather, bytes)| {

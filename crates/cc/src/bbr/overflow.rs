@@ -1,0 +1,186 @@
+//! `overflow=avoid`: telling a queue that overflows from a path that loses packets at any rate.
+//!
+//! Linux's BBR does not try. Its startup goes on at 2.89 times the rate of a link whose short queue
+//! drops the rest, and every eighth round trip drops what probing adds.
+//!
+//! ```text
+//! share    = lost / (lost + delivered)    of 128 segments, and of a round with as many
+//! usual    = (usual + share) / 2          after each round in which nothing overflowed
+//! overflow : share > usual + 1/8          of 128 segments that startup or a probe may have sent
+//! ```
+//!
+//! After an overflow in startup one round conserves packets, which measures the rate of the full link,
+//! and startup ends. The next probe then waits for 63 rounds, at most two seconds, as BBRv3's does
+//! (draft-ietf-ccwg-bbr §5.3.3.5.1). So it does after a probe that overflowed. Until then the gain of 5/4
+//! is 260/256, which makes up for pacing one percent below the rate.
+//!
+//! No other loss conserves packets: one random loss would cost startup a round of growth. Startup has
+//! BBRv3's gains, 2.77 and 2: its window fits into a queue of one bandwidth-delay product.
+
+use weir_units::{Bytes, Duration, Instant};
+
+use super::Bbr;
+use super::phases::Mode;
+use crate::{AckEvent, CcContext};
+
+/// How BBR responds to a queue that overflows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// As to any other loss.
+    #[default]
+    Linux,
+    /// Ends startup, and delays the next probe.
+    Avoid,
+}
+
+/// The share of losses, recent and usual.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Detector {
+    pub(super) policy: Overflow,
+    lately: Tally,
+    round: Tally,
+    /// In 1/1024; `None` before a round of as many segments as are judged.
+    usual: Option<u64>,
+    /// Startup ends with the present round.
+    pub(super) ends_startup: bool,
+    hold: Option<Hold>,
+}
+
+/// Bytes delivered and lost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    delivered: Bytes,
+    lost: Bytes,
+}
+
+/// No probe before this round and this time.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    round: u64,
+    until: Instant,
+}
+
+impl Detector {
+    pub(super) fn new(policy: Overflow) -> Self {
+        Self { policy, ..Self::default() }
+    }
+
+    pub(super) fn is_avoided(&self) -> bool {
+        self.policy == Overflow::Avoid
+    }
+
+    /// A round has begun.
+    pub(super) fn next_round(&mut self, mss: Bytes) {
+        let round = std::mem::take(&mut self.round);
+        if let Some(share) = round.share(mss) {
+            self.usual = Some(self.usual.map_or(share, |usual| (usual + share) / 2));
+        }
+    }
+
+    /// Counts an acknowledgement. Returns whether the queue overflows; only what startup or a probe has
+    /// sent overflows it.
+    fn observe(&mut self, mss: Bytes, ack: &AckEvent, probing: bool) -> bool {
+        self.round.add(ack);
+        self.lately.add(ack);
+        let Some(share) = self.lately.share(mss) else { return false };
+        self.lately = Tally::default();
+        let overflows = probing && self.usual.is_some_and(|usual| share > usual + MORE);
+        if overflows {
+            self.round = Tally::default();
+        }
+        overflows
+    }
+
+    /// Whether the next probe has to wait.
+    pub(super) fn holds(&self, now: Instant, round: u64) -> bool {
+        self.hold.is_some_and(|hold| round < hold.round && now < hold.until)
+    }
+}
+
+impl Tally {
+    fn add(&mut self, ack: &AckEvent) {
+        self.delivered += ack.acked;
+        self.lost += ack.lost;
+    }
+
+    /// The share of losses in 1/1024, of enough segments.
+    fn share(&self, mss: Bytes) -> Option<u64> {
+        let sent = self.delivered + self.lost;
+        (sent >= mss * ENOUGH_SEGMENTS).then(|| self.lost.get().saturating_mul(UNIT) / sent.get())
+    }
+}
+
+impl Bbr {
+    /// Detects an overflow and responds to it.
+    pub(super) fn watch_for_overflow(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
+        if !self.overflow.is_avoided() {
+            return;
+        }
+        let in_startup = self.mode == Mode::Startup;
+        let probing = in_startup || self.mode == Mode::Drain || self.mode.is_probe_or_drain();
+        if !self.overflow.observe(cx.mss, ack, probing) {
+            return;
+        }
+        let until = cx.now.saturating_add(HOLD);
+        self.overflow.hold = Some(Hold { round: self.round.count + HOLD_ROUNDS, until });
+        if in_startup && !self.overflow.ends_startup {
+            self.overflow.ends_startup = true;
+            self.conserve_packets(cx, ack);
+        }
+    }
+}
+
+const ENOUGH_SEGMENTS: u64 = 128;
+const UNIT: u64 = 1_024;
+const MORE: u64 = UNIT / 8;
+const HOLD_ROUNDS: u64 = 63;
+const HOLD: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: Bytes = Bytes(1_000);
+
+    /// Counts `blocks` of 128 segments of which `lost` are lost; how many of them show an overflow.
+    fn overflows(detector: &mut Detector, blocks: u32, lost: u64, probing: bool) -> usize {
+        let ack = AckEvent { acked: MSS * (128 - lost), lost: MSS * lost, ..AckEvent::default() };
+        (0..blocks).filter(|_| detector.observe(MSS, &ack, probing)).count()
+    }
+
+    #[test]
+    fn only_a_share_above_the_usual_one_is_an_overflow() {
+        let mut detector = Detector::new(Overflow::Avoid);
+        assert_eq!(overflows(&mut detector, 1, 64, true), 0, "nothing is usual yet");
+        for _ in 0..9 {
+            detector.next_round(MSS);
+            overflows(&mut detector, 4, 32, true);
+        }
+        assert_eq!(overflows(&mut detector, 4, 32, true), 0, "a quarter always");
+        assert_eq!(overflows(&mut detector, 4, 40, true), 0, "a sixteenth more");
+        assert_eq!(overflows(&mut detector, 4, 50, false), 0, "nothing probes");
+        assert_eq!(overflows(&mut detector, 4, 50, true), 4);
+    }
+
+    #[test]
+    fn a_round_that_overflows_is_not_usual() {
+        let mut detector = Detector::new(Overflow::Avoid);
+        overflows(&mut detector, 4, 0, true);
+        for _ in 0..3 {
+            detector.next_round(MSS);
+            assert_eq!(overflows(&mut detector, 4, 64, true), 4);
+        }
+    }
+
+    #[test]
+    fn a_probe_waits_for_rounds_and_at_most_two_seconds() {
+        let until = Instant::ZERO + HOLD;
+        let hold = Some(Hold { round: 70, until });
+        let detector = Detector { hold, ..Detector::default() };
+        let before = Instant::from_nanos(until.as_nanos() - 1);
+        assert!(detector.holds(before, 69));
+        assert!(!detector.holds(before, 70));
+        assert!(!detector.holds(until, 69));
+        assert!(!Detector::default().holds(Instant::ZERO, 0));
+    }
+}
