@@ -57,7 +57,7 @@ fmt: $(TOOLS) ## Format the sources
 bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
 	$(BIN)/python -m weir.bench
 
-bench-udp: $(NATIVE) ## Speed of file transfers, beside the kernel's TCP (PEERS=--peers: and QUIC)
+bench-udp: $(NATIVE) ## Speed of file transfers, beside the kernel's TCP (PEERS=--peers: and QUIC, SRT)
 	$(BIN)/python -m weir.bench.udp $(PEERS)
 
 bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS="ping 100": these only)

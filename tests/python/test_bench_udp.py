@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from weir.bench.udp import measure, show
-from weir.bench.udp.cases import PEERS, Case, Goal, cases
+from weir.bench.udp import peers as others
+from weir.bench.udp.cases import BEST, QUIC, SRT, Case, Goal, cases
 from weir.transfers import LOCAL, Network, Outcome, Site, Transfer
 from weir.transfers.ends import Programs
 
+ALL = (*QUIC, SRT)
 ROOT = Path(__file__).parents[2]
 
 
@@ -40,19 +42,52 @@ def test_every_goal_is_about_contenders_that_there_are() -> None:
     found = cases()
     assert len({case.name for case in found}) == len(found)
     for case in found:
-        there = {**case.contenders, **case.with_peers().contenders}
+        there = {**case.contenders, **case.with_peers(ALL).contenders}
         assert case.goals
         for goal in case.goals:
             assert goal.contender in case.contenders
-            assert goal.against in there or goal.quantity == "round trips"
+            assert goal.against in {*there, BEST} or goal.quantity in ("round trips", "sent again")
         assert next(iter(case.contenders)).startswith("TCP")
         assert all(transfer.size_bytes == case.size_bytes for transfer in there.values())
 
 
 def test_peers_join_every_case() -> None:
     for case in cases():
-        own = {transfer.protocol for transfer in case.with_peers().contenders.values()}
-        assert own >= {"tcp", "weir", *PEERS}
+        own = {transfer.protocol for transfer in case.with_peers(ALL).contenders.values()}
+        assert own >= {"tcp", "weir", *QUIC}
+        assert (SRT in own) == (case.network.rate_mbit is not None)
+
+
+def test_what_is_missing_is_skipped_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("PATH", "")
+    programs, reasons = others.find()
+    assert programs == {}
+    quic, srt = reasons
+    assert "bench/peers is not here" in quic
+    assert "srt-tools" in srt
+    fat = cases()[-1]
+    assert fat.with_peers(programs) == fat
+
+
+def test_the_best_other_is_none_of_ours() -> None:
+    case = two(Goal("ours", BEST, 1.0))
+    case = replace(case, contenders={**case.contenders, "ours": Transfer("weir", "rack/bbr", 1)})
+    quick = replace(case, contenders={**case.contenders, "SRT": Transfer(SRT, "file", 1)})
+    turns = {"TCP": outcome(2.0), "ours": outcome(1.0), "SRT": outcome(0.8)}
+    goals = [goal for row in measure.rows(quick, [turns]) for goal in row["goals"]]
+    assert [goal["ratio"] for goal in goals] == [pytest.approx(1.25)]
+
+
+def test_what_is_sent_again_is_judged_in_percent() -> None:
+    case = two(Goal("ours", "", 2.0, "sent again"))
+    turns = {"TCP": outcome(1.0), "ours": replace(outcome(1.0), resent=0.03)}
+    rows = measure.rows(case, [turns])
+    (goal,) = rows[1]["goals"]
+    assert (goal["ratio"], goal["held"]) == (pytest.approx(3.0), False)
+    (grid,) = show.grids(rows)
+    assert grid.rows[1][5] == "3 %"
+    assert grid.rows[1][-1] == "≤ 2 % sent again: missed (3)"
 
 
 def test_ratios_are_taken_within_a_round() -> None:
@@ -103,7 +138,7 @@ def test_tables_say_what_was_asked_and_found() -> None:
     assert show.held(unknown) == (0, 0, 1)
     late = measure.rows(case, [{"TCP": outcome(None), "ours": outcome(1.2)}])
     (grid,) = show.grids(late)
-    assert grid.rows[1][5] == "< 0.04"
+    assert grid.rows[1][6] == "< 0.04"
     assert grid.rows[1][-1] == "≤ 1.5 × TCP: held (< 0.04)"
 
 

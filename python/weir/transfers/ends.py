@@ -70,12 +70,22 @@ def hosts(network: Network, seed: int = 1) -> Iterator[Hosts]:
         return
     loss = f"loss={network.loss_percent}%"
     up, down = (loss if network.loses in ("both", way) else "" for way in ("data", "acks"))
+    if network.rate_mbit is not None:
+        limit = f"rate={network.rate_mbit}mbit,queue={network.queue}"
+        up = f"{limit},{up}" if up else limit
     delay = f"{network.delay_ms}ms"
     with netns.joined(mtu=network.mtu, delay=delay, up=up, down=down, seed=seed) as (left, right):
         for host in (left, right):
             host.run(["sh", "-c", _FORGET])
+            if network.rate_mbit is not None:
+                host.run(["sh", "-c", _LARGE_BUFFERS])
         yield Hosts(f"{right.address}:0", left.command([]), right.command([]))
 
+
+_LARGE_BUFFERS = (
+    "for way in rmem wmem; do echo 4096 131072 67108864 > /proc/sys/net/ipv4/tcp_$way; done"
+)
+"""On a long fat path TCP's own buffers shall not be what limits it: they may grow to 64 MiB."""
 
 _FORGET = "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"
 """TCP shall not start with what it remembers of a transfer before."""

@@ -24,7 +24,8 @@ class Network:
     """What lies between the two ends: loopback, or a link between two namespaces.
 
     Delay is that of each direction, loss that of the directions in `loses`: `data` is from the
-    sender to the receiver, `acks` the way back. Nothing limits the rate.
+    sender to the receiver, `acks` the way back. `rate_mbit` and the `queue` in front of it, as
+    `weir link` has them, limit the data only. Without, nothing limits the rate.
     """
 
     kind: Literal["loopback", "link"] = "link"
@@ -32,6 +33,8 @@ class Network:
     loss_percent: float = 0.0
     mtu: int = 1500
     loses: Literal["both", "data", "acks"] = "both"
+    rate_mbit: float | None = None
+    queue: str = "1bdp"
 
 
 LOCAL = Network("loopback", mtu=JUMBO)
@@ -57,7 +60,8 @@ class Outcome:
     """What became of a transfer.
 
     `seconds` are there when the receiver ended in its own time, whether or not what it has is what
-    was sent; `is_intact` says that it is, by its SHA-256.
+    was sent; `is_intact` says that it is, by its SHA-256. `resent` is the share of data segments
+    that were sent again, where the sender counts them.
     """
 
     seconds: float | None
@@ -66,6 +70,7 @@ class Outcome:
     send_cpu_s: float | None = None
     receive_cpu_s: float | None = None
     failure: str | None = None
+    resent: float | None = None
 
     @property
     def ran_out_of_time(self) -> bool:

@@ -123,6 +123,7 @@ class Site(AbstractContextManager["Site"]):
             sent["cpu_s"],
             got["cpu_s"],
             None if is_intact else "incomplete",
+            sent.get("resent"),
         )
 
     def _source(self, size: int) -> _File:

@@ -94,7 +94,8 @@ def _send_weir(job: Job) -> None:
     )
     if facts["problem"]:
         raise RuntimeError(facts["problem"])
-    _say(began_ns=facts["began_ns"], cpu_s=_cpu_s() - began, segments=facts["segments"])
+    resent = facts["retransmits"] / max(facts["segments"], 1)
+    _say(began_ns=facts["began_ns"], cpu_s=_cpu_s() - began, resent=resent)
 
 
 def _say(**answer: Any) -> None:

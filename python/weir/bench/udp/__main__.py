@@ -14,17 +14,21 @@ from weir.bench.udp.cases import Case, cases
 from weir.cli import output
 from weir.errors import WeirError
 from weir.transfers import Site
+from weir.transfers.ends import Programs
 
 
 def bench(
     rounds: Annotated[int, typer.Option(min=1, help="Turns of each contender.")] = 7,
     only: Annotated[str, typer.Option(help="Cases whose name has this in it.")] = "",
     with_peers: Annotated[
-        bool, typer.Option("--peers", help="QUIC too: quiche and quinn, built with cargo first.")
+        bool,
+        typer.Option(
+            "--peers", help="QUIC too (quiche and quinn, built with cargo first), and SRT."
+        ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measures file transfers: ours beside the kernel's TCP, and beside QUIC where asked."""
+    """Measures file transfers: ours next to the kernel's TCP, and with --peers QUIC and SRT."""
     chosen = [case for case in cases() if only in case.name]
     if not chosen:
         names = "; ".join(case.name for case in cases())
@@ -32,12 +36,12 @@ def bench(
     if (obstacle := netns.missing()) is not None:
         chosen = [case for case in chosen if case.network.kind == "loopback"]
         output.remark(f"Nothing over links between namespaces: {obstacle}", quiet=False)
-    programs = peers.build() if with_peers else {}
+    programs = _peers() if with_peers else {}
     rows: list[measure.Row] = []
     with Site() as site:
         for case in chosen:
             output.remark(case.name, quiet=not sys.stderr.isatty())
-            wanted: Case = case.with_peers() if with_peers else case
+            wanted: Case = case.with_peers(programs)
             rows += measure.rows(wanted, measure.carry_out(site, wanted, rounds, programs))
         place = site.place
     if json:
@@ -48,6 +52,14 @@ def bench(
     held, missed, unknown = show.held(rows)
     verdict = f"Goals: {held} held, {missed} missed, {unknown} not measured."
     output.show(Text(f"{verdict}\n{show.SETTINGS} Files are in {place}."))
+
+
+def _peers() -> dict[str, Programs]:
+    """The programs of other protocols; says which are missing here, and why."""
+    programs, reasons = peers.find()
+    for reason in reasons:
+        output.remark(f"Skipped: {reason}", quiet=False)
+    return programs
 
 
 def main() -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from weir.cli.send import DEFAULT_STACK
 from weir.transfers import LOCAL, Network, Transfer
 from weir.transfers.model import LONGEST_MSS, SEAL_BYTES
 
-Quantity = Literal["time", "CPU time", "round trips"]
+Quantity = Literal["time", "CPU time", "round trips", "sent again"]
 
 _MB = 1_000_000
-_LARGE, _MEDIUM, _MIDDLE = 110 * _MB, 14 * _MB, 2_800_000
+_HUGE, _LARGE, _MEDIUM, _MIDDLE = 200 * _MB, 110 * _MB, 14 * _MB, 2_800_000
 _SMALL, _ONE = 28_000, 1
 
 _RTT_MS = 50.0
@@ -22,12 +23,19 @@ _INTERNET = 1452 - _HEADER
 _WINDOW = 2_000
 """Segments: a first window raised so far holds the file; pacing spreads it over a round trip."""
 
-PEERS = ("quiche", "quinn")
+QUIC = ("quiche", "quinn")
+SRT = "srt"
+
+BEST = "the best other"
+"""In a goal: whichever of the other protocols' contenders took the least time in a round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """At most so many times what another contender takes; or so many round trips of the path."""
+    """At most so many times what another contender takes.
+
+    Or so many round trips of the path, or percent of all data segments.
+    """
 
     contender: str
     against: str
@@ -45,31 +53,38 @@ class Case:
     contenders: dict[str, Transfer]
     goals: tuple[Goal, ...]
     limit_s: float = 30.0
+    max_rounds: int | None = None
+    """Of a case that takes long, whatever `--rounds` says."""
 
-    def with_peers(self) -> Case:
-        """The same with every QUIC, as far as they are of use here."""
+    def with_peers(self, there: Container[str]) -> Case:
+        """The same with those of the other protocols that are `there`.
+
+        QUIC joins every case, SRT those of long fat paths.
+        """
+        kinds = [(peer, stack) for peer in QUIC for stack in self._quic_stacks]
+        if self._is_fat:
+            kinds.append((SRT, "file"))
         peers = {
             f"{peer} {stack}": Transfer(peer, stack, self.size_bytes)
-            for peer in PEERS
-            for stack in self._peer_stacks
+            for peer, stack in kinds
+            if peer in there
         }
-        return Case(
-            self.name,
-            self.size_bytes,
-            self.network,
-            {**self.contenders, **peers},
-            self.goals,
-            self.limit_s,
-        )
+        return replace(self, contenders={**self.contenders, **peers})
 
     @property
-    def _peer_stacks(self) -> Sequence[str]:
-        return ("bbr",) if self.network.loss_percent else ("cubic",)
+    def _is_fat(self) -> bool:
+        return self.network.rate_mbit is not None
+
+    @property
+    def _quic_stacks(self) -> Sequence[str]:
+        if self.network.loss_percent:
+            return ("bbr",)
+        return ("cubic", "bbr") if self._is_fat else ("cubic",)
 
 
 def cases() -> tuple[Case, ...]:
     """All cases in the order in which they are printed."""
-    return (_large(), *_small(), _long(), _long_with_loss(), *_heavy_loss())
+    return (_large(), *_small(), _long(), _long_with_loss(), *_heavy_loss(), *_long_fat())
 
 
 def _large() -> Case:
@@ -100,7 +115,7 @@ def _small() -> tuple[Case, ...]:
             "TCP": _tcp("cubic", size),
             "ours": _ours("rack/bbr", size, _INTERNET),
         }
-        faster = (Goal("ours", f"{peer} cubic", 1.0) for peer in PEERS)
+        faster = (Goal("ours", f"{peer} cubic", 1.0) for peer in QUIC)
         goals = (Goal("ours", "TCP", 1.5), *faster)
         found.append(Case(f"{name}, loopback", size, LOCAL, contenders, goals))
     return tuple(found)
@@ -129,10 +144,12 @@ def _long_with_loss() -> Case:
         "TCP cubic": _tcp("cubic", size),
         "ours, rack/bbr": _ours("rack/bbr", size, _INTERNET),
         "ours, rack/cubic": _ours("rack/cubic", size, _INTERNET),
+        "ours": _ours(DEFAULT_STACK, size, _INTERNET),
     }
     goals = (
         Goal("ours, rack/bbr", "TCP bbr", 1.0),
         Goal("ours, rack/cubic", "TCP cubic", 1.2),
+        Goal("ours", "quiche bbr", 1.0),
     )
     return Case("2.8 MB, RTT 50 ms, 1 % loss", size, link, contenders, goals)
 
@@ -148,6 +165,30 @@ def _heavy_loss() -> tuple[Case, ...]:
         link = Network(loss_percent=25.0)
         found.append(Case(f"{name}, 25 % loss both ways", size, link, contenders, goals))
     return tuple(found)
+
+
+def _long_fat() -> tuple[Case, ...]:
+    """Where CUBIC cannot end in minutes, because packets are lost, it is left out."""
+    fat = [Network(delay_ms=40, rate_mbit=500, queue=queue) for queue in ("100p", "1bdp")]
+    paths = [replace(path, loss_percent=loss) for path in fat for loss in (0.0, 0.1)]
+    paths.append(Network(delay_ms=75, rate_mbit=100, loss_percent=1.0))
+    return tuple(map(_over, paths))
+
+
+def _over(path: Network) -> Case:
+    loses = path.loss_percent > 0
+    stacks = ("bbr",) if loses else ("bbr", "cubic")
+    contenders = {f"TCP {stack}": _tcp(stack, _HUGE) for stack in stacks}
+    contenders["ours"] = _ours(DEFAULT_STACK, _HUGE, _INTERNET)
+    goals = [Goal("ours", BEST, 1.0)]
+    if not loses:
+        contenders["ours, rack/cubic"] = _ours("rack/cubic", _HUGE, _INTERNET)
+        goals += [Goal(name, "", 2.0, "sent again") for name in ("ours", "ours, rack/cubic")]
+    name = (
+        f"200 MB, {path.rate_mbit:g} Mbit/s, RTT {2 * path.delay_ms:g} ms, queue {path.queue}, "
+        f"{path.loss_percent:g} % loss"
+    )
+    return Case(name, _HUGE, path, contenders, tuple(goals), limit_s=60.0, max_rounds=3)
 
 
 def _tcp(controller: str, size: int, **options: int) -> Transfer:

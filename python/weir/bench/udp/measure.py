@@ -1,4 +1,4 @@
-"""Carries out a case: rounds in which each contender has one turn, and the ratios within them."""
+"""Runs a case: rounds in which each contender has one turn, and the ratios within them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from weir.bench.udp.cases import Case, Goal
+from weir.bench.udp.cases import BEST, Case, Goal
 from weir.transfers import Outcome, Site
 from weir.transfers.ends import Programs
 
@@ -39,7 +39,7 @@ def carry_out(site: Site, case: Case, rounds: int, programs: Mapping[str, Progra
     """
     names = list(case.contenders)
     done: list[Round] = []
-    for number in range(rounds):
+    for number in range(min(rounds, case.max_rounds or rounds)):
         first = number % len(names)
         seed = number + 1 if case.network.loss_percent else None
         turns = {}
@@ -62,6 +62,7 @@ def _row(case: Case, name: str, rounds: Sequence[Round]) -> Row:
     took = Spread.of([turn.seconds for turn in good if turn.seconds is not None])
     cpu = Spread.of([cpu for turn in good if (cpu := _cpu_s(turn)) is not None])
     reference = next(iter(case.contenders))
+    resent = Spread.of([turn.resent for turn in good if turn.resent is not None])
     return {
         "case": case.name,
         "contender": name,
@@ -71,6 +72,7 @@ def _row(case: Case, name: str, rounds: Sequence[Round]) -> Row:
         **_spread("seconds", took),
         "cpu_s": None if cpu is None else cpu.median,
         "cpu_s_per_gb": None if cpu is None else cpu.median / case.size_bytes * 1e9,
+        "resent": None if resent is None else resent.median,
         "against": reference,
         **_compared(Goal(name, reference, 1.0), case, rounds),
         "failure": next((turn.failure for turn in turns if turn.failure), ""),
@@ -104,19 +106,39 @@ def _compared(goal: Goal, case: Case, rounds: Sequence[Round]) -> Row:
     bounds = 0
     for turns in rounds:
         own, other = turns[goal.contender], turns.get(goal.against)
+        if goal.against == BEST:
+            other = _best(case, turns)
         ran_out = goal.quantity == "time" and other is not None and other.ran_out_of_time
         base = case.limit_s if ran_out else _base(goal, case, other)
-        value = _cpu_s(own) if goal.quantity == "CPU time" else own.seconds
+        value = _value(goal, own)
         if own.is_intact and value is not None and base:
             found.append(value / base)
             bounds += ran_out
     return {**_spread("ratio", Spread.of(found)), "ratio_is_bound": bounds > 0}
 
 
+def _value(goal: Goal, own: Outcome) -> float | None:
+    if goal.quantity == "sent again":
+        return own.resent
+    return _cpu_s(own) if goal.quantity == "CPU time" else own.seconds
+
+
+def _best(case: Case, turns: Round) -> Outcome | None:
+    """The quickest intact transfer of another protocol than ours."""
+    others = (
+        turn
+        for name, turn in turns.items()
+        if case.contenders[name].protocol != "weir" and turn.is_intact
+    )
+    return min(others, key=lambda turn: turn.seconds or 0.0, default=None)
+
+
 def _base(goal: Goal, case: Case, other: Outcome | None) -> float | None:
     """What the goal's quantity is a multiple of."""
     if goal.quantity == "round trips":
         return 2e-3 * case.network.delay_ms
+    if goal.quantity == "sent again":
+        return 0.01
     if other is None or not other.is_intact:
         return None
     return _cpu_s(other) if goal.quantity == "CPU time" else other.seconds

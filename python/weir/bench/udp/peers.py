@@ -1,11 +1,14 @@
-"""QUIC carrying the same files: drivers of our own, built with cargo when they are asked for."""
+"""Other protocols with the same files: drivers for QUIC, built with cargo, and SRT's program."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
-from weir.bench.udp.cases import PEERS
+from weir.bench.udp import srt as srt_driver
+from weir.bench.udp.cases import QUIC, SRT
 from weir.errors import RunError
 from weir.transfers.ends import Programs
 
@@ -15,8 +18,24 @@ SOURCE = Path("bench/peers")
 _NEEDS = "quiche needs cmake, a C++ compiler and libclang (Debian, Ubuntu: cmake g++ libclang-dev)"
 
 
+def find() -> tuple[dict[str, Programs], list[str]]:
+    """The programs of all protocols that there are, and why others are missing."""
+    found: dict[str, Programs] = {}
+    reasons = []
+    try:
+        found |= build()
+    except RunError as error:
+        reasons.append(str(error))
+    if shutil.which(srt_driver.PROGRAM) is None:
+        reasons.append(f"{srt_driver.PROGRAM} is not installed (Debian, Ubuntu: srt-tools)")
+    else:
+        command = [sys.executable, str(Path(srt_driver.__file__).resolve())]
+        found[SRT] = Programs(command, command)
+    return found, reasons
+
+
 def build() -> dict[str, Programs]:
-    """The program of each peer; the first build takes some minutes.
+    """The program of each QUIC; the first build takes some minutes.
 
     Raises:
         RunError: they cannot be built here.
@@ -37,5 +56,5 @@ def build() -> dict[str, Programs]:
     if built.returncode:
         said = [line for line in built.stderr.splitlines() if line.startswith("error")]
         raise RunError(f"{SOURCE} does not build: {(said or ['cargo failed'])[0]}; {_NEEDS}")
-    programs = {peer: [str((target / "release" / peer).resolve())] for peer in PEERS}
+    programs = {peer: [str((target / "release" / peer).resolve())] for peer in QUIC}
     return {peer: Programs(command, command) for peer, command in programs.items()}

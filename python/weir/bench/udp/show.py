@@ -8,7 +8,17 @@ from weir.bench.udp.measure import Row
 from weir.grid import Grid
 from weir.studies.cells import digits
 
-_HEADERS = ("contender", "ms", "min..max", "intact", "CPU s/GB", "× the first", "min..max", "goals")
+_HEADERS = (
+    "contender",
+    "ms",
+    "min..max",
+    "intact",
+    "CPU s/GB",
+    "sent again",
+    "× the first",
+    "min..max",
+    "goals",
+)
 
 _SOME_BYTES = 1_000_000
 """CPU time per byte means something from here on."""
@@ -38,6 +48,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _ends(row, "seconds", 1e3),
         f"{row['intact']}/{row['rounds']}",
         _number(per_gb),
+        "–" if row["resent"] is None else f"{100 * row['resent']:.2g} %",
         _bound(row) + _number(row["ratio"]),
         _ends(row, "ratio"),
         "; ".join([*map(_goal, row["goals"]), *([row["failure"]] if row["failure"] else [])]),
@@ -45,7 +56,8 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _goal(goal: Row) -> str:
-    unit = "round trips" if goal["quantity"] == "round trips" else f"× {goal['against']}"
+    units = {"round trips": "round trips", "sent again": "% sent again"}
+    unit = units.get(goal["quantity"], f"× {goal['against']}")
     what = "CPU " if goal["quantity"] == "CPU time" else ""
     asked = f"{what}≤ {goal['at_most']:g} {unit}"
     if goal["held"] is None:
