@@ -1,4 +1,6 @@
 //! Any bytes: reading a frame never panics, and what is read is written and read again to the same.
+//!
+//! The input has no checks behind its frames, which a fuzzer would hardly guess.
 
 use std::fmt::Debug;
 
@@ -11,8 +13,9 @@ pub(crate) fn check(input: &[u8]) {
 }
 
 fn read_all<F: Frame + PartialEq + Debug>(mut bytes: &[u8]) {
-    while let Ok(Some((frame, len))) = F::parse(bytes) {
-        assert!((1..=MAX_FRAME).contains(&len) && len <= bytes.len(), "{len} bytes: {frame:?}");
+    let _ = F::parse(bytes);
+    while let Ok(Some((frame, len))) = F::parse_body(bytes) {
+        assert!((1..MAX_FRAME).contains(&len) && len <= bytes.len(), "{len} bytes: {frame:?}");
         let mut again = Vec::new();
         frame.encode(&mut again);
         let (same, used) = F::parse(&again).expect("proper").expect("whole");

@@ -39,7 +39,7 @@ fn kept_frames_hold() {
 /// The kinds of frames, each with something behind it.
 fn plausible_frames() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop_oneof![Just(b'W'), 1..=5u8, 16..=23u8, any::<u8>()];
-    let hello = (any::<[u8; 4]>()).prop_map(|files| [&b"WEIR\x01"[..], &files].concat());
+    let hello = (any::<[u8; 4]>()).prop_map(|files| [&b"WEIR\x02"[..], &files].concat());
     let frame = (kind, prop::collection::vec(any::<u8>(), 0..80))
         .prop_map(|(kind, rest)| [&[kind], &rest[..]].concat());
     prop::collection::vec(prop_oneof![1 => hello, 5 => frame], 1..4).prop_map(|all| all.concat())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Target:
     def hello(self, files: int) -> bytes:
         """The first frame, in the version that honest senders speak."""
         spoken = (at[4] for one in self.recorded if (at := one[one.find(b"WEIR") :])[:4] == b"WEIR")
-        return _HELLO.pack(b"WEIR", next(spoken, 1), files)
+        return _checked(_HELLO.pack(b"WEIR", next(spoken, 1), files))
 
 
 Kind = Callable[[random.Random, Target], Iterator[None]]
@@ -163,7 +164,7 @@ def crumbs(rng: random.Random, target: Target) -> Iterator[None]:
 
     def act(connection: Connection) -> None:
         size = 8_000_000
-        header = _LOOSE.pack(4, 1, size, rng.randbytes(32), 1) + b"f"
+        header = _checked(_LOOSE.pack(4, 1, size, rng.randbytes(32), 1) + b"f")
         connection.say(0, target.hello(1) + header)
         for offset in range(0, size, size // 200):
             connection.say_beside(offset, b"x")
@@ -176,13 +177,18 @@ def partials(rng: random.Random, target: Target) -> Iterator[None]:
 
     def act(connection: Connection) -> None:
         frames = target.hello(1) + _file(50_000_000, rng.randbytes(32), b"f")
-        connection.say(0, frames + struct.pack("!BQQ", 2, 0, 65_536) + b"x" * 1_000)
+        frames += _checked(struct.pack("!BQQ", 2, 0, 65_536))
+        connection.say(0, frames + b"x" * 1_000)
 
     return _hoard(rng, target, act)
 
 
 def _file(size: int, digest: bytes, name: bytes) -> bytes:
-    return _HEADER.pack(1, size, digest, len(name)) + name
+    return _checked(_HEADER.pack(1, size, digest, len(name)) + name)
+
+
+def _checked(frame: bytes) -> bytes:
+    return frame + zlib.crc32(frame).to_bytes(4)
 
 
 KINDS: dict[str, Kind] = {

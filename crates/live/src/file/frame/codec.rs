@@ -9,7 +9,7 @@ use super::{
 use crate::file::unreliable::Tally;
 
 impl Frame for Announcement {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode_body(&self, out: &mut Vec<u8>) {
         match self {
             Self::Hello { files } => {
                 out.extend(MAGIC);
@@ -46,7 +46,7 @@ impl Frame for Announcement {
         }
     }
 
-    fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
+    fn parse_body(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
         let mut reader = Reader(bytes);
         let Some([kind]) = reader.array() else { return Ok(None) };
         let frame = match kind {
@@ -76,7 +76,7 @@ impl Frame for Announcement {
 }
 
 impl Frame for Answer {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode_body(&self, out: &mut Vec<u8>) {
         let (kind, file) = match self {
             Self::Have { file, .. } => (kind::HAVE, *file),
             Self::Verdict { file, verdict } => (verdict.kind(), *file),
@@ -110,7 +110,7 @@ impl Frame for Answer {
         }
     }
 
-    fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
+    fn parse_body(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
         let mut reader = Reader(bytes);
         let Some([kind]) = reader.array() else { return Ok(None) };
         if !kind::ANSWERS.contains(&kind) {

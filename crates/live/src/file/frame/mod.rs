@@ -4,18 +4,20 @@
 //! Nothing here trusts the other end: every length has a bound, every text is made printable, and a
 //! frame that breaks a rule is an error with its reason.
 
+mod check;
 mod codec;
 #[cfg(test)]
 mod tests;
 
-pub(super) use codec::head;
+use self::check::{CHECK_LEN, check};
+pub(super) use self::codec::head;
 
 use super::unreliable::Tally;
 
 /// The longest file name in bytes, as on most file systems.
 pub const MAX_NAME: usize = 255;
-/// The longest frame: a file's header with the longest name.
-pub const MAX_FRAME: usize = 1 + 4 + 8 + HASH_LEN + 1 + MAX_NAME;
+/// The longest frame: a file's header with the longest name, and its check.
+pub const MAX_FRAME: usize = 1 + 4 + 8 + HASH_LEN + 1 + MAX_NAME + CHECK_LEN;
 /// The most hashes of parts in a frame.
 pub const MAX_PARTS: usize = 8;
 /// A BLAKE3 hash.
@@ -26,11 +28,31 @@ const MAGIC: [u8; 5] = *b"WEIR\x02";
 
 /// What either end says, one frame after the other.
 pub trait Frame: Sized {
+    /// Appends the frame's bytes to `out`, but for its check.
+    fn encode_body(&self, out: &mut Vec<u8>);
+
+    /// Reads the frame at the start of `bytes`, but for its check, and says how long it is; `None` if more
+    /// bytes are needed.
+    fn parse_body(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError>;
+
     /// Appends the frame's bytes to `out`.
-    fn encode(&self, out: &mut Vec<u8>);
+    fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.encode_body(out);
+        let check = check(&out[start..]);
+        out.extend(check);
+    }
 
     /// Reads the frame at the start of `bytes` and says how long it is; `None` if more bytes are needed.
-    fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError>;
+    fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
+        let Some((frame, len)) = Self::parse_body(bytes)? else { return Ok(None) };
+        let (body, rest) = bytes.split_at(len);
+        match rest.first_chunk() {
+            None => Ok(None),
+            Some(is) if *is == check(body) => Ok(Some((frame, len + CHECK_LEN))),
+            Some(_) => Err(FrameError::Damaged),
+        }
+    }
 }
 
 /// From the sender of files.
@@ -168,6 +190,9 @@ pub enum FrameError {
     /// No such frame.
     #[error("unknown frame {0:#04x}")]
     Kind(u8),
+    /// A frame that was changed on its way.
+    #[error("a damaged frame")]
+    Damaged,
     /// A file without a name.
     #[error("a file without a name")]
     NoName,

@@ -113,3 +113,20 @@ fn texts_are_cut_and_made_printable() {
     assert!(reason.starts_with("[31mredä"), "{reason}");
     assert!(reason.len() <= MAX_NAME);
 }
+
+/// A checksum of 16 bits misses some of them.
+#[test]
+fn a_frame_with_flipped_bits_is_none() {
+    let header = Header { name: "report.txt".to_owned(), size: 5, hash: [7; 32] };
+    let mut bytes = Vec::new();
+    Announcement::File(header).encode(&mut bytes);
+    for bit in 0..bytes.len() * 8 {
+        for other in [bit, (bit + 17) % (bytes.len() * 8)] {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            damaged[other / 8] ^= u8::from(other != bit) << (other % 8);
+            let read = Announcement::parse(&damaged);
+            assert!(!matches!(read, Ok(Some(_))), "bits {bit} and {other}: {read:?}");
+        }
+    }
+}
