@@ -62,8 +62,11 @@ struct Opening {
     noise: Option<Handshake>,
     /// The initiation as it is sent, once there is a SYN to send.
     initiation: Vec<u8>,
-    /// What a receiver has said once. Damage on the way may look like another key.
-    refused: Option<Refusal>,
+    /// What a receiver has said of the last sendings in a row, and of how many. Damage on the way may look like
+    /// another key, and a network may duplicate what it has damaged.
+    refused: Option<(Refusal, u32)>,
+    /// Whether the initiation was sent since.
+    sent_since: bool,
 }
 
 struct Answering {
@@ -105,6 +108,7 @@ impl Seal {
             noise: None,
             initiation: Vec::new(),
             refused: None,
+            sent_since: false,
         })))
     }
 
@@ -132,6 +136,7 @@ impl Seal {
                     opening.initiate(segment);
                 }
                 out.extend(&opening.initiation);
+                opening.sent_since = true;
             }
             State::Answering(answering) => {
                 let mut reply = Vec::new();
@@ -186,18 +191,20 @@ impl Seal {
     /// The cookie goes into the initiation, which is due again unless it bore this one already.
     fn on_retry(&mut self, cookie: Cookie) -> Opened<'_> {
         let State::Opening(opening) = &mut self.0 else { return Opened::Nothing };
-        match wire::set_cookie(&mut opening.initiation, cookie, &opening.key.mac_key()) {
-            true => Opened::Answer(&opening.initiation),
-            false => Opened::Nothing,
-        }
+        let due = wire::set_cookie(&mut opening.initiation, cookie, &opening.key.mac_key());
+        opening.sent_since |= due;
+        if due { Opened::Answer(&opening.initiation) } else { Opened::Nothing }
     }
 
     fn on_notice(&mut self, refusal: Refusal) -> Opened<'_> {
         let State::Opening(opening) = &mut self.0 else { return Opened::Nothing };
-        match opening.refused.replace(refusal) {
-            Some(before) if before == refusal => Opened::Refused(refusal),
-            _ => Opened::Nothing,
+        if !std::mem::take(&mut opening.sent_since) {
+            return Opened::Nothing;
         }
+        let before = opening.refused.filter(|(before, _)| *before == refusal);
+        let times = before.map_or(1, |(_, times)| times + 1);
+        opening.refused = Some((refusal, times));
+        if times < BELIEVED { Opened::Nothing } else { Opened::Refused(refusal) }
     }
 
     fn on_reply(
@@ -277,6 +284,9 @@ impl fmt::Debug for Seal {
         f.debug_tuple("Seal").field(&state).finish()
     }
 }
+
+/// A refusal is believed when it came for so many sendings of the initiation.
+const BELIEVED: u32 = 3;
 
 #[cfg(test)]
 mod tests;
