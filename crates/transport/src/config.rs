@@ -163,7 +163,7 @@ pub enum Habits {
     Kernel,
     /// * `rack`'s timers fire when they are due (RFC 8985 §6.2, §7.2), 1 ms ahead at least (RFC 9002 §6.1.2).
     /// * An acknowledgement is put off by 5 ms at most.
-    /// * A handshake's timeout doubles from the fifth on (Linux's `tcp_syn_linear_timeouts`).
+    /// * A handshake's timeout doubles from the fifth on (Linux's `tcp_syn_linear_timeouts`), up to a second.
     /// * A timeout doubles five times at most: where a quarter is lost both ways, one try in sixty is the
     ///   fifth in a row to fail by chance, and the next should not be seconds away.
     /// * `rack` sends two segments after a timeout, the oldest one twice if no other waits: one try in five then

@@ -374,12 +374,13 @@ impl Connection {
 
     fn handshake_deadline(&self) -> Option<Instant> {
         let rto = self.config.fixed_rto.unwrap_or_else(|| {
-            let patient = match self.config.habits {
-                Habits::Kernel => 0,
-                Habits::UserSpace => LINEAR_SYN_TIMEOUTS,
+            let (patient, longest) = match self.config.habits {
+                Habits::Kernel => (0, Duration::MAX),
+                Habits::UserSpace => (LINEAR_SYN_TIMEOUTS, LONGEST_SYN_TIMEOUT),
             };
             let doublings = self.handshake.retries.saturating_sub(patient).min(16);
-            self.config.initial_rto.saturating_mul(1 << doublings)
+            let initial = self.config.initial_rto;
+            initial.saturating_mul(1 << doublings).min(longest.max(initial))
         });
         let retry = self.handshake.sent_at?.saturating_add(rto.min(self.config.max_rto));
         let patience = self.handshake.started_at.zip(self.config.max_wait);
@@ -457,6 +458,9 @@ impl RecoveryConfig {
 /// 6.5 (`tcp_syn_linear_timeouts`). Where much is lost, doubling at once makes the handshake the
 /// longest part of a short transfer.
 const LINEAR_SYN_TIMEOUTS: u32 = 4;
+/// In user space: as often as a host may begin to ask (RFC 6298 §2.1) it may go on to. By doubling alone the last
+/// third of a patience of 10 or 30 s would pass without a SYN, however good the path is by then.
+const LONGEST_SYN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The smallest shift with which the receive buffer fits 16 bits (RFC 7323 §2.3: at most 14).
 fn window_scale(config: &Config) -> u8 {

@@ -118,6 +118,23 @@ fn opening_gives_up_after_the_allowed_retries() {
     assert!(pair.client.connection.is_closed());
 }
 
+/// Who listens in the end is found, whenever that was.
+#[test]
+fn in_user_space_a_second_never_passes_without_a_try() {
+    let wait = Duration::from_secs(10);
+    let config = Config { max_wait: Some(wait), max_retransmits: 100, ..Config::for_datagrams() };
+    let mut pair = Pair::new(&config);
+    let start = pair.now;
+    pair.network(|_| Verdict::Drop);
+    pair.drive();
+    assert!(matches!(pair.client.events[..], [Event::Failed(ConnectionError::NoAnswer { .. })]));
+    let mut tries: Vec<_> = pair.log.iter().map(|passing| passing.at).collect();
+    tries.push(start + wait);
+    let gaps = tries.windows(2).map(|two| two[1] - two[0]);
+    assert!(gaps.max() <= Some(Duration::from_secs(1)), "{tries:?}");
+    assert!(tries.len() < 25, "no flood: {}", tries.len());
+}
+
 #[test]
 fn initial_sequence_numbers_are_drawn() {
     let first = |name: &str| {
