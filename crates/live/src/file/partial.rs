@@ -2,8 +2,8 @@
 //!
 //! What arrives in order is gathered, so that hashing and writing happen in pieces that are worth it
 //! and while the bytes are still in the cache, of a long file in a thread of its own; what arrives early is
-//! written to its place at once and hashed later. Behind the content, at offset `size`, a journal says up to where the file is whole. A
-//! process that is killed leaves what it has written in the system's page cache, so the next one goes
+//! written to its place at once and hashed later. Behind the content, in a sector of its own, a journal says up
+//! to where the file is whole. A process that is killed leaves what it has written in the system's page cache, so the next one goes
 //! on from there; whatever else may have happened to the bytes, the hash at the end finds it.
 
 use std::io;
@@ -76,7 +76,7 @@ impl Partial {
         let Header { size, hash, .. } = *header;
         let mut journal = [0; JOURNAL_LEN];
         let len = file.size()?;
-        let known = len > size && read_exact(file.as_ref(), size, &mut journal).is_ok();
+        let known = len > size && read_exact(file.as_ref(), journal_at(size), &mut journal).is_ok();
         let noted = if known { read_journal(&journal, header) } else { None };
         // Without a journal it was complete, and about to get its name.
         let prefix = noted.or_else(|| (len == size).then_some(size));
@@ -119,7 +119,7 @@ impl Partial {
             if !self.has_journal {
                 // A file of full length without one is complete.
                 let journal = journal(self.noted, self.size, &self.hash);
-                self.file.write_all_at(&journal, self.size)?;
+                self.file.write_all_at(&journal, journal_at(self.size))?;
                 self.has_journal = true;
             }
             self.file.write_all_at(bytes, offset)?;
@@ -165,7 +165,7 @@ impl Partial {
         self.flush()?;
         if self.noted != self.prefix && !self.repairing {
             let journal = journal(self.prefix, self.size, &self.hash);
-            let noted = self.digest.note(self.file.as_ref(), &journal, self.size);
+            let noted = self.digest.note(self.file.as_ref(), &journal, journal_at(self.size));
             noted.map_err(|unwritten| unwritten.error)?;
             self.noted = self.prefix;
             self.has_journal = true;
@@ -396,6 +396,13 @@ fn places(folder: &Path, hash: &Hash, ending: &str) -> impl Iterator<Item = Path
     })
 }
 
+/// Where the journal of a file of `size` bytes lies: in one sector, so that it is the old or the new one if the process
+/// is killed while the kernel copies it page by page, or the power fails (a disk writes a logical block as a whole:
+/// NVM Express Base Specification 2.0, AWUPF).
+fn journal_at(size: u64) -> u64 {
+    size.next_multiple_of(SECTOR)
+}
+
 /// The journal: a mark, how much is whole, of what, and a check against half of it being written.
 fn journal(prefix: u64, size: u64, hash: &Hash) -> [u8; JOURNAL_LEN] {
     let mut bytes = [0; JOURNAL_LEN];
@@ -414,6 +421,7 @@ fn read_journal(bytes: &[u8; JOURNAL_LEN], header: &Header) -> Option<u64> {
     proper.then_some(prefix)
 }
 
+const SECTOR: u64 = 512;
 const JOURNAL_LEN: usize = 24 + blake3::OUT_LEN + CHECK_LEN;
 const CHECK_LEN: usize = 8;
 /// Gathered until so much is there: more than BLAKE3 needs to use the whole width of the processor, less
