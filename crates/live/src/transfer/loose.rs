@@ -87,7 +87,8 @@ impl Pourer<'_, '_> {
         if application.is_settled() {
             return (connection.is_finished() || quiet >= GOODBYE).then_some(Ok(()));
         }
-        if application.heard_at().is_none() && quiet >= self.options.max_wait.min(FIRST_ANSWER) {
+        let unheard = application.heard_at().is_none() && !connection.is_synchronised();
+        if unheard && quiet >= self.options.max_wait.min(FIRST_ANSWER) {
             return Some(Err(TransferError::NoAnswer { remote, waited: quiet }));
         }
         if quiet >= self.options.max_wait.saturating_mul(2) {

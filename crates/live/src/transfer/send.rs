@@ -342,7 +342,11 @@ impl<'a> Sender<'a> {
             let error = TransferError::system("the socket failed", &error);
             return Some(self.give_up(now, course.id, End::Hopeless(error), core, sink));
         }
-        if let Some(ended) = core.next_ended() {
+        while let Some(ended) = core.next_ended() {
+            if ended.id != course.id {
+                // One of whose end is known, and which has lingered since.
+                continue;
+            }
             self.sent.count(&ended.connection);
             let local = |error| TransferError::from_local(remote, &error);
             let hopeless = ended.error.map(local);
@@ -369,7 +373,8 @@ impl<'a> Sender<'a> {
         if application.is_settled() {
             return (connection.is_finished() || quiet >= GOODBYE).then_some(End::Settled);
         }
-        if application.heard_at().is_none() && quiet >= patience {
+        let unheard = application.heard_at().is_none() && !connection.is_synchronised();
+        if unheard && quiet >= patience {
             return Some(End::Unheard(TransferError::NoAnswer { remote, waited: quiet }));
         }
         // A receiver that was killed when it had acknowledged everything is never heard of again; one that
