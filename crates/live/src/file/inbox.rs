@@ -53,6 +53,11 @@ impl Inbox {
         self.held
     }
 
+    /// The same, counted anew.
+    pub(crate) fn measure(&self) -> usize {
+        self.pieces.values().map(cost).sum()
+    }
+
     /// Keeps bytes that are new; those before the next frame are known already.
     pub(crate) fn insert(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let known = self.base.saturating_sub(offset).min(bytes.len() as u64);

@@ -43,6 +43,11 @@ impl Memory {
         share
     }
 
+    /// How much all sessions hold.
+    pub(crate) fn used(&self) -> Bytes {
+        Bytes(self.used.get() as u64)
+    }
+
     /// Whether a session has to end since this was asked last.
     pub(crate) fn has_evicted(&self) -> bool {
         self.has_evicted.take()
@@ -66,6 +71,11 @@ impl Share {
             self.held.set(self.held.get() + bytes);
         }
         fits
+    }
+
+    /// How much the session holds.
+    pub(crate) fn held(&self) -> Bytes {
+        Bytes(self.held.get() as u64)
     }
 
     /// Takes `bytes` more. Where the limit is reached the session that holds the most has to end: a

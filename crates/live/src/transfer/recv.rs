@@ -283,6 +283,11 @@ impl Sessions {
         told
     }
 
+    /// The memory that all senders together are charged for.
+    pub fn charged_memory(&self) -> Bytes {
+        self.shared.memory.used()
+    }
+
     /// A sender that has left says no goodbye; but one that has not acknowledged the verdicts may still
     /// wait for them behind a lossy path.
     fn leave_the_silent(&mut self, now: Instant, core: &mut Core<Incoming>) {

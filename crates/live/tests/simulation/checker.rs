@@ -4,18 +4,21 @@
 //! - What a sender was told is kept, is there, even after the lights went out.
 //! - What the receiver has acknowledged of a file is not sent again: after the death of its process
 //!   all that was acknowledged [`NOTED_WITHIN`] before, else all of it.
+//! - The receiver's memory for senders stays within its limit, and is what they are charged for.
 //! - A command fails only for a reason that there is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use weir_live::endpoint::ConnectionId;
-use weir_live::file::{Departing, Verdict};
+use weir_live::file::{Departing, Incoming, Verdict};
 use weir_live::transfer::{Sent, TransferError};
-use weir_units::{Duration, Instant};
+use weir_units::{Bytes, Duration, Instant};
 
 use super::disk::{Death, Machine};
+use super::hostile::NAME;
 use super::hosts::ReceivingProgram;
+use super::network::LONGEST_QUEUE;
 use super::plan::Plan;
 use super::world::{content, received};
 
@@ -24,6 +27,8 @@ pub(crate) struct Checker {
     now: Instant,
     /// Hashes of what may lie under a name, without its number.
     legitimate: BTreeMap<String, Vec<[u8; 32]>>,
+    /// The seed and length of each content.
+    contents: BTreeMap<[u8; 32], (u64, usize)>,
     /// What senders were told is kept.
     promised: BTreeMap<PathBuf, [u8; 32]>,
     published: Vec<PathBuf>,
@@ -35,11 +40,16 @@ pub(crate) struct Checker {
     connections: BTreeMap<usize, ConnectionId>,
     outlived: BTreeMap<usize, ConnectionId>,
     /// The receiver's sessions with what must be there when they begin.
-    sessions: BTreeMap<ConnectionId, Vec<Option<(u64, Instant)>>>,
+    sessions: BTreeMap<ConnectionId, Vec<Option<Expected>>>,
     rough: bool,
     mended_at: Instant,
+    /// How long an attempt to connect takes at most, and the pause before it.
+    reach: Duration,
+    /// Others have the same files too: another sender, or a stranger that knows them.
     twins: bool,
-    sender_died: bool,
+    memory: Bytes,
+    /// Until when strangers may hold what there is of it.
+    hoarded_until: Option<Instant>,
     disk_fault: bool,
     without_power: bool,
     /// Whether datagrams may have been changed without anyone noticing.
@@ -58,8 +68,14 @@ struct Acknowledged {
     safe: u64,
     /// What senders still believe to be there since the receiver died.
     believed: u64,
-    /// The power failed while some of it was on its way to the disk.
-    may_be_damaged: bool,
+}
+
+/// What must be there of a file when a session begins.
+struct Expected {
+    least: u64,
+    since: Instant,
+    /// An older session has the file too, whose sender may be alive, or it is being verified.
+    contested: bool,
 }
 
 /// How a command ended.
@@ -72,13 +88,16 @@ pub(crate) struct Ending<'a> {
 impl Checker {
     pub(crate) fn new(plan: &Plan) -> Self {
         let mut legitimate: BTreeMap<String, Vec<[u8; 32]>> = BTreeMap::new();
+        let mut contents = BTreeMap::new();
         for (name, seed, len) in plan.senders.iter().flat_map(|sending| &sending.files) {
             let hash = *blake3::hash(&content(*seed, *len)).as_bytes();
             legitimate.entry(name.clone()).or_default().push(hash);
+            contents.insert(hash, (*seed, *len));
         }
         Self {
             now: Instant::ZERO,
             legitimate,
+            contents,
             promised: BTreeMap::new(),
             published: Vec::new(),
             complete: BTreeSet::new(),
@@ -88,8 +107,13 @@ impl Checker {
             sessions: BTreeMap::new(),
             rough: plan.weather.loss >= 100 || plan.weather.corruption >= 100,
             mended_at: plan.mended_at,
-            twins: plan.senders.iter().any(|sending| sending.twin),
-            sender_died: false,
+            reach: UNTRIED
+                + plan.weather.round_trip().saturating_mul(2)
+                + LONGEST_QUEUE.saturating_mul(2),
+            twins: plan.senders.iter().any(|sending| sending.twin)
+                || plan.hostile.iter().any(|hostile| hostile.knows),
+            memory: plan.memory,
+            hoarded_until: (!plan.hostile.is_empty()).then_some(plan.mended_at + LINGERS),
             disk_fault: false,
             without_power: false,
             powerless: plan.key.is_none() && plan.weather.corruption > 0,
@@ -120,10 +144,6 @@ impl Checker {
         }
     }
 
-    pub(crate) fn on_sender_death(&mut self) {
-        self.sender_died = true;
-    }
-
     pub(crate) fn on_disk_fault(&mut self) {
         self.disk_fault = true;
     }
@@ -142,6 +162,9 @@ impl Checker {
     fn check_content(&mut self, path: &Path, machine: &Machine) -> Option<[u8; 32]> {
         let bytes = machine.read(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with(NAME) {
+            return None;
+        }
         let plain = match (name.rfind(" ("), name.rfind(").")) {
             (Some(from), Some(to)) if from < to => format!("{}{}", &name[..from], &name[to + 1..]),
             _ => name,
@@ -174,29 +197,32 @@ impl Checker {
     }
 
     /// What a session goes on from is not less than what was acknowledged when it began.
-    pub(crate) fn on_receiver_turn(&mut self, program: &ReceivingProgram, _: &Machine) {
+    pub(crate) fn on_receiver_turn(&mut self, program: &ReceivingProgram, machine: &Machine) {
+        self.check_memory(program);
         if self.twins || self.disk_fault || self.powerless {
             return;
         }
+        let sessions: Vec<_> = program.process.core.connections().collect();
         let mut wrong = None;
-        for (id, _, application) in program.process.core.connections() {
-            let expected = self.sessions.entry(id).or_default();
+        for (id, _, application) in &sessions {
             for (file, arriving) in application.files().iter().enumerate() {
-                if file >= expected.len() {
-                    // Files are announced in order; the same file has the same name here.
-                    let hash = self.legitimate.get(&arriving.name).and_then(|all| all.first());
-                    let partial = hash.filter(|hash| !self.complete.contains(*hash));
-                    let known = partial.and_then(|hash| self.acknowledged.get(hash));
-                    let least = |known: &Acknowledged| known.to_resume_from(arriving.size);
-                    expected.push(known.map(|known| (least(known), self.now)));
+                if self.sessions.get(id).is_none_or(|expected| file >= expected.len()) {
+                    let has = |other: &Incoming| {
+                        other.files().iter().any(|file| file.name == arriving.name)
+                    };
+                    let contested = sessions.iter().filter(|(.., other)| has(other)).count() > 1;
+                    let expected = self.expect(&arriving.name, arriving.size, contested);
+                    self.sessions.entry(*id).or_default().push(expected);
+                }
+                if arriving.verdict == Some(Verdict::Mismatch) {
+                    self.on_mismatch(&arriving.name, machine);
                 }
                 if arriving.arrived_ns.is_none() && arriving.verdict.is_none() {
                     continue;
                 }
-                let Some((least, begun)) = expected[file].take() else { continue };
-                // Whether a sender that was killed is gone is known after a while.
-                let undecided = self.now.saturating_since(begun) < DECIDED_WITHIN;
-                if self.sender_died && undecided {
+                let expected = self.sessions.get_mut(id).and_then(|all| all[file].take());
+                let Some(Expected { least, since, contested }) = expected else { continue };
+                if contested && self.now.saturating_since(since) < DECIDED_WITHIN {
                     continue;
                 }
                 let already = matches!(arriving.verdict, Some(Verdict::Already { .. }));
@@ -212,6 +238,59 @@ impl Checker {
         if let Some(wrong) = wrong {
             self.report(wrong);
         }
+    }
+
+    fn check_memory(&mut self, program: &ReceivingProgram) {
+        let charged = program.charged_memory();
+        if charged > self.memory {
+            self.report(format!("senders are charged for {charged} of {}", self.memory));
+        }
+        let mut all = Bytes::ZERO;
+        for (.., application) in program.process.core.connections() {
+            let (held, charged) = (application.held_memory(), application.charged_memory());
+            all += charged;
+            // One that was evicted frees its memory in its next turn.
+            if held > charged && !application.is_evicted() {
+                self.report(format!("a session holds {held} and is charged for {charged}"));
+            }
+        }
+        if all > charged {
+            self.report(format!("all are charged for {charged}, each for itself {all}"));
+        }
+    }
+
+    /// What must be there of a file that a session announces.
+    fn expect(&self, name: &str, size: u64, contested: bool) -> Option<Expected> {
+        // Files are announced in order; the same file has the same name here.
+        let hash = self.legitimate.get(name).and_then(|all| all.first());
+        let partial = hash.filter(|hash| !self.complete.contains(*hash));
+        let known = partial.and_then(|hash| self.acknowledged.get(hash))?;
+        // Or it waits for its verdict.
+        let is_whole = |(_, bytes): &(Instant, u64)| *bytes == size;
+        let contested = contested || known.history.last().is_some_and(is_whole);
+        Some(Expected { least: known.now(), since: self.now, contested })
+    }
+
+    /// A power failure has damaged what was acknowledged, which the hash has shown: the parts that are not
+    /// damaged must not be sent again.
+    fn on_mismatch(&mut self, name: &str, machine: &Machine) {
+        let hash = self.legitimate.get(name).and_then(|all| all.first());
+        let Some((hash, (seed, len))) = hash.and_then(|hash| self.contents.get_key_value(hash))
+        else {
+            return;
+        };
+        let Some(known) = self.acknowledged.get_mut(hash) else { return };
+        known.believed = known.believed.max(known.now());
+        known.history.clear();
+        known.safe = match machine.partial(hash) {
+            Some(there) if *len > PART => {
+                let content = content(*seed, *len);
+                let whole = there.chunks(PART).zip(content.chunks(PART));
+                let whole = whole.filter(|(there, content)| there.starts_with(content));
+                whole.map(|(_, content)| content.len() as u64).sum()
+            }
+            _ => 0,
+        };
     }
 
     /// What was kept is there, and nothing else under its name.
@@ -293,9 +372,11 @@ impl Checker {
             }
             _ if text.contains("cannot write") || text.contains("Input/output") => self.disk_fault,
             _ if text.contains("the same file is coming") => self.twins,
-            TransferError::NoAnswer { .. } => rough(UNTRIED) || lately(UNTRIED),
-            TransferError::Broken { .. } => {
-                rough(Duration::from_secs(1)) || lately(Duration::from_secs(30))
+            _ if text.contains("has no memory") => {
+                self.hoarded_until.is_some_and(|at| self.now < at)
+            }
+            TransferError::NoAnswer { .. } | TransferError::Broken { .. } => {
+                rough(self.reach) || lately(self.reach)
             }
             _ if text.contains("nothing was heard") => {
                 self.longest_hindrance >= Duration::from_secs(30)
@@ -311,16 +392,9 @@ impl Acknowledged {
         self.history.last().map_or(0, |(_, bytes)| *bytes).max(self.safe)
     }
 
-    /// What must be there when a session begins. What a power failure has damaged is found when the file is
-    /// complete, and sent again.
-    fn to_resume_from(&self, size: u64) -> u64 {
-        if self.may_be_damaged && self.now() == size { 0 } else { self.now() }
-    }
-
     /// The receiver has died.
     fn lose(&mut self, now: Instant, death: Death) {
         self.believed = self.believed.max(self.now());
-        self.may_be_damaged |= death == Death::Machine;
         let history = std::mem::take(&mut self.history);
         let noted = |(at, _): &&(Instant, u64)| now.saturating_since(*at) >= NOTED_WITHIN;
         self.safe = match death {
@@ -332,10 +406,14 @@ impl Acknowledged {
     }
 }
 
-/// A sender gives up after 10 s. The gaps between its attempts double (RFC 6298 §5.5), so that the last of them
-/// may be half of that.
-const UNTRIED: Duration = Duration::from_secs(5);
-/// Until then a new session may have to wait for what is on its way to the old one.
+/// So long a stranger's session outlives it.
+const LINGERS: Duration = Duration::from_secs(70);
+/// The pause between two attempts to connect.
+const UNTRIED: Duration = Duration::from_secs(1);
+/// Damage costs a part of a file (docs/transfer.md).
+const PART: usize = 256 << 10;
+/// Until then a new session may have to wait for what is on its way to the old one, and a small file arrives that was
+/// sent before the receiver has said what it has.
 const DECIDED_WITHIN: Duration = Duration::from_secs(4);
 /// The journal is written within this time, while the process runs.
 const NOTED_WITHIN: Duration = Duration::from_millis(250);

@@ -97,7 +97,7 @@ impl Machine {
             doom: None,
             died: None,
             rng: stream(seed, name),
-            capacity: u64::MAX,
+            capacity: DISK,
             error_every: None,
             error_at: None,
             operations: 0,
@@ -140,7 +140,7 @@ impl Machine {
     /// There is space again, and nothing fails.
     pub(crate) fn mend(&self) {
         let mut state = self.state();
-        state.capacity = u64::MAX;
+        state.capacity = DISK;
         state.error_every = None;
         state.error_at = None;
     }
@@ -180,6 +180,15 @@ impl Machine {
     pub(crate) fn read(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         Some(state.inodes[state.names.get(path)?].content.clone())
+    }
+
+    /// The bytes of the partial file of a content, if there is one.
+    pub(crate) fn partial(&self, hash: &[u8; 32]) -> Option<Vec<u8>> {
+        let id: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        let state = self.state();
+        let mut names = state.names.iter();
+        let (_, inode) = names.find(|(name, _)| name.to_string_lossy().contains(&id))?;
+        Some(state.inodes[inode].content.clone())
     }
 
     /// The names in the folders, and how much is behind each.
@@ -547,6 +556,8 @@ fn gone() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
+/// What there is space for: more than all honest files take, less than a stranger may announce.
+const DISK: u64 = 256 << 20;
 const PAGE: u64 = 4_096;
 const SECTOR: usize = 512;
 /// `EIO` of Linux and macOS.

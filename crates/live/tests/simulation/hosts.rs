@@ -12,11 +12,13 @@ use weir_live::file::{Departing, Disk, Folder, Incoming, Keeper, Outgoing};
 use weir_live::seal::Key;
 use weir_live::socket::Arrival;
 use weir_live::transfer::{Course, Sender, Sent, Sessions, TransferError, Way};
+use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rng};
 
 use super::disk::{Machine, ProcessDisk};
 use super::network::{Datagram, Network, Outlet};
 use super::plan::{Plan, Sending};
+use super::script::Script;
 
 /// What both ends have.
 pub(crate) struct Process<A> {
@@ -44,6 +46,7 @@ impl<A: Application> Process<A> {
             network: Rc::clone(network),
             address,
             max_segments: 1 + rng.below(64) as usize,
+            withholds: 0,
             is_alive: Box::new(move || alive.is_alive()),
         };
         let mut core = Core::new(Randomness { secret: secret(rng), seed: rng.next_u64() });
@@ -117,7 +120,7 @@ impl ReceivingProgram {
             max_files: 100,
             quota: None,
             expiry: Duration::from_secs(7 * 86_400),
-            memory: Bytes(64 << 20),
+            memory: plan.memory,
             window: Bytes(200_000)..Bytes(16 << 20),
         };
         let keeper = Rc::new(Keeper::without_thread());
@@ -131,6 +134,11 @@ impl ReceivingProgram {
         self.sessions.tell_ended(core, &mut |_| ControlFlow::Continue(()));
         let _ = self.sessions.look(now, core, &mut |_| ControlFlow::Continue(()));
         self.keeper_at.get_or_insert(now + keeper_latency);
+    }
+
+    /// The memory that all senders together are charged for.
+    pub(crate) fn charged_memory(&self) -> Bytes {
+        self.sessions.charged_memory()
     }
 
     /// Lets the keeper do its next task, if it has one.
@@ -191,6 +199,35 @@ impl<'a> SendingProgram<'a> {
 
     pub(crate) fn finish(self, left: Vec<Departing>) -> Sent {
         self.sender.finish(left)
+    }
+}
+
+/// A stranger that speaks the protocol, and says what no sender says.
+pub(crate) struct HostileProgram {
+    pub(crate) process: Process<Script>,
+}
+
+impl HostileProgram {
+    /// Opens a connection to the receiver, over which it says `script`.
+    pub(crate) fn start(
+        network: &Rc<Network>,
+        key: Option<&Key>,
+        address: SocketAddr,
+        (script, withholds): (Script, u64),
+        rng: &mut Rng,
+    ) -> Self {
+        let machine = Machine::new(rng.next_u64(), "disk of a stranger");
+        let mut process = Process::start(network, &machine, address, key, rng);
+        process.outlet.withholds = withholds;
+        let config = Config { recv_buffer: Bytes(1 << 20), ..Config::for_datagrams() };
+        let now = network.now.get();
+        process.core.connect(now, receiver_address(), &config, script, &process.outlet);
+        Self { process }
+    }
+
+    pub(crate) fn turn(&mut self, now: Instant) {
+        self.process.turn(now);
+        while self.process.core.next_ended().is_some() {}
     }
 }
 

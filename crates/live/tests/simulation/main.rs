@@ -11,9 +11,11 @@
 
 mod checker;
 mod disk;
+mod hostile;
 mod hosts;
 mod network;
 mod plan;
+mod script;
 mod tally;
 mod world;
 
@@ -110,19 +112,23 @@ fn small(faults: &[(u64, Fault)]) -> Plan {
 #[test]
 fn the_receiver_may_die_at_every_operation_of_its_disk() {
     let down = Duration::from_millis(20);
-    for death in [Death::Process, Death::Machine] {
-        let mut deaths = 0;
-        for after in 0..OPERATIONS {
-            // Before, amid or after it.
-            for seed in 0..3 {
-                let plan = small(&[(1, Fault::DoomReceiver(after, death, down))]);
-                let outcome = carry_out(seed, &plan, false);
-                let which = format!("{death:?} at operation {after}, seed {seed}");
-                assert_eq!(outcome.violation, None, "{which}");
-                deaths += outcome.tally.get("deaths at an operation of a disk");
+    // What follows the second one's content lies in two pages.
+    for len in [400_000, 98 * 4_096 + 4_050] {
+        for death in [Death::Process, Death::Machine] {
+            let mut deaths = 0;
+            for after in 0..OPERATIONS {
+                // Before, amid or after it.
+                for seed in 0..3 {
+                    let mut plan = small(&[(1, Fault::DoomReceiver(after, death, down))]);
+                    plan.senders[0].files[0].2 = len;
+                    let outcome = carry_out(seed, &plan, false);
+                    let which = format!("{len} bytes, {death:?} at operation {after}, seed {seed}");
+                    assert_eq!(outcome.violation, None, "{which}");
+                    deaths += outcome.tally.get("deaths at an operation of a disk");
+                }
             }
+            assert!(deaths > 40, "{deaths} deaths: there was something to look at");
         }
-        assert!(deaths > 40, "{deaths} deaths: there was something to look at");
     }
 }
 

@@ -192,6 +192,8 @@ pub(crate) struct Outlet {
     pub(crate) network: Rc<Network>,
     pub(crate) address: SocketAddr,
     pub(crate) max_segments: usize,
+    /// Of a thousand datagrams so many never leave.
+    pub(crate) withholds: u64,
     /// Whether the process still runs.
     pub(crate) is_alive: Box<dyn Fn() -> bool>,
 }
@@ -209,6 +211,10 @@ impl DatagramSink for Outlet {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         for bytes in departure.bytes.chunks(departure.stride.max(1)) {
+            if state.happens(self.withholds) {
+                state.tally.count("datagrams that hostile senders withhold");
+                continue;
+            }
             let Departure { to, ecn, .. } = *departure;
             state.send(now, Datagram { from: self.address, to, ecn, bytes: bytes.to_vec() });
         }
@@ -220,7 +226,8 @@ impl DatagramSink for Outlet {
     }
 }
 
-const LONGEST_QUEUE: Duration = Duration::from_millis(500);
+/// When a queue is full.
+pub(crate) const LONGEST_QUEUE: Duration = Duration::from_millis(500);
 /// A datagram that was delayed arrives by then.
 const LATEST: Duration = Duration::from_secs(2);
 /// How many datagrams may be replayed.

@@ -5,6 +5,7 @@ use weir_live::transfer::{Carrier, SendOptions};
 use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
 
 use super::disk::Death;
+use super::hostile::Hostile;
 use super::network::Weather;
 
 /// What a seed stands for.
@@ -26,6 +27,10 @@ pub(crate) struct Plan {
     pub(crate) refusals: bool,
     /// How many datagrams of strangers arrive.
     pub(crate) hostile_datagrams: u64,
+    /// Strangers that speak the protocol.
+    pub(crate) hostile: Vec<Hostile>,
+    /// The receiver's memory for all senders.
+    pub(crate) memory: Bytes,
 }
 
 /// A sender's command.
@@ -59,9 +64,9 @@ pub(crate) enum Fault {
     KillReceiver(Death, Duration),
     /// The same, at the operation of the disk that comes after so many others.
     DoomReceiver(u64, Death, Duration),
-    /// A sender dies.
-    KillSender(usize, Duration),
-    DoomSender(usize, u64, Duration),
+    /// A sender or its machine dies.
+    KillSender(usize, Death, Duration),
+    DoomSender(usize, u64, Death, Duration),
     /// Nothing arrives.
     Cut,
     /// The receiver stands still.
@@ -90,6 +95,7 @@ impl Plan {
         let windows = senders.iter().map(|one| one.windows()).sum();
         let transfer = on_the_wire + weather.round_trip().saturating_mul(windows);
         let (faults, mended_at) = faults(rng, senders.len(), transfer);
+        let (hostile, memory) = hostile(seed, mended_at);
         // Each may have to start anew some times, and slow start takes its time.
         let patience = Duration::from_secs(150) + transfer.saturating_mul(8);
         Self {
@@ -102,6 +108,8 @@ impl Plan {
             keeper_latency: long_tailed(rng, 50_000, 5),
             refusals: one_in(rng, 2),
             hostile_datagrams: if one_in(rng, 3) { rng.below(200) } else { 0 },
+            hostile,
+            memory,
         }
     }
 
@@ -134,6 +142,8 @@ impl Plan {
             keeper_latency: Duration::from_millis(1),
             refusals: true,
             hostile_datagrams: 0,
+            hostile: Vec::new(),
+            memory: Bytes(64 << 20),
         }
     }
 
@@ -215,8 +225,8 @@ fn faults(rng: &mut Rng, senders: usize, transfer: Duration) -> (Vec<(Instant, F
         let (fault, end) = match rng.below(13) {
             0 | 1 => (Fault::KillReceiver(death, lasts), None),
             2..=4 => (Fault::DoomReceiver(rng.below(60), death, lasts), None),
-            5 | 6 => (Fault::KillSender(sender, lasts), None),
-            7 => (Fault::DoomSender(sender, rng.below(20), lasts), None),
+            5 | 6 => (Fault::KillSender(sender, death, lasts), None),
+            7 => (Fault::DoomSender(sender, rng.below(20), death, lasts), None),
             8 | 9 => (Fault::Cut, Some(Fault::Reconnect)),
             10 => (Fault::Pause, Some(Fault::Resume)),
             11 => (Fault::DiskError(rng.below(60)), Some(Fault::MendDisk)),
@@ -235,7 +245,16 @@ fn faults(rng: &mut Rng, senders: usize, transfer: Duration) -> (Vec<(Instant, F
     (faults, mended_at)
 }
 
-fn one_in(rng: &mut Rng, count: u64) -> bool {
+/// Strangers that speak the protocol, and the memory that is there for all.
+fn hostile(seed: u64, until: Instant) -> (Vec<Hostile>, Bytes) {
+    let mut rng = stream(seed, "strangers that speak the protocol");
+    let count = if one_in(&mut rng, 4) { 1 + rng.below(8) } else { 0 };
+    let until = until.saturating_since(Instant::ZERO);
+    let all = (0..count).map(|_| Hostile::of(&mut rng, until)).collect();
+    (all, Bytes([256 << 10, 1 << 20, 64 << 20][rng.below(3) as usize]))
+}
+
+pub(crate) fn one_in(rng: &mut Rng, count: u64) -> bool {
     rng.below(count) == 0
 }
 

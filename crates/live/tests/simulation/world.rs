@@ -11,7 +11,10 @@ use weir_units::{Duration, Ecn, Instant, Rng, stream};
 
 use super::checker::{Checker, Ending};
 use super::disk::{Death, Machine};
-use super::hosts::{RECEIVED, ReceivingProgram, SENT, SendingProgram, receiver_address};
+use super::hostile::{Hostile, script};
+use super::hosts::{
+    HostileProgram, RECEIVED, ReceivingProgram, SENT, SendingProgram, receiver_address,
+};
 use super::network::{Datagram, Network};
 use super::plan::{Fault, Plan};
 use super::tally::Tally;
@@ -26,6 +29,7 @@ pub(crate) struct World<'a> {
     faults: VecDeque<(Instant, Fault)>,
     /// How many datagrams strangers have still to send, and when the next.
     hostile: (u64, Instant),
+    strangers: Vec<HostileHost>,
     mended: bool,
     checker: Checker,
     tally: Tally,
@@ -42,6 +46,13 @@ struct Receiver {
     down: Duration,
     paused: bool,
     cut: bool,
+}
+
+/// A stranger that speaks the protocol, while it is there.
+struct HostileHost {
+    starts_at: Instant,
+    ends_at: Instant,
+    program: Option<HostileProgram>,
 }
 
 struct SendingHost<'a> {
@@ -64,6 +75,10 @@ impl<'a> World<'a> {
             let down = Duration::ZERO;
             SendingHost { machine, program: None, starts_at, down, runs: 0, done: false }
         });
+        let strangers = plan.hostile.iter().map(|hostile| {
+            let Hostile { starts_at, ends_at, .. } = *hostile;
+            HostileHost { starts_at, ends_at, program: None }
+        });
         let receiver = Receiver {
             machine: Machine::new(seed, "disk of the receiver"),
             program: None,
@@ -80,6 +95,7 @@ impl<'a> World<'a> {
             senders: senders.collect(),
             faults: plan.faults.iter().copied().collect(),
             hostile: (plan.hostile_datagrams, Instant::ZERO),
+            strangers: strangers.collect(),
             mended: false,
             checker: Checker::new(plan),
             tally: Tally::default(),
@@ -146,9 +162,16 @@ impl<'a> World<'a> {
         let fault = self.faults.front().map(|(at, _)| *at);
         let mending = (!self.mended).then_some(self.plan.mended_at);
         let hostile = Some(self.hostile.1).filter(|_| self.hostile.0 > 0);
+        let strangers = self.strangers.iter().filter_map(|host| match &host.program {
+            _ if self.mended || self.now() >= host.ends_at => None,
+            None => Some(host.starts_at),
+            Some(program) => Some(program.process.wakes_at().min(host.ends_at)),
+        });
         let arrival = self.network.next_arrival();
-        let next =
-            [receiver, senders, fault, mending, hostile, arrival].into_iter().flatten().min();
+        let next = [receiver, senders, fault, mending, hostile, strangers.min(), arrival]
+            .into_iter()
+            .flatten()
+            .min();
         next.unwrap_or(self.plan.patience_ends).max(self.now())
     }
 
@@ -169,6 +192,7 @@ impl<'a> World<'a> {
             self.say(|| described(&datagram));
             self.deliver(datagram);
         }
+        self.attend_strangers();
         self.attend_receiver();
         for n in 0..self.senders.len() {
             self.attend_sender(n);
@@ -185,6 +209,12 @@ impl<'a> World<'a> {
                 && program.process.address() == datagram.to
             {
                 return program.process.deliver(datagram);
+            }
+        }
+        let strangers = self.strangers.iter_mut().filter_map(|host| host.program.as_mut());
+        for process in strangers.map(|program| &mut program.process) {
+            if process.address() == datagram.to {
+                return process.deliver(datagram);
             }
         }
         // ICMP's word that nobody listens, if the machine says it.
@@ -225,6 +255,27 @@ impl<'a> World<'a> {
         if let Some(death) = self.receiver.machine.take_death() {
             self.tally.count("deaths at an operation of a disk");
             self.receiver_died(death, self.receiver.down);
+        }
+    }
+
+    fn attend_strangers(&mut self) {
+        let now = self.now();
+        for (n, (host, hostile)) in self.strangers.iter_mut().zip(&self.plan.hostile).enumerate() {
+            if self.mended || now >= host.ends_at {
+                host.program = None;
+            } else if let Some(program) = &mut host.program {
+                if program.process.wakes_at() <= now {
+                    program.turn(now);
+                }
+            } else if now >= host.starts_at {
+                self.tally.count("sessions of hostile senders");
+                let mut rng = stream(hostile.seed, "what a stranger says");
+                let script = script(&mut rng, &self.plan.senders, hostile.knows);
+                let said = (script, hostile.withholds);
+                let (key, address) = (self.plan.key.as_ref(), stranger_address(n));
+                let program = HostileProgram::start(&self.network, key, address, said, &mut rng);
+                host.program = Some(program);
+            }
         }
     }
 
@@ -269,9 +320,9 @@ impl<'a> World<'a> {
         if let Some((id, files)) = program.present() {
             self.checker.on_sender_turn(n, id, files);
         }
-        if host.machine.take_death().is_some() {
+        if let Some(death) = host.machine.take_death() {
             self.tally.count("deaths at an operation of a disk");
-            self.sender_died(n, self.senders[n].down);
+            self.sender_died(n, death, self.senders[n].down);
         } else if let Some((left, result)) = ended
             && let Some(program) = host.program.take()
         {
@@ -292,19 +343,21 @@ impl<'a> World<'a> {
 
     /// A sender that could not even read its files.
     fn bury_sender(&mut self, n: usize) {
-        if self.senders[n].machine.take_death().is_some() {
+        if let Some(death) = self.senders[n].machine.take_death() {
             self.tally.count("deaths at an operation of a disk");
-            self.sender_died(n, self.senders[n].down);
+            self.sender_died(n, death, self.senders[n].down);
         } else if self.senders[n].program.is_none() {
             self.checker.report(format!("sender {n} cannot read its files"));
         }
     }
 
-    fn sender_died(&mut self, n: usize, down: Duration) {
+    fn sender_died(&mut self, n: usize, death: Death, down: Duration) {
         self.note(7, n as u64, down.as_nanos());
-        self.say(|| format!("sender {n} dies, for {down}"));
-        self.tally.count("deaths of a sender");
-        self.checker.on_sender_death();
+        self.say(|| format!("sender {n} dies: {death:?}, for {down}"));
+        self.tally.count(match death {
+            Death::Process => "deaths of a sender",
+            Death::Machine => "power failures at a sender",
+        });
         self.senders[n].program = None;
         self.senders[n].starts_at = self.now() + down;
     }
@@ -320,12 +373,12 @@ impl<'a> World<'a> {
                 self.receiver.machine.doom(after, death);
                 self.receiver.down = down;
             }
-            Fault::KillSender(n, down) if self.senders[n].program.is_some() => {
-                self.senders[n].machine.kill(Death::Process);
-                self.sender_died(n, down);
+            Fault::KillSender(n, death, down) if self.senders[n].program.is_some() => {
+                self.senders[n].machine.kill(death);
+                self.sender_died(n, death, down);
             }
-            Fault::DoomSender(n, after, down) => {
-                self.senders[n].machine.doom(after, Death::Process);
+            Fault::DoomSender(n, after, death, down) => {
+                self.senders[n].machine.doom(after, death);
                 self.senders[n].down = down;
             }
             Fault::Cut => self.set_cut(true),
@@ -460,6 +513,10 @@ fn described(datagram: &Datagram) -> String {
         Err(_) => format!("{} bytes", bytes.len()),
     };
     format!("{from} > {to}: {what}")
+}
+
+fn stranger_address(n: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 2, n as u8], 30_000))
 }
 
 fn sender_address(n: usize, run: u16) -> SocketAddr {

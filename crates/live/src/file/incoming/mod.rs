@@ -244,8 +244,20 @@ impl Incoming {
         self.files.settled() == self.files.announced()
     }
 
+    /// The memory that the session is charged for.
+    pub fn charged_memory(&self) -> Bytes {
+        self.share.held()
+    }
+
+    /// The memory that bytes of unknown meaning, hashes of parts and the bits of datagrams take, counted anew.
+    pub fn held_memory(&self) -> Bytes {
+        let parts = self.repair.as_ref().map_or(0, |(_, parts)| size_of_val(&parts[..]));
+        let bits = self.loose.as_ref().map_or(0, LooseFile::memory);
+        Bytes((self.inbox.measure() + parts + bits) as u64)
+    }
+
     /// Whether others need the memory that the session holds.
-    pub(crate) fn is_evicted(&self) -> bool {
+    pub fn is_evicted(&self) -> bool {
         self.share.is_evicted()
     }
 

@@ -116,6 +116,11 @@ impl LooseFile {
         self.tally
     }
 
+    /// What the bits of its pieces take.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&self.there[..])
+    }
+
     /// The file, if it is whole; what is not is removed.
     pub(crate) fn finish(mut self) -> Option<Partial> {
         if self.partial.as_ref().is_some_and(Partial::is_complete) {

@@ -1,0 +1,49 @@
+//! A sender that says anything: bytes that were written for it, in its stream and beside it.
+
+use std::collections::VecDeque;
+use std::io;
+
+use weir_live::endpoint::{Application, Loose};
+use weir_transport::Connection;
+use weir_units::{Bytes, Instant};
+
+/// A sender that says what it is given and hears nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Script {
+    /// What it says.
+    pub(crate) stream: Vec<u8>,
+    /// Datagrams that it sends beside its stream, by their numbers.
+    pub(crate) loose: VecDeque<(u64, Vec<u8>)>,
+    written: usize,
+}
+
+impl Application for Script {
+    fn fill(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        buf.copy_from_slice(&self.stream[offset as usize..][..buf.len()]);
+        Ok(())
+    }
+
+    fn store(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+        connection.read(now, u64::MAX);
+        connection.set_recv_window(Bytes(1 << 20));
+        while connection.poll_event().is_some() {}
+        connection.write(now, (self.stream.len() - self.written) as u64);
+        self.written = self.stream.len();
+        Ok(())
+    }
+
+    fn poll_loose(&mut self, _: Instant) -> Option<Loose> {
+        let (number, bytes) = self.loose.front()?;
+        Some(Loose { number: *number, len: bytes.len() })
+    }
+
+    fn fill_loose(&mut self, _: Loose, buf: &mut [u8]) -> io::Result<()> {
+        let (_, bytes) = self.loose.pop_front().ok_or(io::ErrorKind::NotFound)?;
+        buf.copy_from_slice(&bytes);
+        Ok(())
+    }
+}
