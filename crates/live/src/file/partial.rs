@@ -52,9 +52,30 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Opens the partial file of `header` in `folder` to go on with it, or a new one. If another
-    /// session is at it, this one gets its own.
+    /// Opens the partial file of `header` in `folder` to go on with it, or a new one. If another session
+    /// has it, this one gets its own. Of several that a killed receiver has left, the one with the most
+    /// bytes is opened and the others are removed.
     pub(crate) fn open(disk: &Arc<dyn Disk>, folder: &Path, header: &Header) -> io::Result<Self> {
+        let mut most: Option<Self> = None;
+        for path in places(folder, &header.hash, RESUMABLE) {
+            if disk.entry(&path).is_none() {
+                continue;
+            }
+            let Some(file) = disk.open_locked(&path)? else { continue };
+            let found = Self::resume(disk, file, path, header)?;
+            let less = match &mut most {
+                Some(most) if found.prefix > most.prefix => std::mem::replace(most, found),
+                Some(_) => found,
+                None => {
+                    most = Some(found);
+                    continue;
+                }
+            };
+            less.discard()?;
+        }
+        if let Some(most) = most {
+            return Ok(most);
+        }
         let (file, path) = take_place(disk.as_ref(), folder, header, RESUMABLE)?;
         Self::resume(disk, file, path, header)
     }

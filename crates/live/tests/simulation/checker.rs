@@ -222,6 +222,8 @@ impl Checker {
                 }
                 let expected = self.sessions.get_mut(id).and_then(|all| all[file].take());
                 let Some(Expected { least, since, contested }) = expected else { continue };
+                // Nothing is decided while nothing can arrive.
+                let since = self.hindered_at.map_or(since, |at| at.max(since));
                 if contested && self.now.saturating_since(since) < DECIDED_WITHIN {
                     continue;
                 }
@@ -280,7 +282,8 @@ impl Checker {
             return;
         };
         let Some(known) = self.acknowledged.get_mut(hash) else { return };
-        known.believed = known.believed.max(known.now());
+        // Its sender hears of the last of it yet.
+        known.believed = *len as u64;
         known.history.clear();
         known.safe = match machine.partial(hash) {
             Some(there) if *len > PART => {

@@ -282,6 +282,7 @@ impl<'a> World<'a> {
     fn receiver_died(&mut self, death: Death, down: Duration) {
         self.note(4, death as u64, down.as_nanos());
         self.say(|| format!("the receiver dies: {death:?}, for {down}"));
+        self.say(|| format!("it leaves {:?}", self.receiver.machine.names()));
         self.count(death);
         // It cannot do anything any more, nor can what it leaves behind.
         self.receiver.program = None;

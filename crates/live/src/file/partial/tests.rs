@@ -91,6 +91,24 @@ fn two_sessions_with_one_file_get_one_each() {
     assert_eq!(third.prefix(), 400);
 }
 
+/// Two sessions had the file, and their receiver was killed.
+#[test]
+fn of_several_partial_files_the_one_with_the_most_bytes_is_opened() {
+    for [one, two] in [[400, 700], [700, 400]] {
+        let folder = TempDir::new();
+        let content = noise(1000);
+        let header = header_of("x", &content);
+        let mut both = [open(&folder, &header), open(&folder, &header)].map(Result::unwrap);
+        for (partial, len) in both.iter_mut().zip([one, two]) {
+            partial.write(0, &content[..len]).expect("room");
+            partial.note().expect("room");
+        }
+        drop(both);
+        assert_eq!(open(&folder, &header).expect("writable").prefix(), 700);
+        assert_eq!(folder.names().len(), 1, "the other is of no use");
+    }
+}
+
 /// The process was killed, or the power failed, after the journal was cut and before the rename.
 #[test]
 fn a_file_of_the_announced_size_without_a_journal_counts_as_there() {
