@@ -277,7 +277,8 @@ def test_disciplines_have_the_defaults_of_tc() -> None:
     expected = {"isolation": "flows", "interval": "200ms", "target": "10ms", "limit": "1mib"}
     assert expected.items() <= given.items()
     link = fields(reference(QDISC="cake:bandwidth:5mbit:flows"))["topology"]["link"][0]
-    assert (link["rate"], link["burst"], link["queue"]["kind"]) == ("5mbit", "1.514kb", "cake")
+    assert (link["rate"], link["queue"]["kind"], link["queue"]["shaper"]) == ("5mbit", "cake", True)
+    assert "burst" not in link, "a token bucket would take a packet out of CAKE too early"
     given = queue("pie:limit:9:target:20ms:tupdate:30ms:beta:10:ecn")
     expected = {"limit": "9p", "target": "20ms", "update": "30ms", "beta": 10, "ecn": True}
     assert expected.items() <= given.items()

@@ -58,6 +58,9 @@ section! {
         /// What has a queue each. With `dual-src-host`, `dual-dst-host` and `triple-isolate` hosts
         /// share the link, and flows share their host's part.
         isolation: IsolationForm = IsolationForm::TripleIsolate,
+        /// Use CAKE's own shaper, as `bandwidth` in Linux: a packet leaves immediately, and the next one after
+        /// the first one's transmission time.
+        shaper: bool = false,
         /// Longest round trip for which the controller is stable.
         rtt_max: Duration = DualPi2Config::DEFAULT.rtt_max,
         /// Factor between the marking probability of L4S packets and the root of the classic
@@ -157,6 +160,7 @@ impl Queue {
                 isolation: queue.isolation.into(),
                 target: queue.target(),
                 interval: queue.interval,
+                shapes: queue.shaper,
                 ..CakeConfig::usual()
             }),
             QueueKind::DualPi2 => QueueConfig::DualPi2(queue.dualpi2(limit)),

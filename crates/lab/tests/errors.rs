@@ -136,6 +136,7 @@ fn scenarios_that_make_no_sense() {
         "[topology]\nqueue = { kind = \"pie\", update = \"1us\" }",
         "[topology]\nqueue = { kind = \"pie\", beta = 2000 }",
         "[topology]\nqueue = { kind = \"cake\", isolation = \"host\" }",
+        "[topology]\nburst = \"15kb\"\nqueue = { kind = \"cake\", shaper = true }",
         "[topology]\nqueue = { kind = \"dualpi2\", coupling = 0 }",
         "[topology]\nqueue = { kind = \"dualpi2\", l4s_ramp = \"3ms\" }",
         "[topology]\nqueue = { kind = \"dualpi2\", shift = \"40ms\", classic_share = \"5%\" }",

@@ -164,7 +164,7 @@ impl LinkConfig {
             QueueConfig::Pie(config) => config.law.validate()?,
             QueueConfig::Fq(config) => config.validate()?,
             QueueConfig::FqPie(config) => config.validate()?,
-            QueueConfig::Cake(config) => config.validate()?,
+            QueueConfig::Cake(config) => config.validate(&self.service)?,
             QueueConfig::DualPi2(config) => config.validate()?,
             QueueConfig::Sfq(config) => config.validate()?,
             QueueConfig::DropTail(_) | QueueConfig::Codel(_) | QueueConfig::EcnStep(_) => {}

@@ -6,7 +6,7 @@
 
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
-use crate::config::{ConfigError, LinkConfig, Service};
+use crate::config::{ConfigError, LinkConfig, QueueConfig, Service};
 use crate::droplog::{DropLog, DropRecord};
 use crate::feedback::{FeedbackAgent, Occupancy, Signal};
 use crate::impair::{Fate, Ingress};
@@ -33,8 +33,7 @@ pub struct Link<P> {
     /// What each parcel takes beyond its length.
     overhead: Bytes,
     may_overtake: bool,
-    /// Whether the server holds a parcel until it goes at once, rather than sending it bit by bit.
-    holds: bool,
+    departure: Departure,
     /// The end of the service in progress, or of the last one.
     busy_until: Instant,
     /// The length of the parcel whose service ends at `busy_until`.
@@ -50,6 +49,17 @@ pub struct Link<P> {
     log: DropLog,
     /// What the queue dropped in the step at hand; empty between steps.
     dropped: Vec<Dropped<P>>,
+}
+
+/// When a parcel in service is on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Departure {
+    /// Bit by bit; it has left when its service ends.
+    Gradual,
+    /// Whole, at the end of its service: a token bucket holds it until there are tokens for it.
+    AtEnd,
+    /// Whole, at the start: CAKE's shaper lets it go and waits for as long as the rate takes for it.
+    AtStart,
 }
 
 /// A parcel at the far end of a link.
@@ -83,8 +93,11 @@ impl<P: Parcel + Clone> Link<P> {
         let disorder = config.impairments.disorder(&mut stream);
         let server = Server::new(&config.service);
         let mtu = config.mtu.unwrap_or(Bytes::MAX);
-        let holds = matches!(config.service, Service::Shaper { .. });
-        let longest = if holds { server.burst().saturating_sub(config.overhead) } else { mtu };
+        let departure = Departure::new(config);
+        let longest = match departure {
+            Departure::AtEnd => server.burst().saturating_sub(config.overhead),
+            Departure::Gradual | Departure::AtStart => mtu,
+        };
         Ok(Self {
             ingress: config.impairments.ingress(&mut stream),
             queue: AnyQueue::new(config, &mut stream),
@@ -97,7 +110,7 @@ impl<P: Parcel + Clone> Link<P> {
                 Box::new(feedback.agent(rate, stream("feedback")))
             }),
             wire: Wire::new(),
-            holds,
+            departure,
             mtu: mtu.min(longest),
             overhead: config.overhead,
             busy_until: Instant::ZERO,
@@ -184,6 +197,7 @@ impl<P: Parcel + Clone> Link<P> {
         let mut stats = self.stats;
         stats.marked = self.queue.marks();
         stats.busy -= ahead;
+        let ahead = if self.departure == Departure::AtStart { Duration::ZERO } else { ahead };
         stats.packet_nanos = self
             .residence
             .wrapping_add(waiting * u128::from(now.as_nanos()))
@@ -226,7 +240,7 @@ impl<P: Parcel + Clone> Link<P> {
     }
 
     /// The bytes that have left the server by `now`, overhead included; of the parcel in service those
-    /// that are through.
+    /// that are through, or for which a shaper that lets it go at once has had the time.
     pub fn sent(&mut self, now: Instant) -> Bytes {
         self.advance(now);
         self.taken() - self.unsent(now)
@@ -301,7 +315,8 @@ impl<P: Parcel + Clone> Link<P> {
     /// The bytes of the parcel in service that are still to be sent at `now`: all of them if it is held,
     /// or if an endless blackout cuts it short.
     fn unsent(&self, now: Instant) -> Bytes {
-        if self.busy_until == Instant::MAX || (self.holds && self.busy_until > now) {
+        let holds = self.departure == Departure::AtEnd;
+        if self.busy_until == Instant::MAX || (holds && self.busy_until > now) {
             return self.serving + self.overhead;
         }
         self.capacity(now, self.busy_until).unwrap_or_default()
@@ -365,7 +380,8 @@ impl<P: Parcel + Clone> Link<P> {
             self.let_agent_mark(start, &mut parcel);
         }
         let done = self.server.serve(start, &parcel, self.overhead);
-        if self.holds {
+        let left = if self.departure == Departure::AtStart { start } else { done };
+        if self.departure == Departure::AtEnd {
             sojourn += done - start;
         }
         parcel.add_queue_delay(sojourn);
@@ -374,8 +390,8 @@ impl<P: Parcel + Clone> Link<P> {
         self.next_start = self.server.ready_at(done);
         self.stats.served.count(parcel.len());
         self.stats.busy += done - start;
-        self.residence = self.residence.wrapping_add(u128::from(done.as_nanos()));
-        let arrival = self.arrival(done);
+        self.residence = self.residence.wrapping_add(u128::from(left.as_nanos()));
+        let arrival = self.arrival(left);
         let entry = InFlight { arrival, sojourn, overtaken: false, parcel };
         self.stats.reordered += self.wire.push(entry);
     }
@@ -406,15 +422,15 @@ impl<P: Parcel + Clone> Link<P> {
         agent.on_departure(start, parcel, behind);
     }
 
-    /// When a parcel arrives whose service ends at `done`.
+    /// When a parcel arrives that left at `left`.
     #[inline]
-    fn arrival(&mut self, done: Instant) -> Instant {
-        let delay = if self.delay.is_constant() { self.delay.initial } else { self.delay.at(done) };
+    fn arrival(&mut self, left: Instant) -> Instant {
+        let delay = if self.delay.is_constant() { self.delay.initial } else { self.delay.at(left) };
         let flight = match &mut self.disorder {
             None => Flight { delay, keeps_order: true },
             Some(disorder) => disorder.flight(delay),
         };
-        let arrival = done.saturating_add(flight.delay);
+        let arrival = left.saturating_add(flight.delay);
         if !flight.keeps_order {
             return arrival;
         }
@@ -424,7 +440,7 @@ impl<P: Parcel + Clone> Link<P> {
 
     #[inline]
     fn in_service(&self, now: Instant) -> Backlog {
-        if self.busy_until > now {
+        if self.busy_until > now && self.departure != Departure::AtStart {
             Backlog { packets: 1, bytes: self.serving }
         } else {
             Backlog::default()
@@ -465,6 +481,16 @@ impl<P: Parcel + Clone> Link<P> {
             carries_data: parcel.carries_data(),
             len: parcel.len(),
         });
+    }
+}
+
+impl Departure {
+    fn new(config: &LinkConfig) -> Self {
+        match (&config.service, &config.queue) {
+            (Service::Shaper { .. }, _) => Self::AtEnd,
+            (_, QueueConfig::Cake(cake)) if cake.shapes => Self::AtStart,
+            _ => Self::Gradual,
+        }
     }
 }
 

@@ -201,15 +201,13 @@ def _cake(options: Options) -> Table:
 
 
 def _shaping_cake(options: Options) -> Table:
-    """CAKE with its own shaper: after a pause one packet leaves at once, as with a burst of one."""
+    """CAKE with its own shaper."""
     rate = tc.rate(_required("cake", options, "bandwidth"))
-    return {**_link(rate), "burst": f"{_FULL_SIZE}b", "queue": _cake(options)}
+    return {**_link(rate), "queue": {**_cake(options), "shaper": True}}
 
 
 _CAKE_TARGETS = 20
 """By how much `tc` divides CAKE's `rtt` for its target."""
-_FULL_SIZE = 1_514
-"""Bytes of a full-sized Ethernet frame."""
 _ISOLATION = {
     "flowblind": "flow-blind",
     "srchost": "src-host",

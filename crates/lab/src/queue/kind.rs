@@ -135,7 +135,7 @@ impl QueueKind {
             Self::FqPie => {
                 &["kind", "limit", "flows", "quantum", "target", "update", "alpha", "beta", "ecn"]
             }
-            Self::Cake => &["kind", "limit", "isolation", "target", "interval"],
+            Self::Cake => &["kind", "limit", "isolation", "shaper", "target", "interval"],
             Self::DualPi2 => &[
                 "kind",
                 "limit",

@@ -17,14 +17,17 @@
 //! flow whose queue is empty stays in a third list until its COBALT has settled. A queue's last
 //! parcel is never dropped. When the bound is exceeded, the longest queue (in bytes) loses its head.
 //!
-//! The link is CAKE's shaper: from its rate come the quantum (what it carries in 1/4096 s, 300 bytes to
-//! 1514), the time of a full-sized parcel, and a target of one and a half of these at least, by which the
-//! interval grows too, as `tc`'s `bandwidth` does it. A link without rate is `unlimited`.
+//! The link is CAKE's shaper. With `shapes` it works as Linux's: a parcel leaves at once, and the next one
+//! when the rate has had the time for it (`cake_advance_shaper`, its "deficit mode"); otherwise it sends
+//! parcels bit by bit, as an interface of this rate. From its rate come the quantum (what it carries in
+//! 1/4096 s, 300 bytes to 1514), the time of a full-sized parcel, and a target of one and a half of these
+//! at least, by which the interval grows too, as `tc`'s `bandwidth` does it. A link without rate is
+//! `unlimited`.
 //!
 //! Deviations: flows are identified by their number and direction, hashed with a seed of its own (stream
 //! `"cake"`, which is also the random stream), hosts by [`Hosts`](crate::Hosts). The bound is in bytes of
-//! packets, where Linux counts memory. Left out: the shaper itself, priority tins (`besteffort` has one),
-//! the filter of acknowledgements, `ingress`, `autorate-ingress`, NAT and overhead keywords.
+//! packets, where Linux counts memory. Left out: priority tins (`besteffort` has one), the filter of
+//! acknowledgements, `ingress`, `autorate-ingress`, NAT and overhead keywords.
 
 mod cobalt;
 mod hosts;
@@ -34,7 +37,7 @@ use std::sync::Arc;
 
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
-use crate::config::{ConfigError, check_span};
+use crate::config::{ConfigError, Service, check_span};
 use crate::droptail::Limit;
 use crate::parcel::{Hosts, Parcel};
 use crate::queue::{Backlog, Dropped, Queue, Queued};
@@ -56,6 +59,8 @@ pub struct CakeConfig {
     pub target: Duration,
     /// How long sojourns may exceed it: about the longest round trip.
     pub interval: Duration,
+    /// Whether the link, which must have a rate, is CAKE's own shaper rather than an interface of that rate.
+    pub shapes: bool,
     /// The hosts of flows by number, in their forward direction. Flows beyond these, and all if it is
     /// empty, have hosts of their own.
     pub hosts: Arc<[Hosts]>,
@@ -124,11 +129,17 @@ impl CakeConfig {
             isolation: Isolation::default(),
             target: Duration::from_millis(5),
             interval: Duration::from_millis(100),
+            shapes: false,
             hosts: Arc::default(),
         }
     }
 
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self, service: &Service) -> Result<(), ConfigError> {
+        if self.shapes && !matches!(service, Service::Rate(_)) {
+            const HELP: &str =
+                "CAKE's shaper needs a link with a rate, without burst or rate_trace";
+            return Err(ConfigError::new("queue.shaper", true, HELP));
+        }
         check_span("queue.target", self.target)?;
         check_span("queue.interval", self.interval)
     }

@@ -13,9 +13,14 @@ const MS: Duration = Duration::from_millis(1);
 fn fast(isolation: Isolation, hosts: &[(u32, u32)]) -> Link<Probe> {
     let hosts = hosts.iter().map(|(from, to)| Hosts { from: *from, to: *to }).collect();
     let never = Duration::from_secs(1_000);
-    let cake =
-        CakeConfig { limit: Limit::Infinite, isolation, target: never, interval: never, hosts };
-    let queue = QueueConfig::Cake(cake);
+    let queue = QueueConfig::Cake(CakeConfig {
+        limit: Limit::Infinite,
+        isolation,
+        target: never,
+        interval: never,
+        shapes: false,
+        hosts,
+    });
     link(&LinkConfig { queue, ..LinkConfig::new(Rate::from_mbit(120), Duration::ZERO) })
 }
 
@@ -150,6 +155,24 @@ fn an_overflow_drops_the_head_of_the_longest_queue() {
     assert_eq!(link.stats(Instant::ZERO).dropped_queue.packets, 2);
     let left: Vec<u64> = drain_until(&mut link, Instant::MAX).iter().map(|d| d.1.id).collect();
     assert!(!left.contains(&1) && !left.contains(&2) && left.len() == 10, "{left:?}");
+}
+
+/// `cake_dequeue`: a parcel leaves, and only then does `time_next_packet` move on by what it takes. A
+/// pause earns nothing: `cake_enqueue` moves it to the present.
+#[test]
+fn its_own_shaper_lets_a_parcel_go_before_its_time_and_the_next_one_after() {
+    let queue = QueueConfig::Cake(CakeConfig { shapes: true, ..CakeConfig::usual() });
+    let config = LinkConfig { queue, ..LinkConfig::new(Rate::from_mbit(12), MS * 20) };
+    let mut link = link(&config);
+    (0..3).for_each(|id| link.offer(Instant::ZERO, Probe::data(id, 1_500)));
+    assert_eq!(link.backlog(at_us(500)).packets, 2, "the first one has left");
+    (3..5).for_each(|id| link.offer(at_us(10_200), Probe::data(id, 1_500)));
+    let out: Vec<_> = drain_until(&mut link, Instant::MAX)
+        .into_iter()
+        .map(|(time, parcel)| (time.as_micros() - 20_000, parcel.waited.as_micros()))
+        .collect();
+    assert_eq!(out, [(0, 0), (1_000, 1_000), (2_000, 2_000), (10_200, 0), (11_200, 1_000)]);
+    assert_eq!(link.stats(at_us(12_200)).busy, MS * 5);
 }
 
 /// At 1 Mbit/s a full packet takes 12 ms: a target of 5 ms would never be met.

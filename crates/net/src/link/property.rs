@@ -233,7 +233,8 @@ fn cake() -> impl Strategy<Value = QueueConfig> {
     let times = (nanos(0..20_000), nanos(1..100_000));
     (limit(), prop::sample::select(modes.to_vec()), times, hosts).prop_map(
         |(limit, isolation, (target, interval), hosts)| {
-            QueueConfig::Cake(CakeConfig { limit, isolation, target, interval, hosts })
+            let shapes = false;
+            QueueConfig::Cake(CakeConfig { limit, isolation, target, interval, shapes, hosts })
         },
     )
 }
@@ -326,14 +327,11 @@ fn config() -> impl Strategy<Value = LinkConfig> {
     let overhead = prop_oneof![Just(Bytes::ZERO), Just(Bytes(14))];
     let delay = schedule(nanos(0..300_000).boxed());
     (service(), delay, overhead, mtu, queue(), impairments()).prop_map(
-        |(service, delay, overhead, mtu, queue, impairments)| LinkConfig {
-            service,
-            delay,
-            overhead,
-            mtu,
-            queue,
-            impairments,
-            feedback: None,
+        |(service, delay, overhead, mtu, mut queue, impairments)| {
+            if let (QueueConfig::Cake(cake), Service::Rate(_)) = (&mut queue, &service) {
+                cake.shapes = overhead > Bytes::ZERO;
+            }
+            LinkConfig { service, delay, overhead, mtu, queue, impairments, feedback: None }
         },
     )
 }
@@ -505,10 +503,14 @@ proptest! {
         let config = LinkConfig { delay: delay.into(), impairments: Impairments::default(), ..config };
         let out = drive(&config, &offers, Driver::Punctual).deliveries;
         let link = link(&config);
-        for (first, (from, _)) in out.iter().enumerate() {
-            let mut sent = 0;
+        let starts = matches!(&config.queue, QueueConfig::Cake(cake) if cake.shapes);
+        for (first, (from, delivery)) in out.iter().enumerate() {
+            let (mut sent, mut last) = (0, delivery);
             for (to, delivery) in &out[first + 1..] {
-                sent += delivery.parcel.len + config.overhead.get();
+                // What leaves before its time is over has left at its beginning.
+                let paid = if starts { &last.parcel } else { &delivery.parcel };
+                sent += paid.len + config.overhead.get();
+                last = delivery;
                 // Rounding down may shift either end by a nanosecond.
                 let to = *to - delay + Duration::from_nanos(1);
                 let possible = link.capacity(*from - delay, to).unwrap_or(Bytes::MAX);
