@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::key::{Key, KeyError};
 
@@ -22,8 +22,16 @@ pub struct NamedKey {
 #[derive(Clone, Debug)]
 pub struct Keys {
     keys: Vec<Arc<NamedKey>>,
-    /// Where they are from, and when something was last added there or removed.
-    folder: Option<(PathBuf, SystemTime)>,
+    folder: Option<Folder>,
+}
+
+/// Where keys are from.
+#[derive(Clone, Debug)]
+struct Folder {
+    path: PathBuf,
+    /// When something was last added there or removed. `None` if the folder has to be read again in any
+    /// case: something in it was wrong, or another change may not show in its time.
+    changed_at: Option<SystemTime>,
 }
 
 impl Keys {
@@ -32,30 +40,55 @@ impl Keys {
     /// # Errors
     /// If the folder or one of them cannot be read, holds no key or too many, or two hold the same.
     pub fn read_folder(folder: &Path) -> Result<Self, KeyError> {
+        let none = Self { keys: Vec::new(), folder: None };
+        let (keys, problem) = none.read_again(folder)?;
+        problem.map_or(Ok(keys), Err)
+    }
+
+    /// Reads the folder again unless nothing was added there, replaced or removed since; `None` if so. Where
+    /// something in it is wrong, that is returned too: a removed key is gone nevertheless, and a file that
+    /// holds no key leaves its peer's as it was.
+    pub fn reread(&self) -> Option<(Self, Option<KeyError>)> {
+        let Folder { path, changed_at: before } = self.folder.as_ref()?;
+        if before.is_some() && changed_at(path).ok() == *before {
+            return None;
+        }
+        Some(self.read_again(path).unwrap_or_else(|error| (self.clone(), Some(error))))
+    }
+
+    /// The keys in a folder, of which these are known, and the first thing that is wrong with it.
+    fn read_again(&self, folder: &Path) -> Result<(Self, Option<KeyError>), KeyError> {
         let unreadable = |source| KeyError::Folder { path: folder.to_owned(), source };
         let changed_at = changed_at(folder).map_err(unreadable)?;
         let files = key_files(folder).map_err(unreadable)?;
-        if files.is_empty() || files.len() > Self::MOST {
-            return Err(KeyError::Count { path: folder.to_owned(), found: files.len() });
-        }
-        let mut keys = Vec::with_capacity(files.len());
+        let mut problem = (files.is_empty() || files.len() > Self::MOST)
+            .then(|| KeyError::Count { path: folder.to_owned(), found: files.len() });
+        let mut keys = Vec::new();
         let mut seen: HashMap<blake3::Hash, PathBuf> = HashMap::new();
-        for path in files {
-            let key = Key::read(&path)?;
-            if let Some(first) = seen.insert(key.digest(), path.clone()) {
-                return Err(KeyError::Twice { first, second: path });
-            }
+        for path in files.into_iter().take(Self::MOST) {
             let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            let key = Key::read(&path).or_else(|error| {
+                problem.get_or_insert(error);
+                self.iter()
+                    .find(|known| known.name == name)
+                    .map(|known| known.key.clone())
+                    .ok_or(())
+            });
+            let Ok(key) = key else { continue };
+            if let Some(first) = seen.insert(key.digest(), path.clone()) {
+                problem.get_or_insert(KeyError::Twice { first, second: path });
+                continue;
+            }
             keys.push(Arc::new(NamedKey { name, key }));
         }
-        Ok(Self { keys, folder: Some((folder.to_owned(), changed_at)) })
+        let is_settled = changed_at.elapsed().is_ok_and(|age| age > COARSEST_TIMES);
+        let changed_at = Some(changed_at).filter(|_| is_settled && problem.is_none());
+        Ok((Self { keys, folder: Some(Folder { path: folder.to_owned(), changed_at }) }, problem))
     }
 
-    /// Reads the folder again if files were added there, replaced or removed since. `None` if not.
-    pub fn reread(&self) -> Option<Result<Self, KeyError>> {
-        let (folder, before) = self.folder.as_ref()?;
-        let same = changed_at(folder).is_ok_and(|at| at == *before);
-        (!same).then(|| Self::read_folder(folder))
+    /// Whether these are the same keys under the same names.
+    pub fn are_same(&self, others: &Self) -> bool {
+        self.keys == others.keys
     }
 
     /// Whether this very key is one of them, under this very name.
@@ -77,6 +110,9 @@ impl From<Key> for Keys {
         Self { keys: vec![Arc::new(NamedKey { name: None, key })], folder: None }
     }
 }
+
+/// Some file systems keep times in steps of two seconds.
+const COARSEST_TIMES: Duration = Duration::from_secs(2);
 
 fn changed_at(folder: &Path) -> io::Result<SystemTime> {
     fs::metadata(folder)?.modified()
@@ -118,17 +154,69 @@ mod tests {
         let (one, two) = ("01".repeat(32), "02".repeat(32));
         let folder = folder(&[("bob.key", &two), ("alice.key", &one), ("README", "no key")]);
         let keys = Keys::read_folder(folder.path()).expect("two keys");
-        let names: Vec<_> = keys.iter().map(|key| key.name.clone()).collect();
-        assert_eq!(names, [Some("alice".to_owned()), Some("bob".to_owned())]);
+        assert_eq!(names(&keys), ["alice", "bob"]);
         let bob = Arc::clone(&keys.keys[1]);
         assert!(keys.contains(&bob));
-        assert!(keys.reread().is_none());
+        set_changed_at(folder.path(), hour_ago());
+        let keys = reread(&keys);
+        assert!(keys.reread().is_none(), "nothing has changed for an hour");
         fs::remove_file(folder.path().join("alice.key")).expect("removed");
-        let keys = keys.reread().expect("it has changed").expect("one key");
+        let keys = reread(&keys);
         assert_eq!(keys.iter().count(), 1);
         fs::write(folder.path().join("bob.key"), "03".repeat(32)).expect("written");
         let keys = Keys::read_folder(folder.path()).expect("one key");
         assert!(!keys.contains(&bob), "a new key is not the old one");
+    }
+
+    /// A folder's time has steps: of a few milliseconds at best.
+    #[test]
+    fn a_removal_right_after_the_folder_was_read_is_noticed() {
+        let folder = folder(&[("alice.key", &"01".repeat(32)), ("bob.key", &"02".repeat(32))]);
+        let now = SystemTime::now();
+        set_changed_at(folder.path(), now);
+        let keys = Keys::read_folder(folder.path()).expect("two keys");
+        fs::remove_file(folder.path().join("alice.key")).expect("removed");
+        set_changed_at(folder.path(), now);
+        assert_eq!(names(&reread(&keys)), ["bob"]);
+    }
+
+    #[test]
+    fn a_removed_key_is_gone_whatever_else_is_wrong() {
+        let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
+        let folder = folder(&[("alice.key", &one), ("bob.key", &two)]);
+        let keys = Keys::read_folder(folder.path()).expect("two keys");
+        fs::remove_file(folder.path().join("alice.key")).expect("removed");
+        fs::write(folder.path().join("bob.key"), "half of i").expect("written");
+        fs::write(folder.path().join("carol.key"), &three).expect("written");
+        let (keys, problem) = keys.reread().expect("it has changed");
+        assert!(matches!(problem, Some(KeyError::Malformed { .. })), "{problem:?}");
+        assert_eq!(names(&keys), ["bob", "carol"]);
+        set_changed_at(folder.path(), hour_ago());
+        assert!(keys.reread().is_some(), "what is wrong may be mended in its place");
+        for name in ["bob.key", "carol.key"] {
+            fs::remove_file(folder.path().join(name)).expect("removed");
+        }
+        let (keys, problem) = keys.reread().expect("it has changed");
+        assert!(matches!(problem, Some(KeyError::Count { found: 0, .. })), "{problem:?}");
+        assert_eq!(names(&keys), [""; 0], "the last one too");
+    }
+
+    fn names(keys: &Keys) -> Vec<String> {
+        keys.iter().filter_map(|key| key.name.clone()).collect()
+    }
+
+    fn reread(keys: &Keys) -> Keys {
+        let (keys, problem) = keys.reread().expect("it has to be read again");
+        assert!(problem.is_none(), "{problem:?}");
+        keys
+    }
+
+    fn hour_ago() -> SystemTime {
+        SystemTime::now() - Duration::from_secs(3_600)
+    }
+
+    fn set_changed_at(folder: &Path, at: SystemTime) {
+        fs::File::open(folder).and_then(|folder| folder.set_modified(at)).expect("times");
     }
 
     #[test]

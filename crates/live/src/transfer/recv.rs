@@ -125,8 +125,7 @@ impl Receiver {
         })
     }
 
-    /// Takes over what has changed in the folder of keys. The keys stay as they were while that cannot be
-    /// read.
+    /// Takes over what has changed in the folder of keys.
     fn follow_keys(
         &mut self,
         watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
@@ -136,15 +135,13 @@ impl Receiver {
             return Ok(());
         }
         self.keys_read_at = now;
-        let warning = match self.keys.as_ref().and_then(Keys::reread) {
-            None => return Ok(()),
-            Some(Ok(keys)) => {
-                super::seal_with(&mut self.endpoint, Some(keys.clone()))?;
-                self.keys = Some(keys);
-                None
-            }
-            Some(Err(error)) => Some(format!("the keys stay as they were: {error}")),
-        };
+        let Some(before) = &self.keys else { return Ok(()) };
+        let Some((keys, problem)) = before.reread() else { return Ok(()) };
+        if !keys.are_same(before) {
+            super::seal_with(&mut self.endpoint, Some(keys.clone()))?;
+        }
+        self.keys = Some(keys);
+        let warning = problem.map(|error| format!("{error}; all other changes of the keys hold"));
         if warning != self.key_warning
             && let Some(text) = &warning
         {
