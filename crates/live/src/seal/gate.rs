@@ -113,11 +113,10 @@ impl Gate {
         self.spent.len()
     }
 
-    /// The key that an initiation is under: a hash for each, so that strangers cannot make many keys costly.
+    /// The key that an initiation is under.
     fn key_of(&self, initiation: &[u8]) -> Option<Arc<NamedKey>> {
-        let mut keys = self.keys.iter().zip(&self.mac_keys);
-        let key = keys.find(|(_, mac_key)| wire::is_under(mac_key, initiation));
-        key.map(|(key, _)| Arc::clone(key))
+        let at = wire::key_of(&self.mac_keys, initiation)?;
+        self.keys.iter().nth(at).map(Arc::clone)
     }
 
     /// The cookie's time and MAC, if it is good and was not spent. `blake3::Hash` compares in constant

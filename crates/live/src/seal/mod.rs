@@ -175,7 +175,7 @@ impl Seal {
                 return segment.map_or(Opened::Nothing, Opened::Segment);
             }
             (State::Open(_), Message::Reply { .. }) => return self.greeted(datagram),
-            (State::Open(session), Message::Stray { tag }) if tag == session.last_tag => {
+            (State::Open(session), Message::Stray { tag }) if session.last_tag == Some(tag) => {
                 return Opened::Stray;
             }
             _ => return Opened::Nothing,

@@ -16,8 +16,8 @@ pub(super) struct Session {
     /// The reply and its SYN-ACK, until the other side shows that it has the keys: sent again by the
     /// receiver, handed to the connection again by the sender.
     pub(super) greeting: Option<Greeting>,
-    /// The tag of what was sealed last.
-    pub(super) last_tag: [u8; TAG_LEN],
+    /// The tag of what was sealed last, if anything was.
+    pub(super) last_tag: Option<[u8; TAG_LEN]>,
 }
 
 /// Which end of a connection this is.
@@ -40,7 +40,7 @@ impl Session {
             role,
             arrived: ReplayWindow::default(),
             greeting: Some(greeting),
-            last_tag: [0; TAG_LEN],
+            last_tag: None,
         }
     }
 
@@ -60,7 +60,7 @@ impl Session {
         let start = out.len();
         out.resize(start + rest.len() + TAG_LEN, 0);
         self.send.seal(number, &ports, rest, &mut out[start..]);
-        self.last_tag.copy_from_slice(&out[out.len() - TAG_LEN..]);
+        self.last_tag = out.last_chunk().copied();
         Ok(())
     }
 

@@ -298,6 +298,17 @@ fn a_stray_names_what_was_sealed_last() {
     assert!(nothing.is_empty());
 }
 
+/// The receiver's end seals nothing before it knows that the sender has its keys.
+#[test]
+fn a_stray_before_anything_was_sealed_names_nothing() {
+    let (mut sender, mut receiver) = pair();
+    let mut stray = Vec::new();
+    answer_stray(&[&syn()[..4], &[0; COUNTER_LEN + TAG_LEN][..]].concat(), &mut stray);
+    for seal in [&mut sender, &mut receiver] {
+        assert_eq!(seal.open(at(0), &stray, &mut Vec::new()), Opened::Nothing);
+    }
+}
+
 #[test]
 fn keys_change_while_segments_travel() {
     let (mut sender, mut receiver) = pair();

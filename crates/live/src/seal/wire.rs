@@ -11,8 +11,8 @@
 //!
 //! The port fields of the segment travel in front, in clear: they tell connections between two sockets
 //! apart. What is sealed is the segment behind them, and they are authenticated with it: as associated data
-//! here, in the handshake as its prologue. The mac covers all that precedes it in the initiation, under a key
-//! made of the pre-shared one: it tells a receiver, and nobody else, which of its keys the sender has, and that
+//! here, in the handshake as its prologue. The mac is of the hash of all that precedes it in the initiation,
+//! under a key made of the pre-shared one: it tells a receiver, and nobody else, which of its keys the sender has, and that
 //! the sender has seen the cookie. The token is the first half of the initiation's ephemeral key: only who has
 //! seen the initiation can answer it. A number's first byte is zero, so no data looks like the handshake.
 //!
@@ -163,7 +163,7 @@ pub(super) fn write_initiation(
     head(ports, INITIATION, out);
     out.extend([0; COOKIE_LEN]);
     write_handshake(noise, syn, out);
-    let mac = mac(mac_key, out);
+    let mac = mac(mac_key, &blake3::hash(out));
     out.extend(mac);
 }
 
@@ -175,21 +175,32 @@ pub(super) fn set_cookie(initiation: &mut [u8], cookie: Cookie, mac_key: &KeyByt
     let field = &mut front[HEAD_LEN..HEAD_LEN + COOKIE_LEN];
     let differs = *field != cookie;
     field.copy_from_slice(&cookie);
-    *mac_field = mac(mac_key, front);
+    *mac_field = mac(mac_key, &blake3::hash(front));
     differs
 }
 
-/// Whether an initiation is of somebody who has this key and has seen its cookie. In constant time.
-pub(super) fn is_under(mac_key: &KeyBytes, initiation: &[u8]) -> bool {
-    let Some((front, mac_field)) = initiation.split_last_chunk::<MAC_LEN>() else {
-        return false;
-    };
-    blake3::hash(&mac(mac_key, front)) == blake3::hash(mac_field)
+/// The first of these keys that the sender of an initiation has, who has seen its cookie then. A stranger may
+/// ask for this often, so each key costs one block of BLAKE3.
+pub(super) fn key_of<'a>(
+    mac_keys: impl IntoIterator<Item = &'a KeyBytes>,
+    initiation: &[u8],
+) -> Option<usize> {
+    let (front, mac_field) = initiation.split_last_chunk::<MAC_LEN>()?;
+    let front = blake3::hash(front);
+    // Hashes are compared in constant time.
+    let claimed = comparable(*mac_field);
+    mac_keys.into_iter().position(|mac_key| comparable(mac(mac_key, &front)) == claimed)
 }
 
-fn mac(mac_key: &KeyBytes, front: &[u8]) -> Mac {
-    let hash = blake3::keyed_hash(mac_key, front);
+fn mac(mac_key: &KeyBytes, front: &blake3::Hash) -> Mac {
+    let hash = blake3::keyed_hash(mac_key, front.as_bytes());
     hash.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+fn comparable(mac: Mac) -> blake3::Hash {
+    let mut bytes = [0; blake3::OUT_LEN];
+    bytes[..MAC_LEN].copy_from_slice(&mac);
+    blake3::Hash::from_bytes(bytes)
 }
 
 /// Appends the request to send the initiation again with this cookie.
