@@ -294,8 +294,11 @@ fn an_address_has_so_many_connections_and_no_more() {
     assert_eq!(error, "the peer refused the connection");
 }
 
-/// How a connection ends whose receiver is killed while it receives, and is back at once.
-fn restarted_during_the_transfer(key: Option<&Key>) -> String {
+/// How a connection ends whose receiver is killed at a certain point, and is back at once.
+fn restarted(
+    key: Option<&Key>,
+    is_time: impl Fn(&Endpoint<Pattern>, &Endpoint<Pattern>) -> bool,
+) -> String {
     let start = |address| {
         let mut server = Endpoint::bind(address).unwrap();
         seal(&mut server, key);
@@ -309,10 +312,10 @@ fn restarted_during_the_transfer(key: Option<&Key>) -> String {
     seal(&mut client, key);
     client.connect(address, &config(1_396), sender(u64::MAX / 2));
     let patience = clock::now() + Duration::from_secs(20);
-    while server.connections().all(|(_, _, here)| here.received == 0) {
-        client.turn(Duration::from_millis(1)).unwrap();
+    while !is_time(&client, &server) {
         server.turn(Duration::from_millis(1)).unwrap();
-        assert!(clock::now() < patience, "nothing arrives");
+        client.turn(Duration::ZERO).unwrap();
+        assert!(clock::now() < patience, "it does not come so far");
     }
     drop(server);
     let mut again = start(address);
@@ -329,48 +332,20 @@ fn restarted_during_the_transfer(key: Option<&Key>) -> String {
 #[test]
 fn a_receiver_that_was_started_again_resets_what_it_does_not_know() {
     for key in [None, Some(Key::new([5; 32]))] {
-        let ended = restarted_during_the_transfer(key.as_ref());
+        let ended = restarted(key.as_ref(), |_, server| {
+            server.connections().any(|(_, _, here)| here.received > 0)
+        });
         assert_eq!(ended, "the peer reset the connection", "{key:?}");
     }
 }
 
-/// How a connection ends whose receiver is killed when it has answered the first segment, and is back at
-/// once.
-fn restarted_during_the_handshake(key: Option<&Key>) -> String {
-    let start = |address| {
-        let mut server = Endpoint::bind(address).unwrap();
-        seal(&mut server, key);
-        server.listen(config(1_396), |_| Some(sender(0)));
-        server
-    };
-    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let mut server = start(loopback);
-    let address = server.socket().local_addr();
-    let mut client = Endpoint::bind(loopback).unwrap();
-    seal(&mut client, key);
-    let id = client.connect(address, &config(1_396), sender(1_000_000));
-    let patience = clock::now() + Duration::from_secs(8);
-    while !client.get(id).unwrap().0.is_synchronised() {
-        server.turn(Duration::from_millis(1)).unwrap();
-        client.turn(Duration::ZERO).unwrap();
-        assert!(clock::now() < patience, "the first segment has no answer");
-    }
-    drop(server);
-    let mut server = start(address);
-    loop {
-        client.turn(Duration::from_millis(1)).unwrap();
-        server.turn(Duration::from_millis(1)).unwrap();
-        if let Some(ended) = client.next_ended() {
-            return ended.error.unwrap().to_string();
-        }
-        assert!(clock::now() < patience, "the sender does not learn of it");
-    }
-}
-
+/// It was killed when it had answered the first segment.
 #[test]
 fn a_receiver_that_was_started_again_resets_a_handshake_that_it_does_not_know() {
     for key in [None, Some(Key::new([5; 32]))] {
-        let ended = restarted_during_the_handshake(key.as_ref());
+        let ended = restarted(key.as_ref(), |client, _| {
+            client.connections().all(|(_, connection, _)| connection.is_synchronised())
+        });
         assert_eq!(ended, "the peer reset the connection", "{key:?}");
     }
 }
