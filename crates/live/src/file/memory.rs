@@ -78,11 +78,12 @@ impl Share {
         Bytes(self.held.get() as u64)
     }
 
-    /// Takes `bytes` more. Where the limit is reached the session that holds the most has to end: a
+    /// Takes `bytes` more. Where the limit is reached the session that would hold the most has to end: a
     /// stranger who hoards, unless it is this one. Returns whether this session may stay.
     pub(crate) fn claim(&self, bytes: usize) -> bool {
+        let wanted = self.held.get().saturating_add(bytes);
         while !self.take(bytes) {
-            let largest = self.memory.largest().filter(|share| share.held.get() > self.held.get());
+            let largest = self.memory.largest().filter(|share| share.held.get() >= wanted);
             let Some(largest) = largest else {
                 self.evicted.set(true);
                 return false;
@@ -134,5 +135,14 @@ mod tests {
         assert_eq!(memory.used.get(), 11);
         assert!(!new.claim(90), "it is the largest itself");
         assert!(new.is_evicted());
+    }
+
+    #[test]
+    fn who_would_hold_the_most_ends_and_nobody_else() {
+        let memory = Memory::new(Bytes(100));
+        let [one, two, new] = [(); 3].map(|()| memory.share());
+        assert!(one.take(40) && two.take(40));
+        assert!(!new.claim(60));
+        assert_eq!([&one, &two, &new].map(|share| share.is_evicted()), [false, false, true]);
     }
 }

@@ -1,8 +1,12 @@
 //! What the tests of this module share.
 
 use std::fs;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::disk::{Disk, DiskFile, Entry, Helpers, StoredFile, SystemDisk};
 use super::frame::Header;
 
 /// A folder that is gone when the test is over.
@@ -37,4 +41,93 @@ pub(crate) fn noise(len: usize) -> Vec<u8> {
 pub(crate) fn header_of(name: &str, content: &[u8]) -> Header {
     let hash = *blake3::hash(content).as_bytes();
     Header { name: name.to_owned(), size: content.len() as u64, hash }
+}
+
+/// The system's disk, with as little free space as a test wants, and counters.
+#[derive(Debug, Default)]
+pub(crate) struct TestDisk {
+    /// What is free, if not what the system says.
+    pub(crate) free: Option<u64>,
+    /// How often a name was looked up.
+    pub(crate) lookups: AtomicU64,
+    /// Bytes that were read.
+    pub(crate) read: Arc<AtomicU64>,
+    /// Files that were removed while nobody had their lock.
+    pub(crate) unlocked_removals: AtomicU64,
+}
+
+impl TestDisk {
+    fn counted(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        Arc::new(TestFile(file, Arc::clone(&self.read)))
+    }
+}
+
+impl Disk for TestDisk {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(self.counted(SystemDisk.open(path)?))
+    }
+
+    fn open_locked(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        Ok(SystemDisk.open_locked(path)?.map(|file| self.counted(file)))
+    }
+
+    fn entry(&self, path: &Path) -> Option<Entry> {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
+        SystemDisk.entry(path)
+    }
+
+    fn rename_to_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        SystemDisk.rename_to_new(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        if SystemDisk.open_locked(path)?.is_some() {
+            self.unlocked_removals.fetch_add(1, Ordering::Relaxed);
+        }
+        SystemDisk.remove(path)
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        SystemDisk.sync_folder(path)
+    }
+
+    fn free_space(&self, path: &Path) -> Option<u64> {
+        self.free.or_else(|| SystemDisk.free_space(path))
+    }
+
+    fn files(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
+        SystemDisk.files(folder)
+    }
+
+    fn helpers(&self) -> Helpers {
+        SystemDisk.helpers()
+    }
+}
+
+/// A file, and where the bytes that are read of it are counted.
+#[derive(Debug)]
+struct TestFile(Arc<dyn DiskFile>, Arc<AtomicU64>);
+
+impl DiskFile for TestFile {
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.0.read_at(buf, offset)?;
+        self.1.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        self.0.set_size(size)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
 }

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use weir_transport::{Config, Connection};
 use weir_units::{Bytes, Duration, Ecn, Instant, Rate, Rng, stream};
 
-use super::testing::{TempDir, noise};
+use super::testing::{TempDir, TestDisk, header_of, noise};
 use super::*;
 use crate::endpoint::Application;
+
+mod strangers;
 
 /// A datagram under way: when it arrives, and a number that tells those of one instant apart.
 type Due = (Instant, u64);
@@ -252,6 +255,35 @@ fn a_session_that_was_cut_goes_on_where_it_stood() {
     let sent = session.sender.connection.stats().data_bytes_sent;
     assert!(sent < 2_000_000, "{sent} bytes were sent again");
     drop((session, keeper));
+    assert_same(&to, &contents);
+}
+
+/// What has arrived takes space already: only the rest needs some.
+#[test]
+fn a_file_that_fills_the_disk_is_resumed() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(3_000_000)];
+    let files = departing(&from, &contents);
+    let keeper = Keeper::start().expect("a thread");
+    let mut session = Session::new(files.clone(), &to, &keeper, calm());
+    session.run_up_to(2_000_000);
+    let rest = 3_000_000 - session.receiver.application.files()[0].arrived;
+    assert!(rest > 0);
+    drop(session);
+    let run_with = |free| {
+        let mut session = Session::new(files.clone(), &to, &keeper, calm());
+        let disk = Arc::new(TestDisk { free: Some(free), ..TestDisk::default() });
+        let folder = Folder { disk, ..receiving_in(&to) };
+        session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
+        session.run();
+        session.verdicts().remove(0)
+    };
+    let refused = run_with(rest - 1);
+    assert!(matches!(refused, Some(Verdict::Refused { .. })), "{refused:?}");
+    assert_eq!(run_with(rest), kept(0));
+    let there = Verdict::Already { name: "file-0.bin".into() };
+    assert_eq!(run_with(0), Some(there), "nothing is to be written");
+    drop(keeper);
     assert_same(&to, &contents);
 }
 
@@ -512,33 +544,6 @@ fn too_many_files_and_nonsense_end_the_session_with_a_reason() {
     let reason = "2 files at once; at most 1 are taken".to_owned();
     assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason)));
     assert_eq!(to.names(), [""; 0]);
-}
-
-/// A greeting, then a few bytes at the far end of what is offered: they must not cost what lies between.
-#[test]
-fn far_bytes_of_strangers_cost_little_memory() {
-    let to = TempDir::new();
-    let keeper = Keeper::start().expect("a thread");
-    let before = resident_kib();
-    let mut sessions = Vec::new();
-    for seed in 0..250 {
-        let mut incoming = Incoming::new(receiving_in(&to), shared(), keeper.desk());
-        let mut hello = Vec::new();
-        Announcement::Hello { files: 1 }.encode(&mut hello);
-        incoming.store(0, &hello).expect("room");
-        let mut connection = Connection::listen(&Config::default(), stream(seed, "b"));
-        incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
-        incoming.store((1 << 20) - 64, &[7; 64]).expect("room");
-        sessions.push(incoming);
-    }
-    let more = resident_kib().saturating_sub(before);
-    assert!(more < 64 << 10, "{more} KiB for 250 strangers");
-}
-
-fn resident_kib() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
 }
 
 #[test]

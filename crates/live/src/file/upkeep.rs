@@ -59,7 +59,8 @@ impl Upkeep {
         // A folder that cannot be read takes what it took before.
         let Ok(files) = self.disk.files(&self.folder) else { return };
         let stays = |file: &&StoredFile| !self.has_expired(file) || !self.remove(&file.path);
-        let occupied = files.iter().filter(stays).map(|file| file.occupied).sum();
+        let occupied =
+            files.iter().filter(stays).map(|file| file.occupied.max(LEAST_OCCUPIED)).sum();
         self.occupied.store(occupied, Ordering::Relaxed);
         self.written.fetch_sub(written, Ordering::Relaxed);
     }
@@ -92,11 +93,14 @@ impl Upkeep {
 
     /// Removes a partial file that no session has.
     fn remove(&self, path: &Path) -> bool {
-        let free = matches!(self.disk.open_locked(path), Ok(Some(_)));
-        free && self.disk.remove(path).is_ok()
+        // Held until it is removed: a session that took it in between would lose what it writes.
+        let Ok(Some(_lock)) = self.disk.open_locked(path) else { return false };
+        self.disk.remove(path).is_ok()
     }
 }
 
+/// What a file counts for at least: an empty one takes a name and an inode.
+pub(crate) const LEAST_OCCUPIED: u64 = 4_096;
 const EVERY: Duration = Duration::from_secs(60);
 const EVERY_WITH_QUOTA: Duration = Duration::from_secs(1);
 
@@ -107,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::file::SystemDisk;
-    use crate::file::testing::TempDir;
+    use crate::file::testing::{TempDir, TestDisk};
 
     #[test]
     fn partial_files_expire_unless_a_session_has_them() {
@@ -124,6 +128,29 @@ mod tests {
         Upkeep::new(SystemDisk::shared(), folder.path(), None, expiry).tidy();
         assert_eq!(folder.names(), [".weir-3.part", ".weir-4.part", ".weir-note", "visible"]);
         assert!(locked.is_ok_and(|file| file.is_some()));
+    }
+
+    #[test]
+    fn an_expired_file_is_locked_until_it_is_removed() {
+        let folder = TempDir::new();
+        fs::write(folder.path().join(".weir-1.part"), b"old").expect("writable");
+        let disk = Arc::new(TestDisk::default());
+        let shared: Arc<dyn Disk> = Arc::<TestDisk>::clone(&disk);
+        Upkeep::new(shared, folder.path(), None, Duration::ZERO).tidy();
+        assert!(folder.names().is_empty());
+        assert_eq!(disk.unlocked_removals.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_quota_counts_empty_files_too() {
+        let folder = TempDir::new();
+        for n in 0..25 {
+            fs::write(folder.path().join(n.to_string()), b"").expect("writable");
+        }
+        let upkeep = Upkeep::new(SystemDisk::shared(), folder.path(), Some(Bytes(100_000)), EVERY);
+        upkeep.tidy();
+        assert!(upkeep.is_exceeded());
+        assert!(upkeep.refusal(LEAST_OCCUPIED).is_some());
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use super::{Arriving, Folder, Incoming, KNOWN_SENDERS_ROOM, NO_MEMORY, State, Wait};
 use crate::file::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, Verdict};
 use crate::file::inbox::Inbox;
-use crate::file::keeper::has_candidate;
 use crate::file::name::safe_name;
 use crate::file::partial::Partial;
 use crate::file::parts::{hash_of_parts, part_count};
 use crate::file::unreliable::LooseFile;
+use crate::file::upkeep::LEAST_OCCUPIED;
 
 impl Incoming {
     /// Reads frames for as long as everything before them has arrived.
@@ -15,6 +15,7 @@ impl Incoming {
         while delivered >= self.piece.end && self.may_read() {
             let Some((frame, len)) = Announcement::parse(self.inbox.ready())? else { break };
             self.inbox.advance(self.inbox.base() + len as u64);
+            self.frames_left -= 1;
             self.on_frame(frame)?;
         }
         Ok(())
@@ -29,6 +30,7 @@ impl Incoming {
         };
         let (frame, len) = Announcement::parse(bytes).ok()?.filter(|(frame, _)| !timed(frame))?;
         self.inbox.advance(self.inbox.base() + len as u64);
+        self.frames_left -= 1;
         if let Err(error) = self.on_frame(frame) {
             self.on_frame_error(error);
         }
@@ -86,7 +88,7 @@ impl Incoming {
         if !self.admit(&header)? {
             return Ok(());
         }
-        if self.share.take(memory_of_parts(&header)) {
+        if self.share.claim(memory_of_parts(&header)) {
             self.repair = Some((header, Vec::new()));
         } else {
             self.break_off(NO_MEMORY.to_owned());
@@ -134,7 +136,7 @@ impl Incoming {
         if !self.admit(header)? {
             return Ok(());
         }
-        if let Some(reason) = self.shared.upkeep.refusal(header.size) {
+        if let Some(reason) = self.no_space(header, 0) {
             self.settle(self.number(), Verdict::Refused { reason });
             return Ok(());
         }
@@ -167,13 +169,20 @@ impl Incoming {
     }
 
     fn too_large(&self, header: &Header) -> Option<String> {
-        let size = header.size;
-        if let Some(max) = self.folder.max_size.filter(|max| size > max.get()) {
-            return Some(format!("{size} bytes; at most {} are taken", max.get()));
-        }
+        let max = self.folder.max_size.filter(|max| header.size > max.get())?;
+        Some(format!("{} bytes; at most {} are taken", header.size, max.get()))
+    }
+
+    /// Why there is no space for a file of which `prefix` bytes are there, if there is none.
+    fn no_space(&self, header: &Header, prefix: u64) -> Option<String> {
+        let bytes = header.size - prefix;
         // Where the system does not tell, writing will.
-        let free = self.folder.disk.free_space(&self.folder.path)?;
-        (size > free).then(|| format!("{size} bytes; the disk has room for {free}"))
+        let free = self.folder.disk.free_space(&self.folder.path);
+        if let Some(free) = free.filter(|free| bytes > *free) {
+            return Some(format!("{bytes} bytes; the disk has room for {free}"));
+        }
+        let counted = if prefix > 0 { bytes } else { bytes.max(LEAST_OCCUPIED) };
+        self.shared.upkeep.refusal(counted)
     }
 
     fn begin(&mut self, header: &Header) {
@@ -185,16 +194,13 @@ impl Incoming {
 
     fn begin_with(&mut self, header: &Header, partial: Partial) {
         let (number, prefix) = (self.number(), partial.prefix());
-        let candidate = |name: &str| {
-            has_candidate(self.folder.disk.as_ref(), &self.folder.path, name, header.size)
-        };
-        let is_there = self.files.present().is_some_and(|file| candidate(&file.name));
-        if let Some(reason) = self.shared.upkeep.refusal(header.size - prefix) {
+        let is_there = self.is_name_taken();
+        if let Some(reason) = self.no_space(header, prefix) {
             let _ = partial.leave();
             if !is_there {
                 return self.settle(number, Verdict::Refused { reason });
             }
-            self.wait = Some(Wait::Quota(reason));
+            self.wait = Some(Wait::NoSpace(reason));
             self.look_up(header);
             return self.outbox.push(&Answer::Wait { file: number });
         }
@@ -214,6 +220,13 @@ impl Incoming {
             Some(_) => self.outbox.push(&Answer::Wait { file: number }),
         }
         self.on_progress();
+    }
+
+    /// Whether the folder has anything under the name of the present file. If so it may be the same, under
+    /// this name or with a number: the keeper looks, for there may be many.
+    pub(super) fn is_name_taken(&mut self) -> bool {
+        let Some(file) = self.files.present() else { return false };
+        self.folder.disk.entry(&self.folder.path.join(&file.name)).is_some()
     }
 
     /// Looks whether the folder has the present file.

@@ -9,7 +9,7 @@ use super::{Folder, Incoming, NOTED_EVERY, State, Wait};
 use crate::clock;
 use crate::file::claims::Health;
 use crate::file::frame::{Answer, Verdict};
-use crate::file::keeper::{Report, has_candidate};
+use crate::file::keeper::Report;
 use crate::file::partial::{Partial, remove_leftovers};
 use crate::file::plain;
 use crate::file::unreliable::LooseFile;
@@ -96,7 +96,7 @@ impl Incoming {
         let (Some(wait), Some(claim)) = (&mut self.wait, &self.claim) else { return };
         let own = claim.with(|partial| partial.prefix()).unwrap_or(0);
         match wait {
-            Wait::LookUp | Wait::Quota(_) => {}
+            Wait::LookUp | Wait::NoSpace(_) => {}
             Wait::Finish(mark) if mark.strong_count() > 0 => {}
             Wait::Finish(_) => self.look_up_again(own),
             Wait::Rival(rival, decides_at) => match rival.look(now) {
@@ -138,11 +138,11 @@ impl Incoming {
 
     /// What another session has brought may be kept by now.
     fn look_up_again(&mut self, prefix: u64) {
-        let number = self.number();
+        let (number, is_there) = (self.number(), self.is_name_taken());
         let (Some(claim), Some(file)) = (&self.claim, self.files.present()) else { return };
         let hash = claim.hash();
-        let Folder { disk, path, .. } = &self.folder;
-        if has_candidate(disk.as_ref(), path, &file.name, file.size) {
+        if is_there {
+            let Folder { disk, path, .. } = &self.folder;
             self.desk.find(number, &file.name, disk, path, (file.size, hash));
             self.wait = Some(Wait::LookUp);
         } else {
@@ -171,7 +171,7 @@ impl Incoming {
             Report::Found { file, name: None, .. } => {
                 let number = self.number();
                 let looked_up = |wait: &mut Wait| {
-                    file == number && matches!(wait, Wait::LookUp | Wait::Quota(_))
+                    file == number && matches!(wait, Wait::LookUp | Wait::NoSpace(_))
                 };
                 match self.wait.take_if(looked_up) {
                     Some(Wait::LookUp) => {
@@ -179,13 +179,15 @@ impl Incoming {
                         let prefix = claim.and_then(|claim| claim.with(|partial| partial.prefix()));
                         self.welcome(prefix.unwrap_or(0));
                     }
-                    Some(Wait::Quota(reason)) => self.settle(file, Verdict::Refused { reason }),
+                    Some(Wait::NoSpace(reason)) => self.settle(file, Verdict::Refused { reason }),
                     _ => {}
                 }
             }
             Report::Compared { file, compared: Ok((partial, damaged)) } => {
                 if file == self.number() && matches!(self.state, State::Receiving) {
                     self.repair(*partial, &damaged);
+                } else {
+                    self.files.abandon(file);
                 }
             }
             Report::Compared { compared: Err(error), .. } => self.on_disk_error(&error),
@@ -232,8 +234,10 @@ impl Incoming {
 
 /// The journal is written after so many bytes too.
 const NOTED_AFTER: u64 = 4 << 20;
-/// How much is hashed in a turn of what was written without being hashed: a millisecond or two.
-const HASHED_PER_TURN: u64 = 4 << 20;
+/// How much is hashed in a turn of what was written without being hashed: half a millisecond, and more than
+/// arrives in a turn.
+const HASHED_PER_TURN: u64 = 1 << 20;
 /// Whose bytes since the last note fit into half of what is gathered has no use for the memory at once.
 const SLOW: u64 = 128 << 10;
-const HASHED_AT_ONCE: u64 = 4 << 20;
+/// A header may name a file that is all there.
+const HASHED_AT_ONCE: u64 = 256 << 10;

@@ -130,6 +130,8 @@ pub struct Incoming {
     loose: Option<LooseFile>,
     /// All of the stream before this has been stored, perhaps more.
     whole: u64,
+    /// How many frames may be read before the next turn.
+    frames_left: u32,
     /// The piece that comes now: where it lies in the stream, and its offset in the file.
     piece: Range<u64>,
     offset: u64,
@@ -153,8 +155,8 @@ enum Wait {
     Finish(Weak<()>),
     /// It is compared with what the folder has.
     LookUp,
-    /// So is one for which the quota has no room: it is refused with this reason if it is not there.
-    Quota(String),
+    /// So is one for which there is no space: it is refused with this reason if it is not there.
+    NoSpace(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +188,7 @@ impl Incoming {
             repair: None,
             loose: None,
             whole: 0,
+            frames_left: FRAMES_PER_TURN,
             piece: 0..0,
             offset: 0,
             turned_at: Instant::ZERO,
@@ -301,10 +304,11 @@ impl Incoming {
         }
     }
 
-    /// Whether the sender may say more: not while much waits for its acknowledgement or for verdicts.
+    /// Whether the sender may say more: not while much waits for its acknowledgement or for verdicts, nor
+    /// when it has said much this turn.
     fn may_read(&self) -> bool {
         let failed = matches!(self.state, State::Failed(_));
-        !failed && !self.desk.is_full() && self.outbox.len() < MOST_UNHEARD
+        !failed && self.frames_left > 0 && !self.desk.is_full() && self.outbox.len() < MOST_UNHEARD
     }
 
     /// Puts the present file aside: what arrived of it stays.
@@ -396,6 +400,7 @@ impl Application for Incoming {
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         self.turned_at = now;
+        self.frames_left = FRAMES_PER_TURN;
         self.outbox.forget(connection.stats().acked_bytes);
         while let Some(report) = self.desk.poll() {
             self.on_report(report);
@@ -444,10 +449,11 @@ impl Application for Incoming {
         let wait = match &self.wait {
             Some(Wait::Rival(_, at)) => *at,
             Some(Wait::Finish(_)) => Some(self.turned_at + FINISH_ASKED_EVERY),
-            Some(Wait::LookUp | Wait::Quota(_)) | None => None,
+            Some(Wait::LookUp | Wait::NoSpace(_)) | None => None,
         };
+        let reading = (self.frames_left == 0).then_some(self.turned_at);
         let counting = self.loose.as_ref().and_then(|loose| loose.ends_at(self.srtt));
-        [waiting, noting, wait, counting].into_iter().flatten().min()
+        [waiting, noting, wait, counting, reading].into_iter().flatten().min()
     }
 
     fn store_loose(&mut self, now: Instant, number: u64, bytes: &[u8]) -> io::Result<()> {
@@ -473,6 +479,9 @@ const STRANGERS_ROOM: usize = 64 << 10;
 const KNOWN_SENDERS_ROOM: usize = 1 << 20;
 /// Answers without an acknowledgement, in bytes, after which no more frames are read.
 const MOST_UNHEARD: usize = 64 << 10;
+/// A header makes the receiver open a file, which takes as long as some kilobytes of data do. Between two
+/// turns of a session all others have theirs.
+const FRAMES_PER_TURN: u32 = 16;
 const NO_MEMORY: &str = "the receiver has no memory for what came early";
 /// Until there is a measurement.
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);

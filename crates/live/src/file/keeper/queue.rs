@@ -15,7 +15,8 @@ pub(super) struct Queue<T> {
 struct Waiting<T> {
     /// For each session that has any, its complete files.
     keeps: VecDeque<(u64, VecDeque<T>)>,
-    finds: VecDeque<T>,
+    /// At most one look-up of each session.
+    finds: VecDeque<(u64, T)>,
     /// A look-up is under way: it may take as long as a large file takes to read, so there is one at a
     /// time, and other threads stay free for complete files.
     finding: bool,
@@ -56,9 +57,13 @@ impl<T> Queue<T> {
         self.changed.notify_one();
     }
 
-    /// Adds a look-up.
-    pub(super) fn find(&self, task: T) {
-        self.lock().finds.push_back(task);
+    /// Adds a look-up of a session, in place of the one that waits, if one does.
+    pub(super) fn find(&self, session: u64, task: T) {
+        let mut waiting = self.lock();
+        match waiting.finds.iter_mut().find(|(its, _)| *its == session) {
+            Some((_, before)) => *before = task,
+            None => waiting.finds.push_back((session, task)),
+        }
         self.changed.notify_one();
     }
 
@@ -112,7 +117,7 @@ impl<T> Waiting<T> {
         if self.finding {
             return None;
         }
-        let task = self.finds.pop_front()?;
+        let (_, task) = self.finds.pop_front()?;
         self.finding = true;
         Some(Next::Find(task))
     }
@@ -125,9 +130,9 @@ mod tests {
     #[test]
     fn complete_files_come_first_and_sessions_in_turn() {
         let queue = Queue::default();
-        queue.find("look-up");
-        queue.find("another");
         let [one, two] = [queue.session(), queue.session()];
+        queue.find(one, "look-up");
+        queue.find(two, "another");
         for task in ["a1", "a2", "a3"] {
             queue.keep(one, task);
         }

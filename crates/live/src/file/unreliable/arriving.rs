@@ -55,7 +55,7 @@ impl LooseFile {
             let reason = format!("more than {MAX_PIECES} datagrams of {piece} bytes");
             return Ok(Err(reason));
         }
-        if !share.take(memory_of(pieces)) {
+        if !share.claim(memory_of(pieces)) {
             return Ok(Err("the receiver has no memory to count its datagrams".to_owned()));
         }
         Ok(Ok(Self {

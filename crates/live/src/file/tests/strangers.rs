@@ -1,0 +1,167 @@
+//! What a stranger's session may cost the receiver that serves all of them in one thread.
+
+use std::sync::atomic::Ordering;
+
+use super::*;
+
+/// Announces `count` files of random content that nobody sends, named `name`.
+fn announcements(count: u32, name: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Announcement::Hello { files: count }.encode(&mut bytes);
+    for number in 0..count {
+        let hash = *blake3::hash(&number.to_be_bytes()).as_bytes();
+        let header = Header { name: name.to_owned(), size: 5, hash };
+        Announcement::File(header).encode(&mut bytes);
+    }
+    bytes
+}
+
+/// Each header makes the receiver look for files and open one, in the thread that serves all senders.
+#[test]
+fn a_turn_reads_a_bounded_number_of_headers() {
+    let to = TempDir::new();
+    let keeper = Keeper::start().expect("a thread");
+    let bytes = announcements(1_000, "x");
+    let folder = Folder { max_files: 1_000, ..receiving_in(&to) };
+    let mut incoming = Incoming::new(folder, shared(), keeper.desk());
+    let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
+    let mut at = 0;
+    let mut most = 0;
+    for now in (0..10_000).map(|ms| Instant::ZERO + Duration::from_millis(ms)) {
+        let before = incoming.files().len();
+        // As it arrives over a connection: 16 segments at a time.
+        for _ in 0..16 {
+            let segment = &bytes[at..bytes.len().min(at + 1_400)];
+            incoming.store(at as u64, segment).expect("room");
+            at += segment.len();
+        }
+        incoming.on_turn(now, &mut connection).expect("a working disk");
+        most = most.max(incoming.files().len() - before);
+        if at == bytes.len() && incoming.files().len() < 1_000 {
+            assert!(incoming.next_time().is_some_and(|at| at <= now), "there is more");
+        }
+    }
+    assert_eq!(incoming.files().len(), 1_000, "all are read in the end");
+    assert!(most <= 64, "{most} headers between two turns");
+}
+
+/// A stranger may have made 999 files of that name before.
+#[test]
+fn a_header_costs_the_network_thread_few_look_ups() {
+    let to = TempDir::new();
+    for n in 0..=999 {
+        fs::write(to.path().join(super::super::name::numbered("x", n)), b"1").expect("writable");
+    }
+    let keeper = Keeper::without_thread();
+    let disk = Arc::new(TestDisk::default());
+    let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
+    let mut incoming = Incoming::new(folder, shared(), keeper.desk());
+    incoming.store(0, &announcements(10, "x")).expect("room");
+    assert_eq!(incoming.files().len(), 10);
+    let lookups = disk.lookups.load(Ordering::Relaxed);
+    assert!(lookups <= 10 * 20, "{lookups} look-ups for 10 headers");
+}
+
+/// A stranger goes on to the next file at once; what it has left is of no interest.
+#[test]
+fn a_session_has_one_look_up_in_the_queue() {
+    let to = TempDir::new();
+    fs::write(to.path().join("x"), b"there").expect("writable");
+    let keeper = Keeper::without_thread();
+    let disk = Arc::new(TestDisk::default());
+    let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
+    let mut incoming = Incoming::new(folder, shared(), keeper.desk());
+    incoming.store(0, &announcements(10, "x")).expect("room");
+    assert_eq!(incoming.files().len(), 10);
+    drop(incoming);
+    let done = std::iter::from_fn(|| keeper.work().then_some(())).count();
+    assert_eq!(done, 1, "look-ups");
+    assert_eq!(disk.read.load(Ordering::Relaxed), 0, "of a session that is over");
+}
+
+/// What an earlier session has left is hashed from its beginning: by others than the network thread, or
+/// little at a time.
+#[test]
+fn a_turn_hashes_a_bounded_part_of_what_is_there() {
+    let content = noise(20_000_000);
+    for there in [4_000_000, 19_000_000, 20_000_000] {
+        let to = TempDir::new();
+        let keeper = Keeper::without_thread();
+        let disk = Arc::new(TestDisk::default());
+        let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
+        let size = if there == 4_000_000 { there } else { content.len() };
+        let header = header_of("x", &content[..size]);
+        let mut partial =
+            partial::Partial::open(&folder.disk, to.path(), &header).expect("writable");
+        partial.write(0, &content[..there]).expect("writable");
+        partial.leave().expect("writable");
+        let mut bytes = Vec::new();
+        Announcement::Hello { files: 1 }.encode(&mut bytes);
+        Announcement::File(header).encode(&mut bytes);
+        let mut incoming = Incoming::new(folder, shared(), keeper.desk());
+        let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
+        let mut before = disk.read.load(Ordering::Relaxed);
+        incoming.store(0, &bytes).expect("room");
+        for turn in 0..3 {
+            incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+            let read = disk.read.load(Ordering::Relaxed);
+            assert!(read - before < 1_500_000, "{there}, turn {turn}: {} bytes", read - before);
+            before = read;
+        }
+    }
+}
+
+/// Bits for many datagrams are what a few bytes of a stranger take the most memory for.
+#[test]
+fn who_hoards_memory_makes_room_for_a_repair() {
+    let to = TempDir::new();
+    let keeper = Keeper::without_thread();
+    let folder = Folder { memory: Bytes(16 << 20), ..receiving_in(&to) };
+    let shared = Rc::new(SharedState::new(&folder));
+    let session = |frames: &[Announcement]| {
+        let mut bytes = Vec::new();
+        Announcement::Hello { files: 1 }.encode(&mut bytes);
+        frames.iter().for_each(|frame| frame.encode(&mut bytes));
+        let mut incoming = Incoming::new(folder.clone(), Rc::clone(&shared), keeper.desk());
+        incoming.store(0, &bytes).expect("room");
+        let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
+        incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+        incoming
+    };
+    let hoards = |number: u8| {
+        let header = Header { name: "x".to_owned(), size: 64 << 26, hash: [number; 32] };
+        session(&[Announcement::Loose { header, piece: 64 }])
+    };
+    let hoarders = [hoards(1), hoards(2)];
+    let header = Header { name: "x".to_owned(), size: 1 << 30, hash: [3; 32] };
+    let honest = session(&[Announcement::Repair(header)]);
+    assert_eq!(honest.failure(), None);
+    assert_eq!(hoarders.iter().filter(|hoarder| hoarder.is_evicted()).count(), 1);
+}
+
+/// A greeting, then a few bytes at the far end of what is offered: they must not cost what lies between.
+#[test]
+fn far_bytes_of_strangers_cost_little_memory() {
+    let to = TempDir::new();
+    let keeper = Keeper::start().expect("a thread");
+    let before = resident_kib();
+    let mut sessions = Vec::new();
+    for seed in 0..250 {
+        let mut incoming = Incoming::new(receiving_in(&to), shared(), keeper.desk());
+        let mut hello = Vec::new();
+        Announcement::Hello { files: 1 }.encode(&mut hello);
+        incoming.store(0, &hello).expect("room");
+        let mut connection = Connection::listen(&Config::default(), stream(seed, "b"));
+        incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+        incoming.store((1 << 20) - 64, &[7; 64]).expect("room");
+        sessions.push(incoming);
+    }
+    let more = resident_kib().saturating_sub(before);
+    assert!(more < 64 << 10, "{more} KiB for 250 strangers");
+}
+
+fn resident_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
+}
