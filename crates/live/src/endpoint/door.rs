@@ -85,7 +85,7 @@ impl<A: Application> Door<A> {
         let from = stranger.key.remote;
         let newcomer = gate.receive(stranger.now, from, stranger.datagram, answer)?;
         let parsed = wire::parse(&newcomer.syn).ok().filter(|syn| is_opening(&syn.segment));
-        let evicted = self.room(stranger, table).filter(|_| parsed.is_some())?;
+        let evicted = room(&self.limits, stranger, table).filter(|_| parsed.is_some())?;
         let listener = self.listener.as_mut()?;
         let application = (listener.accept)(from)?;
         let connection = Connection::listen(&listener.config, stream(rng.next_u64(), "connection"));
@@ -104,9 +104,8 @@ impl<A: Application> Door<A> {
     ) -> Option<Admission<A>> {
         let Stranger { now, key, datagram, .. } = *stranger;
         let parsed = wire::parse(datagram).ok()?;
-        let room = is_opening(&parsed.segment).then(|| self.room(stranger, table)).flatten();
-        let listener = self.listener.as_mut().zip(room);
-        let Some((listener, evicted)) = listener else {
+        let listener = self.listener.as_mut().filter(|_| is_opening(&parsed.segment));
+        let Some(listener) = listener else {
             self.reset(now, key.ports, &parsed, answer);
             return None;
         };
@@ -125,29 +124,16 @@ impl<A: Application> Door<A> {
                 emit_noted(&reset, key.ports, &cookie, answer);
                 None
             }
-            Reception::Admitted(connection) => match (listener.accept)(key.remote) {
-                Some(application) => {
-                    let peer = Peer::accepted(stranger, *connection, application, Envelope::Clear);
-                    Some(Admission { peer, evicted })
-                }
-                None => {
+            Reception::Admitted(connection) => {
+                // Whoever finds no room gets no answer and asks again (Linux without `tcp_abort_on_overflow`).
+                let evicted = room(&self.limits, stranger, table)?;
+                let Some(application) = (listener.accept)(key.remote) else {
                     refuse(now, *connection, key.ports, &parsed, answer);
-                    None
-                }
-            },
-        }
-    }
-
-    /// Whether there is room for a stranger, and who makes it if somebody has to.
-    fn room(&self, stranger: &Stranger<'_>, table: &Table<A>) -> Option<Option<ConnectionId>> {
-        let mut census = Census::of(stranger.key.remote.ip());
-        for (id, peer) in table.iter().filter(|(_, peer)| !peer.connection.is_closed()) {
-            census.count(peer.key.remote.ip(), peer.heard_at, id);
-        }
-        match census.room(stranger.now, &self.limits) {
-            Room::Free => Some(None),
-            Room::InPlaceOf(id) => Some(Some(id)),
-            Room::None => None,
+                    return None;
+                };
+                let peer = Peer::accepted(stranger, *connection, application, Envelope::Clear);
+                Some(Admission { peer, evicted })
+            }
         }
     }
 
@@ -169,6 +155,23 @@ impl<A: Application> Door<A> {
             }
         };
         wire::emit(&reset, ports, &[], answer);
+    }
+}
+
+/// Whether there is room for a stranger, and who makes it if somebody has to.
+fn room<A>(
+    limits: &Limits,
+    stranger: &Stranger<'_>,
+    table: &Table<A>,
+) -> Option<Option<ConnectionId>> {
+    let mut census = Census::of(stranger.key.remote.ip());
+    for (id, peer) in table.iter().filter(|(_, peer)| !peer.connection.is_closed()) {
+        census.count(peer.key.remote.ip(), peer.heard_at, id);
+    }
+    match census.room(stranger.now, limits) {
+        Room::Free => Some(None),
+        Room::InPlaceOf(id) => Some(Some(id)),
+        Room::None => None,
     }
 }
 
