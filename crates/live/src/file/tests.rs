@@ -329,10 +329,10 @@ fn a_sender_that_was_killed_goes_on_before_its_old_session_is_given_up() {
     assert_eq!(new.verdicts(), [kept(0)]);
     let resumed = new.sender.application.files()[0].resumed_from;
     assert!(resumed.is_some_and(|from| from >= 1_500_000), "{resumed:?}");
-    // Should its sender not be dead after all, it hears of it.
+    // Should its sender not be dead after all, it hears of it, and may try again.
     old.run();
     let reason = "the same file is coming from another sender".to_owned();
-    assert_eq!(old.sender.application.failure(), Some(&Failure::Refused(reason)));
+    assert_eq!(old.sender.application.failure(), Some(&Failure::Ended(reason)));
     drop((old, new, keeper));
     assert_same(&to, &contents);
 }
@@ -493,6 +493,25 @@ fn a_file_that_changed_after_it_was_hashed_does_not_arrive() {
     assert_eq!(visible, ["file-1.bin"]);
     let mut files = session.sender.application.files().to_vec();
     assert!(!files[0].prepare_repair().expect("readable"), "it is another file by now");
+}
+
+/// It is another one that arrives by then.
+#[test]
+fn an_error_names_the_file_that_it_is_about() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let files = departing(&from, &[noise(1_000), noise(3_000_000)]);
+    for n in 0..=999 {
+        fs::create_dir(to.path().join(name::numbered("file-0.bin", n))).expect("writable");
+    }
+    let keeper = Keeper::without_thread();
+    let mut session = Session::new(files, &to, &keeper, calm());
+    while session.receiver.application.files().len() < 2 {
+        session.step();
+    }
+    while keeper.work() {}
+    session.run();
+    let reason = "cannot write 'file-0.bin': 'file-0.bin' and 999 numbered ones are taken";
+    assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason.to_owned())));
 }
 
 #[test]

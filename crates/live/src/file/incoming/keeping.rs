@@ -20,21 +20,26 @@ impl Incoming {
         let Some(claim) = &self.claim else { return };
         let offset = self.offset + (at - self.piece.start);
         match claim.write(offset, bytes) {
-            Ok(()) => self.on_written(bytes.len()),
+            Ok(()) => self.on_written(bytes.len() as u64),
             Err(error) => self.on_disk_error(&error),
         }
     }
 
     /// Other sessions write too, so what was admitted may be too much by now.
-    pub(super) fn on_written(&mut self, bytes: usize) {
-        self.shared.upkeep.on_written(bytes as u64);
+    pub(super) fn on_written(&mut self, bytes: u64) {
+        self.shared.upkeep.on_written(bytes);
         if self.shared.upkeep.is_exceeded() {
             self.fail("the receiver's quota is used up".to_owned());
         }
     }
 
+    /// An error of the present file.
     pub(super) fn on_disk_error(&mut self, error: &io::Error) {
-        let name = self.files.present().map_or("", |file| file.name.as_str());
+        self.on_disk_error_of(self.number(), error);
+    }
+
+    fn on_disk_error_of(&mut self, file: u32, error: &io::Error) {
+        let name = self.files.get_mut(file).map_or("", |file| file.name.as_str());
         let reason = format!("cannot write '{name}': {}", plain(error));
         self.fail(reason);
     }
@@ -190,14 +195,16 @@ impl Incoming {
                     self.files.abandon(file);
                 }
             }
-            Report::Compared { compared: Err(error), .. } => self.on_disk_error(&error),
+            Report::Compared { file, compared: Err(error) }
+            | Report::Done { file, verdict: Err(error), .. } => {
+                self.on_disk_error_of(file, &error);
+            }
             Report::Done { file, verdict: Ok(verdict), verified_ns } => {
                 if let Some(file) = self.files.get_mut(file) {
                     file.verified_ns.get_or_insert(verified_ns);
                 }
                 self.settle(file, verdict);
             }
-            Report::Done { verdict: Err(error), .. } => self.on_disk_error(&error),
         }
     }
 
@@ -206,7 +213,8 @@ impl Incoming {
     pub(super) fn tend(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         if claim.is_lost() {
-            return self.fail("the same file is coming from another sender".to_owned());
+            // Its sender was silent for a while, and lives: it gets a partial file of its own.
+            return self.break_off("the same file is coming from another sender".to_owned());
         }
         claim.listen(now);
         let note = now.saturating_since(self.noted_at) >= NOTED_EVERY;

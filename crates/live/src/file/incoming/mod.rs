@@ -459,9 +459,10 @@ impl Application for Incoming {
     fn store_loose(&mut self, now: Instant, number: u64, bytes: &[u8]) -> io::Result<()> {
         if let Some((loose, file)) = self.loose.as_mut().zip(self.files.present()) {
             loose.store(now, number, bytes);
+            let new = loose.tally().bytes - file.arrived;
             file.arrived = loose.tally().bytes;
             file.arrived_ns = Some(clock::monotonic_nanos());
-            self.on_written(bytes.len());
+            self.on_written(new);
         }
         Ok(())
     }

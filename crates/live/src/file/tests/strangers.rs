@@ -139,6 +139,29 @@ fn who_hoards_memory_makes_room_for_a_repair() {
     assert_eq!(hoarders.iter().filter(|hoarder| hoarder.is_evicted()).count(), 1);
 }
 
+#[test]
+fn a_datagram_that_comes_again_takes_nothing_of_the_quota() {
+    let to = TempDir::new();
+    let keeper = Keeper::without_thread();
+    let folder = Folder { quota: Some(Bytes(10_000)), ..receiving_in(&to) };
+    let shared = Rc::new(SharedState::new(&folder));
+    let content = noise(5_000);
+    let mut bytes = Vec::new();
+    Announcement::Hello { files: 1 }.encode(&mut bytes);
+    let header = header_of("x", &content);
+    Announcement::Loose { header, piece: 1_000 }.encode(&mut bytes);
+    let mut incoming = Incoming::new(folder, shared, keeper.desk());
+    incoming.store(0, &bytes).expect("room");
+    let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
+    incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+    for offset in [0, 0, 1_000, 1_000, 17, 0, 0, 0, 0, 0, 0, 0] {
+        let datagram = &content[offset..offset + 1_000];
+        incoming.store_loose(Instant::ZERO, offset as u64, datagram).expect("a working disk");
+    }
+    assert_eq!(incoming.failure(), None);
+    assert_eq!(incoming.files()[0].arrived, 2_000);
+}
+
 /// A greeting, then a few bytes at the far end of what is offered: they must not cost what lies between.
 #[test]
 fn far_bytes_of_strangers_cost_little_memory() {
