@@ -151,11 +151,11 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "no object": ([1], "an object with one member per case is needed"),
     "empty": ({}, "an object with one member per case is needed"),
     "no params": ({"a": {"flows": [FLOW]}}, "case a: an object with params is needed"),
-    "no flows": ({"a": {"params": {}, "flows": []}}, "case a: flows: a list of objects is needed"),
+    "no flows": ({"a": {"params": {}, "flows": []}}, "case a: flows: a list of 1 to 64 objects"),
     "no algorithm": ({"a": case({**FLOW, "cc": 3})}, "flow 0: cc: the name of an algorithm"),
     "no time": ({"a": case({**FLOW, "dur": 0})}, "flow 0: start and dur: times in seconds"),
-    "text": ({"a": case({**FLOW, "retrans": "many"})}, "flow 0: retrans: 'many' is not a number"),
-    "absent": ({"a": case({**FLOW, "mean_cwnd": None})}, "flow 0: mean_cwnd: None is not a number"),
+    "text": ({"a": case({**FLOW, "retrans": "many"})}, "flow 0: retrans: not a finite number"),
+    "absent": ({"a": case({**FLOW, "mean_cwnd": None})}, "flow 0: mean_cwnd: not a finite number"),
     "repeat": ({"a": case(), "a-s2": case(FLOW, FLOW)}, "case a-s2: 1 flows are needed"),
 }
 
@@ -172,11 +172,11 @@ def test_malformed_files_are_one_clear_error(tmp_path: Path, invoke: Invoke) -> 
     with pytest.raises(InputError, match=r"a\.csv: column srtt_ms0 is missing"):
         truth.read(made)
     (made / "a.csv").write_text("t,cwnd0,srtt_ms0,gput0\n0.1,ten,40,1\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a\.csv: .*ten"):
+    with pytest.raises(InputError, match=r"a\.csv: not a table of numbers"):
         truth.read(made)
     (made / "a.csv").unlink()
     (made / "packets-a.csv.gz").write_bytes(b"this is not gzip")
-    with pytest.raises(InputError, match=r"packets-a\.csv\.gz: not a packet trace"):
+    with pytest.raises(InputError, match=r"packets-a\.csv\.gz: not gzip"):
         truth.read(made)
     (made / "packets-a.csv.gz").write_bytes(gzip.compress(b"us,kind\n1,P,ten,20,30\n"))
     with pytest.raises(InputError, match=r"packets-a\.csv\.gz: not a packet trace"):
