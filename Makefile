@@ -46,8 +46,10 @@ lint: $(TESTED) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stub
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
 	cargo test --workspace --profile sim --locked
 
+# What depends on the clock runs alone, after all others.
 test-python: $(TESTED) ## Python tests
-	$(BIN)/pytest
+	$(BIN)/pytest -m 'not realtime' --numprocesses logical --dist loadfile
+	$(BIN)/pytest -m realtime
 
 fmt: $(TOOLS) ## Format the sources
 	cargo fmt --all

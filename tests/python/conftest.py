@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ SHORT = ("--duration", "1s", "--repeat", "3", "--quiet")
 Invoke = Callable[..., Result]
 
 
+# In worker processes of pytest-xdist: readline, which pytest loads, sets it for child processes.
+os.environ.pop("COLUMNS", None)
 # Whoever runs the tests in the background may have them ignore Ctrl-C, and so all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -48,3 +51,21 @@ def started(*args: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+REAL_TIME = {
+    *("test_bench", "test_bench_udp", "test_book_worlds", "test_capture", "test_cluster"),
+    *("test_docs", "test_export", "test_flood", "test_hostile", "test_kernel_cc"),
+    *("test_kernel_guest", "test_kernel_netem", "test_kernel_virtual", "test_kernel_world"),
+    *("test_kills", "test_link", "test_markup", "test_netns", "test_relay", "test_schemas"),
+    *("test_seal", "test_tcp", "test_transfer", "test_trust", "test_udp_vs_tcp"),
+    *("test_validate_kernel", "test_worlds"),
+}
+"""Files with tests that depend on the clock, or use the network of the machine."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that run alone. `make test-python` runs the others in parallel."""
+    for item in items:
+        if item.path.stem in REAL_TIME:
+            item.add_marker("realtime")

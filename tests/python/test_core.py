@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
+from conftest import REAL_TIME
 
 import weir
 from weir import _native
@@ -105,3 +106,8 @@ def test_other_threads_go_on_during_a_run() -> None:
         time.sleep(0.001)
     # Were the interpreter held, the loop would get one turn when the run is over.
     assert turns > 5
+
+
+def test_every_file_that_runs_alone_is_there() -> None:
+    for name in REAL_TIME:
+        assert Path(__file__).with_name(f"{name}.py").is_file(), name
