@@ -103,7 +103,7 @@ def _executor(
         raise InputError(f"--dask {where}: only simulated runs can go to a cluster, not {told}")
     for other in ("jobs", "executor"):
         if how.get(other) is not None:
-            raise InputError(f"--{other} means nothing with --dask, whose workers decide")
+            raise InputError(f"--{other} has no effect with --dask")
     from weir.cluster import connected  # who stays at home needs no Dask
 
     return connected(where)

@@ -1,9 +1,9 @@
-"""What `weir link` changes outside of itself, and how that is undone, also after it was killed.
+"""Host settings that `weir link` changes, and how they are restored, also after it was killed.
 
-Its namespace, devices, addresses and routes vanish with the process, whatever ends it. Two things
-do not: a table of nftables, which lets programs behind the link reach beyond this host, and the
-switch that lets this host forward. A record in ``/run/weir`` is written before either is touched
-and removed when both are as before; `clean` does the same for processes that are gone.
+Namespace, devices, addresses and routes disappear with the process. Two settings do not: an
+nftables table, through which programs behind the link reach other hosts, and `net.ipv4.ip_forward`.
+A record in ``/run/weir`` is written before either is changed and removed when both are restored.
+`clean` does this for processes that have ended.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ _FOLDER = Path("/run/weir")
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 _TABLE = re.compile(r"table ip (weir-(\d+))")
 _FIELDS_BEFORE_START = 18
-"""Between the state of a process and its start in ``/proc/PID/stat`` (proc(5))."""
+"""Fields between a process's state and its start time in ``/proc/PID/stat`` (proc(5))."""
 
 
 class OutsideError(WeirError):
-    """The way out of this host cannot be opened."""
+    """Forwarding to other hosts cannot be set up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A link that lets programs behind it reach beyond its host."""
+    """Record of a link whose programs reach other hosts."""
 
     pid: int
     started: int
-    """When the process began, in ticks since the system did: numbers of processes come again."""
+    """Start time of the process in ticks since boot, because process numbers are reused."""
     network: int
-    """Which network namespace was changed: the inode that stands for it."""
+    """Inode of the network namespace that was changed."""
     forwarding: str
-    """The switch before the first of the links that are there."""
+    """Value of ``ip_forward`` before the first of the present links."""
 
     @property
     def file(self) -> Path:
-        """Where the record is kept."""
+        """File of the record."""
         return _FOLDER / f"{self.pid}.json"
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process is still there."""
+        """Whether the process still runs."""
         return _started(self.pid) == self.started
 
     def undo(self) -> list[str]:
-        """Makes everything as it was, as far as no other link needs it, and says what was done."""
+        """Restores the settings that no other link needs, and returns what was done."""
         done = []
         if self.network == _own_network():
             table = f"weir-{self.pid}"
@@ -65,20 +65,20 @@ class Record:
             if not others and _FORWARDING.read_text().strip() != self.forwarding:
                 _FORWARDING.write_text(self.forwarding)
                 done.append(f"net.ipv4.ip_forward set back to {self.forwarding}")
-        # In another namespace all of it vanished together.
+        # The settings of another namespace disappeared with it.
         self.file.unlink(missing_ok=True)
         return done or [f"{self.file} removed"]
 
 
 @contextmanager
 def masqueraded(addresses: str, device: str) -> Iterator[None]:
-    """Lets those who have `addresses`, behind `device`, reach what this host reaches.
+    """Lets `addresses` behind `device` reach the networks of this host, by masquerading.
 
     Raises:
         OutsideError: that is not possible here; the message says why.
     """
     if shutil.which("nft") is None:
-        raise OutsideError("there is no program nft (Debian, Ubuntu: nftables)")
+        raise OutsideError("program nft not found (Debian, Ubuntu: nftables)")
     with locked():
         record = _begin()
         problem = _nft(
@@ -93,7 +93,7 @@ def masqueraded(addresses: str, device: str) -> Iterator[None]:
         )
         if problem is not None:
             record.undo()
-            raise OutsideError(f"nftables refuses: {problem}")
+            raise OutsideError(f"nftables: {problem}")
     try:
         yield
     finally:
@@ -103,7 +103,7 @@ def masqueraded(addresses: str, device: str) -> Iterator[None]:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """One at a time: links choose addresses, and the last one restores what the first found."""
+    """Serialises links: they choose addresses, and the last one restores the settings."""
     _FOLDER.mkdir(mode=0o755, exist_ok=True)
     with (_FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -111,17 +111,17 @@ def locked() -> Iterator[None]:
 
 
 def found() -> list[str]:
-    """What processes have left behind that were killed before they could undo it."""
-    stale = [f"{record.file}, of a link that was killed" for record in _records_of_the_dead()]
+    """Returns the settings that killed processes did not restore."""
+    stale = [f"{record.file}, of a killed link" for record in _stale_records()]
     return stale + [f"nftables: table {table}" for table in _stray_tables()]
 
 
 def clean() -> list[str]:
-    """Undoes what `found` found, and says what that was."""
+    """Restores what `found` returns, and returns what was done."""
     if not found():
         return []
     with locked():
-        done = [text for record in _records_of_the_dead() for text in record.undo()]
+        done = [text for record in _stale_records() for text in record.undo()]
         for table in _stray_tables():
             if _nft(f"delete table ip {table}\n") is None:
                 done.append(f"nftables: table {table} removed")
@@ -129,9 +129,9 @@ def clean() -> list[str]:
 
 
 def _begin() -> Record:
-    """Turns forwarding on and notes how it was, before anything is changed."""
+    """Records the value of ``ip_forward``, then turns forwarding on."""
     network = _own_network()
-    for record in _records_of_the_dead():
+    for record in _stale_records():
         record.undo()
     known = [record.forwarding for record in _records() if record.network == network]
     before = known[0] if known else _FORWARDING.read_text().strip()
@@ -144,18 +144,18 @@ def _begin() -> Record:
 def _records() -> list[Record]:
     records = []
     for file in sorted(_FOLDER.glob("*.json")):
-        # One that is being written or removed at this moment belongs to a living process.
+        # A record that is being written or removed right now belongs to a running process.
         with suppress(OSError, ValueError, TypeError):
             records.append(Record(**json.loads(file.read_text())))
     return records
 
 
-def _records_of_the_dead() -> list[Record]:
+def _stale_records() -> list[Record]:
     return [record for record in _records() if not record.is_alive]
 
 
 def _stray_tables() -> list[str]:
-    """Tables with our name for which there is neither a record nor a process."""
+    """Returns tables with our name that have neither a record nor a process."""
     if shutil.which("nft") is None:
         return []
     command = ["nft", "list", "tables"]
@@ -166,12 +166,12 @@ def _stray_tables() -> list[str]:
 
 
 def _nft(script: str) -> str | None:
-    """Carries out a script of nftables, and returns what is wrong with it, if anything is."""
+    """Runs an nftables script and returns the error, if any."""
     command = ["nft", "--file", "-"]
     done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return None
-    return next(iter(done.stderr.splitlines()), "it gives no reason")
+    return next(iter(done.stderr.splitlines()), "unknown error")
 
 
 def _own_network() -> int:
@@ -179,7 +179,7 @@ def _own_network() -> int:
 
 
 def _started(pid: int) -> int | None:
-    """When a process began; None if there is none of that number."""
+    """Returns the start time of a process; None if there is none with that number."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

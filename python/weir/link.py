@@ -1,9 +1,9 @@
 """A command behind an emulated link: `weir link`.
 
-The command runs in a network namespace of its own, whose only way out is a TUN device. What is
-sent there crosses the simulator's path pieces, in a thread of this process, and comes out of a
-second TUN device in the namespace of the caller; what comes back crosses those of the other
-direction. So links nest: behind one, the namespace of the caller is that of its command.
+The command runs in its own network namespace, whose only route is a TUN device. Its packets pass
+the simulator's path, in a thread of this process, and leave through a second TUN device in the
+caller's namespace. Packets of the other direction pass a path of their own. Links can be nested:
+the caller's namespace is then the one behind the outer link.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weir import _native, leftovers, netns
 from weir.errors import InputError, WeirError
 
 HOST_VARIABLE = "WEIR_LINK_HOST"
-"""Tells the command at which address the host is that the outermost link starts from."""
+"""Environment variable with the address of the outermost link's host."""
 
 _MTU = 1500
 _NETWORKS = 256
@@ -33,7 +33,7 @@ _NETWORKS = 256
 
 @dataclass(slots=True)
 class Link:
-    """A link at work, and the namespace behind it."""
+    """A running link and the namespace behind it."""
 
     host: str
     """The address of the caller's namespace, as the command sees it."""
@@ -44,7 +44,7 @@ class Link:
     _native: _native.HostLink = field(repr=False)
 
     def start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Starts `command` behind the link, as the user who called `sudo` if it was that.
+        """Starts `command` behind the link; under `sudo` as the calling user.
 
         Raises:
             InputError: there is no such command, or it may not be run.
@@ -57,14 +57,14 @@ class Link:
             return subprocess.Popen(command, env=environment, **user.options)
 
         try:
-            # Namespaces belong to threads: what one starts is in its own from the beginning.
+            # Namespaces belong to threads: a child starts in that of the thread.
             with ThreadPoolExecutor(1) as thread:
                 return thread.submit(start).result()
         except OSError as error:
             raise InputError(f"{command[0]}: {error.strerror}") from None
 
     def report(self) -> dict[str, Any]:
-        """Counters per direction (``up`` is from the command), lateness in ms, complaints."""
+        """Returns counters per direction (``up`` is from the command), lateness in ms, warnings."""
         return self._native.report()
 
 
@@ -75,11 +75,11 @@ def opened(
     seed: int = 1,
     pcap: Path | None = None,
 ) -> Iterator[Link]:
-    """Makes a link with a new namespace behind it; at the end everything is as it was.
+    """Creates a link with a new namespace behind it; removes both at the end.
 
-    `options` are those of `weir relay`, for both directions; those of `ways` (up and down, as in
-    ``"loss=10%,delay=5ms"``) say what differs. The packets at both ends are recorded in the file
-    `pcap`, which is there at the end.
+    `options` are those of `weir relay`, for both directions. `ways` (up and down, as in
+    ``"loss=10%,delay=5ms"``) overrides them per direction. The packets at both ends are recorded in
+    the file `pcap`, which is complete at the end.
 
     Raises:
         NamespaceError: where the machine lacks something, which it names.
@@ -88,8 +88,8 @@ def opened(
     lacking = netns.missing()
     if lacking is not None:
         raise netns.NamespaceError(
-            f"{lacking}, which a link needs; weir relay does without for programs over UDP, and "
-            "weir run for whole experiments"
+            f"{lacking}, which a link needs; weir relay works without it for UDP programs, and "
+            "weir run for simulations"
         )
     device = f"weir-{os.getpid()}"
     with ExitStack() as stack:
@@ -111,26 +111,26 @@ def opened(
 
 
 def end_all_behind(command: subprocess.Popen[bytes]) -> None:
-    """Asks a command to end, and with it whatever else is behind its link.
+    """Terminates a command and all other processes behind its link.
 
-    A shell that ends leaves what it has started. A process group of its own would reach that, but
+    A shell that ends leaves its children running. A separate process group would reach them, but
     would also take the terminal away from the command.
     """
     try:
-        # As long as this is open no other namespace can be taken for it.
+        # While this is open, the inode cannot be reused by another namespace.
         held = os.open(f"/proc/{command.pid}/ns/net", os.O_RDONLY)
     except OSError:
         return
     try:
         inside, ours = os.fstat(held), Path("/proc/self/ns/net").stat()
         command.terminate()
-        told = set[str]()
-        # What they start meanwhile is found at the next look.
-        while not os.path.samestat(inside, ours) and (new := _processes_in(inside) - told):
+        signalled = set[str]()
+        # Processes that they start meanwhile are found in the next round.
+        while not os.path.samestat(inside, ours) and (new := _processes_in(inside) - signalled):
             for number in new:
                 with suppress(ProcessLookupError):
                     os.kill(int(number), signal.SIGTERM)
-            told |= new
+            signalled |= new
     finally:
         os.close(held)
 
@@ -145,7 +145,7 @@ def _processes_in(namespace: os.stat_result) -> set[str]:
 
 
 def resolvers_are_local() -> bool:
-    """Whether names are resolved on this host's loopback, which nobody reaches behind a link."""
+    """Whether DNS servers are on this host's loopback, which is not reachable behind a link."""
     try:
         text = Path("/etc/resolv.conf").read_text()
     except OSError:
@@ -156,21 +156,21 @@ def resolvers_are_local() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _User:
-    """Who is to run a command: options of `subprocess`, and the environment that goes with it."""
+    """The user to run a command as: options of `subprocess`, and environment variables."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def _caller() -> _User:
-    """Whoever called `sudo`; otherwise who we are."""
+    """Returns the user who called `sudo`; otherwise the current user."""
     uid = os.environ.get("SUDO_UID", "")
     if os.geteuid() != 0 or not uid.isdigit() or uid == "0":
         return _User()
     try:
         entry = pwd.getpwuid(int(uid))
     except KeyError:
-        raise WeirError(f"SUDO_UID={uid}: there is no such user") from None
+        raise WeirError(f"SUDO_UID={uid}: no such user") from None
     groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
     options = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": groups}
     name = entry.pw_name
@@ -178,14 +178,14 @@ def _caller() -> _User:
 
 
 def _free_network() -> int:
-    """The first N such that nothing on this machine has an address in 100.64.N.0/24.
+    """Returns the first N such that no interface on this machine has an address in 100.64.N.0/24.
 
-    Looked for in all network namespaces: behind two links, the addresses of the outer one are not
-    to be seen, but are what leads to the host.
+    Searches all network namespaces: behind two links, the addresses of the outer one are not
+    visible, but packets to the host are routed through it.
     """
     seen, taken = set[int](), set[int]()
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended, or is not ours to look at
+        with suppress(OSError):  # it has ended, or we have no permission
             namespace = (process / "ns/net").stat().st_ino
             if namespace not in seen:
                 known = (process / "net/fib_trie").read_text()

@@ -172,7 +172,7 @@ def test_a_command_behind_a_link_is_recorded(tmp_path: Path) -> None:
     assert process.returncode == 0, said
     (path,) = (tmp_path / "p").iterdir()
     assert path.name == f"link-{process.pid}.pcapng"
-    assert f"link: packets are in {path}" in said
+    assert f"link: packets recorded in {path}" in said
     sent = [count(path, f"frame.interface_id == {end} && icmp.type == 8") for end in (0, 1)]
     assert sent[0] == 50 > sent[1] > 25
 

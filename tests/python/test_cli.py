@@ -245,7 +245,7 @@ def test_list_names_what_exists(invoke: Invoke) -> None:
 def test_doctor_finds_what_is_needed(invoke: Invoke) -> None:
     rows = json.loads(invoke("doctor", "--json").stdout)["rows"]
     found = {row["name"]: row for row in rows}
-    assert found["simulated world"]["state"] == "ok"
+    assert found["simulator"]["state"] == "ok"
     assert found["compiled core"]["found"]
 
 

@@ -230,7 +230,7 @@ def test_a_worker_that_comes_later_is_asked_too() -> None:
     [
         (("--dask", "nowhere.json"), "no such scheduler file"),
         (("--dask", "tcp://127.0.0.1:9"), "no scheduler answers there"),
-        (("--dask", "tcp://127.0.0.1:9", "--jobs", 2), "--jobs means nothing with --dask"),
+        (("--dask", "tcp://127.0.0.1:9", "--jobs", 2), "--jobs has no effect with --dask"),
         (("--dask", "tcp://127.0.0.1:9", "--world", "udp"), "only simulated runs"),
     ],
 )

@@ -154,25 +154,25 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def made(source: Path, *, force: bool = False) -> tuple[Kernel, bool, list[tuple[str, int, int]]]:
-    """Builds, and says what was told of it."""
-    told: list[tuple[str, int, int]] = []
+    """Builds, and returns the progress reported."""
+    reported: list[tuple[str, int, int]] = []
     kernel, is_new = building.build(
-        source=source, jobs=1, tell=lambda *step: told.append(step), force=force
+        source=source, jobs=1, report=lambda *step: reported.append(step), force=force
     )
-    return kernel, is_new, told
+    return kernel, is_new, reported
 
 
 @needs_tools
 def test_a_build_is_published_whole_and_made_once(home: Path, source: Path) -> None:
-    kernel, is_new, told = made(source)
+    kernel, is_new, reported = made(source)
     assert is_new
     assert kernel.path == home / f"6.1.77-{recipe.digest()}"
     assert kernel.binary.read_text() == "done\n"
     assert kernel.record["source"] == source.name
-    steps = list(dict.fromkeys(step for step, _, _ in told))
+    steps = list(dict.fromkeys(step for step, _, _ in reported))
     assert steps == ["unpack", "configure", "compile"]
-    assert ("compile", 2, recipe.OBJECTS) in told
-    assert list(home.iterdir()) == [kernel.path], "the workshop is removed"
+    assert ("compile", 2, recipe.OBJECTS) in reported
+    assert list(home.iterdir()) == [kernel.path], "the build folder is removed"
     assert made(source) == (kernel, False, [])
     assert made(source, force=True)[1]
 
@@ -199,14 +199,14 @@ def test_a_build_that_failed_says_why_and_goes_on_where_it_stopped(
     home: Path, source: Path
 ) -> None:
     job = building.Build(source, 1, lambda *_: None)
-    job.workshop.mkdir(parents=True)
-    (job.workshop / "fail").touch()
+    job.folder.mkdir(parents=True)
+    (job.folder / "fail").touch()
     with pytest.raises(KernelError, match=r"compile failed \(exit code 2\).*no luck today"):
         made(source)
     assert cache.kernels() == []
-    (job.workshop / "fail").unlink()
-    _, _, told = made(source)
-    assert {step for step, _, _ in told} == {"compile"}
+    (job.folder / "fail").unlink()
+    _, _, reported = made(source)
+    assert {step for step, _, _ in reported} == {"compile"}
     assert home.exists()
 
 
@@ -214,10 +214,10 @@ def test_a_build_that_failed_says_why_and_goes_on_where_it_stopped(
 @pytest.mark.usefixtures("home")
 def test_two_builds_do_not_meet(source: Path) -> None:
     job = building.Build(source, 1, lambda *_: None)
-    job.workshop.mkdir(parents=True)
+    job.folder.mkdir(parents=True)
     with (
-        building._alone(job.workshop),
-        pytest.raises(KernelError, match="another build is at work there"),
+        building._locked(job.folder),
+        pytest.raises(KernelError, match="another build is running there"),
     ):
         made(source)
 
@@ -226,15 +226,15 @@ def test_two_builds_do_not_meet(source: Path) -> None:
 @pytest.mark.usefixtures("home")
 def test_ctrl_c_ends_what_the_build_had_started(source: Path) -> None:
     job = building.Build(source, 1, lambda *_: None)
-    job.workshop.mkdir(parents=True)
-    (job.workshop / "wait").touch()
+    job.folder.mkdir(parents=True)
+    (job.folder / "wait").touch()
 
     def interrupt(step: str, done: int, _total: int) -> None:
         if (step, done) == ("compile", 2):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        building.build(source=source, jobs=1, tell=interrupt)
+        building.build(source=source, jobs=1, report=interrupt)
     assert not _processes_in(job.tree)
 
 

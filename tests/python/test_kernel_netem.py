@@ -93,9 +93,12 @@ def test_what_netem_cannot_stand_in_for_is_refused(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--router", "netem"), "--router netem: guests have it; add --world kernel --virtual"),
+        (
+            ("--router", "netem"),
+            "--router netem: only guests have it; add --world kernel --virtual",
+        ),
         (("--world", "kernel", "--router", "netem"), "add --world kernel --virtual"),
-        (("--router", "cisco"), "--router cisco: there is none; there are weir, netem"),
+        (("--router", "cisco"), "--router cisco: unknown; allowed: weir, netem"),
     ],
 )
 def test_a_router_that_is_not_there(invoke: Invoke, words: tuple[str, ...], said: str) -> None:

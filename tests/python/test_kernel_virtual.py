@@ -30,7 +30,7 @@ pytestmark = [
 @pytest.fixture(scope="module", autouse=True)
 def kernel() -> Kernel:
     """Built here if it is asked for."""
-    return building.build(jobs=default_jobs(), tell=lambda *_: None)[0]
+    return building.build(jobs=default_jobs(), report=lambda *_: None)[0]
 
 
 def scenario(stack: str, loss: str = "0%") -> str:

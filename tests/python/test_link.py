@@ -23,7 +23,7 @@ from weir import leftovers, netns
 
 lacking = netns.missing()
 needs_namespaces = pytest.mark.skipif(lacking is not None, reason=lacking or "")
-needs_nft = pytest.mark.skipif(shutil.which("nft") is None, reason="there is no program nft")
+needs_nft = pytest.mark.skipif(shutil.which("nft") is None, reason="program nft not found")
 
 PATIENCE_S = 60
 PAYLOAD_SHARE = 1448 / 1500
@@ -257,10 +257,10 @@ def test_what_a_killed_link_leaves_is_found_and_removed(invoke: Invoke) -> None:
     assert (after["devices"], after["routes"]) == (before["devices"], before["routes"])
     assert f"weir-{process.pid}" in after["tables"]
     rows = {row["name"]: row for row in json.loads(invoke("doctor", "--json").stdout)["rows"]}
-    assert rows["nothing left behind"]["state"] == "absent"
+    assert rows["leftovers"]["state"] == "absent"
     assert f"weir-{process.pid}" in invoke("doctor", "--clean").stdout
     assert outside() == before
-    assert "nothing was left behind" in invoke("doctor", "--clean").stdout
+    assert "leftovers: none" in invoke("doctor", "--clean").stdout
 
 
 def children(pid: int) -> list[int]:
@@ -345,7 +345,7 @@ def test_what_is_missing_outside_is_said(tmp_path: Path, monkeypatch: pytest.Mon
             assert Path("/proc/sys/net/ipv4/ip_forward").read_text() == forwarding
             process.terminate()
             _, stderr = process.communicate(timeout=PATIENCE_S)
-    assert "alone: there is no program nft" in stderr
+    assert "this host only: program nft not found" in stderr
 
 
 @needs_namespaces
@@ -354,7 +354,7 @@ def test_what_is_missing_outside_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     [
         (("--rate", "10mbps"), "10mbps"),
         (("--queue", "64p"), "give a rate as well"),
-        (("--rtt", "40ms", "--delay", "20ms"), "one of them says it all"),
+        (("--rtt", "40ms", "--delay", "20ms"), "give only one of them"),
         (("--rtt", "forty"), "--rtt"),
         (("--trace", "/no/such.trace"), "/no/such.trace"),
         (("--up", "los=1%"), "los"),
@@ -375,4 +375,4 @@ def test_what_a_machine_lacks_is_said(invoke: Invoke, monkeypatch: pytest.Monkey
     result = invoke("link", "--", "true")
     assert result.exit_code == 1
     assert "only root may" in result.stderr
-    assert "weir relay does without" in result.stderr
+    assert "weir relay works without it" in result.stderr

@@ -76,7 +76,7 @@ def test_the_table_ends_with_a_verdict(invoke: Invoke) -> None:
     )
     assert result.exit_code == 0, result.stderr
     assert "Health: good" in result.stdout
-    assert "not asked for: receive buffer full" in result.stdout
+    assert "error: receive buffer full" in result.stdout
 
 
 def test_a_check_measures_every_datagram(invoke: Invoke) -> None:
@@ -94,7 +94,7 @@ TO = ("--to", "127.0.0.1:9")
 @pytest.mark.parametrize(
     ("asked", "named"),
     [
-        ((), "--listen and --to are needed"),
+        ((), "--listen and --to are required"),
         (("--listen", "here", *TO), "--listen here: an address is HOST:PORT"),
         ((*LISTEN, "--to", "127.0.0.1:0"), "--to 127.0.0.1:0"),
         ((*LISTEN, *TO, "--loss", "150%"), "--loss=150%: '150%' is not a ratio"),

@@ -23,7 +23,7 @@ def test_a_key_is_new_private_and_never_replaced(invoke: Invoke, tmp_path: Path)
     assert one.stat().st_mode & 0o077 == 0
     again = invoke("key", one)
     assert again.exit_code == 2
-    assert "is there already" in again.output
+    assert "already exists" in again.output
     nowhere = invoke("key", tmp_path / "no" / "folder")
     assert nowhere.exit_code == 2
     assert "No such file" in nowhere.output
@@ -139,7 +139,7 @@ def test_a_key_that_others_may_read_is_remarked(invoke: Invoke, tmp_path: Path) 
     with Receiver(tmp_path / "in", key_file=key) as receiver:
         sent = invoke("send", path, receiver.address, "--key-file", key)
     assert sent.exit_code == 0
-    assert "others may read the key" in sent.output
+    assert "other users may read the key" in sent.output
 
 
 @pytest.mark.parametrize("size", [0, 1, 28_000])

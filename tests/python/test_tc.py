@@ -102,4 +102,4 @@ def test_a_link_delays_as_tc_says() -> None:
 def test_a_link_refuses_what_is_said_twice(invoke: Invoke) -> None:
     result = invoke("link", "--tc", NETEM, "--rate", "1mbit", "--", "true")
     assert result.exit_code == 2
-    assert "--tc: it says 'rate' too; one of them says it all" in result.stderr
+    assert "--tc: it sets 'rate' too; give it only once" in result.stderr

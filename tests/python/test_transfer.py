@@ -115,7 +115,7 @@ def test_several_files_arrive_and_are_told_of(invoke: Invoke, tmp_path: Path) ->
     assert [row["verdict"] for row in document["rows"]] == ["kept"] * 4
     assert [row["size_bytes"] for row in document["rows"]] == [0, 1, 28_000, 2_800_000]
     assert again.exit_code == 0
-    assert "was there" in again.stdout
+    assert "already there" in again.stdout
     assert json.loads(other.stdout)["rows"][0]["saved_as"] == "28000 (1).bin"
     assert _names(receiver.folder) == [
         "0.bin",
@@ -291,7 +291,7 @@ def test_a_file_that_changes_while_it_is_sent_does_not_arrive(tmp_path: Path) ->
             file.write(b"changed")
         _, stderr = sender.communicate(timeout=DEADLINE_S)
     assert sender.returncode == 1
-    assert "what arrived has another hash" in stderr
+    assert "the received data has another hash" in stderr
     assert "big.bin" not in _names(folder)
 
 
@@ -300,12 +300,12 @@ def test_a_file_that_changes_while_it_is_sent_does_not_arrive(tmp_path: Path) ->
     [
         (("no-such.bin", "127.0.0.1:9"), 2, "there is no file 'no-such.bin'"),
         ((".", "127.0.0.1:9"), 2, "'.' is a directory"),
-        (("127.0.0.1:9",), 2, "FILE... and HOST:PORT are needed"),
+        (("127.0.0.1:9",), 2, "FILE... and HOST:PORT are required"),
         (("a.bin", "127.0.0.1"), 2, "'127.0.0.1' is no address"),
         (("a.bin", "no-such-host.invalid:9"), 2, "cannot find the host"),
         (("a.bin", "127.0.0.1:9", "--stack", "rack/warp"), 2, "unknown controller 'warp'"),
         (("a.bin", "127.0.0.1:9", "--mss", "10b"), 2, "mss 10 is not between 64 and 65447"),
-        (("a.bin", "127.0.0.1:9", "--window", "9", "--stack", "bbr"), 2, "sizes its window itself"),
+        (("a.bin", "127.0.0.1:9", "--window", "9", "--stack", "bbr"), 2, "computes its window"),
         (("a.bin", "127.0.0.1:9", "--rate", "fast"), 2, "--rate: 'fast' is not a rate"),
         (("a.bin", "127.0.0.1:9"), 1, "nobody listens on UDP address 127.0.0.1:9"),
     ],

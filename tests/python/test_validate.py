@@ -182,13 +182,14 @@ def test_malformed_files_are_one_clear_error(tmp_path: Path, invoke: Invoke) -> 
     with pytest.raises(InputError, match=r"packets-a\.csv\.gz: not a packet trace"):
         truth.read(made)
     (made / "summary.json").write_text("{", encoding="utf-8")
-    result = invoke("validate", "--truth", made)
+    result = invoke("validate", "--reference", made)
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert "summary.json: not JSON" in result.stderr
-    result = invoke("validate", "--truth", tmp_path / "nowhere")
-    assert result.exit_code == 2
-    assert "no traces here (a folder of traces has a summary.json)" in result.stderr
+    for option in ("--reference", "--truth"):  # the latter is an alias
+        result = invoke("validate", option, tmp_path / "nowhere")
+        assert result.exit_code == 2
+        assert "no traces here (a folder of traces has a summary.json)" in result.stderr
 
 
 # Repeating.
@@ -428,7 +429,7 @@ def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> 
     chosen["10m-q34-vegas"] = summary["10m-q34-vegas"]
     chosen["own"] = case({**FLOW, "cc": "bpf_own"}, FLOWS="bpf_own:0:30")
     folder(made, {**chosen, "broken": {"params": {}, "error": "no\nguest"}})
-    result = invoke("validate", "--truth", made, "--seeds", 2, "--json", "--quiet")
+    result = invoke("validate", "--reference", made, "--seeds", 2, "--json", "--quiet")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["command"] == "validate"
@@ -459,14 +460,14 @@ def _report_shows_both(directory: Path) -> None:
 
 
 def test_a_pattern_that_matches_nothing_is_refused(invoke: Invoke) -> None:
-    result = invoke("validate", "--truth", TRUTH, "--case", "20m-*")
+    result = invoke("validate", "--reference", TRUTH, "--case", "20m-*")
     assert result.exit_code == 2
     assert "--case 20m-*: there is no such case; there are 100m-q331-reno" in result.stderr
 
 
 def test_nothing_to_compare_is_refused_with_the_reasons(invoke: Invoke, tmp_path: Path) -> None:
     made = folder(tmp_path / "t", {"own": case({**FLOW, "cc": "bpf_own"})})
-    result = invoke("validate", "--truth", made)
+    result = invoke("validate", "--reference", made)
     assert result.exit_code == 2
     assert "nothing can be compared: own: the simulator has no controller bpf_own" in result.stderr
 
@@ -474,7 +475,7 @@ def test_nothing_to_compare_is_refused_with_the_reasons(invoke: Invoke, tmp_path
 # Documented.
 
 DOCUMENT = TRUTH.parents[1] / "docs" / "validation.md"
-_BEGIN = "<!-- results: written by a test from `weir validate --truth tests/truth` -->\n"
+_BEGIN = "<!-- results: written by a test from `weir validate --reference tests/truth` -->\n"
 _END = "<!-- end of results -->\n"
 _STALE = 0.01
 """So far may a documented figure lag behind; beyond that the table is to be written anew."""

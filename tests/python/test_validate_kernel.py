@@ -219,9 +219,12 @@ def test_our_receivers_offer_what_this_kernels_do() -> None:
 REFUSED = {
     "--case: no such": (("--case", "20m-*"), "--case 20m-*: there is no such case; there are"),
     "--size": (("--size", "huge"), "--size huge: there are small and full"),
-    "--seeds": (("--seeds", 3), "--seeds means nothing without --truth; leave it out"),
-    "--truth": (("--truth", "x", "--size", "full"), "--size means nothing with --truth"),
-    "--virtual": (("--truth", "x", "--virtual"), "--virtual means nothing with --truth"),
+    "--seeds": (("--seeds", 3), "--seeds has no effect without --reference; leave it out"),
+    "--reference": (
+        ("--reference", "x", "--size", "full"),
+        "--size has no effect with --reference",
+    ),
+    "--virtual": (("--reference", "x", "--virtual"), "--virtual has no effect with --reference"),
 }
 
 

@@ -301,9 +301,9 @@ def test_a_dry_run_lists_every_run(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--virtual",), "--virtual means nothing with --radio"),
-        (("--truth", "."), "--radio means nothing with --truth"),
-        (("--seeds", "3"), "--seeds means nothing without --truth"),
+        (("--virtual",), "--virtual has no effect with --radio"),
+        (("--reference", "."), "--radio has no effect with --reference"),
+        (("--seeds", "3"), "--seeds has no effect without --reference"),
         (("--size", "huge"), "--size huge: there are small and full"),
         (("--case", "wired-*"), "--case wired-*: there is no such case"),
     ],

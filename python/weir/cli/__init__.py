@@ -20,23 +20,23 @@ def main() -> None:
     except SystemExit as exit_:
         code = _flush(exit_.code)
         if code == StoppedError.exit_code:
-            # Simulations that are under way cannot be interrupted, and an orderly exit of the
-            # interpreter would wait for them. Everything worth keeping is on disk by now.
+            # Running simulations cannot be interrupted, and a normal exit of the interpreter would
+            # wait for them. All finished runs are on disk by now.
             os._exit(code)
         sys.exit(code)
 
 
 def _flush(code: str | int | None) -> str | int | None:
-    """Writes out what was printed while errors can still be told."""
+    """Flushes stdout while errors can still be reported."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # What is still buffered would be written, and refused, once more at exit.
+        # Otherwise the interpreter would try to write the buffer again at exit, and fail.
         discard_stdout()
-        # A reader that has seen enough, as `head` has, is no failure.
+        # A reader that closes the pipe early, as `head` does, is no failure.
         if error.errno == errno.EPIPE:
             return code
-        if code == 0:  # an error is told once
+        if code == 0:  # report an error only once
             print(f"weir: {error.strerror}", file=sys.stderr)
         return 1
     return code

@@ -1,4 +1,4 @@
-"""`weir animate`: the frames of a radio network as a page that plays them."""
+"""`weir animate`: an animation of the frames of a radio network."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from weir.scenario import parse_assignments, read
 
 _HELP = (
     "Play the frames of a radio network, one by one.\n\n"
-    "Runs the scenario once in the simulator and writes one HTML file that needs nothing else: "
-    "who sends what to whom, what collides, and the marks that routers leave."
+    "Runs the scenario once in the simulator and writes a self-contained HTML file. It shows each "
+    "frame with sender and receiver, collisions, and the marks of routers."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -42,21 +42,24 @@ def animate(
     ],
     sets: plans.Set = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of the run.", show_default="the scenario's own")
+        int | None,
+        typer.Option(min=0, help="Random seed of the run.", show_default="the scenario's own"),
     ] = None,
     start: Annotated[
-        str, typer.Option("--from", metavar="TIME", help="Where in the run to begin.")
+        str, typer.Option("--from", metavar="TIME", help="Start time within the run.")
     ] = FROM,
-    span: Annotated[str, typer.Option("--for", metavar="TIME", help="How much to show.")] = SPAN,
+    span: Annotated[str, typer.Option("--for", metavar="TIME", help="Duration to show.")] = SPAN,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="PATH", help="The page.", show_default="NAME.html"),
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="HTML file to write.", show_default="NAME.html"
+        ),
     ] = None,
     trust_controllers: plans.TrustControllers = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Runs the file, writes the page and says where it is."""
-    from weir.report import write_animation  # what draws takes longer to load than `--help` may
+    """Runs the file, writes the page and prints its path."""
+    from weir.report import write_animation  # slow to import
 
     source = read(file, parse_assignments(sets or [], "--set"))
     with plans.programs(trusted=trust_controllers):

@@ -17,55 +17,54 @@ from weir.errors import InputError, StoppedError, WeirError, unknown
 from weir.plain import plain
 
 _DESCRIPTION = (
-    "Which transport, which recovery scheme, which congestion control serves this network, and how "
-    "sure are we?\n\n"
+    "Compare transports, loss recovery and congestion control on a network, with confidence "
+    "intervals.\n\n"
     "Results go to [bold]results/NAME/TIME-HASH[/bold] and are never overwritten; "
     "[bold]results/NAME/latest[/bold] is the newest.\n\n"
     "Exit codes: 0 success, 1 a run failed or results could not be written, 2 bad input, 130 "
-    "interrupted (the finished runs are kept, --resume continues)."
+    "interrupted (finished runs are kept, and --resume continues)."
 )
 
 _VERBS = {
-    "compare": "Run several stacks on the same network with the same seeds, and say how they "
-    "differ.",
+    "compare": "Run several stacks on the same network with the same seeds, and compare them.",
     "run": "Run a scenario file: every point of its sweep, every repeat.",
     "animate": "Play the frames of a radio network, one by one.",
-    "study": "Repeat a published experiment and print its numbers next to ours.",
-    "send": "Send files to a weir recv, over UDP and any of Weir's transports.",
+    "study": "Reproduce a published experiment and print published and measured values.",
+    "send": "Send files to weir recv over UDP, with any of Weir's transports.",
     "recv": "Receive files from weir send, from any number of senders, until Ctrl-C.",
     "key": "Write a new key to FILE, for the --key-file of weir send and weir recv.",
     "relay": "Relay UDP with configurable delay, loss and reordering.",
     "link": "Run a command behind an emulated link, with real packets and the kernel's own TCP.",
-    "kernel": "The guest kernel of --world kernel --virtual: Linux in virtual time.",
-    "kernel-cc": "Congestion controls that this machine's kernel lacks, as BPF programs.",
-    "validate": "Run the same scenarios in the simulator and over Linux's TCP, and compare.",
-    "list": "List what exists, all of it or one kind.",
+    "kernel": "Build and list guest kernels for --world kernel --virtual.",
+    "kernel-cc": "Add congestion controls to this machine's kernel, as BPF programs.",
+    "validate": "Run the same scenarios in the simulator and in Linux's TCP, and compare.",
+    "list": "List controllers, queues, scenarios, studies, metrics and more.",
     "diff": "Compare two result directories, metric by metric, with 95 % intervals of the "
     "differences.",
-    "report": "Draw the report of a result directory again, and its figures as files for papers.",
+    "report": "Draw the report of a result directory again, and export its figures.",
     "export": "Write a result directory in the format of another program.",
-    "doctor": "Say what this machine can do, and what each missing piece would add.",
+    "doctor": "Check what this machine supports, and what each missing component would add.",
 }
-"""The modules of this package that are verbs, in the order of `weir --help`, and what they do.
+"""Module name and summary of each verb, in the order of `weir --help`.
 
-The latter is the first paragraph of a verb's own help, as a test makes sure: `weir --help` is to
-import none of them.
+A test checks that a summary equals the first paragraph of the verb's own help. It is repeated here
+because `weir --help` must not import the verbs.
 """
 
 
 class _Root(Group):
-    """Turns every expected error into one line on stderr and the exit code that belongs to it."""
+    """Turns every expected error into one line on stderr and its exit code."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The verbs in the order of `weir --help`."""
         return list(_VERBS)
 
     def summaries(self, ctx: Any) -> dict[str, str]:  # noqa: ARG002
-        """What each verb does, without importing it."""
+        """Returns the summary of each verb, without importing it."""
         return _VERBS
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A verb, imported now: `weir send` does not wait for what `weir compare` needs.
+        """Imports and returns a verb: `weir send` does not wait for the imports of `weir compare`.
 
         Raises:
             InputError: there is no such verb.
@@ -79,7 +78,7 @@ class _Root(Group):
         return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
-        """Does what the verb says; what a verb does not tell of Ctrl-C itself is told here."""
+        """Runs the verb; reports Ctrl-C where the verb does not do so itself."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -107,7 +106,7 @@ class _Root(Group):
         except typer.Abort:
             code = _fail("stopped", 1)
         except typer.TyperException as error:
-            # Without a message it is the help that was printed for a bare `weir`.
+            # Without a message: the help was printed for a bare `weir`.
             message = error.format_message()
             code = _fail(message, error.exit_code) if message else 0
         if standalone_mode:
@@ -138,7 +137,7 @@ def _root(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
-    """What all verbs share."""
+    """Options of all verbs."""
 
 
 def _fail(message: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""`weir compare`: the main job."""
+"""`weir compare`: several stacks on the same network."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from weir.tables import cases_table, contrasts_grid
 from weir.verdicts import verdicts
 
 _HELP = (
-    "Run several stacks on the same network with the same seeds, and say how they differ.\n\n"
+    "Run several stacks on the same network with the same seeds, and compare them.\n\n"
     "A stack is RECOVERY/CONTROLLER, as in [bold]rack/cubic[/bold], [bold]newreno/reno[/bold] or "
     "[bold]go-back-n(30)/none[/bold]; a controller alone means rack/, as in Linux. "
     "[bold]weir list[/bold] names them all, and FILE.py:CLASS is a controller of your own.\n\n"
-    "The network is one bottleneck between two routers. Each stack runs alone on it (with --flows, "
-    "as that number of equal flows), once per repeat. The n-th repeat has the same seed for every "
-    "stack."
+    "The network is one bottleneck between two routers. Each stack runs alone, once per repeat. "
+    "With --flows it runs as that number of equal flows. Repeat n has the same seed for all "
+    "stacks."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -54,7 +54,9 @@ def register(app: typer.Typer) -> None:
 def compare(
     stacks: Annotated[
         list[str],
-        typer.Argument(metavar="STACK...", help="What to compare.", autocompletion=complete.stacks),
+        typer.Argument(
+            metavar="STACK...", help="Stacks to compare.", autocompletion=complete.stacks
+        ),
     ],
     rate: Annotated[
         str,
@@ -74,7 +76,7 @@ def compare(
         str,
         typer.Option(
             metavar="SIZE",
-            help="Space in the queue: 1bdp, 64p, 100ms, 64kb.",
+            help="Queue capacity: 1bdp, 64p, 100ms, 64kb.",
             rich_help_panel=NETWORK,
         ),
     ] = Comparison.queue,
@@ -90,7 +92,7 @@ def compare(
         str,
         typer.Option(
             metavar="TIME",
-            help="Length of a run, as in 60s; with --size, the longest it may take.",
+            help="Duration of a run, as in 60s; with --size, its limit.",
             rich_help_panel=MEASUREMENT,
         ),
     ] = Comparison.duration,
@@ -98,8 +100,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Left out of the measurement.",
-            show_default="a tenth of --duration; nothing with --size",
+            help="Time at the start that is not measured.",
+            show_default="a tenth of --duration; 0 with --size",
             rich_help_panel=MEASUREMENT,
         ),
     ] = None,
@@ -112,13 +114,16 @@ def compare(
         ),
     ] = Comparison.start_jitter,
     flows: Annotated[
-        int, typer.Option(min=1, help="Flows of the same stack.", rich_help_panel=TRAFFIC)
+        int,
+        typer.Option(
+            min=1, help="Number of flows, all of the same stack.", rich_help_panel=TRAFFIC
+        ),
     ] = Comparison.flows,
     size: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Send a file of this size instead of sending all the time.",
+            help="Send a file of this size instead of sending continuously.",
             rich_help_panel=TRAFFIC,
         ),
     ] = None,
@@ -136,7 +141,7 @@ def compare(
         int,
         typer.Option(
             min=0,
-            help="Seed of the first repeat; the next has the next.",
+            help="Random seed of the first repeat; each next repeat adds 1.",
             rich_help_panel=MEASUREMENT,
         ),
     ] = Comparison.seed,

@@ -1,4 +1,4 @@
-"""What the shell offers when someone presses TAB."""
+"""Shell completion."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def worlds(incomplete: str) -> list[str]:
 
 def formats(incomplete: str) -> list[str]:
     """Every format of `weir export`."""
-    from weir.export import FORMATS  # whoever presses TAB elsewhere does not wait for them
+    from weir.export import FORMATS  # imported only for this completion
 
     return _matching(incomplete, list(FORMATS))
 
 
 def study_names(incomplete: str) -> list[str]:
     """Every study."""
-    from weir import studies  # whoever presses TAB elsewhere does not wait for them
+    from weir import studies  # imported only for this completion
 
     return _matching(incomplete, list(studies.studies()))
 

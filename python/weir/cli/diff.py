@@ -1,4 +1,4 @@
-"""`weir diff`: two result directories, for people and for continuous integration."""
+"""`weir diff`: compares two result directories, for people and for CI."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def register(app: typer.Typer) -> None:
 
 
 def diff(
-    a: Annotated[Path, typer.Argument(metavar="DIR_A", help="Results, as a baseline.")],
-    b: Annotated[Path, typer.Argument(metavar="DIR_B", help="Results that may differ from them.")],
+    a: Annotated[Path, typer.Argument(metavar="DIR_A", help="Result directory A, the baseline.")],
+    b: Annotated[Path, typer.Argument(metavar="DIR_B", help="Result directory B.")],
     everything: Annotated[
         bool, typer.Option("--all", help="Print every metric, also those that do not differ.")
     ] = False,

@@ -1,4 +1,4 @@
-"""`weir doctor`: what this machine can do."""
+"""`weir doctor`: checks what this machine supports."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from weir.errors import WeirError
 from weir.grid import Grid
 from weir.kernel import cache
 
-_HELP = """Say what this machine can do, and what each missing piece would add.
+_HELP = """Check what this machine supports, and what each missing component would add.
 
-Exits with 1 when something that Weir cannot work without is missing. With [bold]--clean[/bold] it \
-removes instead what a [bold]weir link[/bold] left behind that was killed."""
+Exits with 1 if a required component is missing. With [bold]--clean[/bold] it removes instead the \
+nftables tables and settings of [bold]weir link[/bold] processes that were killed."""
 
 _PATIENCE_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked for; `found` is None where it is missing."""
+    """Result of a check; `found` is None if the component is missing."""
 
     name: str
     found: str | None
@@ -37,7 +37,7 @@ class Check:
 
     @property
     def state(self) -> str:
-        """In one word."""
+        """`ok`, `MISSING` (required) or `absent`."""
         if self.found is not None:
             return "ok"
         return "MISSING" if self.is_needed else "absent"
@@ -50,15 +50,15 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     clean: Annotated[
-        bool, typer.Option("--clean", help="Undo what killed processes have left behind.")
+        bool, typer.Option("--clean", help="Remove leftovers of killed processes.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Looks at everything and prints what it found."""
+    """Runs every check and prints the results."""
     if clean:
         _clean(as_json=json)
         return
-    checks = [look() for look in _CHECKS]
+    checks = [check() for check in _CHECKS]
     if json:
         keys = ("name", "state", "found", "purpose")
         output.print_json("doctor", [{key: getattr(c, key) for key in keys} for c in checks])
@@ -74,7 +74,7 @@ def _clean(*, as_json: bool) -> None:
     if as_json:
         output.print_json("doctor", [{"done": text} for text in done])
     else:
-        for text in done or ["nothing was left behind"]:
+        for text in done or ["leftovers: none"]:
             typer.echo(text)
 
 
@@ -88,22 +88,20 @@ def _core() -> Check:
 
 
 def _simulation() -> Check:
-    """Runs the smallest scenario, so that a broken build is found here and not in an experiment."""
+    """Runs a small scenario, so that a broken build is found before an experiment."""
     from weir.api import Comparison
     from weir.runner import execute
 
     run = Comparison(stacks=("reno",), duration="1s", repeat=1).plan().runs[0]
     try:
         packets = execute(run.case.scenario.text, run.seed)["summary"]["data_packets"][0]
-    except Exception as error:  # whatever is wrong, it belongs in the table
-        return Check("simulated world", None, f"everything; it failed: {error}", is_needed=True)
-    return Check(
-        "simulated world", f"1 s simulated, {packets} packets", "everything", is_needed=True
-    )
+    except Exception as error:  # any error belongs in the table
+        return Check("simulator", None, f"everything; it failed: {error}", is_needed=True)
+    return Check("simulator", f"1 s simulated, {packets} packets", "everything", is_needed=True)
 
 
 def _real_time() -> Check:
-    """The same over real sockets: how punctual this machine is."""
+    """Runs a transfer over real sockets: how late this machine sends."""
     from weir.runner import execute
     from weir.scenario import read
 
@@ -116,7 +114,7 @@ def _real_time() -> Check:
 
 
 def _kernel() -> Check:
-    """The kernel's own TCP between two namespaces, for half a second."""
+    """Runs the kernel's TCP between two namespaces for half a second."""
     from weir.api import Comparison
     from weir.runner import execute
 
@@ -140,17 +138,17 @@ def _kernel() -> Check:
 def _cores() -> Check:
     from weir.runner import default_jobs
 
-    return Check("cores", str(default_jobs()), "as many runs at a time", is_needed=True)
+    return Check("cores", str(default_jobs()), "runs in parallel", is_needed=True)
 
 
 def _chromium() -> Check:
     names = ("chromium", "chromium-browser", "google-chrome", "chrome", "firefox")
     found = next((name for name in names if shutil.which(name)), None)
-    return Check("browser", found, "looking at reports")
+    return Check("browser", found, "reading reports")
 
 
 def _tshark() -> Check:
-    return Check("tshark", _version("tshark"), "reading what `--pcap` records")
+    return Check("tshark", _version("tshark"), "reading captures of `--pcap`")
 
 
 def _ns3() -> Check:
@@ -162,7 +160,7 @@ def _ns3() -> Check:
 
 
 def _namespaces() -> Check:
-    """Makes the smallest link between two namespaces, so that what does not work is found here."""
+    """Creates a link between two namespaces."""
     lacking = netns.missing()
     purpose = "`weir link`, links between network namespaces (`weir.netns`)"
     if lacking is not None:
@@ -192,20 +190,17 @@ def _bpf() -> Check:
 
 
 def _way_out() -> Check:
-    """Behind a link, what is beyond this host is reached by its address."""
-    purpose = "programs behind `weir link` that reach beyond this host"
+    """Programs behind a link reach other hosts by this host's address."""
+    purpose = "access from behind `weir link` to other hosts"
     return Check("nftables", _version("nft"), purpose)
 
 
 def _leftovers() -> Check:
-    """What stays when a link is killed; nothing of it is in the way of anything."""
+    """Finds what killed links left on this machine; none of it does harm."""
     found = leftovers.found()
-    purpose = f"a machine as it was; `weir doctor --clean` undoes: {'; '.join(found)}"
-    return (
-        Check("nothing left behind", None, purpose)
-        if found
-        else Check("nothing left behind", "nothing", "a machine as it was")
-    )
+    if found:
+        return Check("leftovers", None, f"`weir doctor --clean` removes: {'; '.join(found)}")
+    return Check("leftovers", "none", "a clean machine")
 
 
 _CHECKS: tuple[Callable[[], Check], ...] = (

@@ -15,8 +15,8 @@ _HELP = (
     "Formats: [bold]csv[/bold] (every table), [bold]flent[/bold] (Flent's data file), "
     "[bold]iperf3[/bold] (as iperf3 -J), [bold]pcapng[/bold] (a capture per interface of a "
     "simulated run), [bold]qlog[/bold] (a file per flow and side).\n\n"
-    "The files are in a new folder, which is there when it is complete. docs/interchange.md says "
-    "what they hold."
+    "The files are in a new folder, which appears when it is complete. docs/interchange.md "
+    "describes them."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -41,7 +41,7 @@ def export(
             "--format",
             "-f",
             metavar="csv|flent|iperf3|pcapng|qlog",
-            help="What to write.",
+            help="Format to write.",
             autocompletion=complete.formats,
         ),
     ],
@@ -60,8 +60,8 @@ def export(
     trust_controllers: plans.TrustControllers = False,
     json: options.Json = False,
 ) -> None:
-    """Writes the files and says where they are."""
-    # The formats need what takes longer to load than `--help` may.
+    """Writes the files and prints their paths."""
+    # Imported late: slow to load, and `--help` does not need it.
     from weir.export import export as write
 
     with plans.programs(trusted=trust_controllers), understood(directory):

@@ -1,7 +1,7 @@
 """The page of `--help`: usage, description, options by group, examples.
 
-It has a layout of its own, as wide as `COLUMNS`, the terminal or 80 columns: two columns, so that
-it stays readable when piped. The pages of typer need three times as long to be drawn.
+It has its own two-column layout, as wide as `COLUMNS`, the terminal or 80 columns, so that it stays
+readable in a pipe. Typer takes three times as long to draw its pages.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ORDER = (NETWORK, TRAFFIC, MEASUREMENT, OUTPUT)
 _WIDEST = 100
 _DEFAULT_WIDTH = 80
 _NAMES_SHARE = 0.4
-"""What part of the page the names of options may take."""
+"""Largest share of the page's width for the names of options."""
 _WORDS = {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
-"""What stands for the value of an option that does not say it itself."""
+"""Default metavar by type."""
 
 
 class Command(TyperCommand):
-    """A verb whose `--help` is such a page."""
+    """A verb with this help page."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Prints the page."""
@@ -44,10 +44,10 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A verb of several, as `weir kernel`."""
+    """A verb with subcommands, as `weir kernel`."""
 
     def summaries(self, ctx: Any) -> dict[str, str]:
-        """One line about each verb."""
+        """Returns the summary of each verb."""
         verbs = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         return {name: _summary(verb.help or "") for name, verb in verbs.items() if verb}
 
@@ -57,7 +57,7 @@ class Group(TyperGroup):
 
 
 class Verb(typer.Typer):
-    """Collects what a module of this package registers."""
+    """Collects the commands that a module of this package registers."""
 
     def __init__(self) -> None:
         super().__init__(cls=Group, add_completion=False, rich_markup_mode="rich")
@@ -68,7 +68,7 @@ class Verb(typer.Typer):
 
 
 def _width() -> int:
-    """The columns of a page: what `COLUMNS` says, the terminal has, or 80 in a pipe."""
+    """Returns the width of a page: `COLUMNS`, the terminal's, or 80 in a pipe."""
     if os.environ.get("COLUMNS", "").isdigit() or sys.stdout.isatty():
         return shutil.get_terminal_size((_DEFAULT_WIDTH, 0)).columns
     return _DEFAULT_WIDTH
@@ -86,7 +86,7 @@ def _print_page(command: Command | Group, ctx: Any) -> None:
         console.print(_entries(entries, console.width))
     if command.epilog:
         console.print()
-        # Examples stay whole, so that they can be copied.
+        # Examples are not wrapped, so that they can be copied.
         console.print(Text.from_markup(command.epilog), soft_wrap=True)
 
 
@@ -102,7 +102,7 @@ def _usage(command: Command | Group, ctx: Any) -> str:
 
 
 def _sections(command: Command | Group, ctx: Any) -> Iterator[tuple[str, list[tuple[str, Text]]]]:
-    """Arguments, verbs, then options by group; those of no group stand last."""
+    """Yields arguments, verbs, options by group, then options without a group."""
     params = [p for p in command.get_params(ctx) if not getattr(p, "hidden", False)]
     arguments = [(_argument(p), _help(p)) for p in params if isinstance(p, TyperArgument)]
     if arguments:
@@ -149,9 +149,9 @@ def _word(param: TyperOption) -> str:
 
 
 def _help(param: TyperArgument | TyperOption) -> Text:
-    remarks = [*_range(param), *_default(param)]
+    notes = [*_range(param), *_default(param)]
     text = Text.from_markup(param.help or "")
-    return text.append(f" [{'; '.join(remarks)}]", "dim") if remarks else text
+    return text.append(f" [{'; '.join(notes)}]", "dim") if notes else text
 
 
 def _range(param: TyperArgument | TyperOption) -> Iterator[str]:

@@ -18,10 +18,10 @@ from weir.kernel import cache
 from weir.kernel.cache import Kernel
 
 _BUILD_HELP = (
-    "Build the guest kernel, once: Linux with every congestion control and virtual time.\n\n"
-    "It is compiled from Debian's package linux-source-6.1 and kept in the user's cache "
-    "directory. It takes 5 to 15 minutes of one core, 2 GB of disk meanwhile and 20 MB afterwards. "
-    "A build that was interrupted goes on where it stopped."
+    "Build the guest kernel: Linux with all its congestion controls, in virtual time.\n\n"
+    "The source is Debian's package linux-source-6.1; the kernel is kept in your cache directory. "
+    "A build takes 5 to 15 minutes on one core. It needs 2 GB of disk, and 20 MB afterwards. "
+    "An interrupted build continues where it stopped."
 )
 
 _BUILD_EXAMPLES = """[bold]Examples[/bold]
@@ -32,15 +32,15 @@ _BUILD_EXAMPLES = """[bold]Examples[/bold]
 
   weir compare reno cubic vegas --world kernel --virtual"""
 
-_LIST_HELP = "Say which guest kernels have been built, and where they are."
+_LIST_HELP = "List the guest kernels that have been built."
 
 _RECORD_HELP = (
-    "Record traces of Linux's TCP in guests, for [bold]weir validate --truth DIR[/bold].\n\n"
-    "One flow for 30 s at 10 Mbit/s and 40 ms through a queue of one bandwidth-delay product, for "
-    "each of nine congestion controls: what `tests/truth/virtual` holds."
+    "Record traces of Linux's TCP in guests, for [bold]weir validate --reference DIR[/bold].\n\n"
+    "A trace is one flow for 30 s at 10 Mbit/s, 40 ms and a queue of one bandwidth-delay product. "
+    "There is one for each of nine congestion controls, as in `tests/truth/virtual`."
 )
 
-_HELP = "The guest kernel of [bold]--world kernel --virtual[/bold]: Linux in virtual time."
+_HELP = "Build and list guest kernels for [bold]--world kernel --virtual[/bold]."
 
 
 def register(app: typer.Typer) -> None:
@@ -52,38 +52,36 @@ def register(app: typer.Typer) -> None:
 
 
 def _root() -> None:
-    """What all share: nothing."""
+    """Options of all subcommands: none."""
 
 
 def build(
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", min=1, help="Files compiled at a time.", show_default="one per core"
+            "--jobs", "-j", min=1, help="Files compiled in parallel.", show_default="one per core"
         ),
     ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Sources to use, as linux-source-6.1.tar.xz.",
+            help="Kernel source, as linux-source-6.1.tar.xz.",
             show_default="the newest in /usr/src",
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Build once more what is there already.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build again, even if it exists.")] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Builds what is not there."""
+    """Builds the guest kernel if it does not exist."""
     from weir.runner import default_jobs
 
-    with _progress(quiet=quiet) as tell:
+    with _progress(quiet=quiet) as report:
         kernel, is_new = building.build(
-            source=source, jobs=jobs or default_jobs(), tell=tell, force=force
+            source=source, jobs=jobs or default_jobs(), report=report, force=force
         )
-    output.remark("built" if is_new else "it is there already", quiet=quiet)
+    output.remark("built" if is_new else "already built", quiet=quiet)
     used = cache.newest()
     if used is not None and used.path != kernel.path:
         output.remark(f"runs use {used.version}, which is newer: {used.path}", quiet=quiet)
@@ -100,10 +98,12 @@ def list_(json: options.Json = False, quiet: options.Quiet = False) -> None:
 
 
 def record(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the traces go.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the traces.")],
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", min=1, help="Guests at a time.", show_default="one per core"),
+        typer.Option(
+            "--jobs", "-j", min=1, help="Guests in parallel.", show_default="one per core"
+        ),
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -112,10 +112,10 @@ def record(
     from weir.kernel.record import record as record_all
     from weir.runner import default_jobs
 
-    def tell(name: str) -> None:
+    def report(name: str) -> None:
         output.remark(f"{name} ({list(CASES).index(name) + 1} of {len(CASES)})", quiet=quiet)
 
-    record_all(directory, jobs=jobs or default_jobs(), tell=tell)
+    record_all(directory, jobs=jobs or default_jobs(), report=report)
 
 
 def _print(command: str, kernels: list[Kernel], *, as_json: bool) -> None:
@@ -134,16 +134,16 @@ def _print(command: str, kernels: list[Kernel], *, as_json: bool) -> None:
         output.print_json(command, rows)
         return
     cells = [
-        (row["version"], "this one" if row["is_current"] else "another", row["built"], row["path"])
+        (row["version"], "yes" if row["is_current"] else "no", row["built"], row["path"])
         for row in rows
     ]
-    headers = ("kernel", "for which Weir", "built", "where")
+    headers = ("kernel", "for this version of Weir", "built", "path")
     output.show(Grid("", headers, [tuple(map(str, c)) for c in cells], names=4).rich())
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[building.Tell]:
-    """A bar at a terminal, one line per step elsewhere."""
+def _progress(*, quiet: bool) -> Iterator[building.Report]:
+    """Yields a progress callback: a bar at a terminal, a line per step elsewhere."""
     console = Console(stderr=True, highlight=False)
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -155,11 +155,11 @@ def _progress(*, quiet: bool) -> Iterator[building.Tell]:
     with Progress(*columns, console=console, disable=not at_terminal, transient=True) as progress:
         task = progress.add_task("", total=None, count="")
 
-        def tell(step: str, done: int, total: int) -> None:
+        def report(step: str, done: int, total: int) -> None:
             if done == 0 and not at_terminal:
                 output.remark(f"{step} …", quiet=quiet)
             count = f"{done} of about {total} files" if total else ""
-            # More files than expected are no reason to say that the step is over.
+            # `total` is an estimate: 100 % is shown only at the end of the step.
             progress.update(
                 task,
                 description=step,
@@ -168,4 +168,4 @@ def _progress(*, quiet: bool) -> Iterator[building.Tell]:
                 count=count,
             )
 
-        yield tell
+        yield report

@@ -10,14 +10,14 @@ from weir import kernel_cc
 from weir.cli import options, output
 from weir.grid import Grid
 
-_HELP = "Congestion controls that this machine's kernel lacks, as BPF programs."
+_HELP = "Add congestion controls to this machine's kernel, as BPF programs."
 
 _INSTALL_HELP = """Register the congestion control in FILE with the running kernel.
 
-FILE is C with a [bold]struct tcp_congestion_ops[/bold] (.c), an object compiled from it (.o), or
-the name of one that comes with Weir: vegas. Any program can then choose it by its name, until it is
-removed or the machine restarts. Needs root, a kernel with BTF and bpftool, for C also clang and
-libbpf's headers."""
+FILE is C source with a [bold]struct tcp_congestion_ops[/bold] (.c), an object compiled from it
+(.o), or the name of one that comes with Weir: vegas. Any program can then select it by name, until
+it is removed or the machine restarts. Requires root, a kernel with BTF, and bpftool. C source also
+requires clang and libbpf's headers."""
 
 _INSTALL_EXAMPLES = """[bold]Examples[/bold]
 
@@ -27,11 +27,11 @@ _INSTALL_EXAMPLES = """[bold]Examples[/bold]
 
   iperf3 -c example.org -C bpf_vegas"""
 
-_LIST_HELP = "List the congestion controls of this kernel and what Weir could add."
+_LIST_HELP = "List the congestion controls of this kernel and those that Weir can add."
 
 _REMOVE_HELP = """Unregister the BPF congestion control NAME.
 
-Connections that use it keep it until they close."""
+Open connections keep it until they close."""
 
 _REMOVE_EXAMPLES = """[bold]Examples[/bold]
 
@@ -54,22 +54,20 @@ def register(app: typer.Typer) -> None:
 
 
 def _root() -> None:
-    """What all three share: nothing."""
+    """Options of all subcommands: none."""
 
 
 def install(
     file: Annotated[str, typer.Argument(metavar="FILE", help="C, a BPF object, or vegas.")],
     quiet: options.Quiet = False,
 ) -> None:
-    """Registers, and says under which names."""
+    """Registers the congestion controls and prints their names."""
     for name in kernel_cc.install(file):
-        output.remark(
-            f"registered {name}; `weir kernel-cc remove {name}` takes it away", quiet=quiet
-        )
+        output.remark(f"registered {name}; `weir kernel-cc remove {name}` removes it", quiet=quiet)
 
 
 def list_(json: options.Json = False) -> None:
-    """Prints everything that there is."""
+    """Prints all congestion controls."""
     rows: list[dict[str, str | int | None]] = [
         {"name": item.name, "state": item.state, "id": item.id} for item in kernel_cc.listed()
     ]
@@ -83,13 +81,13 @@ def list_(json: options.Json = False) -> None:
         output.print_json("kernel-cc list", rows)
         return
     cells = [(str(row["name"]), _WORDS[str(row["state"])], str(row["id"] or "")) for row in rows]
-    output.show(Grid("", ("congestion control", "what", "BPF map"), cells, names=2).rich())
+    output.show(Grid("", ("congestion control", "state", "BPF map"), cells, names=2).rich())
 
 
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As the kernel calls it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in the kernel.")],
     quiet: options.Quiet = False,
 ) -> None:
-    """Takes away one."""
+    """Unregisters one."""
     kernel_cc.remove(name)
     output.remark(f"removed {name}", quiet=quiet)

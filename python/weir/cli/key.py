@@ -15,8 +15,8 @@ from weir.errors import InputError
 _HELP = """Write a new key to FILE, for the [bold]--key-file[/bold] of [bold]weir send[/bold] and \
 [bold]weir recv[/bold].
 
-A key is 32 random bytes in hexadecimal. Anyone with a copy can send to a receiver that requires
-it, and read what is sent. Copy it over a channel that you trust, such as ssh."""
+A key is 32 random bytes in hexadecimal. Anyone with a copy can send to a receiver that requires it,
+and decrypt transfers. Copy it over a trusted channel such as ssh."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -37,16 +37,16 @@ def register(app: typer.Typer) -> None:
 
 
 def key(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to make.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to create.")],
     quiet: options.Quiet = False,
 ) -> None:
-    """Makes a file that only its owner can read, and replaces none."""
+    """Creates a file that only its owner can read; never replaces one."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise InputError(f"'{file}' is there already, and a key is not replaced") from None
+        raise InputError(f"'{file}' already exists, and keys are not overwritten") from None
     except OSError as error:
-        raise InputError(f"cannot make '{file}': {error.strerror}") from error
+        raise InputError(f"cannot create '{file}': {error.strerror}") from error
     with os.fdopen(descriptor, "w", encoding="ascii") as out:
         out.write(secrets.token_hex(_KEY_BYTES) + "\n")
-    output.remark(f"a new key is in {file}", quiet=quiet)
+    output.remark(f"new key in {file}", quiet=quiet)

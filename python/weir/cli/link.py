@@ -23,15 +23,15 @@ from weir.tc import options as tc_options
 
 _HELP = (
     "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"
-    "The command has a network of its own, and the link is its only way out. This host is there "
-    "under the address in [bold]$WEIR_LINK_HOST[/bold], and what it can reach can be reached too. "
-    "Links nest. The default command is your shell. Requires root. Under sudo the command runs as "
-    "the calling user.\n\n"
+    "The command runs in its own network namespace, and the link is its only route. It reaches "
+    "this host at the address in [bold]$WEIR_LINK_HOST[/bold], and through it the host's "
+    "networks. Links can be nested. Without a command, your shell runs. Requires root. Under sudo "
+    "the command runs as the calling user.\n\n"
     "Options apply to both directions. [bold]--up[/bold] (from the command) and "
-    "[bold]--down[/bold] override them for one, and take every key of a scenario's "
+    "[bold]--down[/bold] override them per direction. They take every key of a scenario's "
     "\\[topology.forward], and delay.\n\n"
-    "It ends with the command, and with its exit code: 128 and the signal's number if one killed "
-    "it. docs/link.md has more."
+    "The link ends when the command does. The exit code is the command's, or 128 plus the number "
+    "of the signal that killed it. See docs/link.md."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -48,15 +48,15 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir link --loss 1% --pcap captures -- curl -O http://192.0.2.7/big.bin"""
 
-_LOOK_S = 1.0
-_TOLD_EVERY = 10
-"""So many looks lie between two lines of counters."""
+_POLL_S = 1.0
+_LINE_EVERY = 10
+"""Number of polls between two lines of counters."""
 _RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def register(app: typer.Typer) -> None:
     """Adds the verb."""
-    # What comes after the command belongs to it, with or without `--`.
+    # Everything after the command is an argument of it, with or without `--`.
     settings = {"allow_interspersed_args": False}
     app.command(help=_HELP, epilog=_EXAMPLES, context_settings=settings)(link)
 
@@ -64,11 +64,11 @@ def register(app: typer.Typer) -> None:
 def link(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COMMAND...", help="What to run.", show_default="$SHELL"),
+        typer.Argument(metavar="COMMAND...", help="Command to run.", show_default="$SHELL"),
     ] = None,
     rate: path.Rate = None,
     rtt: Annotated[
-        str | None, path.asked("Delay of both directions together, as in 40ms.", "TIME")
+        str | None, path.option("Sum of the delays of both directions, as in 40ms.", "TIME")
     ] = None,
     delay: path.Delay = None,
     queue: path.Queue = None,
@@ -81,7 +81,7 @@ def link(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Delivery opportunities in place of --rate: a file as mahimahi has them.",
+            help="Delivery opportunities in place of --rate: a trace in mahimahi's format.",
             show_default=False,
             rich_help_panel=NETWORK,
             exists=True,
@@ -90,24 +90,24 @@ def link(
     ] = None,
     tc: Annotated[
         str | None,
-        path.asked("The link in tc's words, as in 'netem delay 20ms loss 1%'.", "TEXT"),
+        path.option("Link in tc syntax, as in 'netem delay 20ms loss 1%'.", "TEXT"),
     ] = None,
     up: path.Up = "",
     down: path.Down = "",
     seed: path.Seed = 1,
     report: Annotated[
-        Path | None, path.asked("Write what the link did into this file, as JSON.", "FILE", OUTPUT)
+        Path | None, path.option("Write the link's counters to this file, as JSON.", "FILE", OUTPUT)
     ] = None,
     pcap: Annotated[
         Path | None,
-        path.asked(
+        path.option(
             "Record the packets at both ends of the link, in DIR/link-PID.pcapng.", "DIR", OUTPUT
         ),
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Runs the command, says on stderr how the link fared, and exits as the command does."""
-    given = _told_once(
+    """Runs the command, reports the link's counters on stderr, exits with the command's code."""
+    given = _merged(
         tc_options(tc),
         rate=rate,
         delay=_one_way(rtt, delay),
@@ -125,7 +125,7 @@ def link(
     with _Relay() as relay, path.input_errors(), link_ as work:
         _introduce(work, quiet=quiet)
         process = relay.begin(lambda: work.start(words))
-        # A program that draws on the terminal shall have it for itself.
+        # An interactive shell owns the terminal: print no counters in between.
         is_watched = not quiet and bool(command) and sys.stderr.isatty()
         code = _attend(process, work, show=is_watched)
         found = work.report()
@@ -133,12 +133,12 @@ def link(
         _write(report, found, code)
     _conclude(found, quiet=quiet)
     if packets is not None:
-        output.remark(f"link: packets are in {packets}", quiet=quiet)
+        output.remark(f"link: packets recorded in {packets}", quiet=quiet)
     raise typer.Exit(code if code >= 0 else 128 - code)
 
 
 class _Relay:
-    """Hands signals on to the command, whose end ends everything."""
+    """Forwards signals to the command; the link ends when the command does."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -149,18 +149,18 @@ class _Relay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A link that has failed takes along what is behind it.
+        # If the link failed, end the processes behind it.
         if self._process is not None and self._process.poll() is None:
             links.end_all_behind(self._process)
         for number, handler in self._earlier.items():
             signal.signal(number, handler)
 
     def begin(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-        """Starts the command, unless we were told to stop already."""
+        """Starts the command, unless a signal to stop has already arrived."""
         if self._early:
             raise typer.Exit(128 + self._early[0])
         self._process = process = start()
-        # What came while it was being started.
+        # Signals that arrived during the start.
         for number in self._early:
             self._hand_on(process, number)
         return process
@@ -172,7 +172,7 @@ class _Relay:
             self._hand_on(self._process, number)
 
     def _hand_on(self, process: subprocess.Popen[bytes], number: int) -> None:
-        # What someone types at the terminal, the command has got by itself.
+        # The terminal sends Ctrl-C to the command directly.
         if number not in {signal.SIGINT, signal.SIGQUIT} or not _is_foreground():
             process.send_signal(number)
 
@@ -190,34 +190,34 @@ def _is_foreground() -> bool:
 
 
 def _introduce(work: links.Link, *, quiet: bool) -> None:
-    reach = "and what it reaches" if work.confined is None else f"alone: {work.confined}"
-    output.remark(f"link: {work.inside}; the host is {work.host}, {reach}", quiet=quiet)
+    reach = "the host's networks" if work.confined is None else f"this host only: {work.confined}"
+    output.remark(f"link: {work.inside}; the host is {work.host}; reaches {reach}", quiet=quiet)
     if links.resolvers_are_local():
-        text = "link: names are resolved by a server on this host's loopback: use addresses"
+        text = "link: the host's DNS server is on its loopback, out of reach: use addresses"
         output.remark(text, quiet=quiet)
 
 
 def _attend(process: subprocess.Popen[bytes], work: links.Link, *, show: bool) -> int:
-    """Waits for the end; every few seconds the counters of the last one have a line of their own.
+    """Waits for the end; prints a line of counters every few seconds.
 
-    A line that is drawn over and over would wipe out what the command prints.
+    A line that is redrawn in place would overwrite the command's output.
     """
     before: dict[str, Any] | None = None
-    looks = 0
+    polls = 0
     while True:
         try:
-            return process.wait(_LOOK_S)
+            return process.wait(_POLL_S)
         except subprocess.TimeoutExpired:
-            # A link that has failed says so here.
+            # Raises the error of a link that has failed.
             now = work.report()
-        looks += 1
-        if show and looks % _TOLD_EVERY == 0:
+        polls += 1
+        if show and polls % _LINE_EVERY == 0:
             output.remark(f"link: {'; '.join(path.last_second(now, before))}", quiet=False)
         before = now
 
 
 def _conclude(found: Mapping[str, Any], *, quiet: bool) -> None:
-    """One line about each way, and the verdict, which is said in any case if it is bad."""
+    """Prints a line per direction, and the verdict, which is printed in any case if it is bad."""
     elapsed = found["elapsed_s"]
     for way in ("up", "down"):
         counts = found[way]
@@ -246,23 +246,23 @@ def _write(file: Path, found: Mapping[str, Any], code: int) -> None:
 
 
 def _file_in(folder: Path) -> Path:
-    """Where the packets of this link go: several may be recorded side by side."""
+    """Returns the capture file of this link, so that several can record at the same time."""
     capture.prepare(folder)
     return folder.absolute() / f"link-{os.getpid()}{capture.SUFFIX}"
 
 
-def _told_once(said: list[tuple[str, str]], **options: str | None) -> list[tuple[str, str]]:
-    """The options that were given and what `--tc` says, which may not meet."""
+def _merged(of_tc: list[tuple[str, str]], **options: str | None) -> list[tuple[str, str]]:
+    """Returns the options given and those of `--tc`, which must not overlap."""
     given = path.given(**options)
-    both = {key for key, _ in given} & {key for key, _ in said}
+    both = {key for key, _ in given} & {key for key, _ in of_tc}
     if both:
-        raise InputError(f"--tc: it says '{min(both)}' too; one of them says it all")
-    return [*said, *given]
+        raise InputError(f"--tc: it sets '{min(both)}' too; give it only once")
+    return [*of_tc, *given]
 
 
 def _one_way(rtt: str | None, delay: str | None) -> str | None:
     if rtt is None:
         return delay
     if delay is not None:
-        raise InputError(f"--rtt {rtt} --delay {delay}: one of them says it all")
+        raise InputError(f"--rtt {rtt} --delay {delay}: give only one of them")
     return f"{round(path.seconds('--rtt', rtt) * 1e9 / 2)}ns"

@@ -1,4 +1,4 @@
-"""`weir list`: what exists."""
+"""`weir list`: controllers, queues, scenarios, studies, metrics and more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weir.metrics import Metric
 
 _HELP = (
-    "List what exists, all of it or one kind.\n\n"
+    "List controllers, queues, scenarios, studies, metrics and more.\n\n"
     "Kinds: controllers, recoveries, route_policies, queues, feedback, impairments, topologies, "
     "workloads, scenarios, studies, metrics."
 )
@@ -45,7 +45,7 @@ def list_(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Prints every kind, or one."""
+    """Prints one kind, or all."""
     kinds = {**_from_rust(), **_FROM_PYTHON}
     if kind is not None and kind not in kinds:
         raise InputError(unknown("kind", kind, kinds))
@@ -69,7 +69,7 @@ _IN_PYTHON: Item = {
     "parameters": "attribute=value,…",
     "examples": ["mine.py:Mine", "mine.py:Mine(beta=0.7)"],
 }
-"""Not in the catalogue, whose names can be run as they are."""
+"""Not in the catalogue, because the catalogue's names can be run unchanged."""
 
 
 def _scenarios() -> list[Item]:
@@ -80,7 +80,7 @@ def _scenarios() -> list[Item]:
 
 
 def _studies() -> list[Item]:
-    from weir import studies  # like the metrics, they take longer to load than a list may
+    from weir import studies  # slow to import, like the metrics
 
     return [
         {"name": study.name, "description": study.description}
@@ -98,7 +98,7 @@ def _metrics() -> list[Item]:
 
 
 def _unit(metric: Metric) -> str:
-    """The unit in tables and JSON; a percentage is for people only."""
+    """Returns the unit in tables and JSON; percentages are only for people."""
     return "ratio" if metric.unit == "%" else metric.unit
 
 

@@ -1,4 +1,4 @@
-"""Options of nearly every verb."""
+"""Options common to most verbs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ Json = Annotated[
 Quiet = Annotated[
     bool,
     typer.Option(
-        "--quiet", "-q", help="No progress bar, no notes on stderr.", rich_help_panel=OUTPUT
+        "--quiet", "-q", help="No progress bar and no messages on stderr.", rich_help_panel=OUTPUT
     ),
 ]

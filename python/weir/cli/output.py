@@ -1,4 +1,4 @@
-"""What the verbs print: tables or JSON on stdout, everything else on stderr."""
+"""Output of the verbs: tables or JSON on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _PLAIN_WIDTH = 160
 
 
 class Output(Console):
-    """Stdout. Where its reader has seen enough, as `head` has, the verb goes on without it."""
+    """Stdout. If its reader closes the pipe, as `head` does, the verb continues without it."""
 
     def __init__(self, width: int | None = None) -> None:
         super().__init__(width=width, highlight=False)
 
     def on_broken_pipe(self) -> None:
-        """Leaves out the rest of what is printed."""
+        """Discards the rest of the output."""
         discard_stdout()
 
 
 def discard_stdout() -> None:
-    """Sends what is still to be printed, or waits in buffers, nowhere."""
+    """Redirects stdout to the null device, with what is still buffered."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(command: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> None:
-    """The one object of `--json`. It depends on the command only, never on time or machine."""
+    """Prints the object of `--json`. It depends on the command only, not on time or machine."""
     document = {"schema": SCHEMA, "command": command, **more, "rows": list(rows)}
     try:
         print(json.dumps(document, ensure_ascii=False), flush=True)
@@ -46,7 +46,7 @@ def print_json(command: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> 
 
 
 def show(renderable: RenderableType) -> None:
-    """A table on stdout; in a pipe as wide as `COLUMNS` says, or wide enough to need no folding."""
+    """Prints a table on stdout; in a pipe as wide as `COLUMNS`, or without folding."""
     console = Output()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PLAIN_WIDTH
@@ -54,11 +54,11 @@ def show(renderable: RenderableType) -> None:
 
 
 def points(texts: Iterable[str]) -> list[RenderableType]:
-    """Sentences for `show`, each with a bullet."""
+    """Returns sentences for `show`, each with a bullet."""
     return [Padding(Text(f"• {plain_lines(text)}"), (0, 0, 0, 1)) for text in texts]
 
 
 def remark(text: str, *, quiet: bool) -> None:
-    """A line for the person at the terminal."""
+    """Prints a line on stderr, unless quiet."""
     if not quiet:
         Console(stderr=True, soft_wrap=True, highlight=False).print(Text(plain(text)))

@@ -1,4 +1,4 @@
-"""What `weir relay` and `weir link` share: the options of a path, counters, the verdict."""
+"""Options, counters and verdict of a path, for `weir relay` and `weir link`."""
 
 from __future__ import annotations
 
@@ -13,41 +13,43 @@ from weir.cli.help import NETWORK
 from weir.errors import InputError, RunError
 
 
-def asked(help_: str, metavar: str, panel: str = NETWORK) -> Any:
-    """An option that asks for something; without it nothing of the kind happens."""
+def option(help_: str, metavar: str, panel: str = NETWORK) -> Any:
+    """Declares an option without a default."""
     return typer.Option(metavar=metavar, help=help_, show_default=False, rich_help_panel=panel)
 
 
-Loss = Annotated[str | None, asked("Share of packets lost, as in 5%.", "SHARE")]
-Delay = Annotated[str | None, asked("One-way delay, as in 20ms.", "TIME")]
-Rate = Annotated[str | None, asked("Rate in IP bytes, as in 10mbit.", "RATE")]
+Loss = Annotated[str | None, option("Share of packets lost, as in 5%.", "SHARE")]
+Delay = Annotated[str | None, option("One-way delay, as in 20ms.", "TIME")]
+Rate = Annotated[str | None, option("Rate of IP packets, as in 10mbit.", "RATE")]
 Queue = Annotated[
-    str | None, asked("Queue in front of --rate: 64p (default), 1bdp, 100ms, 64kb.", "SIZE")
+    str | None, option("Queue capacity, with --rate: 64p (default), 1bdp, 100ms, 64kb.", "SIZE")
 ]
-Jitter = Annotated[str | None, asked("The delay varies by up to this.", "TIME")]
-Corrupt = Annotated[str | None, asked("Share that has a bit flipped.", "SHARE")]
-Duplicate = Annotated[str | None, asked("Share that arrives twice.", "SHARE")]
-Reorder = Annotated[str | None, asked("Share held back by reorder_delay (10ms).", "SHARE")]
-Up = Annotated[str, asked("What differs on the way up: key=value,...", "OPTIONS")]
-Down = Annotated[str, asked("What differs on the way down: key=value,...", "OPTIONS")]
+Jitter = Annotated[str | None, option("Largest random variation of the delay.", "TIME")]
+Corrupt = Annotated[str | None, option("Share of packets with a flipped bit.", "SHARE")]
+Duplicate = Annotated[str | None, option("Share of packets duplicated.", "SHARE")]
+Reorder = Annotated[
+    str | None, option("Share of packets delayed by reorder_delay (10ms).", "SHARE")
+]
+Up = Annotated[str, option("Options of the direction up: key=value,...", "OPTIONS")]
+Down = Annotated[str, option("Options of the direction down: key=value,...", "OPTIONS")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=NETWORK)]
 
 
 def given(**options: str | None) -> list[tuple[str, str]]:
-    """The options that were given, as the native module takes them."""
+    """Returns the options given, in the form of the native module."""
     return [(key, value) for key, value in options.items() if value is not None]
 
 
-def seconds(option: str, text: str) -> float:
-    """A time in seconds."""
+def seconds(name: str, text: str) -> float:
+    """Returns the value of an option in seconds."""
     try:
         return parse_quantity("time", text)
     except ValueError as error:
-        raise InputError(f"{option}: {error}") from None
+        raise InputError(f"{name}: {error}") from None
 
 
 def last_second(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[str]:
-    """Of each way: packets and bits per second since `before`, what waits, all losses so far."""
+    """Per direction: packets and bits per second since `before`, queue length, total losses."""
     parts = []
     span = now["elapsed_s"] - (before["elapsed_s"] if before else 0.0)
     for way in ("up", "down"):
@@ -58,18 +60,18 @@ def last_second(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> lis
         rate = f"{way} {packets:.0f}/s {mbit:.2f} Mbit/s"
         parts.append(f"{rate}, {new['queued']} queued, {lost} lost")
     if now["complaints"]:
-        parts.append("NOT AS ASKED")
+        parts.append("NOT AS CONFIGURED")
     return parts
 
 
 def verdict(report: Mapping[str, Any]) -> str:
-    """Whether the path was as asked, in words."""
-    return "; ".join(report["complaints"]) or "good: on time, nothing lost but what was asked"
+    """Says whether the path was as configured."""
+    return "; ".join(report["complaints"]) or "good: on time, no unintended loss"
 
 
 @contextmanager
 def input_errors() -> Iterator[None]:
-    """Bad input is told as such; what the system refuses is a failure."""
+    """Turns errors of the native module into input errors and run errors."""
     try:
         yield
     except ScenarioError:

@@ -1,4 +1,4 @@
-"""What the verbs that carry out plans share: their options, the list of runs, the way they end."""
+"""Options, list of runs and final messages of the verbs that run plans."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from weir.scenario import KERNEL, NETEM, VIRTUAL, worlds
 from weir.sweep import Plan
 
 OURS, GUESTS_OWN = _ROUTERS = ("weir", "netem")
-"""Who stands between the ends in a guest."""
+"""What shapes the traffic between the hosts in a guest."""
 
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="List every run and start none.", rich_help_panel=OUTPUT),
+    typer.Option("--dry-run", help="List the runs without starting them.", rich_help_panel=OUTPUT),
 ]
 Resume = Annotated[
     bool,
     typer.Option(
         "--resume",
-        help="Go on with an interrupted command, given once more.",
+        help="Continue an interrupted command.",
         rich_help_panel=MEASUREMENT,
     ),
 ]
@@ -43,8 +43,8 @@ Jobs = Annotated[
         "--jobs",
         "-j",
         min=1,
-        help="Runs at a time.",
-        show_default="one per core; in real time one",
+        help="Number of runs in parallel.",
+        show_default="one per core; 1 in real time",
         rich_help_panel=MEASUREMENT,
     ),
 ]
@@ -63,7 +63,7 @@ Out = Annotated[
         "--out",
         "-o",
         metavar="DIR",
-        help="Where result directories are made.",
+        help="Parent of the new result directory.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -73,7 +73,7 @@ World = Annotated[
     typer.Option(
         "--world",
         metavar="|".join(worlds()),
-        help="The simulator, real transfers over loopback, or the kernel's TCP behind the links.",
+        help="Simulator, real UDP over loopback, or the Linux kernel's TCP over emulated links.",
         autocompletion=complete.worlds,
         rich_help_panel=MEASUREMENT,
     ),
@@ -82,8 +82,8 @@ Virtual = Annotated[
     bool,
     typer.Option(
         "--virtual",
-        help="With --world kernel: in a guest whose time is virtual, which needs no root. "
-        "`weir kernel build` makes its kernel.",
+        help="With --world kernel: run in a guest in virtual time, without root. "
+        "`weir kernel build` builds its kernel.",
         rich_help_panel=MEASUREMENT,
     ),
 ]
@@ -92,7 +92,7 @@ Router = Annotated[
     typer.Option(
         "--router",
         metavar="|".join(_ROUTERS),
-        help="With --virtual: who shapes the traffic. The guest's own netem checks our links.",
+        help="With --virtual: traffic shaper. netem is the guest kernel's own, to check Weir's.",
         rich_help_panel=MEASUREMENT,
     ),
 ]
@@ -112,7 +112,7 @@ Tc = Annotated[
     typer.Option(
         "--tc",
         metavar="TEXT",
-        help="The bottleneck in tc's words: 'netem delay 20ms loss 1%', 'tbf rate 10mbit burst "
+        help="Bottleneck in tc syntax: 'netem delay 20ms loss 1%', 'tbf rate 10mbit burst "
         "32kbit latency 50ms'.",
         show_default=False,
         rich_help_panel=NETWORK,
@@ -123,7 +123,7 @@ ReverseTc = Annotated[
     typer.Option(
         "--reverse-tc",
         metavar="TEXT",
-        help="The same for the way back; its delay and that of --tc make the round trip.",
+        help="The same for the reverse direction; the RTT is the sum of both delays.",
         show_default=False,
         rich_help_panel=NETWORK,
     ),
@@ -132,8 +132,8 @@ TrustControllers = Annotated[
     bool,
     typer.Option(
         "--trust-controllers",
-        help="Let the controllers in Python run that the scenario or the results hold or name. "
-        "They are programs, and have your rights.",
+        help="Run Python controllers that the scenario or the results contain or name. "
+        "They are programs and run with your permissions.",
         rich_help_panel=MEASUREMENT,
     ),
 ]
@@ -151,7 +151,7 @@ SweepOption = Annotated[
     typer.Option(
         "--sweep",
         metavar="KEY=A,B,C",
-        help="Run once per value of a key; several sweeps make their cross product.",
+        help="Run once per value of a key; several sweeps form their cross product.",
         rich_help_panel=MEASUREMENT,
     ),
 ]
@@ -163,14 +163,14 @@ Relevant = Annotated[
     typer.Option(
         "--relevant",
         metavar="SHARE",
-        help="From which share of the first stack's mean on a difference is of practical interest.",
+        help="Smallest relevant difference, as a share of the first stack's mean.",
         rich_help_panel=MEASUREMENT,
     ),
 ]
 
 
 def relevant_share(text: str) -> float:
-    """The value of `--relevant`.
+    """Parses the value of `--relevant`.
 
     Raises:
         InputError: it is no share.
@@ -179,26 +179,26 @@ def relevant_share(text: str) -> float:
 
 
 def world_of(world: str, *, virtual: bool, router: str = OURS) -> str:
-    """The world that the options mean together.
+    """Returns the world that the options select together.
 
     Raises:
-        InputError: they do not fit each other.
+        InputError: they contradict each other.
     """
     if virtual and world != KERNEL:
         raise InputError(f"--virtual: world {world} has no guests; add --world kernel")
     if router not in _ROUTERS:
-        raise InputError(f"--router {router}: there is none; there are {', '.join(_ROUTERS)}")
+        raise InputError(f"--router {router}: unknown; allowed: {', '.join(_ROUTERS)}")
     if router == GUESTS_OWN and not virtual:
-        raise InputError(f"--router {router}: guests have it; add --world kernel --virtual")
+        raise InputError(f"--router {router}: only guests have it; add --world kernel --virtual")
     if router == GUESTS_OWN:
         return NETEM
     return VIRTUAL if virtual else world
 
 
 def programs(*, trusted: bool) -> AbstractContextManager[None]:
-    """Decides which controllers of a scenario or of results may run; at a terminal the user does.
+    """Decides which controllers of a scenario or of results may run; asks the user at a terminal.
 
-    Stacks that the user has named himself are not asked about.
+    It does not ask about stacks that the user named on the command line.
     """
     if trusted:
         return trust.deciding(trust.everything)
@@ -206,7 +206,7 @@ def programs(*, trusted: bool) -> AbstractContextManager[None]:
 
 
 def _ask(program: str) -> bool:
-    question = f"{plain(program)} is not a file that you have named. Run it with your rights?"
+    question = f"{plain(program)} was not named on the command line. Run it with your permissions?"
     return typer.confirm(question, err=True)
 
 
@@ -223,12 +223,12 @@ def how(
     pcap: Path | None = None,
     dask: str | None = None,
 ) -> How:
-    """The execution settings that the options describe."""
+    """Returns the execution settings from the options."""
     return How(out=out, jobs=jobs, resume=resume, show_progress=not quiet, pcap=pcap, dask=dask)
 
 
 def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
-    """Every run of a plan, for `--dry-run`."""
+    """Prints every run of a plan, for `--dry-run`."""
     rows = [
         {
             "run": run.index,
@@ -252,22 +252,22 @@ def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
 
 
 def carry_out(plan: Plan, **how: Unpack[How]) -> Results:
-    """Runs what `plan` asks for, and meanwhile gets ready to draw the report."""
-    waking = Thread(target=_wake_report, name="weir-wake")
-    waking.start()
+    """Runs a plan; meanwhile imports what the report needs."""
+    imports = Thread(target=_import_report, name="weir-import")
+    imports.start()
     results = api.carry_out(plan, **how)
-    waking.join()
+    imports.join()
     return results
 
 
-def _wake_report() -> None:
+def _import_report() -> None:
     from weir.report import wake
 
     wake()
 
 
 def finish(results: Results, *, quiet: bool, relevant: float = comparison.RELEVANT) -> None:
-    """Draws the report, says where everything is, and fails if any run did."""
+    """Draws the report, prints its path, and fails if any run failed."""
     output.remark(f"Report: {draw(results.path, relevant)}", quiet=quiet)
     if results.failures:
         text = failure_text(results.failures, results.manifest["runs"]["planned"])
@@ -275,7 +275,7 @@ def finish(results: Results, *, quiet: bool, relevant: float = comparison.RELEVA
 
 
 def draw(directory: Path, relevant: float = comparison.RELEVANT) -> Path:
-    """Draws the report of a result directory and returns where it is."""
-    from weir.report import write  # the drawing libraries take longer to load than `--help` may
+    """Draws the report of a result directory and returns its path."""
+    from weir.report import write  # importing the plotting libraries would slow down `--help`
 
     return write(directory, relevant=relevant)

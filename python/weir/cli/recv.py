@@ -99,7 +99,7 @@ def recv(
         _Sessions(progress, as_json=json, quiet=quiet) as sessions,
     ):
         try:
-            with transfer.errors_told():
+            with transfer.errors_mapped():
                 _native.receive_files(
                     directory,
                     bind,

@@ -1,4 +1,4 @@
-"""`weir relay`: a bad network between UDP programs."""
+"""`weir relay`: an emulated path between UDP programs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from weir.grid import Grid
 
 _HELP = (
     "Relay UDP with configurable delay, loss and reordering.\n\n"
-    "Clients send to --listen, the relay talks to the server at --to, for any number of clients up "
-    "to --clients. The links in between are the simulator's. Options apply to both "
-    "directions. [bold]--up[/bold] (to the server) and [bold]--down[/bold] override them for one, "
-    "and take every key of a scenario's \\[topology.forward], and delay.\n\n"
-    "It ends with Ctrl-C, SIGTERM or --duration, and then reports its counters and whether its "
-    "timing was accurate."
+    "Clients send to --listen, and the relay forwards to the server at --to and back. The links in "
+    "between are the simulator's. Options apply to both directions. [bold]--up[/bold] (to the "
+    "server) and [bold]--down[/bold] override them per direction. They take every key of a "
+    "scenario's \\[topology.forward], and delay.\n\n"
+    "The relay ends with Ctrl-C, SIGTERM or --duration. It then prints counters, and whether it "
+    "kept to the configured delay and loss."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -45,7 +45,7 @@ _CHECK_PPS = 10_000
 _CHECK_SIZE = 1_200
 _CHECK_DELAY = "20ms"
 _CHECK_S = 5.0
-_EVERYWHERE = "0.0.0.0"  # noqa: S104 – whoever writes a port alone asks for it
+_EVERYWHERE = "0.0.0.0"  # noqa: S104 – what a port alone means
 
 _ROWS = (
     ("received", "received"),
@@ -57,11 +57,11 @@ _ROWS = (
     ("reordered", "reordered"),
     ("marked (ECN)", "marked"),
     ("stamped (feedback)", "stamped"),
-    ("lowest index given", "lowest_index"),
-    ("not asked for: receive buffer full", "overflow"),
-    ("not asked for: memory full", "no_room"),
-    ("not asked for: could not be sent", "send_errors"),
-    ("not asked for: of no known client", "strangers"),
+    ("lowest index stamped", "lowest_index"),
+    ("error: receive buffer full", "overflow"),
+    ("error: memory full", "no_room"),
+    ("error: could not be sent", "send_errors"),
+    ("error: no known client", "strangers"),
 )
 
 
@@ -72,9 +72,9 @@ def register(app: typer.Typer) -> None:
 
 def relay(
     listen: Annotated[
-        str | None, path.asked("Where clients send to; port 0 lets the system choose.", "HOST:PORT")
+        str | None, path.option("Address for clients; port 0 lets the system choose.", "HOST:PORT")
     ] = None,
-    to: Annotated[str | None, path.asked("The server.", "HOST:PORT")] = None,
+    to: Annotated[str | None, path.option("Address of the server.", "HOST:PORT")] = None,
     loss: path.Loss = None,
     delay: path.Delay = None,
     rate: path.Rate = None,
@@ -83,16 +83,14 @@ def relay(
     corrupt: path.Corrupt = None,
     corrupt_bits: Annotated[
         int,
-        typer.Option(
-            min=1, max=64, help="Flip 1 to this many bits of a datagram that --corrupt damages."
-        ),
+        typer.Option(min=1, max=64, help="Most bits flipped in a datagram that --corrupt damages."),
     ] = 1,
     duplicate: path.Duplicate = None,
     reorder: path.Reorder = None,
     feedback: Annotated[
         str | None,
-        path.asked(
-            "What a link with a --rate tells senders: drai, anti-ecn, xcp, rcp, or a table.", "KIND"
+        path.option(
+            "Feedback of a link with a --rate: drai, anti-ecn, xcp, rcp, or a table.", "KIND"
         ),
     ] = None,
     up: path.Up = "",
@@ -101,31 +99,31 @@ def relay(
         bool,
         typer.Option(
             "--serial",
-            help="One server for both directions that sleeps --delay for every datagram.",
+            help="One thread for both directions that sleeps --delay for every datagram.",
         ),
     ] = False,
     seed: path.Seed = 1,
-    clients: Annotated[int, typer.Option(min=1, max=500, help="Most clients at a time.")] = 100,
+    clients: Annotated[
+        int, typer.Option(min=1, max=500, help="Most clients at the same time.")
+    ] = 100,
     idle: Annotated[
-        str, typer.Option(metavar="TIME", help="A client silent for this long is forgotten.")
+        str, typer.Option(metavar="TIME", help="Remove a client that sends nothing for this long.")
     ] = "60s",
-    duration: Annotated[str | None, path.asked("Ends after this time.", "TIME")] = None,
+    duration: Annotated[str | None, path.option("Stop after this time.", "TIME")] = None,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Measure how precise the delay is on this machine, and nothing else."
-        ),
+        typer.Option("--check", help="Only measure how precise the delay is on this machine."),
     ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Relays until told to stop, and prints what happened."""
+    """Relays until stopped, then prints counters."""
     seconds = None if duration is None else path.seconds("--duration", duration)
     if check:
         _check(delay or _CHECK_DELAY, seconds or _CHECK_S, as_json=json)
         return
     if listen is None or to is None:
-        raise InputError("--listen and --to are needed, as in --listen :9000 --to 127.0.0.1:9001")
+        raise InputError("--listen and --to are required, as in --listen :9000 --to 127.0.0.1:9001")
     given = path.given(
         loss=loss,
         delay=delay,
@@ -144,20 +142,20 @@ def relay(
         )
     output.remark(f"relay: {work.address} to {to}; Ctrl-C ends it", quiet=quiet)
     began = time.process_time()
-    with _told_to_stop() as told:
-        _watch(work, told, seconds, quiet=quiet or not sys.stderr.isatty())
+    with _stop_signals() as stopped:
+        _watch(work, stopped, seconds, quiet=quiet or not sys.stderr.isatty())
     report = work.stop()
     _print(report, time.process_time() - began, as_json=json)
 
 
-def _watch(work: _native.UdpRelay, told: Event, seconds: float | None, *, quiet: bool) -> None:
-    """Waits for the end, with a line of counters every second."""
+def _watch(work: _native.UdpRelay, stopped: Event, seconds: float | None, *, quiet: bool) -> None:
+    """Waits for the end; prints a line of counters every second."""
     began = time.monotonic()
     before: dict[str, Any] | None = None
-    while not told.wait(_pause(began, seconds)):
+    while not stopped.wait(_pause(began, seconds)):
         if seconds is not None and time.monotonic() - began >= seconds:
             break
-        # A relay that has failed says so here.
+        # Raises the error of a relay that has failed.
         now = work.report()
         if not quiet:
             sys.stderr.write(f"\r{_line(now, before)}\x1b[K")
@@ -228,9 +226,9 @@ def _check(delay: str, seconds: float, *, as_json: bool) -> None:
     ]
     title = f"relay: {count} datagrams at {found['rate_pps']:.0f}/s, {found['received']} arrived"
     verdict = (
-        f"good: within {good} ms of what was asked (P99)"
+        f"good: within {good} ms of the configured delay (P99)"
         if healthy
-        else f"this machine, as busy as it is, does not keep within {good} ms (P99)"
+        else f"bad: delays deviate by more than {good} ms (P99); is this machine busy?"
     )
     output.show(Grid(title, ("", "P50", "P99", "worst"), cells, note=f"Health: {verdict}").rich())
 
@@ -244,16 +242,16 @@ def _millis(value: float | None) -> str:
 
 
 @contextmanager
-def _told_to_stop() -> Iterator[Event]:
-    """An event that Ctrl-C and SIGTERM set: to stop is how a relay ends, not a failure."""
-    told = Event()
+def _stop_signals() -> Iterator[Event]:
+    """Yields an event that Ctrl-C and SIGTERM set: they are the normal end of a relay."""
+    stopped = Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        told.set()
+        stopped.set()
 
     earlier = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield told
+        yield stopped
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)

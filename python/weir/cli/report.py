@@ -10,7 +10,7 @@ import typer
 from weir.cli import plans
 from weir.results import load, understood
 
-_HELP = """Draw the report of a result directory again, and its figures as files for papers."""
+_HELP = """Draw the report of a result directory again, and export its figures."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -31,8 +31,8 @@ def report(
     pdf: Annotated[bool, typer.Option("--pdf", help="Also write each figure as PDF.")] = False,
     relevant: plans.Relevant = plans.RELEVANT,
 ) -> None:
-    """Draws the report and says where it is."""
-    from weir.report import write  # the drawing libraries take longer to load than `--help` may
+    """Draws the report and prints its path."""
+    from weir.report import write  # importing the plotting libraries would slow down `--help`
 
     results = load(directory)
     wanted = {"png": png, "svg": svg, "pdf": pdf}

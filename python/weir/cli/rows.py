@@ -30,7 +30,7 @@ def case_rows(results: Results) -> list[Row]:
 
 
 def comparison_rows(results: Results, found: Sequence[Contrast]) -> list[Row]:
-    """One row per case, its stack as it was given, with the paired difference to the first one."""
+    """One row per case: its stack as given, and the paired difference to the first case."""
     rows = []
     for case in results.cases:
         row = {
@@ -83,7 +83,7 @@ def _health(results: Results, label: str) -> Row:
 
 
 def _changes(results: Results, label: str) -> Row:
-    """What followed when flows came or went, if any did beside others."""
+    """Returns what followed when flows started or ended next to others."""
     found = [change.as_json() for change in results.changes(label)]
     return {"changes": found} if found else {}
 

@@ -16,8 +16,8 @@ from weir.tc import keys
 
 _HELP = (
     "Run a scenario file: every point of its sweep, every repeat.\n\n"
-    "Results go to results/NAME/TIME-HASH, NAME being the scenario's. "
-    "[bold]weir list scenarios[/bold] names those that come with Weir."
+    "Results go to results/NAME/TIME-HASH, where NAME is the scenario's name. "
+    "[bold]weir list scenarios[/bold] lists the scenarios that come with Weir."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -74,7 +74,7 @@ def run(
         int | None,
         typer.Option(
             min=0,
-            help="Seed of the first repeat.",
+            help="Random seed of the first repeat.",
             show_default="the scenario's own",
             rich_help_panel=MEASUREMENT,
         ),

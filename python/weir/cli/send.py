@@ -17,17 +17,16 @@ from weir.cli import complete, options, output, transfer
 from weir.errors import InputError, StoppedError
 
 DEFAULT_STACK = "rack/bbr(overflow=avoid)"
-"""Unless measured otherwise."""
+"""Stack of a transfer without --stack."""
 DEFAULT_MSS, DEFAULT_SEALED_MSS = "1420b", "1396b"
-"""Datagrams that pass wherever packets of 1500 bytes do, over IPv6 too."""
+"""Datagrams fit packets of 1500 bytes, over IPv6 too."""
 
 _TRACED = ("cwnd_bytes", "srtt_ms", "bytes_done", "segments", "retransmits")
 
-_HELP = """Send files to a [bold]weir recv[/bold], over UDP and any of Weir's transports.
+_HELP = """Send files to [bold]weir recv[/bold] over UDP, with any of Weir's transports.
 
-A file appears at the receiver under its name only when its hash is right. If either side is stopped
-or killed, the same command goes on from what has arrived. docs/transfer.md says what is protected
-and what is not."""
+A file gets its name at the receiver only after its hash was verified. If either side is stopped or
+killed, the same command resumes the transfer. See docs/transfer.md."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -54,65 +53,66 @@ def register(app: typer.Typer) -> None:
 def send(
     what: Annotated[
         list[str],
-        typer.Argument(metavar="FILE... HOST:PORT", help="What to send, and last where to."),
+        typer.Argument(metavar="FILE... HOST:PORT", help="Files, and last the receiver."),
     ],
     stack: Annotated[
         str | None,
         typer.Option(
             metavar="RECOVERY/CONTROLLER",
-            help="The transport; weir list names all, FILE.py:CLASS is yours. udp: bare datagrams, "
-            "to count what is lost.",
+            help="Transport: weir list names all; FILE.py:CLASS is your own controller. udp: plain "
+            "datagrams, to count losses.",
             show_default=DEFAULT_STACK,
             autocompletion=complete.stacks,
         ),
     ] = None,
     rate: Annotated[
-        str | None, typer.Option(metavar="RATE", help="Never send faster, as in 50mbit.")
+        str | None, typer.Option(metavar="RATE", help="Upper limit of the send rate, as in 50mbit.")
     ] = None,
     pacing: Annotated[
         Literal["on", "off"],
         typer.Option(
-            help="Spread a window over the round trip; off sends as acknowledgements come in. "
-            "Controllers with a rate of their own (bbr) always pace."
+            help="Spread a window over the RTT; off sends with each acknowledgement. "
+            "Controllers that set a rate (bbr) always pace."
         ),
     ] = "on",
     window: Annotated[
         int | None,
         typer.Option(
-            min=1, help="A fixed window in segments, for go-back-n, selective-repeat and none."
+            min=1, help="Fixed window in segments, for go-back-n, selective-repeat and none."
         ),
     ] = None,
     initial_window: Annotated[
-        int, typer.Option(min=1, max=65535, help="The first window in segments; paced above 10.")
+        int, typer.Option(min=1, max=65535, help="Initial window in segments; paced above 10.")
     ] = 10,
     mss: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Bytes of a file in a segment, 64b to 65447b.",
+            help="File bytes per segment, 64b to 65447b.",
             show_default=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
         ),
     ] = None,
     max_retransmits: Annotated[
-        int, typer.Option(min=0, help="Timeouts in a row after which a connection is given up.")
+        int, typer.Option(min=0, help="Give up after this many consecutive timeouts.")
     ] = 100,
     max_wait: Annotated[
-        str, typer.Option(metavar="TIME", help="Time without progress after which it is.")
+        str, typer.Option(metavar="TIME", help="Give up after this long without progress.")
     ] = "30s",
     trace: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write time, window, RTT and losses here, ten times a second."
+            metavar="FILE",
+            help="Write time, window, RTT and losses to this file, ten times a second.",
         ),
     ] = None,
     key_file: transfer.KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Sends the files, prints what became of them."""
+    """Sends the files, prints the result of each."""
     *paths, target = what
     if not paths:
-        raise InputError(f"'{target}': FILE... and HOST:PORT are needed, as in big.bin host:9000")
+        raise InputError(f"'{target}': FILE... and HOST:PORT are required, as in big.bin host:9000")
     for path in paths:
         if Path(path).is_dir():
             raise InputError(f"'{path}' is a directory; name the files in it, as in {path}/*")
@@ -122,7 +122,7 @@ def send(
     transfer.warn_of_exposed(key_file, quiet=quiet)
     with transfer.bar(show=not quiet) as progress, _tracing(trace) as note:
 
-        def tell(_kind: str, report: dict[str, Any]) -> None:
+        def on_event(_kind: str, report: dict[str, Any]) -> None:
             progress.show(report)
             note(report)
 
@@ -137,7 +137,7 @@ def send(
             max_retransmits=max_retransmits,
             max_wait_s=transfer.quantity("time", "--max-wait", max_wait),
             key_file=key_file,
-            tell=tell,
+            tell=on_event,
         )
     if json:
         output.print_json("send", transfer.with_goodput(rows), session=facts)
@@ -148,12 +148,12 @@ def send(
 
 @contextmanager
 def _tracing(file: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Takes a row of the trace from each progress report of a connection."""
+    """Yields a function that writes a progress report as a row of the trace."""
     if file is None:
         yield lambda _report: None
         return
     try:
-        # Line by line: a sender that is killed leaves what it has noted.
+        # Line buffered: the rows of a killed sender are kept.
         opened = file.open("w", buffering=1, newline="")
     except OSError as error:
         raise InputError(f"--trace {file}: {error.strerror}") from None
@@ -172,14 +172,14 @@ def _tracing(file: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 def _send(paths: list[str], target: str, **how: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     try:
-        with transfer.errors_told():
+        with transfer.errors_mapped():
             return _native.send_files(paths, target, **how)
     except KeyboardInterrupt:
         raise StoppedError("interrupted before anything was sent") from None
 
 
 def _stack(stack: str | None, window: int | None) -> str:
-    """The stack with its fixed window, where it takes one."""
+    """Returns the stack with its fixed window, if given."""
     if window is None:
         return stack or DEFAULT_STACK
     if stack == "udp":
@@ -190,7 +190,7 @@ def _stack(stack: str | None, window: int | None) -> str:
     if controller == "none":
         return f"{recovery or 'rack'}/none({window})"
     raise InputError(
-        f"--window {window}: '{stack}' sizes its window itself; a fixed one goes with the "
+        f"--window {window}: '{stack}' computes its window; a fixed one is allowed with the "
         "controller none or the recoveries go-back-n and selective-repeat"
     )
 
@@ -208,14 +208,13 @@ def _note(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
         sent, there = (
             sum(row[key] for row in counted_rows) for key in ("datagrams_sent", "datagrams_arrived")
         )
-        return (
-            f"{there} of {sent} datagrams arrived; a time is from the offer to the last of these."
-        )
+        return f"{there} of {sent} datagrams arrived; time is from the offer to the last of them."
     again = 100 * facts["retransmits"] / facts["segments"]
     rtt = "" if facts["srtt_ms"] is None else f", RTT {facts['srtt_ms']:.2f} ms"
     reconnects = f", reconnected {facts['reconnects']} times" if facts["reconnects"] else ""
     sent = decimal(facts["sent_bytes"])
-    return f"{sent} sent in {facts['segments']} segments, {again:.2f} % again{rtt}{reconnects}."
+    shares = f"{again:.2f} % retransmitted{rtt}{reconnects}"
+    return f"{sent} sent in {facts['segments']} segments, {shares}."
 
 
 def _finish(rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:
@@ -234,5 +233,5 @@ def _why(row: dict[str, Any]) -> str:
     if row["datagrams_sent"] and row["datagrams_arrived"] < row["datagrams_sent"]:
         return f"{row['datagrams_arrived']} of {row['datagrams_sent']} datagrams did"
     if row["verdict"] == "mismatch":
-        return "what arrived has another hash; did the file change meanwhile?"
+        return "the received data has another hash; did the file change during the transfer?"
     return str(row["reason"] or row["verdict"])

@@ -1,4 +1,4 @@
-"""`weir study`: a published experiment, its numbers beside ours."""
+"""`weir study`: a published experiment, reproduced."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from weir.studies import envelopes
 from weir.studies.cells import count_text, decimals
 
 _WIDEST = 12
-"""A table of more columns, as a figure over time is, is left to the report and to `--json`."""
+"""Most columns of a printed table; wider ones are in the report and in `--json`."""
 
 _DECIMALS = 3
 _LARGE = 100.0
-"""From here on a value has no decimals."""
+"""Values from here on have no decimals."""
 
-_HELP = """Repeat a published experiment and print its numbers next to ours.
+_HELP = """Reproduce a published experiment and print published and measured values.
 
-[bold]weir list studies[/bold] names them."""
+[bold]weir list studies[/bold] lists them."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -47,12 +47,16 @@ def register(app: typer.Typer) -> None:
 def study(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="The study.", autocompletion=complete.study_names),
+        typer.Argument(
+            metavar="NAME", help="Name of the study.", autocompletion=complete.study_names
+        ),
     ],
     size: Annotated[
         str,
         typer.Option(
-            metavar="|".join(studies.SIZES), help="How much of it.", rich_help_panel=MEASUREMENT
+            metavar="|".join(studies.SIZES),
+            help="Number of cases and length of runs.",
+            rich_help_panel=MEASUREMENT,
         ),
     ] = studies.Settings.size,
     repeat: Annotated[
@@ -67,7 +71,8 @@ def study(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the first repeat.", rich_help_panel=MEASUREMENT)
+        int,
+        typer.Option(min=0, help="Random seed of the first repeat.", rich_help_panel=MEASUREMENT),
     ] = studies.Settings.seed,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
@@ -104,7 +109,7 @@ def study(
 
 
 def _tables(cells: Sequence[studies.Cell]) -> Iterator[Grid]:
-    """One grid per table: under each of its rows, first the published numbers and then ours."""
+    """Yields one grid per table: for each row, first published and then measured values."""
     wide = []
     for table in dict.fromkeys(cell["table"] for cell in cells):
         own = [cell for cell in cells if cell["table"] == table]

@@ -1,4 +1,4 @@
-"""What `weir send` and `weir recv` share: quantities, progress, tables, the way they end."""
+"""Quantities, progress, tables and errors of `weir send` and `weir recv`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Row = Mapping[str, Any]
 
 
 class FailedError(WeirError):
-    """A transfer that did not happen, or not all of it."""
+    """A transfer that failed completely or in part."""
 
 
 @contextmanager
-def errors_told() -> Iterator[None]:
-    """Bad input is told as such; what ends a transfer is a failure."""
+def errors_mapped() -> Iterator[None]:
+    """Turns errors of the native module into input errors and transfer errors."""
     try:
         yield
     except ValueError as error:
@@ -45,7 +45,7 @@ def errors_told() -> Iterator[None]:
 
 
 def quantity(kind: Literal["time", "rate", "size"], option: str, text: str) -> float:
-    """The value of an option in seconds, bits per second or bytes."""
+    """Returns the value of an option in seconds, bits per second or bytes."""
     try:
         return _native.parse_quantity(kind, text)
     except ValueError as error:
@@ -57,31 +57,31 @@ KeyFile = Annotated[
     typer.Option(
         "--key-file",
         metavar="FILE",
-        help="Seal everything with this key, which weir key makes; see docs/security.md.",
+        help="Encrypt with this key, made by weir key; see docs/security.md.",
     ),
 ]
-"""The option of both verbs."""
+"""Option of both verbs."""
 
 
 def heed_interrupts() -> None:
     """Lets SIGINT end this server where it was started with that signal ignored.
 
-    A shell without job control starts what runs in the background so (POSIX, Shell Command
-    Language, 2.11), and a script could end it by SIGTERM only, which loses its last words.
+    A shell without job control starts background processes so (POSIX, Shell Command Language,
+    2.11). A script could then end it by SIGTERM only, without its summary.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def warn_of_exposed(key_file: Path | None, *, quiet: bool) -> None:
-    """Says so if others may read the key. That it cannot be read at all is told by who reads it."""
+    """Warns if other users may read the key. An unreadable key is reported where it is read."""
     with suppress(OSError):
         if key_file is not None and key_file.stat().st_mode & 0o077:
-            output.remark(f"others may read the key in {key_file}: chmod 600 helps", quiet=quiet)
+            output.remark(f"other users may read the key in {key_file}: chmod 600 it", quiet=quiet)
 
 
 class Bar:
-    """The line on stderr that moves."""
+    """Progress line on stderr."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -95,7 +95,7 @@ class Bar:
         else:
             what = "reading" if facts["hashing"] else f"{facts['files_done']}/{facts['files']}"
             description = f"{what} {_short(facts['name'])}"
-        # Hashing and sending are two ways to go.
+        # Hashing and sending have separate totals.
         if facts["hashing"] != (self._of == "hashing"):
             self._of = "hashing" if facts["hashing"] else ""
             self._progress.reset(self._task, total=facts["bytes"] or None)
@@ -109,7 +109,7 @@ class Bar:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Takes the line away while something else is printed, which would end up in it."""
+        """Removes the line while something else is printed."""
         if self._progress.disable:
             yield
             return
@@ -126,7 +126,7 @@ class Bar:
 
 @contextmanager
 def bar(*, show: bool) -> Iterator[Bar]:
-    """A progress line while there is a terminal."""
+    """Yields a progress line, which is shown only at a terminal."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -142,7 +142,7 @@ def bar(*, show: bool) -> Iterator[Bar]:
 
 
 def table(title: str, rows: Sequence[Row], note: str = "") -> Grid:
-    """The files of a session and what became of them."""
+    """Returns the files of a session and the result of each."""
     headers = ("file", "", "as", "size", "resumed from", "time, s", "goodput, Mbit/s")
     cells = [
         (
@@ -160,12 +160,12 @@ def table(title: str, rows: Sequence[Row], note: str = "") -> Grid:
 
 
 def with_goodput(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows as `--json` has them."""
+    """Returns the rows of `--json`."""
     return [{**row, "goodput_mbps": _goodput_mbps(row)} for row in rows]
 
 
 def _goodput_mbps(row: Row) -> float | None:
-    """What was moved in this session, per time."""
+    """Returns the bytes transferred in this session over its time."""
     if not row["time_s"] or row["verdict"] not in {"kept", "mismatch"}:
         return None
     moved = row["size_bytes"] - (row["resumed_from_bytes"] or 0)
@@ -183,19 +183,19 @@ def counted_files(number: int) -> str:
 
 
 def not_shown(verdicts: Mapping[str, int]) -> str:
-    """The files that a table leaves out, by what became of them."""
+    """Counts the files that a table leaves out, by result."""
     parts = [f"{number} {_VERDICTS[verdict]}" for verdict, number in verdicts.items() if number]
     return f"Not shown: {', '.join(parts)}." if parts else ""
 
 
 def is_there(row: Row) -> bool:
-    """Whether the file is where it should be."""
+    """Whether the receiver has the complete file."""
     return row["verdict"] in {"kept", "already"}
 
 
 _VERDICTS = {
     "kept": "arrived",
-    "already": "was there",
+    "already": "already there",
     "mismatch": "wrong hash",
     "refused": "refused",
     "incomplete": "incomplete",
@@ -214,7 +214,7 @@ def _more(facts: Mapping[str, Any]) -> str:
     if facts["srtt_ms"] is not None:
         parts.append(f"RTT {facts['srtt_ms']:.1f} ms")
     if facts["segments"]:
-        parts.append(f"sent again {100 * facts['retransmits'] / facts['segments']:.1f} %")
+        parts.append(f"retransmitted {100 * facts['retransmits'] / facts['segments']:.1f} %")
     if facts["peers"] > 1:
         parts.append(f"{facts['peers']} senders")
     if facts["reconnects"]:

@@ -1,4 +1,4 @@
-"""`weir validate`: the simulator beside the Linux kernel, or radio beside theory and papers."""
+"""`weir validate`: compares the simulator with Linux, or radio with theory and papers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from weir.validate.radio import RadioComparison
 from weir.validate.radio import comparison as radio_comparison
 from weir.validate.radio import words as radio_words
 
-_HELP = """Run the same scenarios in the simulator and over Linux's TCP, and compare.
+_HELP = """Run the same scenarios in the simulator and in Linux's TCP, and compare.
 
-The kernel is this machine's, in real time (requires root). With [bold]--virtual[/bold] it is that
-of a guest in virtual time (requires `weir kernel build` once), with [bold]--truth[/bold] that of
-recorded runs. With [bold]--radio[/bold] there is no kernel: wireless networks are held against
-arithmetic, Bianchi's model and published measurements.
+By default the kernel is this machine's, in real time, which requires root. With
+[bold]--virtual[/bold] it is a guest's in virtual time, which requires `weir kernel build` once.
+With [bold]--reference[/bold] it is that of recorded runs. With [bold]--radio[/bold] there is no
+kernel: wireless networks are compared with arithmetic, Bianchi's model and published measurements.
 
-Prints per case and flow what we measured, its ratio to the kernel's, and whether that is near
-enough. Cases that cannot run are listed with the reason. The report shows both over time,
-one picture per case. docs/validation.md has the cases, the metrics, the tolerances."""
+Prints per case and flow the simulator's value, its ratio to the kernel's, and whether that is
+within the tolerance. Cases that cannot run are listed with the reason. The report has a figure over
+time for each case. docs/validation.md lists cases, metrics and tolerances."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -37,7 +37,7 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir validate --virtual --case '10m-1bdp-*' --json > validation.json
 
-  weir validate --truth tests/truth
+  weir validate --reference tests/truth
 
   weir validate --radio"""
 
@@ -46,7 +46,7 @@ Case = Annotated[
     typer.Option(
         "--case",
         metavar="GLOB",
-        help="Only cases with such names; may be repeated.",
+        help="Only cases with matching names; may be repeated.",
         show_default="all",
     ),
 ]
@@ -59,35 +59,40 @@ def register(app: typer.Typer) -> None:
 
 def validate(
     virtual: Annotated[
-        bool, typer.Option("--virtual", help="The kernel of a guest, in virtual time.")
+        bool, typer.Option("--virtual", help="Compare with a guest's kernel, in virtual time.")
     ] = False,
     radio: Annotated[
-        bool, typer.Option("--radio", help="Wireless networks, beside theory and papers.")
+        bool, typer.Option("--radio", help="Compare wireless networks with theory and papers.")
     ] = False,
-    truth: Annotated[
-        Path | None, typer.Option("--truth", metavar="DIR", help="Folder of recorded traces.")
+    reference: Annotated[
+        Path | None,
+        typer.Option("--reference", metavar="DIR", help="Compare with recorded traces in DIR."),
     ] = None,
+    # The former name of --reference, for one release.
+    truth: Annotated[Path | None, typer.Option("--truth", metavar="DIR", hidden=True)] = None,
     case: Case = None,
     size: Annotated[
         str | None,
-        typer.Option("--size", metavar="|".join(validation.SIZES), help="How long the runs take."),
+        typer.Option(
+            "--size", metavar="|".join(validation.SIZES), help="Number of cases and length of runs."
+        ),
     ] = None,
     repeat: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="Runs per case, in virtual time where anything is random.",
+            help="Runs per case; in virtual time only of cases with randomness.",
             show_default=str(validation.REPEAT),
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the first run.", show_default="1")
+        int | None, typer.Option(help="Random seed of the first run.", show_default="1")
     ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="With --truth: seeds per case in which anything is random.",
+            help="With --reference: seeds per case with randomness.",
             show_default=str(validation.SEEDS),
         ),
     ] = None,
@@ -98,15 +103,18 @@ def validate(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Carries the cases out, prints the rows, draws the report."""
+    """Runs the cases, prints the rows, draws the report."""
     how = plans.how(out, jobs, resume=resume, quiet=quiet)
-    if truth is not None:
+    if reference is not None:
+        _refuse("with --reference", truth=truth)
+    reference = reference or truth
+    if reference is not None:
         own = {"radio": radio or None, "virtual": virtual or None, "dry-run": dry_run or None}
-        _refuse("with --truth", size=size, repeat=repeat, seed=seed, **own)
+        _refuse("with --reference", size=size, repeat=repeat, seed=seed, **own)
         seeds = seeds or validation.SEEDS
-        found = validation.validate(truth, cases=case or (), seeds=seeds, **how)
+        found = validation.validate(reference, cases=case or (), seeds=seeds, **how)
     else:
-        _refuse("without --truth", seeds=seeds)
+        _refuse("without --reference", seeds=seeds)
         _refuse("with --radio", virtual=(radio and virtual) or None)
         size, cases, seed = size or validation.SMALL, case or (), 1 if seed is None else seed
         compared: Comparison | RadioComparison
@@ -133,12 +141,12 @@ def validate(
 
 
 def _refuse(where: str, **given: object) -> None:
-    """Refuses options that mean nothing there."""
+    """Refuses options that have no effect there."""
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"--{name} means nothing {where}; leave it out")
+            raise InputError(f"--{name} has no effect {where}; leave it out")
 
 
-def _show(grid: Grid, units: str, told: Iterable[str]) -> None:
+def _show(grid: Grid, units: str, sentences: Iterable[str]) -> None:
     noted = replace(grid, note=f"{units[:1].upper()}{units[1:]}.")
-    output.show(Group(noted.rich(), *output.points(told)))
+    output.show(Group(noted.rich(), *output.points(sentences)))

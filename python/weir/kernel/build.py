@@ -1,7 +1,7 @@
 """Builds the guest kernel: unpack, change, configure, compile, publish.
 
-Each step leaves a mark in the workshop when it is complete, so that a build that was interrupted
-goes on where it stopped. What is published appears whole or not at all.
+Each completed step leaves a marker file in the build folder, so that an interrupted build continues
+where it stopped. The kernel is published atomically.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from weir.kernel import cache, recipe
 from weir.kernel.cache import Kernel
 from weir.kernel.recipe import KernelError
 
-Tell = Callable[[str, int, int], None]
-"""Told the step at hand, how far it has come, and how far there is to go (0: not known)."""
+Report = Callable[[str, int, int], None]
+"""Progress callback: step name, done, total (0 if unknown)."""
 
 LOG = "build.log"
 _UNPACKED, _CONFIGURED = ".unpacked", ".configured"
 _TAIL = 12
-_ROOM_BYTES = 2 << 30
+_LEAST_FREE_BYTES = 2 << 30
 _UNNEEDED = ("Documentation/*/*", "sound/*.c", "drivers/gpu/drm/*/*.[ch]", "tools/testing")
-"""A third of the sources that a guest has no use for; what configures them has to stay."""
+"""A third of the sources, which a guest does not need; their Kconfig files have to stay."""
 
 
 @dataclass(slots=True)
 class Build:
-    """One kernel in the making."""
+    """A kernel build."""
 
     source: Path
     jobs: int
-    tell: Tell
+    report: Report
     began: float = field(default_factory=time.monotonic)
 
     @property
-    def workshop(self) -> Path:
-        """Where it is made: another folder for another recipe or source."""
+    def folder(self) -> Path:
+        """The build folder: another one for another recipe or source."""
         stamp = self.source.stat()
         return cache.home() / f".build-{recipe.digest()}-{stamp.st_size:x}-{int(stamp.st_mtime):x}"
 
     @property
     def tree(self) -> Path:
         """The sources."""
-        return self.workshop / self.source.name.removesuffix(".tar.xz")
+        return self.folder / self.source.name.removesuffix(".tar.xz")
 
     def run(self) -> Kernel:
-        """Goes through all steps that are not done yet."""
-        self.workshop.mkdir(parents=True, exist_ok=True)
-        with _alone(self.workshop):
+        """Runs all steps that are not done yet."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _locked(self.folder):
             self._unpack()
             self._configure()
             self._compile()
@@ -70,12 +70,12 @@ class Build:
         if (self.tree / _UNPACKED).exists():
             return
         shutil.rmtree(self.tree, ignore_errors=True)
-        if shutil.disk_usage(self.workshop).free < _ROOM_BYTES:
-            raise KernelError(f"{self.workshop}: a build needs 2 GB of room")
+        if shutil.disk_usage(self.folder).free < _LEAST_FREE_BYTES:
+            raise KernelError(f"{self.folder}: a build needs 2 GB of free disk space")
         name = self.tree.name
         exclude = [f"--exclude={name}/{pattern}" for pattern in _UNNEEDED]
         command = ["tar", "--extract", "--verbose", "--file", str(self.source), *exclude]
-        self._call("unpack", command, self.workshop, lambda line: line.startswith(name), 70_000)
+        self._call("unpack", command, self.folder, lambda line: line.startswith(name), 70_000)
         (self.tree / _UNPACKED).touch()
 
     def _configure(self) -> None:
@@ -99,12 +99,12 @@ class Build:
     def _publish(self) -> Kernel:
         version = self._version()
         kernel = cache.home() / f"{version}-{recipe.digest()}"
-        parcel = self.workshop / "parcel"
-        shutil.rmtree(parcel, ignore_errors=True)
-        parcel.mkdir()
-        shutil.copy2(self.tree / "linux", parcel / cache.BINARY)
-        shutil.copy2(self.tree / ".config", parcel / cache.CONFIG)
-        shutil.copy2(self.workshop / LOG, parcel / LOG)
+        staged = self.folder / "staged"
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir()
+        shutil.copy2(self.tree / "linux", staged / cache.BINARY)
+        shutil.copy2(self.tree / ".config", staged / cache.CONFIG)
+        shutil.copy2(self.folder / LOG, staged / LOG)
         record = {
             "version": version,
             "recipe": recipe.digest(),
@@ -115,11 +115,11 @@ class Build:
             "host": platform.release(),
         }
         text = json.dumps(record, indent=2) + "\n"
-        (parcel / cache.RECORD).write_text(text, encoding="utf-8")
-        # A folder that is in the way is an older build of the same.
+        (staged / cache.RECORD).write_text(text, encoding="utf-8")
+        # An existing folder is an older build of the same kernel.
         shutil.rmtree(kernel, ignore_errors=True)
-        parcel.rename(kernel)
-        shutil.rmtree(self.workshop, ignore_errors=True)
+        staged.rename(kernel)
+        shutil.rmtree(self.folder, ignore_errors=True)
         return next(found for found in cache.kernels() if found.path == kernel)
 
     def _version(self) -> str:
@@ -144,16 +144,16 @@ class Build:
         counts: Callable[[str], bool],
         total: int,
     ) -> None:
-        """Runs a command, keeps what it says, and counts the lines that tell of progress."""
-        done, log = 0, self.workshop / LOG
-        self.tell(step, 0, total)
-        with log.open("a", encoding="utf-8") as kept, _started(command, folder) as process:
+        """Runs a command, logs its output, and counts the lines that mean progress."""
+        done, log = 0, self.folder / LOG
+        self.report(step, 0, total)
+        with log.open("a", encoding="utf-8") as logged, _started(command, folder) as process:
             for line in process.stdout or ():
                 if step != "unpack":
-                    kept.write(line)
+                    logged.write(line)
                 if counts(line):
                     done += 1
-                    self.tell(step, done, total)
+                    self.report(step, done, total)
             code = process.wait()
         if code != 0:
             last = " / ".join(_tail(log))
@@ -161,11 +161,11 @@ class Build:
 
 
 def build(
-    *, source: Path | None = None, jobs: int, tell: Tell, force: bool = False
+    *, source: Path | None = None, jobs: int, report: Report, force: bool = False
 ) -> tuple[Kernel, bool]:
-    """The guest kernel, and whether it had to be built.
+    """Returns the guest kernel, and whether it had to be built.
 
-    With `source` it is the one of exactly that file, whichever others there are.
+    With `source` it is the kernel built from exactly that file.
 
     Raises:
         InputError: there is no such source.
@@ -179,11 +179,11 @@ def build(
     lacking = missing(source)
     if lacking:
         raise KernelError(f"a build needs more packages: apt-get install {' '.join(lacking)}")
-    return Build(source or recipe.sources()[-1], jobs, tell).run(), True
+    return Build(source or recipe.sources()[-1], jobs, report).run(), True
 
 
 def _made_of(source: Path) -> Kernel | None:
-    """The kernel of this version's recipe that was built from the same file, by its content."""
+    """Returns the kernel of this version's recipe built from a file of the same content."""
     digest = _sha256(source)
     own = (kernel for kernel in cache.kernels() if kernel.is_current)
     return next((kernel for kernel in own if kernel.record.get("source_sha256") == digest), None)
@@ -195,7 +195,7 @@ def _sha256(file: Path) -> str:
 
 
 def missing(source: Path | None = None) -> list[str]:
-    """The packages of Debian that a build needs and this machine lacks."""
+    """Returns the Debian packages that a build needs and this machine lacks."""
     programs = [package for name, package in recipe.PACKAGES.items() if shutil.which(name) is None]
     headers = [package for path, package in recipe.HEADERS.items() if not path.exists()]
     kernel = [] if source or recipe.sources() else [recipe.SOURCE_PACKAGE]
@@ -203,13 +203,13 @@ def missing(source: Path | None = None) -> list[str]:
 
 
 @contextlib.contextmanager
-def _alone(workshop: Path) -> Iterator[None]:
-    """Keeps a second build away."""
-    with (workshop / ".lock").open("w") as lock:
+def _locked(folder: Path) -> Iterator[None]:
+    """Excludes a second build in the same folder."""
+    with (folder / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise KernelError(f"{workshop}: another build is at work there") from None
+            raise KernelError(f"{folder}: another build is running there") from None
         yield
 
 
@@ -239,7 +239,7 @@ def _started(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[
 
 
 def _environment() -> dict[str, str]:
-    """Without what a surrounding make or a translation would add."""
+    """Returns the environment without the variables of a surrounding make or of a locale."""
     own = ("MAKE", "MFLAGS")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(own)}
     return {**kept, "LC_ALL": "C"}

@@ -16,7 +16,7 @@ def main(parent: int, command: list[str]) -> None:
     """Never returns."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        sys.exit("whoever wanted this is gone")
+        sys.exit("the parent process has ended")
     # A guest that panics aborts, and its memory is not worth a core file.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.execv(command[0], command)  # noqa: S606 – a list, never a shell

@@ -149,5 +149,5 @@ def _cpu_s(pid: int) -> float:
 def _quoted(value: str) -> str:
     """A value as the kernel's command line wants it."""
     if '"' in value or "\n" in value:
-        raise KernelError(f"{value!r}: a guest cannot be told of a path with a quote")
+        raise KernelError(f"{value!r}: a guest's command line cannot hold a path with a quote")
     return f'"{value}"' if " " in value else value

@@ -81,7 +81,7 @@ CONTROLS = (
 
 MAKE = (
     "ARCH=um",
-    # The same source gives the same kernel, whoever builds it: its version seeds random numbers.
+    # The same source gives the same kernel on any machine: its version seeds random numbers.
     "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 1970",
     "KBUILD_BUILD_USER=weir",
     "KBUILD_BUILD_HOST=weir",
@@ -106,7 +106,7 @@ PACKAGES = {
 HEADERS = {Path("/usr/include/stdio.h"): "libc6-dev"}
 
 OBJECTS = 587
-"""About so many files are compiled; for the progress shown only."""
+"""Approximate number of compiled files, for the progress bar only."""
 
 SOURCES = Path("/usr/src")
 SOURCE_PACKAGE = "linux-source-6.1"

@@ -1,4 +1,4 @@
-"""Records what Linux's TCP does in guests, as a folder of traces for `weir validate --truth`.
+"""Records what Linux's TCP does in guests, as a folder of traces for `weir validate --reference`.
 
 The cases are those of the recordings in `tests/truth`, with our router where these had netem, so
 that the two can be compared.
@@ -48,8 +48,8 @@ _STEPS = 10
 """A row of a trace is every tenth sample."""
 
 
-def record(folder: Path, *, jobs: int, tell: Callable[[str], None]) -> None:
-    """Runs every case and writes the folder; `tell` hears of each case that is done.
+def record(folder: Path, *, jobs: int, report: Callable[[str], None]) -> None:
+    """Runs every case and writes the folder; calls `report` with each finished case.
 
     Raises:
         KernelError: there is no guest kernel, or a guest failed.
@@ -63,7 +63,7 @@ def record(folder: Path, *, jobs: int, tell: Callable[[str], None]) -> None:
             described = [_described(flow, found) for flow, found in zip(flows, values, strict=True)]
             summary[name] = {"flows": described, "kernel": kernel, "params": dict(CASES[name])}
             write_text(folder / f"{name}.csv", trace.write_csv(float_precision=2).rstrip())
-            tell(name)
+            report(name)
     write_text(folder / SUMMARY, json.dumps(summary, indent=1, sort_keys=True))
 
 

@@ -141,7 +141,7 @@ def _reason(said: str) -> str:
 
 
 def _added() -> list[Listed]:
-    """The congestion controls in BPF, whoever registered them."""
+    """Returns all congestion controls in BPF."""
     done = bpftool("-j", "struct_ops", "dump")
     try:
         entries: list[dict[str, Any]] = json.loads(done.stdout or "[]") or []
