@@ -279,7 +279,7 @@ def test_disciplines_have_the_defaults_of_tc() -> None:
     assert expected.items() <= given.items()
     link = fields(reference(QDISC="cake:bandwidth:5mbit:flows"))["topology"]["link"][0]
     assert (link["rate"], link["queue"]["kind"], link["queue"]["shaper"]) == ("5mbit", "cake", True)
-    assert "burst" not in link, "a token bucket would take a packet out of CAKE too early"
+    assert link["burst"] is None, "a token bucket would take a packet out of CAKE too early"
     given = queue("pie:limit:9:target:20ms:tupdate:30ms:beta:10:ecn")
     expected = {"limit": "9p", "target": "20ms", "update": "30ms", "beta": 10, "ecn": True}
     assert expected.items() <= given.items()
