@@ -3,37 +3,34 @@
 //! These run in every `cargo test`. They are not guided by coverage; `fuzz/README.md` says how to
 //! run the same checks under a fuzzer that is.
 
-use std::fs;
-use std::path::Path;
-
 use proptest::prelude::*;
 
+#[path = "../../../net/tests/fuzzing/corpus.rs"]
+mod corpus;
 mod endpoint;
 mod frames;
 mod input;
+mod keys;
 mod seal;
-
-/// Hands every kept input to `check`; returns how many there were.
-fn replay(target: &str, check: impl Fn(&[u8])) -> usize {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(target);
-    let files = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    let inputs = files.map(|file| fs::read(file.expect("listed").path()).expect("readable"));
-    inputs.map(|input| check(&input)).count()
-}
 
 #[test]
 fn kept_seals_hold() {
-    assert!(replay("seal", seal::check) >= 10);
+    assert!(corpus::replay("seal", seal::check) >= 10);
+}
+
+#[test]
+fn kept_keys_hold() {
+    assert!(corpus::replay("keys", keys::check) >= 5);
 }
 
 #[test]
 fn kept_strangers_hold() {
-    assert!(replay("endpoint", endpoint::check) >= 10);
+    assert!(corpus::replay("endpoint", endpoint::check) >= 10);
 }
 
 #[test]
 fn kept_frames_hold() {
-    assert!(replay("frames", frames::check) >= 10);
+    assert!(corpus::replay("frames", frames::check) >= 10);
 }
 
 /// The kinds of frames, each with something behind it.
@@ -46,6 +43,11 @@ fn plausible_frames() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
+    #[test]
+    fn edited_keys_hold(bytes in corpus::edited("keys")) {
+        keys::check(&bytes);
+    }
+
     #[test]
     fn any_strangers_hold(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         endpoint::check(&bytes);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use weir_live::endpoint::ConnectionId;
-use weir_live::file::{Departing, Incoming, Verdict};
+use weir_live::file::{Arriving, Departing, Incoming, Verdict};
 use weir_live::transfer::{Sent, TransferError};
 use weir_units::{Bytes, Duration, Instant};
 
@@ -25,6 +25,8 @@ use super::world::{content, received};
 /// What must hold.
 pub(crate) struct Checker {
     now: Instant,
+    /// When the receiver last ran.
+    turned_at: Instant,
     /// Hashes of what may lie under a name, without its number.
     legitimate: BTreeMap<String, Vec<[u8; 32]>>,
     /// The seed and length of each content.
@@ -96,6 +98,7 @@ impl Checker {
         }
         Self {
             now: Instant::ZERO,
+            turned_at: Instant::ZERO,
             legitimate,
             contents,
             promised: BTreeMap::new(),
@@ -198,6 +201,10 @@ impl Checker {
 
     /// What a session goes on from is not less than what was acknowledged when it began.
     pub(crate) fn on_receiver_turn(&mut self, program: &ReceivingProgram, machine: &Machine) {
+        if !program.process.disk.is_alive() {
+            return;
+        }
+        self.turned_at = self.now;
         self.check_memory(program);
         if self.twins || self.disk_fault || self.powerless {
             return;
@@ -213,6 +220,9 @@ impl Checker {
                     let contested = sessions.iter().filter(|(.., other)| has(other)).count() > 1;
                     let expected = self.expect(&arriving.name, arriving.size, contested);
                     self.sessions.entry(*id).or_default().push(expected);
+                }
+                if application.failure().is_some() && arriving.verdict.is_none() {
+                    self.on_failure(arriving);
                 }
                 if arriving.verdict == Some(Verdict::Mismatch) {
                     self.on_mismatch(&arriving.name, machine);
@@ -273,6 +283,16 @@ impl Checker {
         Some(Expected { least: known.now(), since: self.now, contested })
     }
 
+    /// The receiver has ended a session. What comes of a file until its sender knows is acknowledged and not kept.
+    fn on_failure(&mut self, arriving: &Arriving) {
+        let hash = self.legitimate.get(&arriving.name).and_then(|all| all.first());
+        if let Some(known) = hash.and_then(|hash| self.acknowledged.get_mut(hash)) {
+            known.believed = arriving.size;
+            known.history.clear();
+            known.safe = arriving.arrived;
+        }
+    }
+
     /// A power failure has damaged what was acknowledged, which the hash has shown: the parts that are not
     /// damaged must not be sent again.
     fn on_mismatch(&mut self, name: &str, machine: &Machine) {
@@ -300,9 +320,10 @@ impl Checker {
     pub(crate) fn on_receiver_death(&mut self, death: Death, machine: &Machine) {
         self.sessions.clear();
         self.outlived.clone_from(&self.connections);
-        let now = self.now;
+        // One that stood still has noted nothing since.
+        let ran_until = self.turned_at;
         for known in self.acknowledged.values_mut() {
-            known.lose(now, death);
+            known.lose(ran_until, death);
         }
         if death == Death::Process {
             return;
@@ -396,10 +417,10 @@ impl Acknowledged {
     }
 
     /// The receiver has died.
-    fn lose(&mut self, now: Instant, death: Death) {
+    fn lose(&mut self, ran_until: Instant, death: Death) {
         self.believed = self.believed.max(self.now());
         let history = std::mem::take(&mut self.history);
-        let noted = |(at, _): &&(Instant, u64)| now.saturating_since(*at) >= NOTED_WITHIN;
+        let noted = |(at, _): &&(Instant, u64)| ran_until.saturating_since(*at) >= NOTED_WITHIN;
         self.safe = match death {
             Death::Machine => 0,
             Death::Process => {

@@ -95,7 +95,7 @@ impl Plan {
         let windows = senders.iter().map(|one| one.windows()).sum();
         let transfer = on_the_wire + weather.round_trip().saturating_mul(windows);
         let (faults, mended_at) = faults(rng, senders.len(), transfer);
-        let (hostile, memory) = hostile(seed, mended_at);
+        let (hostile, memory) = hostile(seed, mended_at, senders.len());
         // Each may have to start anew some times, and slow start takes its time.
         let patience = Duration::from_secs(150) + transfer.saturating_mul(8);
         Self {
@@ -246,12 +246,14 @@ fn faults(rng: &mut Rng, senders: usize, transfer: Duration) -> (Vec<(Instant, F
 }
 
 /// Strangers that speak the protocol, and the memory that is there for all.
-fn hostile(seed: u64, until: Instant) -> (Vec<Hostile>, Bytes) {
+fn hostile(seed: u64, until: Instant, senders: usize) -> (Vec<Hostile>, Bytes) {
     let mut rng = stream(seed, "strangers that speak the protocol");
     let count = if one_in(&mut rng, 4) { 1 + rng.below(8) } else { 0 };
     let until = until.saturating_since(Instant::ZERO);
     let all = (0..count).map(|_| Hostile::of(&mut rng, until)).collect();
-    (all, Bytes([256 << 10, 1 << 20, 64 << 20][rng.below(3) as usize]))
+    // A session may hold 1 MiB, and what describes it.
+    let enough = senders as u64 * (2 << 20);
+    (all, Bytes([enough, 64 << 20][rng.below(2) as usize]))
 }
 
 pub(crate) fn one_in(rng: &mut Rng, count: u64) -> bool {
