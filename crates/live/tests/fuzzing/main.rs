@@ -7,15 +7,29 @@ use proptest::prelude::*;
 
 #[path = "../../../net/tests/fuzzing/corpus.rs"]
 mod corpus;
+#[path = "../simulation/disk.rs"]
+#[allow(dead_code, reason = "the simulation uses all of it")]
+mod disk;
 mod endpoint;
 mod frames;
 mod input;
 mod keys;
+#[path = "../simulation/script.rs"]
+mod script;
 mod seal;
+mod session;
+#[path = "../simulation/tally.rs"]
+#[allow(dead_code, reason = "the simulation uses all of it")]
+mod tally;
 
 #[test]
 fn kept_seals_hold() {
     assert!(corpus::replay("seal", seal::check) >= 10);
+}
+
+#[test]
+fn kept_sessions_hold() {
+    assert!(corpus::replay("session", session::check) >= 5);
 }
 
 #[test]
@@ -40,6 +54,14 @@ fn plausible_frames() -> impl Strategy<Value = Vec<u8>> {
     let frame = (kind, prop::collection::vec(any::<u8>(), 0..80))
         .prop_map(|(kind, rest)| [&[kind], &rest[..]].concat());
     prop::collection::vec(prop_oneof![1 => hello, 5 => frame], 1..4).prop_map(|all| all.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn any_sessions_hold(bytes in prop::collection::vec(any::<u8>(), 0..150)) {
+        session::check(&bytes);
+    }
 }
 
 proptest! {

@@ -1,0 +1,16 @@
+#![no_main]
+
+#[path = "../../crates/live/tests/simulation/disk.rs"]
+#[allow(dead_code, reason = "the simulation uses all of it")]
+mod disk;
+#[path = "../../crates/live/tests/fuzzing/input.rs"]
+mod input;
+#[path = "../../crates/live/tests/simulation/script.rs"]
+mod script;
+#[path = "../../crates/live/tests/fuzzing/session.rs"]
+mod session;
+#[path = "../../crates/live/tests/simulation/tally.rs"]
+#[allow(dead_code, reason = "the simulation uses all of it")]
+mod tally;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| session::check(data));
