@@ -71,6 +71,19 @@ impl Reassembly {
         Self { policy, rcv_nxt: 0, ahead: RangeSet::new(), recent: Recent::new(), duplicate: None }
     }
 
+    /// Remembers the ranges of all arrivals until they are reported: where many segments arrive at
+    /// once, more ranges change than an acknowledgement has blocks.
+    #[must_use]
+    pub fn remembering_all(mut self) -> Self {
+        self.recent.most = Recent::A_BATCH;
+        self
+    }
+
+    /// Whether ranges have changed that no call of [`sack_ranges`](Self::sack_ranges) has returned.
+    pub fn has_unreported(&self) -> bool {
+        self.recent.most > Recent::USUAL && self.recent.unreported > 0
+    }
+
     /// Takes in `len` bytes at `offset`. The caller has cut them to the receive window.
     pub fn insert(&mut self, offset: u64, len: u32) -> Arrival {
         let arrived = offset..offset.saturating_add(u64::from(len));
@@ -121,11 +134,13 @@ impl Reassembly {
 
     /// The ranges for an acknowledgement's SACK blocks, at most `max`: a duplicate that has not been
     /// reported, once (RFC 2883 §4), then the range of the newest arrival, then those reported
-    /// before it (RFC 2018 §4). As in Linux, the last four are remembered.
+    /// before it (RFC 2018 §4). As in Linux, the last four are remembered, or all that no call has
+    /// returned yet ([`remembering_all`](Self::remembering_all)).
     pub fn sack_ranges(&mut self, max: usize) -> impl Iterator<Item = Range<u64>> + '_ {
         let duplicate = self.duplicate.take();
-        let recent = self.recent.positions().iter();
-        duplicate.into_iter().chain(recent.filter_map(|at| self.ahead.range_at(*at))).take(max)
+        let space = max.saturating_sub(usize::from(duplicate.is_some()));
+        let recent = self.recent.report(space.min(Recent::USUAL));
+        duplicate.into_iter().chain(recent.filter_map(|at| self.ahead.range_at(at))).take(max)
     }
 
     /// The first part of `arrived` that had arrived before.
@@ -190,28 +205,54 @@ impl Reassembly {
 /// The last few positions, newest first.
 #[derive(Clone, Debug)]
 struct Recent {
-    positions: [u64; Self::MAX],
-    len: usize,
+    positions: Vec<u64>,
+    /// How many of the first ones were not reported yet.
+    unreported: usize,
+    /// The most that are kept; of those that were reported the usual number.
+    most: usize,
 }
 
 impl Recent {
     /// As many as there are SACK blocks in a segment.
-    const MAX: usize = 4;
+    const USUAL: usize = 4;
+    /// As many as segments arrive in one batch.
+    const A_BATCH: usize = 64;
 
     const fn new() -> Self {
-        Self { positions: [0; Self::MAX], len: 0 }
+        Self { positions: Vec::new(), unreported: 0, most: Self::USUAL }
     }
 
     fn positions(&self) -> &[u64] {
-        &self.positions[..self.len]
+        &self.positions
     }
 
     /// Puts `position` first; those that `replaced` holds of go, and the oldest if there are too many.
     fn put_first(&mut self, position: u64, replaced: impl Fn(u64) -> bool) {
         self.retain(|at| !replaced(at));
-        self.len = (self.len + 1).min(Self::MAX);
-        self.positions[..self.len].rotate_right(1);
-        self.positions[0] = position;
+        self.positions.insert(0, position);
+        self.unreported += 1;
+        self.shorten();
+    }
+
+    /// Takes the first `count`, at most the usual number. Those not reported come first the next time.
+    fn report(&mut self, count: usize) -> impl Iterator<Item = u64> + use<> {
+        let mut taken = [None; Self::USUAL];
+        for (slot, position) in taken.iter_mut().zip(&self.positions).take(count) {
+            *slot = Some(*position);
+        }
+        if self.most > Self::USUAL {
+            let fresh = count.min(self.unreported);
+            self.positions[..self.unreported].rotate_left(fresh);
+            self.unreported -= fresh;
+            self.shorten();
+        }
+        taken.into_iter().flatten()
+    }
+
+    fn shorten(&mut self) {
+        let most = self.unreported.max(Self::USUAL).min(self.most);
+        self.positions.truncate(most);
+        self.unreported = self.unreported.min(most);
     }
 
     fn forget_below(&mut self, bound: u64) {
@@ -219,14 +260,15 @@ impl Recent {
     }
 
     fn retain(&mut self, keep: impl Fn(u64) -> bool) {
-        let mut kept = 0;
-        for n in 0..self.len {
-            if keep(self.positions[n]) {
-                self.positions[kept] = self.positions[n];
-                kept += 1;
-            }
-        }
-        self.len = kept;
+        let (mut at, mut gone) = (0, 0);
+        let unreported = self.unreported;
+        self.positions.retain(|position| {
+            let keeps = keep(*position);
+            gone += usize::from(!keeps && at < unreported);
+            at += 1;
+            keeps
+        });
+        self.unreported -= gone;
     }
 }
 

@@ -168,6 +168,9 @@ impl Connection {
                 };
                 segment.options.sack.push(block);
             }
+            if space > 0 {
+                self.receiver.on_blocks_sent();
+            }
         }
     }
 

@@ -55,6 +55,29 @@ fn without_reassembly_what_is_not_next_is_dropped() {
 }
 
 #[test]
+fn ranges_that_did_not_fit_are_reported_next() {
+    let mut stream = keeping().remembering_all();
+    let all: Vec<_> = (1..=10).map(|n| n * 2_000..n * 2_000 + 500).collect();
+    for range in &all {
+        stream.insert(range.start, 500);
+    }
+    let mut reported = Vec::new();
+    let mut reports = 0;
+    while stream.has_unreported() {
+        let blocks = sacked(&mut stream, 3);
+        assert!(reports > 0 || blocks[0] == all[9], "the newest first: {blocks:?}");
+        reported.extend(blocks);
+        reports += 1;
+    }
+    assert_eq!(reports, 4);
+    assert!(all.iter().all(|range| reported.contains(range)), "{reported:?}");
+    stream.insert(20_500, 500);
+    assert_eq!(sacked(&mut stream, 3)[0], 20_000..21_000);
+    stream.insert(0, 2_000);
+    assert!(!stream.has_unreported() && !keeping().has_unreported());
+}
+
+#[test]
 fn the_newest_range_is_reported_first_then_those_before_it() {
     let mut stream = keeping();
     for offset in [10_000, 2_000, 6_000, 4_000, 8_000] {

@@ -10,7 +10,7 @@ pub(crate) use self::echo::EchoMode;
 use self::echo::{Echo as EcnEcho, Urge};
 use crate::reassembly::{OutOfOrder, Reassembly, Stored};
 use crate::segment::SackBlocks;
-use crate::{Config, DelayedAck, RecoveryConfig};
+use crate::{Config, DelayedAck, Habits, RecoveryConfig};
 
 /// The receiving half of a connection. Positions are stream offsets.
 #[derive(Debug)]
@@ -67,7 +67,10 @@ impl Receiver {
         );
         let out_of_order = if keeps { OutOfOrder::Keep } else { OutOfOrder::Discard };
         Self {
-            reassembly: Reassembly::new(out_of_order),
+            reassembly: match config.habits {
+                Habits::Kernel => Reassembly::new(out_of_order),
+                Habits::UserSpace => Reassembly::new(out_of_order).remembering_all(),
+            },
             policy: AckPolicy::new(config.delayed_ack(), u64::from(config.mss), config.habits),
             selective: false,
             buffer: config.recv_buffer.get(),
@@ -261,6 +264,13 @@ impl Receiver {
     /// Whether there are ranges to report.
     pub(crate) fn has_reports(&self) -> bool {
         self.reassembly.has_reports()
+    }
+
+    /// Blocks have left: those that did not fit follow in another acknowledgement.
+    pub(crate) fn on_blocks_sent(&mut self) {
+        if self.reassembly.has_unreported() {
+            self.policy.demand();
+        }
     }
 
     /// Whether there is something to report that only a SACK block says.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use weir_transport::{Config, DelayedAck, Flags, SackBlock, Segment, Timestamps};
 use weir_units::{Bytes, Duration, Ecn, Instant};
 
@@ -445,4 +447,25 @@ fn a_repair_bounds_the_delivery_rate_and_a_short_message_does_not() {
     pair.drive_for(RTT * 5);
     let after = pair.client.connection.delivery_rate().expect("a rate");
     assert!(after < before, "{after} after {before}");
+}
+
+/// Segments that arrive in one batch are acknowledged together. More ranges than an acknowledgement has
+/// blocks for follow in the next: what the sender never hears of it sends again.
+#[test]
+fn a_batch_with_many_holes_is_reported_whole() {
+    let holes = 10;
+    let mut pair = Pair::connected(&Config::for_datagrams());
+    pair.write(Client, 1_000);
+    pair.drive();
+    let data = pair.log.iter().find(|p| p.from == Client && has_data(p)).expect("sent").segment;
+    let (now, server) = (pair.now, &mut pair.server.connection);
+    for n in 1..=holes {
+        let ahead = Segment { seq: data.seq + 1_000 + n * 2_000, ..data };
+        server.handle_segment(now, &ahead, Ecn::NotEct);
+    }
+    let acks: Vec<_> = std::iter::from_fn(|| server.poll_transmit(now)).collect();
+    let blocks = acks.iter().flat_map(|ack| ack.segment.options.sack.as_slice());
+    let reported: BTreeSet<_> = blocks.map(|block| block.start.0).collect();
+    assert_eq!(reported.len(), holes as usize, "{reported:?}");
+    assert_eq!(acks.len(), 4, "three blocks each");
 }
