@@ -1,4 +1,4 @@
-"""Each stack against the first one, repeat by repeat, with a verdict in plain words."""
+"""Each stack compared with the first one, repeat by repeat, with a verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from weir.stats import LEVEL, Difference, holm, paired_difference, pairs_needed
 if TYPE_CHECKING:
     from weir.results import Results
 
-Verdict = Literal["differs", "differs before correction", "no difference shown", "too few repeats"]
+Verdict = Literal[
+    "significant", "significant only before correction", "not significant", "too few repeats"
+]
 
 Case = Mapping[str, Any]
 
@@ -22,7 +24,7 @@ _ALSO_COMPARED = ("jain_index", "fct_s")
 
 
 RELEVANT = 0.01
-"""What share of the reference's mean a difference must have to be of practical interest."""
+"""Smallest relevant difference, as a share of the reference's mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,9 @@ class Contrast:
     base: float | None = None
     """The reference's mean."""
     relevant: float = RELEVANT
-    """The share of the reference's mean from which on a difference is of practical interest."""
+    """Smallest relevant difference, as a share of the reference's mean."""
     tests: int = 1
-    """How many comparisons were made together."""
+    """Number of comparisons made together."""
 
     def as_row(self) -> dict[str, Any]:
         """For a data frame."""
@@ -68,11 +70,11 @@ class Contrast:
 
     @property
     def is_relevant(self) -> bool | None:
-        """Whether the difference is of practical interest; None where that is not known.
+        """Whether the difference is relevant; None if unknown.
 
-        A significant one is taken at its mean. Another is of no interest if all of its interval is.
+        A significant difference is judged by its mean, any other by its whole interval.
         """
-        if self.verdict == "differs":
+        if self.verdict == "significant":
             return self.relative is None or abs(self.relative) >= self.relevant
         low, high = self.difference.estimate.lo, self.difference.estimate.hi
         if low is None or high is None:
@@ -82,10 +84,10 @@ class Contrast:
 
     @property
     def needed(self) -> int | None:
-        """How many repeats would decide what is open; None if nothing is, or if too many.
+        """Number of repeats needed for a verdict; None if it is decided, or if too many.
 
-        They show a difference as large as the one seen, or as the smallest relevant one if that is
-        larger, in 8 of 10 experiments.
+        With them, 8 of 10 experiments show a difference as large as the one seen, or as the
+        smallest relevant one if that is larger.
         """
         mean, deviation = self.difference.estimate.mean, self.difference.deviation
         size = max(abs(mean or 0.0), self._least)
@@ -95,9 +97,9 @@ class Contrast:
 
     @property
     def is_open(self) -> bool:
-        """Whether more repeats could show a difference, or that there is none of interest."""
+        """Whether more repeats could show a difference, or that none is relevant."""
         return (
-            self.verdict in ("differs before correction", "no difference shown")
+            self.verdict in ("significant only before correction", "not significant")
             and self.is_relevant is not False
             and bool(self.difference.deviation)
         )
@@ -106,38 +108,36 @@ class Contrast:
     def words(self) -> str:
         """The verdict for people."""
         if self.is_open:
-            return f"{self._perhaps}{self.inconclusive}"
-        if self.verdict == "no difference shown" and self.is_relevant is False:
+            return f"{self._before_correction}{self.inconclusive}"
+        if self.verdict == "not significant" and self.is_relevant is False:
             return "no relevant difference"
-        text = spoken(self.verdict, self.difference.estimate.mean, self.relative)
-        is_small = self.verdict == "differs" and self.is_relevant is False
+        text = in_words(self.verdict, self.difference.estimate.mean, self.relative)
+        is_small = self.verdict == "significant" and self.is_relevant is False
         return f"{text}, not relevant" if is_small else text
 
     @property
-    def _perhaps(self) -> str:
-        if self.verdict != "differs before correction":
+    def _before_correction(self) -> str:
+        if self.verdict != "significant only before correction":
             return ""
-        return f"{spoken(self.verdict, self.difference.estimate.mean, self.relative)}: "
+        return f"{in_words(self.verdict, self.difference.estimate.mean, self.relative)}; "
 
     @property
     def inconclusive(self) -> str:
-        """How many seeds leave it open, and how many would not."""
+        """States the number of seeds, and how many would be enough."""
         needed, n = self.needed, self.difference.estimate.n
         enough = f"about {needed}" if needed else "more than 100000"
         return f"inconclusive with {n} seeds ({enough} would do)"
 
     @property
     def _least(self) -> float:
-        """The smallest difference of practical interest."""
+        """The smallest relevant difference."""
         return abs(self.base or 0.0) * self.relevant
 
 
-def spoken(verdict: Verdict, mean: float | None, relative: float | None) -> str:
-    """A verdict for people, with the size of the difference beside the reference's mean."""
-    if verdict == "differs" and mean:
-        return f"differs: {_size(mean, relative)}"
-    if verdict == "differs before correction" and mean:
-        return f"perhaps {_size(mean, relative)}"
+def in_words(verdict: Verdict, mean: float | None, relative: float | None) -> str:
+    """Returns a verdict for people, with the difference relative to the reference's mean."""
+    if verdict in ("significant", "significant only before correction") and mean:
+        return f"{verdict}: {_size(mean, relative)}"
     return verdict
 
 
@@ -151,18 +151,18 @@ def _size(mean: float, relative: float | None) -> str:
 
 
 def compared(results: Results) -> list[metrics.Metric]:
-    """The metrics that a comparison is about, as far as these results have them."""
+    """Returns the metrics to compare, as far as these results have them."""
     names = (*metrics.HEADLINE, *_ALSO_COMPARED)
     return [metric for metric in results.measured() if metric.name in names]
 
 
 def contrasts(results: Results, relevant: float = RELEVANT) -> list[Contrast]:
-    """Every case against the first case at the same point of the sweep.
+    """Compares every case with the first case at the same point of the sweep.
 
-    A difference of at least `relevant` times the reference's mean is of practical interest.
+    A difference of at least `relevant` times the reference's mean is relevant.
 
-    A contrast counts as shown when its Holm-adjusted p-value, over all contrasts here, is below
-    0.05: with many comparisons, some of the unadjusted ones are bound to look like differences.
+    A difference is significant if its Holm-adjusted p-value, over all contrasts here, is below
+    0.05. Without the correction, some of many comparisons would be significant by chance.
     """
     pairs = [
         (case, reference, metric)
@@ -198,20 +198,18 @@ def contrasts(results: Results, relevant: float = RELEVANT) -> list[Contrast]:
 
 
 def caution(found: Sequence[Contrast]) -> str:
-    """How many comparisons were made, and what the words about them mean."""
+    """States the number of comparisons, the correction, and what is relevant."""
     tested = sum(contrast.difference.p_value is not None for contrast in found)
     if tested == 0:
         return ""
     relevant = f"{found[0].relevant * 100:g} %"
+    level = f"{LEVEL * 100:g} %"
     several = (
-        f"{tested} comparisons, Holm-corrected at the 95 % level: «differs» is significant after "
-        "the correction, «perhaps» only before it. "
+        f"{tested} comparisons, Holm-corrected at {level}."
         if tested > 1
-        else "«Differs» is significant at the 95 % level. "
+        else f"1 comparison at {level}."
     )
-    return (
-        f"{several}Relevant is a difference of {relevant} of {found[0].reference}'s mean or more."
-    )
+    return f"{several} Relevant: at least {relevant} of {found[0].reference}'s mean."
 
 
 def _against_first(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
@@ -225,19 +223,19 @@ def _against_first(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
 
 
 def judged(difference: Difference, adjusted_p: float | None) -> Verdict:
-    """What a difference is, given its p-value as adjusted for the number of comparisons."""
+    """Returns the verdict on a difference, given its adjusted p-value."""
     if adjusted_p is None:
         return "too few repeats"
     if adjusted_p < 1 - LEVEL:
-        return "differs"
-    return "differs before correction" if difference.is_shown else "no difference shown"
+        return "significant"
+    return "significant only before correction" if difference.is_shown else "not significant"
 
 
 def share(text: str, form: str = "relevant={!r}") -> float:
-    """A share of a mean, as `1%`; `form` is how an error spells it.
+    """Parses a share of a mean, as `1%`; `form` is how an error spells it.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a share.
     """
     try:
         return parse_quantity("ratio", text)
@@ -246,6 +244,6 @@ def share(text: str, form: str = "relevant={!r}") -> float:
 
 
 def over(difference: Difference, reference: float | None) -> float | None:
-    """A difference as a share of the reference's mean, where it has one that is not zero."""
+    """Returns a difference as a share of the reference's mean; None if that is zero or missing."""
     mean = difference.estimate.mean
     return mean / reference if mean is not None and reference else None

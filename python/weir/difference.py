@@ -1,10 +1,10 @@
-"""Two result directories: do they differ by more than chance explains?
+"""Compares two result directories: do they differ by more than their variance?
 
 Cases are matched by their label, which is what was compared and where on the sweep; the repeats of
 a case by their seeds. Where at least two seeds are on both sides, differences are taken pair by
 pair over these; elsewhere the samples are independent (Welch). All p-values together are adjusted
-after Holm, so that for two sets which are alike the chance of any «differs» is 5 % at most, however
-many cases and metrics there are and whatever they have to do with each other.
+after Holm. For two sets of the same distribution the probability of any significant difference is
+5 % at most, for any number of cases and metrics and any dependence between them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 
 from weir import metrics
-from weir.comparison import Case, Verdict, judged, over, spoken
+from weir.comparison import Case, Verdict, in_words, judged, over
 from weir.errors import InputError
 from weir.results import Results
 from weir.scenario import SIM
@@ -36,10 +36,10 @@ from weir.stats import (
 _SIDES = ("A", "B")
 _FEWEST_PAIRS = 2
 _NOISE = 1e-9
-"""A smaller difference, relative to the means, comes of sums added up in another order."""
+"""Smaller relative differences are rounding errors of sums in another order."""
 _NAMED = 5
 _OWN_KEYS = ("name", "description", "measure.seed", "measure.repeat")
-"""Keys in which two sets may differ without anybody being told."""
+"""Keys whose changes are not reported."""
 
 Values = dict[int, float | None]
 """A metric of a case, by seed."""
@@ -60,7 +60,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """What the difference is, all comparisons considered."""
+        """The verdict after correction for all comparisons."""
         return judged(self.difference, self.adjusted_p)
 
     @property
@@ -74,7 +74,7 @@ class Finding:
         for side, other in zip(_SIDES, (self.b, self.a), strict=True):
             if other.n == 0:
                 return f"only in {side}"
-        return spoken(self.verdict, self.difference.estimate.mean, self.relative)
+        return in_words(self.verdict, self.difference.estimate.mean, self.relative)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Change:
 
 
 class Diff:
-    """Two result directories beside each other."""
+    """Comparison of two result directories."""
 
     def __init__(self, a: Results, b: Results) -> None:
         """Takes results whose cases match.
@@ -131,12 +131,12 @@ class Diff:
 
     @property
     def differs(self) -> bool:
-        """Whether anything differs beyond the measured variance."""
-        return any(finding.verdict == "differs" for finding in self.findings)
+        """Whether any difference is significant."""
+        return any(finding.verdict == "significant" for finding in self.findings)
 
     @property
     def tested(self) -> int:
-        """How many comparisons the correction is for."""
+        """Number of comparisons that the correction covers."""
         return sum(finding.adjusted_p is not None for finding in self.findings)
 
     @property

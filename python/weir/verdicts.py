@@ -1,4 +1,4 @@
-"""A comparison in one sentence per stack: what it gains, and what that costs."""
+"""Summary of a comparison, one sentence per stack."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from weir.comparison import Contrast
 
 _WORK = ("fct_s", "goodput_mbps")
-"""What a sender is for: the first of these that was measured."""
+"""Main result of a sender: the first of these that was measured."""
 _WAITING = "queue_delay_ms_mean"
 _MOST = 12
 
 
 def verdicts(found: Sequence[Contrast]) -> list[str]:
-    """One sentence per case against its reference; none where there are too many to be read."""
+    """Returns one sentence per case, compared with its reference; none for many cases."""
     by_case: dict[str, dict[str, Contrast]] = {}
     for contrast in found:
         by_case.setdefault(contrast.label, {})[contrast.metric.name] = contrast
@@ -25,20 +25,20 @@ def verdicts(found: Sequence[Contrast]) -> list[str]:
 def _sentence(of_case: dict[str, Contrast]) -> Iterator[str]:
     work = next((of_case[name] for name in _WORK if name in of_case), None)
     waiting = of_case.get(_WAITING)
-    told = [contrast for contrast in (waiting, work) if contrast is not None]
-    if not told or any(contrast.verdict == "too few repeats" for contrast in told):
+    measured = [contrast for contrast in (waiting, work) if contrast is not None]
+    if not measured or any(contrast.verdict == "too few repeats" for contrast in measured):
         return
-    first = told[0]
+    first = measured[0]
     where = " with ".join(f"{key} {value}" for key, value in first.point.items())
     who = f"{first.series} against {first.reference}{where and f' at {where}'}"
-    yield f"{who}: {'; '.join(_parts(told))}."
+    yield f"{who}: {'; '.join(_parts(measured))}."
 
 
-def _parts(told: Sequence[Contrast]) -> Iterator[str]:
-    """What differs, what does not, and what is left open."""
-    changed = [c for c in told if c.verdict == "differs" and c.is_relevant is not False]
-    opened = [c for c in told if c.is_open]
-    same = [c for c in told if c not in changed and c not in opened]
+def _parts(measured: Sequence[Contrast]) -> Iterator[str]:
+    """Yields the relevant differences, then what is inconclusive."""
+    changed = [c for c in measured if c.verdict == "significant" and c.is_relevant is not False]
+    opened = [c for c in measured if c.is_open]
+    same = [c for c in measured if c not in changed and c not in opened]
     if changed:
         text = " for ".join(_change(c) for c in changed)
         yield f"{text} at the same {_names(same)}" if same else text
@@ -48,8 +48,8 @@ def _parts(told: Sequence[Contrast]) -> Iterator[str]:
         yield f"{contrast.metric.title} {contrast.inconclusive}"
 
 
-def _names(told: Sequence[Contrast]) -> str:
-    return " and ".join(contrast.metric.title for contrast in told)
+def _names(measured: Sequence[Contrast]) -> str:
+    return " and ".join(contrast.metric.title for contrast in measured)
 
 
 def _change(contrast: Contrast) -> str:

@@ -34,7 +34,7 @@ def test_an_obvious_difference_is_found(lossy: weir.Results) -> None:
     found = {contrast.metric.name: contrast for contrast in contrasts(lossy)}
     goodput = found["goodput_mbps"]
     assert (goodput.label, goodput.reference) == ("stop-and-wait/none", "reno")
-    assert goodput.verdict == "differs"
+    assert goodput.verdict == "significant"
     assert goodput.relative is not None
     assert goodput.relative < -0.5
     assert goodput.words.endswith("lower")
@@ -45,7 +45,7 @@ def test_a_stack_does_not_differ_from_itself(tmp_path: Path) -> None:
     same = weir.compare(
         "reno", "rack/reno", duration="1s", repeat=3, out=tmp_path, show_progress=False
     )
-    assert {contrast.verdict for contrast in contrasts(same)} == {"no difference shown"}
+    assert {contrast.verdict for contrast in contrasts(same)} == {"not significant"}
 
 
 def test_one_repeat_proves_nothing(tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ def contrast(metric: str, differences: list[float], base: float, relevant: float
 def test_a_sure_difference_may_be_too_small_to_matter() -> None:
     tiny = [0.02, 0.021, 0.019, 0.02]
     found = contrast("goodput_mbps", tiny, 10.0, relevant=0.01)
-    assert (found.verdict, found.is_relevant) == ("differs", False)
-    assert found.words == "differs: 0.2% higher, not relevant"
-    assert contrast("goodput_mbps", tiny, 10.0, relevant=0.001).words == "differs: 0.2% higher"
+    assert (found.verdict, found.is_relevant) == ("significant", False)
+    assert found.words == "significant: 0.2% higher, not relevant"
+    assert contrast("goodput_mbps", tiny, 10.0, relevant=0.001).words == "significant: 0.2% higher"
 
 
 def test_alike_is_what_lies_within_the_relevant_difference() -> None:
@@ -117,7 +117,7 @@ def test_alike_is_what_lies_within_the_relevant_difference() -> None:
 
 def test_a_small_study_says_how_many_seeds_would_do() -> None:
     found = contrast("goodput_mbps", [1.0, -0.4, 0.6], 10.0, relevant=0.01)
-    assert found.verdict == "no difference shown"
+    assert found.verdict == "not significant"
     assert found.is_relevant is None
     assert found.words == "inconclusive with 3 seeds (about 28 would do)"
 
@@ -156,7 +156,7 @@ def test_the_verdict_is_one_sentence() -> None:
 def test_differences_are_a_table(lossy: weir.Results) -> None:
     found = lossy.differences()
     goodput = found.row(by_predicate=pl.col("metric") == "goodput_mbps", named=True)
-    assert (goodput["verdict"], goodput["relevant"], goodput["n"]) == ("differs", True, 5)
+    assert (goodput["verdict"], goodput["relevant"], goodput["n"]) == ("significant", True, 5)
     assert goodput["lo"] < goodput["difference"] < goodput["hi"] < 0
     lenient = lossy.differences(relevant="100%").filter(pl.col("relative") < 0)
     assert not lenient["relevant"].any()

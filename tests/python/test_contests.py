@@ -67,7 +67,7 @@ def test_the_two_shares_of_a_pair_add_up_to_one() -> None:
     [
         (0.6, 0.8, "above", "agrees"),
         (0.2, 0.4, "above", "differs"),
-        (0.4, 0.8, "above", "cannot be said"),
+        (0.4, 0.8, "above", "inconclusive"),
         (0.2, 0.4, "below", "agrees"),
         (0.45, 0.6, "about", "agrees"),
         (0.7, 0.8, "about", "differs"),
@@ -81,7 +81,7 @@ def test_a_claim_about_a_share_needs_the_whole_interval(
         table(SHARE, 0.5), "bbr", "cubic", "share", Estimate((low + high) / 2, low, high, 5)
     )
     holds = expectation.holds(Cells([share]).ours("bbr", "cubic"))
-    assert {True: "agrees", False: "differs", None: "cannot be said"}[holds] == verdict
+    assert {True: "agrees", False: "differs", None: "inconclusive"}[holds] == verdict
 
 
 def test_the_laws_are_those_of_their_sources() -> None:

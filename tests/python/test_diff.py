@@ -57,13 +57,13 @@ def test_other_seeds_show_no_difference(invoke: Invoke, baseline: Results, made:
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert (document["schema"], document["command"]) == (1, "diff")
-    assert document["verdict"] == "no difference shown"
+    assert document["verdict"] == "not significant"
     assert document["changes"] == []
     assert document["tested"] > 20
     assert {row["paired"] for row in document["rows"]} == {False}
     text = invoke("diff", baseline.path, other.path)
     assert text.exit_code == 0
-    assert "No difference is shown" in text.stdout
+    assert "No significant difference" in text.stdout
     assert "Holm" in text.stdout
 
 
@@ -71,13 +71,13 @@ def test_another_queue_is_a_difference(invoke: Invoke, baseline: Results, made: 
     small = made(queue="0.1bdp", seed=1001)
     result = invoke("diff", baseline.path, small.path)
     assert result.exit_code == 1
-    assert "They differ" in result.stdout
+    assert "Significant differences" in result.stdout
     assert "topology.queue is 1bdp in A, 0.1bdp in B" in result.stdout
     document = json.loads(invoke("diff", baseline.path, small.path, "--json").stdout)
-    assert document["verdict"] == "differs"
+    assert document["verdict"] == "significant"
     rows = {row["metric"]: row for row in document["rows"]}
     delay = rows["queue_delay_ms_p95"]
-    assert delay["verdict"] == "differs"
+    assert delay["verdict"] == "significant"
     assert delay["difference"]["hi"] < 0 < delay["a"]["lo"]
     assert delay["difference"]["mean"] == pytest.approx(delay["b"]["mean"] - delay["a"]["mean"])
     assert delay["adjusted_p_value"] >= delay["p_value"]
@@ -139,7 +139,7 @@ def test_counts_that_do_not_vary_are_not_taken_for_certain(baseline: Results) ->
         findings = Diff(*sides).findings
         (finding,) = (f for f in findings if f.metric.name == "timeouts")
         assert finding.difference.estimate.mean == 1
-        assert (finding.verdict == "differs") is differs
+        assert (finding.verdict == "significant") is differs
 
 
 def test_sets_that_do_not_match_name_what_is_missing(

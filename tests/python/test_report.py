@@ -98,7 +98,7 @@ def test_the_summary_names_the_best_and_what_is_shown(plain: tuple[weir.Results,
     best = max(results.cases, key=lambda c: results.estimate(c["label"], "goodput_mbps").mean or 0)
     assert f"Highest goodput: {best['label']} with" in page.text
     assert "Lowest queueing delay: bbr with" in page.text
-    shown = [c for c in comparison.contrasts(results) if c.verdict == "differs"]
+    shown = [c for c in comparison.contrasts(results) if c.verdict == "significant"]
     assert shown
     assert all(f"{c.series} differs from {c.reference}:" in page.text for c in shown)
 

@@ -42,8 +42,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     [
         ([80.0, 90.0], envelopes.PASS),
         ([79.9, 90.0], envelopes.FAIL),
-        ([90.0, None], envelopes.UNTOLD),
-        ([], envelopes.UNTOLD),
+        ([90.0, None], envelopes.INCONCLUSIVE),
+        ([], envelopes.INCONCLUSIVE),
     ],
 )
 def test_an_envelope_must_be_kept_by_every_run(values: list[float | None], verdict: str) -> None:
@@ -95,7 +95,7 @@ def test_every_score_has_a_verdict(done: StudyResult) -> None:
         for found in own.all:
             if found["ours"]["mean"] is None:  # who carries nothing is neither fair nor unfair
                 assert found["holds"] is None
-                assert str(found["note"]).startswith(envelopes.UNTOLD)
+                assert str(found["note"]).startswith(envelopes.INCONCLUSIVE)
                 continue
             assert found["holds"] == Envelope(found["low"], found["high"]).holds(
                 found["ours"]["mean"]

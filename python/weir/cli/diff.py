@@ -22,10 +22,10 @@ _WIDEST_VALUE = 40
 
 _HELP = (
     "Compare two result directories, metric by metric, with 95 % intervals of the differences.\n\n"
-    "Cases are matched by their names and sweep values, runs by their seeds where both sides have "
-    "them. A difference counts when Holm's correction over everything compared leaves it below "
-    "5 %.\n\n"
-    "Exit codes: 0 no difference is shown, 1 they differ, 2 they cannot be compared."
+    "Cases are matched by name and sweep values, runs by seed if both sides have them. All "
+    "p-values are adjusted together (Holm); below 5 % a difference is significant.\n\n"
+    "Exit codes: 0 no significant difference, 1 significant differences, 2 the directories cannot "
+    "be compared."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -44,17 +44,17 @@ def diff(
     a: Annotated[Path, typer.Argument(metavar="DIR_A", help="Result directory A, the baseline.")],
     b: Annotated[Path, typer.Argument(metavar="DIR_B", help="Result directory B.")],
     everything: Annotated[
-        bool, typer.Option("--all", help="Print every metric, also those that do not differ.")
+        bool, typer.Option("--all", help="Print every metric, not only significant ones.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Compares, prints a table or JSON, and says by the exit code whether they differ."""
+    """Compares, prints a table or JSON, and exits with 1 if a difference is significant."""
     with understood(a, b):
         found = Diff(load(a), load(b))
         if json:
             _print_json(found)
         else:
-            shown = [f for f in found.findings if everything or f.verdict.startswith("differs")]
+            shown = [f for f in found.findings if everything or f.verdict.startswith("significant")]
             grids = [_grid(shown).rich()] if shown else []
             output.show(Group(*grids, Text(_summary(found)), *output.points(_notes(found))))
     if found.differs:
@@ -92,7 +92,7 @@ def _row(finding: Finding) -> dict[str, Any]:
 def _verdict(found: Diff) -> str:
     if found.is_identical:
         return "byte-identical"
-    return "differs" if found.differs else "no difference shown"
+    return "significant" if found.differs else "not significant"
 
 
 def _grid(findings: list[Finding]) -> Grid:
@@ -107,7 +107,7 @@ def _grid(findings: list[Finding]) -> Grid:
         )
         for finding in findings
     ]
-    title = "B less A: means and differences with 95 % intervals"
+    title = "B − A: means and differences with 95 % intervals"
     return Grid(title, ("case", "", "A", "B", "B − A", "verdict"), rows, names=2, remarks=1)
 
 
@@ -117,33 +117,33 @@ def _summary(found: Diff) -> str:
     counts = Counter(finding.verdict for finding in found.findings)
     metrics = len({finding.metric.name for finding in found.findings})
     return (
-        f"{'They differ' if found.differs else 'No difference is shown'}: {counts['differs']} of "
-        f"{found.tested} comparisons differ (cases: {len(found.a.cases)}, metrics: {metrics}; "
-        f"{_pairing(found)}). Holm's correction is over all of them: were A and B alike, the "
-        "chance that any differs would be 5 % at most. Without it, by their own intervals, perhaps "
-        f"{counts['differs before correction']} more do."
+        f"{'Significant differences' if found.differs else 'No significant difference'}: "
+        f"{counts['significant']} of {found.tested} comparisons (cases: {len(found.a.cases)}, "
+        f"metrics: {metrics}; {_pairing(found)}), Holm-corrected at {stats.LEVEL * 100:g} %. "
+        f"{counts['significant only before correction']} more are significant only before "
+        "correction."
     )
 
 
 def _pairing(found: Diff) -> str:
     paired, n = sum(finding.is_paired for finding in found.findings), len(found.findings)
     if paired == 0:
-        return "no seeds in common, so as independent samples"
-    return f"pair by pair over common seeds{'' if paired == n else f' in {paired} of {n}'}"
+        return "independent samples, no common seeds"
+    return f"paired by seed{'' if paired == n else f' in {paired} of {n}'}"
 
 
 def _notes(found: Diff) -> list[str]:
     changes = Counter((change.key, change.a, change.b) for change in found.changes)
     notes = [
-        f"Not the same in {n} of {len(found.a.cases)} cases: {key} is {_short(a)} in A, "
+        f"Changed in {n} of {len(found.a.cases)} cases: {key} is {_short(a)} in A, "
         f"{_short(b)} in B."
         for (key, a, b), n in changes.most_common(_CHANGES)
     ]
     if len(changes) > _CHANGES:
-        notes.append(f"{len(changes) - _CHANGES} further keys are not; --json has them all.")
+        notes.append(f"{len(changes) - _CHANGES} more keys changed; --json lists them all.")
     versions = [results.manifest["version"] for results in (found.a, found.b)]
     if versions[0] != versions[1]:
-        notes.append(f"A was made by Weir {versions[0]}, B by {versions[1]}.")
+        notes.append(f"A was written by Weir {versions[0]}, B by {versions[1]}.")
     for side, results in (("A", found.a), ("B", found.b)):
         if results.caution:
             notes.append(f"{side}: {results.caution}.")

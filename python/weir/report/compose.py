@@ -182,9 +182,9 @@ def _difference(contrast: Contrast | None, link: str) -> Cell:
     if contrast is None:
         return Cell("–")
     text = words.signed(contrast.difference.estimate, contrast.metric)
-    if contrast.verdict == "differs" and contrast.is_relevant:
+    if contrast.verdict == "significant" and contrast.is_relevant:
         return Cell(text, link=link, tone="strong")
-    if contrast.verdict == "differs before correction":
+    if contrast.verdict == "significant only before correction":
         return Cell(f"({text})", link=link, tone="faint")
     return Cell(text, link=link, tone="faint")
 

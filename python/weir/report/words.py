@@ -252,8 +252,8 @@ def _where(points: Sequence[str], count: int) -> str:
 
 
 def _differences(contrasts: Sequence[Contrast]) -> Iterator[str]:
-    shown = [c for c in contrasts if c.verdict == "differs"]
-    alike = [c for c in contrasts if c.verdict not in ("differs", "too few repeats")]
+    shown = [c for c in contrasts if c.verdict == "significant"]
+    alike = [c for c in contrasts if c.verdict not in ("significant", "too few repeats")]
     pairs = list(dict.fromkeys((c.label, c.reference) for c in contrasts))
     if len(pairs) > _MANY_PAIRS:
         if shown or alike:

@@ -1,4 +1,4 @@
-"""What a source says, ours beside it, and whether they agree: cells of one table, and sentences."""
+"""Claims of a source, our measurements, and whether they agree: cells and sentences."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from weir.studies.cells import Cells, cell, digits
 
 TABLE = "expectations"
 COLUMN = "value"
+_IN_WORDS = {"agrees": "agree", "differs": "differ", "inconclusive": "inconclusive"}
 
 
 def claim(
@@ -23,30 +24,30 @@ def claim(
 ) -> Cell:
     """One claim: what was measured to test it, the source's number if it has one, the verdict.
 
-    `holds` is None where it cannot be said. The note of the cell begins with the verdict.
+    `holds` is None if the result is inconclusive. The note of the cell begins with the verdict.
     """
-    verdict = "cannot be said" if holds is None else "agrees" if holds else "differs"
+    verdict = "inconclusive" if holds is None else "agrees" if holds else "differs"
     text = f"{verdict}: {note}" if note else verdict
     printed = rounded(published)
     return cell(TABLE, says, COLUMN, "", ours, published=printed, note=text, measured=measured)
 
 
 def verdict_of(cell: Cell) -> str:
-    """`agrees`, `differs` or `cannot be said`."""
+    """`agrees`, `differs` or `inconclusive`."""
     return str(cell["note"]).partition(":")[0]
 
 
 def summary(claims: Sequence[Cell], of: str) -> str:
-    """How many agree, and which do not; `of` says whose claims they are."""
+    """Counts the claims by verdict and names those that differ; `of` names their source."""
     counts = Counter(verdict_of(cell) for cell in claims)
-    parts = [f"“{verdict}” {count} times" for verdict, count in counts.most_common()]
-    text = f"{len(claims)} claims {of} against ours: {', '.join(parts)}."
+    parts = [f"{count} {_IN_WORDS[verdict]}" for verdict, count in counts.most_common()]
+    text = f"{len(claims)} claims {of} compared with our results: {', '.join(parts)}."
     differing = [str(cell["row"]) for cell in claims if verdict_of(cell) == "differs"]
-    return f"{text} What differs: {'; '.join(differing)}." if differing else text
+    return f"{text} Those that differ: {'; '.join(differing)}." if differing else text
 
 
 def in_words(claims: Sequence[Cell]) -> Iterator[str]:
-    """Each claim with ours beside it, as a sentence."""
+    """Yields a sentence per claim, with our result."""
     own = Cells(claims)
     for found in claims:
         printed = found["published"]
@@ -57,7 +58,7 @@ def in_words(claims: Sequence[Cell]) -> Iterator[str]:
 
 
 def ratio(one: Estimate, other: Estimate) -> Estimate:
-    """One over the other; the interval is from the ends of both, and so rather too wide."""
+    """Returns one over the other; the interval is conservative, from the ends of both."""
     if one.mean is None or not other.mean:
         return Estimate(None, None, None, 0)
     low = one.lo / other.hi if one.lo is not None and other.hi else None

@@ -13,7 +13,7 @@ from weir.stats import Bounds, mean_interval
 from weir.studies import Cell
 from weir.studies.cells import Cells, cell, digits
 
-PASS, FAIL, UNTOLD = "pass", "fail", "cannot be said"
+PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def judged(
     within = sum(envelope.holds(value) for value in known)
     holds = None if not known or len(known) < len(values) else within == len(known)
     if holds is None:
-        note = f"{UNTOLD}: {len(known)} of {len(values)} runs have a value"
+        note = f"{INCONCLUSIVE}: {len(known)} of {len(values)} runs have a value"
         note += f"; {reason}" if reason else ""
     elif holds:
         note = PASS
@@ -80,24 +80,24 @@ def is_judged(found: Cell) -> bool:
 
 
 def verdict(found: Cell) -> str:
-    """`pass`, `fail` or `cannot be said`."""
-    return {True: PASS, False: FAIL, None: UNTOLD}[found["holds"]]
+    """`pass`, `fail` or `inconclusive`."""
+    return {True: PASS, False: FAIL, None: INCONCLUSIVE}[found["holds"]]
 
 
 def summary(cells: Sequence[Cell], of: str) -> str:
-    """How many of the envelopes `of` something are kept."""
+    """Counts the bounds `of` something that are met."""
     own = [found for found in cells if is_judged(found)]
     kept = sum(found["holds"] is True for found in own)
-    untold = sum(found["holds"] is None for found in own)
-    more = f", {untold} cannot be said" if untold else ""
-    return f"{of}: {kept} of {len(own)} envelopes kept{more}."
+    unknown = sum(found["holds"] is None for found in own)
+    more = f", {unknown} inconclusive" if unknown else ""
+    return f"{of}: {kept} of {len(own)} bounds met{more}."
 
 
 def in_words(found: Cell) -> str:
-    """A cell as a sentence: what was checked, within what, what came of it."""
+    """Returns a cell as a sentence: what was checked, the result, the bounds, the verdict."""
     ours = Cells([found]).text(str(found["row"]), str(found["column"]))
     unit = f" {found['unit']}" if found["unit"] else ""
     return (
-        f"{found['table']}, {found['row']}, {found['column']}: {ours}{unit}, wanted "
+        f"{found['table']}, {found['row']}, {found['column']}: {ours}{unit}, required "
         f"{found['published']}; {found['note']}."
     )

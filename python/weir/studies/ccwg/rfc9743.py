@@ -16,7 +16,7 @@ from weir.studies import Cell
 from weir.studies.ccwg.bundle import Bundle
 from weir.studies.cells import cell
 from weir.studies.contest import Contests
-from weir.studies.envelopes import FAIL, PASS, UNTOLD
+from weir.studies.envelopes import FAIL, INCONCLUSIVE, PASS
 from weir.studies.schemes import KINDS, present
 
 BAR = "cubic"
@@ -117,6 +117,6 @@ def _compared(place: tuple[str, str, str, str], ours: BySeed, bar: BySeed) -> Ce
     words = {
         True: PASS,
         False: f"{FAIL}: worse than CUBIC, with 95 % confidence",
-        None: f"{UNTOLD}: it takes two seeds and more",
+        None: f"{INCONCLUSIVE}: two seeds or more are required",
     }
     return cell(*place, found, published="not above 0", note=words[holds], holds=holds)
