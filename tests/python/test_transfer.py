@@ -307,7 +307,7 @@ def test_a_file_that_changes_while_it_is_sent_does_not_arrive(tmp_path: Path) ->
         (("a.bin", "127.0.0.1:9", "--mss", "10b"), 2, "mss 10 is not between 64 and 65447"),
         (("a.bin", "127.0.0.1:9", "--window", "9", "--stack", "bbr"), 2, "computes its window"),
         (("a.bin", "127.0.0.1:9", "--rate", "fast"), 2, "--rate: 'fast' is not a rate"),
-        (("a.bin", "127.0.0.1:9"), 1, "nobody listens on UDP address 127.0.0.1:9"),
+        (("a.bin", "127.0.0.1:9"), 1, "no program listens on UDP address 127.0.0.1:9"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -327,7 +327,7 @@ def test_silence_is_given_up_and_said_for_how_long(invoke: Invoke, tmp_path: Pat
         target = f"127.0.0.1:{silent.getsockname()[1]}"
         result = invoke("send", path, target, "--max-wait", "300ms")
     assert result.exit_code == 1
-    assert f"nobody answers at {target} (tried for 0.3 s)" in _line(result)
+    assert f"no answer from {target} (tried for 0.3 s)" in _line(result)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ fn byte(offset: u64) -> u8 {
 
 impl Application for Pattern {
     fn fill(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        assert!(offset + buf.len() as u64 <= self.size, "asked for what was not written");
+        assert!(offset + buf.len() as u64 <= self.size, "bytes requested that were not written");
         for (at, slot) in (offset..).zip(buf) {
             *slot = byte(at);
         }
@@ -260,7 +260,7 @@ fn who_is_not_let_in_is_told() {
         .to_string()
     };
     let no = "the peer refused the connection";
-    assert_eq!(refused(|_| {}), no, "nobody listens");
+    assert_eq!(refused(|_| {}), no, "no program listens");
     let particular = |server: &mut Endpoint<Pattern>| server.listen(config(1_396), |_| None);
     assert_eq!(refused(particular), "the peer reset the connection", "it was answered for");
 }
@@ -405,7 +405,7 @@ fn a_port_where_nobody_listens_is_named_at_once() {
         client.connect(gone, &config(1_396), sender(1));
     });
     let error = ended.error.unwrap().to_string();
-    assert!(error.starts_with("nobody listens on UDP address 127.0.0.1:"), "{error}");
+    assert!(error.starts_with("no program listens on UDP address 127.0.0.1:"), "{error}");
 }
 
 #[test]

@@ -230,7 +230,7 @@ class _Transfer:
         if not process.returncode or time.monotonic() - self.last_kill > _FIRST_ANSWER_S:
             return False
         _, self._said = process.communicate()
-        return re.search("nobody (listens|answers)", self._said) is not None
+        return re.search("no (program listens|answer)", self._said) is not None
 
 
 def transfer(site: Site, chaos: Chaos, number: int, seed: int, kills: int) -> Fate:

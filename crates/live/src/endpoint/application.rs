@@ -13,7 +13,7 @@ use crate::socket::MAX_DATAGRAM;
 /// methods breaks the connection off.
 pub trait Application {
     /// Copies the outgoing stream's bytes from `offset` on into `buf`; asked again for what is sent
-    /// again. Never asked for what was not written.
+    /// again. Never called for bytes that were not written.
     ///
     /// # Errors
     /// Why the bytes cannot be had.
@@ -38,7 +38,7 @@ pub trait Application {
         None
     }
 
-    /// The next [loose](Loose) datagram that may leave. It is sent once, and nobody says whether it
+    /// The next [loose](Loose) datagram that may be sent. It is sent once, and no acknowledgement says whether it
     /// arrives.
     fn poll_loose(&mut self, _now: Instant) -> Option<Loose> {
         None
@@ -62,7 +62,7 @@ pub trait Application {
     }
 }
 
-/// A datagram that travels beside the connection, outside its stream: as UDP has it.
+/// A datagram outside of the connection's stream, as UDP sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loose {
     /// Its number, which travels with it and means what the application likes.

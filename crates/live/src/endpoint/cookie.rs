@@ -7,8 +7,8 @@
 //!   data                     ──────────>
 //! ```
 //!
-//! The answer comes out of a connection that listens, whose luck (its initial sequence number) is a
-//! MAC over what it answers; then it is forgotten. Whoever returns the cookie, the time and another
+//! The answer comes out of a connection that listens, whose random stream (its initial sequence number) is a
+//! MAC over what it answers; then it is forgotten. A peer that returns the cookie, the time and another
 //! part of that MAC, receives what is sent to its address: the same SYN at the same time gives the same
 //! connection. Notes travel as the payload of segments with a SYN, which carry no data here, and every
 //! SYN has a note, so that the answer is never longer than the question.
@@ -46,7 +46,7 @@ pub(super) enum Reception {
 }
 
 impl Cookies {
-    /// Cookies that nobody can make without `secret`: random bytes, new for each process.
+    /// Cookies that cannot be forged without `secret`: random bytes, new for each process.
     pub(super) fn new(secret: [u8; 32]) -> Self {
         Self { secret }
     }
@@ -61,21 +61,21 @@ impl Cookies {
     ) -> Reception {
         let Ok(note) = Note::try_from(syn.payload) else { return Reception::Nothing };
         if note == NO_COOKIE {
-            let (cookie, luck) = self.judge(now, from, syn);
-            let answer = begin(now, config, &syn.segment, luck).1;
+            let (cookie, rng) = self.judge(now, from, syn);
+            let answer = begin(now, config, &syn.segment, rng).1;
             return answer.map_or(Reception::Nothing, |answer| Reception::Answer(answer, cookie));
         }
         let issued = time_of(&note);
-        let (cookie, luck) = self.judge(issued, from, syn);
+        let (cookie, rng) = self.judge(issued, from, syn);
         let fresh = issued <= now && now.saturating_since(issued) <= COOKIE_LIFE;
-        // In constant time: nobody learns how much of a guess was right.
+        // In constant time: an attacker does not learn how much of a guess was right.
         if !fresh || blake3::hash(&cookie) != blake3::hash(&note) {
             return Reception::Stale(note);
         }
-        Reception::Admitted(Box::new(begin(issued, config, &syn.segment, luck).0))
+        Reception::Admitted(Box::new(begin(issued, config, &syn.segment, rng).0))
     }
 
-    /// The cookie for a SYN that arrives at such a time, and the luck of its connection.
+    /// The cookie for a SYN that arrives at a time, and the random stream of its connection.
     fn judge(&self, at: Instant, from: SocketAddr, syn: &Parsed<'_>) -> (Note, Rng) {
         let ip = match from.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -88,18 +88,18 @@ impl Cookies {
         mac.update(&time).update(&ip.octets()).update(&from.port().to_be_bytes()).update(&header);
         let mut output = [0; 24];
         mac.finalize_xof().fill(&mut output);
-        let (tag, luck) = output.split_at(16);
+        let (tag, rng) = output.split_at(16);
         let mut cookie = NO_COOKIE;
         cookie[..8].copy_from_slice(&time);
         cookie[8..].copy_from_slice(tag);
-        let luck = luck.try_into().map_or(0, u64::from_be_bytes);
-        (cookie, stream(luck, "connection"))
+        let rng = rng.try_into().map_or(0, u64::from_be_bytes);
+        (cookie, stream(rng, "connection"))
     }
 }
 
 /// A connection that has heard this SYN, and what it answers.
-fn begin(at: Instant, config: &Config, syn: &Segment, luck: Rng) -> (Connection, Option<Segment>) {
-    let mut connection = Connection::listen(config, luck);
+fn begin(at: Instant, config: &Config, syn: &Segment, rng: Rng) -> (Connection, Option<Segment>) {
+    let mut connection = Connection::listen(config, rng);
     connection.handle_segment(at, &bare(syn), Ecn::NotEct);
     let answer = connection.poll_transmit(at).map(|transmit| transmit.segment);
     (connection, answer)
@@ -206,7 +206,7 @@ fn answered(syns: &[Segment], answer: &Segment) -> Option<Segment> {
     named.or(syns.last()).copied()
 }
 
-/// A cookie is used within a round trip; this leaves room for lost datagrams.
+/// A cookie is used within a round trip; this allows for lost datagrams.
 const COOKIE_LIFE: Duration = Duration::from_secs(15);
 /// How long resets may be on their way that were sent before the cookie arrived.
 const LATE_RESETS: Duration = Duration::from_secs(1);

@@ -42,7 +42,7 @@ pub struct Core<A> {
     rng: Rng,
     /// The sink has no space for what is in the outbox.
     blocked: bool,
-    /// Whether handshakes outlast the news that nobody listens.
+    /// Whether handshakes continue after ICMP says that no socket listens.
     ignores_refusals: bool,
     /// Kept for its memory.
     turning: Vec<ConnectionId>,
@@ -110,7 +110,7 @@ impl<A: Application> Core<A> {
         self.door.gate = Some(Gate::new(keys, secret));
     }
 
-    /// Bounds what strangers may cost, from now on.
+    /// Sets the bounds on what unknown peers may cost.
     pub fn set_limits(&mut self, limits: Limits) {
         self.door.limits = limits;
     }
@@ -181,14 +181,14 @@ impl<A: Application> Core<A> {
                     table.insert(admission.peer);
                 }
                 if answer.len() > datagram.len() {
-                    // A SYN-ACK has options that a scanty SYN has not: nobody is flooded
+                    // A SYN-ACK has options that a scanty SYN has not: no victim is flooded
                     // through us, not even a little.
                     answer.clear();
                 }
                 expecting |= !answer.is_empty();
             }
             if !answer.is_empty() {
-                // Whoever asked asks again if this is lost.
+                // The peer asks again if this is lost.
                 let _ = sink.send(&arrival.answer(answer));
                 answer.clear();
             }
@@ -196,12 +196,12 @@ impl<A: Application> Core<A> {
         expecting
     }
 
-    /// From now on handshakes go on although nobody listens: the peer was there, and may be back soon.
+    /// From now on handshakes continue although no socket listens: the peer was there, and may be back soon.
     pub fn ignore_refusals(&mut self) {
         self.ignores_refusals = true;
     }
 
-    /// Ends handshakes with ports of `by` where nobody listens. Later such news is no reason to end
+    /// Ends handshakes with ports of `by` where no socket listens. Later such news is no reason to end
     /// anything (RFC 5927 §4.1): the peer may be back soon.
     pub fn on_refusal(&mut self, now: Instant, by: IpAddr) {
         if self.ignores_refusals {
@@ -212,7 +212,7 @@ impl<A: Application> Core<A> {
         let these = self.table.iter().filter(|(_, peer)| refused(peer));
         for id in these.map(|(id, _)| id).collect::<Vec<_>>() {
             if let Some(peer) = self.table.get_mut(id) {
-                let what = format!("nobody listens on UDP address {}", peer.key.remote);
+                let what = format!("no program listens on UDP address {}", peer.key.remote);
                 peer.fail(now, io::Error::new(io::ErrorKind::ConnectionRefused, what));
             }
             self.table.touch(id);
@@ -276,7 +276,7 @@ impl<A: Application> Core<A> {
         self.table.get_mut(id).map(|peer| &mut peer.application)
     }
 
-    /// Breaks a connection off; the peer is told at the next turn.
+    /// Aborts a connection; the reset is sent in the next turn.
     pub fn abort(&mut self, now: Instant, id: ConnectionId) {
         if let Some(peer) = self.table.get_mut(id) {
             peer.connection.abort(now);

@@ -34,7 +34,7 @@ pub(super) struct Listener<A> {
 /// A new connection.
 pub(super) struct Admission<A> {
     pub(super) peer: Peer<A>,
-    /// Who makes room for it.
+    /// The connection that it replaces.
     pub(super) evicted: Option<ConnectionId>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Stranger<'a> {
 }
 
 impl<A: Application> Door<A> {
-    /// A door that lets nobody in, with cookies under `secret`.
+    /// An acceptor that admits no connection, with cookies under `secret`.
     pub(super) fn new(secret: [u8; 32]) -> Self {
         Self {
             gate: None,
@@ -125,7 +125,7 @@ impl<A: Application> Door<A> {
                 None
             }
             Reception::Admitted(connection) => {
-                // Whoever finds no room gets no answer and asks again (Linux without `tcp_abort_on_overflow`).
+                // A peer without a free slot gets no answer and asks again (Linux without `tcp_abort_on_overflow`).
                 let evicted = room(&self.limits, stranger, table)?;
                 let Some(application) = (listener.accept)(key.remote) else {
                     refuse(now, *connection, key.ports, &parsed, answer);
@@ -137,7 +137,7 @@ impl<A: Application> Door<A> {
         }
     }
 
-    /// RFC 9293 §3.10.7.1: what belongs to nobody is answered with a reset, but not every time.
+    /// RFC 9293 §3.10.7.1: a segment of no connection is answered with a reset, but not every time.
     fn reset(&mut self, now: Instant, ports: Ports, parsed: &Parsed<'_>, answer: &mut Vec<u8>) {
         let stray = &parsed.segment;
         if stray.flags.contains(Flags::RST) || !self.resets.take(now) {
@@ -158,7 +158,7 @@ impl<A: Application> Door<A> {
     }
 }
 
-/// Whether there is room for a stranger, and who makes it if somebody has to.
+/// Whether there is a slot for a new connection, and which one it replaces.
 fn room<A>(
     limits: &Limits,
     stranger: &Stranger<'_>,
@@ -197,5 +197,5 @@ fn refuse(
     }
 }
 
-/// So many strays may be answered.
+/// Rate of answers to unmatched datagrams.
 const RESETS_PER_SECOND: u64 = 200;

@@ -1,10 +1,10 @@
-//! What strangers may cost.
+//! Limits on what unknown peers may cost.
 
 use std::net::IpAddr;
 
 use weir_units::{Duration, Instant};
 
-/// What strangers may cost an endpoint. How much each connection may hold is its application's matter,
+/// Limits on what unknown peers may cost an endpoint. How much each connection may hold is its application's matter,
 /// which opens the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -64,7 +64,7 @@ pub(super) struct Census<T> {
     counted: [(usize, Option<(Instant, T)>); 3],
 }
 
-/// What there is room for.
+/// Outcome of the search for a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room<T> {
     /// One more.
@@ -93,7 +93,7 @@ impl<T: Copy> Census<T> {
         }
     }
 
-    /// The narrowest limit that is reached decides who leaves: then the others have room too.
+    /// The narrowest limit that is reached decides which one is evicted: then the other limits hold too.
     pub(super) fn room(&self, now: Instant, limits: &Limits) -> Room<T> {
         let most = [limits.connections, limits.per_network, limits.per_address];
         let reached = self.counted.iter().zip(most).filter(|((count, _), most)| count >= most);
@@ -109,7 +109,7 @@ impl<T: Copy> Census<T> {
     }
 }
 
-/// So many at once, and so many per second.
+/// Token bucket: a burst, and a rate per second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
     most: u64,
@@ -144,7 +144,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// The room for one more from `from` at 10 s, among connections from `there`, heard at so many
+    /// The slot for one more from `from` at 10 s, among connections from `there`, heard at these
     /// seconds.
     fn room(from: &str, there: &[(&str, u64)]) -> Room<usize> {
         let limits = Limits { connections: 4, per_network: 3, per_address: 2, ..Limits::default() };

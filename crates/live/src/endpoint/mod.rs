@@ -70,7 +70,7 @@ impl<A: Application> Endpoint<A> {
         Ok(())
     }
 
-    /// Bounds what strangers may cost, from now on.
+    /// Sets the bounds on what unknown peers may cost.
     pub fn set_limits(&mut self, limits: Limits) {
         self.core.set_limits(limits);
     }
@@ -153,7 +153,7 @@ impl<A: Application> Endpoint<A> {
         self.core.application_mut(id)
     }
 
-    /// Breaks a connection off; the peer is told at the next turn.
+    /// Aborts a connection; the reset is sent in the next turn.
     pub fn abort(&mut self, id: ConnectionId) {
         self.core.abort(clock::now(), id);
     }
@@ -163,13 +163,13 @@ impl<A: Application> Endpoint<A> {
         self.core.next_ended()
     }
 
-    /// Looks for arrivals for as long as it is worth while to stay awake for them.
+    /// Polls for arrivals for as long as busy polling pays.
     fn hold_vigil(&mut self) -> io::Result<bool> {
         while self.vigil.lasts(clock::now()) {
             if self.socket.receive(&mut self.inbox)? {
                 return Ok(true);
             }
-            // Whoever is to answer may have been put on the same core.
+            // The peer may have been scheduled on the same core.
             std::thread::yield_now();
         }
         Ok(false)
@@ -206,7 +206,7 @@ impl<A: Application> Endpoint<A> {
     }
 }
 
-/// So much is taken in before it is handed on: half a megabyte at once would have left the core's second
+/// Receive batches per dispatch: half a megabyte at once would have left the core's second
 /// cache before its checksums are looked at.
 const BATCHES_AT_ONCE: usize = 2;
 /// And so often, before all of it is answered at once.

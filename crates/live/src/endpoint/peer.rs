@@ -37,7 +37,7 @@ pub(super) struct Peer<A> {
     introduction: Introduction,
     /// When the peer was last heard of.
     pub(super) heard_at: Instant,
-    /// What leaves next: what found no room in the outbox.
+    /// Sent next: what did not fit into the outbox.
     queue: VecDeque<Leaving>,
     /// The present flight began with a claim.
     claimed: bool,
@@ -79,7 +79,7 @@ impl<A> Peer<A> {
         Self { introduction, ..Self::new(now, key, connection, application, envelope) }
     }
 
-    /// A connection that a stranger has opened.
+    /// A connection that a remote peer has opened.
     pub(super) fn accepted(
         stranger: &Stranger<'_>,
         connection: Connection,
@@ -345,8 +345,8 @@ fn refused(refusal: Refusal) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionRefused, refusal)
 }
 
-/// A receiver that lives says something within this: then nobody else is believed that there is none. It
+/// A live receiver sends something within this time: then no third party is believed that it is gone. It
 /// is longer than the second in which a receiver that verifies a file says that it works.
 const SILENCE: Duration = Duration::from_secs(2);
-/// After so many it is the receiving side's turn: acknowledgements should not grow old.
+/// Number of batches after which the receiving side has its turn: acknowledgements should not grow old.
 const BATCHES_A_TURN: usize = 4;

@@ -36,7 +36,7 @@ impl Key {
 
 /// The connections of an endpoint.
 pub(super) struct Table<A> {
-    /// Each in its slot, with the serial number of whoever has the slot now.
+    /// Each in its slot, with the serial number of its present connection.
     slots: Vec<Option<(u64, Peer<A>)>>,
     vacant: Vec<usize>,
     by_key: HashMap<Key, ConnectionId>,
@@ -158,10 +158,10 @@ impl<A> Table<A> {
 }
 
 impl<A: Application> Table<A> {
-    /// Ends a connection in favour of another; it is told this turn.
+    /// Ends a connection in favour of another; its reset is sent this turn.
     pub(super) fn evict(&mut self, now: Instant, id: ConnectionId) {
         if let Some(peer) = self.get_mut(id) {
-            let what = "it was silent, and made room for another";
+            let what = "it was silent, and was replaced by another";
             peer.fail(now, io::Error::new(io::ErrorKind::TimedOut, what));
         }
         self.touch(id);

@@ -1,12 +1,12 @@
-//! Staying awake for an answer that is about to come.
+//! Busy polling for an answer that is about to arrive.
 //!
 //! To go to sleep and be woken takes tens of microseconds, in a virtual machine a hundred: most of what
-//! a handshake takes on one machine or between neighbours. So whoever waits for the other half of one
+//! a handshake takes on one machine or between neighbours. So an endpoint that waits for the other half of one
 //! looks again and again for a moment before it sleeps.
 
 use weir_units::{Duration, Instant};
 
-/// Whether to stay awake. Strangers cannot keep us so: for [`REST`] after a vigil began no other does.
+/// Whether to poll without blocking. Remote peers cannot keep it polling: for [`REST`] after one poll began no other does.
 #[derive(Debug, Default)]
 pub(super) struct Vigil {
     until: Instant,
@@ -40,12 +40,12 @@ mod tests {
     #[test]
     fn strangers_cannot_keep_us_awake() {
         let mut vigil = Vigil::default();
-        let mut awake = 0;
+        let mut polled = 0;
         for micros in 0..100_000 {
             let now = Instant::from_nanos(1_000_000_000 + micros * 1_000);
             vigil.begin(now);
-            awake += u64::from(vigil.lasts(now));
+            polled += u64::from(vigil.lasts(now));
         }
-        assert_eq!(awake, 3_000, "of 100 000 us");
+        assert_eq!(polled, 3_000, "of 100 000 us");
     }
 }

@@ -1,7 +1,7 @@
 //! Which session of a receiver is at which partial file, so that one can go on with what another, whose
 //! sender has vanished, has left half done.
 //!
-//! Nobody hears of a sender that was killed: its session lives until it has been silent for long. The
+//! A killed sender sends nothing more: its session lives until it has been silent for long. The
 //! same file coming anew is watched for against it: the old session's sender is alive if bytes
 //! still come, and gone once the last of them came a while ago.
 
@@ -30,7 +30,7 @@ pub(crate) struct Claim {
     partial: RefCell<Option<Partial>>,
     /// How many times something arrived for it.
     arrivals: Cell<u64>,
-    /// How many there were when its session last looked, and since when there have been so many.
+    /// How many there were when its session last looked, and since when that number is unchanged.
     heard: Cell<Option<(u64, Instant)>>,
 }
 
@@ -115,7 +115,7 @@ impl Claim {
         }
     }
 
-    /// Takes the file away from whoever has it.
+    /// Takes the file away from its present session.
     pub(crate) fn take(&self) -> Option<Partial> {
         self.partial.take()
     }
@@ -130,7 +130,7 @@ impl Claim {
         } else {
             (own, other)
         };
-        // What cannot be removed is in nobody's way.
+        // A file that cannot be removed does no harm.
         let _ = rest.discard();
         let prefix = further.prefix();
         self.partial.replace(Some(further));
@@ -145,7 +145,7 @@ impl Claim {
 
 impl Rival {
     /// Looks at it; as soon as more is known than before, there is no point in looking again. What
-    /// arrives in the beginning may have been under way when its sender was killed.
+    /// arrives in the beginning may have been in flight when its sender was killed.
     pub(crate) fn look(&mut self, now: Instant) -> Health {
         let Some(claim) = self.claim.upgrade() else { return Health::Independent };
         let began = *self.began.get_or_insert(now);

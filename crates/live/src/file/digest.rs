@@ -53,7 +53,7 @@ struct Helper {
 #[derive(Debug)]
 enum Worker {
     Thread(JoinHandle<Hasher>),
-    /// Whoever waits for it.
+    /// The caller that waits for it.
     Caller(Receiver<Work>, Box<Labour>),
 }
 
@@ -99,7 +99,7 @@ impl Digest {
     }
 
     /// Writes the piece that comes next to its place in `file` and adds it; returns an empty one for it.
-    /// So many bytes are still to come.
+    /// `left` bytes are still to come.
     pub(crate) fn take(
         &mut self,
         file: &Arc<dyn DiskFile>,
@@ -177,13 +177,13 @@ impl Helper {
         let _ = self.work.as_ref().map(|channel| channel.send(work));
     }
 
-    /// What a thread does soon, and whoever does its work at once: a journal is there to be read.
+    /// A thread does it soon, a caller without one at once: a journal is there to be read.
     fn note(&mut self, bytes: &[u8], at: u64) {
         self.hand_over(Work::Note(bytes.to_vec(), at));
         while self.work_until_one_is_done() {}
     }
 
-    /// Hands a piece over for an empty one with room for `like` bytes; waits where too many are on their
+    /// Hands a piece over for an empty one with space for `like` bytes; waits where too many are on their
     /// way.
     fn exchange(&mut self, work: Work, like: usize) -> Result<Vec<u8>, Unwritten> {
         self.hand_over(work);
@@ -202,13 +202,13 @@ impl Helper {
         self.empties.recv().unwrap_or_else(|_| Ok(Vec::new()))
     }
 
-    /// Where nobody else does: the helper's work, until a piece is done with. Returns whether one is.
+    /// Without a thread: the work itself, until a piece is done with. Returns whether one is.
     fn work_until_one_is_done(&mut self) -> bool {
         let Some(Worker::Caller(work, labour)) = &mut self.worker else { return false };
         while let Ok(next) = work.try_recv() {
             let is_piece = !matches!(next, Work::Note(..));
             if !labour.handle(next) {
-                // Nothing that follows is done, and nobody waits for it.
+                // Nothing that follows is done, and no caller waits for it.
                 self.worker = None;
                 return false;
             }
@@ -241,7 +241,7 @@ impl Helper {
 }
 
 impl Drop for Helper {
-    /// Whoever goes on with the file finds all that was handed over, and the file free.
+    /// A later session finds all bytes that were handed over, and the file free.
     fn drop(&mut self) {
         self.work = None;
         match self.worker.take() {
@@ -279,7 +279,7 @@ impl Labour {
         if let Work::Keep(mut bytes, _) | Work::Hash(mut bytes) = work {
             self.hasher.update(&bytes);
             bytes.clear();
-            // Whoever has enough of it has let go of this end.
+            // The other end was dropped: the result is not wanted.
             let _ = self.done.send(Ok(bytes));
         }
         true
@@ -310,7 +310,7 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// What must have come, and be still to come: to start a thread takes as long as to hash 100 KB.
 const WORTH_A_HELPER: u64 = 1 << 20;
 /// How many pieces a file has at most: the one that is being filled, and those that wait to be written and
-/// hashed. So many that the sender hears of what arrived although the helper has just been put off, and so
+/// hashed. Enough that the sender learns of what arrived although the helper has just been put off, and so
 /// few that they do not all leave the caches meanwhile.
 const PIECES: usize = 6;
 

@@ -19,7 +19,7 @@ pub trait Disk: Debug + Send + Sync {
     /// Why it cannot be read.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Opens the file at `path` to be read and written, made if it is not there, locked for whoever
+    /// Opens the file at `path` to be read and written, made if it is not there, locked for the caller that
     /// holds the result; `None` if it is locked already. A link is not followed.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ pub enum Helpers {
     /// Threads, where there are several cores.
     #[default]
     Threads,
-    /// Whoever needs the result, at the last moment: a simulation has no threads.
+    /// The caller that needs the result, at the last moment: a simulation has no threads.
     Inline,
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn read_exact(file: &dyn DiskFile, offset: u64, buf: &mut [u8]) -> io
 pub struct SystemDisk;
 
 impl SystemDisk {
-    /// As whoever may have another takes it.
+    /// Converts the error of a caller that may try another name.
     pub fn shared() -> Arc<dyn Disk> {
         Arc::new(Self)
     }
@@ -201,7 +201,7 @@ impl Disk for SystemDisk {
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
-            // Whoever had it may have renamed or removed it meanwhile.
+            // Its former owner may have renamed or removed it meanwhile.
             let ours = file.metadata()?;
             let same =
                 |there: &fs::Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());

@@ -75,7 +75,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// What is there without a hole from the next frame on: at least the longest frame, if so much is.
+    /// What is there without a hole from the next frame on: at least the longest frame, if there is that much.
     pub(crate) fn ready(&mut self) -> &[u8] {
         let Some((&start, _)) = self.pieces.first_key_value().filter(|(at, _)| **at <= self.base)
         else {
@@ -146,7 +146,7 @@ fn cost(piece: &Vec<u8>) -> usize {
 }
 
 fn too_much() -> io::Error {
-    io::Error::other("more came than was asked for")
+    io::Error::other("more bytes came than requested")
 }
 
 /// Short pieces that follow one another become one up to this length.

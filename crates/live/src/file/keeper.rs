@@ -1,5 +1,5 @@
 //! The last steps of a file, which may take as long as a disk does: they have threads of their own,
-//! so that nobody else's transfer waits for them.
+//! so that no other transfer waits for them.
 
 mod known;
 mod queue;
@@ -191,7 +191,7 @@ impl Desk {
         self.keeping > 0 || self.look_up.is_some()
     }
 
-    /// Whether so many files wait for their verdicts that no others should be taken.
+    /// Whether too many files wait for their verdicts to take another.
     pub(crate) fn is_full(&self) -> bool {
         self.keeping >= MOST_WAITING
     }
@@ -278,7 +278,7 @@ impl Known {
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     if self.is_same(disk, &path, (size, hash), &AtomicBool::new(true)) {
-                        // Whoever gave it that name may have died before the name was on the disk.
+                        // The process that gave it that name may have died before the name was on the disk.
                         disk.sync_folder(&folder)?;
                         partial.discard()?;
                         return Ok(Verdict::Already { name });
@@ -303,7 +303,7 @@ impl Known {
         let is_taken = |name: &String| disk.entry(&folder.join(name)).is_some();
         let taken = names(name).take_while(|name| wanted.load(Ordering::Relaxed) && is_taken(name));
         let mut same = taken.filter(|name| self.is_same(disk, &folder.join(name), content, wanted));
-        // Whoever gave it that name may have died before the name was on the disk.
+        // The process that gave it that name may have died before the name was on the disk.
         same.next().filter(|_| disk.sync_folder(folder).is_ok())
     }
 
@@ -348,7 +348,7 @@ fn names(name: &str) -> impl Iterator<Item = String> + '_ {
     (0..=MAX_NUMBER).map(|n| numbered(name, n))
 }
 
-/// The size and hash of what is in a file. `watch` is told now and then how much is read; its error
+/// The size and hash of what is in a file. `watch` receives now and then how much is read; its error
 /// ends the reading.
 pub(crate) fn hash_of(
     file: &dyn DiskFile,
@@ -356,7 +356,7 @@ pub(crate) fn hash_of(
 ) -> io::Result<(u64, Hash)> {
     let mut hasher = Hasher::new();
     let mut buffer = vec![0; 256 << 10];
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         match file.read_at(&mut buffer, hasher.count()) {
             Ok(0) => return Ok((hasher.count(), *hasher.finalize().as_bytes())),
@@ -364,9 +364,9 @@ pub(crate) fn hash_of(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        if hasher.count() >= told + (64 << 20) {
-            told = hasher.count();
-            watch(told)?;
+        if hasher.count() >= reported + (64 << 20) {
+            reported = hasher.count();
+            watch(reported)?;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that a receiver holds for its senders, all of whom may be strangers: one limit for all sessions.
+//! Memory that a receiver holds for its senders, any of which may be hostile: one limit for all sessions.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -79,7 +79,7 @@ impl Share {
     }
 
     /// Takes `bytes` more. Where the limit is reached the session that would hold the most has to end: a
-    /// stranger who hoards, unless it is this one. Returns whether this session may stay.
+    /// session that holds the most, unless it is this one. Returns whether this session may stay.
     pub(crate) fn claim(&self, bytes: usize) -> bool {
         let wanted = self.held.get().saturating_add(bytes);
         while !self.take(bytes) {

@@ -1,4 +1,4 @@
-//! Names of files: what a stranger calls a file, made safe, and the next one if that is taken.
+//! Names of files: a peer's name for a file, made safe, and the next one if that is taken.
 
 use super::frame::{MAX_NAME, head};
 

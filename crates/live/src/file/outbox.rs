@@ -48,7 +48,7 @@ impl Outbox {
         let start = offset.checked_sub(self.base).map(|start| start as usize);
         let bytes = start.and_then(|start| self.bytes.get(start..start + buf.len()));
         buf.copy_from_slice(
-            bytes.ok_or_else(|| io::Error::other("asked for what was not written"))?,
+            bytes.ok_or_else(|| io::Error::other("bytes requested that were not written"))?,
         );
         Ok(())
     }

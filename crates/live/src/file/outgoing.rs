@@ -27,7 +27,7 @@ pub struct Departing {
     pub path: PathBuf,
     /// and on which disk.
     pub disk: Arc<dyn Disk>,
-    /// What the receiver is told of it.
+    /// What is sent to the receiver about it.
     pub header: Header,
     /// What the receiver had of it before, once it has said so.
     pub resumed_from: Option<u64>,
@@ -46,7 +46,7 @@ pub struct Departing {
 }
 
 impl Departing {
-    /// Reads the file at `path` of the system's disk once, for its hash. `watch` is told now and then
+    /// Reads the file at `path` of the system's disk once, for its hash. `watch` receives now and then
     /// how many bytes of how many are done; its error ends the reading.
     ///
     /// # Errors
@@ -130,9 +130,9 @@ pub struct Outgoing {
     /// The file to announce next.
     next: usize,
     present: Option<Present>,
-    /// What the stream consists of, from the oldest byte that may be asked for again.
+    /// What the stream consists of, from the oldest byte that may be needed again.
     spans: VecDeque<Span>,
-    /// Handed to the connection up to here, and asked for up to there.
+    /// Handed to the connection up to here, and requested up to there.
     written: u64,
     asked: u64,
     ended: bool,
@@ -261,7 +261,7 @@ impl Outgoing {
         self.spans.back().map_or(self.written, |last| last.start + last.len)
     }
 
-    /// Puts so much into the stream that the connection does not run dry before the next turn.
+    /// Fills the stream so that the connection does not run dry before the next turn.
     fn compose(&mut self) -> io::Result<()> {
         while !self.ended && !self.is_held() && self.end() < self.asked + self.ahead() {
             match &self.present {
@@ -453,7 +453,8 @@ impl Outgoing {
 
 impl Application for Outgoing {
     fn fill(&mut self, mut offset: u64, mut buf: &mut [u8]) -> io::Result<()> {
-        let first = self.find(offset).ok_or_else(|| io::Error::other("asked for what is gone"))?;
+        let first =
+            self.find(offset).ok_or_else(|| io::Error::other("bytes requested that are gone"))?;
         self.asked = self.asked.max(offset + buf.len() as u64);
         for span in self.spans.range(first..) {
             if buf.is_empty() {
@@ -518,7 +519,7 @@ pub(super) fn named(path: &Path, error: io::Error) -> io::Error {
 const MOST_REPAIRS: u32 = 10;
 /// Ranges that are damaged; a file has no more parts.
 const MOST_DAMAGED: usize = 4_096;
-/// How much is composed ahead of what the connection has asked for: less while the receiver may yet say
+/// How much is composed ahead of what the connection has requested: less while the receiver may yet say
 /// that it has it.
 const AHEAD: u64 = 1 << 20;
 const AHEAD_UNASKED: u64 = 256 << 10;

@@ -296,7 +296,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Leaves a complete file with a wrong hash to a session that repairs it, if its parts can be told apart.
+    /// Leaves a complete file with a wrong hash to a session that repairs it, if the hashes of its parts are known.
     pub(crate) fn leave_damaged(self) -> io::Result<()> {
         if self.resumable && part_count(self.size) > 1 { self.leave() } else { self.discard() }
     }
@@ -384,7 +384,7 @@ pub(crate) fn is_partial(path: &Path) -> bool {
 }
 
 /// Removes what sessions that are over have left of a content that the folder has by now. What cannot
-/// be removed is in nobody's way.
+/// be removed does no harm.
 pub(crate) fn remove_leftovers(disk: &dyn Disk, folder: &Path, hash: &Hash) {
     for path in places(folder, hash, RESUMABLE).filter(|path| disk.entry(path).is_some()) {
         if let Ok(Some(_ours)) = disk.open_locked(&path) {
@@ -445,7 +445,7 @@ fn read_journal(bytes: &[u8; JOURNAL_LEN], header: &Header) -> Option<u64> {
 const SECTOR: u64 = 512;
 const JOURNAL_LEN: usize = 24 + blake3::OUT_LEN + CHECK_LEN;
 const CHECK_LEN: usize = 8;
-/// Gathered until so much is there: more than BLAKE3 needs to use the whole width of the processor, less
+/// Bytes gathered before hashing: more than BLAKE3 needs to use the whole width of the processor, less
 /// than a core's cache. A power of two, at whose multiples in the file pieces end: others BLAKE3 has to
 /// take apart.
 const CHUNK: usize = 256 << 10;

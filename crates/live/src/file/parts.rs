@@ -1,7 +1,7 @@
 //! The parts of a file and their hashes, so that damage costs a part and not the file.
 //!
 //! A part is a subtree of BLAKE3's tree, its hash that subtree's chaining value: the hash of the file
-//! follows from those of its parts (BLAKE3 specification §2.1, §2.4). Whoever knows the former can tell
+//! follows from those of its parts (BLAKE3 specification §2.1, §2.4). A receiver that knows the former can find
 //! whether a list of the latter is right, and with it which parts of a file are.
 
 use std::io;

@@ -52,7 +52,7 @@ pub(crate) struct TestDisk {
     pub(crate) lookups: AtomicU64,
     /// Bytes that were read.
     pub(crate) read: Arc<AtomicU64>,
-    /// Files that were removed while nobody had their lock.
+    /// Files that were removed while no process held their lock.
     pub(crate) unlocked_removals: AtomicU64,
 }
 

@@ -13,9 +13,9 @@ use super::testing::{TempDir, TestDisk, header_of, noise};
 use super::*;
 use crate::endpoint::Application;
 
-mod strangers;
+mod limits;
 
-/// A datagram under way: when it arrives, and a number that tells those of one instant apart.
+/// A datagram in flight: when it arrives, and a number that orders those of one instant.
 type Due = (Instant, u64);
 
 struct Network {
@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    /// Goes on until so many bytes of the first file have arrived.
+    /// Continues until this many bytes of the first file have arrived.
     fn run_up_to(&mut self, bytes: u64) {
         let arrived = |file: &Arriving| file.arrived >= bytes;
         while !self.receiver.application.files().first().is_some_and(arrived) {

@@ -1,4 +1,4 @@
-//! What a folder takes of the disk, and partial files that nobody goes on with.
+//! What a folder takes of the disk, and partial files that no sender continues.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Upkeep {
     occupied: AtomicU64,
     /// and what was written since.
     written: AtomicU64,
-    /// Somebody is about to look at it.
+    /// A check is scheduled.
     is_due: AtomicBool,
 }
 
@@ -47,7 +47,7 @@ impl Upkeep {
         if self.quota.is_some() { EVERY_WITH_QUOTA } else { EVERY }
     }
 
-    /// Notes that somebody is about to [`tidy`](Self::tidy); returns whether nobody was.
+    /// Schedules a call of [`tidy`](Self::tidy); returns whether none was scheduled.
     pub(crate) fn claim(&self) -> bool {
         !self.is_due.swap(true, Ordering::Relaxed)
     }
@@ -75,7 +75,7 @@ impl Upkeep {
         self.quota.is_some_and(|quota| self.used() > quota.get())
     }
 
-    /// Why so many bytes more are too many, if they are.
+    /// Why `bytes` more bytes are too many, if they are.
     pub(crate) fn refusal(&self, bytes: u64) -> Option<String> {
         let quota = self.quota?.get();
         let left = quota.saturating_sub(self.used());

@@ -1,11 +1,11 @@
 //! The receiver's door: what it answers to those who have no connection yet, keeping nothing.
 //!
 //! A cookie is a MAC over the address and the ports an initiation came from and the time, under a secret of
-//! this process (as in RFC 4987 §3.6 and WireGuard). Whoever returns it receives what is sent to that
+//! this process (as in RFC 4987 §3.6 and WireGuard). A peer that returns it receives what is sent to that
 //! address. Only then are the pre-shared keys tried, and only for the right key is a Diffie-Hellman done.
 //!
 //! The cookie is also what makes an initiation fresh: it is authenticated with it under the pre-shared key, and
-//! each cookie admits once. So a recorded initiation admits nobody, from its own address
+//! each cookie admits once. So a recorded initiation admits no connection, from its own address
 //! or another. WireGuard has a timestamp for that, of which a receiver remembers the greatest of each peer
 //! (whitepaper §5.4.2); here several senders may share a key, whose clocks differ.
 
@@ -29,7 +29,7 @@ pub struct Gate {
     /// Under which initiations with each of them are authenticated.
     mac_keys: Vec<KeyBytes>,
     secret: [u8; 32],
-    /// Cookies that have admitted somebody and are still young, oldest first.
+    /// Cookies that have admitted a peer and are still valid, oldest first.
     spent: VecDeque<(Instant, blake3::Hash)>,
 }
 
@@ -52,7 +52,7 @@ pub struct Newcomer {
 }
 
 impl Gate {
-    /// A gate whose cookies nobody can make without `secret`: random bytes, new for each process.
+    /// A gate whose cookies cannot be forged without `secret`: random bytes, new for each process.
     pub fn new(keys: impl Into<Keys>, secret: [u8; 32]) -> Self {
         let keys = keys.into();
         let mac_keys = keys.iter().map(|key| key.key.mac_key()).collect();
@@ -107,7 +107,7 @@ impl Gate {
         Some(Newcomer { syn, seal: Seal::answering(handshake, token), key })
     }
 
-    /// How many cookies that admitted somebody are remembered.
+    /// Number of remembered cookies that admitted a peer.
     #[cfg(test)]
     pub(super) fn remembered(&self) -> usize {
         self.spent.len()
@@ -190,7 +190,7 @@ pub fn refuse_sealed(datagram: &[u8], answer: &mut Vec<u8>) {
 }
 
 /// What a receiver with a key answers to a SYN in clear: a reset that says why (RFC 1122 §4.2.2.12),
-/// if there is room for the reason.
+/// if there is space for the reason.
 pub fn refuse_in_clear(datagram: &[u8], answer: &mut Vec<u8>) {
     let Ok(syn) = parse(datagram) else { return };
     if !syn.segment.flags.contains(Flags::SYN) || syn.segment.flags.contains(Flags::ACK) {
@@ -215,5 +215,5 @@ impl fmt::Debug for Gate {
 }
 
 const TIME_LEN: usize = 8;
-/// A cookie is used within a round trip; this leaves room for lost datagrams.
+/// A cookie is used within a round trip; this allows for lost datagrams.
 const COOKIE_LIFE: Duration = Duration::from_secs(15);

@@ -101,7 +101,7 @@ impl Keys {
         self.keys.iter()
     }
 
-    /// So many that each initiation can be tried against all.
+    /// Maximum number of keys: each initiation can be tried against all.
     pub(super) const MOST: usize = 1_024;
 }
 

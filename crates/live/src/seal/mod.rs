@@ -17,7 +17,7 @@
 //! keeps each from counting twice, and keys change with time ([`traffic`]).
 //!
 //! What [`Seal::open`] does not recognise changes nothing. A key is 32 random bytes ([`Key`]); there are
-//! no pass phrases, since whoever records an initiation may try guesses against it at leisure.
+//! no pass phrases, since an attacker who records an initiation may try guesses against it at leisure.
 
 mod gate;
 mod key;
@@ -81,7 +81,7 @@ pub enum Opened<'a> {
     Segment(&'a [u8]),
     /// The receiver asks for this to be sent at once.
     Answer(&'a [u8]),
-    /// The receiver will not talk, and says why. Not authenticated, but whoever sent it has seen our
+    /// The receiver will not talk, and says why. Not authenticated, but its sender has seen our
     /// initiation.
     Refused(Refusal),
     /// The receiver says that it has no connection for what was sealed last. Not authenticated either.
@@ -123,7 +123,7 @@ impl Seal {
     /// If the keys are used up.
     ///
     /// # Panics
-    /// If a segment of the handshake carries payload: there is no room for it.
+    /// If a segment of the handshake carries payload: there is no space for it.
     pub fn seal(
         &mut self,
         now: Instant,
@@ -285,7 +285,7 @@ impl fmt::Debug for Seal {
     }
 }
 
-/// A refusal is believed when it came for so many sendings of the initiation.
+/// Number of initiations that must be refused before a refusal is believed.
 const BELIEVED: u32 = 3;
 
 #[cfg(test)]

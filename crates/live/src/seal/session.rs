@@ -81,7 +81,7 @@ impl Session {
         if !self.arrived.is_new(number.counter) {
             return None;
         }
-        // Decryption needs room for the tag.
+        // Decryption needs space for the tag.
         room.resize(room.len().max(PORTS_LEN + sealed.len()), 0);
         let (front, rest) = room.split_at_mut(PORTS_LEN);
         let len = self.recv.open(now, number, &ports, sealed, rest)?;

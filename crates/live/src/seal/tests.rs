@@ -161,9 +161,9 @@ fn a_retry_is_answered_once() {
     let (retry, _) = answer(&mut gate, at(0), &first);
     assert!(matches!(sender.open(at(0), &retry, &mut Vec::new()), Opened::Answer(_)));
     assert_eq!(sender.open(at(0), &retry, &mut Vec::new()), Opened::Nothing);
-    let mut stranger = Seal::initiate(&KEY);
-    sealed(&mut stranger, &syn());
-    assert_eq!(stranger.open(at(0), &retry, &mut Vec::new()), Opened::Nothing, "not its token");
+    let mut other = Seal::initiate(&KEY);
+    sealed(&mut other, &syn());
+    assert_eq!(other.open(at(0), &retry, &mut Vec::new()), Opened::Nothing, "not its token");
 }
 
 /// A recorded initiation, from another address with a fresh cookie, and from its own with its own.
@@ -356,7 +356,7 @@ fn a_syn_in_clear_is_reset_with_the_reason() {
     assert_eq!(reset.ports, Ports { source: 9_000, destination: 5 });
     assert_eq!(Refusal::in_reset(reset.payload), Some(Refusal::KeyNeeded));
     let bare = refused(&syn());
-    assert_eq!(parse(&bare).unwrap().payload, b"", "no room for it");
+    assert_eq!(parse(&bare).unwrap().payload, b"", "no space for it");
     assert!(refused(&syn_ack()).is_empty());
     assert!(refused(&segment(Flags::RST, &[0; 60])).is_empty());
     assert!(refused(b"whatever").is_empty());
@@ -463,7 +463,7 @@ proptest! {
         prop_assert!(opens(&mut sender, &reply, &syn_ack()));
     }
 
-    /// Strangers' bytes open nothing and get nothing longer back.
+    /// Arbitrary bytes open nothing and get nothing longer back.
     #[test]
     fn any_bytes_change_nothing(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let (mut sender, mut receiver) = pair();

@@ -110,7 +110,7 @@ impl RecvKeys {
         Self { epoch: 0, current, next, previous: None }
     }
 
-    /// Opens into `out`, which has room for the tag too; returns how much it was.
+    /// Opens into `out`, which has space for the tag too; returns how much it was.
     pub(super) fn open(
         &mut self,
         now: Instant,

@@ -12,7 +12,7 @@
 //! The port fields of the segment travel in front, in clear: they tell connections between two sockets
 //! apart. What is sealed is the segment behind them, and they are authenticated with it: as associated data
 //! here, in the handshake as its prologue. The mac is of the hash of all that precedes it in the initiation,
-//! under a key made of the pre-shared one: it tells a receiver, and nobody else, which of its keys the sender has, and that
+//! under a key made of the pre-shared one: it shows the receiver, and no other party, which of its keys the sender has, and that
 //! the sender has seen the cookie. The token is the first half of the initiation's ephemeral key: only who has
 //! seen the initiation can answer it. A number's first byte is zero, so no data looks like the handshake.
 //!
@@ -179,7 +179,7 @@ pub(super) fn set_cookie(initiation: &mut [u8], cookie: Cookie, mac_key: &KeyByt
     differs
 }
 
-/// The first of these keys that the sender of an initiation has, who has seen its cookie then. A stranger may
+/// The first of these keys that the sender of an initiation has, who has seen its cookie then. An attacker may
 /// ask for this often, so each key costs one block of BLAKE3.
 pub(super) fn key_of<'a>(
     mac_keys: impl IntoIterator<Item = &'a KeyBytes>,
@@ -238,7 +238,7 @@ pub(super) fn write_notice(
     out.push(refusal.code());
 }
 
-/// Appends the notice that nobody knows the datagram with this tag.
+/// Appends the notice that the datagram with this tag matches no connection.
 pub(super) fn write_stray(ports: PortField, tag: &[u8; TAG_LEN], out: &mut Vec<u8>) {
     head(ports, STRAY, out);
     out.extend(tag);

@@ -1,5 +1,5 @@
 //! The programs behind weir send and weir recv: an endpoint, the file protocol on it, and someone who
-//! is told how far it is.
+//! receives its progress.
 
 mod loose;
 mod options;
@@ -44,7 +44,7 @@ impl FromStr for Carrier {
     }
 }
 
-/// How far a transfer is, told several times a second. Breaking off ends the program in good order.
+/// Callback for a transfer's progress, several times a second. It may stop the transfer.
 pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 
 /// How far a transfer is.
@@ -54,7 +54,7 @@ pub struct Progress {
     pub name: String,
     /// Whether the sender still hashes.
     pub hashing: bool,
-    /// Files with a verdict, of so many.
+    /// Files with a verdict, and their total.
     pub files_done: u64,
     /// Files in all.
     pub files: u64,
@@ -90,7 +90,7 @@ pub enum TransferError {
     /// No such host.
     #[error("cannot find the host of '{target}': {error}")]
     NoSuchHost {
-        /// As asked for.
+        /// As requested.
         target: String,
         /// What the resolver says.
         error: String,
@@ -100,8 +100,8 @@ pub enum TransferError {
         "'{0}' is no address: HOST:PORT is needed, as in 192.0.2.7:9000, [2001:db8::7]:9000 or example.org:9000"
     )]
     Address(String),
-    /// Nobody answered.
-    #[error("nobody answers at {remote} (tried for {} s); is 'weir recv' running there, and does a firewall let UDP through?", seconds(*.waited))]
+    /// No answer.
+    #[error("no answer from {remote} (tried for {} s); is 'weir recv' running there, and does a firewall let UDP through?", seconds(*.waited))]
     NoAnswer {
         /// Where.
         remote: SocketAddr,
@@ -126,7 +126,7 @@ pub enum TransferError {
         /// Why.
         reason: String,
     },
-    /// Someone asked for the end.
+    /// The end was requested.
     #[error("interrupted; what has arrived is kept, the same command goes on from it")]
     Interrupted,
 }
@@ -204,7 +204,7 @@ fn seconds(time: Duration) -> String {
 const LARGEST_WINDOW: Bytes = Bytes(64 << 20);
 /// How long the first answer may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
-/// How often the watcher is told.
+/// Interval of calls to the watcher.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 /// How long one end waits for the other's goodbye when all is said.
 const GOODBYE: Duration = Duration::from_secs(1);

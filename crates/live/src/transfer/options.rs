@@ -51,7 +51,7 @@ impl SendOptions {
             return Err("rate 0: nothing would ever leave".to_owned());
         }
         if self.max_wait.is_zero() {
-            return Err("max-wait 0: nobody answers in no time".to_owned());
+            return Err("max-wait 0: no peer answers in no time".to_owned());
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Receiving files from whoever sends some.
+//! Receiving files from any sender.
 
 use std::collections::HashSet;
 use std::io;
@@ -23,7 +23,7 @@ pub struct RecvOptions {
     pub bind: SocketAddr,
     /// Where files go; it is made if it is not there.
     pub folder: std::path::PathBuf,
-    /// The largest file; without it, what the disk has room for.
+    /// The largest file; without it, the free space of the disk.
     pub max_size: Option<Bytes>,
     /// The most files of one session.
     pub max_files: u32,
@@ -39,7 +39,7 @@ pub struct RecvOptions {
     pub keys: Option<Keys>,
 }
 
-/// What the watcher of a receiver is told.
+/// Reports to the watcher of a receiver.
 #[derive(Debug)]
 pub enum Receiving<'a> {
     /// It listens here.
@@ -79,8 +79,8 @@ pub fn recv(
     }
     loop {
         receiver.turn(TOLD_EVERY)?;
-        let told = receiver.tell_ended(watch);
-        if options.once && told > 0 {
+        let reported = receiver.tell_ended(watch);
+        if options.once && reported > 0 {
             return Ok(());
         }
         receiver.follow_keys(watch)?;
@@ -273,11 +273,11 @@ impl Sessions {
             self.tidied_at = now;
             self.keeper.tidy(&self.shared.upkeep);
         }
-        let told = watch(Receiving::Progress(&progress(core)));
-        if told.is_continue() {
+        let flow = watch(Receiving::Progress(&progress(core)));
+        if flow.is_continue() {
             self.leave_the_silent(now, core);
         }
-        told
+        flow
     }
 
     /// The memory that all senders together are charged for.
@@ -322,7 +322,7 @@ fn progress(core: &Core<Incoming>) -> Progress {
         progress.files += u64::from(application.announced());
         progress.files_done += u64::from(application.settled());
         progress.bytes_done += files.iter().map(|file| file.arrived).sum::<u64>();
-        // A stranger may announce any sizes.
+        // A peer may announce any sizes.
         progress.bytes =
             files.iter().map(|file| file.size).fold(progress.bytes, u64::saturating_add);
         progress.srtt = connection.snapshot().srtt.or(progress.srtt);
@@ -358,7 +358,7 @@ fn config() -> Config {
     }
 }
 
-/// How long verdicts that nobody has acknowledged are repeated.
+/// How long unacknowledged verdicts are repeated.
 const UNHEARD: Duration = Duration::from_secs(10);
 /// How soon a key that was removed is.
 const KEYS_READ_EVERY: Duration = Duration::from_secs(1);

@@ -318,7 +318,7 @@ impl<'a> Sender<'a> {
             }
             End::Unheard(_) if self.sent.reconnects > 0 => {
                 let waited = super::seconds(course.way.patience);
-                let reason = format!("for {waited} s nobody has answered a new one");
+                let reason = format!("for {waited} s a new one has had no answer");
                 Some((Err(TransferError::Broken { remote, reason }), files))
             }
             End::Broken(error) | End::Unheard(error) | End::Hopeless(error) => {

@@ -1,4 +1,4 @@
-//! Whole transfers on loopback: among strangers, over damaging paths, with receivers that vanish.
+//! Whole transfers on loopback: among hostile peers, over damaging paths, with receivers that vanish.
 
 use std::fs;
 use std::io;
@@ -19,12 +19,12 @@ use crate::file::{Announcement, Frame, Header};
 use crate::relay::{Background, HostedLink, RelaySpec, Route, UdpRelay};
 
 /// Sends bytes that it was given and reads nothing.
-struct Stranger {
+struct RawSender {
     bytes: Vec<u8>,
     written: bool,
 }
 
-impl Application for Stranger {
+impl Application for RawSender {
     fn fill(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         buf.copy_from_slice(&self.bytes[offset as usize..][..buf.len()]);
         Ok(())
@@ -129,7 +129,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Nobody hears of a receiver that is killed when it has acknowledged everything and syncs the file.
+/// A receiver sends nothing when it is killed when it has acknowledged everything and syncs the file.
 #[test]
 fn a_receiver_that_vanished_before_its_verdict_is_found_again() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -164,28 +164,28 @@ fn a_small_transfer_does_not_wait_for_what_strangers_have_looked_up() {
     let large = fs::File::create(inbox.join("large")).expect("writable");
     large.set_len(LARGE).expect("sparse files");
     let mut receiver = receiver(loopback(), &inbox);
-    let mut strangers = Endpoint::<Stranger>::bind(loopback()).expect("loopback");
-    for stranger in 0..20u8 {
+    let mut raw_senders = Endpoint::<RawSender>::bind(loopback()).expect("loopback");
+    for sender in 0..20u8 {
         let mut bytes = Vec::new();
         Announcement::Hello { files: 100 }.encode(&mut bytes);
         for number in 0..15 {
-            let hash = *blake3::hash(&[stranger, number]).as_bytes();
+            let hash = *blake3::hash(&[sender, number]).as_bytes();
             let header = Header { name: "large".to_owned(), size: LARGE, hash };
             Announcement::File(header).encode(&mut bytes);
         }
         let config = Config::for_datagrams();
-        strangers.connect(receiver.address(), &config, Stranger { bytes, written: false });
+        raw_senders.connect(receiver.address(), &config, RawSender { bytes, written: false });
     }
     for _ in 0..100 {
-        strangers.turn(Duration::from_millis(1)).expect("a working socket");
+        raw_senders.turn(Duration::from_millis(1)).expect("a working socket");
         receiver.turn(Duration::from_millis(1)).expect("a working socket");
     }
     let path = file(folder.path(), "small", &noise(1_000, 2));
     let address = receiver.address();
     let sent = serve(&mut receiver, sending(path, address, Duration::from_secs(8)));
     assert!(sent.is_complete(), "{:?}", sent.error);
-    // Strangers that have left and sent nothing leave nothing.
-    drop(strangers);
+    // Senders that have left and sent nothing leave nothing.
+    drop(raw_senders);
     receiver.abort_all();
     receiver.turn(Duration::ZERO).expect("a working socket");
     receiver.tell_ended(&mut |_| ControlFlow::Continue(()));

@@ -79,7 +79,7 @@ impl World {
             assert!(known || answered <= sent, "{answered} bytes for {sent}");
         }
         if !self.strangers.iter().any(|stranger| stranger.may_be_known) {
-            assert_eq!(self.server.connections().count(), 0, "memory for nobody");
+            assert_eq!(self.server.connections().count(), 0, "memory without a peer");
         }
     }
 

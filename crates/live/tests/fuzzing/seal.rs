@@ -134,7 +134,7 @@ impl World {
             Opened::Segment(segment) => {
                 let number = number(segment);
                 assert_eq!(segment[4..], bare(number, Flags::ACK)[4..]);
-                assert!(number <= self.sealed, "nobody sealed {number}");
+                assert!(number <= self.sealed, "never sealed: {number}");
                 assert!(self.opened.insert(number), "{number} was open before");
             }
             other => assert_eq!(other, Opened::Nothing),

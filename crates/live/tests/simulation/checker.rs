@@ -174,7 +174,11 @@ impl Checker {
         };
         let hash = *blake3::hash(&bytes).as_bytes();
         if !self.legitimate.get(&plain).is_some_and(|hashes| hashes.contains(&hash)) {
-            self.report(format!("{} has {} bytes that nobody sent", path.display(), bytes.len()));
+            self.report(format!(
+                "{} has {} bytes that were never sent",
+                path.display(),
+                bytes.len()
+            ));
         }
         Some(hash)
     }
@@ -391,7 +395,7 @@ impl Checker {
         let rough = |within| self.rough && self.now < self.mended_at + within;
         let text = error.to_string();
         match error {
-            _ if text.contains("nobody listens on") => {
+            _ if text.contains("no program listens on") => {
                 sent.reconnects == 0 && lately(Duration::from_secs(1))
             }
             _ if text.contains("cannot write") || text.contains("Input/output") => self.disk_fault,

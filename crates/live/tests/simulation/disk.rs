@@ -107,7 +107,7 @@ impl Machine {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nobody panics with it")
+        self.0.lock().expect("no thread panics with it")
     }
 
     /// Starts the machine's process.

@@ -19,7 +19,7 @@ pub(crate) struct Weather {
     pub(crate) jitter: Duration,
     /// The capacity of each direction of each host.
     pub(crate) rate: Rate,
-    /// Of a thousand datagrams so many are lost,
+    /// Datagrams lost, per thousand,
     pub(crate) loss: u64,
     /// arrive twice,
     pub(crate) duplication: u64,
@@ -192,7 +192,7 @@ pub(crate) struct Outlet {
     pub(crate) network: Rc<Network>,
     pub(crate) address: SocketAddr,
     pub(crate) max_segments: usize,
-    /// Of a thousand datagrams so many never leave.
+    /// Datagrams never sent, per thousand.
     pub(crate) withholds: u64,
     /// Whether the process still runs.
     pub(crate) is_alive: Box<dyn Fn() -> bool>,

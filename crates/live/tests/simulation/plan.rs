@@ -23,7 +23,7 @@ pub(crate) struct Plan {
     pub(crate) patience_ends: Instant,
     /// How long the keeper takes for a task, at most.
     pub(crate) keeper_latency: Duration,
-    /// Whether a machine says that nobody listens on a port.
+    /// Whether a machine reports that no program listens on a port.
     pub(crate) refusals: bool,
     /// How many datagrams of strangers arrive.
     pub(crate) hostile_datagrams: u64,

@@ -217,7 +217,7 @@ impl<'a> World<'a> {
                 return process.deliver(datagram);
             }
         }
-        // ICMP's word that nobody listens, if the machine says it.
+        // ICMP says that no program listens, if the machine says it.
         let to_receiver = datagram.to == receiver_address();
         if to_receiver && self.plan.refusals && self.receiver.program.is_none() {
             let (now, by) = (self.now(), datagram.to.ip());

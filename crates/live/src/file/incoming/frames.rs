@@ -39,8 +39,8 @@ impl Incoming {
 
     fn on_frame(&mut self, frame: Announcement) -> Result<(), FrameError> {
         match (&self.state, frame) {
-            (State::Stranger, Announcement::Hello { files }) => self.on_hello(files),
-            (State::Stranger, _) => return Err(FrameError::Magic),
+            (State::New, Announcement::Hello { files }) => self.on_hello(files),
+            (State::New, _) => return Err(FrameError::Magic),
             (State::Receiving, Announcement::File(header)) => self.on_file(&header)?,
             (State::Receiving, Announcement::Repair(header)) => self.on_repair(header)?,
             (State::Receiving, Announcement::Parts(hashes)) => self.on_parts(hashes)?,
@@ -179,7 +179,7 @@ impl Incoming {
         // Where the system does not tell, writing will.
         let free = self.folder.disk.free_space(&self.folder.path);
         if let Some(free) = free.filter(|free| bytes > *free) {
-            return Some(format!("{bytes} bytes; the disk has room for {free}"));
+            return Some(format!("{bytes} bytes; the disk has {free} left"));
         }
         let counted = if prefix > 0 { bytes } else { bytes.max(LEAST_OCCUPIED) };
         self.shared.upkeep.refusal(counted)

@@ -69,7 +69,7 @@ impl Incoming {
             return self.on_disk_error(&error);
         }
         file.arrived_ns = Some(clock::monotonic_nanos());
-        // What little remains to be hashed is done at once, and the rest where nobody waits for it.
+        // What little remains to be hashed is done at once, and the rest in a finishing thread.
         if partial.unhashed() <= HASHED_AT_ONCE {
             match partial.verify() {
                 Ok(true) => file.verified_ns = Some(clock::monotonic_nanos()),
@@ -240,7 +240,7 @@ impl Incoming {
     }
 }
 
-/// The journal is written after so many bytes too.
+/// Bytes after which the journal is written, too.
 const NOTED_AFTER: u64 = 4 << 20;
 /// How much is hashed in a turn of what was written without being hashed: half a millisecond, and more than
 /// arrives in a turn.

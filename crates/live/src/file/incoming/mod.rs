@@ -1,4 +1,4 @@
-//! The receiving end of a session: a stranger's stream becomes files in a folder.
+//! The receiving end of a session: a peer's stream becomes files in a folder.
 //!
 //! What the sender says is understood in `frames.rs`; how bytes become a file that is kept or not stands in
 //! `keeping.rs`.
@@ -38,7 +38,7 @@ pub struct Folder {
     pub disk: Arc<dyn Disk>,
     /// and the folder on it.
     pub path: PathBuf,
-    /// The largest file; without it, what the disk has room for.
+    /// The largest file; without it, the free space of the disk.
     pub max_size: Option<Bytes>,
     /// The most files of one session.
     pub max_files: u32,
@@ -95,12 +95,12 @@ impl Arriving {
 
     /// How long its texts are.
     fn text_len(&self) -> usize {
-        let told = match &self.verdict {
+        let verdict = match &self.verdict {
             Some(Verdict::Kept { name: text } | Verdict::Already { name: text })
             | Some(Verdict::Refused { reason: text }) => text.len(),
             Some(Verdict::Mismatch) | None => 0,
         };
-        self.name.len() + told
+        self.name.len() + verdict
     }
 }
 
@@ -122,7 +122,7 @@ pub struct Incoming {
     /// The memory that this session holds, and what of it is the inbox's.
     share: Rc<Share>,
     charged: usize,
-    /// Why the sender was not told yet from where on the present file is wanted.
+    /// Why the offset at which the present file continues has not been sent yet.
     wait: Option<Wait>,
     /// The file that is to be repaired, while the hashes of its parts arrive.
     repair: Option<(Header, Vec<Hash>)>,
@@ -138,7 +138,7 @@ pub struct Incoming {
     turned_at: Instant,
     srtt: Duration,
     noted_at: Instant,
-    /// When the sender was last told anything while it waits for verdicts.
+    /// Time of the last frame to a sender that waits for verdicts.
     told_at: Instant,
     said_at: Option<Instant>,
     broken: Option<ConnectionError>,
@@ -146,7 +146,7 @@ pub struct Incoming {
     finished: bool,
 }
 
-/// What has to be known before the sender is told from where on a file is wanted.
+/// What must be known before the offset at which a file continues is sent.
 #[derive(Debug)]
 enum Wait {
     /// Another session has the same file: perhaps it can be taken over, as is known at this time.
@@ -162,7 +162,7 @@ enum Wait {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing is known of the other end: it gets little room.
-    Stranger,
+    New,
     Receiving,
     /// The sender has said everything.
     Ended,
@@ -180,7 +180,7 @@ impl Incoming {
             inbox: Inbox::new(STRANGERS_ROOM),
             outbox: Outbox::default(),
             window: Window::new(folder.window.start, folder.window.end),
-            state: State::Stranger,
+            state: State::New,
             announced: 0,
             claim: None,
             shared,
@@ -225,14 +225,14 @@ impl Incoming {
 
     /// Whether the sender has said what it wants.
     pub fn is_known(&self) -> bool {
-        self.state != State::Stranger
+        self.state != State::New
     }
 
     /// Why the session cannot end well, if so.
     pub fn failure(&self) -> Option<String> {
         match (&self.state, &self.broken) {
             (State::Failed(reason), _) => Some(reason.clone()),
-            (State::Stranger | State::Receiving, Some(error)) => Some(error.to_string()),
+            (State::New | State::Receiving, Some(error)) => Some(error.to_string()),
             _ => None,
         }
     }
@@ -347,7 +347,7 @@ impl Incoming {
         match self.state {
             State::Ended => self.is_settled() || !self.desk.is_waiting(),
             State::Failed(_) => true,
-            State::Stranger | State::Receiving => false,
+            State::New | State::Receiving => false,
         }
     }
 
@@ -414,10 +414,7 @@ impl Application for Incoming {
         while let Some(event) = connection.poll_event() {
             self.on_event(event);
         }
-        if self.finished
-            && self.may_read()
-            && matches!(self.state, State::Receiving | State::Stranger)
-        {
+        if self.finished && self.may_read() && matches!(self.state, State::Receiving | State::New) {
             self.break_off("the sender ended early".to_owned());
         }
         if self.is_evicted() {

@@ -1,4 +1,4 @@
-//! The files of a session: those that have no verdict yet, and of the others as many as will be told of.
+//! The files of a session: those that have no verdict yet, and of the others as many as will be reported.
 
 use std::rc::Rc;
 

@@ -17,7 +17,7 @@ struct Waiting<T> {
     keeps: VecDeque<(u64, VecDeque<T>)>,
     /// At most one look-up of each session.
     finds: VecDeque<(u64, T)>,
-    /// A look-up is under way: it may take as long as a large file takes to read, so there is one at a
+    /// A look-up is running: it may take as long as a large file takes to read, so there is one at a
     /// time, and other threads stay free for complete files.
     finding: bool,
     closed: bool,
@@ -86,7 +86,7 @@ impl<T> Queue<T> {
         self.lock().take()
     }
 
-    /// The look-up that was under way has ended.
+    /// The running look-up has ended.
     pub(super) fn found(&self) {
         self.lock().finding = false;
         self.changed.notify_one();

@@ -13,7 +13,7 @@ fn open(folder: &TempDir, header: &Header) -> io::Result<Partial> {
 /// What happens to a file that is arriving.
 #[derive(Clone, Debug)]
 enum Op {
-    /// Bytes arrive: from so far below or above what is whole, so many.
+    /// Bytes arrive: an offset relative to the complete prefix, and a length.
     Arrive {
         from: i64,
         len: usize,

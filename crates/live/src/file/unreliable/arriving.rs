@@ -30,7 +30,7 @@ pub(crate) struct LooseFile {
     /// When the last datagram came, or the word that there are no more.
     heard: Instant,
     /// The sender has said how many it sent.
-    told: bool,
+    announced: bool,
 }
 
 impl LooseFile {
@@ -67,7 +67,7 @@ impl LooseFile {
             tally: Tally::default(),
             began: now,
             heard: now,
-            told: false,
+            announced: false,
         }))
     }
 
@@ -89,22 +89,22 @@ impl LooseFile {
         self.tally.arrived += 1;
         self.tally.bytes += bytes.len() as u64;
         self.tally.span = now.saturating_since(self.began);
-        // Too many holes, or no room: it can still be counted.
+        // Too many holes, or no memory: it can still be counted.
         if self.partial.as_mut().is_some_and(|partial| partial.write(offset, bytes).is_err()) {
             self.discard();
         }
     }
 
-    /// The sender has sent so many.
+    /// The sender has sent this many.
     pub(crate) fn on_sent(&mut self, now: Instant, datagrams: u64) {
         self.tally.sent = datagrams;
         self.heard = now;
-        self.told = true;
+        self.announced = true;
     }
 
     /// When nothing more is to be expected, unless something comes.
     pub(crate) fn ends_at(&self, srtt: Duration) -> Option<Instant> {
-        if !self.told {
+        if !self.announced {
             return None;
         }
         let whole = self.tally.bytes == self.size;
@@ -144,7 +144,7 @@ impl Drop for LooseFile {
     }
 }
 
-/// What a bit for each of so many pieces takes.
+/// Memory of a bit for each of `pieces` pieces.
 fn memory_of(pieces: u64) -> usize {
     pieces.div_ceil(64) as usize * size_of::<u64>()
 }

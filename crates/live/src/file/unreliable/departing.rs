@@ -51,8 +51,8 @@ enum Stage {
     Offered(Arc<dyn DiskFile>),
     /// Its datagrams leave; the next begins at this offset.
     Pouring(Arc<dyn DiskFile>, u64),
-    /// They have left but perhaps the last one, and the receiver was told.
-    Told(Arc<dyn DiskFile>),
+    /// All are sent but perhaps the last one, and the receiver knows their number.
+    Announced(Arc<dyn DiskFile>),
     /// Everything is said.
     Over,
 }
@@ -113,7 +113,7 @@ impl LooseOutgoing {
         match &self.stage {
             Stage::Between | Stage::Offered(_) | Stage::Over => 0,
             Stage::Pouring(_, at) => *at,
-            Stage::Told(_) => self.present().map_or(0, |departing| departing.header.size),
+            Stage::Announced(_) => self.present().map_or(0, |departing| departing.header.size),
         }
     }
 
@@ -194,19 +194,19 @@ impl LooseOutgoing {
         }
     }
 
-    /// Once all have left, the receiver is told how many there were.
+    /// Once all have left, the receiver is sent their number.
     fn tell(&mut self) {
         let Some(size) = self.present().map(|departing| departing.header.size) else { return };
-        let told = match &self.stage {
-            Stage::Pouring(file, at) if *at >= size => Stage::Told(Arc::clone(file)),
+        let next = match &self.stage {
+            Stage::Pouring(file, at) if *at >= size => Stage::Announced(Arc::clone(file)),
             _ => return,
         };
         let datagrams = size.div_ceil(u64::from(self.pouring.piece));
         self.outbox.push(&Announcement::Sent { datagrams });
-        self.stage = told;
+        self.stage = next;
     }
 
-    /// How long a datagram of `len` bytes takes at the rate that was asked for.
+    /// How long a datagram of `len` bytes takes at the requested rate.
     fn interval(&mut self, len: u64) -> Duration {
         let Some(rate) = self.pouring.rate else { return Duration::ZERO };
         rate.transmit_time(Bytes(len), &mut self.carry)
@@ -272,10 +272,10 @@ impl Application for LooseOutgoing {
 
     fn fill_loose(&mut self, loose: Loose, buf: &mut [u8]) -> io::Result<()> {
         match &self.stage {
-            Stage::Pouring(file, _) | Stage::Told(file) => {
+            Stage::Pouring(file, _) | Stage::Announced(file) => {
                 self.read_ahead.read(file, loose.number, buf)
             }
-            _ => Err(io::Error::other("asked for what is gone")),
+            _ => Err(io::Error::other("bytes requested that are gone")),
         }
     }
 }

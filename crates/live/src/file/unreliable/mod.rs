@@ -21,7 +21,7 @@ pub struct Tally {
     pub sent: u64,
     /// How many of these arrived,
     pub arrived: u64,
-    /// with so many bytes of the file,
+    /// with this many bytes of the file,
     pub bytes: u64,
     /// and how many arrived again.
     pub duplicates: u64,

@@ -43,7 +43,7 @@ fn pour(size: usize, pouring: Pouring, into: &TempDir) -> Departing {
     loop {
         server.turn(Duration::from_millis(1)).expect("a working socket");
         client.turn(Duration::from_millis(1)).expect("a working socket");
-        let (_, sender) = client.get(id).expect("it lives until it was told");
+        let (_, sender) = client.get(id).expect("it lives until it was reported");
         assert_eq!(sender.failure(), None);
         if sender.is_settled() {
             return sender.files()[0].clone();

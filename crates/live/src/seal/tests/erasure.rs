@@ -1,4 +1,4 @@
-//! Keys that nobody needs any more are not in this process's memory, as far as this code put them there.
+//! Keys that are no longer used are not in this process's memory, as far as this code put them there.
 
 use std::fs;
 use std::fs::File;

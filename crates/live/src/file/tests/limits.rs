@@ -1,10 +1,10 @@
-//! What a stranger's session may cost the receiver that serves all of them in one thread.
+//! What an unknown peer's session may cost the receiver that serves all of them in one thread.
 
 use std::sync::atomic::Ordering;
 
 use super::*;
 
-/// Announces `count` files of random content that nobody sends, named `name`.
+/// Announces `count` files of random content that are never sent, named `name`.
 fn announcements(count: u32, name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     Announcement::Hello { files: count }.encode(&mut bytes);
@@ -45,7 +45,7 @@ fn a_turn_reads_a_bounded_number_of_headers() {
     assert!(most <= 64, "{most} headers between two turns");
 }
 
-/// A stranger may have made 999 files of that name before.
+/// Another session may have made 999 files of that name before.
 #[test]
 fn a_header_costs_the_network_thread_few_look_ups() {
     let to = TempDir::new();
@@ -62,7 +62,7 @@ fn a_header_costs_the_network_thread_few_look_ups() {
     assert!(lookups <= 10 * 20, "{lookups} look-ups for 10 headers");
 }
 
-/// A stranger goes on to the next file at once; what it has left is of no interest.
+/// A session continues with the next file at once; what it has left is of no interest.
 #[test]
 fn a_session_has_one_look_up_in_the_queue() {
     let to = TempDir::new();
@@ -111,7 +111,7 @@ fn a_turn_hashes_a_bounded_part_of_what_is_there() {
     }
 }
 
-/// Bits for many datagrams are what a few bytes of a stranger take the most memory for.
+/// Bits for many datagrams need the most memory per byte received.
 #[test]
 fn who_hoards_memory_makes_room_for_a_repair() {
     let to = TempDir::new();
@@ -180,7 +180,7 @@ fn far_bytes_of_strangers_cost_little_memory() {
         sessions.push(incoming);
     }
     let more = resident_kib().saturating_sub(before);
-    assert!(more < 64 << 10, "{more} KiB for 250 strangers");
+    assert!(more < 64 << 10, "{more} KiB for 250 sessions");
 }
 
 fn resident_kib() -> u64 {
