@@ -18,10 +18,10 @@ from weir.errors import InputError
 from weir.scenario import Effective, Source
 
 FROM, SPAN = "0s", "200ms"
-"""The span that is shown unless told otherwise."""
+"""Default span."""
 
 MOST_FRAMES = 20_000
-"""What a page carries: about 1 MB, and more than anybody looks at."""
+"""What a page carries: about 1 MB, and more than a reader looks at."""
 
 _MOST_RECORDED = 1_000_000
 _MOST_EVENTS = 100_000

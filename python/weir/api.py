@@ -30,7 +30,7 @@ from weir.sweep import Plan, plan
 from weir.tc import keys as tc_keys
 
 RESULTS = "results"
-"""Where results go unless told otherwise: a folder of the working directory."""
+"""Default results folder, relative to the working directory."""
 
 _WARMUP_SHARE = 10
 
@@ -47,26 +47,26 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class How(TypedDict, total=False):
-    """How a plan is carried out; none of it has any influence on the numbers."""
+    """Execution options of a plan; they have no effect on results."""
 
     out: str | Path
     jobs: int | None
     resume: bool
     executor: Executor | None
     dask: str | None
-    """The address of a Dask scheduler, or the file in which it has left that."""
+    """Address of a Dask scheduler, or its scheduler file."""
     show_progress: bool
     pcap: str | Path | None
     """A folder for the packets of each run, which the worlds `sim` and `kernel` record."""
 
 
 def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[How]) -> Results:
-    """Runs what `plan` asks for and is not on disk yet, and loads everything.
+    """Runs what `plan` requests and is not on disk yet, and loads everything.
 
-    `run_one` replaces the simulator where runs are something else, as real transfers are.
+    `run_one` replaces the simulator, for example for real transfers.
 
     Raises:
-        WeirError: every run failed, the disk refused, or someone pressed Ctrl-C.
+        WeirError: every run failed, results could not be written, or Ctrl-C.
     """
     is_watched = plan.is_real_time and run_one is None
     control = _native.RunControl() if is_watched else None
@@ -93,18 +93,18 @@ def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[H
 def _executor(
     plan: Plan, run_one: runner.Execute | None, how: How
 ) -> AbstractContextManager[Executor | None]:
-    """What carries the runs out, if it is not this process."""
+    """Returns what executes the runs, if it is not this process."""
     where = how.get("dask")
     if where is None:
         return nullcontext(how.get("executor"))
     worlds = {case.world for case in plan.cases}
     if run_one is not None or worlds != {SIM}:
-        told = "real transfers" if run_one else f"world {next(iter(worlds - {SIM}))}"
-        raise InputError(f"--dask {where}: only simulated runs can go to a cluster, not {told}")
+        what = "real transfers" if run_one else f"world {next(iter(worlds - {SIM}))}"
+        raise InputError(f"--dask {where}: only simulated runs can go to a cluster, not {what}")
     for other in ("jobs", "executor"):
         if how.get(other) is not None:
             raise InputError(f"--{other} has no effect with --dask")
-    from weir.cluster import connected  # who stays at home needs no Dask
+    from weir.cluster import connected  # Dask is imported only if used
 
     return connected(where)
 
@@ -176,8 +176,8 @@ class Comparison:
 
     def _source(self, stack: str) -> Source:
         """Options become overrides, so that an error names the key and the value as given."""
-        told = (*self._keys(stack).items(), *self._told_by_tc(), *self.sets)
-        return Source(_DUMBBELL, "command line", told).in_world(self.world)
+        keys = (*self._keys(stack).items(), *self._keys_of_tc(), *self.sets)
+        return Source(_DUMBBELL, "command line", keys).in_world(self.world)
 
     def _keys(self, stack: str) -> dict[str, str]:
         keys = {
@@ -197,8 +197,8 @@ class Comparison:
             keys |= {"flow.0.workload.kind": "file", "flow.0.workload.size": self.size}
         return keys
 
-    def _told_by_tc(self) -> Overrides:
-        """What `tc` says, which no option may have said otherwise."""
+    def _keys_of_tc(self) -> Overrides:
+        """Returns the keys that `tc` sets; no other option may set them differently."""
         keys = tc_keys(self.tc, self.reverse_tc)
         options = {
             "topology.rate": "rate",
@@ -210,7 +210,7 @@ class Comparison:
             option = options.get(key)
             if option is not None and getattr(self, option) != getattr(Comparison, option):
                 mine_is = getattr(self, option)
-                raise InputError(f"--{option} {mine_is}: --tc says {value}; one says it all")
+                raise InputError(f"--{option} {mine_is}: --tc sets {value}; give only one of them")
         return keys
 
     def _warmup(self) -> str:
@@ -288,7 +288,7 @@ def compare(
 
     Raises:
         TypeError: there is no such argument; the message names the nearest one.
-        WeirError, ScenarioError: what is asked for is not valid, or nothing could be run.
+        WeirError, ScenarioError: an argument is not valid, or nothing could be run.
     """
     arguments.stacks(stacks)
     arguments.quantities(

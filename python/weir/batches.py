@@ -1,4 +1,4 @@
-"""Runs handed to another executor in batches, so that many short runs share the price of a message.
+"""Runs sent to another executor in batches, so that many short runs share a message's cost.
 
 A batch takes about half a second, whatever a run does: long enough for the way there and back to
 cost little, short enough that little is lost with a worker. How long runs take is learned from the
@@ -31,21 +31,21 @@ _BATCHES_PER_SLOT = 2
 """One is being worked on while the next is already there."""
 _MOST_WANTED = 4096
 _WEIGHT_OF_NEWS = 0.5
-_CANCELLED = "its scheduler is gone, or somebody cancelled the runs there"
+_CANCELLED = "its scheduler is gone, or a user cancelled the runs there"
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What became of a batch: of each run its tables, or the error it ended with."""
+    """Result of a batch: for each run its tables, or its error."""
 
     results: list[Tables | str]
     seconds: float
 
 
 def work_off(works: list[Work], check: Callable[[], None]) -> Ended:
-    """Carries out a batch, where the workers are, unless `check` refuses to.
+    """Runs a batch on a worker, unless `check` raises.
 
-    A run that fails spares the others.
+    A run that fails does not affect the others.
     """
     check()
     began = time.monotonic()
@@ -60,8 +60,8 @@ def _result(function: Callable[..., Tables], args: tuple[Any, ...]) -> Tables | 
 
 
 @dataclass(eq=False, slots=True)
-class _Asked:
-    """A run that has been asked for."""
+class _Request:
+    """A requested run."""
 
     work: Work
     answer: Future[Tables] = field(default_factory=Future)
@@ -90,8 +90,8 @@ class Batches(Executor):
         self._check = check
         self._killed = killed
         self._lock = RLock()
-        self._queue: deque[_Asked] = deque()
-        self._out: dict[Future[Ended], list[_Asked]] = {}
+        self._queue: deque[_Request] = deque()
+        self._out: dict[Future[Ended], list[_Request]] = {}
         self._run_s: float | None = None
         self._end: ClusterError | None = None
 
@@ -104,29 +104,29 @@ class Batches(Executor):
     def submit(  # type: ignore[override]
         self, function: Callable[..., Tables], /, *args: Any
     ) -> Future[Tables]:
-        """Asks for a run; it leaves when its batch is full, or when somebody has nothing to do."""
-        asked = _Asked((function, args))
+        """Requests a run; it is sent when its batch is full, or when a worker is idle."""
+        request = _Request((function, args))
         with self._lock:
             if self._end is not None:
-                asked.answer.set_exception(self._end)
-                return asked.answer
-            self._queue.append(asked)
+                request.answer.set_exception(self._end)
+                return request.answer
+            self._queue.append(request)
             if not self._out or len(self._queue) >= self._usual:
                 self._send()
-        return asked.answer
+        return request.answer
 
     def abandon(self, reason: ClusterError) -> None:
-        """Gives up: all that is outstanding, and all that is still to come, fails for `reason`."""
+        """Gives up: all outstanding and later requests fail with `reason`."""
         with self._lock:
             self._end = self._end or reason
-            left = [*self._queue, *(asked for batch in self._out.values() for asked in batch)]
+            left = [*self._queue, *(request for batch in self._out.values() for request in batch)]
             self._queue.clear()
             self._out = {future: [] for future in self._out}
-        for asked in left:
-            asked.answer.set_exception(self._end)
+        for request in left:
+            request.answer.set_exception(self._end)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
-        """Cancels what is outstanding: whoever shuts down has all answers, or wants no more."""
+        """Cancels outstanding requests: after a shutdown no answer is needed."""
         self.abandon(ClusterError("cancelled"))
         # Not where runs are given up, which may be in the pool's own thread.
         for future in [*self._out]:
@@ -140,15 +140,15 @@ class Batches(Executor):
         return max(1, min(_MOST_IN_A_BATCH, round(BATCH_S / max(self._run_s, 1e-6))))
 
     def _send(self) -> None:
-        """Sends batches off as long as there are runs, and slots that could do with one."""
+        """Sends batches while there are requests and free slots."""
         most = _BATCHES_PER_SLOT * self.slots
         while self._queue and len(self._out) < most:
             batch = self._next(min(self._usual, -(-len(self._queue) // most)))
-            future = self._pool.submit(work_off, [asked.work for asked in batch], self._check)
+            future = self._pool.submit(work_off, [request.work for request in batch], self._check)
             self._out[future] = batch
             future.add_done_callback(self._ended)
 
-    def _next(self, size: int) -> list[_Asked]:
+    def _next(self, size: int) -> list[_Request]:
         batch = [self._queue.popleft()]
         while len(batch) < size and self._queue and not (batch[0].alone or self._queue[0].alone):
             batch.append(self._queue.popleft())
@@ -169,33 +169,33 @@ class Batches(Executor):
         with self._lock:
             self._send()
 
-    def _answer(self, batch: list[_Asked], ended: Ended) -> None:
+    def _answer(self, batch: list[_Request], ended: Ended) -> None:
         run_s = ended.seconds / len(batch)
         with self._lock:
             before = run_s if self._run_s is None else self._run_s
             self._run_s = before + _WEIGHT_OF_NEWS * (run_s - before)
-        for asked, result in zip(batch, ended.results, strict=True):
+        for request, result in zip(batch, ended.results, strict=True):
             if isinstance(result, str):
-                asked.answer.set_exception(RunError(result))
+                request.answer.set_exception(RunError(result))
             else:
-                asked.answer.set_result(result)
+                request.answer.set_result(result)
 
-    def _take_apart(self, batch: list[_Asked], error: BaseException) -> None:
+    def _take_apart(self, batch: list[_Request], error: BaseException) -> None:
         with self._lock:
             if len(batch) > 1 and self._end is None:
-                for asked in batch:
-                    asked.alone = True
+                for request in batch:
+                    request.alone = True
                 self._queue.extendleft(reversed(batch))
                 return
-        for asked in batch:
-            asked.answer.set_exception(RunError(str(error)))
+        for request in batch:
+            request.answer.set_exception(RunError(str(error)))
 
-    def _lose(self, batch: list[_Asked], error: BaseException) -> None:
-        told = error if isinstance(error, ClusterError) else _told(error)
-        self.abandon(told)
-        for asked in batch:
-            asked.answer.set_exception(self._end or told)
+    def _lose(self, batch: list[_Request], error: BaseException) -> None:
+        reason = error if isinstance(error, ClusterError) else _cluster_error(error)
+        self.abandon(reason)
+        for request in batch:
+            request.answer.set_exception(self._end or reason)
 
 
-def _told(error: BaseException) -> ClusterError:
+def _cluster_error(error: BaseException) -> ClusterError:
     return ClusterError(f"runs came back with {type(error).__name__}: {error}")

@@ -53,7 +53,7 @@ def prepare(folder: Path) -> None:
 
 
 def names(labels: list[str]) -> dict[str, str]:
-    """A file name for each label, unlike all others whatever stands for `/` and the like."""
+    """A file name for each label, unique also after replacing `/` and similar characters."""
     found: dict[str, str] = {}
     taken: set[str] = set()
     for number, label in enumerate(labels):

@@ -48,16 +48,16 @@ class Waits:
         """For people: `8 of 10 converged, median 4.2 s (3 s to 6.1 s)`."""
         if self.n == 0:
             return "not observed"
-        told = f"{self.ended} of {self.n} {done}"
+        text = f"{self.ended} of {self.n} {done}"
         if self.watched_s is not None:
-            told += f" within {self.watched_s:.3g} s"
+            text += f" within {self.watched_s:.3g} s"
         if self.median_s is None:
-            return told
-        told += f", median {self.median_s:.3g} s"
+            return text
+        text += f", median {self.median_s:.3g} s"
         if self.lo_s is None:
-            return told
+            return text
         upper = f"to {self.hi_s:.3g} s" if self.hi_s is not None else "or more"
-        return f"{told} ({self.lo_s:.3g} s {upper})"
+        return f"{text} ({self.lo_s:.3g} s {upper})"
 
     def as_json(self) -> dict[str, float | int | None]:
         """The form that `--json` outputs use."""
@@ -74,7 +74,7 @@ class Waits:
 def summarised(waits: Iterable[Wait | None]) -> Waits:
     """The median over repeats, the wait of rank ⌈n/2⌉; None, where nothing was to see, not counted.
 
-    A mean over those that ended would flatter whoever often fails to. A censored wait is longer
+    A mean over those that ended would favour flows that often fail. A censored wait is longer
     than it was watched, so its rank is beyond all that ended by then, and the median is exact
     without any assumption; where all are watched equally long it is that of Kaplan and Meier's
     estimate (1958). The interval is between the ranks that hold the median with 95 % by the

@@ -3,7 +3,7 @@
 What a worker must agree with is checked before the first run, and again with every batch, since
 workers come and go: the versions, and a probe. The probe is a short simulation whose trace must be
 the one that this machine gets, so that results are the same bytes wherever a run happens to be
-carried out. Dask gives the work of a lost worker to another one.
+run. Dask gives the work of a lost worker to another one.
 """
 
 from __future__ import annotations
@@ -63,28 +63,28 @@ def identity() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Refuses a worker that differs from whom it has been made by."""
+    """Refuses a worker that differs from this machine."""
 
     wanted: Mapping[str, str]
 
     def __call__(self) -> None:
-        """Raises ClusterError where it is called on a worker that must not work."""
-        if (complaint := _complaint(identity(), self.wanted)) is not None:
-            raise ClusterError(f"a worker {complaint}")
+        """Raises ClusterError on a worker that differs."""
+        if (difference := _difference(identity(), self.wanted)) is not None:
+            raise ClusterError(f"a worker {difference}")
 
 
 @contextmanager
 def connected(where: str, *, patience_s: float = PATIENCE_S) -> Iterator[Batches]:
-    """An executor whose runs are carried out by the cluster at an address or in a scheduler file.
+    """Yields an executor that runs on the cluster at an address or of a scheduler file.
 
     Raises:
-        InputError: there is no such cluster, it has no workers, or they must not work for us.
+        InputError: there is no such cluster, it has no workers, or they differ from this machine.
     """
     if find_spec("distributed") is None:
         raise InputError(f"--dask {where}: Dask is not installed; pip install 'weir[dask]'")
     with _quietly(), _client(where) as client:
         threads = _first_workers(client, where, patience_s)
-        _refuse_strangers(client, where)
+        _refuse_others(client, where)
         batches = Batches(
             client.get_executor(pure=False), threads, check=Alike(identity()), killed=_killed
         )
@@ -101,7 +101,7 @@ def connected(where: str, *, patience_s: float = PATIENCE_S) -> Iterator[Batches
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keeps Dask's own log off stderr: what matters of it is told in a line."""
+    """Keeps Dask's log off stderr: errors are reported in one line."""
     import distributed  # noqa: F401 – it sets its log up when it is imported
 
     handlers = logging.getLogger("distributed").handlers
@@ -144,16 +144,16 @@ def _first_workers(client: Client, where: str, patience_s: float) -> int:
     return threads
 
 
-def _refuse_strangers(client: Client, where: str) -> None:
+def _refuse_others(client: Client, where: str) -> None:
     answers = client.run(identity, on_error="return")
     for address, answer in sorted(answers.items()):
-        complaint = _complaint(answer, identity())
-        if complaint is not None:
-            raise InputError(f"--dask {where}: worker {address} {complaint}")
+        difference = _difference(answer, identity())
+        if difference is not None:
+            raise InputError(f"--dask {where}: worker {address} {difference}")
 
 
-def _complaint(answer: Mapping[str, str] | BaseException, wanted: Mapping[str, str]) -> str | None:
-    """Why somebody who answered so must not work for us."""
+def _difference(answer: Mapping[str, str] | BaseException, wanted: Mapping[str, str]) -> str | None:
+    """Returns how a worker with this answer differs from this machine."""
     if isinstance(answer, BaseException):
         return f"cannot load Weir {wanted['weir']}: {type(answer).__name__}: {answer}"
     for name, own in wanted.items():
@@ -180,8 +180,8 @@ def _watch(client: Client, batches: Batches, patience_s: float, over: Event) -> 
 
 
 def _threads(client: Client) -> int:
-    told: dict[str, Any] = client.scheduler_info(n_workers=0)
-    return int(told["total_threads"])
+    info: dict[str, Any] = client.scheduler_info(n_workers=0)
+    return int(info["total_threads"])
 
 
 def _killed(error: BaseException) -> bool:

@@ -140,7 +140,7 @@ def load(
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise LoadError(told(error, file)) from None
+        raise LoadError(error_text(error, file)) from None
     found = vars(module).get(name)
     if not isinstance(found, type):
         raise LoadError(f"{file} has no class '{name}'; {_classes(module)}")
@@ -151,8 +151,8 @@ def load(
     return type(name, (found,), {"__module__": found.__module__, **values}) if values else found
 
 
-def told(error: BaseException, file: str) -> str:
-    """What went wrong in `file`, in one line: where, in which function, which exception."""
+def error_text(error: BaseException, file: str) -> str:
+    """Returns an error in `file` as one line: place, function, exception."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return f"{file}, line {error.lineno}: {type(error).__name__}: {error.msg}"
     frames = traceback.walk_tb(error.__traceback__)

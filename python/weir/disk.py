@@ -40,7 +40,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         StoreError: it cannot be written.
     """
     temporary = path.with_suffix(TEMPORARY)
-    with told(path.parent):
+    with write_errors(path.parent):
         write_new({temporary: content})
         temporary.replace(path)
         sync(path.parent)
@@ -78,8 +78,8 @@ def sha256(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Turns an error of the disk into one line.
+def write_errors(path: Path) -> Iterator[None]:
+    """Turns an error of a write into a StoreError of one line.
 
     Raises:
         StoreError: something could not be written in `path`.
@@ -87,9 +87,9 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pl.exceptions.PolarsError) as error:
-        # Polars wraps what the system said in words of its own; the system says it again if asked.
-        said = error if isinstance(error, OSError) and error.strerror else _refusal(path)
-        reason = said.strerror if said else error
+        # Polars wraps the system's error in its own text; another write gives the original.
+        original = error if isinstance(error, OSError) and error.strerror else _refusal(path)
+        reason = original.strerror if original else error
         raise StoreError(f"cannot write results in {path}: {reason}") from error
 
 

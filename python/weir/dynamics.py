@@ -123,7 +123,7 @@ def reclaim(
     Set free is what those that left had, and to be added to what the others had, both over the
     `hold_s` before. Reclaimed it is with the first bin that reaches that, if the mean over the
     `hold_s` from its beginning does too: one retransmission must not undo it, nor one burst do it.
-    None if nothing was set free or nobody is there to take it.
+    None if no capacity was freed or no flow is left to take it.
     """
     before_s = min((flow.seen_s for flow in left), default=at_s)
     since_s = max([before_s - hold_s, *(flow.start_s for flow in left)])
@@ -198,7 +198,7 @@ def first_held(is_so: npt.NDArray[np.bool_], bin_s: float, hold_s: float) -> Wai
 
 
 def _means_ahead(values: Array, count: int) -> Array:
-    """At each bin the mean of the `count` bins from there on, where there are so many."""
+    """At each bin the mean of the `count` bins from there on, as far as there are that many."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     means: Array = (sums[count:] - sums[:-count]) / count
     return means

@@ -1,4 +1,4 @@
-"""What can go wrong, and the exit code that says so."""
+"""Errors and their exit codes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 class WeirError(Exception):
-    """Any failure that is told in one line and without a traceback."""
+    """Any failure that is reported in one line and without a traceback."""
 
     exit_code = 1
 
 
 class InputError(WeirError):
-    """What was asked for cannot be done as written; nothing has been run."""
+    """Invalid input; nothing has been run."""
 
     exit_code = 2
 
@@ -24,7 +24,7 @@ class RunError(WeirError):
 
 
 class ClusterError(WeirError):
-    """Nothing more can be expected of a cluster; the finished runs are on disk."""
+    """A cluster failed; the finished runs are on disk."""
 
 
 class StoreError(WeirError):
@@ -53,7 +53,7 @@ class RunInterruptedError(StoppedError):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """The message about a name that does not exist: the nearest one, and all that there are."""
+    """Returns the message about an unknown name, with the nearest and all known names."""
     names = list(known)
     near = get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]}? There" if near else "there"

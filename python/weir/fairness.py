@@ -1,6 +1,6 @@
 """How a shared path was divided, and what sharing it cost whom.
 
-What compares two scenarios does so seed by seed, so that luck which both had is taken out.
+Two scenarios are compared seed by seed, which removes the randomness common to both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def jain(rates: Sequence[float], demands: Sequence[float] | None = None) -> floa
 
     Args:
         rates: what each flow got.
-        demands: what each asked for, where they differ; x is then rate / demand.
+        demands: requested rate of each flow, if they differ; x is then rate / demand.
 
     Returns:
         None with fewer than two flows, or if none got anything.
@@ -55,7 +55,7 @@ def harm(solo: float, beside: float, better: Literal["more", "less"]) -> float |
 
     Ware, Mukerjee, Seshan and Sherry (HotNets 2019): (solo - beside) / solo where more is better,
     as for goodput, and (beside - solo) / beside where less is, as for delay. Below 0 it is a gain.
-    A newcomer does no more harm than it may if it is at most what the incumbent does to its like.
+    The harm of a newcomer is acceptable if it is at most that among incumbents.
     None where there is nothing to lose.
     """
     base = solo if better == "more" else beside

@@ -20,19 +20,19 @@ _PROSE = 100
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table of text, whose columns are names first, then numbers, then remarks."""
+    """A table of text, whose columns are names first, then numbers, then notes."""
 
     title: str
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
     names: int = 1
-    remarks: int = 0
+    notes: int = 0
     note: str = ""
 
     def rich(self) -> RenderableType:
         """For a terminal."""
         table = Table(box=SIMPLE_HEAD)
-        numbers = range(self.names, len(self.headers) - self.remarks)
+        numbers = range(self.names, len(self.headers) - self.notes)
         for position, header in enumerate(self.headers):
             justify: JustifyMethod = "right" if position in numbers else "left"
             table.add_column(Text(plain(header)), justify=justify, overflow="fold")

@@ -1,6 +1,6 @@
 """The manifest of a result directory, checked against its schema before anything uses it.
 
-Results may be damaged, or made up by somebody else. The check knows the keywords of JSON Schema
+Results may be damaged, or forged. The check knows the keywords of JSON Schema
 that `schemas/manifest.json` uses; a complete validator would be a dependency for this one file.
 """
 
@@ -71,12 +71,12 @@ def read(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{folder}: written in schema {version}, this version reads up to {SCHEMA}"
         )
-    for complaint in complaints(manifest, schemas.read("manifest"), ""):
-        raise InputError(f"{path}: damaged: {plain(complaint)}")
+    for violation in violations(manifest, schemas.read("manifest"), ""):
+        raise InputError(f"{path}: damaged: {plain(violation)}")
     return dict(manifest)
 
 
-def complaints(value: Any, schema: Mapping[str, Any], key: str) -> Iterator[str]:
+def violations(value: Any, schema: Mapping[str, Any], key: str) -> Iterator[str]:
     """What about a value does not fit its schema, each with its key."""
     name = key or "the manifest"
     types = schema.get("type", list(_TYPES))
@@ -96,7 +96,7 @@ def complaints(value: Any, schema: Mapping[str, Any], key: str) -> Iterator[str]
         if len(value) < schema.get("minItems", 0):
             yield f"{name} has less than {schema['minItems']} entries"
         for index, item in enumerate(value):
-            yield from complaints(item, schema.get("items", {}), f"{key}[{index}]")
+            yield from violations(item, schema.get("items", {}), f"{key}[{index}]")
 
 
 def _of_object(value: dict[str, Any], schema: Mapping[str, Any], key: str) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _of_object(value: dict[str, Any], schema: Mapping[str, Any], key: str) -> It
     for name, item in value.items():
         inner = f"{key}.{name}" if key else name
         if name in known or others is not False:
-            yield from complaints(item, known.get(name, others), inner)
+            yield from violations(item, known.get(name, others), inner)
         else:
             yield f"{inner} is unknown"
 

@@ -233,7 +233,7 @@ METRICS: tuple[Metric, ...] = (
         scale=100.0,
     ),
     _retransmits("", "data segments sent again, the sum of all flows"),
-    _retransmits("fast", "of these, repairs that acknowledgements asked for"),
+    _retransmits("fast", "of these, by fast retransmit"),
     _retransmits("rto", "of these, repairs after a retransmission timeout"),
     _retransmits("tlp", "of these, tail loss probes"),
     _retransmits("spurious", "of these, those found to have been unnecessary"),
@@ -401,7 +401,7 @@ def per_run(
     """One row per run with one column per metric; a metric without a value is null.
 
     `sharing` is the table of `weir.sharing`; the others are those of a result directory. A column
-    that a table does not have, because an older version wrote it, is a value that nobody has.
+    that a table does not have, because an older version wrote it, is null.
     """
     tables = {"runs": runs, "flows": flows, "links": _bottlenecks(links), "sharing": sharing}
     result = runs.select("run").sort("run")

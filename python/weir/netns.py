@@ -67,7 +67,7 @@ class Link:
         return iter((self.left, self.right))
 
     def report(self) -> dict[str, Any]:
-        """Counters per direction (``up`` is from left to right), lateness in ms, complaints."""
+        """Counters per direction (``up`` is from left to right), lateness in ms, warnings."""
         report: dict[str, Any] = self._native.report()
         return report
 

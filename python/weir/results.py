@@ -82,7 +82,7 @@ def understood(*directories: str | Path) -> Iterator[None]:
 
 
 class Results:
-    """One result directory. Tables are read when they are first asked for, and kept."""
+    """One result directory. Tables are read at first use, and kept."""
 
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.path = path
@@ -106,7 +106,7 @@ class Results:
 
     @cached_property
     def acks(self) -> pl.DataFrame:
-        """What senders knew at each of their first acknowledgements, where asked for."""
+        """State of senders at their first acknowledgements, if requested."""
         return self.scan("acks").collect()
 
     @cached_property
@@ -126,7 +126,7 @@ class Results:
 
     @cached_property
     def frames(self) -> pl.DataFrame:
-        """Frames on the air, as many as the scenario asked for."""
+        """Frames on the air, up to the number that the scenario requests."""
         return self.scan("frames").collect()
 
     @cached_property
@@ -152,7 +152,7 @@ class Results:
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """Single happenings, as many as the scenario asked for."""
+        """Single events, up to the number that the scenario requests."""
         return self.scan("events").collect()
 
     @cached_property
@@ -173,7 +173,7 @@ class Results:
 
     @property
     def cases(self) -> list[dict[str, Any]]:
-        """The cases in the order they were asked for: label, series, stack, point, scenario."""
+        """The cases in the order of the command: label, series, stack, point, scenario."""
         cases: list[dict[str, Any]] = self.manifest["cases"]
         return cases
 
@@ -342,7 +342,7 @@ class Results:
         """By seed: how long after `flow` ended the others held what it had.
 
         `flow` is a name, that of the first flow to leave others behind if left out; see
-        `dynamics.reclaim`. None where the flow did not end, or left nothing or nobody.
+        `dynamics.reclaim`. None if the flow did not end or no other flow was left.
 
         Raises:
             InputError: there is no such case or flow, or the bins are too narrow.

@@ -1,4 +1,4 @@
-"""Carrying out a plan: on all cores of this machine, or on any executor that is handed in."""
+"""Runs a plan: on all cores of this machine, or on a given executor."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from weir.store import RunDirectory
 from weir.sweep import Plan, Run
 
 Watcher = Callable[[int], None]
-"""Told how many more runs have been dealt with."""
+"""Progress callback: number of further finished runs."""
 
 Execute = Callable[[str, int, str, _native.RunControl | None], Mapping[str, pl.DataFrame]]
-"""Carries out a scenario with a seed in a world, as `execute` does, and returns its tables."""
+"""Runs a scenario with a seed in a world, as `execute` does, and returns its tables."""
 
 
 @runtime_checkable
@@ -167,7 +167,7 @@ class _Work:
 def _trusting(
     programs: frozenset[str], run_one: Callable[..., Mapping[str, pl.DataFrame]], *words: Any
 ) -> Mapping[str, pl.DataFrame]:
-    """A run that may execute, wherever it is carried out, what is trusted where it was planned."""
+    """A run that may execute, on any worker, what is trusted where it was planned."""
     trust.trust(programs)
     return run_one(*words)
 
@@ -276,18 +276,18 @@ def _controllers(plan: Plan) -> dict[str, Any]:
 
 
 def _health(plan: Plan, directory: RunDirectory) -> dict[str, Any]:
-    """Whether the runs are to be believed; in real time, how well they kept to the time."""
+    """Returns whether the runs are valid; in real time, how punctual they were."""
     if directory.failures:
         return {"verdict": "bad"}
     if not plan.is_real_time:
         return {"verdict": "good"}
-    told = [row for row in directory.summaries if row.get("health") is not None]
-    strained = [row["health"] for row in told if row["health"] != "good"]
+    judged = [row for row in directory.summaries if row.get("health") is not None]
+    strained = [row["health"] for row in judged if row["health"] != "good"]
     worst = {
-        key: max((row[key] for row in told if row[key] is not None), default=None)
+        key: max((row[key] for row in judged if row[key] is not None), default=None)
         for key in ("late_ms_p99", "late_ms_max", "unasked_drops", "cpu_ratio")
     }
-    verdict = f"strained in {len(strained)} of {len(told)} runs" if strained else "good"
+    verdict = f"strained in {len(strained)} of {len(judged)} runs" if strained else "good"
     return {"verdict": verdict, "complaints": strained[:_FEW_COMPLAINTS], "worst": worst}
 
 

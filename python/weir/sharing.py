@@ -41,7 +41,7 @@ class Observed:
     converged: Mapping[float, Waits]
     """By the width of the bins; empty with fewer than two flows."""
     reclaimed: Mapping[float, Waits]
-    """By the width of the bins; empty where nobody left."""
+    """By the width of the bins; empty if no flow ended."""
     jain: Estimate
     """Of the goodputs until the next change."""
     newcomers: Estimate
@@ -84,7 +84,7 @@ def changes(flows: Sequence[Curve]) -> list[Change]:
 
 
 def observed(runs: Sequence[Sequence[Curve]], bins_s: Sequence[float]) -> list[Observed]:
-    """Every change that finds or leaves somebody else, over the repeats of one case.
+    """Every start or end of a flow next to others, over the repeats of one case.
 
     Those that are followed by the next within 5 s are left out: nothing can be held for so long.
     """

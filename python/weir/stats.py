@@ -16,7 +16,7 @@ LEVEL = 0.95
 """The confidence level of every interval."""
 
 SIGNIFICANT_DIGITS = 6
-"""Floats in JSON carry so many significant digits: more than any interval here supports."""
+"""Significant digits of floats in JSON: more than any interval here supports."""
 
 TAIL_SAMPLES = 5
 """A percentile needs this many samples beyond it; the histograms in Rust have the same rule."""

@@ -25,7 +25,7 @@ from typing import Any
 import polars as pl
 
 from weir import manifest as manifests
-from weir.disk import TEMPORARY, sha256, sync, told, write_new, write_text
+from weir.disk import TEMPORARY, sha256, sync, write_errors, write_new, write_text
 from weir.errors import InputError
 from weir.sweep import Plan, Run
 
@@ -64,7 +64,7 @@ class RunDirectory:
         stamp = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{plan.digest[:8]}"
         path = _claimed(home, stamp)
         try:
-            with told(home):
+            with write_errors(home):
                 (path / _PARTS).mkdir()
             return cls(path, plan)
         except KeyboardInterrupt:
@@ -91,7 +91,7 @@ class RunDirectory:
             )
         name, path = max(found)
         temporary = home / f".{name}{TEMPORARY}"
-        with told(home):
+        with write_errors(home):
             path.rename(temporary)
         return cls(temporary, plan)
 
@@ -132,7 +132,7 @@ class RunDirectory:
 
     def publish(self, manifest: Mapping[str, Any]) -> Path:
         """Joins the parts, adds the manifest and gives the directory its final name."""
-        with told(self.path):
+        with write_errors(self.path):
             names = sorted(self._table_names())
             joined = {"runs": self._runs_table().lazy(), **{n: self._joined(n) for n in names}}
             tables = self._seal(joined)
@@ -179,7 +179,7 @@ class RunDirectory:
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(temporary, ignore_errors=True)
         try:
-            with told(self.path):
+            with write_errors(self.path):
                 temporary.mkdir()
                 contents = {}
                 for name, table in tables.items():
@@ -257,13 +257,13 @@ def _claimed(home: Path, stamp: str) -> Path:
         number += 1
         name = stamp if number == 1 else f"{stamp}-{number}"
         path = home / f".{name}{TEMPORARY}"
-        with told(home):
+        with write_errors(home):
             home.mkdir(parents=True, exist_ok=True)
             try:
                 path.mkdir()
             except (FileExistsError, FileNotFoundError):
                 continue  # another process was quicker, or has just removed the empty `home`
-            # Whoever had the temporary name before may have published since.
+            # The process that had the temporary name may have published since.
             if not (home / name).exists():
                 return path
             path.rmdir()
@@ -287,7 +287,7 @@ def _lock(path: Path) -> int:
     Raises:
         InputError: another process holds it.
     """
-    with told(path):
+    with write_errors(path):
         descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT)
     try:
         # Windows has no such module, and no such lock.

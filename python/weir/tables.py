@@ -32,7 +32,7 @@ def cases_table(results: Results) -> RenderableType:
 
 
 def results_html(results: Results) -> str:
-    """All tables for a notebook, with the paired differences and what they come to."""
+    """All tables for a notebook, with the paired differences and verdicts."""
     found = contrasts(results)
     sentences = "".join(f"<p><b>{escape(text)}</b></p>" for text in verdicts(found))
     grids = [*_grids(results)]
@@ -55,7 +55,7 @@ def contrasts_grid(found: Sequence[Contrast], note: str, strain: str = "") -> Gr
     title = f"Paired differences to {found[0].reference}, with 95 % intervals" if found else ""
     headers = ("case", *swept, "", "difference", "verdict")
     title = cautioned(title, strain)
-    return Grid(title, headers, rows, names=len(headers) - 2, remarks=1, note=note)
+    return Grid(title, headers, rows, names=len(headers) - 2, notes=1, note=note)
 
 
 def estimate_text(estimate: Estimate, metric: metrics.Metric) -> str:
@@ -104,7 +104,7 @@ def _side_by_side(results: Results) -> Grid:
         for metric in compared(results)
     ]
     headers = ["", *(case["series"] for case in results.cases)]
-    return Grid(_title(results), headers, rows, note=_remarks(results))
+    return Grid(_title(results), headers, rows, note=_notes(results))
 
 
 def _one_line_per_case(results: Results) -> Grid:
@@ -115,7 +115,7 @@ def _one_line_per_case(results: Results) -> Grid:
         for case in results.cases
     ]
     headers = [*naming.headers, *map(heading, shown)]
-    return Grid(_title(results), headers, rows, len(naming.headers), note=_remarks(results))
+    return Grid(_title(results), headers, rows, len(naming.headers), note=_notes(results))
 
 
 def _estimated(results: Results, case: Mapping[str, Any], metric: metrics.Metric) -> str:
@@ -210,7 +210,7 @@ def _changes_grid(results: Results, changes: Sequence[tuple[Mapping[str, Any], O
 
 
 class _Naming:
-    """How cases are told apart: by their series where there are several, and by swept keys."""
+    """Names of cases: their series if there are several, and their swept keys."""
 
     def __init__(self, results: Results) -> None:
         series = {case["series"] for case in results.cases}
@@ -238,19 +238,19 @@ def _subject(results: Results) -> str:
     )
 
 
-def _remarks(results: Results) -> str:
-    remarks = []
+def _notes(results: Results) -> str:
+    notes = []
     seeds, ok = results.manifest["seeds"], results.runs.filter(pl.col("status") == "ok")
     hashes = ok.group_by("label").agg(pl.col("trace_hash").n_unique())
     if len(seeds) > 1 and (hashes["trace_hash"] == 1).all():
-        remarks.append("Nothing in this scenario is random: all repeats are the same run.")
+        notes.append("Nothing in this scenario is random: all repeats are the same run.")
     if results.failures:
-        remarks.append(f"{len(results.failures)} runs failed and are left out.")
+        notes.append(f"{len(results.failures)} runs failed and are left out.")
     elif not results.manifest["complete"]:
-        remarks.append("Not all planned runs are here: the command was interrupted.")
-    remarks += _unfinished(results.flows)
-    remarks += _strained(results)
-    return " ".join(remarks)
+        notes.append("Not all planned runs are here: the command was interrupted.")
+    notes += _unfinished(results.flows)
+    notes += _strained(results)
+    return " ".join(notes)
 
 
 def _strained(results: Results) -> list[str]:

@@ -55,7 +55,10 @@ def test_run_puts_it_on_top_of_a_file(invoke: Invoke) -> None:
     [
         (("--tc", "netem slot 5ms"), "--tc 'netem slot 5ms': 'slot' of netem has no like here"),
         (("--tc", "fq limit 5"), "'fq' is no qdisc known here; there are netem, tbf"),
-        (("--tc", NETEM, "--rate", "1mbit"), "--rate 1mbit: --tc says 5mbit; one says it all"),
+        (
+            ("--tc", NETEM, "--rate", "1mbit"),
+            "--rate 1mbit: --tc sets 5mbit; give only one of them",
+        ),
         (("--reverse-tc", NETEM), "add --tc for the way of the data"),
         (("--tc", "netem", "--reverse-tc", "tbf"), "--reverse-tc 'tbf': a tbf has 'rate'"),
     ],

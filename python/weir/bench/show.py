@@ -78,7 +78,7 @@ def _grid(group: str, rows: Sequence[Row]) -> Grid:
         )
         for row in rows
     ]
-    return Grid(_TITLES[group], _HEADERS, cells, names=2, remarks=1)
+    return Grid(_TITLES[group], _HEADERS, cells, names=2, notes=1)
 
 
 def _against_ns3(row: Row, rows: Sequence[Row]) -> str:

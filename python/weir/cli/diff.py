@@ -108,7 +108,7 @@ def _grid(findings: list[Finding]) -> Grid:
         for finding in findings
     ]
     title = "B − A: means and differences with 95 % intervals"
-    return Grid(title, ("case", "", "A", "B", "B − A", "verdict"), rows, names=2, remarks=1)
+    return Grid(title, ("case", "", "A", "B", "B − A", "verdict"), rows, names=2, notes=1)
 
 
 def _summary(found: Diff) -> str:

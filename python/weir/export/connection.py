@@ -1,4 +1,4 @@
-"""What passes an end of a connection, as qlog tells it: numbered packets, frames, losses.
+"""Events at one end of a connection, as qlog has them: numbered packets, frames, losses.
 
 TCP numbers bytes and qlog packets, so the sender's side remembers which packet carried which bytes
 last. A packet counts as acknowledged when a cumulative or a selective acknowledgement covers what

@@ -28,7 +28,7 @@ from weir.scenario import SIM
 
 SUFFIX = ".qlog"
 MOST_FLOWS = 200
-"""Of a run with more flows nobody reads two files each, and so many cannot be open at once."""
+"""Most flows of a run: each needs two open files."""
 
 _SCHEMA = "tag:weir,2026:qlog:tcp"
 _SIDES: Mapping[str, tuple[str, str, Callable[[], Sender | Receiver]]] = {
@@ -105,9 +105,9 @@ def _metrics(run: ExportedRun) -> Iterator[tuple[float, int, Event]]:
         yield row["t_s"], flow, ("recovery:metrics_updated", _updated(row))
         state = f"{row['state']}/{row['phase']}"
         if states.get(flow) != state:
-            told = {"new": state} | ({"old": states[flow]} if flow in states else {})
+            change = {"new": state} | ({"old": states[flow]} if flow in states else {})
             states[flow] = state
-            yield row["t_s"], flow, ("recovery:congestion_state_updated", told)
+            yield row["t_s"], flow, ("recovery:congestion_state_updated", change)
 
 
 def _updated(row: Row) -> dict[str, Any]:

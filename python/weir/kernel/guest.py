@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 JOB, STATUS, LOG, TABLES = "job.json", "status.json", "guest.log", "tables"
-"""The files of a job's folder: what is asked, how it went, what was said, the results."""
+"""The files of a job's folder: request, outcome, output, results."""
 CAPTURE = "capture.pcapng"
-"""The packets, where they are asked for."""
+"""Captured packets, if requested."""
 
 _MOUNTED = Path("/mnt")
 _START_S = 10

@@ -1,7 +1,7 @@
 """Boots a guest for one job and waits until it has powered itself off.
 
 The guest's root is this machine's file system, read-only; what it writes goes to the folder of the
-job. It needs no rights that its user has not, and ends with whoever started it, even when that is
+job. It needs no more permissions than its user, and ends with its parent, even when that is
 killed.
 """
 
@@ -89,22 +89,22 @@ def arguments(seed: int) -> list[str]:
 
 
 def memory_folder(folders: Sequence[str] = ("/dev/shm",)) -> Path:  # noqa: S108
-    """Where the guest's memory is a file: in memory where there is room and code may be run.
+    """Returns the folder for the guest's memory file: in memory, with space, and executable.
 
     Raises:
         KernelError: nowhere.
     """
     for folder in (*folders, tempfile.gettempdir()):
         path = Path(folder)
-        if path.is_dir() and _has_room(path) and _may_hold_code(path):
+        if path.is_dir() and _has_space(path) and _may_hold_code(path):
             return path
     raise KernelError(
         f"no folder for a guest's memory ({MEMORY_MB} MB): neither {' nor '.join(folders)} nor "
-        f"{tempfile.gettempdir()} has the room and lets code be run (TMPDIR names another)"
+        f"{tempfile.gettempdir()} has the space and may hold executable code (TMPDIR names another)"
     )
 
 
-def _has_room(path: Path) -> bool:
+def _has_space(path: Path) -> bool:
     return shutil.disk_usage(path).free > MEMORY_MB << 20
 
 

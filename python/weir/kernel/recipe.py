@@ -1,6 +1,6 @@
 """How the guest kernel is made: from which source, with which options, with which changes.
 
-A pure description: `build` carries it out.
+A pure description, executed by `build`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Named studies: published experiments, carried out again, their numbers beside ours.
+"""Named studies: published experiments, repeated, with published and measured values.
 
 A study is a module of this package with a constant `STUDY`. Adding the file is all it takes.
 """
@@ -65,13 +65,13 @@ class Study(Protocol):
     description: str
 
     def run(self, settings: Settings) -> StudyResult:
-        """Carries it out."""
+        """Runs it."""
         ...
 
 
 @runtime_checkable
 class WorldlyStudy(Study, Protocol):
-    """A study that can be carried out in other worlds than the simulated one."""
+    """A study that also runs in other worlds than the simulator."""
 
     worlds: Sequence[str]
 
@@ -134,7 +134,7 @@ def study(
     dask: str | None = None,
     show_progress: bool = True,
 ) -> StudyResult:
-    """Carries out a study and keeps its cells beside the results, in `study.json`.
+    """Runs a study and writes its cells next to the results, in `study.json`.
 
     Args:
         name: The study; `weir list studies` names them.

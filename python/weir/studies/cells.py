@@ -103,7 +103,7 @@ def digits(value: float) -> str:
 
 
 def count_text(cell: Mapping[str, Any], source: str) -> str:
-    """` (4/5)`, or ` (4)` of a published value: how many of several tries came off, where told.
+    """` (4/5)`, or ` (4)` of a published value: how many of several tries succeeded, if known.
 
     A cell has `complete` and `tried` for ours, `published_complete` for what is published.
     """

@@ -50,12 +50,12 @@ seed = {seed}
 """
 
 WARMUP_SHARE = 4
-"""One part in so many of each run is left out, in which the flows find their places."""
+"""1 / this part of each run is left out, until the shares have settled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of a study is carried out."""
+    """Size of a study."""
 
     stacks: Sequence[str]
     seconds: float
@@ -81,7 +81,7 @@ class ContestStudy:
     draw: Callable[[Results, Cells], Sequence[ReportSection]]
 
     def run(self, settings: Settings) -> StudyResult:
-        """Carries it out."""
+        """Runs it."""
         extent = replace(self.extents[settings.size], seed=settings.seed)
         if settings.repeat is not None:
             extent = replace(extent, repeat=settings.repeat)

@@ -98,9 +98,9 @@ def wait_cell(place: tuple[str, str, str], waits: Sequence[Wait | None], done: s
 
     `done` says what happened, as in `3 of 5 converged`.
     """
-    told: Waits = summarised(waits)
+    found: Waits = summarised(waits)
     times = [wait.time_s for wait in waits if wait is not None]
-    all_ended = told.n > 0 and told.ended == told.n
-    ours = mean_interval(times, (0.0, None)) if all_ended else Estimate(None, None, None, told.n)
-    note = "" if all_ended else told.words(done)
-    return cell(*place, "s", ours, note=note, ended=told.ended, median_s=told.median_s)
+    all_ended = found.n > 0 and found.ended == found.n
+    ours = mean_interval(times, (0.0, None)) if all_ended else Estimate(None, None, None, found.n)
+    note = "" if all_ended else found.words(done)
+    return cell(*place, "s", ours, note=note, ended=found.ended, median_s=found.median_s)

@@ -31,7 +31,7 @@ def requests(size: str) -> str:
 
 
 def flows(name: str, stack: str, count: int, wait_s: float, workload: str) -> str:
-    """So many equal flows, each of which waits a random time up to `wait_s` before it starts."""
+    """Number of equal flows, each of which waits a random time up to `wait_s` before it starts."""
     return _FLOWS.format(name=name, stack=stack, count=count, wait=wait_s, workload=workload)
 
 

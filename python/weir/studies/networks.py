@@ -69,7 +69,7 @@ class Network:
         return self.burst is not None
 
     def with_buffer(self, bdp: float) -> Network:
-        """The same with a drop-tail buffer of so many bandwidth-delay products."""
+        """The same with a drop-tail buffer of `n` bandwidth-delay products."""
         return replace(self, queue=f'"{bdp:g}bdp"')
 
     def marking(self) -> Network:

@@ -60,7 +60,7 @@ class Hosts:
 
 @contextmanager
 def hosts(network: Network, seed: int = 1) -> Iterator[Hosts]:
-    """This host twice, or two namespaces joined by an emulated link with the luck of that seed.
+    """This host twice, or two namespaces joined by an emulated link with that random seed.
 
     Raises:
         WeirError: such a link cannot be made here.

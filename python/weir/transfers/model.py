@@ -13,7 +13,7 @@ LONGEST_MSS = 65_447
 """The most data that a segment of ours may carry: a datagram less the longest header."""
 
 SEAL_BYTES = 24
-"""So much less of it where a key seals the datagram."""
+"""Bytes less if a key seals the datagram."""
 
 TIMEOUT = "timeout"
 """The failure of a transfer that took longer than it was given."""

@@ -1,4 +1,4 @@
-"""A process that carries out one end of a transfer: a line of JSON goes in, lines come out."""
+"""A process for one end of a transfer: reads a line of JSON, writes lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transfers as runs of a plan: carried out one at a time, kept as tables like simulated ones."""
+"""Transfers as runs of a plan: one at a time, with tables like simulated ones."""
 
 from __future__ import annotations
 

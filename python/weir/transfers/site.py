@@ -18,14 +18,14 @@ from weir.transfers.model import Network, Outcome, Transfer
 from weir.transfers.process import EndError, OutOfTimeError
 
 _MEMORY = Path("/dev/shm")  # noqa: S108  # what is in there is private to this process
-_ROOM_BYTES = 1 << 30
+_LEAST_FREE_BYTES = 1 << 30
 _CHUNK = 1 << 20
 _KEY_BYTES = 32
 _START_S = 30.0
-_ASLEEP_S = 0.05
-"""A receiver waits for its sender, asleep: one that has just begun would be wide awake."""
+_START_DELAY_S = 0.05
+"""Time before the sender starts, so that the receiver blocks, as in normal use."""
 _CLOSE_S = 15.0
-"""So much longer than the transfer itself may its close take, which no time includes."""
+"""Most time of the close beyond the transfer itself, which no result includes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Site(AbstractContextManager["Site"]):
         """Carries one file and says what became of it; `programs` replace our own.
 
         With a seed the link is a new one, so that transfers with the same lose the packets of the
-        same numbers. Without, all transfers share a link, whose luck goes on.
+        same numbers. Without, all transfers share a link, whose random stream continues.
 
         Raises:
             WeirError: the network cannot be made here.
@@ -104,7 +104,7 @@ class Site(AbstractContextManager["Site"]):
             ready = ends.receiver.answer(time.monotonic() + _START_S)
         except OutOfTimeError:
             raise EndError(f"the receiver did not listen within {_START_S:g} s") from None
-        time.sleep(_ASLEEP_S)
+        time.sleep(_START_DELAY_S)
         deadline = time.monotonic() + limit_s + _CLOSE_S
         sending = {**common, "to": ready["address"], "path": str(source.path)}
         ends.sender.ask({"do": "send", **sending, **transfer.options})
@@ -144,9 +144,9 @@ class Site(AbstractContextManager["Site"]):
 
 
 def memory() -> Path | None:
-    """A memory file system with room for files, if there is one."""
+    """A memory file system with space for files, if there is one."""
     if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
-        return _MEMORY if shutil.disk_usage(_MEMORY).free > _ROOM_BYTES else None
+        return _MEMORY if shutil.disk_usage(_MEMORY).free > _LEAST_FREE_BYTES else None
     return None
 
 

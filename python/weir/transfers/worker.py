@@ -24,12 +24,12 @@ _PATIENCE, _MAX_WAIT_S = 100, 30.0
 
 
 def main() -> None:
-    """Does what it is told until stdin ends; an error is an answer too."""
+    """Executes requests until stdin ends; an error is an answer too."""
     for line in sys.stdin:
         job = json.loads(line)
         try:
             _DO[job["do"], job["protocol"]](job)
-        except Exception as error:  # whatever it is, whoever asked shall know
+        except Exception as error:  # any error is reported to the parent
             _say(error=str(error) or type(error).__name__)
 
 

@@ -37,7 +37,7 @@ def grids(rows: Sequence[Row]) -> Iterator[Grid]:
     """One table per case."""
     for case in dict.fromkeys(str(row["case"]) for row in rows):
         own = [row for row in rows if row["case"] == case]
-        yield Grid(case, _HEADERS, [_cells(row) for row in own], names=1, remarks=1)
+        yield Grid(case, _HEADERS, [_cells(row) for row in own], names=1, notes=1)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -1,11 +1,11 @@
-"""The test cases of the BBR draft's appendix that can be told from outside, and steps of the RTT.
+"""The test cases of the BBR draft's appendix that need no internal state, and steps of the RTT.
 
 Source: draft-ietf-ccwg-bbr, appendix "BBR Example Test Cases", added to the working group's text in
 April 2026 and refined in July. It gives a case's steps and few numbers; where a bound follows from
 the draft's constants, the sum stands beside it. Cases that ask of variables inside an
 implementation (`BBR.bw_shortterm`, `BBR.extra_acked`) are unit tests and not here.
 
-Paths have 10 Mbit/s, as there, 40 ms and room for eight bandwidth-delay products, unless a case
+Paths have 10 Mbit/s, as there, 40 ms and a queue of eight bandwidth-delay products, unless a case
 says otherwise.
 """
 

@@ -74,7 +74,7 @@ def _ranking(cells: Cells, buffer: float) -> str:
 
 
 def _worst(cells: Cells) -> Iterator[str]:
-    """The most harm beyond what a control does to its like (Ware et al.)."""
+    """The most harm beyond what a control does to itself (Ware et al.)."""
     found = [
         (own.mean(victim, by) or 0.0, own.mean(by, by) or 0.0, victim, by, buffer)
         for buffer in BUFFERS

@@ -9,7 +9,7 @@ from weir.studies.lab_udp.cells import StudyCell
 from weir.studies.lab_udp.experiment import RELAYS
 
 _HOLDS = 0.75
-"""A statement holds when so many of its cells agree: means of few runs may cross here and there."""
+"""Cells that must agree for a statement to hold: means of few runs may cross sometimes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,13 +236,13 @@ def _tail_losses(cells: Cells, model: Model) -> Iterator[str]:
             f"of one of the last {_DUPLICATES} datagrams leaves too few duplicates behind it and "
             f"waits for the timer, which happens to {share:.0%} of all transfers and alone costs "
             f"{share * timeout:.2f} s on average. Nothing in the printed description avoids it, so "
-            "those means of three or five runs were lucky, or the program did more than its "
-            "description says."
+            "those means of three or five runs were low by chance, or the program did more than "
+            "its description says."
         )
 
 
 def _reno_under_loss(cells: Cells, model: Model) -> Iterator[str]:
-    """Where the published means have no room for a single timeout in their runs, and ours wait."""
+    """Cells whose published means allow no timeout in their runs, while ours have some."""
     row, timeout = cells.row("002-loss", "Reno"), model.timeout_ms / 1e3
     lossy = [cell for cell in row if cell.place > 0]
     extra = {cell.place: cell.published - row[0].published for cell in lossy}

@@ -51,7 +51,7 @@ _WARMUP = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of it one size of the study carries out."""
+    """Contents of one size of the study."""
 
     streams: dict[str, int]
     """Repeats of the staggered tests, by network."""

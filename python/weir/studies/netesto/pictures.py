@@ -120,8 +120,7 @@ def _rates(results: Results, cells: Cells) -> Iterator[ReportSection]:
     total = lines(
         "rate-goodput",
         "Rate tests: goodput of all connections, three clients on the LAN",
-        "Every panel is a mix of requests, so many of each size per client; 10 Gbit/s is all there "
-        "is.",
+        "Every panel is a mix of requests, n of each size per client; 10 Gbit/s is all there is.",
         pl.concat(frame(own, mix, map(float, own.columns())) for mix, own in goodput),
         LineAxes(axis, "goodput, Gbit/s", is_x_log=True),
         runs,
@@ -173,7 +172,7 @@ def _sizes(results: Results, cells: Cells) -> Iterator[ReportSection]:
         figures = lines_if_any(
             slug(f"size {kind}"),
             f"Size tests: {title}",
-            "Each of three clients has a stream, so many connections of large requests and one of "
+            "Each of three clients has a stream, n connections of large requests and one of "
             f"small ones: 10 kB beside 1 MB behind the router, 1 MB beside 8 MB on {LAN.title}. "
             "The vertical axis is logarithmic.",
             data,

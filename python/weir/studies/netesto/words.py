@@ -23,7 +23,7 @@ from weir.studies.netesto.experiment import (
 from weir.studies.networks import NETWORKS, WAN_10M
 
 _MOVED_TIMES = 20.0
-"""By so much start times moved the ratio of two goodputs (L. Brakmo on Netesto, from 1 to 20)."""
+"""Effect of start times on the ratio of two goodputs (L. Brakmo on Netesto, from 1 to 20)."""
 
 _MOVES = 2.0
 _EVEN = 1.25
@@ -122,8 +122,8 @@ def _streams(cells: Cells, extent: Extent) -> Iterator[str]:
             for row in own.rows():
                 if row.startswith("2-flow, ") and " then " not in row:
                     mean = own.mean(row, column)
-                    told = own.note(row, column) if mean is None else f"{own.text(row, column)} s"
-                    parts.append(f"{row.removeprefix('2-flow, ')} {told}")
+                    texts = own.note(row, column) if mean is None else f"{own.text(row, column)} s"
+                    parts.append(f"{row.removeprefix('2-flow, ')} {texts}")
             yield f"{_title(network)}, 1 BDP, {what}: {', '.join(parts)}."
         yield _over_buffers(cells, extent, network)
 
@@ -173,8 +173,8 @@ def _sizes(cells: Cells, extent: Extent) -> Iterator[str]:
         for bdp in size_buffers(network):
             where = measures.size_where(network, bdp)
             tail = cells.table(f"{measures.TAIL} of small, {where}")
-            told = [f"{stack} {_latency(tail, stack, count)}" for stack in SIZE_STACKS]
-            parts.append(f"{where}: {', '.join(told)}")
+            texts = [f"{stack} {_latency(tail, stack, count)}" for stack in SIZE_STACKS]
+            parts.append(f"{where}: {', '.join(texts)}")
         small, large = small_and_large(network)
         yield (
             f"Size test, P99 of {flow_name(small)} requests beside a stream and {count} "

@@ -8,7 +8,7 @@ from weir.studies.schemes import END_TO_END, KINDS, present
 
 FLOWS = (1, 3)
 INTERVAL_S = 10
-"""Each flow begins so much later than the one before; all end together."""
+"""Time between the starts of two flows; all end together."""
 
 _FLOW = """
 [[flow]]

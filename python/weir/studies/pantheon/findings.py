@@ -53,7 +53,7 @@ def _glance(cells: Cells, flows: int) -> str:
 
 def _times(own: Cells, stack: str) -> str:
     mean = own.mean(stack, STRETCH)
-    return "a delay that cannot be told" if mean is None else f"{digits(mean)} times"
+    return "an unknown delay" if mean is None else f"{digits(mean)} times"
 
 
 def _winners(cells: Cells) -> str:
@@ -63,12 +63,12 @@ def _winners(cells: Cells) -> str:
         best = _best(cells, path)
         if best is not None:
             counts[best] = counts.get(best, 0) + 1
-    told = ", ".join(
+    texts = ", ".join(
         f"{stack} on {count}" for stack, count in sorted(counts.items(), key=lambda own: -own[1])
     )
     return (
         f"Least P95 delay among those with {_NEAR:.0%} of the best throughput, one flow, by number "
-        f"of paths: {told}."
+        f"of paths: {texts}."
     )
 
 
@@ -83,9 +83,9 @@ def _best(cells: Cells, path: str) -> str | None:
 def _paths(cells: Cells) -> Iterator[str]:
     throughput, delay = cells.table(table(THROUGHPUT, 1)), cells.table(table(DELAY, 1))
     for path in throughput.rows():
-        told = [
+        texts = [
             f"{stack} {throughput.text(path, stack)} Mbit/s, {digits(mean)} ms"
             for stack in throughput.columns()
             if (mean := delay.mean(path, stack)) is not None
         ]
-        yield f"Path {path}, one flow: {'; '.join(told)}."
+        yield f"Path {path}, one flow: {'; '.join(texts)}."

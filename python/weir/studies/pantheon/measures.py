@@ -132,7 +132,7 @@ def _outcome(path: Path, flows: int, run: Mapping[str, object]) -> Outcome:
     """From the tables `flows` and `links` of a run.
 
     The log of a path begins as its first packet comes out. Loss is what was dropped over what was
-    either dropped or came out: packets that are under way at the end are neither.
+    either dropped or came out: packets in flight at the end are neither.
     """
     value = {name: _number(number) for name, number in run.items()}
     seconds = SECONDS - value["start_s"] - path.delay_ms / 1e3

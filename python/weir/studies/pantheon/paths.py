@@ -112,9 +112,9 @@ def poisson(mbps: float) -> Rate:
 
     Their times are whole milliseconds, as in mahimahi's files, so that several may fall together.
     """
-    luck = random.Random(f"pantheon, {mbps:g} Mbit/s")  # noqa: S311
+    rng = random.Random(f"pantheon, {mbps:g} Mbit/s")  # noqa: S311
     count = round(mbps * SECONDS / _OPPORTUNITY_MBIT)
-    times = list(itertools.accumulate(-math.log(1 - luck.random()) for _ in range(count)))
+    times = list(itertools.accumulate(-math.log(1 - rng.random()) for _ in range(count)))
     scale = SECONDS * 1000 / times[-1]
     return Rate(mbps, tuple(round(time * scale) for time in times))
 

@@ -11,7 +11,7 @@ from weir.studies.random_loss.laws import CAPACITY_MBPS
 from weir.studies.random_loss.measures import GOODPUT, percent_of
 
 _HALF = 0.5
-_TOLD = (0.1, 1.0, 5.0)
+_SHOWN = (0.1, 1.0, 5.0)
 """Loss rates, in percent, at which every control's goodput is put into words."""
 
 
@@ -43,7 +43,7 @@ def _tolerance(goodput: Cells) -> str:
 
 def _at(goodput: Cells) -> Iterator[str]:
     for place in goodput.columns():
-        if percent_of(place) not in _TOLD:
+        if percent_of(place) not in _SHOWN:
             continue
         means = {stack: goodput.mean(stack, place) or 0.0 for stack in goodput.rows()}
         ranked = sorted(means, key=lambda stack: -means[stack])

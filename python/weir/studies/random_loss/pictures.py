@@ -27,7 +27,7 @@ def sections(results: Results, cells: Cells) -> Sequence[ReportSection]:
         "goodput",
         "Goodput against random loss",
         "Each point is the mean over the seeds with its 95 % interval. “What losses leave” is "
-        "the link's goodput less what is lost: nobody can have more.",
+        "the link's goodput less what is lost: the upper bound.",
         pl.concat([frame(own, "measured", percents), _theory("measured", percents, [_LINK])]),
         _AXES,
         runs,

@@ -1,4 +1,4 @@
-"""`steps`: links that change or fail under way, and how fast each congestion control follows.
+"""`steps`: links that change or fail during a run, and how fast each congestion control follows.
 
 Rate and delay steps, blackouts and the bad links that implementers of QUIC test with: black hole,
 drop and back, low and up, a fading and a suspended wireless link.

@@ -43,13 +43,13 @@ def _links(cells: Cells) -> Iterator[str]:
 def _events(settled: Cells) -> Iterator[str]:
     """How long each takes after each step."""
     for column in settled.columns():
-        told = [
+        texts = [
             f"{row} {settled.text(row, column)} s"
             if settled.mean(row, column) is not None
             else f"{row} {settled.note(row, column)}"
             for row in settled.rows()
         ]
-        yield f"Time to settle, {column}: {'; '.join(told)}."
+        yield f"Time to settle, {column}: {'; '.join(texts)}."
 
 
 def _ms(delay: Cells, row: str, column: str) -> str:

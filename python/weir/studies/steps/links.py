@@ -91,7 +91,7 @@ LINKS = (
     ),
     Link(
         "black hole",
-        "Nothing passes from 10 s to 12 s; the queue keeps what it has room for (after black_hole "
+        "Nothing passes from 10 s to 12 s; the queue keeps what fits (after black_hole "
         "of picoquic's simulator).",
         (Change(0, 10), Change(10, 0), Change(12, 10, "after 2 s of nothing")),
         25,

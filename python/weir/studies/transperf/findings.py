@@ -20,7 +20,7 @@ def findings(cells: Cells) -> list[str]:
         *_nsperf(cells),
         *(envelopes.in_words(found) for found in failed),
         "A score must be reached in every run. RTT, losses and locking on are of the flow that "
-        "does worst, as in transperf; it asks them of BBR only, here everybody is asked. Goodput "
+        "does worst, as in transperf; it asks them of BBR only, here all are tested. Goodput "
         "counts application bytes.",
     ]
 
@@ -36,8 +36,8 @@ def _tests(cells: Cells) -> Iterator[str]:
             for stack in own.rows()
             if all(found["holds"] is True for found in own.all if found["row"] == stack)
         ]
-        told = ", ".join(passed) if passed else "nobody"
-        yield f"Transperf's test “{test.name}” is passed by {told} of {', '.join(own.rows())}."
+        which = ", ".join(passed) if passed else "none"
+        yield f"Transperf's test “{test.name}”, passed: {which} (of {', '.join(own.rows())})."
 
 
 def _nsperf(cells: Cells) -> Iterator[str]:
@@ -48,8 +48,8 @@ def _nsperf(cells: Cells) -> Iterator[str]:
         if not columns:
             continue
         ends = [columns[0], columns[-1]]
-        told = [
+        texts = [
             f"{stack} {' and '.join(own.text(stack, column) for column in ends)}"
             for stack in own.rows()
         ]
-        yield f"Nsperf's {test}, {what} ({unit}) at {ends[0]} and {ends[1]}: {'; '.join(told)}."
+        yield f"Nsperf's {test}, {what} ({unit}) at {ends[0]} and {ends[1]}: {'; '.join(texts)}."

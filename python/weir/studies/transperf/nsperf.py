@@ -1,7 +1,7 @@
 """nsperf's five tests: what they vary and what they ask.
 
 Their own durations and flows belong to the full size; the small one takes the tests of 1 Gbit/s at
-100 Mbit/s, so that what they ask can be told in seconds.
+100 Mbit/s, so that a few seconds are enough.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MARKING = ("reno", "cubic", "dctcp", "bbr3", "prague")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of nsperf is carried out."""
+    """Size of the part of nsperf that runs."""
 
     gigabit: str
     """What stands for its 1 Gbit/s."""

@@ -14,7 +14,7 @@ RATE_MBPS = 50.0
 RTT_MS = 40.0
 PACKET = 1514
 GRACE_S = 4.0
-"""From when on fairness is asked for: its `convergence_sec`."""
+"""Time from which fairness is required: its `convergence_sec`."""
 
 TPUT, RTT, LOCK_ON = "tput", "rtt_med", "lock_on_bw"
 LOSS, FAIRNESS, CONVERGENCE = "loss_avoid", "fairness", "convergence_fairness"

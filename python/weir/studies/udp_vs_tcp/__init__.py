@@ -48,10 +48,10 @@ class UdpVsTcp:
         with Site() as site:
             results = carry_out(plan, Carrier(site), **alone)
         rows = study_rows(source, results)
-        told = findings(rows, source, extent, site.place)
+        sentences = findings(rows, source, extent, site.place)
         if obstacle:
-            told.insert(0, f"Only one machine: {obstacle}, so there are no two hosts.")
-        return StudyResult(rows, told, results)
+            sentences.insert(0, f"Only one machine: {obstacle}, so there are no two hosts.")
+        return StudyResult(rows, sentences, results)
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """Times and complete transfers, setting by setting."""

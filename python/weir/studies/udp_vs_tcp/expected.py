@@ -12,7 +12,7 @@ _LARGE = ("2.8MB", "14MB", "110MB")
 _MUCH = 1.5
 """“Much faster” and “several times” begin here."""
 _PROPORTIONAL = 0.15
-"""A power of the size within so much of 1 is proportional."""
+"""A power of the size within this distance of 1 counts as proportional."""
 
 
 def claims(tables: Tables) -> Iterator[Cell]:

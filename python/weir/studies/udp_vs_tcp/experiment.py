@@ -40,10 +40,10 @@ _HEADERS = 20 + 8 + 32
 class Packet:
     """A packet length of the source, and what it is for each transport.
 
-    TCP is given so many bytes with each write, and cuts segments as it sees fit. Of ours it is the
-    data of a segment (`--mss`), but for 1500B, which the source calls the MTU: that is the whole
-    packet; and but for 64KB, where it is the most that a datagram holds. A link's MTU is such that
-    no datagram is cut.
+    TCP is given that number of bytes with each write, and chooses segments itself. Of ours it is
+    the data of a segment (`--mss`), with two exceptions. 1500B, which the source calls the MTU, is
+    the whole packet. 64KB is the most that a datagram holds. A link's MTU is such that no datagram
+    is cut.
     """
 
     name: str
@@ -127,7 +127,7 @@ class Extent:
     limit_s: float
     """How long a transfer may take, before what its packets need."""
     packet_limit_us: float = 40.0
-    """So much more for each packet of a file: a link of ours takes 7 to 20 µs for one."""
+    """Additional time per packet of a file: a link of ours takes 7 to 20 µs for one."""
 
     def on_one_machine(self) -> Extent:
         """What is left of it where no namespaces can be made."""

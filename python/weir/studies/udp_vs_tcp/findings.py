@@ -80,8 +80,8 @@ def _against_tcp(tables: Tables) -> Iterator[str]:
         for name in ("TCP", "TCP bbr"):
             published, ours = tables.ratios("UDPR", name, setting)
             if ours.mean is not None:
-                told = f" (published: {digits(published.mean)})" if published.mean else ""
-                parts.append(f"{digits(ours.mean)} times the time of {_NAMES[name]}{told}")
+                note = f" (published: {digits(published.mean)})" if published.mean else ""
+                parts.append(f"{digits(ours.mean)} times the time of {_NAMES[name]}{note}")
         if parts:
             where, times = f"{setting[:1].upper()}{setting[1:]}", " and ".join(parts)
             yield (

@@ -79,11 +79,11 @@ def study_cells(source: Source, results: Results) -> list[Cell]:
         for packet in PACKETS
         for contender in CONTENDERS
         for size in SIZES
-        if _is_told(table, contender, packet, size, transfers)
+        if _is_published(table, contender, packet, size, transfers)
     ]
 
 
-def _is_told(
+def _is_published(
     table: Table, contender: Contender, packet: str, size: str, transfers: Transfers
 ) -> bool:
     """Whether the source or we have anything there, so that a row is whole."""

@@ -23,7 +23,7 @@ from weir.studies.udp_vs_tcp.published import Table, load
 _AXES = LineAxes("file", "time, s", is_y_log=True)
 _MAP_AXES = HeatAxes("", "", "transfers that failed", 0.0, 0.5, 1.0, ".0%")
 _OF = 5
-"""So many transfers stand behind each published count."""
+"""Number of transfers behind each published count."""
 
 
 def sections(results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:

@@ -110,7 +110,7 @@ def _cell(text: str, words: Mapping[str, str]) -> Printed:
     if found is None:
         raise ValueError(f"{text!r} is not a cell of the published tables")
     seconds, complete = found["seconds"], found["complete"]
-    told = "/".join(words[word] for word in found["words"].split("/") if word)
+    outcomes = "/".join(words[word] for word in found["words"].split("/") if word)
     return Printed(
-        text, float(seconds) if seconds else None, int(complete) if complete else None, told
+        text, float(seconds) if seconds else None, int(complete) if complete else None, outcomes
     )
