@@ -8,8 +8,8 @@ use weir_units::{Duration, Rate};
 
 use crate::check::MAX_ARRIVALS;
 use crate::error::Problem;
+use crate::lower::trace_rate;
 use crate::scenario::Scenario;
-use crate::world::trace_rate;
 
 /// IPv4's header and TCP's without options.
 const TCP_IP_HEADERS: u64 = 20 + 20;

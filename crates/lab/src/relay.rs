@@ -10,12 +10,12 @@ use weir_units::{BufferSize, Bytes, Duration, Rate};
 use crate::check;
 use crate::error::{Place, Problem, ScenarioError};
 use crate::feedback::Feedback;
+use crate::lower;
 use crate::overrides;
 use crate::queue::Queue;
 use crate::scenario::deserialize;
 use crate::topology::{Direction, RelayKind};
 use crate::traces;
-use crate::world;
 
 /// Links, and which of them packets cross on their way up (to the server) and down.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ struct Way {
 }
 
 /// Where an option of a direction was given: for messages.
-struct Given<'a> {
+struct OptionName<'a> {
     both: &'a [(String, String)],
     option: &'a str,
     own: &'a [(String, String)],
@@ -64,8 +64,8 @@ pub fn relay_links(
     down: &str,
 ) -> Result<RelayLinks, ScenarioError> {
     let (up, down) = (pairs("--up", up)?, pairs("--down", down)?);
-    let up = Given { both, option: "--up", own: &up };
-    let down = Given { both, option: "--down", own: &down };
+    let up = OptionName { both, option: "--up", own: &up };
+    let down = OptionName { both, option: "--down", own: &down };
     let (up_way, down_way) = (up.read()?, down.read()?);
     let rtt = up_way.delay + down_way.delay;
     let links = match kind {
@@ -114,7 +114,7 @@ fn serial(up: &Way, down: &Way, buffer: BufferSize) -> RelayLinks {
     let ways = [("to-relay", up, &mut found.up), ("to-relay-reverse", down, &mut found.down)];
     for (name, way, route) in ways {
         let direction = Direction { queue: None, ..way.direction.clone() };
-        if let Some(config) = world::relay_way(&direction, Numbering::Any) {
+        if let Some(config) = lower::relay_way(&direction, Numbering::Any) {
             route.push(found.links.len());
             found.links.push(RelayLink { name, config });
         }
@@ -123,7 +123,7 @@ fn serial(up: &Way, down: &Way, buffer: BufferSize) -> RelayLinks {
     found
 }
 
-impl Given<'_> {
+impl OptionName<'_> {
     fn read(&self) -> Result<Way, ScenarioError> {
         let mut tree = Map::new();
         for (key, value) in self.both.iter().chain(self.own) {
@@ -170,16 +170,16 @@ impl Given<'_> {
         let rate = direction.rate.unwrap_or(Rate::ZERO);
         let default = Queue::drop_tail(BufferSize::Packets(DEFAULT_QUEUE));
         let written = direction.queue.as_ref().or(served.then_some(&default));
-        let rate = world::mean_rate(direction, rate);
+        let rate = lower::mean_rate(direction, rate);
         let mut config = LinkConfig {
             service: direction.rate.map_or(Service::Infinite, |rate| Service::Rate(rate.into())),
             delay: (*delay).into(),
-            queue: world::queue(written, rate, rtt, check::FULL_PACKET),
+            queue: lower::queue(written, rate, rtt, check::FULL_PACKET),
             feedback: feedback.as_ref().map(Feedback::config),
             ..LinkConfig::default()
         };
-        world::impair(&mut config, direction, Numbering::Any);
-        world::shape(&mut config, direction.burst);
+        lower::impair(&mut config, direction, Numbering::Any);
+        lower::shape(&mut config, direction.burst);
         Ok(config)
     }
 

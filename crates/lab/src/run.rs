@@ -16,10 +16,10 @@ use weir_units::{Instant, known};
 
 use crate::error::{Problem, ScenarioError};
 use crate::kernel;
+use crate::lower;
 use crate::scenario::Scenario;
 use crate::table::{self, Table};
-use crate::tape::Captures;
-use crate::world;
+use crate::tap::Captures;
 
 /// Where a scenario is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub fn run_watched(
     capture: Option<&Capture>,
     watch: &mut Watch<'_>,
 ) -> Result<Results, RunError> {
-    let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    let spec = lower::build(scenario).map_err(ScenarioError::nowhere)?;
     if matches!(world, World::Sim | World::Udp) {
         check_ours(&spec)?;
     }
@@ -116,7 +116,7 @@ pub fn record(
     stem: &str,
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Results, RunError> {
-    let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    let spec = lower::build(scenario).map_err(ScenarioError::nowhere)?;
     check_ours(&spec)?;
     let captures = Captures::of_interfaces(&spec, folder, stem)?;
     let outcome = taped(&spec, seed, captures, watch)?;
@@ -139,7 +139,7 @@ fn taped(
 /// # Errors
 /// For what that world cannot honour, with the reason.
 pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
-    let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    let spec = lower::build(scenario).map_err(ScenarioError::nowhere)?;
     if matches!(world, World::Sim | World::Udp) {
         check_ours(&spec)?;
     }
@@ -206,7 +206,7 @@ pub fn check_kernel(
     router: Router,
     controllers: &[String],
 ) -> Result<(), ScenarioError> {
-    let spec = world::build(scenario).map_err(ScenarioError::nowhere)?;
+    let spec = lower::build(scenario).map_err(ScenarioError::nowhere)?;
     check_host(&spec, World::Kernel(router))?;
     kernel::check_for(&spec, router, controllers)
 }

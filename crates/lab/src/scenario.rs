@@ -12,6 +12,7 @@ use crate::document::Document;
 use crate::error::{Problem, ScenarioError};
 use crate::flow::{Flow, Protocol, WorkloadKind};
 use crate::keys::{form, keep, section};
+use crate::lower;
 use crate::overrides;
 use crate::queue::Queue;
 use crate::scripts;
@@ -19,7 +20,6 @@ use crate::sizes;
 use crate::tc;
 use crate::topology::{Topology, TopologyKind};
 use crate::traces;
-use crate::world;
 
 section! {
     /// A scenario file as a whole.
@@ -147,7 +147,7 @@ impl Scenario {
         check::foreign_keys(&tree, &scenario)?;
         scenario.complete();
         check::check(&scenario)?;
-        world::build(&scenario)?;
+        lower::build(&scenario)?;
         Ok(scenario)
     }
 

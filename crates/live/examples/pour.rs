@@ -24,7 +24,7 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_live::clock::monotonic_nanos;
 use weir_live::endpoint::{Application, Endpoint};
 use weir_live::seal::{Key, OVERHEAD};
-use weir_live::tcp::{self, Handover};
+use weir_live::tcp::{self, SendMethod};
 use weir_transport::{Config, Connection, Event, Stats};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
@@ -57,8 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("          ms   cpu s        ms   cpu s  ratio       ms   cpu s (send+recv)  ratio");
     let mut ratios = Vec::new();
     for _ in 0..rounds {
-        let sendfile = over_tcp(&source, &target, Handover::Sendfile)?;
-        let write = over_tcp(&source, &target, Handover::Write(256 << 10))?;
+        let sendfile = over_tcp(&source, &target, SendMethod::Sendfile)?;
+        let write = over_tcp(&source, &target, SendMethod::Write(256 << 10))?;
         let ours = over_us(&source, &target, &config, key.as_ref())?;
         let ratio = |run: &Run| run.millis / sendfile.millis;
         println!(
@@ -91,7 +91,7 @@ struct Run {
     note: String,
 }
 
-fn over_tcp(source: &Path, target: &Path, handover: Handover) -> Result<Run, Box<dyn Error>> {
+fn over_tcp(source: &Path, target: &Path, handover: SendMethod) -> Result<Run, Box<dyn Error>> {
     let _ = std::fs::remove_file(target);
     let listener = tcp::listen(LOOPBACK, None)?;
     let address = listener.local_addr()?;

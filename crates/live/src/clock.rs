@@ -127,12 +127,12 @@ impl Drop for Alarm {
 /// milliseconds. A thread that is started meanwhile inherits it, until it calls [`be_ordinary`].
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
-pub struct Punctual {
+pub struct TimerSlackGuard {
     was_ordinary: bool,
 }
 
 #[cfg(target_os = "linux")]
-impl Punctual {
+impl TimerSlackGuard {
     /// Until this is dropped. A thread that runs ahead already goes on as it did.
     pub fn set() -> Self {
         let was_ordinary = is_ordinary();
@@ -146,7 +146,7 @@ impl Punctual {
 }
 
 #[cfg(target_os = "linux")]
-impl Drop for Punctual {
+impl Drop for TimerSlackGuard {
     fn drop(&mut self) {
         if self.was_ordinary {
             be_ordinary();
@@ -154,7 +154,7 @@ impl Drop for Punctual {
     }
 }
 
-/// Makes this thread one of the ordinary ones again, if it is not: one that a [`Punctual`] thread has
+/// Makes this thread one of the ordinary ones again, if it is not: one that a [`TimerSlackGuard`] thread has
 /// started.
 #[cfg(target_os = "linux")]
 pub fn be_ordinary() {
@@ -193,7 +193,7 @@ mod tests {
         let on_its_own = || {
             be_ordinary();
             assert_eq!(scheduling(), ["0", "0"]);
-            let punctual = Punctual::set();
+            let punctual = TimerSlackGuard::set();
             if scheduling()[1] != "1" {
                 return println!("skipped: SCHED_FIFO is not permitted");
             }

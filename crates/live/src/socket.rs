@@ -27,7 +27,7 @@ pub struct Socket {
 
 /// Datagrams that leave together: all of `stride` bytes but the last, which may be shorter.
 #[derive(Clone, Copy, Debug)]
-pub struct Departure<'a> {
+pub struct SendBatch<'a> {
     /// Where to.
     pub to: SocketAddr,
     /// Which of this machine's addresses they come from, if that matters.
@@ -72,8 +72,8 @@ impl<'a> Arrival<'a> {
     }
 
     /// One datagram back to where this came from.
-    pub fn answer<'b>(&self, bytes: &'b [u8]) -> Departure<'b> {
-        Departure { to: self.from, from: self.to, ecn: Ecn::NotEct, bytes, stride: bytes.len() }
+    pub fn answer<'b>(&self, bytes: &'b [u8]) -> SendBatch<'b> {
+        SendBatch { to: self.from, from: self.to, ecn: Ecn::NotEct, bytes, stride: bytes.len() }
     }
 }
 
@@ -142,7 +142,7 @@ impl Socket {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] where the system's buffer is full: nothing was sent. Else what the
     /// system reports; a datagram longer than [`MAX_DATAGRAM`] is an error here, not a loss.
-    pub fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
+    pub fn send(&self, departure: &SendBatch<'_>) -> io::Result<()> {
         if departure.stride >= self.unjoined_from.load(Ordering::Relaxed) {
             return self.send_singly(departure);
         }
@@ -157,7 +157,7 @@ impl Socket {
         }
     }
 
-    fn send_joined(&self, departure: &Departure<'_>) -> io::Result<()> {
+    fn send_joined(&self, departure: &SendBatch<'_>) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
             destination: departure.to,
             ecn: match departure.ecn {
@@ -179,9 +179,9 @@ impl Socket {
         }
     }
 
-    fn send_singly(&self, departure: &Departure<'_>) -> io::Result<()> {
+    fn send_singly(&self, departure: &SendBatch<'_>) -> io::Result<()> {
         for (index, bytes) in departure.bytes.chunks(departure.stride).enumerate() {
-            let one = Departure { bytes, ..*departure };
+            let one = SendBatch { bytes, ..*departure };
             let mut result = self.send_joined(&one);
             if result.as_ref().is_err_and(is_too_long) && self.allow_fragments() {
                 result = self.send_joined(&one);
@@ -261,7 +261,7 @@ impl Socket {
 }
 
 impl DatagramSink for Socket {
-    fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
+    fn send(&self, departure: &SendBatch<'_>) -> io::Result<()> {
         Socket::send(self, departure)
     }
 

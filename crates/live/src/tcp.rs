@@ -17,7 +17,7 @@ use crate::clock::monotonic_nanos;
 
 /// How the sender hands its file over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handover {
+pub enum SendMethod {
     /// `sendfile`: the system takes the bytes from its page cache.
     Sendfile,
     /// `write` in calls of this many bytes.
@@ -26,7 +26,7 @@ pub enum Handover {
 
 /// What moved, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct TransferTimes {
     /// The file's bytes.
     pub bytes: u64,
     /// `CLOCK_MONOTONIC` in nanoseconds: for a sender just before it connected, for a receiver when a
@@ -75,9 +75,9 @@ pub fn send(
     path: &Path,
     to: SocketAddr,
     controller: Option<&str>,
-    handover: Handover,
+    handover: SendMethod,
     watch: &mut Watch<'_>,
-) -> Result<Moved, TcpError> {
+) -> Result<TransferTimes, TcpError> {
     let failed = |what: &str| failure(format!("{what} to {to} over TCP"));
     let file = File::open(path).map_err(failure(format!("open {}", path.display())))?;
     let socket = open(to, controller)?;
@@ -86,13 +86,13 @@ pub fn send(
     let mut stream = TcpStream::from(socket);
     be_watchful(&stream).map_err(failed("connect"))?;
     let bytes = match handover {
-        Handover::Sendfile => send_file(&file, &stream, watch),
-        Handover::Write(size) => write_file(&file, &mut stream, size.max(1), watch),
+        SendMethod::Sendfile => send_file(&file, &stream, watch),
+        SendMethod::Write(size) => write_file(&file, &mut stream, size.max(1), watch),
     };
     let bytes = bytes.map_err(failed("send"))?;
     stream.shutdown(std::net::Shutdown::Write).map_err(failed("send"))?;
     patiently(watch, bytes, || stream.read(&mut [0])).map_err(failed("send"))?;
-    Ok(Moved { bytes, began, ended: monotonic_nanos() })
+    Ok(TransferTimes { bytes, began, ended: monotonic_nanos() })
 }
 
 /// Listens on `address`; port 0 lets the system choose. Connections have the congestion control of that
@@ -123,7 +123,11 @@ impl Listener {
 ///
 /// # Errors
 /// What the system refuses, and what `watch` returns.
-pub fn receive(path: &Path, listener: &Listener, watch: &mut Watch<'_>) -> Result<Moved, TcpError> {
+pub fn receive(
+    path: &Path,
+    listener: &Listener,
+    watch: &mut Watch<'_>,
+) -> Result<TransferTimes, TcpError> {
     let mut stream =
         accept(&listener.0, watch).map_err(failure("accept a TCP connection".into()))?;
     let began = monotonic_nanos();
@@ -134,7 +138,7 @@ pub fn receive(path: &Path, listener: &Listener, watch: &mut Watch<'_>) -> Resul
         let taken = patiently(watch, bytes, || stream.read(&mut buffer));
         let taken = taken.map_err(failure("receive over TCP".into()))?;
         if taken == 0 {
-            return Ok(Moved { bytes, began, ended: monotonic_nanos() });
+            return Ok(TransferTimes { bytes, began, ended: monotonic_nanos() });
         }
         file.write_all(&buffer[..taken]).map_err(failure(format!("write {}", path.display())))?;
         bytes += taken as u64;
@@ -294,7 +298,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 mod tests {
     use super::*;
 
-    fn move_file(handover: Handover, size: usize) {
+    fn move_file(handover: SendMethod, size: usize) {
         let dir = std::env::temp_dir().join(format!("weir-tcp-{}-{size}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let (from, to) = (dir.join("from"), dir.join("to"));
@@ -315,20 +319,20 @@ mod tests {
 
     #[test]
     fn a_file_arrives_by_write() {
-        move_file(Handover::Write(1_500), 1_000_000);
+        move_file(SendMethod::Write(1_500), 1_000_000);
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn a_file_arrives_by_sendfile() {
-        move_file(Handover::Sendfile, 3_000_000);
+        move_file(SendMethod::Sendfile, 3_000_000);
     }
 
     #[test]
     fn what_is_not_there_is_named() {
         let nowhere: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let path = Path::new("/proc/self/exe");
-        let refused = send(path, nowhere, None, Handover::Sendfile, &mut |_| Ok(())).unwrap_err();
+        let refused = send(path, nowhere, None, SendMethod::Sendfile, &mut |_| Ok(())).unwrap_err();
         assert!(refused.to_string().starts_with("connect to 127.0.0.1:1 over TCP: "), "{refused}");
         let unknown = listen(nowhere, Some("warp")).unwrap_err().to_string();
         assert!(unknown.contains("no congestion control 'warp'"), "{unknown}");

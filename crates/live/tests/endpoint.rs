@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use weir_live::clock;
-use weir_live::endpoint::{Application, Ended, Endpoint, Limits, Loose};
+use weir_live::endpoint::{Application, Datagram, Ended, Endpoint, Limits};
 use weir_live::seal::Key;
 use weir_transport::{Config, Connection, Event};
 use weir_units::{Bytes, Duration, Instant};
@@ -164,7 +164,7 @@ struct Loosely {
 }
 
 fn loose_len(number: u64) -> usize {
-    if number == 99 { Loose::MAX_LEN } else { number as usize * 16 }
+    if number == 99 { Datagram::MAX_LEN } else { number as usize * 16 }
 }
 
 impl Application for Loosely {
@@ -185,15 +185,15 @@ impl Application for Loosely {
         Ok(())
     }
 
-    fn poll_loose(&mut self, _: Instant) -> Option<Loose> {
+    fn poll_loose(&mut self, _: Instant) -> Option<Datagram> {
         let number = self.unsent.filter(|number| *number < 100)?;
         self.unsent = Some(number + 1);
-        Some(Loose { number, len: loose_len(number) })
+        Some(Datagram { number, len: loose_len(number) })
     }
 
-    fn fill_loose(&mut self, loose: Loose, buf: &mut [u8]) -> io::Result<()> {
-        assert_eq!(loose.len, buf.len());
-        buf.fill(loose.number as u8);
+    fn fill_loose(&mut self, datagram: Datagram, buf: &mut [u8]) -> io::Result<()> {
+        assert_eq!(datagram.len, buf.len());
+        buf.fill(datagram.number as u8);
         Ok(())
     }
 

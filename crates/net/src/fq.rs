@@ -78,10 +78,10 @@ impl FqConfig {
 
 impl<P: Parcel> Fq<P> {
     /// An empty queue, whose parcels count for `overhead` more bytes than their length.
-    pub fn new(config: FqConfig, overhead: Bytes, mut luck: Rng) -> Self {
+    pub fn new(config: FqConfig, overhead: Bytes, mut rng: Rng) -> Self {
         Self {
             config,
-            flows: Rotation::new(config.flows, config.quantum, overhead, luck.next_u64()),
+            flows: Rotation::new(config.flows, config.quantum, overhead, rng.next_u64()),
             emptied: vec![None; config.flows as usize],
             marks: 0,
         }

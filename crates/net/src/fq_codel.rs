@@ -62,12 +62,12 @@ impl FqCodelConfig {
 impl<P: Parcel> FqCodel<P> {
     /// An empty queue. Each parcel counts for `overhead` more bytes than its length, a full-sized one
     /// has `mtu` bytes with it.
-    pub fn new(config: FqCodelConfig, overhead: Bytes, mtu: Bytes, mut luck: Rng) -> Self {
+    pub fn new(config: FqCodelConfig, overhead: Bytes, mtu: Bytes, mut rng: Rng) -> Self {
         Self {
             config,
             overhead,
             mtu,
-            flows: Rotation::new(config.flows, config.quantum, overhead, luck.next_u64()),
+            flows: Rotation::new(config.flows, config.quantum, overhead, rng.next_u64()),
             states: vec![CodelState::default(); config.flows as usize],
             marks: 0,
         }

@@ -42,7 +42,7 @@ pub struct FqPie<P> {
     flows: Rotation<P>,
     /// What the control law of each queue remembers.
     states: Vec<PieState>,
-    luck: Rng,
+    rng: Rng,
     marks: u64,
 }
 
@@ -64,24 +64,24 @@ impl FqPieConfig {
 impl<P: Parcel> FqPie<P> {
     /// An empty queue. Each parcel counts for `overhead` more bytes than its length, a full-sized one
     /// has `mtu` bytes with it.
-    pub fn new(config: FqPieConfig, overhead: Bytes, mtu: Bytes, mut luck: Rng) -> Self {
-        let salt = luck.next_u64();
+    pub fn new(config: FqPieConfig, overhead: Bytes, mtu: Bytes, mut rng: Rng) -> Self {
+        let salt = rng.next_u64();
         Self {
             config,
             mtu,
             flows: Rotation::new(config.flows, config.quantum, overhead, salt),
             states: vec![PieState::default(); config.flows as usize],
-            luck,
+            rng,
             marks: 0,
         }
     }
 
     /// What the law says of a parcel that arrives for the queue at `place`.
     fn judge(&mut self, now: Instant, place: usize) -> Verdict {
-        let Self { config, mtu, flows, states, luck, .. } = self;
+        let Self { config, mtu, flows, states, rng, .. } = self;
         let backlog = flows.bytes_at(place);
         states[place].catch_up(now, &config.law, backlog);
-        states[place].judge(&config.law, backlog, *mtu, luck)
+        states[place].judge(&config.law, backlog, *mtu, rng)
     }
 }
 

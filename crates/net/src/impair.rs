@@ -35,9 +35,9 @@ pub struct Impairments {
 pub(crate) struct Ingress {
     lists: Vec<ListLoss>,
     burst: Option<BurstLoss>,
-    loss: Chance,
-    corrupt: Chance,
-    duplicate: Chance,
+    loss: Bernoulli,
+    corrupt: Bernoulli,
+    duplicate: Bernoulli,
     policer: Option<TokenBucket>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Fate {
 
 /// A probability with the stream it draws from.
 #[derive(Clone, Debug)]
-struct Chance {
+struct Bernoulli {
     ratio: Ratio,
     rng: Rng,
 }
@@ -81,7 +81,7 @@ impl Impairments {
         if harmless && unpoliced && self.burst_loss.is_none() && self.drops.is_empty() {
             return None;
         }
-        let mut chance = |ratio, name| Chance { ratio, rng: stream(name) };
+        let mut chance = |ratio, name| Bernoulli { ratio, rng: stream(name) };
         let loss = chance(self.loss, "loss");
         let corrupt = chance(self.corrupt, "corrupt");
         let duplicate = chance(self.duplicate, "duplicate");
@@ -115,7 +115,7 @@ impl Ingress {
     }
 }
 
-impl Chance {
+impl Bernoulli {
     fn strikes(&mut self) -> bool {
         self.ratio.chance(&mut self.rng)
     }

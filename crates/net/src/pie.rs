@@ -72,7 +72,7 @@ pub struct Pie<P> {
     law: PieLaw,
     mtu: Bytes,
     state: PieState,
-    luck: Rng,
+    rng: Rng,
     marks: u64,
 }
 
@@ -124,9 +124,9 @@ impl PieLaw {
 impl<P: Parcel> Pie<P> {
     /// An empty queue. Each parcel counts for `overhead` more bytes than its length, a full-sized one
     /// has `mtu` bytes with it.
-    pub fn new(config: PieConfig, overhead: Bytes, mtu: Bytes, luck: Rng) -> Self {
+    pub fn new(config: PieConfig, overhead: Bytes, mtu: Bytes, rng: Rng) -> Self {
         let fifo = DropTail::new(DropTailConfig { overhead, ..config.limit.into() });
-        Self { fifo, law: config.law, mtu, state: PieState::default(), luck, marks: 0 }
+        Self { fifo, law: config.law, mtu, state: PieState::default(), rng, marks: 0 }
     }
 }
 
@@ -138,14 +138,14 @@ impl<P: Parcel> Queue<P> for Pie<P> {
         in_service: Backlog,
         dropped: &mut Vec<Dropped<P>>,
     ) {
-        let Self { fifo, law, mtu, state, luck, marks } = self;
+        let Self { fifo, law, mtu, state, rng, marks } = self;
         state.catch_up(now, law, fifo.charged());
         if !fifo.has_room(&parcel, in_service) {
             state.on_drop();
             dropped.push(Dropped { parcel, cause: DropCause::Queue });
             return;
         }
-        let verdict = state.judge(law, fifo.charged_with(in_service), *mtu, luck);
+        let verdict = state.judge(law, fifo.charged_with(in_service), *mtu, rng);
         if verdict == Verdict::Signal && !state.may_mark(law, &mut parcel, marks) {
             state.on_drop();
             dropped.push(Dropped { parcel, cause: DropCause::Aqm });
@@ -192,7 +192,7 @@ impl PieState {
         law: &PieLaw,
         backlog: Bytes,
         mtu: Bytes,
-        luck: &mut Rng,
+        rng: &mut Rng,
     ) -> Verdict {
         let calm = self.delay < law.target / 2 && self.probability < ONE / 5;
         if self.burst_left > Duration::ZERO || calm || backlog < mtu * 2 {
@@ -206,7 +206,7 @@ impl PieState {
             return Verdict::Pass;
         }
         let is_overdue = self.accumulated >= ONE / 2 * 17;
-        if !is_overdue && luck.next_u64() >> 8 >= self.probability {
+        if !is_overdue && rng.next_u64() >> 8 >= self.probability {
             return Verdict::Pass;
         }
         self.accumulated = 0;

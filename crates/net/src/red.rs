@@ -82,7 +82,7 @@ pub(crate) struct Early {
     count: Option<u64>,
     /// Up to where `count` times the probability may go, in units of 2^-32.
     threshold: u32,
-    luck: Rng,
+    rng: Rng,
 }
 
 impl RedConfig {
@@ -141,11 +141,11 @@ impl<P: Parcel> Red<P> {
         config: RedConfig,
         overhead: Bytes,
         parcel_time: Option<Duration>,
-        luck: Rng,
+        rng: Rng,
     ) -> Self {
         Self {
             fifo: DropTail::new(DropTailConfig { overhead, ..config.limit.into() }),
-            early: Early::new(config, parcel_time, luck),
+            early: Early::new(config, parcel_time, rng),
             marks: 0,
         }
     }
@@ -153,7 +153,7 @@ impl<P: Parcel> Red<P> {
 
 impl Early {
     /// An average of zero.
-    pub(crate) fn new(config: RedConfig, parcel_time: Option<Duration>, luck: Rng) -> Self {
+    pub(crate) fn new(config: RedConfig, parcel_time: Option<Duration>, rng: Rng) -> Self {
         let units = |limit| match limit {
             Limit::Bytes(bytes) => bytes.get(),
             Limit::Packets(packets) => packets,
@@ -172,7 +172,7 @@ impl Early {
             idle_since: None,
             count: None,
             threshold: 0,
-            luck,
+            rng,
         }
     }
 
@@ -219,7 +219,7 @@ impl Early {
             return false;
         }
         self.count = Some(0);
-        self.threshold = self.luck.next_u32();
+        self.threshold = self.rng.next_u32();
         count > 0
     }
 

@@ -12,7 +12,7 @@ use weir_lab::{RelayKind, relay_links};
 #[cfg(target_os = "linux")]
 use weir_live::emulator::{self, Namespace, Offload};
 use weir_live::relay::{
-    self, Background, CheckSpec, HostedLink, RelaySpec, Report, Route, WayReport,
+    self, Background, CheckSpec, DirectionReport, HostedLink, RelaySpec, Report, Route,
 };
 use weir_units::Duration;
 
@@ -257,7 +257,7 @@ fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>
     Ok(dict)
 }
 
-fn way_dict<'py>(py: Python<'py>, way: &WayReport) -> PyResult<Bound<'py, PyDict>> {
+fn way_dict<'py>(py: Python<'py>, way: &DirectionReport) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let counters = [
         ("received", way.received),

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyOSError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use weir_live::clock;
-use weir_live::tcp::{self, Handover, Listener, Moved, TcpError};
+use weir_live::tcp::{self, Listener, SendMethod, TcpError, TransferTimes};
 use weir_units::{Duration, Instant};
 
 /// What a transfer over the kernel's TCP moved, and when.
 #[pyclass(frozen, module = "weir._native")]
-pub(crate) struct TcpTransfer(Moved);
+pub(crate) struct TcpTransfer(TransferTimes);
 
 #[pymethods]
 impl TcpTransfer {
@@ -46,7 +46,7 @@ pub(crate) fn tcp_send(
     timeout_s: Option<f64>,
 ) -> PyResult<TcpTransfer> {
     let to = parse_address(address)?;
-    let handover = write_size.map_or(Handover::Sendfile, Handover::Write);
+    let handover = write_size.map_or(SendMethod::Sendfile, SendMethod::Write);
     let mut guard = Guard::new(timeout_s);
     let moved = py.detach(|| tcp::send(&path, to, controller, handover, &mut |_| guard.look()));
     guard.conclude(moved)
@@ -113,7 +113,7 @@ impl Guard {
         if self.why.is_some() { Err(std::io::ErrorKind::Interrupted.into()) } else { Ok(()) }
     }
 
-    fn conclude(self, moved: Result<Moved, TcpError>) -> PyResult<TcpTransfer> {
+    fn conclude(self, moved: Result<TransferTimes, TcpError>) -> PyResult<TcpTransfer> {
         moved.map(TcpTransfer).map_err(|error| self.why.unwrap_or_else(|| to_python(error)))
     }
 }

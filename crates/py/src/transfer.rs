@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{Py, PyAny, create_exception};
 use weir_cc::CcConfig;
-use weir_live::file::{Arriving, Departing, Omitted, Tally, Verdict};
+use weir_live::file::{IncomingFile, Omitted, OutgoingFile, Tally, Verdict};
 use weir_live::seal::{Key, Keys};
 use weir_live::transfer::{self, Carrier, Progress, Receiving, RecvOptions, SendOptions, Sent};
 use weir_units::{Bytes, Duration, Rate};
@@ -56,7 +56,7 @@ pub(crate) fn send_files<'py>(
         key: read_key(key_file)?,
     };
     options.validate().map_err(bad)?;
-    let mut teller = Teller { tell, raised: None, faults: Arc::clone(&faults) };
+    let mut teller = ProgressReporter { tell, raised: None, faults: Arc::clone(&faults) };
     let sent = py.detach(|| {
         let remotes = transfer::resolve(target)?;
         let mut watch = |progress: &Progress| teller.on_progress(progress);
@@ -111,7 +111,7 @@ pub(crate) fn receive_files(
         once,
         keys: read_keys(key_file, key_dir)?,
     };
-    let mut teller = Teller { tell, raised: None, faults: Arc::default() };
+    let mut teller = ProgressReporter { tell, raised: None, faults: Arc::default() };
     let received = py.detach(|| transfer::recv(&options, &mut |what| teller.on_receiving(&what)));
     match (teller.raised, received) {
         (Some(raised), _) => Err(raised),
@@ -156,14 +156,14 @@ fn failure(error: transfer::TransferError) -> PyErr {
 }
 
 /// Passes on what happens, and looks for signals.
-struct Teller {
+struct ProgressReporter {
     tell: Py<PyAny>,
     raised: Option<PyErr>,
     /// What a controller in Python did wrong.
     faults: Arc<Faults>,
 }
 
-impl Teller {
+impl ProgressReporter {
     fn on_progress(&mut self, progress: &Progress) -> ControlFlow<()> {
         if self.faults.any() {
             return ControlFlow::Break(());
@@ -243,7 +243,11 @@ fn progress_facts(facts: &Bound<'_, PyDict>, progress: &Progress) -> PyResult<()
     facts.set_item("reconnects", progress.reconnects)
 }
 
-fn sent_row<'py>(py: Python<'py>, file: &Departing, sent: &Sent) -> PyResult<Bound<'py, PyDict>> {
+fn sent_row<'py>(
+    py: Python<'py>,
+    file: &OutgoingFile,
+    sent: &Sent,
+) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item("file", file.path.display().to_string())?;
     row.set_item("receiver", sent.remote.to_string())?;
@@ -280,7 +284,7 @@ fn sent_facts<'py>(py: Python<'py>, sent: &Sent) -> PyResult<Bound<'py, PyDict>>
 
 fn received_row<'py>(
     py: Python<'py>,
-    file: &Arriving,
+    file: &IncomingFile,
     remote: SocketAddr,
 ) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);

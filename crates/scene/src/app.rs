@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
-use crate::periods::{Deed, Periods};
+use crate::periods::{Action, Periods};
 use crate::requests::Answer;
 use crate::spec::Workload;
 
 /// What an application wants done now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Demand {
+pub struct WriteRequest {
     /// Number of further bytes to make available to the transport.
     pub write: u64,
     /// Close after everything written.
@@ -84,13 +84,13 @@ impl Client {
     }
 
     /// Its time has come.
-    pub(crate) fn on_time(&mut self, now: Instant) -> Demand {
-        let mut demand = Demand::default();
+    pub(crate) fn on_time(&mut self, now: Instant) -> WriteRequest {
+        let mut demand = WriteRequest::default();
         while let Some(at) = self.next.filter(|at| *at <= now) {
             self.next = None;
             let due = self.act(at);
             if due.withdraw {
-                demand = Demand::default();
+                demand = WriteRequest::default();
             }
             demand.write += due.write;
             demand.close |= due.close;
@@ -127,10 +127,10 @@ impl Client {
     }
 
     /// Does what is due at `at`.
-    fn act(&mut self, at: Instant) -> Demand {
+    fn act(&mut self, at: Instant) -> WriteRequest {
         let number = self.written;
         self.written += 1;
-        let mut demand = Demand::default();
+        let mut demand = WriteRequest::default();
         match self.workload {
             Workload::Bulk => demand.write = ENDLESS,
             // Each of its connections has a client of its own.
@@ -156,9 +156,9 @@ impl Client {
                 let deed = self.periods.as_mut().map(Periods::act);
                 self.next = self.periods.as_ref().map(Periods::next_time);
                 match deed {
-                    Some(Deed::On) if spec.rate.is_none() => demand.write = ENDLESS,
-                    Some(Deed::Off) if spec.rate.is_none() => demand.withdraw = true,
-                    Some(Deed::Message) => demand.write = spec.size.get(),
+                    Some(Action::On) if spec.rate.is_none() => demand.write = ENDLESS,
+                    Some(Action::Off) if spec.rate.is_none() => demand.withdraw = true,
+                    Some(Action::Message) => demand.write = spec.size.get(),
                     _ => {}
                 }
             }
@@ -209,15 +209,15 @@ mod tests {
         Client::new(workload, start, stream(1, "application"))
     }
 
-    fn writes(write: u64) -> Demand {
-        Demand { write, ..Demand::default() }
+    fn writes(write: u64) -> WriteRequest {
+        WriteRequest { write, ..WriteRequest::default() }
     }
 
     #[test]
     fn a_file_is_written_once_and_closed() {
         let mut client = client(Workload::File { size: Bytes(5_000) }, at(3));
         assert_eq!(client.next_time(), Some(at(3)));
-        assert_eq!(client.on_time(at(3)), Demand { close: true, ..writes(5_000) });
+        assert_eq!(client.on_time(at(3)), WriteRequest { close: true, ..writes(5_000) });
         assert_eq!(client.next_time(), None);
     }
 
@@ -283,7 +283,7 @@ mod tests {
         let mut client = client(workload, at(0));
         assert_eq!(client.on_time(at(0)), writes(ENDLESS));
         assert_eq!(client.next_time(), Some(at(10)));
-        let withdrawal = Demand { withdraw: true, ..Demand::default() };
+        let withdrawal = WriteRequest { withdraw: true, ..WriteRequest::default() };
         assert_eq!(client.on_time(at(10)), withdrawal);
         assert_eq!(client.on_time(at(45)), withdrawal, "on and off again meanwhile");
         assert_eq!(client.on_time(at(60)), writes(ENDLESS));

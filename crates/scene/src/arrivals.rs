@@ -11,9 +11,9 @@ use weir_units::{Bytes, Instant, Rng, stream};
 
 use crate::app::Client;
 use crate::flow::Side;
-use crate::ledger::{Ending, Ledger, Totals};
+use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::medium::Medium;
-use crate::reliable::{Birth, Origin, ReliableFlow};
+use crate::reliable::{FlowInit, Origin, ReliableFlow};
 use crate::spec::{FlowSizes, FlowSpec, MeasureSpec, Workload};
 
 /// The flow that the connections make up.
@@ -40,7 +40,7 @@ pub(crate) struct Source {
     totals: Totals,
     arrivals: Vec<Arrival>,
     max_arrivals: usize,
-    pub(crate) ledger: Ledger,
+    pub(crate) flow_stats: FlowStats,
 }
 
 /// What remains of a connection.
@@ -83,7 +83,7 @@ impl Source {
             totals: Totals::default(),
             arrivals: Vec::new(),
             max_arrivals: measure.max_arrivals,
-            ledger: Ledger::new(start),
+            flow_stats: FlowStats::new(start),
         };
         source.draw_next(start);
         source
@@ -106,7 +106,7 @@ impl Source {
             stream(self.seed, &format!("flow {} arrival {number} {purpose}", self.name))
         };
         let workload = Workload::File { size };
-        let birth = Birth {
+        let init = FlowInit {
             index,
             config: self.config.clone(),
             client: Client::new(workload.clone(), start, named("application")),
@@ -117,7 +117,7 @@ impl Source {
             max_acks: 0,
             origin: Some(Origin { source: self.index, number }),
         };
-        let mut flow = ReliableFlow::new(birth);
+        let mut flow = ReliableFlow::new(init);
         if self.warm {
             flow.open_books(net);
         }
@@ -128,11 +128,11 @@ impl Source {
     /// Takes over what is left of a connection that is over, or with which the run is.
     pub(crate) fn take_in<M: Medium>(&mut self, flow: &ReliableFlow, net: &mut M) {
         self.under_way -= 1;
-        self.ledger.absorb(&flow.ledger);
-        self.totals.add(&flow.ledger);
-        let failure = flow.ledger.failure().map(str::to_owned);
+        self.flow_stats.absorb(&flow.flow_stats);
+        self.totals.add(&flow.flow_stats);
+        let failure = flow.flow_stats.failure().map(str::to_owned);
         self.failed += u64::from(failure.is_some());
-        self.unfinished += u64::from(flow.ledger.completed().is_none());
+        self.unfinished += u64::from(flow.flow_stats.completed().is_none());
         let number = flow.origin.map_or(0, |origin| origin.number);
         let measured = number.checked_sub(self.unmeasured).filter(|_| self.warm);
         if measured.is_some_and(|number| number < self.max_arrivals as u64) {
@@ -140,10 +140,10 @@ impl Source {
         }
         if self.is_over() {
             let ending = match (self.failed, self.unfinished) {
-                (0, 0) => Ending::Completed,
-                (0, _) => Ending::OutOfTime,
+                (0, 0) => FlowEnd::Completed,
+                (0, _) => FlowEnd::OutOfTime,
                 (failed, _) => {
-                    Ending::Failed(format!("{failed} of {} connections failed", self.made))
+                    FlowEnd::Failed(format!("{failed} of {} connections failed", self.made))
                 }
             };
             self.close_books(net, ending);
@@ -154,12 +154,12 @@ impl Source {
     pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
         self.warm = true;
         self.unmeasured = self.made;
-        self.ledger.open(net.now().max(self.ledger.start), Totals::default());
+        self.flow_stats.open(net.now().max(self.flow_stats.start), Totals::default());
     }
 
     /// No more is measured; open connections are counted.
-    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: Ending) {
-        self.ledger.close(net.now().max(self.ledger.start), self.totals, ending);
+    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
+        self.flow_stats.close(net.now().max(self.flow_stats.start), self.totals, ending);
     }
 
     /// Whether no connection is in flight and none will come.
@@ -186,9 +186,9 @@ impl Source {
     }
 
     fn arrival(&self, number: u64, flow: &ReliableFlow, failure: Option<String>) -> Arrival {
-        let end = flow.ledger.completed().map(|(_, end)| end);
-        let start = flow.ledger.start;
-        let counts = flow.ledger.counts();
+        let end = flow.flow_stats.completed().map(|(_, end)| end);
+        let start = flow.flow_stats.start;
+        let counts = flow.flow_stats.counts();
         let size = flow.size().map_or(0, Bytes::get);
         let row = ArrivalRow {
             flow: self.index,

@@ -6,12 +6,12 @@ use weir_units::{Instant, stream};
 
 use crate::app::Client;
 use crate::arrivals::{Arrival, Source};
-use crate::foreign::ForeignFlow;
-use crate::ledger::{Ending, Ledger};
+use crate::flow_stats::{FlowEnd, FlowStats};
+use crate::kernel_flow::KernelFlow;
 use crate::medium::Medium;
 use crate::packet::{Direction, Packet};
 use crate::queue::Event;
-use crate::reliable::{Birth, ReliableFlow};
+use crate::reliable::{FlowInit, ReliableFlow};
 use crate::requests::RequestBook;
 use crate::spec::{FlowSpec, MeasureSpec, TransportSpec, Workload};
 use crate::udp::UdpFlow;
@@ -22,7 +22,7 @@ pub struct Flow(Kind);
 enum Kind {
     Reliable(Box<ReliableFlow>),
     Udp(Box<UdpFlow>),
-    Foreign(Box<ForeignFlow>),
+    Foreign(Box<KernelFlow>),
     Source(Box<Source>),
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn wake_up(flow: u32, side: Side) -> Event {
 
 impl Flow {
     /// The flow, with its start in the event queue. Of a flow of many connections only a
-    /// [`Roster`](crate::Roster) makes any.
+    /// [`FlowTable`](crate::FlowTable) makes any.
     pub fn new<M: Medium>(
         index: u32,
         spec: &FlowSpec,
@@ -79,7 +79,7 @@ impl Flow {
         net.wake(start, index, Side::Sender);
         match &spec.transport {
             TransportSpec::Reliable(config) => {
-                let mut flow = ReliableFlow::new(Birth {
+                let mut flow = ReliableFlow::new(FlowInit {
                     index,
                     config: (**config).clone(),
                     workload: spec.workload.clone(),
@@ -92,7 +92,7 @@ impl Flow {
                 });
                 if spec.workload.asks() {
                     let book = RequestBook::new(index, measure.max_requests);
-                    flow.ledger.requests = Some(Box::new(book));
+                    flow.flow_stats.requests = Some(Box::new(book));
                 }
                 Self(Kind::Reliable(Box::new(flow)))
             }
@@ -145,9 +145,9 @@ impl Flow {
     /// The run is over: the flow's books are closed, unless it has ended before.
     pub fn end<M: Medium>(&mut self, net: &mut M) {
         match &mut self.0 {
-            Kind::Reliable(flow) => flow.close_books(net, Ending::OutOfTime),
-            Kind::Udp(flow) => flow.close_books(net, Ending::OutOfTime),
-            Kind::Source(flow) => flow.close_books(net, Ending::OutOfTime),
+            Kind::Reliable(flow) => flow.close_books(net, FlowEnd::OutOfTime),
+            Kind::Udp(flow) => flow.close_books(net, FlowEnd::OutOfTime),
+            Kind::Source(flow) => flow.close_books(net, FlowEnd::OutOfTime),
             Kind::Foreign(_) => {}
         }
     }
@@ -171,12 +171,12 @@ impl Flow {
         }
     }
 
-    pub(crate) fn ledger(&self) -> &Ledger {
+    pub(crate) fn flow_stats(&self) -> &FlowStats {
         match &self.0 {
-            Kind::Reliable(flow) => &flow.ledger,
-            Kind::Udp(flow) => &flow.ledger,
-            Kind::Foreign(flow) => &flow.ledger,
-            Kind::Source(flow) => &flow.ledger,
+            Kind::Reliable(flow) => &flow.flow_stats,
+            Kind::Udp(flow) => &flow.flow_stats,
+            Kind::Foreign(flow) => &flow.flow_stats,
+            Kind::Source(flow) => &flow.flow_stats,
         }
     }
 
@@ -213,7 +213,7 @@ impl Flow {
     /// The rows of the requests that were answered.
     pub fn take_requests(&mut self) -> Vec<RequestRow> {
         match &mut self.0 {
-            Kind::Reliable(flow) => flow.ledger.take_requests(),
+            Kind::Reliable(flow) => flow.flow_stats.take_requests(),
             Kind::Udp(_) | Kind::Source(_) => Vec::new(),
             Kind::Foreign(flow) => flow.take_requests(),
         }
@@ -221,8 +221,8 @@ impl Flow {
 }
 
 /// A flow whose ends lie elsewhere: for the books it is one like the others, when it is over.
-impl From<ForeignFlow> for Flow {
-    fn from(flow: ForeignFlow) -> Self {
+impl From<KernelFlow> for Flow {
+    fn from(flow: KernelFlow) -> Self {
         Self(Kind::Foreign(Box::new(flow)))
     }
 }

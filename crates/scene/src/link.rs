@@ -21,7 +21,7 @@ pub struct HostedLink<L> {
     /// When its pending event is due; an event at any other time is outdated.
     pub(crate) armed: Option<Instant>,
     /// With a capture: packets that crossed since it was last taken.
-    passed: Option<(Watched, Vec<Passing<L>>)>,
+    passed: Option<(CaptureFilter, Vec<LinkCrossing<L>>)>,
 }
 
 /// A link that carries packets.
@@ -29,7 +29,7 @@ pub type PacketLink<L> = Link<Box<Packet<L>>>;
 
 /// Which packets a capture wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum CaptureFilter {
     /// Those of programs that are none of ours.
     Foreign,
     /// All of them.
@@ -38,7 +38,7 @@ pub enum Watched {
 
 /// A packet that was seen at one end of a link.
 #[derive(Clone, Debug)]
-pub struct Passing<L> {
+pub struct LinkCrossing<L> {
     /// When.
     pub at: Instant,
     /// At which end.
@@ -72,12 +72,12 @@ impl<L: Clone> HostedLink<L> {
     }
 
     /// From now on keeps the packets that enter and leave, until they are taken.
-    pub fn watch(&mut self, watched: Watched) {
+    pub fn watch(&mut self, watched: CaptureFilter) {
         self.passed.get_or_insert((watched, Vec::new()));
     }
 
     /// What has passed since this was called last, in order.
-    pub fn take_passed(&mut self) -> impl Iterator<Item = Passing<L>> + '_ {
+    pub fn take_passed(&mut self) -> impl Iterator<Item = LinkCrossing<L>> + '_ {
         self.passed.iter_mut().flat_map(|(_, passed)| passed.drain(..))
     }
 
@@ -100,9 +100,9 @@ impl<L: Clone> HostedLink<L> {
     #[inline]
     fn note(&mut self, at: Instant, end: LinkEnd, packet: &Packet<L>) {
         if let Some((watched, passed)) = &mut self.passed
-            && (*watched == Watched::All || matches!(packet.body, Body::Foreign { .. }))
+            && (*watched == CaptureFilter::All || matches!(packet.body, Body::Foreign { .. }))
         {
-            passed.push(Passing { at, end, packet: packet.clone() });
+            passed.push(LinkCrossing { at, end, packet: packet.clone() });
         }
     }
 }

@@ -5,8 +5,8 @@ use weir_units::Instant;
 
 use crate::flow::Side;
 use crate::link::PacketLink;
-use crate::notes::Notes;
 use crate::packet::{Direction, Packet};
+use crate::run_log::RunLog;
 
 /// What the ends of a flow live in: it tells them the time, carries their packets and wakes them.
 pub trait Medium {
@@ -41,9 +41,9 @@ pub trait Medium {
     fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String>;
 
     /// What is noted about the run.
-    fn notes(&mut self) -> &mut Notes;
+    fn notes(&mut self) -> &mut RunLog;
 
-    /// Notes what happened to a flow just now.
+    /// RunLog what happened to a flow just now.
     fn log(&mut self, flow: u32, kind: &'static str, detail: &str) {
         let now = self.now();
         self.notes().log.flow(now, flow, kind, detail);

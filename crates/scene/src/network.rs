@@ -11,10 +11,10 @@ use crate::error::SpecError;
 use crate::flow::{Side, wake_up};
 use crate::link::{HostedLink, PacketLink};
 use crate::medium::Medium;
-use crate::notes::Notes;
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
-use crate::radio::{Happening, HostedRadio, reason_name};
+use crate::radio::{HostedRadio, RadioOutput, reason_name};
+use crate::run_log::RunLog;
 use crate::spec::{FlowSpec, LinkSpec, RunSpec};
 
 /// Everything that flows share.
@@ -24,7 +24,7 @@ pub struct Network<Q, L: Debug = ()> {
     /// The links, as the description orders them.
     pub links: Vec<HostedLink<L>>,
     /// What is noted along the way.
-    pub notes: Notes,
+    pub notes: RunLog,
     queue: Q,
     /// Memory of packets that have arrived, for new ones.
     spare: Vec<Box<Packet<L>>>,
@@ -64,7 +64,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         let mut network = Self {
             now: Instant::ZERO,
             links: links?,
-            notes: Notes::new(spec.flows.len(), spec.measure.max_events),
+            notes: RunLog::new(spec.flows.len(), spec.measure.max_events),
             queue: Q::default(),
             spare: Vec::new(),
             routes: spec.flows.iter().map(|flow| Routes::new(flow, &spec.links)).collect(),
@@ -193,7 +193,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     /// What happens next in the radio network, whose event is at hand. As long as nothing else is due,
     /// time moves on with it.
-    pub fn next_happening(&mut self) -> Option<Happening<L>> {
+    pub fn next_happening(&mut self) -> Option<RadioOutput<L>> {
         let radio = self.radio.as_mut()?;
         if radio.armed.is_none_or(|armed| armed > self.now) {
             return None;
@@ -283,20 +283,20 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         &self.routes[self.route_of[flow as usize] as usize]
     }
 
-    fn note_happening(&mut self, happening: &Happening<L>) {
+    fn note_happening(&mut self, happening: &RadioOutput<L>) {
         match happening {
-            Happening::Arrived(packet) => {
+            RadioOutput::Arrived(packet) => {
                 let place = u32::from(packet.hop);
                 self.hash.add(self.now, place, packet.flow, packet.seq());
             }
-            Happening::Notice(flow, _, notice) => {
+            RadioOutput::Notice(flow, _, notice) => {
                 let kind = match notice {
                     Notice::Failed { .. } => "route-failed",
                     Notice::Restored { .. } => "route-restored",
                 };
                 self.notes.log.flow(self.now, *flow, kind, "");
             }
-            Happening::Dropped(packet, node, reason) => {
+            RadioOutput::Dropped(packet, node, reason) => {
                 if packet.direction == Direction::Forward && packet.payload() > 0 {
                     self.notes.dropped_data[packet.flow as usize] += 1;
                 }
@@ -371,13 +371,13 @@ impl<Q: EventQueue> Medium for Network<Q> {
     }
 
     #[inline]
-    fn notes(&mut self) -> &mut Notes {
+    fn notes(&mut self) -> &mut RunLog {
         &mut self.notes
     }
 }
 
 #[cold]
-fn note_drops<L: Clone>(notes: &mut Notes, index: u32, link: &mut HostedLink<L>) {
+fn note_drops<L: Clone>(notes: &mut RunLog, index: u32, link: &mut HostedLink<L>) {
     for record in link.link.drain_drops() {
         if record.is_forward && record.carries_data {
             notes.dropped_data[record.flow as usize] += 1;

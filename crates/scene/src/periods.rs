@@ -25,7 +25,7 @@ pub(crate) struct Periods {
 
 /// What a source does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     /// A period begins in which it sends.
     On,
     /// It sends a message.
@@ -52,10 +52,10 @@ impl Periods {
     }
 
     /// Does what comes next, at the time that was announced for it.
-    pub(crate) fn act(&mut self) -> Deed {
+    pub(crate) fn act(&mut self) -> Action {
         if self.next_message().is_some() {
             self.messages += 1;
-            return Deed::Message;
+            return Action::Message;
         }
         if self.on {
             self.spent += self.until - self.since;
@@ -63,7 +63,7 @@ impl Periods {
         self.on = !self.on;
         self.since = self.until;
         let (mean, deed) =
-            if self.on { (self.spec.on, Deed::On) } else { (self.spec.off, Deed::Off) };
+            if self.on { (self.spec.on, Action::On) } else { (self.spec.off, Action::Off) };
         let length = match self.spec.spread {
             PeriodSpread::Fixed => mean,
             PeriodSpread::Exponential => self.rng.exponential(mean),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// What it does until `end`, in order.
-    fn deeds(mut source: Periods, end: Instant) -> Vec<(Instant, Deed)> {
+    fn deeds(mut source: Periods, end: Instant) -> Vec<(Instant, Action)> {
         std::iter::from_fn(|| {
             let at = source.next_time();
             (at < end).then(|| (at, source.act()))
@@ -109,7 +109,7 @@ mod tests {
     fn fixed_periods_alternate() {
         let greedy = source(10, 20, PeriodSpread::Fixed, None);
         assert!(!greedy.is_greedy());
-        let expected = [(5, Deed::On), (15, Deed::Off), (35, Deed::On), (45, Deed::Off)];
+        let expected = [(5, Action::On), (15, Action::Off), (35, Action::On), (45, Action::Off)];
         assert_eq!(deeds(greedy, at(65)), expected.map(|(ms, deed)| (at(ms), deed)));
     }
 
@@ -119,7 +119,7 @@ mod tests {
         let paced = source(10, 20, PeriodSpread::Fixed, Some(Rate::from_mbit(1)));
         let messages: Vec<Instant> = deeds(paced, at(95))
             .into_iter()
-            .filter_map(|(at, deed)| (deed == Deed::Message).then_some(at))
+            .filter_map(|(at, deed)| (deed == Action::Message).then_some(at))
             .collect();
         assert_eq!(messages, [5, 13, 41, 69].map(at));
     }
@@ -130,7 +130,7 @@ mod tests {
         let paced = source(30, 70, PeriodSpread::Exponential, Some(Rate::from_mbit(1)));
         let all = deeds(paced, at(1_000_000));
         let count = |deed| all.iter().filter(|(_, done)| *done == deed).count() as f64;
-        let (periods, messages) = (count(Deed::On), count(Deed::Message));
+        let (periods, messages) = (count(Action::On), count(Action::Message));
         // Cycles of 100 ms with a variance of 30² + 70²: 10 000 in 1000 s, √(10 000 · 0.58) around.
         assert!((periods - 10_000.0).abs() < 4.0 * 76.2, "{periods} periods");
         // 30 % of 1000 s at 125 per second. The time on has a variance of

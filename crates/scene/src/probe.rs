@@ -10,14 +10,14 @@ use crate::spec::LinkSpec;
 /// The state of a link's counters at earlier times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinkProbe {
-    opened: Reading,
-    sampled: Reading,
-    checked: Reading,
+    opened: LinkSample,
+    sampled: LinkSample,
+    checked: LinkSample,
 }
 
 /// What a link had done by some time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reading {
+struct LinkSample {
     at: Instant,
     stats: Stats,
     /// Bytes that have left the server, the sent part of the packet at hand included.
@@ -27,7 +27,7 @@ struct Reading {
 impl LinkProbe {
     /// The warm-up is over.
     pub(crate) fn open<L: Clone>(&mut self, now: Instant, link: &mut HostedLink<L>) {
-        self.opened = Reading::take(now, link);
+        self.opened = LinkSample::take(now, link);
         link.link.restart_peaks(now);
         link.meter.restart();
     }
@@ -41,7 +41,7 @@ impl LinkProbe {
         // Both ends of the window may have been rounded.
         const ROUNDING: u64 = 2;
         link.link.check().map_err(|violation| violation.to_string())?;
-        let before = std::mem::replace(&mut self.checked, Reading::take(now, link));
+        let before = std::mem::replace(&mut self.checked, LinkSample::take(now, link));
         let sent = self.checked.sent.saturating_sub(before.sent);
         // A trace's opportunity at this very moment may have been used already.
         let slack = link.link.burst() + Bytes(ROUNDING);
@@ -60,7 +60,7 @@ impl LinkProbe {
         now: Instant,
         link: &mut HostedLink<L>,
     ) -> QueueRow {
-        let before = std::mem::replace(&mut self.sampled, Reading::take(now, link));
+        let before = std::mem::replace(&mut self.sampled, LinkSample::take(now, link));
         let backlog = link.link.backlog(now);
         let stats = &self.sampled.stats;
         QueueRow {
@@ -83,7 +83,7 @@ impl LinkProbe {
         now: Instant,
         link: &mut HostedLink<L>,
     ) -> LinkRow {
-        let last = Reading::take(now, link);
+        let last = LinkSample::take(now, link);
         let span = now.saturating_since(self.opened.at);
         let stats = last.stats.since(&self.opened.stats);
         let capacity = link.link.capacity(self.opened.at, now).filter(|_| !span.is_zero());
@@ -119,7 +119,7 @@ fn busy(spec: &LinkSpec, stats: &Stats, span: Duration) -> Option<f64> {
     (per_packet && !span.is_zero()).then(|| stats.busy.as_secs_f64() / span.as_secs_f64())
 }
 
-impl Reading {
+impl LinkSample {
     fn take<L: Clone>(now: Instant, link: &mut HostedLink<L>) -> Self {
         let stats = link.link.stats(now);
         Self { at: now, stats, sent: link.link.sent(now) }

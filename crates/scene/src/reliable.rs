@@ -9,7 +9,7 @@ use weir_units::{Bytes, Duration, Feedback, Instant, Rng};
 use crate::app::{Client, Server};
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
 use crate::flow::Side;
-use crate::ledger::{Ending, Ledger, Totals};
+use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::medium::Medium;
 use crate::packet::{Body, IP_HEADER, Packet};
 use crate::spec::Workload;
@@ -33,7 +33,7 @@ pub(crate) struct ReliableFlow {
     warm: bool,
     /// When the previous sample was taken, and what had been delivered then.
     sampled: (Instant, u64),
-    pub(crate) ledger: Ledger,
+    pub(crate) flow_stats: FlowStats,
     pub(crate) acks: Vec<AckRow>,
     /// How many of the sender's acknowledgements are still to be recorded.
     acks_left: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Origin {
 }
 
 /// What a flow over a reliable connection begins with.
-pub(crate) struct Birth {
+pub(crate) struct FlowInit {
     pub(crate) index: u32,
     /// Of both ends.
     pub(crate) config: Config,
@@ -76,8 +76,9 @@ struct End {
 }
 
 impl ReliableFlow {
-    pub(crate) fn new(birth: Birth) -> Self {
-        let Birth { index, config, workload, client, start, stop, rngs, max_acks, origin } = birth;
+    pub(crate) fn new(init: FlowInit) -> Self {
+        let FlowInit { index, config, workload, client, start, stop, rngs, max_acks, origin } =
+            init;
         Self {
             index,
             config,
@@ -91,7 +92,7 @@ impl ReliableFlow {
             over: false,
             warm: false,
             sampled: (start, 0),
-            ledger: Ledger::new(start),
+            flow_stats: FlowStats::new(start),
             acks: Vec::new(),
             acks_left: max_acks,
             hops: 0,
@@ -143,7 +144,7 @@ impl ReliableFlow {
         }
         if side == Side::Receiver && segment.payload_len > 0 {
             net.notes().data_packets += 1;
-            self.ledger.on_arrival(net.now(), packet);
+            self.flow_stats.on_arrival(net.now(), packet);
         }
         self.pump(side, net);
     }
@@ -199,14 +200,14 @@ impl ReliableFlow {
         self.warm = true;
         if self.ends.is_some() {
             let totals = self.totals(net);
-            self.ledger.open(net.now(), totals);
+            self.flow_stats.open(net.now(), totals);
         }
     }
 
-    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: Ending) {
-        if !self.ledger.is_closed() {
+    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
+        if !self.flow_stats.is_closed() {
             let totals = self.totals(net);
-            self.ledger.close(net.now(), totals, ending);
+            self.flow_stats.close(net.now(), totals, ending);
         }
     }
 
@@ -215,12 +216,13 @@ impl ReliableFlow {
     }
 
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
-        let began_before = now > self.sampled.0 && !self.ledger.is_closed();
+        let began_before = now > self.sampled.0 && !self.flow_stats.is_closed();
         let ends = self.ends.as_mut().filter(|_| began_before)?;
         let sender = &mut ends[Side::Sender as usize].conn;
         sender.book_time(now);
         let snapshot = sender.snapshot();
-        let (since, before) = std::mem::replace(&mut self.sampled, (now, self.ledger.delivered));
+        let (since, before) =
+            std::mem::replace(&mut self.sampled, (now, self.flow_stats.delivered));
         let millis = |duration: Option<Duration>| duration.map(Duration::as_millis_f64);
         let seconds = now.saturating_since(since).as_secs_f64();
         Some(SampleRow {
@@ -235,7 +237,7 @@ impl ReliableFlow {
             rto_ms: snapshot.rto.as_millis_f64(),
             pacing_mbps: snapshot.pacing_rate.map(|rate| rate.as_mbit_f64()),
             delivery_mbps: sender.delivery_rate().map(|rate| rate.as_mbit_f64()),
-            goodput_mbps: (self.ledger.delivered - before) as f64 * 8e-6 / seconds,
+            goodput_mbps: (self.flow_stats.delivered - before) as f64 * 8e-6 / seconds,
             retransmits: sender.stats().retransmits,
             acked_bytes: sender.stats().acked_bytes,
             time_busy_s: None,
@@ -266,7 +268,7 @@ impl ReliableFlow {
     /// Stops the flow: its connection is aborted.
     fn halt<M: Medium>(&mut self, net: &mut M) {
         self.stop = None;
-        self.close_books(net, Ending::Stopped);
+        self.close_books(net, FlowEnd::Stopped);
         if let Some(ends) = &mut self.ends {
             ends[Side::Sender as usize].conn.abort(net.now());
         }
@@ -298,7 +300,7 @@ impl ReliableFlow {
             Side::Sender => {
                 self.client.on_read(bytes);
                 while let Some(answer) = self.client.poll_answer(now) {
-                    self.ledger.on_answer(&answer);
+                    self.flow_stats.on_answer(&answer);
                 }
                 let surplus = self.client.surplus();
                 if surplus > 0 {
@@ -307,15 +309,15 @@ impl ReliableFlow {
                 }
             }
             Side::Receiver => {
-                self.ledger.delivered += bytes;
+                self.flow_stats.delivered += bytes;
                 let answer = self.server.on_read(bytes);
                 if answer > 0 {
                     conn.write(now, answer);
                 }
                 let all = matches!(self.workload, Workload::File { size }
-                    if size.get() == self.ledger.delivered);
-                if all && !self.ledger.is_closed() {
-                    self.close_books(net, Ending::Completed);
+                    if size.get() == self.flow_stats.delivered);
+                if all && !self.flow_stats.is_closed() {
+                    self.close_books(net, FlowEnd::Completed);
                     net.log(self.index, "completed", "");
                 }
             }
@@ -340,10 +342,10 @@ impl ReliableFlow {
                 _ => {}
             }
         }
-        let finished = side == Side::Receiver && conn.is_finished() && self.ledger.is_closed();
+        let finished = side == Side::Receiver && conn.is_finished() && self.flow_stats.is_closed();
         if let Some(why) = failure.filter(|_| !self.over) {
             net.log(self.index, "failed", &why);
-            self.close_books(net, Ending::Failed(why));
+            self.close_books(net, FlowEnd::Failed(why));
             self.over = true;
         }
         self.over |= finished;
@@ -365,7 +367,7 @@ impl ReliableFlow {
             sent += u64::from(transmit.segment.payload_len);
             let packet = packet(self.index, side, now, &transmit);
             if side == Side::Sender && transmit.segment.payload_len > 0 {
-                self.ledger.sent_ip_bytes += u64::from(packet.ip_len);
+                self.flow_stats.sent_ip_bytes += u64::from(packet.ip_len);
             }
             net.send(packet);
         }
@@ -381,9 +383,9 @@ impl ReliableFlow {
             return;
         }
         if let Some(rtt) = conn.poll_rtt_sample() {
-            self.ledger.on_rtt(rtt);
+            self.flow_stats.on_rtt(rtt);
         }
-        self.ledger.cwnd.set(now, flight.cwnd);
+        self.flow_stats.cwnd.set(now, flight.cwnd);
         if flight.state != state_before {
             net.log(self.index, state_name(flight.state), "");
         }
@@ -409,8 +411,8 @@ impl ReliableFlow {
     fn totals<M: Medium>(&mut self, net: &mut M) -> Totals {
         let mut totals = Totals {
             dropped: net.notes().dropped_data[self.index as usize],
-            delivered: self.ledger.delivered,
-            sent_ip_bytes: self.ledger.sent_ip_bytes,
+            delivered: self.flow_stats.delivered,
+            sent_ip_bytes: self.flow_stats.sent_ip_bytes,
             unanswered: self.client.unanswered(),
             ..Totals::default()
         };

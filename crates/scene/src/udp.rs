@@ -7,10 +7,10 @@ use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::app::nth_tick;
 use crate::flow::Side;
-use crate::ledger::{Ending, Ledger, Totals};
+use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::medium::Medium;
 use crate::packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
-use crate::periods::{Deed, Periods};
+use crate::periods::{Action, Periods};
 use crate::spec::{FlowSpec, UdpConfig, Workload};
 
 /// A flow of bare datagrams.
@@ -34,7 +34,7 @@ pub(crate) struct UdpFlow {
     over: bool,
     warm: bool,
     sampled: (Instant, u64),
-    pub(crate) ledger: Ledger,
+    pub(crate) flow_stats: FlowStats,
 }
 
 /// Which datagrams have arrived, as far back as duplicates are plausible.
@@ -72,7 +72,7 @@ impl UdpFlow {
             over: false,
             warm: false,
             sampled: (start, 0),
-            ledger: Ledger::new(start),
+            flow_stats: FlowStats::new(start),
         }
     }
 
@@ -84,15 +84,15 @@ impl UdpFlow {
             return;
         }
         net.notes().data_packets += 1;
-        self.ledger.on_arrival(net.now(), packet);
-        self.ledger.delivered += u64::from(payload);
-        if self.ledger.delivered > self.sent_bytes {
+        self.flow_stats.on_arrival(net.now(), packet);
+        self.flow_stats.delivered += u64::from(payload);
+        if self.flow_stats.delivered > self.sent_bytes {
             net.notes().violate(format!("flow {}: more bytes arrived than were sent", self.index));
         }
         let all = matches!(self.workload, Workload::File { size }
-            if size.get() == self.ledger.delivered);
+            if size.get() == self.flow_stats.delivered);
         if all {
-            self.close_books(net, Ending::Completed);
+            self.close_books(net, FlowEnd::Completed);
             net.log(self.index, "completed", "");
         }
     }
@@ -109,14 +109,14 @@ impl UdpFlow {
         }
         if self.stop.is_some_and(|stop| stop <= net.now()) {
             net.log(self.index, "stopped", "");
-            self.close_books(net, Ending::Stopped);
+            self.close_books(net, FlowEnd::Stopped);
             self.over = true;
             return;
         }
         let next = match self.workload {
             Workload::Rate { rate, size } => {
                 self.send(self.payload, net);
-                Some(self.ledger.start.saturating_add(nth_tick(rate, size, self.sent)))
+                Some(self.flow_stats.start.saturating_add(nth_tick(rate, size, self.sent)))
             }
             Workload::File { size } => self.fill_link(Some(size), net),
             Workload::OnOff(_) => self.send_in_periods(net),
@@ -136,15 +136,15 @@ impl UdpFlow {
 
     pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
         self.warm = true;
-        if net.now() >= self.ledger.start {
+        if net.now() >= self.flow_stats.start {
             let totals = self.totals(net);
-            self.ledger.open(net.now(), totals);
+            self.flow_stats.open(net.now(), totals);
         }
     }
 
-    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: Ending) {
+    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
         let totals = self.totals(net);
-        self.ledger.close(net.now(), totals, ending);
+        self.flow_stats.close(net.now(), totals, ending);
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -152,15 +152,16 @@ impl UdpFlow {
     }
 
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
-        if now <= self.ledger.start || self.ledger.is_closed() {
+        if now <= self.flow_stats.start || self.flow_stats.is_closed() {
             return None;
         }
-        let (since, before) = std::mem::replace(&mut self.sampled, (now, self.ledger.delivered));
+        let (since, before) =
+            std::mem::replace(&mut self.sampled, (now, self.flow_stats.delivered));
         let seconds = now.saturating_since(since).as_secs_f64();
         Some(SampleRow {
             flow: self.index,
             t_s: now.as_secs_f64(),
-            goodput_mbps: (self.ledger.delivered - before) as f64 * 8e-6 / seconds,
+            goodput_mbps: (self.flow_stats.delivered - before) as f64 * 8e-6 / seconds,
             state: "open",
             phase: "none",
             ..SampleRow::default()
@@ -170,7 +171,7 @@ impl UdpFlow {
     /// Sends what is due; returns when to come back.
     fn send_in_periods<M: Medium>(&mut self, net: &mut M) -> Option<Instant> {
         while self.periods.as_ref()?.next_time() <= net.now() {
-            if self.periods.as_mut()?.act() == Deed::Message {
+            if self.periods.as_mut()?.act() == Action::Message {
                 self.send(self.payload, net);
             }
         }
@@ -223,15 +224,15 @@ impl UdpFlow {
         };
         self.sent += 1;
         self.sent_bytes += u64::from(payload);
-        self.ledger.sent_ip_bytes += u64::from(packet.ip_len);
+        self.flow_stats.sent_ip_bytes += u64::from(packet.ip_len);
         net.send(packet);
     }
 
     fn totals<M: Medium>(&self, net: &mut M) -> Totals {
         let mut totals = Totals {
             dropped: net.notes().dropped_data[self.index as usize],
-            delivered: self.ledger.delivered,
-            sent_ip_bytes: self.ledger.sent_ip_bytes,
+            delivered: self.flow_stats.delivered,
+            sent_ip_bytes: self.flow_stats.sent_ip_bytes,
             ..Totals::default()
         };
         totals.stats.data_segments_sent = self.sent;

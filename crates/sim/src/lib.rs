@@ -8,4 +8,4 @@ mod run;
 mod world;
 
 pub use error::SimError;
-pub use run::{QueueKind, RunOptions, Tape, run, run_taped, run_watched, run_with};
+pub use run::{PacketTap, QueueKind, RunOptions, run, run_taped, run_watched, run_with};

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use weir_scene::{HeapQueue, Outcome, Passing, RunSpec, WheelQueue, validate};
+use weir_scene::{HeapQueue, LinkCrossing, Outcome, RunSpec, WheelQueue, validate};
 use weir_units::Instant;
 
 use crate::error::SimError;
@@ -63,24 +63,24 @@ pub fn run_watched(
 }
 
 /// Receives the packets that enter and leave links. It has no influence on the run.
-pub trait Tape {
+pub trait PacketTap {
     /// The links to watch, by index, each once.
     fn links(&self) -> Vec<usize>;
 
     /// Takes note of a packet at an end of link `index`. They come in the order of time.
-    fn record(&mut self, index: usize, seen: &Passing<()>);
+    fn record(&mut self, index: usize, seen: &LinkCrossing<()>);
 }
 
-/// Runs `spec` under the eyes of `watch`, and has `tape` record packets.
+/// Runs `spec`, passes the time to `watch`, and has `tap` record packets.
 ///
 /// # Errors
 /// As [`run_watched`].
 pub fn run_taped(
     spec: &RunSpec,
     seed: u64,
-    tape: &mut dyn Tape,
+    tap: &mut dyn PacketTap,
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Outcome, SimError> {
     validate(spec)?;
-    World::<WheelQueue>::new(spec, seed)?.with(tape).run(watch)
+    World::<WheelQueue>::new(spec, seed)?.with(tap).run(watch)
 }

@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 
 use weir_scene::{
-    Books, Closing, Event, EventQueue, Happening, LinkEnd, Network, Outcome, Passing, Roster,
-    RunSpec, Side, Violation, Watched,
+    CaptureFilter, Event, EventQueue, FlowTable, LinkCrossing, LinkEnd, Network, Outcome,
+    RadioOutput, Recorder, RunEnd, RunSpec, Side, Violation,
 };
 use weir_units::Instant;
 
 use crate::error::SimError;
-use crate::run::Tape;
+use crate::run::PacketTap;
 
 /// A run in progress.
 pub(crate) struct World<'a, Q> {
@@ -17,20 +17,20 @@ pub(crate) struct World<'a, Q> {
     seed: u64,
     end: Instant,
     net: Network<Q>,
-    roster: Roster,
-    books: Books,
+    flow_table: FlowTable,
+    recorder: Recorder,
     events: u64,
     /// Events since time last moved.
     at_once: u64,
-    taped: Option<Taped<'a>>,
+    taped: Option<TappedLinks<'a>>,
 }
 
-/// A tape, and the links that it watches.
-struct Taped<'a> {
-    tape: &'a mut dyn Tape,
+/// A packet tap, and the links that it watches.
+struct TappedLinks<'a> {
+    tap: &'a mut dyn PacketTap,
     links: Vec<usize>,
     /// What passed in the event at hand.
-    seen: Vec<(usize, Passing<()>)>,
+    seen: Vec<(usize, LinkCrossing<()>)>,
 }
 
 /// This many events at one instant mean an endless loop.
@@ -46,13 +46,13 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         if let Some(interval) = measure.sample_interval {
             net.schedule(Instant::ZERO + interval, Event::Sample);
         }
-        let roster = Roster::new(spec, seed, &mut net);
+        let flow_table = FlowTable::new(spec, seed, &mut net);
         Ok(Self {
             spec,
             seed,
             end: Instant::ZERO + measure.duration,
-            roster,
-            books: Books::new(spec.links.len()),
+            flow_table,
+            recorder: Recorder::new(spec.links.len()),
             net,
             events: 0,
             at_once: 0,
@@ -60,11 +60,11 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         })
     }
 
-    /// Has `tape` record packets, from the first on: nothing is sent before the first event.
-    pub(crate) fn with(mut self, tape: &'a mut dyn Tape) -> Self {
-        let links = tape.links();
-        links.iter().for_each(|index| self.net.links[*index].watch(Watched::All));
-        self.taped = Some(Taped { tape, links, seen: Vec::new() });
+    /// Has `tap` record packets, from the first on: nothing is sent before the first event.
+    pub(crate) fn with(mut self, tap: &'a mut dyn PacketTap) -> Self {
+        let links = tap.links();
+        links.iter().for_each(|index| self.net.links[*index].watch(CaptureFilter::All));
+        self.taped = Some(TappedLinks { tap, links, seen: Vec::new() });
         self
     }
 
@@ -73,7 +73,7 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         mut self,
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<Outcome, SimError> {
-        while self.roster.is_open() || self.net.is_busy() {
+        while self.flow_table.is_open() || self.net.is_busy() {
             let before = self.net.now;
             let Some(event) = self.net.next_event_until(self.end) else { break };
             self.events += 1;
@@ -99,26 +99,26 @@ impl<'a, Q: EventQueue> World<'a, Q> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Link(index) => {
-                let Self { net, roster, .. } = self;
+                let Self { net, flow_table, .. } = self;
                 net.on_link(index, |net, packet| {
-                    roster.on_packet(&packet, net);
+                    flow_table.on_packet(&packet, net);
                     net.recycle(packet);
                 });
             }
             Event::Endpoint(id) => {
                 let side = if id % 2 == 0 { Side::Sender } else { Side::Receiver };
-                self.roster.on_wake(id / 2, side, &mut self.net);
+                self.flow_table.on_wake(id / 2, side, &mut self.net);
             }
-            Event::Arrival(flow) => self.roster.on_arrival(flow, &mut self.net),
+            Event::Arrival(flow) => self.flow_table.on_arrival(flow, &mut self.net),
             Event::Radio => {
-                let Self { net, roster, .. } = self;
+                let Self { net, flow_table, .. } = self;
                 while let Some(happening) = net.next_happening() {
                     match happening {
-                        Happening::Arrived(packet) => roster.on_packet(&packet, net),
-                        Happening::Notice(flow, side, notice) => {
-                            roster.on_notice(flow, side, notice, net);
+                        RadioOutput::Arrived(packet) => flow_table.on_packet(&packet, net),
+                        RadioOutput::Notice(flow, side, notice) => {
+                            flow_table.on_notice(flow, side, notice, net);
                         }
-                        Happening::Dropped(..) => {}
+                        RadioOutput::Dropped(..) => {}
                     }
                 }
             }
@@ -129,13 +129,13 @@ impl<'a, Q: EventQueue> World<'a, Q> {
     }
 
     fn open_books(&mut self) {
-        self.roster.open_books(&mut self.net);
-        self.books.open(self.net.now, &mut self.net.links);
+        self.flow_table.open_books(&mut self.net);
+        self.recorder.open(self.net.now, &mut self.net.links);
     }
 
     fn sample(&mut self) {
         let Network { now, links, notes, .. } = &mut self.net;
-        self.books.sample(*now, self.spec, self.roster.flows(), links, notes);
+        self.recorder.sample(*now, self.spec, self.flow_table.flows(), links, notes);
         if let Some(interval) = self.spec.measure.sample_interval {
             self.net.schedule(self.net.now + interval, Event::Sample);
         }
@@ -143,20 +143,20 @@ impl<'a, Q: EventQueue> World<'a, Q> {
 
     fn finish(mut self) -> Result<Outcome, SimError> {
         // Where flows remain, their time has passed to the end although nothing happened any more.
-        if self.roster.is_open() {
+        if self.flow_table.is_open() {
             self.net.now = self.end;
         }
         let now = self.net.now;
         if now < Instant::ZERO + self.spec.measure.warmup {
             self.open_books();
         }
-        let sound = self.books.check(now, self.spec, &mut self.net.links);
+        let sound = self.recorder.check(now, self.spec, &mut self.net.links);
         if let Err(what) = sound.and_then(|()| self.net.check_radio()) {
             return Err(self.failed(&what));
         }
-        self.roster.end(&mut self.net);
-        let Self { spec, mut roster, net, books, events, .. } = self;
-        Ok(books.close(Closing { spec, flows: roster.flows(), net, events }))
+        self.flow_table.end(&mut self.net);
+        let Self { spec, mut flow_table, net, recorder, events, .. } = self;
+        Ok(recorder.close(RunEnd { spec, flows: flow_table.flows(), net, events }))
     }
 
     fn failed(&self, what: &str) -> SimError {
@@ -164,16 +164,16 @@ impl<'a, Q: EventQueue> World<'a, Q> {
     }
 }
 
-impl Taped<'_> {
+impl TappedLinks<'_> {
     fn take<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
-        let Self { tape, links, seen } = self;
+        let Self { tap, links, seen } = self;
         for index in links.iter() {
             seen.extend(net.links[*index].take_passed().map(|passing| (*index, passing)));
         }
         // What left a link at this instant is why something enters another.
         seen.sort_by_key(|(_, passing)| passing.end == LinkEnd::Entry);
         for (index, passing) in seen.drain(..) {
-            tape.record(index, &passing);
+            tap.record(index, &passing);
         }
     }
 }

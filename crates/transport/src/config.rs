@@ -78,7 +78,7 @@ pub struct Config {
     /// How long the side that closed first remembers the connection.
     pub time_wait: Duration,
     /// Whose timers, delays and estimates the ends have.
-    pub habits: Habits,
+    pub host_profile: HostProfile,
     /// What a sender does when the network says that its route broke.
     pub route_policy: RoutePolicy,
     /// A bound on outstanding bytes, in addition to the congestion window and the peer's.
@@ -115,7 +115,7 @@ impl Default for Config {
             cwnd_validation: true,
             slow_start_after_idle: true,
             time_wait: Duration::from_secs(60),
-            habits: Habits::Kernel,
+            host_profile: HostProfile::Kernel,
             route_policy: RoutePolicy::None,
             window_limit: None,
         }
@@ -125,7 +125,7 @@ impl Default for Config {
 impl Config {
     /// For real datagrams between two ends of this transport. Against the defaults, which are Linux's:
     ///
-    /// * [`Habits::UserSpace`].
+    /// * [`HostProfile::UserSpace`].
     /// * `min_rto` of 10 ms, a margin above `srtt` with `rack`. Linux's 200 ms allow for receivers that delay
     ///   acknowledgements by 40 to 200 ms; ours delays by 5 ms (RFC 6298 §2.4 asks for a floor against spurious
     ///   timeouts, which `rack` finds out and takes back; RFC 9002 §6.2.1 has none above 1 ms).
@@ -139,7 +139,7 @@ impl Config {
         let controller = CcConfig::Bbr { overflow: Overflow::Avoid };
         Self {
             stack: Stack { recovery, controller },
-            habits: Habits::UserSpace,
+            host_profile: HostProfile::UserSpace,
             min_rto: Duration::from_millis(10),
             initial_rto: Duration::from_millis(10),
             gso: 44,
@@ -157,7 +157,7 @@ impl Config {
 
 /// What a kernel does for reasons of its own, and what does as well without them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Habits {
+pub enum HostProfile {
     /// Linux's, so that both can be compared: timers fire on ticks, acknowledgements wait for up to 200 ms.
     #[default]
     Kernel,
@@ -176,7 +176,7 @@ pub enum Habits {
     UserSpace,
 }
 
-impl Habits {
+impl HostProfile {
     /// The longest that an acknowledgement is put off.
     pub(crate) fn longest_ack_delay(self) -> Duration {
         match self {

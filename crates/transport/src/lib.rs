@@ -22,7 +22,7 @@ mod window_limit;
 pub mod wire;
 
 pub use config::{
-    Config, DelayedAck, Detection, Habits, RackConfig, RecoveryConfig, Stack, StackError, Tlp,
+    Config, DelayedAck, Detection, HostProfile, RackConfig, RecoveryConfig, Stack, StackError, Tlp,
 };
 pub use connection::{Arrived, Connection, ConnectionError, Event, Transmit};
 pub use policy::{

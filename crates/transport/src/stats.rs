@@ -78,7 +78,7 @@ pub(crate) enum Limit {
     Route,
 }
 
-/// Books the time that passes to what held the sender back.
+/// Accounts the time that passes to what limited the sender.
 #[derive(Debug, Default)]
 pub(crate) struct LimitClock {
     since: Option<Instant>,
@@ -99,7 +99,7 @@ impl LimitClock {
         }
     }
 
-    /// Books the time up to now.
+    /// Accounts the time up to now.
     pub(crate) fn book(&mut self, now: Instant, stats: &mut Stats) {
         let Some(since) = self.since.replace(now) else { return };
         let spent = now.saturating_since(since);

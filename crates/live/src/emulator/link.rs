@@ -11,8 +11,8 @@ use weir_units::{Duration, Instant};
 use super::namespace::Namespace;
 use super::options::Options;
 use super::router::{Emulator, EmulatorError};
-use crate::clock::{Alarm, Punctual};
-use crate::relay::{Carrier, HostedLink, Report, Route, TURN, Way, WayReport};
+use crate::clock::{Alarm, TimerSlackGuard};
+use crate::relay::{Carrier, DirectionReport, HostedLink, Report, Route, TURN, Way};
 
 /// A link between two namespaces for whatever programs send. From the first to the second is up.
 pub struct TunLink {
@@ -36,20 +36,20 @@ impl TunLink {
         Ok(Self { emulator: Emulator::open(&spec, seed, ends, options)?, route })
     }
 
-    fn way(&mut self, way: Way) -> WayReport {
+    fn way(&mut self, way: Way) -> DirectionReport {
         let (direction, links) = match way {
             Way::Up => (Direction::Forward, &self.route.up),
             Way::Down => (Direction::Reverse, &self.route.down),
         };
         let meter = self.emulator.meter(direction);
-        let mut report = WayReport {
+        let mut report = DirectionReport {
             received: meter.received,
             received_bytes: meter.received_bytes,
             sent: meter.sent,
             sent_bytes: meter.sent_bytes,
             unasked: meter.unasked,
             lateness: meter.lateness.spread(),
-            ..WayReport::default()
+            ..DirectionReport::default()
         };
         let now = self.emulator.net.now;
         for index in links {
@@ -71,7 +71,7 @@ impl TunLink {
 
 impl Carrier for TunLink {
     fn run(&mut self, turn: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
-        let (_alarm, _punctual) = (Alarm::set(), Punctual::set());
+        let (_alarm, _punctual) = (Alarm::set(), TimerSlackGuard::set());
         loop {
             let next_turn = self.emulator.clock() + TURN;
             while self.emulator.net.now < next_turn {

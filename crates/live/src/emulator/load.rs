@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::superpacket::{Layout, MAX_HEADER};
-use crate::relay::{Room, Taken};
+use crate::relay::{MemoryLimit, Reserved};
 
 /// The bytes of a packet. Copies share them, as do the parts of a superpacket, whose headers are
 /// written when they are wanted; their memory is given back with the last.
@@ -18,12 +18,12 @@ pub struct Load {
 struct Buffer {
     bytes: Box<[u8]>,
     layout: Layout,
-    _room: Option<Taken>,
+    _room: Option<Reserved>,
 }
 
 impl Load {
     /// A copy of `bytes`, which are laid out in this way, if there is room: its first part.
-    pub(super) fn new(bytes: &[u8], layout: Layout, room: &Room) -> Option<Self> {
+    pub(super) fn new(bytes: &[u8], layout: Layout, room: &MemoryLimit) -> Option<Self> {
         let taken = room.take(bytes.len(), layout.parts(bytes.len()))?;
         let buffer = Buffer { bytes: bytes.into(), layout, _room: Some(taken) };
         Some(Self { buffer: Arc::new(buffer), part: 0 })

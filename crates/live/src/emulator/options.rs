@@ -7,7 +7,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use super::device::DeviceSpec;
 use super::load::Load;
-use super::view::View;
+use super::view::IpPacket;
 use crate::capture::Capture;
 
 /// How a network is emulated.
@@ -61,7 +61,7 @@ pub const QUANTUM: Duration = Duration::from_micros(50);
 
 impl Classify {
     /// The flow of a packet, out of `flows`.
-    pub(super) fn flow(self, view: &View, direction: Direction, flows: u32) -> u32 {
+    pub(super) fn flow(self, view: &IpPacket, direction: Direction, flows: u32) -> u32 {
         let (Self::ByPort { first }, Some((source, destination))) = (self, view.ports) else {
             return 0;
         };

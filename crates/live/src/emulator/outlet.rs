@@ -155,8 +155,8 @@ mod tests {
 
     use super::*;
     use crate::emulator::superpacket::{Layout, Prefix};
-    use crate::emulator::view::{View, ones_sum};
-    use crate::relay::Room;
+    use crate::emulator::view::{IpPacket, ones_sum};
+    use crate::relay::MemoryLimit;
 
     const NOW: Instant = Instant::ZERO;
 
@@ -202,11 +202,11 @@ mod tests {
         packet
     }
 
-    fn load(read: &mut [u8]) -> Option<(Load, View)> {
+    fn load(read: &mut [u8]) -> Option<(Load, IpPacket)> {
         let (prefix, _) = Prefix::split(read)?;
         let packet = &mut read[Prefix::LEN..];
         let layout = Layout::of(&prefix, packet);
-        Some((Load::new(packet, layout, &Room::new(Bytes(1 << 30)))?, View::of(packet)))
+        Some((Load::new(packet, layout, &MemoryLimit::new(Bytes(1 << 30)))?, IpPacket::of(packet)))
     }
 
     fn merged(loads: impl Iterator<Item = Load>) -> Vec<Vec<u8>> {
@@ -245,7 +245,7 @@ mod tests {
                 let packet = part.to_vec();
                 prop_assert!(sum_is_right(&packet, is_v4));
                 prop_assert_eq!(packet.len(), part.len());
-                let view = View::of(&packet);
+                let view = IpPacket::of(&packet);
                 prop_assert_eq!(view.payload as usize, rest.len().min(usize::from(segment)));
                 prop_assert_eq!(view.seq, seq.wrapping_add((len - rest.len()) as u32));
                 let (mine, others) = rest.split_at(view.payload as usize);

@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_net::Ecn;
-use weir_scene::{HostedLink, Packet, Passing, RunSpec, Vantage, Watched};
+use weir_scene::{CaptureFilter, CapturePoint, HostedLink, LinkCrossing, Packet, RunSpec};
 use weir_trace::CapturedPacket;
 use weir_units::Instant;
 
@@ -17,7 +17,7 @@ pub(super) struct Recorder {
     file: CaptureFile,
     snap_len: usize,
     spec: RunSpec,
-    vantage: Vantage,
+    capture_point: CapturePoint,
     links: Vec<usize>,
     /// The beginning of the run, in nanoseconds of the capture.
     began: u64,
@@ -35,16 +35,16 @@ impl Recorder {
     ) -> io::Result<Self> {
         let monitored = spec.links.iter().position(|link| link.monitored);
         let link = monitored.ok_or_else(|| io::Error::other("no link is monitored"))?;
-        let vantage = Vantage::of_link(spec, link);
-        let file = CaptureFile::create(asked, &vantage.names(spec))?;
-        let watched = vantage.links(spec);
-        watched.iter().for_each(|index| links[*index].watch(Watched::Foreign));
+        let capture_point = CapturePoint::of_link(spec, link);
+        let file = CaptureFile::create(asked, &capture_point.names(spec))?;
+        let watched = capture_point.links(spec);
+        watched.iter().for_each(|index| links[*index].watch(CaptureFilter::Foreign));
         let began = match asked.epoch {
             Epoch::WallClock => wall_nanos(),
             Epoch::Run => 0,
         };
         let snap_len = asked.snap_len as usize;
-        Ok(Self { file, snap_len, spec: spec.clone(), vantage, links: watched, began })
+        Ok(Self { file, snap_len, spec: spec.clone(), capture_point, links: watched, began })
     }
 
     /// Records what has passed since it was called last.
@@ -67,9 +67,11 @@ impl Recorder {
         self.file.finish()
     }
 
-    fn record(&mut self, index: usize, passing: &Passing<Load>) {
-        let Some(interface) = self.vantage.interface(&self.spec, index, passing) else { return };
-        let Passing { at, packet, .. } = passing;
+    fn record(&mut self, index: usize, passing: &LinkCrossing<Load>) {
+        let Some(interface) = self.capture_point.interface(&self.spec, index, passing) else {
+            return;
+        };
+        let LinkCrossing { at, packet, .. } = passing;
         self.file.write(&CapturedPacket {
             interface,
             nanos: self.began + (*at - Instant::ZERO).as_nanos(),

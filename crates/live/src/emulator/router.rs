@@ -18,11 +18,11 @@ use super::outlet::Group;
 use super::recorder::Recorder;
 use super::spin::Spin;
 use super::superpacket::{Layout, Prefix};
-use super::view::View;
+use super::view::IpPacket;
 use crate::capture::Capture;
 use crate::clock;
 use crate::health::Health;
-use crate::relay::{MEMORY, Room, Unasked, wait_any};
+use crate::relay::{MEMORY, MemoryLimit, UnintendedLoss, wait_any};
 
 /// A network between two namespaces: the links of a run, in real time, over real packets.
 ///
@@ -32,14 +32,14 @@ use crate::relay::{MEMORY, Room, Unasked, wait_any};
 /// tells only how long after its time a packet was handed to the kernel.
 ///
 /// It has no thread of its own: its owner calls [`turn`](Self::turn) until the run is over, from
-/// one thread, which had better be punctual ([`clock::Punctual`]).
+/// one thread, which had better be punctual ([`clock::TimerSlackGuard`]).
 pub struct Emulator {
     /// The links. Only the emulator adds events; its time stands still between turns.
     pub net: Network<HeapQueue, Load>,
     flows: u32,
     classify: Classify,
     devices: [Device; 2],
-    room: Room,
+    room: MemoryLimit,
     origin: Instant,
     /// Whether devices have superpackets.
     offload: bool,
@@ -56,7 +56,7 @@ pub struct Emulator {
     meters: [Meter; 2],
     recorder: Option<Recorder>,
     /// Which bit breaks where one does.
-    luck: Rng,
+    rng: Rng,
     events: u64,
     buffer: Vec<u8>,
     readable: Vec<bool>,
@@ -71,7 +71,7 @@ pub(super) struct Meter {
     /// Written to the other.
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
-    pub(super) unasked: Unasked,
+    pub(super) unasked: UnintendedLoss,
     pub(super) lateness: Histogram,
 }
 
@@ -135,14 +135,14 @@ impl Emulator {
             flows: spec.flows.len() as u32,
             classify: options.classify,
             devices,
-            room: Room::new(MEMORY),
+            room: MemoryLimit::new(MEMORY),
             origin: clock::next_like_simulated(),
             due: VecDeque::new(),
             arrived: VecDeque::new(),
             passages: vec![Histogram::new(); spec.flows.len()],
             health: Health::default(),
             meters: Default::default(),
-            luck: stream(seed, "damage"),
+            rng: stream(seed, "damage"),
             events: 0,
             buffer: vec![0; Prefix::LEN + LONGEST_PACKET],
             readable: vec![true; 2],
@@ -281,7 +281,7 @@ impl Emulator {
             (0, Layout::default())
         };
         let bytes = &self.buffer[start..len];
-        let view = View::of(bytes);
+        let view = IpPacket::of(bytes);
         let parts = layout.parts(bytes.len()) as u64;
         let meter = &mut self.meters[direction as usize];
         meter.received += parts;
@@ -324,7 +324,7 @@ impl Emulator {
 }
 
 /// A packet as links see it.
-fn describe(load: Load, view: &View, flow: u32, direction: Direction) -> Packet<Load> {
+fn describe(load: Load, view: &IpPacket, flow: u32, direction: Direction) -> Packet<Load> {
     let seq = u64::from(view.seq.wrapping_add(load.offset()));
     let header = load.len() - load.payload().len();
     // The first part's headers are those of all.

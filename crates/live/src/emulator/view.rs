@@ -6,7 +6,7 @@ use weir_net::{Ecn, Hosts};
 
 /// An IP packet, as far as it can be read: what is missing or strange reads as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct View {
+pub(super) struct IpPacket {
     /// Its ECN field; what is neither IPv4 nor IPv6 is not capable.
     pub(super) ecn: Ecn,
     /// The protocol that it carries, by IANA's number.
@@ -23,7 +23,7 @@ pub(super) struct View {
     pub(super) hosts: Option<Hosts>,
 }
 
-impl View {
+impl IpPacket {
     /// Reads a packet.
     pub(super) fn of(packet: &[u8]) -> Self {
         let Some(ip) = Ip::of(packet) else { return Self::default() };
@@ -204,15 +204,15 @@ mod tests {
 
     #[test]
     fn headers_are_read_and_payload_is_what_is_behind_them() {
-        let view = View::of(&ipv4(0b10, UDP, &UDP_BODY));
+        let view = IpPacket::of(&ipv4(0b10, UDP, &UDP_BODY));
         assert_eq!((view.ports, view.payload, view.ecn), (Some((6_000, 9)), 3, Ecn::Ect0));
         // Ports, sequence number 0x01020304, acknowledgement; a header of 24 bytes, one of payload.
         let mut tcp = [0; 25];
         (tcp[3], tcp[12]) = (80, 6 << 4);
         tcp[4..8].copy_from_slice(&[1, 2, 3, 4]);
-        let view = View::of(&ipv4(0, TCP, &tcp));
+        let view = IpPacket::of(&ipv4(0, TCP, &tcp));
         assert_eq!((view.ports, view.seq, view.payload), (Some((0, 80)), 0x0102_0304, 1));
-        let icmp = View::of(&ipv4(0, 1, &[8; 16]));
+        let icmp = IpPacket::of(&ipv4(0, 1, &[8; 16]));
         assert_eq!((icmp.ports, icmp.seq, icmp.payload), (None, 0x0102, 16));
     }
 
@@ -220,7 +220,7 @@ mod tests {
     fn a_later_fragment_has_no_ports() {
         let mut packet = ipv4(0, UDP, &UDP_BODY);
         packet[7] = 1;
-        let view = View::of(&packet);
+        let view = IpPacket::of(&packet);
         assert_eq!((view.ports, view.payload), (None, 11));
     }
 
@@ -228,19 +228,19 @@ mod tests {
     fn fields_of_ipv6_are_found() {
         let mut packet = vec![0; 60];
         (packet[0], packet[1], packet[6], packet[52]) = (0x60, 0b0010_0000, TCP, 5 << 4);
-        let before = View::of(&packet);
+        let before = IpPacket::of(&packet);
         assert_eq!((before.ecn, before.payload), (Ecn::Ect0, 0));
         mark_ce(&mut packet);
-        assert_eq!(View::of(&packet), View { ecn: Ecn::Ce, ..before });
+        assert_eq!(IpPacket::of(&packet), IpPacket { ecn: Ecn::Ce, ..before });
         packet[43] = 1;
-        let other = View::of(&packet);
+        let other = IpPacket::of(&packet);
         assert_ne!(other.conversation, before.conversation, "ports tell conversations apart");
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_without_harm(mut packet in prop::collection::vec(any::<u8>(), 0..80)) {
-            let view = View::of(&packet);
+            let view = IpPacket::of(&packet);
             prop_assert!(view.payload as usize <= packet.len());
             mark_ce(&mut packet);
         }
@@ -250,7 +250,7 @@ mod tests {
             let mut packet = ipv4(0, TCP, &UDP_BODY);
             packet[0] = 0x40 | ihl & 0x0f;
             packet.truncate(kept);
-            let view = View::of(&packet);
+            let view = IpPacket::of(&packet);
             prop_assert!(view.payload as usize <= packet.len());
         }
     }

@@ -38,9 +38,9 @@ pub trait Application {
         None
     }
 
-    /// The next [loose](Loose) datagram that may be sent. It is sent once, and no acknowledgement says whether it
+    /// The next [loose](Datagram) datagram that may be sent. It is sent once, and no acknowledgement says whether it
     /// arrives.
-    fn poll_loose(&mut self, _now: Instant) -> Option<Loose> {
+    fn poll_loose(&mut self, _now: Instant) -> Option<Datagram> {
         None
     }
 
@@ -48,7 +48,7 @@ pub trait Application {
     ///
     /// # Errors
     /// Why the bytes cannot be had.
-    fn fill_loose(&mut self, _loose: Loose, _buf: &mut [u8]) -> io::Result<()> {
+    fn fill_loose(&mut self, _loose: Datagram, _buf: &mut [u8]) -> io::Result<()> {
         Ok(())
     }
 
@@ -64,14 +64,14 @@ pub trait Application {
 
 /// A datagram outside of the connection's stream, as UDP sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loose {
+pub struct Datagram {
     /// Its number, which travels with it and means what the application likes.
     pub number: u64,
     /// How many bytes it carries, at most [`MAX_LEN`](Self::MAX_LEN).
     pub len: usize,
 }
 
-impl Loose {
+impl Datagram {
     /// The header of a loose datagram: ports, number, and a zero where a segment has its header's
     /// length, so that it can be none.
     pub const HEADER_LEN: usize = 13;

@@ -10,7 +10,7 @@
 //! The answer comes out of a connection that listens, whose random stream (its initial sequence number) is a
 //! MAC over what it answers; then it is forgotten. A peer that returns the cookie, the time and another
 //! part of that MAC, receives what is sent to its address: the same SYN at the same time gives the same
-//! connection. Notes travel as the payload of segments with a SYN, which carry no data here, and every
+//! connection. RunLog travel as the payload of segments with a SYN, which carry no data here, and every
 //! SYN has a note, so that the answer is never longer than the question.
 //!
 //! A cookie that is not good, most likely of a listener that was started again since, is answered with a
@@ -24,9 +24,9 @@ use weir_transport::{Config, Connection, Flags, Segment, SeqNum};
 use weir_units::{Duration, Ecn, Instant, Rng, stream};
 
 /// What travels with a SYN: zeros until there is a cookie, which is the time and a MAC.
-pub(super) type Note = [u8; 24];
+pub(super) type CookieField = [u8; 24];
 /// A SYN's note before there is a cookie.
-pub(super) const NO_COOKIE: Note = [0; _];
+pub(super) const NO_COOKIE: CookieField = [0; _];
 
 /// Answers SYNs.
 pub(super) struct Cookies {
@@ -34,13 +34,13 @@ pub(super) struct Cookies {
 }
 
 /// What a SYN leads to.
-pub(super) enum Reception {
+pub(super) enum SynOutcome {
     /// It is ignored.
     Nothing,
     /// This is sent back, and forgotten.
-    Answer(Segment, Note),
+    Answer(Segment, CookieField),
     /// It returned a cookie that is not good.
-    Stale(Note),
+    Stale(CookieField),
     /// It returned a cookie.
     Admitted(Box<Connection>),
 }
@@ -58,25 +58,25 @@ impl Cookies {
         from: SocketAddr,
         config: &Config,
         syn: &Parsed<'_>,
-    ) -> Reception {
-        let Ok(note) = Note::try_from(syn.payload) else { return Reception::Nothing };
+    ) -> SynOutcome {
+        let Ok(note) = CookieField::try_from(syn.payload) else { return SynOutcome::Nothing };
         if note == NO_COOKIE {
             let (cookie, rng) = self.judge(now, from, syn);
             let answer = begin(now, config, &syn.segment, rng).1;
-            return answer.map_or(Reception::Nothing, |answer| Reception::Answer(answer, cookie));
+            return answer.map_or(SynOutcome::Nothing, |answer| SynOutcome::Answer(answer, cookie));
         }
         let issued = time_of(&note);
         let (cookie, rng) = self.judge(issued, from, syn);
         let fresh = issued <= now && now.saturating_since(issued) <= COOKIE_LIFE;
         // In constant time: an attacker does not learn how much of a guess was right.
         if !fresh || blake3::hash(&cookie) != blake3::hash(&note) {
-            return Reception::Stale(note);
+            return SynOutcome::Stale(note);
         }
-        Reception::Admitted(Box::new(begin(issued, config, &syn.segment, rng).0))
+        SynOutcome::Admitted(Box::new(begin(issued, config, &syn.segment, rng).0))
     }
 
     /// The cookie for a SYN that arrives at a time, and the random stream of its connection.
-    fn judge(&self, at: Instant, from: SocketAddr, syn: &Parsed<'_>) -> (Note, Rng) {
+    fn judge(&self, at: Instant, from: SocketAddr, syn: &Parsed<'_>) -> (CookieField, Rng) {
         let ip = match from.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
             IpAddr::V6(ip) => ip,
@@ -110,20 +110,20 @@ fn bare(syn: &Segment) -> Segment {
     Segment { payload_len: 0, ..*syn }
 }
 
-fn time_of(note: &Note) -> Instant {
+fn time_of(note: &CookieField) -> Instant {
     let time = note.first_chunk().map_or(0, |time| u64::from_be_bytes(*time));
     Instant::from_nanos(time)
 }
 
 /// Appends a segment with its note.
-pub(super) fn emit_noted(segment: &Segment, ports: Ports, note: &Note, out: &mut Vec<u8>) {
+pub(super) fn emit_noted(segment: &Segment, ports: Ports, note: &CookieField, out: &mut Vec<u8>) {
     let noted = Segment { payload_len: note.len() as u32, ..*segment };
     wire::emit(&noted, ports, note, out);
 }
 
 /// How the side that opens a connection is introduced; the other side needs no introduction.
 #[derive(Debug, Default)]
-pub(super) enum Introduction {
+pub(super) enum CookieExchange {
     /// Nothing more has to be shown.
     #[default]
     Done,
@@ -131,15 +131,15 @@ pub(super) enum Introduction {
     Asking(Vec<Segment>),
     /// The answer to `syn` came with a cookie, which goes with every flight until the peer says
     /// something more, at sequence number `next`.
-    Claiming { syn: Segment, cookie: Note, next: SeqNum },
+    Claiming { syn: Segment, cookie: CookieField, next: SeqNum },
     /// The peer has said something more, at this time. Segments that overtook the cookie may have been
     /// reset before.
     Heard(Instant),
 }
 
-impl Introduction {
-    /// Notes a segment that leaves, and returns what goes with it.
-    pub(super) fn on_leaving(&mut self, segment: &Segment) -> Option<Note> {
+impl CookieExchange {
+    /// RunLog a segment that leaves, and returns what goes with it.
+    pub(super) fn on_leaving(&mut self, segment: &Segment) -> Option<CookieField> {
         let Self::Asking(syns) = self else { return None };
         let opens = segment.flags.contains(Flags::SYN);
         if opens && syns.len() < REMEMBERED {
@@ -149,7 +149,7 @@ impl Introduction {
     }
 
     /// The SYN and the note that must go with a flight.
-    pub(super) fn claim(&self) -> Option<(Segment, Note)> {
+    pub(super) fn claim(&self) -> Option<(Segment, CookieField)> {
         match self {
             Self::Claiming { syn, cookie, .. } => Some((*syn, *cookie)),
             _ => None,
@@ -164,7 +164,7 @@ impl Introduction {
     /// Takes a note off a segment that arrives. Returns whether the connection should hear of it.
     pub(super) fn on_arrival(&mut self, now: Instant, parsed: &mut Parsed<'_>) -> bool {
         let flags = parsed.segment.flags;
-        let note = Note::try_from(parsed.payload).ok();
+        let note = CookieField::try_from(parsed.payload).ok();
         if flags.contains(Flags::SYN) {
             // What has a connection already needs no cookie to get one.
             let returned =

@@ -9,15 +9,15 @@ use weir_transport::wire::Ports;
 use weir_transport::{Config, Connection};
 use weir_units::{Duration, Instant, Rng, stream};
 
+use super::acceptor::{Acceptor, Listener, UnmatchedDatagram};
 use super::application::Application;
-use super::door::{Door, Listener, Stranger};
-use super::envelope::{self, Envelope};
+use super::framing::{self, Framing};
 use super::limits::Limits;
 use super::outbox::Outbox;
 use super::peer::{Peer, Sent};
 use super::table::{ConnectionId, Key, Table};
 use crate::seal::{Gate, Keys};
-use crate::socket::{Arrival, Departure};
+use crate::socket::{Arrival, SendBatch};
 
 /// Where an endpoint's datagrams leave: a socket, or the network of a simulation.
 pub trait DatagramSink {
@@ -26,7 +26,7 @@ pub trait DatagramSink {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if there is no space: nothing was sent. After another error the
     /// datagrams are lost.
-    fn send(&self, departure: &Departure<'_>) -> io::Result<()>;
+    fn send(&self, departure: &SendBatch<'_>) -> io::Result<()>;
 
     /// The largest number of datagrams in one call.
     fn max_segments(&self) -> usize;
@@ -35,7 +35,7 @@ pub trait DatagramSink {
 /// The connections of an endpoint, without socket, clock and source of randomness.
 pub struct Core<A> {
     table: Table<A>,
-    door: Door<A>,
+    acceptor: Acceptor<A>,
     outbox: Outbox,
     ended: VecDeque<Ended<A>>,
     /// Random ports and initial sequence numbers.
@@ -81,7 +81,7 @@ impl<A: Application> Core<A> {
     pub fn new(randomness: Randomness) -> Self {
         Self {
             table: Table::default(),
-            door: Door::new(randomness.secret),
+            acceptor: Acceptor::new(randomness.secret),
             outbox: Outbox::new(),
             ended: VecDeque::new(),
             rng: stream(randomness.seed, "endpoint"),
@@ -107,12 +107,12 @@ impl<A: Application> Core<A> {
             }
             self.table.touch(id);
         }
-        self.door.gate = Some(Gate::new(keys, secret));
+        self.acceptor.gate = Some(Gate::new(keys, secret));
     }
 
     /// Sets the bounds on what unknown peers may cost.
     pub fn set_limits(&mut self, limits: Limits) {
-        self.door.limits = limits;
+        self.acceptor.limits = limits;
     }
 
     /// Accepts connections with `config`, on each of which lives what `accept` makes for the address
@@ -123,7 +123,7 @@ impl<A: Application> Core<A> {
         accept: impl FnMut(SocketAddr) -> Option<A> + 'static,
     ) {
         let config = suited(&config);
-        self.door.listener = Some(Listener { config, accept: Box::new(accept) });
+        self.acceptor.listener = Some(Listener { config, accept: Box::new(accept) });
     }
 
     /// Opens a connection to `remote`; the first segment leaves at once, so that whatever is to be
@@ -137,14 +137,14 @@ impl<A: Application> Core<A> {
         sink: &impl DatagramSink,
     ) -> ConnectionId {
         let ports = self.free_ports(remote);
-        let luck = stream(self.rng.next_u64(), "connection");
-        let connection = Connection::connect(&suited(config), now, luck);
-        let envelope = match &self.door.gate {
-            Some(gate) => Envelope::Sealed(gate.initiate()),
-            None => Envelope::Clear,
+        let rng = stream(self.rng.next_u64(), "connection");
+        let connection = Connection::connect(&suited(config), now, rng);
+        let framing = match &self.acceptor.gate {
+            Some(gate) => Framing::Sealed(gate.initiate()),
+            None => Framing::Clear,
         };
         let key = Key { remote, ports };
-        let peer = Peer::connecting(now, key, connection, application, envelope);
+        let peer = Peer::connecting(now, key, connection, application, framing);
         let id = self.table.insert(peer);
         self.transmit_for(now, id, sink);
         id
@@ -158,11 +158,11 @@ impl<A: Application> Core<A> {
         arrival: &Arrival<'_>,
         sink: &impl DatagramSink,
     ) -> bool {
-        let Self { table, door, rng, scratch, answer, .. } = self;
+        let Self { table, acceptor, rng, scratch, answer, .. } = self;
         let mut expecting = false;
         let mut last: Option<(Key, ConnectionId)> = None;
         for datagram in arrival.datagrams() {
-            let Some(ports) = envelope::ports(datagram) else { continue };
+            let Some(ports) = framing::ports(datagram) else { continue };
             let key = Key::of_arrival(arrival.from, ports);
             if last.is_none_or(|(before, _)| before != key) {
                 last = table.find(&key).map(|id| (key, id));
@@ -173,8 +173,8 @@ impl<A: Application> Core<A> {
             if let Some(peer) = last.and_then(|(_, id)| table.get_mut(id)) {
                 peer.receive(now, datagram, arrival.ecn, scratch, answer);
             } else {
-                let stranger = Stranger { now, key, arrival, datagram };
-                if let Some(admission) = door.meet(&stranger, table, rng, answer) {
+                let unmatched = UnmatchedDatagram { now, key, arrival, datagram };
+                if let Some(admission) = acceptor.meet(&unmatched, table, rng, answer) {
                     if let Some(id) = admission.evicted {
                         table.evict(now, id);
                     }
@@ -224,7 +224,7 @@ impl<A: Application> Core<A> {
     pub fn turn(&mut self, now: Instant, sink: &impl DatagramSink) {
         while let Some(id) = self.table.pop_due(now) {
             if let Some(peer) = self.table.get_mut(id) {
-                peer.expire(now, &self.door.limits);
+                peer.expire(now, &self.acceptor.limits);
             }
             self.table.touch(id);
         }
@@ -294,9 +294,9 @@ impl<A: Application> Core<A> {
         peer.turn(now);
         let again = self.transmit_for(now, id, sink);
         let Some(peer) = self.table.get(id) else { return };
-        let next = peer.next_time(now, &self.door.limits);
+        let next = peer.next_time(now, &self.acceptor.limits);
         if peer.connection.is_closed() && !again {
-            return self.bury(id);
+            return self.reap(id);
         }
         self.table.set_deadline(id, next);
         if again {
@@ -323,7 +323,7 @@ impl<A: Application> Core<A> {
         }
     }
 
-    fn bury(&mut self, id: ConnectionId) {
+    fn reap(&mut self, id: ConnectionId) {
         if let Some(peer) = self.table.remove(id) {
             self.ended.push_back(Ended {
                 id,

@@ -58,7 +58,7 @@ impl Origin {
 }
 
 /// Whether another connection from one place would be too many, and whose end would change that.
-pub(super) struct Census<T> {
+pub(super) struct OriginCounts<T> {
     origin: Origin,
     /// In all, from the same network, from the same address: how many there are, and the most silent.
     counted: [(usize, Option<(Instant, T)>); 3],
@@ -66,7 +66,7 @@ pub(super) struct Census<T> {
 
 /// Outcome of the search for a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room<T> {
+pub(super) enum Slot<T> {
     /// One more.
     Free,
     /// One in place of this one.
@@ -74,7 +74,7 @@ pub(super) enum Room<T> {
     None,
 }
 
-impl<T: Copy> Census<T> {
+impl<T: Copy> OriginCounts<T> {
     pub(super) fn of(ip: IpAddr) -> Self {
         Self { origin: Origin::of(ip), counted: [(0, None); 3] }
     }
@@ -94,30 +94,30 @@ impl<T: Copy> Census<T> {
     }
 
     /// The narrowest limit that is reached decides which one is evicted: then the other limits hold too.
-    pub(super) fn room(&self, now: Instant, limits: &Limits) -> Room<T> {
+    pub(super) fn room(&self, now: Instant, limits: &Limits) -> Slot<T> {
         let most = [limits.connections, limits.per_network, limits.per_address];
         let reached = self.counted.iter().zip(most).filter(|((count, _), most)| count >= most);
         match reached.last() {
-            None => Room::Free,
+            None => Slot::Free,
             Some(((_, Some((heard_at, id))), _))
                 if now.saturating_since(*heard_at) >= limits.evictable =>
             {
-                Room::InPlaceOf(*id)
+                Slot::InPlaceOf(*id)
             }
-            Some(_) => Room::None,
+            Some(_) => Slot::None,
         }
     }
 }
 
 /// Token bucket: a burst, and a rate per second.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub(super) struct TokenBucket {
     most: u64,
     left: u64,
     counted: Instant,
 }
 
-impl Allowance {
+impl TokenBucket {
     pub(super) fn per_second(most: u64) -> Self {
         Self { most, left: most, counted: Instant::ZERO }
     }
@@ -146,9 +146,9 @@ mod tests {
 
     /// The slot for one more from `from` at 10 s, among connections from `there`, heard at these
     /// seconds.
-    fn room(from: &str, there: &[(&str, u64)]) -> Room<usize> {
+    fn room(from: &str, there: &[(&str, u64)]) -> Slot<usize> {
         let limits = Limits { connections: 4, per_network: 3, per_address: 2, ..Limits::default() };
-        let mut census = Census::of(from.parse().expect("an address"));
+        let mut census = OriginCounts::of(from.parse().expect("an address"));
         for (id, (ip, heard_at)) in there.iter().enumerate() {
             census.count(ip.parse().expect("an address"), at(*heard_at), id);
         }
@@ -158,37 +158,37 @@ mod tests {
     #[test]
     fn an_address_a_network_and_all_have_so_much_room() {
         let two = [("192.0.2.1", 9), ("192.0.2.1", 9)];
-        assert_eq!(room("192.0.2.1", &two[..1]), Room::Free);
-        assert_eq!(room("192.0.2.1", &two), Room::None);
-        assert_eq!(room("::ffff:192.0.2.1", &two), Room::None, "the same address");
-        assert_eq!(room("192.0.2.2", &two), Room::Free);
+        assert_eq!(room("192.0.2.1", &two[..1]), Slot::Free);
+        assert_eq!(room("192.0.2.1", &two), Slot::None);
+        assert_eq!(room("::ffff:192.0.2.1", &two), Slot::None, "the same address");
+        assert_eq!(room("192.0.2.2", &two), Slot::Free);
         let three = [two[0], two[1], ("192.0.2.2", 9)];
-        assert_eq!(room("192.0.2.3", &three), Room::None);
-        assert_eq!(room("192.0.3.1", &three), Room::Free);
+        assert_eq!(room("192.0.2.3", &three), Slot::None);
+        assert_eq!(room("192.0.3.1", &three), Slot::Free);
         let four = [three[0], three[1], three[2], ("198.51.100.1", 9)];
-        assert_eq!(room("203.0.113.1", &four), Room::None);
+        assert_eq!(room("203.0.113.1", &four), Slot::None);
         let host = [("2001:db8:1:2::1", 9), ("2001:db8:1:2::2", 9)];
-        assert_eq!(room("2001:db8:1:2::3", &host), Room::None, "one host has a /64");
-        assert_eq!(room("2001:db8:1:3::3", &host), Room::Free);
+        assert_eq!(room("2001:db8:1:2::3", &host), Slot::None, "one host has a /64");
+        assert_eq!(room("2001:db8:1:3::3", &host), Slot::Free);
         let site = [host[0], host[1], ("2001:db8:1:4::1", 9)];
-        assert_eq!(room("2001:db8:1:5::1", &site), Room::None, "one site has a /48");
+        assert_eq!(room("2001:db8:1:5::1", &site), Slot::None, "one site has a /48");
     }
 
     #[test]
     fn the_most_silent_makes_room() {
         let two = [("192.0.2.1", 5), ("192.0.2.1", 4)];
-        assert_eq!(room("192.0.2.1", &two), Room::InPlaceOf(1));
+        assert_eq!(room("192.0.2.1", &two), Slot::InPlaceOf(1));
         let four = [("192.0.2.1", 9), ("192.0.2.1", 6), ("198.51.100.1", 1), ("198.51.100.2", 2)];
-        assert_eq!(room("203.0.113.1", &four), Room::InPlaceOf(2));
-        assert_eq!(room("192.0.2.1", &four), Room::None, "only one of its own would help it");
+        assert_eq!(room("203.0.113.1", &four), Slot::InPlaceOf(2));
+        assert_eq!(room("192.0.2.1", &four), Slot::None, "only one of its own would help it");
     }
 
     #[test]
     fn an_allowance_comes_back_with_time() {
-        let mut allowance = Allowance::per_second(10);
+        let mut allowance = TokenBucket::per_second(10);
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let take =
-            |allowance: &mut Allowance, ms| (0..100).filter(|_| allowance.take(at(ms))).count();
+            |allowance: &mut TokenBucket, ms| (0..100).filter(|_| allowance.take(at(ms))).count();
         assert_eq!(take(&mut allowance, 0), 10);
         assert_eq!(take(&mut allowance, 50), 0);
         assert_eq!(take(&mut allowance, 350), 3);

@@ -6,16 +6,16 @@
 //! leaves together takes one system call. What is done with datagrams and deadlines is [`Core`]'s, which
 //! knows neither socket nor clock.
 
+mod acceptor;
 mod application;
+mod busy_poll;
 mod cookie;
 mod core;
-mod door;
-mod envelope;
+mod framing;
 mod limits;
 mod outbox;
 mod peer;
 mod table;
-mod vigil;
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,12 +23,12 @@ use std::net::SocketAddr;
 use weir_transport::{Config, Connection};
 use weir_units::{Duration, Instant};
 
-pub use self::application::{Application, Loose};
+pub use self::application::{Application, Datagram};
+use self::busy_poll::BusyPoll;
 pub use self::core::{Core, DatagramSink, Ended, Randomness};
-pub use self::envelope::Envelope;
+pub use self::framing::Framing;
 pub use self::limits::Limits;
 pub use self::table::ConnectionId;
-use self::vigil::Vigil;
 use crate::clock::{self, Alarm, Interest};
 use crate::seal::Keys;
 use crate::socket::{BindError, Inbox, Socket};
@@ -40,7 +40,7 @@ pub struct Endpoint<A> {
     core: Core<A>,
     /// Wakes this thread on time, from the first turn on.
     alarm: Option<Alarm>,
-    vigil: Vigil,
+    busy_poll: BusyPoll,
 }
 
 impl<A: Application> Endpoint<A> {
@@ -55,7 +55,7 @@ impl<A: Application> Endpoint<A> {
             inbox: Inbox::new(BATCHES_AT_ONCE),
             core: Core::new(randomness),
             alarm: None,
-            vigil: Vigil::default(),
+            busy_poll: BusyPoll::default(),
         })
     }
 
@@ -105,7 +105,7 @@ impl<A: Application> Endpoint<A> {
     pub(crate) fn expect_answers(&mut self, now: Instant) {
         // Without it nothing but time is lost.
         let _ = self.socket.hear_refusals();
-        self.vigil.begin(now);
+        self.busy_poll.begin(now);
     }
 
     /// Waits for arrivals or deadlines, at most `max_wait`, and does everything that is due.
@@ -165,7 +165,7 @@ impl<A: Application> Endpoint<A> {
 
     /// Polls for arrivals for as long as busy polling pays.
     fn hold_vigil(&mut self) -> io::Result<bool> {
-        while self.vigil.lasts(clock::now()) {
+        while self.busy_poll.lasts(clock::now()) {
             if self.socket.receive(&mut self.inbox)? {
                 return Ok(true);
             }
@@ -200,7 +200,7 @@ impl<A: Application> Endpoint<A> {
     fn dispatch(&mut self, now: Instant) {
         for arrival in self.inbox.arrivals() {
             if self.core.receive(now, &arrival, &self.socket) {
-                self.vigil.begin(now);
+                self.busy_poll.begin(now);
             }
         }
     }

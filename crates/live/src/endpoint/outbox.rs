@@ -6,11 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use weir_units::Ecn;
 
 use super::core::DatagramSink;
-use crate::socket::{Departure, MAX_DATAGRAM, in_memory};
+use crate::socket::{MAX_DATAGRAM, SendBatch, in_memory};
 
 /// Where a datagram goes, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct Addressing {
     pub(super) to: SocketAddr,
     /// Which of this machine's addresses it comes from.
     pub(super) from: Option<IpAddr>,
@@ -21,7 +21,7 @@ pub(super) struct Way {
 #[derive(Debug)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
-    way: Option<Way>,
+    way: Option<Addressing>,
     stride: usize,
     count: usize,
     /// The last one was shorter: no more fit.
@@ -40,7 +40,7 @@ impl Outbox {
     }
 
     /// Whether a datagram of `len` bytes may leave with those that are there.
-    pub(super) fn takes(&self, way: Way, len: usize, max_segments: usize) -> bool {
+    pub(super) fn takes(&self, way: Addressing, len: usize, max_segments: usize) -> bool {
         self.is_empty()
             || (self.way == Some(way)
                 && !self.complete
@@ -53,7 +53,7 @@ impl Outbox {
     /// nothing is appended.
     pub(super) fn push(
         &mut self,
-        way: Way,
+        way: Addressing,
         len: usize,
         write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -75,7 +75,7 @@ impl Outbox {
     /// Sends what is there. It stays where the sink has no space for it.
     pub(super) fn send(&mut self, sink: &impl DatagramSink) -> io::Result<()> {
         let Some(way) = self.way.filter(|_| !self.is_empty()) else { return Ok(()) };
-        let departure = Departure {
+        let departure = SendBatch {
             to: way.to,
             from: way.from,
             ecn: way.ecn,

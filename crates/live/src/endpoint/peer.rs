@@ -9,13 +9,13 @@ use weir_transport::wire::{self, Parsed};
 use weir_transport::{Connection, Flags, Segment, Transmit};
 use weir_units::{Duration, Ecn, Instant};
 
-use super::application::{Application, Loose};
-use super::cookie::{Introduction, Note, emit_noted};
+use super::acceptor::UnmatchedDatagram;
+use super::application::{Application, Datagram};
+use super::cookie::{CookieExchange, CookieField, emit_noted};
 use super::core::DatagramSink;
-use super::door::Stranger;
-use super::envelope::Envelope;
+use super::framing::Framing;
 use super::limits::Limits;
-use super::outbox::{Outbox, Way};
+use super::outbox::{Addressing, Outbox};
 use super::table::Key;
 use crate::seal::{NamedKey, Opened, Refusal};
 use crate::socket::is_too_long;
@@ -27,18 +27,18 @@ pub(super) struct Peer<A> {
     local: Option<IpAddr>,
     pub(super) connection: Connection,
     pub(super) application: A,
-    envelope: Envelope,
+    framing: Framing,
     /// The key that let it in, if one did.
     pub(super) admitted_by: Option<Arc<NamedKey>>,
     /// For when this is in the endpoint's book of deadlines.
     pub(super) deadline: Option<Instant>,
     /// It is on the list for the present turn.
     pub(super) touched: bool,
-    introduction: Introduction,
+    introduction: CookieExchange,
     /// When the peer was last heard of.
     pub(super) heard_at: Instant,
     /// Sent next: what did not fit into the outbox.
-    queue: VecDeque<Leaving>,
+    queue: VecDeque<Queued>,
     /// The present flight began with a claim.
     claimed: bool,
     /// What broke it, other than the peer.
@@ -47,11 +47,11 @@ pub(super) struct Peer<A> {
 
 /// What leaves in a datagram.
 #[derive(Clone, Copy, Debug)]
-enum Leaving {
+enum Queued {
     Segment(Transmit),
     /// A SYN with its note.
-    Noted(Segment, Note),
-    Loose(Loose),
+    Noted(Segment, CookieField),
+    Datagram(Datagram),
 }
 
 /// How far sending went.
@@ -70,24 +70,24 @@ impl<A> Peer<A> {
         key: Key,
         connection: Connection,
         application: A,
-        envelope: Envelope,
+        framing: Framing,
     ) -> Self {
-        let introduction = match envelope {
-            Envelope::Clear => Introduction::Asking(Vec::new()),
-            Envelope::Sealed(_) => Introduction::Done,
+        let introduction = match framing {
+            Framing::Clear => CookieExchange::Asking(Vec::new()),
+            Framing::Sealed(_) => CookieExchange::Done,
         };
-        Self { introduction, ..Self::new(now, key, connection, application, envelope) }
+        Self { introduction, ..Self::new(now, key, connection, application, framing) }
     }
 
     /// A connection that a remote peer has opened.
     pub(super) fn accepted(
-        stranger: &Stranger<'_>,
+        unmatched: &UnmatchedDatagram<'_>,
         connection: Connection,
         application: A,
-        envelope: Envelope,
+        framing: Framing,
     ) -> Self {
-        let Stranger { now, key, arrival, .. } = stranger;
-        Self { local: arrival.to, ..Self::new(*now, *key, connection, application, envelope) }
+        let UnmatchedDatagram { now, key, arrival, .. } = unmatched;
+        Self { local: arrival.to, ..Self::new(*now, *key, connection, application, framing) }
     }
 
     fn new(
@@ -95,16 +95,16 @@ impl<A> Peer<A> {
         key: Key,
         connection: Connection,
         application: A,
-        envelope: Envelope,
+        framing: Framing,
     ) -> Self {
         Self {
             key,
             local: None,
             connection,
             application,
-            envelope,
+            framing,
             admitted_by: None,
-            introduction: Introduction::Done,
+            introduction: CookieExchange::Done,
             heard_at: now,
             deadline: None,
             touched: false,
@@ -125,8 +125,8 @@ impl<A: Application> Peer<A> {
         room: &mut Vec<u8>,
         answer: &mut Vec<u8>,
     ) {
-        let Self { envelope, connection, application, introduction, heard_at, .. } = self;
-        let done = match envelope.open(now, datagram, room) {
+        let Self { framing, connection, application, introduction, heard_at, .. } = self;
+        let done = match framing.open(now, datagram, room) {
             Opened::Segment(segment) => {
                 *heard_at = now;
                 handle(connection, application, introduction, now, segment, ecn)
@@ -204,8 +204,8 @@ impl<A: Application> Peer<A> {
                 let Some(leaving) = self.next_leaving(now) else {
                     return outbox.send(sink).map(|()| Sent::All);
                 };
-                let len = self.envelope.wrapped_len(leaving.len());
-                let way = Way { to: self.key.remote, from: self.local, ecn: leaving.ecn() };
+                let len = self.framing.wrapped_len(leaving.len());
+                let way = Addressing { to: self.key.remote, from: self.local, ecn: leaving.ecn() };
                 if !outbox.takes(way, len, sink.max_segments()) {
                     self.queue.push_front(leaving);
                     break;
@@ -223,7 +223,7 @@ impl<A: Application> Peer<A> {
 
     /// What leaves next. While the peer may know nothing of us, the SYN and its cookie go before and
     /// after everything that leaves together.
-    fn next_leaving(&mut self, now: Instant) -> Option<Leaving> {
+    fn next_leaving(&mut self, now: Instant) -> Option<Queued> {
         if let Some(waiting) = self.queue.pop_front() {
             return Some(waiting);
         }
@@ -234,44 +234,44 @@ impl<A: Application> Peer<A> {
         }
         self.claimed = next.is_some();
         self.queue.extend(next);
-        Some(Leaving::Noted(syn, cookie))
+        Some(Queued::Noted(syn, cookie))
     }
 
-    fn poll(&mut self, now: Instant) -> Option<Leaving> {
+    fn poll(&mut self, now: Instant) -> Option<Queued> {
         if let Some(transmit) = self.connection.poll_transmit(now) {
             let segment = transmit.segment;
             return Some(match self.introduction.on_leaving(&segment) {
-                Some(note) => Leaving::Noted(segment, note),
-                None => Leaving::Segment(transmit),
+                Some(note) => Queued::Noted(segment, note),
+                None => Queued::Segment(transmit),
             });
         }
-        self.application.poll_loose(now).map(Leaving::Loose)
+        self.application.poll_loose(now).map(Queued::Datagram)
     }
 
     fn write(
         &mut self,
         now: Instant,
-        leaving: &Leaving,
+        leaving: &Queued,
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
-        let Self { envelope, application, .. } = self;
+        let Self { framing, application, .. } = self;
         let ports = self.key.ports;
         match leaving {
-            Leaving::Segment(transmit) => {
+            Queued::Segment(transmit) => {
                 let fill = |payload: &mut [u8]| match payload.is_empty() {
                     true => Ok(()),
                     false => application.fill(transmit.offset, payload),
                 };
-                envelope.wrap(now, &transmit.segment, ports, fill, scratch, out)
+                framing.wrap(now, &transmit.segment, ports, fill, scratch, out)
             }
-            Leaving::Noted(segment, note) => {
+            Queued::Noted(segment, note) => {
                 emit_noted(segment, ports, note, out);
                 Ok(())
             }
-            Leaving::Loose(loose) => {
-                let fill = |payload: &mut [u8]| application.fill_loose(*loose, payload);
-                envelope.wrap_loose(now, *loose, ports, fill, scratch, out)
+            Queued::Datagram(datagram) => {
+                let fill = |payload: &mut [u8]| application.fill_loose(*datagram, payload);
+                framing.wrap_loose(now, *datagram, ports, fill, scratch, out)
             }
         }
     }
@@ -292,22 +292,22 @@ impl<A: Application> Peer<A> {
     }
 }
 
-impl Leaving {
-    /// Without its envelope.
+impl Queued {
+    /// Without its framing.
     fn len(&self) -> usize {
         match self {
             Self::Segment(Transmit { segment, .. }) => {
                 segment.header_len() + segment.payload_len as usize
             }
             Self::Noted(segment, note) => segment.header_len() + note.len(),
-            Self::Loose(loose) => Loose::HEADER_LEN + loose.len,
+            Self::Datagram(datagram) => Datagram::HEADER_LEN + datagram.len,
         }
     }
 
     fn ecn(&self) -> Ecn {
         match self {
             Self::Segment(transmit) => transmit.ecn,
-            Self::Noted(..) | Self::Loose(_) => Ecn::NotEct,
+            Self::Noted(..) | Self::Datagram(_) => Ecn::NotEct,
         }
     }
 }
@@ -317,12 +317,12 @@ impl Leaving {
 fn handle<A: Application>(
     connection: &mut Connection,
     application: &mut A,
-    introduction: &mut Introduction,
+    introduction: &mut CookieExchange,
     now: Instant,
     segment: &[u8],
     ecn: Ecn,
 ) -> io::Result<()> {
-    if let Some((number, payload)) = Loose::parse(segment) {
+    if let Some((number, payload)) = Datagram::parse(segment) {
         return application.store_loose(now, number, payload);
     }
     let Ok(mut parsed) = wire::parse(segment) else { return Ok(()) };

@@ -18,7 +18,7 @@ use super::partial::Partial;
 /// The partial files that a receiver's sessions are at.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    arriving: RefCell<Vec<Weak<Claim>>>,
+    incoming: RefCell<Vec<Weak<Claim>>>,
     /// Contents that are complete, each with a mark that is gone when its file has its verdict.
     finishing: RefCell<Vec<(Hash, sync::Weak<()>)>>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Claim {
 
 /// Another session with the same file, and what is known of its health.
 #[derive(Debug)]
-pub(crate) struct Rival {
+pub(crate) struct CompetingSession {
     claim: Weak<Claim>,
     arrivals: u64,
     since: Option<Instant>,
@@ -56,26 +56,26 @@ pub(crate) enum Health {
 
 impl Claims {
     /// Another session that has part of the same content.
-    pub(crate) fn rival(&self, hash: &Hash) -> Option<Rival> {
-        let claims = self.arriving.borrow();
+    pub(crate) fn competitor(&self, hash: &Hash) -> Option<CompetingSession> {
+        let claims = self.incoming.borrow();
         let mut others = claims.iter().filter_map(Weak::upgrade);
         let other = others.find(|claim| claim.hash == *hash && claim.partial.borrow().is_some())?;
         let (claim, arrivals) = (Rc::downgrade(&other), other.arrivals.get());
         let heard = other.heard.get().filter(|(count, _)| *count == arrivals);
-        Some(Rival { claim, arrivals, since: heard.map(|(_, at)| at), began: None })
+        Some(CompetingSession { claim, arrivals, since: heard.map(|(_, at)| at), began: None })
     }
 
     pub(crate) fn claim(&self, hash: Hash, partial: Partial) -> Rc<Claim> {
         let partial = RefCell::new(Some(partial));
         let claim =
             Rc::new(Claim { hash, partial, arrivals: Cell::new(0), heard: Cell::new(None) });
-        let mut claims = self.arriving.borrow_mut();
+        let mut claims = self.incoming.borrow_mut();
         claims.retain(|claim| claim.strong_count() > 0);
         claims.push(Rc::downgrade(&claim));
         claim
     }
 
-    /// Notes that a content is complete; `mark` can be upgraded until its file has its verdict.
+    /// RunLog that a content is complete; `mark` can be upgraded until its file has its verdict.
     pub(crate) fn finish(&self, hash: Hash, mark: sync::Weak<()>) {
         let mut finishing = self.finishing.borrow_mut();
         finishing.retain(|(_, mark)| mark.strong_count() > 0);
@@ -107,7 +107,7 @@ impl Claim {
         self.with(|partial| partial.write(offset, bytes)).unwrap_or(Ok(()))
     }
 
-    /// Notes when something last arrived; called in every turn.
+    /// RunLog when something last arrived; called in every turn.
     pub(crate) fn listen(&self, now: Instant) {
         let arrivals = self.arrivals.get();
         if self.heard.get().is_none_or(|(count, _)| count != arrivals) {
@@ -143,7 +143,7 @@ impl Claim {
     }
 }
 
-impl Rival {
+impl CompetingSession {
     /// Looks at it; as soon as more is known than before, there is no point in looking again. What
     /// arrives in the beginning may have been in flight when its sender was killed.
     pub(crate) fn look(&mut self, now: Instant) -> Health {

@@ -24,24 +24,24 @@ pub(crate) struct Digest {
     helpers: Helpers,
     /// Without a helper.
     hasher: Hasher,
-    helper: Option<Helper>,
+    helper: Option<HashThread>,
     count: u64,
 }
 
 /// What could not be written.
 #[derive(Debug)]
-pub(crate) struct Unwritten {
+pub(crate) struct WriteFailed {
     /// Where; all pieces before are in the file.
     pub(crate) at: u64,
     pub(crate) error: io::Error,
 }
 
 #[derive(Debug)]
-struct Helper {
+struct HashThread {
     /// Until it is to end.
     work: Option<Sender<Work>>,
     /// Pieces that are done with, or why one cannot be written.
-    empties: Receiver<Result<Vec<u8>, Unwritten>>,
+    empties: Receiver<Result<Vec<u8>, WriteFailed>>,
     /// Those that were given back.
     spares: Vec<Vec<u8>>,
     /// How many pieces there are, here and there.
@@ -54,15 +54,15 @@ struct Helper {
 enum Worker {
     Thread(JoinHandle<Hasher>),
     /// The caller that waits for it.
-    Caller(Receiver<Work>, Box<Labour>),
+    Caller(Receiver<Work>, Box<HashJob>),
 }
 
 /// What a helper works on.
 #[derive(Debug)]
-struct Labour {
+struct HashJob {
     file: Arc<dyn DiskFile>,
     hasher: Hasher,
-    done: Sender<Result<Vec<u8>, Unwritten>>,
+    done: Sender<Result<Vec<u8>, WriteFailed>>,
 }
 
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Digest {
     }
 
     /// Adds bytes that are written already.
-    pub(crate) fn update(&mut self, bytes: &[u8]) -> Result<(), Unwritten> {
+    pub(crate) fn update(&mut self, bytes: &[u8]) -> Result<(), WriteFailed> {
         match &mut self.helper {
             Some(helper) => drop(helper.exchange(Work::Hash(bytes.to_vec()), bytes.len())?),
             None => {
@@ -105,16 +105,16 @@ impl Digest {
         file: &Arc<dyn DiskFile>,
         mut piece: Vec<u8>,
         left: u64,
-    ) -> Result<Vec<u8>, Unwritten> {
+    ) -> Result<Vec<u8>, WriteFailed> {
         if self.helper.is_none() && self.count >= WORTH_A_HELPER && left >= WORTH_A_HELPER {
-            self.helper = Helper::start(self.helpers, &self.hasher, file);
+            self.helper = HashThread::start(self.helpers, &self.hasher, file);
         }
         let (at, len) = (self.count, piece.len() as u64);
         if let Some(helper) = &mut self.helper {
             let like = piece.capacity();
             piece = helper.exchange(Work::Keep(piece, at), like)?;
         } else {
-            file.write_all_at(&piece, at).map_err(|error| Unwritten { at, error })?;
+            file.write_all_at(&piece, at).map_err(|error| WriteFailed { at, error })?;
             self.hasher.update(&piece);
             piece.clear();
         }
@@ -128,16 +128,16 @@ impl Digest {
         file: &dyn DiskFile,
         bytes: &[u8],
         at: u64,
-    ) -> Result<(), Unwritten> {
+    ) -> Result<(), WriteFailed> {
         match &mut self.helper {
             Some(helper) => helper.note(bytes, at),
-            None => file.write_all_at(bytes, at).map_err(|error| Unwritten { at, error })?,
+            None => file.write_all_at(bytes, at).map_err(|error| WriteFailed { at, error })?,
         }
         Ok(())
     }
 
     /// Waits until all that was handed over is written and hashed.
-    pub(crate) fn settle(&mut self) -> Result<(), Unwritten> {
+    pub(crate) fn settle(&mut self) -> Result<(), WriteFailed> {
         if let Some(helper) = self.helper.take() {
             self.hasher = helper.finish()?;
         }
@@ -145,18 +145,18 @@ impl Digest {
     }
 
     /// The hash of all bytes so far.
-    pub(crate) fn hash(&mut self) -> Result<Hash, Unwritten> {
+    pub(crate) fn hash(&mut self) -> Result<Hash, WriteFailed> {
         self.settle()?;
         Ok(*self.hasher.finalize().as_bytes())
     }
 }
 
-impl Helper {
+impl HashThread {
     /// Goes on from `hasher`, unless every core has a helper already.
     fn start(helpers: Helpers, hasher: &Hasher, file: &Arc<dyn DiskFile>) -> Option<Self> {
         let (work, pieces) = mpsc::channel();
         let (done, empties) = mpsc::channel();
-        let labour = Labour { file: Arc::clone(file), hasher: hasher.clone(), done };
+        let labour = HashJob { file: Arc::clone(file), hasher: hasher.clone(), done };
         let worker = match helpers {
             Helpers::Threads => {
                 let place = Place::take()?;
@@ -185,7 +185,7 @@ impl Helper {
 
     /// Hands a piece over for an empty one with space for `like` bytes; waits where too many are on their
     /// way.
-    fn exchange(&mut self, work: Work, like: usize) -> Result<Vec<u8>, Unwritten> {
+    fn exchange(&mut self, work: Work, like: usize) -> Result<Vec<u8>, WriteFailed> {
         self.hand_over(work);
         while let Ok(empty) = self.empties.try_recv() {
             self.spares.push(empty?);
@@ -219,7 +219,7 @@ impl Helper {
         false
     }
 
-    fn finish(mut self) -> Result<Hasher, Unwritten> {
+    fn finish(mut self) -> Result<Hasher, WriteFailed> {
         let hasher = self.end();
         match self.empties.try_iter().find_map(Result::err) {
             Some(unwritten) => Err(unwritten),
@@ -240,7 +240,7 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl Drop for HashThread {
     /// A later session finds all bytes that were handed over, and the file free.
     fn drop(&mut self) {
         self.work = None;
@@ -252,7 +252,7 @@ impl Drop for Helper {
     }
 }
 
-impl Labour {
+impl HashJob {
     /// What the helper does until there is no more work or something cannot be written.
     fn work_through(mut self, work: &Receiver<Work>) -> Hasher {
         for work in work {
@@ -268,7 +268,7 @@ impl Labour {
         let written = match &work {
             Work::Keep(bytes, at) | Work::Note(bytes, at) => {
                 let written = self.file.write_all_at(bytes, *at);
-                written.map_err(|error| Unwritten { at: *at, error })
+                written.map_err(|error| WriteFailed { at: *at, error })
             }
             Work::Hash(_) => Ok(()),
         };

@@ -8,16 +8,17 @@
 mod claims;
 mod digest;
 mod disk;
+mod finalizer;
 mod frame;
 mod inbox;
 mod incoming;
-mod keeper;
 mod memory;
 mod name;
 mod outbox;
 mod outgoing;
 mod partial;
 mod parts;
+mod quota;
 mod read_ahead;
 mod shared;
 #[cfg(test)]
@@ -25,19 +26,18 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod unreliable;
-mod upkeep;
 mod window;
 
 pub use disk::{Disk, DiskFile, Entry, FileState, Helpers, StoredFile, SystemDisk};
+pub use finalizer::Finalizer;
 pub use frame::{
     Announcement, Answer, Frame, FrameError, Hash, Header, MAX_FRAME, MAX_NAME, MAX_PARTS, Verdict,
 };
-pub use incoming::{Arriving, Folder, Incoming, Omitted};
-pub use keeper::Keeper;
+pub use incoming::{Folder, Incoming, IncomingFile, Omitted};
 pub use name::safe_name;
-pub use outgoing::{Departing, Failure, Outgoing};
+pub use outgoing::{Failure, Outgoing, OutgoingFile};
 pub(crate) use shared::SharedState;
-pub use unreliable::{LooseOutgoing, Pouring, Tally};
+pub use unreliable::{DatagramOptions, OutgoingDatagrams, Tally};
 
 /// What an error says, without the system's number for it.
 pub(crate) fn plain(error: &std::io::Error) -> String {

@@ -10,9 +10,9 @@ use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Instant};
 
 use super::disk::{Disk, DiskFile, SystemDisk};
+use super::finalizer::hash_of;
 use super::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, MAX_PARTS, Verdict};
 use super::inbox::Inbox;
-use super::keeper::hash_of;
 use super::parts::{hash_of_parts, hash_parts, part_count};
 use super::plain;
 use super::read_ahead::ReadAhead;
@@ -22,18 +22,18 @@ use crate::endpoint::Application;
 
 /// A file that is to be sent, and what is known of its way.
 #[derive(Clone, Debug)]
-pub struct Departing {
+pub struct OutgoingFile {
     /// Where it is,
     pub path: PathBuf,
     /// and on which disk.
     pub disk: Arc<dyn Disk>,
-    /// What is sent to the receiver about it.
+    /// SpanContent is sent to the receiver about it.
     pub header: Header,
-    /// What the receiver had of it before, once it has said so.
+    /// SpanContent the receiver had of it before, once it has said so.
     pub resumed_from: Option<u64>,
     /// How much of it is there.
     pub arrived: u64,
-    /// What became of its datagrams, if it was sent in such.
+    /// SpanContent became of its datagrams, if it was sent in such.
     pub tally: Option<Tally>,
     /// The hashes of its parts, once its receiver has got another content than announced.
     parts: Option<Arc<[Hash]>>,
@@ -45,7 +45,7 @@ pub struct Departing {
     pub ended_ns: Option<u64>,
 }
 
-impl Departing {
+impl OutgoingFile {
     /// Reads the file at `path` of the system's disk once, for its hash. `watch` receives now and then
     /// how many bytes of how many are done; its error ends the reading.
     ///
@@ -126,11 +126,11 @@ impl Departing {
 /// The sending end of a session.
 #[derive(Debug)]
 pub struct Outgoing {
-    files: Vec<Departing>,
+    files: Vec<OutgoingFile>,
     /// The file to announce next.
     next: usize,
     present: Option<Present>,
-    /// What the stream consists of, from the oldest byte that may be needed again.
+    /// SpanContent the stream consists of, from the oldest byte that may be needed again.
     spans: VecDeque<Span>,
     /// Handed to the connection up to here, and requested up to there.
     written: u64,
@@ -154,7 +154,7 @@ pub enum Failure {
     Ended(String),
     /// The receiver wants no more.
     Refused(String),
-    /// What the receiver says makes no sense.
+    /// SpanContent the receiver says makes no sense.
     Nonsense(FrameError),
     /// The receiver left without a verdict on every file.
     Left,
@@ -170,7 +170,7 @@ struct Present {
     welcome: bool,
     /// It has said that it does not know yet, or is to say what is damaged.
     held: bool,
-    /// What of it is damaged, before `at`.
+    /// SpanContent of it is damaged, before `at`.
     damaged: VecDeque<Range<u64>>,
 }
 
@@ -178,11 +178,11 @@ struct Present {
 struct Span {
     start: u64,
     len: u64,
-    what: What,
+    what: SpanContent,
 }
 
 #[derive(Debug)]
-enum What {
+enum SpanContent {
     Frame(Vec<u8>),
     /// Bytes of a file, by its place in the list, from an offset on.
     Piece(Arc<dyn DiskFile>, usize, u64),
@@ -190,7 +190,7 @@ enum What {
 
 impl Outgoing {
     /// Sends `files`.
-    pub fn new(files: Vec<Departing>) -> Self {
+    pub fn new(files: Vec<OutgoingFile>) -> Self {
         let mut outgoing = Self {
             files,
             next: 0,
@@ -211,12 +211,12 @@ impl Outgoing {
     }
 
     /// The files and what became of them so far.
-    pub fn files(&self) -> &[Departing] {
+    pub fn files(&self) -> &[OutgoingFile] {
         &self.files
     }
 
     /// The files and what became of them.
-    pub fn into_files(self) -> Vec<Departing> {
+    pub fn into_files(self) -> Vec<OutgoingFile> {
         self.files
     }
 
@@ -242,17 +242,17 @@ impl Outgoing {
     }
 
     /// The file that is being sent.
-    pub fn present(&self) -> Option<&Departing> {
+    pub fn present(&self) -> Option<&OutgoingFile> {
         self.next.checked_sub(1).map(|at| &self.files[at])
     }
 
     fn say(&mut self, frame: &Announcement) {
         let mut bytes = Vec::new();
         frame.encode(&mut bytes);
-        self.append(bytes.len() as u64, What::Frame(bytes));
+        self.append(bytes.len() as u64, SpanContent::Frame(bytes));
     }
 
-    fn append(&mut self, len: u64, what: What) {
+    fn append(&mut self, len: u64, what: SpanContent) {
         let start = self.spans.back().map_or(self.written, |last| last.start + last.len);
         self.spans.push_back(Span { start, len, what });
     }
@@ -290,11 +290,11 @@ impl Outgoing {
     }
 
     fn announce(&mut self) -> io::Result<()> {
-        let departing = &self.files[self.next];
-        let file = departing.open()?;
-        let header = departing.header.clone();
+        let outgoing = &self.files[self.next];
+        let file = outgoing.open()?;
+        let header = outgoing.header.clone();
         self.next += 1;
-        let parts = departing.parts.clone();
+        let parts = outgoing.parts.clone();
         let held = parts.is_some();
         match parts {
             Some(parts) => {
@@ -313,8 +313,8 @@ impl Outgoing {
     /// Reads the beginning of the first file while the receiver is asked whether it is there.
     fn prepare(&mut self) -> io::Result<()> {
         let piece = self.spans.iter().find_map(|span| match &span.what {
-            What::Piece(file, number, _) => Some((file, number)),
-            What::Frame(_) => None,
+            SpanContent::Piece(file, number, _) => Some((file, number)),
+            SpanContent::Frame(_) => None,
         });
         let Some((file, number)) = piece else { return Ok(()) };
         let read = self.read_ahead.prepare(file);
@@ -326,11 +326,11 @@ impl Outgoing {
     fn compose_piece(&mut self) {
         let Some(present) = &mut self.present else { return };
         let number = self.next - 1;
-        let departing = &self.files[number];
-        let size = departing.header.size;
+        let outgoing = &self.files[number];
+        let size = outgoing.header.size;
         let left = size.saturating_sub(present.at);
-        let damaged = present.damaged.pop_front().filter(|_| departing.verdict.is_none());
-        if departing.verdict.is_some() || left == 0 && damaged.is_none() {
+        let damaged = present.damaged.pop_front().filter(|_| outgoing.verdict.is_none());
+        if outgoing.verdict.is_some() || left == 0 && damaged.is_none() {
             self.present = None;
             return;
         }
@@ -342,7 +342,7 @@ impl Outgoing {
         });
         let len = end - offset;
         self.say(&Announcement::Data { offset, len });
-        self.append(len, What::Piece(file, number, offset));
+        self.append(len, SpanContent::Piece(file, number, offset));
     }
 
     fn read_answers(&mut self) -> Result<(), FrameError> {
@@ -357,12 +357,12 @@ impl Outgoing {
         match answer {
             Answer::Have { file, prefix } => {
                 let number = self.announced(file)?;
-                let departing = &mut self.files[number];
-                if prefix > departing.header.size {
+                let outgoing = &mut self.files[number];
+                if prefix > outgoing.header.size {
                     return Err(FrameError::Order("more of a file than there is"));
                 }
-                departing.resumed_from.get_or_insert(prefix);
-                departing.arrived = departing.arrived.max(prefix);
+                outgoing.resumed_from.get_or_insert(prefix);
+                outgoing.arrived = outgoing.arrived.max(prefix);
                 if let Some(present) = self.present.as_mut().filter(|_| number + 1 == self.next) {
                     present.at = present.at.max(prefix);
                     present.welcome = true;
@@ -433,9 +433,9 @@ impl Outgoing {
         self.acked_at = Some(now);
         while let Some(span) = self.spans.front().filter(|span| span.start < acked) {
             let len = span.len.min(acked - span.start);
-            if let What::Piece(_, number, offset) = span.what {
-                let departing = &mut self.files[number];
-                departing.arrived = departing.arrived.max(offset + len);
+            if let SpanContent::Piece(_, number, offset) = span.what {
+                let outgoing = &mut self.files[number];
+                outgoing.arrived = outgoing.arrived.max(offset + len);
             }
             if len < span.len {
                 break;
@@ -464,8 +464,8 @@ impl Application for Outgoing {
             let len = (span.len - skip).min(buf.len() as u64) as usize;
             let (part, rest) = buf.split_at_mut(len);
             match &span.what {
-                What::Frame(bytes) => part.copy_from_slice(&bytes[skip as usize..][..len]),
-                What::Piece(file, number, at) => {
+                SpanContent::Frame(bytes) => part.copy_from_slice(&bytes[skip as usize..][..len]),
+                SpanContent::Piece(file, number, at) => {
                     let read = self.read_ahead.read(file, at + skip, part);
                     read.map_err(|error| named(&self.files[*number].path, error))?;
                 }

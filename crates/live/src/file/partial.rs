@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use weir_transport::{RangeSet, Reassembly};
 
-use super::digest::{Digest, Unwritten};
+use super::digest::{Digest, WriteFailed};
 use super::disk::{Disk, DiskFile, read_exact};
 use super::frame::{Hash, Header};
 use super::parts::{hash_parts, part_count};
@@ -358,13 +358,13 @@ impl Partial {
         } else {
             let written = self.file.write_all_at(&self.staging, at);
             self.staging.clear();
-            written.map_err(|error| Unwritten { at, error })
+            written.map_err(|error| WriteFailed { at, error })
         };
         kept.map_err(|unwritten| self.lose(unwritten))
     }
 
     /// What is not written is not there, should anyone go on from here.
-    fn lose(&mut self, unwritten: Unwritten) -> io::Error {
+    fn lose(&mut self, unwritten: WriteFailed) -> io::Error {
         self.prefix = self.prefix.min(unwritten.at);
         if self.noted > self.prefix {
             // What was to be noted after it is not noted either.

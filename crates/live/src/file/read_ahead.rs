@@ -1,4 +1,4 @@
-//! Reading a file in larger pieces than it is sent in.
+//! ConnectionSample a file in larger pieces than it is sent in.
 
 use std::io;
 use std::ptr;

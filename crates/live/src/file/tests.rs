@@ -99,15 +99,20 @@ struct Session {
 }
 
 impl Session {
-    fn new(files: Vec<Departing>, folder: &TempDir, keeper: &Keeper, network: Network) -> Self {
-        Self::beside(files, folder, keeper, network, shared(), None)
+    fn new(
+        files: Vec<OutgoingFile>,
+        folder: &TempDir,
+        finalizer: &Finalizer,
+        network: Network,
+    ) -> Self {
+        Self::beside(files, folder, finalizer, network, shared(), None)
     }
 
     /// A session of a receiver that has others.
     fn beside(
-        files: Vec<Departing>,
+        files: Vec<OutgoingFile>,
         folder: &TempDir,
-        keeper: &Keeper,
+        finalizer: &Finalizer,
         network: Network,
         shared: Rc<SharedState>,
         max_pacing_rate: Option<Rate>,
@@ -120,7 +125,7 @@ impl Session {
         };
         let receiver = Side {
             connection: Connection::listen(&config, stream(1, "b")),
-            application: Incoming::new(receiving_in(folder), shared, keeper.desk()),
+            application: Incoming::new(receiving_in(folder), shared, finalizer.handle()),
         };
         Self { network, sender, receiver }
     }
@@ -129,7 +134,7 @@ impl Session {
         self.network.act(&mut self.sender, 1);
         self.network.act(&mut self.receiver, 0);
         let next = self.network.next(&self.sender, &self.receiver);
-        // The keeper lives in real time.
+        // The finalizer runs in real time.
         if next - self.network.now <= Duration::from_millis(1) {
             std::thread::yield_now();
         }
@@ -145,7 +150,7 @@ impl Session {
 
     /// Continues until this many bytes of the first file have arrived.
     fn run_up_to(&mut self, bytes: u64) {
-        let arrived = |file: &Arriving| file.arrived >= bytes;
+        let arrived = |file: &IncomingFile| file.arrived >= bytes;
         while !self.receiver.application.files().first().is_some_and(arrived) {
             self.step();
         }
@@ -179,11 +184,11 @@ fn receiving_in(folder: &TempDir) -> Folder {
     }
 }
 
-fn departing(folder: &TempDir, contents: &[Vec<u8>]) -> Vec<Departing> {
+fn outgoing(folder: &TempDir, contents: &[Vec<u8>]) -> Vec<OutgoingFile> {
     let write = |(n, content)| {
         let path = folder.path().join(format!("file-{n}.bin"));
         fs::write(&path, content).expect("writable");
-        Departing::prepare(&path, &mut |_, _| Ok(())).expect("readable")
+        OutgoingFile::prepare(&path, &mut |_, _| Ok(())).expect("readable")
     };
     contents.iter().enumerate().map(write).collect()
 }
@@ -212,16 +217,16 @@ proptest! {
     ) {
         let (from, to) = (TempDir::new(), TempDir::new());
         let contents: Vec<_> = sizes.iter().map(|size| noise(*size)).collect();
-        let files = departing(&from, &contents);
-        let keeper = Keeper::start().expect("a thread");
+        let files = outgoing(&from, &contents);
+        let finalizer = Finalizer::start().expect("a thread");
         let weather = |n| Network::new(seed + n, loss_percent, Duration::from_millis(jitter_ms));
         for (n, steps) in cuts.into_iter().enumerate() {
-            let mut session = Session::new(files.clone(), &to, &keeper, weather(n as u64));
+            let mut session = Session::new(files.clone(), &to, &finalizer, weather(n as u64));
             for _ in 0..steps {
                 session.step();
             }
         }
-        let mut session = Session::new(files, &to, &keeper, weather(99));
+        let mut session = Session::new(files, &to, &finalizer, weather(99));
         session.run();
         prop_assert_eq!(session.sender.application.failure(), None);
         for (n, verdict) in session.verdicts().into_iter().enumerate() {
@@ -229,7 +234,7 @@ proptest! {
             let twice = Some(Verdict::Already { name });
             prop_assert!(verdict == kept(n) || verdict == twice, "{verdict:?}");
         }
-        drop((session, keeper));
+        drop((session, finalizer));
         assert_same(&to, &contents);
     }
 }
@@ -242,19 +247,19 @@ fn calm() -> Network {
 fn a_session_that_was_cut_goes_on_where_it_stood() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(3_000_000)];
-    let files = departing(&from, &contents);
-    let keeper = Keeper::start().expect("a thread");
-    let mut session = Session::new(files.clone(), &to, &keeper, calm());
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::start().expect("a thread");
+    let mut session = Session::new(files.clone(), &to, &finalizer, calm());
     session.run_up_to(1_500_000);
     drop(session);
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let mut session = Session::new(files, &to, &finalizer, calm());
     session.run();
     assert_eq!(session.verdicts(), [kept(0)]);
     let resumed = session.sender.application.files()[0].resumed_from;
     assert!(resumed.is_some_and(|from| from >= 1_500_000), "{resumed:?}");
     let sent = session.sender.connection.stats().data_bytes_sent;
     assert!(sent < 2_000_000, "{sent} bytes were sent again");
-    drop((session, keeper));
+    drop((session, finalizer));
     assert_same(&to, &contents);
 }
 
@@ -263,18 +268,18 @@ fn a_session_that_was_cut_goes_on_where_it_stood() {
 fn a_file_that_fills_the_disk_is_resumed() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(3_000_000)];
-    let files = departing(&from, &contents);
-    let keeper = Keeper::start().expect("a thread");
-    let mut session = Session::new(files.clone(), &to, &keeper, calm());
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::start().expect("a thread");
+    let mut session = Session::new(files.clone(), &to, &finalizer, calm());
     session.run_up_to(2_000_000);
     let rest = 3_000_000 - session.receiver.application.files()[0].arrived;
     assert!(rest > 0);
     drop(session);
     let run_with = |free| {
-        let mut session = Session::new(files.clone(), &to, &keeper, calm());
+        let mut session = Session::new(files.clone(), &to, &finalizer, calm());
         let disk = Arc::new(TestDisk { free: Some(free), ..TestDisk::default() });
         let folder = Folder { disk, ..receiving_in(&to) };
-        session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
+        session.receiver.application = Incoming::new(folder, shared(), finalizer.handle());
         session.run();
         session.verdicts().remove(0)
     };
@@ -283,7 +288,7 @@ fn a_file_that_fills_the_disk_is_resumed() {
     assert_eq!(run_with(rest), kept(0));
     let there = Verdict::Already { name: "file-0.bin".into() };
     assert_eq!(run_with(0), Some(there), "nothing is to be written");
-    drop(keeper);
+    drop(finalizer);
     assert_same(&to, &contents);
 }
 
@@ -291,11 +296,11 @@ fn a_file_that_fills_the_disk_is_resumed() {
 fn two_senders_of_one_file_do_not_disturb_each_other() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(500_000)];
-    let files = departing(&from, &contents);
-    let keeper = Keeper::start().expect("a thread");
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::start().expect("a thread");
     let shared = shared();
     let mut sessions = [0, 1]
-        .map(|_| Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&shared), None));
+        .map(|_| Session::beside(files.clone(), &to, &finalizer, calm(), Rc::clone(&shared), None));
     while !sessions.iter().all(Session::is_over) {
         for session in sessions.iter_mut().filter(|session| !session.is_over()) {
             session.step();
@@ -304,15 +309,19 @@ fn two_senders_of_one_file_do_not_disturb_each_other() {
     let verdicts: Vec<_> = sessions.iter().flat_map(Session::verdicts).collect();
     assert!(verdicts.contains(&kept(0)));
     assert!(verdicts.contains(&Some(Verdict::Already { name: "file-0.bin".into() })));
-    drop((sessions, keeper));
+    drop((sessions, finalizer));
     assert_same(&to, &contents);
 }
 
 /// Two sessions of one receiver with the same file: the first stopped half way, the second begins.
-fn killed_and_new(files: &[Departing], to: &TempDir, keeper: &Keeper) -> (Session, Session) {
+fn killed_and_new(
+    files: &[OutgoingFile],
+    to: &TempDir,
+    finalizer: &Finalizer,
+) -> (Session, Session) {
     let shared = shared();
     let rate = Some(Rate::from_mbit(16));
-    let begin = || Session::beside(files.to_vec(), to, keeper, calm(), Rc::clone(&shared), rate);
+    let begin = || Session::beside(files.to_vec(), to, finalizer, calm(), Rc::clone(&shared), rate);
     let mut old = begin();
     old.run_up_to(1_500_000);
     (old, begin())
@@ -322,9 +331,9 @@ fn killed_and_new(files: &[Departing], to: &TempDir, keeper: &Keeper) -> (Sessio
 fn a_sender_that_was_killed_goes_on_before_its_old_session_is_given_up() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(3_000_000)];
-    let files = departing(&from, &contents);
-    let keeper = Keeper::start().expect("a thread");
-    let (mut old, mut new) = killed_and_new(&files, &to, &keeper);
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::start().expect("a thread");
+    let (mut old, mut new) = killed_and_new(&files, &to, &finalizer);
     new.run();
     assert_eq!(new.verdicts(), [kept(0)]);
     let resumed = new.sender.application.files()[0].resumed_from;
@@ -333,7 +342,7 @@ fn a_sender_that_was_killed_goes_on_before_its_old_session_is_given_up() {
     old.run();
     let reason = "the same file is coming from another sender".to_owned();
     assert_eq!(old.sender.application.failure(), Some(&Failure::Ended(reason)));
-    drop((old, new, keeper));
+    drop((old, new, finalizer));
     assert_same(&to, &contents);
 }
 
@@ -343,13 +352,13 @@ fn a_sender_that_was_killed_goes_on_before_its_old_session_is_given_up() {
 fn a_takeover_keeps_the_bytes_that_the_new_session_has_acknowledged() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(600_000)];
-    let files = departing(&from, &contents);
-    let keeper = Keeper::start().expect("a thread");
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::start().expect("a thread");
     for seed in 0..60 {
         let shared = shared();
         let begin = |network| {
             let rate = Some(Rate::from_mbit(16));
-            Session::beside(files.clone(), &to, &keeper, network, Rc::clone(&shared), rate)
+            Session::beside(files.clone(), &to, &finalizer, network, Rc::clone(&shared), rate)
         };
         let mut old = begin(calm());
         old.run_up_to(40_000);
@@ -371,16 +380,16 @@ fn a_takeover_keeps_the_bytes_that_the_new_session_has_acknowledged() {
 fn a_sender_that_was_killed_a_while_ago_goes_on_at_once() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(3_000_000)];
-    let files = departing(&from, &contents);
-    let keeper = Keeper::start().expect("a thread");
-    let (old, mut new) = killed_and_new(&files, &to, &keeper);
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::start().expect("a thread");
+    let (old, mut new) = killed_and_new(&files, &to, &finalizer);
     new.network.now = old.network.now + Duration::from_millis(600);
     new.run();
     assert_eq!(new.verdicts(), [kept(0)]);
     // Half a second of waiting would be 1 MB more.
     let sent = new.sender.connection.stats().data_bytes_sent;
     assert!(sent < 2_000_000, "{sent} bytes were sent again");
-    drop((old, new, keeper));
+    drop((old, new, finalizer));
     assert_same(&to, &contents);
 }
 
@@ -389,10 +398,11 @@ fn a_sender_that_was_killed_a_while_ago_goes_on_at_once() {
 fn a_sender_that_was_killed_before_the_verdict_waits_for_it_and_sends_little() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(3_000_000)];
-    let files = departing(&from, &contents);
-    let keeper = Keeper::without_thread();
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::without_thread();
     let shared = shared();
-    let begin = || Session::beside(files.clone(), &to, &keeper, calm(), Rc::clone(&shared), None);
+    let begin =
+        || Session::beside(files.clone(), &to, &finalizer, calm(), Rc::clone(&shared), None);
     let mut old = begin();
     old.run_up_to(3_000_000);
     drop(old);
@@ -402,14 +412,14 @@ fn a_sender_that_was_killed_before_the_verdict_waits_for_it_and_sends_little() {
     }
     assert_eq!(new.verdicts(), [None]);
     while !new.is_over() {
-        keeper.work();
+        finalizer.work();
         new.step();
     }
     assert_eq!(new.verdicts(), [Some(Verdict::Already { name: "file-0.bin".into() })]);
     let sent = new.sender.connection.stats().data_bytes_sent;
     // What goes ahead of an answer is a quarter of a megabyte and the end of a piece.
     assert!(sent < 350_000, "{sent} bytes were sent again");
-    drop((new, keeper));
+    drop((new, finalizer));
     assert_same(&to, &contents);
 }
 
@@ -417,13 +427,13 @@ fn a_sender_that_was_killed_before_the_verdict_waits_for_it_and_sends_little() {
 fn a_file_that_is_there_is_not_sent_again() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(2_000_000)];
-    let files = departing(&from, &contents);
-    let keeper = Keeper::start().expect("a thread");
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::start().expect("a thread");
     fs::write(to.path().join("file-0.bin"), &contents[0]).expect("writable");
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let mut session = Session::new(files, &to, &finalizer, calm());
     session.run();
     assert_eq!(session.verdicts(), [Some(Verdict::Already { name: "file-0.bin".into() })]);
-    drop((session, keeper));
+    drop((session, finalizer));
     assert_same(&to, &contents);
 }
 
@@ -431,12 +441,12 @@ fn a_file_that_is_there_is_not_sent_again() {
 fn damage_that_no_checksum_finds_costs_a_part_of_the_file() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(3_000_000), noise(200_000)];
-    let mut files = departing(&from, &contents);
-    let keeper = Keeper::start().expect("a thread");
+    let mut files = outgoing(&from, &contents);
+    let finalizer = Finalizer::start().expect("a thread");
     let mut damaging = calm();
     // In the first file, at its beginning, in the middle and near its end, and in the second.
     damaging.damaged = vec![3, 1_000, 1_001, 2_050, 2_100];
-    let mut session = Session::new(files, &to, &keeper, damaging);
+    let mut session = Session::new(files, &to, &finalizer, damaging);
     session.run();
     assert_eq!(session.verdicts(), [Some(Verdict::Mismatch), Some(Verdict::Mismatch)]);
     files = session.sender.application.files().to_vec();
@@ -444,13 +454,13 @@ fn damage_that_no_checksum_finds_costs_a_part_of_the_file() {
     for file in &mut files {
         assert!(file.prepare_repair().expect("readable"));
     }
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let mut session = Session::new(files, &to, &finalizer, calm());
     session.run();
     assert_eq!(session.verdicts(), [kept(0), kept(1)]);
     let sent = session.sender.connection.stats().data_bytes_sent;
     // Three parts of the first file, and all of the second, which is one part.
     assert!(sent < 3 * (256 << 10) + 201_000, "{sent} bytes were sent again");
-    drop((session, keeper));
+    drop((session, finalizer));
     assert_same(&to, &contents);
 }
 
@@ -459,34 +469,34 @@ fn damage_that_no_checksum_finds_costs_a_part_of_the_file() {
 fn a_repair_that_was_cut_is_begun_again() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let contents = [noise(3_000_000)];
-    let keeper = Keeper::start().expect("a thread");
+    let finalizer = Finalizer::start().expect("a thread");
     let mut damaging = calm();
     damaging.damaged = vec![3, 1_500];
-    let mut session = Session::new(departing(&from, &contents), &to, &keeper, damaging);
+    let mut session = Session::new(outgoing(&from, &contents), &to, &finalizer, damaging);
     session.run();
     let mut files = session.sender.application.files().to_vec();
     assert!(files[0].prepare_repair().expect("readable"));
     drop(session);
-    let mut cut = Session::new(files.clone(), &to, &keeper, calm());
+    let mut cut = Session::new(files.clone(), &to, &finalizer, calm());
     while cut.sender.connection.stats().acked_bytes < 100_000 {
         cut.step();
     }
     drop(cut);
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let mut session = Session::new(files, &to, &finalizer, calm());
     session.run();
     assert_eq!(session.verdicts(), [kept(0)]);
     assert!(session.sender.connection.stats().data_bytes_sent < 600_000);
-    drop((session, keeper));
+    drop((session, finalizer));
     assert_same(&to, &contents);
 }
 
 #[test]
 fn a_file_that_changed_after_it_was_hashed_does_not_arrive() {
     let (from, to) = (TempDir::new(), TempDir::new());
-    let files = departing(&from, &[noise(300_000), noise(1000)]);
-    let keeper = Keeper::start().expect("a thread");
+    let files = outgoing(&from, &[noise(300_000), noise(1000)]);
+    let finalizer = Finalizer::start().expect("a thread");
     fs::write(&files[0].path, vec![1; 300_000]).expect("writable");
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let mut session = Session::new(files, &to, &finalizer, calm());
     session.run();
     assert_eq!(session.verdicts(), [Some(Verdict::Mismatch), kept(1)]);
     let visible: Vec<_> = to.names().into_iter().filter(|name| !name.starts_with('.')).collect();
@@ -499,16 +509,16 @@ fn a_file_that_changed_after_it_was_hashed_does_not_arrive() {
 #[test]
 fn an_error_names_the_file_that_it_is_about() {
     let (from, to) = (TempDir::new(), TempDir::new());
-    let files = departing(&from, &[noise(1_000), noise(3_000_000)]);
+    let files = outgoing(&from, &[noise(1_000), noise(3_000_000)]);
     for n in 0..=999 {
         fs::create_dir(to.path().join(name::numbered("file-0.bin", n))).expect("writable");
     }
-    let keeper = Keeper::without_thread();
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let finalizer = Finalizer::without_thread();
+    let mut session = Session::new(files, &to, &finalizer, calm());
     while session.receiver.application.files().len() < 2 {
         session.step();
     }
-    while keeper.work() {}
+    while finalizer.work() {}
     session.run();
     let reason = "cannot write 'file-0.bin': 'file-0.bin' and 999 numbered ones are taken";
     assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason.to_owned())));
@@ -517,11 +527,11 @@ fn an_error_names_the_file_that_it_is_about() {
 #[test]
 fn a_file_that_is_too_large_is_refused_and_others_are_not() {
     let (from, to) = (TempDir::new(), TempDir::new());
-    let files = departing(&from, &[noise(300_000), noise(1000)]);
-    let keeper = Keeper::start().expect("a thread");
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let files = outgoing(&from, &[noise(300_000), noise(1000)]);
+    let finalizer = Finalizer::start().expect("a thread");
+    let mut session = Session::new(files, &to, &finalizer, calm());
     let folder = Folder { max_size: Some(Bytes(1000)), ..receiving_in(&to) };
-    session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
+    session.receiver.application = Incoming::new(folder, shared(), finalizer.handle());
     session.run();
     let reason = "300000 bytes; at most 1000 are taken".into();
     assert_eq!(session.verdicts(), [Some(Verdict::Refused { reason }), kept(1)]);
@@ -533,12 +543,12 @@ fn a_file_that_is_too_large_is_refused_and_others_are_not() {
 #[test]
 fn thousands_of_files_are_refused_in_one_session() {
     let (from, to) = (TempDir::new(), TempDir::new());
-    let one = departing(&from, &[noise(2)]).remove(0);
+    let one = outgoing(&from, &[noise(2)]).remove(0);
     let files = vec![one; 5_000];
-    let keeper = Keeper::start().expect("a thread");
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let finalizer = Finalizer::start().expect("a thread");
+    let mut session = Session::new(files, &to, &finalizer, calm());
     let folder = Folder { max_size: Some(Bytes(1)), max_files: 5_000, ..receiving_in(&to) };
-    session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
+    session.receiver.application = Incoming::new(folder, shared(), finalizer.handle());
     session.run();
     assert_eq!(session.sender.application.failure(), None);
     let refused = |verdict: &Option<Verdict>| matches!(verdict, Some(Verdict::Refused { .. }));
@@ -554,11 +564,11 @@ fn thousands_of_files_are_refused_in_one_session() {
 #[test]
 fn too_many_files_and_nonsense_end_the_session_with_a_reason() {
     let (from, to) = (TempDir::new(), TempDir::new());
-    let files = departing(&from, &[noise(10), noise(11)]);
-    let keeper = Keeper::start().expect("a thread");
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let files = outgoing(&from, &[noise(10), noise(11)]);
+    let finalizer = Finalizer::start().expect("a thread");
+    let mut session = Session::new(files, &to, &finalizer, calm());
     let folder = Folder { max_files: 1, ..receiving_in(&to) };
-    session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
+    session.receiver.application = Incoming::new(folder, shared(), finalizer.handle());
     session.run();
     let reason = "2 files at once; at most 1 are taken".to_owned();
     assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason)));
@@ -568,11 +578,11 @@ fn too_many_files_and_nonsense_end_the_session_with_a_reason() {
 #[test]
 fn a_folder_that_is_gone_is_told_to_the_sender() {
     let (from, to) = (TempDir::new(), TempDir::new());
-    let files = departing(&from, &[noise(10)]);
-    let keeper = Keeper::start().expect("a thread");
-    let mut session = Session::new(files, &to, &keeper, calm());
+    let files = outgoing(&from, &[noise(10)]);
+    let finalizer = Finalizer::start().expect("a thread");
+    let mut session = Session::new(files, &to, &finalizer, calm());
     let folder = Folder { path: to.path().join("gone"), ..receiving_in(&to) };
-    session.receiver.application = Incoming::new(folder, shared(), keeper.desk());
+    session.receiver.application = Incoming::new(folder, shared(), finalizer.handle());
     session.run();
     let reason = "cannot write 'file-0.bin': No such file or directory".to_owned();
     assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason)));

@@ -7,12 +7,12 @@ use std::os::fd::AsFd;
 use nix::sys::socket::getsockopt;
 use rustix::net::sockopt::socket_error;
 use weir_cc::RecoveryState;
-use weir_scene::{IP_HEADER, Reading};
+use weir_scene::{ConnectionSample, IP_HEADER};
 use weir_units::{Bytes, Duration, Rate};
 
 /// Reads `TCP_INFO` in the form that this kernel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Teller {
+pub(super) enum TcpInfoReader {
     /// Linux 5.4 and later.
     Short,
     /// Linux 6.7 and later, which counts timeouts.
@@ -40,7 +40,7 @@ mod option {
     );
 }
 
-impl Teller {
+impl TcpInfoReader {
     /// For a kernel of this release, as `6.18.5-amd64`; none for one that is too old.
     pub(super) fn of_release(release: &str) -> Option<Self> {
         let mut parts = release.split(|c: char| !c.is_ascii_digit());
@@ -60,14 +60,14 @@ impl Teller {
         socket: impl AsFd,
         written: u64,
         delivered: u64,
-    ) -> io::Result<Reading> {
+    ) -> io::Result<ConnectionSample> {
         let reading = match self {
             Self::Short => parse(&getsockopt(&socket, option::ShortInfo)?),
             Self::Long => parse(&getsockopt(&socket, option::LongInfo)?),
         };
         // SYN and FIN take a sequence number each.
         let acked = reading.acked.saturating_sub(1).min(written);
-        Ok(Reading { acked, delivered, ..reading })
+        Ok(ConnectionSample { acked, delivered, ..reading })
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn failure(socket: impl AsFd) -> Option<io::Error> {
 }
 
 /// `info` has [`SHORT`] bytes at least.
-fn parse(info: &[u8]) -> Reading {
+fn parse(info: &[u8]) -> ConnectionSample {
     let u32_at = |at: usize| u64::from(u32::from_ne_bytes(array(info, at)));
     let u64_at = |at: usize| u64::from_ne_bytes(array(info, at));
     let micros_at = |at: usize| Duration::from_micros(u32_at(at));
@@ -92,7 +92,7 @@ fn parse(info: &[u8]) -> Reading {
     let (segments, bytes) = (u32_at(DATA_SEGS_OUT), u64_at(BYTES_SENT));
     let timestamps = if info[OPTIONS] & TCPI_OPT_TIMESTAMPS == 0 { 0 } else { TIMESTAMPS };
     let total_rto = info.get(TOTAL_RTO..TOTAL_RTO + 2);
-    Reading {
+    ConnectionSample {
         delivered: 0,
         acked: u64_at(BYTES_ACKED),
         segments,
@@ -179,9 +179,9 @@ mod tests {
 
     #[test]
     fn a_kernel_tells_what_its_release_allows() {
-        let of = Teller::of_release;
-        assert_eq!([of("6.18.5"), of("7.0-rc1")], [Some(Teller::Long); 2]);
-        assert_eq!([of("6.6.1-amd64"), of("6.1"), of("5.4.0")], [Some(Teller::Short); 3]);
+        let of = TcpInfoReader::of_release;
+        assert_eq!([of("6.18.5"), of("7.0-rc1")], [Some(TcpInfoReader::Long); 2]);
+        assert_eq!([of("6.6.1-amd64"), of("6.1"), of("5.4.0")], [Some(TcpInfoReader::Short); 3]);
         assert_eq!([of("5.3.9"), of("4.19"), of("linux"), of("")], [None; 4]);
     }
 
@@ -191,7 +191,7 @@ mod tests {
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut receiver, _) = listener.accept().unwrap();
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        let teller = Teller::of_release(&release).expect("a kernel of this decade");
+        let teller = TcpInfoReader::of_release(&release).expect("a kernel of this decade");
         let fresh = teller.ask(&sender, 0, 0).unwrap();
         assert_eq!((fresh.acked, fresh.bytes, fresh.ssthresh), (0, 0, None));
         sender.write_all(&[7; 100_000]).unwrap();
@@ -210,7 +210,7 @@ mod tests {
         assert!(reading.bytes >= 100_000 && reading.segments > 0, "{reading:?}");
         assert_eq!(reading.ip_bytes, reading.bytes + reading.segments * 52);
         assert!(reading.srtt.is_some() && reading.cwnd > Bytes(10_000), "{reading:?}");
-        assert_eq!(reading.timeouts.is_some(), teller == Teller::Long);
+        assert_eq!(reading.timeouts.is_some(), teller == TcpInfoReader::Long);
         assert!(failure(&sender).is_none());
     }
 }

@@ -10,12 +10,12 @@ use weir_units::{Duration, Instant};
 
 use super::KernelError;
 use super::check::Kernel;
-use super::info::Teller;
+use super::info::TcpInfoReader;
 
 /// What a kernel must have, and what it may.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
-    pub(super) teller: Teller,
+    pub(super) teller: TcpInfoReader,
     /// The congestion controls of its TCP.
     pub(super) controllers: Vec<String>,
     /// Whether it is a guest of User-Mode Linux: its timers are on time, and to look at its clock is
@@ -37,7 +37,7 @@ impl Machine {
     /// Says what is missing, and what works without it.
     pub(super) fn look() -> Result<Self, KernelError> {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        let teller = Teller::of_release(&release)
+        let teller = TcpInfoReader::of_release(&release)
             .ok_or_else(|| missing(&format!("Linux 5.4 or later; this is {release}")))?;
         if !rustix::process::geteuid().is_root() {
             return Err(missing("root, to make network namespaces and devices in them"));

@@ -26,24 +26,24 @@ use std::sync::mpsc;
 use std::thread::{ScopedJoinHandle, scope};
 
 use weir_scene::{
-    Books, Closing, Flow, ForeignFlow, HeapQueue, Network, Outcome, Passage, RunSpec, SpecError,
+    Flow, HeapQueue, KernelFlow, Network, Outcome, PathStats, Recorder, RunEnd, RunSpec, SpecError,
     Violation, validate,
 };
 use weir_trace::Histogram;
 use weir_units::{Duration, Instant};
 
 use self::check::kernel_config;
-use self::info::Teller;
+use self::info::TcpInfoReader;
 use self::machine::{Machine, Setting};
 use self::netem::{Netem, Routers};
 use self::own::OwnFlows;
-use self::senders::{Context, Happening, Legacy, Sender, Senders};
+use self::senders::{Context, FlowEvent, Legacy, Sender, Senders};
 use self::shared::Shared;
-use self::site::Site;
+use self::site::Namespaces;
 use self::sockets::FIRST_PORT;
-use self::verdict::Strain;
+use self::verdict::HostLoad;
 use crate::capture::Capture;
-use crate::clock::{Alarm, Punctual};
+use crate::clock::{Alarm, TimerSlackGuard};
 use crate::emulator::{Emulator, EmulatorError, NamespaceError, Options};
 use crate::health::thread_cpu_time;
 use crate::router::Router;
@@ -150,11 +150,11 @@ pub fn run(
         Router::Netem => Some(Netem::of(spec)?),
     };
     let spec = netem.as_ref().map_or(spec, |netem| &netem.wires);
-    let site = Site::prepare(spec, settings)?;
+    let site = Namespaces::prepare(spec, settings)?;
     let routers = netem.as_ref().map(|netem| netem.join(site.ends())).transpose();
     let routers = routers.map_err(KernelError::of_netem)?;
     let _alarm = Alarm::set();
-    let _punctual = Punctual::set();
+    let _punctual = TimerSlackGuard::set();
     let options = Options { capture: capture.cloned(), ..site::options(spec, &machine) };
     let ends = routers.as_ref().map_or(site.ends(), Routers::ends);
     let emulator = Emulator::open(spec, seed, ends, &options)?;
@@ -176,7 +176,7 @@ struct World<'a> {
     /// Those with the kernel's netem, if it stands in for our links.
     routers: Option<Routers>,
     own: OwnFlows,
-    books: Books,
+    recorder: Recorder,
     next_sample: Option<Instant>,
     is_warm: bool,
     /// Per flow, what had been dropped when the warm-up was over.
@@ -192,7 +192,7 @@ impl<'a> World<'a> {
             own: OwnFlows::new(spec, seed, &mut emulator),
             emulator,
             routers,
-            books: Books::new(spec.links.len()),
+            recorder: Recorder::new(spec.links.len()),
             next_sample: spec.measure.sample_interval.map(|interval| Instant::ZERO + interval),
             is_warm: false,
             dropped_before: vec![0; spec.flows.len()],
@@ -202,8 +202,8 @@ impl<'a> World<'a> {
     /// Runs to the end of the time, or until every flow is over and every packet has arrived.
     fn run(
         mut self,
-        site: Site,
-        teller: Teller,
+        site: Namespaces,
+        teller: TcpInfoReader,
         address: impl Fn(u16) -> SocketAddrV4,
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<Outcome, KernelError> {
@@ -216,7 +216,7 @@ impl<'a> World<'a> {
         let context = Context { shared: &shared, teller, happenings: &happenings };
         let described = (0u16..).zip(&spec.flows).zip(site.connectors);
         let list = described.filter_map(|((index, flow), socket)| {
-            let foreign = ForeignFlow::new(index.into(), flow, &spec.measure, seed);
+            let foreign = KernelFlow::new(index.into(), flow, &spec.measure, seed);
             Some(Sender::new(context, foreign, flow, index.into(), socket?, address(index)))
         });
         let senders = Senders { list: list.collect(), measure: spec.measure, shared: &shared };
@@ -239,7 +239,7 @@ impl<'a> World<'a> {
     fn route(
         &mut self,
         shared: &Shared,
-        reported: &mpsc::Receiver<Happening>,
+        reported: &mpsc::Receiver<FlowEvent>,
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<(), KernelError> {
         let mut watched = Instant::ZERO;
@@ -291,7 +291,7 @@ impl<'a> World<'a> {
             return Ok(());
         }
         let Network { links, notes, .. } = &mut self.emulator.net;
-        self.books.sample(now, self.spec, &mut self.own.flows, links, notes);
+        self.recorder.sample(now, self.spec, &mut self.own.flows, links, notes);
         self.next_sample = self.spec.measure.sample_interval.map(|interval| now + interval);
         Ok(())
     }
@@ -305,13 +305,13 @@ impl<'a> World<'a> {
         self.emulator.forget_passages();
         let Network { now, links, notes, .. } = &mut self.emulator.net;
         self.dropped_before.clone_from(&notes.dropped_data);
-        self.books.open(*now, links);
+        self.recorder.open(*now, links);
         Ok(())
     }
 
     /// Enters what the senders' thread tells into table `events`.
-    fn note(&mut self, reported: &mpsc::Receiver<Happening>) {
-        for Happening { at, flow, kind, detail } in reported.try_iter() {
+    fn note(&mut self, reported: &mpsc::Receiver<FlowEvent>) {
+        for FlowEvent { at, flow, kind, detail } in reported.try_iter() {
             self.emulator.net.notes.log.flow(at, flow, kind, &detail);
         }
     }
@@ -331,11 +331,11 @@ impl<'a> World<'a> {
             self.open_books()?;
         }
         let now = self.emulator.net.now;
-        if let Err(what) = self.books.check(now, self.spec, &mut self.emulator.net.links) {
+        if let Err(what) = self.recorder.check(now, self.spec, &mut self.emulator.net.links) {
             return Err(self.failed(what));
         }
         self.own.end(&mut self.emulator);
-        let strain = Strain {
+        let strain = HostLoad {
             health: self.emulator.health(),
             lateness: legacy.lateness,
             cpu: [router_cpu, legacy.cpu, receivers_cpu],
@@ -350,15 +350,14 @@ impl<'a> World<'a> {
                 Some(_) => Histogram::new(),
             };
             let dropped = dropped - self.dropped_before[index as usize];
-            foreign.set_passage(Passage { dropped, queue_delay });
+            foreign.set_passage(PathStats { dropped, queue_delay });
             flows.push((index, foreign.into()));
         }
         flows.sort_by_key(|(index, _)| *index);
         let mut flows: Vec<Flow> = flows.into_iter().map(|(_, flow)| flow).collect();
         let events = self.emulator.events();
-        let closing =
-            Closing { spec: self.spec, flows: &mut flows, net: self.emulator.net, events };
-        let mut outcome = self.books.close(closing);
+        let closing = RunEnd { spec: self.spec, flows: &mut flows, net: self.emulator.net, events };
+        let mut outcome = self.recorder.close(closing);
         outcome.samples.extend(legacy.samples);
         outcome.samples.sort_by(|a, b| a.t_s.total_cmp(&b.t_s).then(a.flow.cmp(&b.flow)));
         strain.fill(&mut outcome, self.spec, real);

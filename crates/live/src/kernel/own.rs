@@ -1,7 +1,7 @@
 //! Flows of our own transport next to the kernel's, on the same links.
 
 use weir_scene::{
-    Event, EventQueue, Flow, HeapQueue, Medium, Notes, Packet, PacketLink, RunSpec, Side,
+    Event, EventQueue, Flow, HeapQueue, Medium, Packet, PacketLink, RunLog, RunSpec, Side,
 };
 use weir_transport::Arrived;
 use weir_units::Instant;
@@ -21,7 +21,7 @@ pub(super) struct OwnFlows {
 }
 
 /// What their ends live in.
-struct Road<'a> {
+struct FlowPath<'a> {
     emulator: &'a mut Emulator,
     wakes: &'a mut HeapQueue,
 }
@@ -32,7 +32,7 @@ impl OwnFlows {
         let own = (0u32..).zip(&spec.flows).filter(|(_, flow)| kernel_config(flow).is_none());
         let (indices, flows): (Vec<u32>, Vec<Flow>) = own
             .map(|(index, flow)| {
-                let mut road = Road { emulator, wakes: &mut wakes };
+                let mut road = FlowPath { emulator, wakes: &mut wakes };
                 (index, Flow::new(index, flow, &spec.measure, seed, &mut road))
             })
             .unzip();
@@ -73,8 +73,8 @@ impl OwnFlows {
         self.each(emulator, |flow, road| flow.end(road));
     }
 
-    fn each(&mut self, emulator: &mut Emulator, act: fn(&mut Flow, &mut Road<'_>)) {
-        let mut road = Road { emulator, wakes: &mut self.wakes };
+    fn each(&mut self, emulator: &mut Emulator, act: fn(&mut Flow, &mut FlowPath<'_>)) {
+        let mut road = FlowPath { emulator, wakes: &mut self.wakes };
         self.flows.iter_mut().for_each(|flow| act(flow, &mut road));
     }
 
@@ -83,19 +83,19 @@ impl OwnFlows {
         &mut self,
         index: u32,
         emulator: &mut Emulator,
-        act: impl FnOnce(&mut Flow, &mut Road<'_>),
+        act: impl FnOnce(&mut Flow, &mut FlowPath<'_>),
     ) {
         let Ok(number) = self.indices.binary_search(&index) else {
             return emulator.net.notes.violate(format!("flow {index} is none of ours"));
         };
         let flow = &mut self.flows[number];
         let was_over = flow.is_over();
-        act(flow, &mut Road { emulator, wakes: &mut self.wakes });
+        act(flow, &mut FlowPath { emulator, wakes: &mut self.wakes });
         self.open -= usize::from(flow.is_over() && !was_over);
     }
 }
 
-impl Medium for Road<'_> {
+impl Medium for FlowPath<'_> {
     type Load = Load;
 
     fn now(&self) -> Instant {
@@ -127,7 +127,7 @@ impl Medium for Road<'_> {
         weir_scene::check_placement(packet, at)
     }
 
-    fn notes(&mut self) -> &mut Notes {
+    fn notes(&mut self) -> &mut RunLog {
         &mut self.emulator.net.notes
     }
 }

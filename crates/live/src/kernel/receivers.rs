@@ -9,7 +9,7 @@ use weir_scene::{FlowSpec, RunSpec, Server, Workload};
 use weir_units::{Bytes, Duration};
 
 use super::shared::{Polls, Shared, be_eager};
-use super::sockets::{Moved, discard, write};
+use super::sockets::{IoOutcome, discard, write};
 use crate::health::thread_cpu_time;
 
 /// One flow's receiving end.
@@ -117,7 +117,7 @@ impl Receiver {
         // A bound, so that other flows have their turn.
         for _ in 0..ROUNDS {
             match discard(connection, scratch)? {
-                Moved::Bytes(bytes) => {
+                IoOutcome::Bytes(bytes) => {
                     self.delivered += bytes;
                     self.unwritten += self.server.on_read(bytes);
                     shared.set_delivered(self.index, self.delivered);
@@ -125,11 +125,11 @@ impl Receiver {
                         shared.set_completed(self.index);
                     }
                 }
-                Moved::Closed => {
+                IoOutcome::Closed => {
                     self.has_ended = true;
                     break;
                 }
-                Moved::Blocked => break,
+                IoOutcome::Blocked => break,
             }
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Receiver {
         let Some(connection) = &self.connection else { return Ok(()) };
         while self.unwritten > 0 && !self.is_full {
             match write(connection, self.unwritten)? {
-                Moved::Bytes(bytes) => self.unwritten -= bytes,
+                IoOutcome::Bytes(bytes) => self.unwritten -= bytes,
                 _ => self.is_full = true,
             }
         }

@@ -8,13 +8,13 @@ use std::sync::mpsc;
 
 use rustix::event::PollFlags;
 use rustix::net::{Shutdown, connect, shutdown};
-use weir_scene::{Ending, FlowSpec, ForeignFlow, MeasureSpec, Reading};
+use weir_scene::{ConnectionSample, FlowEnd, FlowSpec, KernelFlow, MeasureSpec};
 use weir_trace::SampleRow;
 use weir_units::{Duration, Instant};
 
-use super::info::{Teller, failure};
+use super::info::{TcpInfoReader, failure};
 use super::shared::{Polls, Shared, be_eager};
-use super::sockets::{Moved, break_off, discard, write};
+use super::sockets::{IoOutcome, break_off, discard, write};
 use crate::clock::Alarm;
 use crate::health::thread_cpu_time;
 
@@ -29,14 +29,14 @@ pub(super) struct Senders<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) shared: &'a Shared,
-    pub(super) teller: Teller,
-    pub(super) happenings: &'a mpsc::Sender<Happening>,
+    pub(super) teller: TcpInfoReader,
+    pub(super) happenings: &'a mpsc::Sender<FlowEvent>,
 }
 
 /// One flow's sending end.
 pub(super) struct Sender<'a> {
     context: Context<'a>,
-    flow: ForeignFlow,
+    flow: KernelFlow,
     spec: &'a FlowSpec,
     index: u32,
     socket: Option<OwnedFd>,
@@ -60,7 +60,7 @@ enum Stage {
 
 /// Something for table `events`.
 #[derive(Debug)]
-pub(super) struct Happening {
+pub(super) struct FlowEvent {
     pub(super) at: Instant,
     pub(super) flow: u32,
     pub(super) kind: &'static str,
@@ -70,7 +70,7 @@ pub(super) struct Happening {
 /// What the thread leaves behind.
 pub(super) struct Legacy {
     /// Each flow with its index.
-    pub(super) flows: Vec<(u32, ForeignFlow)>,
+    pub(super) flows: Vec<(u32, KernelFlow)>,
     pub(super) samples: Vec<SampleRow>,
     /// How punctual applications and samples were.
     pub(super) lateness: Lateness,
@@ -173,7 +173,7 @@ impl Senders<'_> {
             sender.take_note_of_completion()?;
             if !sender.flow.is_closed() {
                 let reading = sender.read()?;
-                sender.flow.close_books(end, &reading, Ending::OutOfTime);
+                sender.flow.close_books(end, &reading, FlowEnd::OutOfTime);
             }
         }
         Ok(())
@@ -183,7 +183,7 @@ impl Senders<'_> {
 impl<'a> Sender<'a> {
     pub(super) fn new(
         context: Context<'a>,
-        flow: ForeignFlow,
+        flow: KernelFlow,
         spec: &'a FlowSpec,
         index: u32,
         socket: OwnedFd,
@@ -245,7 +245,7 @@ impl<'a> Sender<'a> {
         if self.stop().is_some_and(|stop| stop <= now) {
             self.tell(now, "stopped", "");
             let reading = self.read()?;
-            self.flow.close_books(now, &reading, Ending::Stopped);
+            self.flow.close_books(now, &reading, FlowEnd::Stopped);
             self.end();
             return Ok(());
         }
@@ -266,7 +266,7 @@ impl<'a> Sender<'a> {
         if let Some(at) = completed.filter(|_| !self.flow.is_closed()) {
             self.tell(at, "completed", "");
             let reading = self.read()?;
-            self.flow.close_books(at, &reading, Ending::Completed);
+            self.flow.close_books(at, &reading, FlowEnd::Completed);
         }
         Ok(())
     }
@@ -280,7 +280,7 @@ impl<'a> Sender<'a> {
         }
         self.stage = Stage::Connecting;
         if is_warm {
-            self.flow.open_books(now, &Reading::default());
+            self.flow.open_books(now, &ConnectionSample::default());
         }
         Ok(())
     }
@@ -302,11 +302,11 @@ impl<'a> Sender<'a> {
         }
         if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
             match discard(socket, scratch) {
-                Ok(Moved::Bytes(bytes)) => {
+                Ok(IoOutcome::Bytes(bytes)) => {
                     self.flow.on_answer(now, bytes).map_err(io::Error::other)?;
                 }
-                Ok(Moved::Closed) => return self.on_closed(now),
-                Ok(Moved::Blocked) => {}
+                Ok(IoOutcome::Closed) => return self.on_closed(now),
+                Ok(IoOutcome::Blocked) => {}
                 Err(error) => return self.fail(now, &error),
             }
         }
@@ -336,7 +336,7 @@ impl<'a> Sender<'a> {
                 break;
             }
             match write(socket, self.unwritten) {
-                Ok(Moved::Bytes(bytes)) => {
+                Ok(IoOutcome::Bytes(bytes)) => {
                     self.unwritten -= bytes;
                     self.written += bytes;
                 }
@@ -356,7 +356,7 @@ impl<'a> Sender<'a> {
     fn fail(&mut self, now: Instant, error: &io::Error) -> io::Result<()> {
         self.tell(now, "failed", &error.to_string());
         let reading = self.read()?;
-        self.flow.close_books(now, &reading, Ending::Failed(error.to_string()));
+        self.flow.close_books(now, &reading, FlowEnd::Failed(error.to_string()));
         self.end();
         Ok(())
     }
@@ -370,16 +370,16 @@ impl<'a> Sender<'a> {
         self.context.shared.close_flow();
     }
 
-    fn read(&self) -> io::Result<Reading> {
+    fn read(&self) -> io::Result<ConnectionSample> {
         let delivered = self.context.shared.delivered(self.index as usize);
         match &self.socket {
             Some(socket) => self.context.teller.ask(socket, self.written, delivered),
-            None => Ok(Reading { delivered, ..Reading::default() }),
+            None => Ok(ConnectionSample { delivered, ..ConnectionSample::default() }),
         }
     }
 
     fn tell(&self, at: Instant, kind: &'static str, detail: &str) {
-        let happening = Happening { at, flow: self.index, kind, detail: detail.to_owned() };
+        let happening = FlowEvent { at, flow: self.index, kind, detail: detail.to_owned() };
         // The receiver is gone when the run is over.
         let _ = self.context.happenings.send(happening);
     }

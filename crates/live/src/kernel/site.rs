@@ -12,7 +12,7 @@ use super::sockets::{self, FIRST_PORT};
 use crate::emulator::{Classify, Namespace, Options};
 
 /// The namespaces, and what is made in them before the time begins.
-pub(super) struct Site {
+pub(super) struct Namespaces {
     sending: Namespace,
     receiving: Namespace,
     pub(super) connectors: Vec<Option<OwnedFd>>,
@@ -20,7 +20,7 @@ pub(super) struct Site {
     pub(super) settings: Vec<Setting>,
 }
 
-impl Site {
+impl Namespaces {
     pub(super) fn prepare(spec: &RunSpec, settings: Vec<Setting>) -> Result<Self, KernelError> {
         let (sending, receiving) = (Namespace::new()?, Namespace::new()?);
         for namespace in [&sending, &receiving] {

@@ -42,7 +42,7 @@ mod option {
 
 /// What became of a call on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moved {
+pub(super) enum IoOutcome {
     /// Number of bytes that went in or out.
     Bytes(u64),
     /// Nothing can at present.
@@ -104,24 +104,24 @@ pub(super) fn options_len(config: &Config) -> u32 {
 }
 
 /// Hands over some of `left` bytes, which are zeros.
-pub(super) fn write(socket: impl AsFd, left: u64) -> io::Result<Moved> {
+pub(super) fn write(socket: impl AsFd, left: u64) -> io::Result<IoOutcome> {
     static ZEROS: [u8; PIECE] = [0; PIECE];
     let piece = &ZEROS[..left.min(PIECE as u64) as usize];
     moved(send(socket, piece, SendFlags::NOSIGNAL))
 }
 
 /// Discards what has arrived, without a copy (`MSG_TRUNC` in tcp(7)).
-pub(super) fn discard(socket: impl AsFd, scratch: &mut [u8]) -> io::Result<Moved> {
+pub(super) fn discard(socket: impl AsFd, scratch: &mut [u8]) -> io::Result<IoOutcome> {
     match recv(socket, scratch, RecvFlags::TRUNC) {
-        Ok((_, 0)) => Ok(Moved::Closed),
+        Ok((_, 0)) => Ok(IoOutcome::Closed),
         result => moved(result.map(|(_, bytes)| bytes)),
     }
 }
 
-fn moved(result: rustix::io::Result<usize>) -> io::Result<Moved> {
+fn moved(result: rustix::io::Result<usize>) -> io::Result<IoOutcome> {
     match result {
-        Ok(bytes) => Ok(Moved::Bytes(bytes as u64)),
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(Moved::Blocked),
+        Ok(bytes) => Ok(IoOutcome::Bytes(bytes as u64)),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(IoOutcome::Blocked),
         Err(error) => Err(error.into()),
     }
 }

@@ -10,7 +10,7 @@ use crate::health::Health;
 
 /// How hard the machine had to work.
 #[derive(Debug)]
-pub(super) struct Strain {
+pub(super) struct HostLoad {
     /// The router's.
     pub(super) health: Health,
     /// How punctual the senders' thread was.
@@ -21,7 +21,7 @@ pub(super) struct Strain {
 
 const THREADS: [&str; 3] = ["router's", "senders'", "receivers'"];
 
-impl Strain {
+impl HostLoad {
     /// Fills in the columns about health, after `real` time.
     pub(super) fn fill(self, outcome: &mut Outcome, spec: &RunSpec, real: Duration) {
         self.health.fill(&mut outcome.summary, real);

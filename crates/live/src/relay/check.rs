@@ -17,7 +17,7 @@ use super::health::Report;
 use super::path::{HostedLink, Route};
 use super::udp::{RelayError, RelaySpec, UdpRelay};
 use crate::clock::{self, Alarm, Interest};
-use crate::socket::{BindError, Departure, Inbox, Socket};
+use crate::socket::{BindError, Inbox, SendBatch, Socket};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ fn send(spec: &CheckSpec, to: SocketAddr) -> Result<(), CheckError> {
         bytes[..8].copy_from_slice(&clock::now().as_nanos().to_le_bytes());
         let stride = bytes.len();
         let ecn = Ecn::NotEct;
-        socket.send(&Departure { to, from: None, ecn, bytes: &bytes, stride })?;
+        socket.send(&SendBatch { to, from: None, ecn, bytes: &bytes, stride })?;
     }
     Ok(())
 }

@@ -5,11 +5,11 @@ use std::fmt;
 use weir_trace::Spread;
 use weir_units::Duration;
 
-use super::path::Told;
+use super::path::RouterFeedback;
 
 /// One direction's counters.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct WayReport {
+pub struct DirectionReport {
     /// Packets that came in.
     pub received: u64,
     /// Their bytes.
@@ -35,9 +35,9 @@ pub struct WayReport {
     /// Packets marked by a queue (ECN).
     pub marked: u64,
     /// Packets that feedback was written into, and the lowest index among it.
-    pub told: Told,
+    pub told: RouterFeedback,
     /// Losses that were not configured.
-    pub unasked: Unasked,
+    pub unasked: UnintendedLoss,
     /// How long after it was due each packet was handed to the system.
     pub lateness: Spread,
 }
@@ -48,16 +48,16 @@ pub struct Report {
     /// Since when it has been at it.
     pub elapsed: Duration,
     /// From clients to the server, from the first end to the second.
-    pub up: WayReport,
+    pub up: DirectionReport,
     /// Back.
-    pub down: WayReport,
+    pub down: DirectionReport,
     /// Clients at the moment.
     pub clients: u64,
 }
 
 /// Packets that got lost although no link said so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unasked {
+pub struct UnintendedLoss {
     /// Found the receive buffer full: the relay did not read fast enough.
     pub overflow: u64,
     /// Found the relay's own memory full.
@@ -68,7 +68,7 @@ pub struct Unasked {
     pub strangers: u64,
 }
 
-impl Unasked {
+impl UnintendedLoss {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.overflow + self.no_room + self.send_errors + self.strangers
@@ -105,7 +105,7 @@ impl Report {
     }
 }
 
-impl WayReport {
+impl DirectionReport {
     /// By how much it was late, if that is too much: the 99th percentile, or the worst where packets
     /// are too few for one.
     fn late(&self) -> Option<f64> {
@@ -114,7 +114,7 @@ impl WayReport {
     }
 }
 
-impl fmt::Display for Unasked {
+impl fmt::Display for UnintendedLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let causes = [
             (self.overflow, "found the receive buffer full"),
@@ -135,23 +135,27 @@ pub const GOOD_LATENESS_MS: f64 = 0.2;
 mod tests {
     use super::*;
 
-    fn way(p99_ms: Option<f64>, max_ms: f64, unasked: Unasked) -> WayReport {
+    fn way(p99_ms: Option<f64>, max_ms: f64, unasked: UnintendedLoss) -> DirectionReport {
         let lateness = Spread { p99_ms, max_ms: Some(max_ms), ..Spread::default() };
-        WayReport { lateness, unasked, ..WayReport::default() }
+        DirectionReport { lateness, unasked, ..DirectionReport::default() }
     }
 
     #[test]
     fn good_health_says_nothing() {
         assert_eq!(Report::default().complaints(), Vec::<String>::new());
         // One straggler among many is not what a percentile is about.
-        let up = way(Some(0.19), 4.0, Unasked::default());
+        let up = way(Some(0.19), 4.0, UnintendedLoss::default());
         assert_eq!(Report { up, ..Report::default() }.complaints(), Vec::<String>::new());
     }
 
     #[test]
     fn lateness_and_losses_that_nobody_asked_for_are_said_plainly() {
-        let late = way(Some(0.25), 4.0, Unasked::default());
-        let lossy = way(None, 0.5, Unasked { overflow: 3, send_errors: 1, ..Unasked::default() });
+        let late = way(Some(0.25), 4.0, UnintendedLoss::default());
+        let lossy = way(
+            None,
+            0.5,
+            UnintendedLoss { overflow: 3, send_errors: 1, ..UnintendedLoss::default() },
+        );
         assert_eq!(
             Report { up: late, ..Report::default() }.complaints(),
             [

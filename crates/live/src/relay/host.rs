@@ -4,7 +4,7 @@ use weir_net::ConfigError;
 use weir_trace::Histogram;
 use weir_units::{Bytes, Instant};
 
-use super::health::{Unasked, WayReport};
+use super::health::{DirectionReport, UnintendedLoss};
 use super::packet::{Header, Way};
 use super::path::{Arrival, HostedLink, Path, Route};
 
@@ -23,7 +23,7 @@ struct Meter {
     received_bytes: u64,
     sent: u64,
     sent_bytes: u64,
-    unasked: Unasked,
+    unasked: UnintendedLoss,
     lateness: Histogram,
 }
 
@@ -75,15 +75,15 @@ impl Host {
     }
 
     /// Counters of unconfigured losses of a direction.
-    pub fn unasked(&mut self, way: Way) -> &mut Unasked {
+    pub fn unasked(&mut self, way: Way) -> &mut UnintendedLoss {
         &mut self.meters[way as usize].unasked
     }
 
     /// The counters of a direction up to `now`.
-    pub fn report(&mut self, now: Instant, way: Way) -> WayReport {
+    pub fn report(&mut self, now: Instant, way: Way) -> DirectionReport {
         let drops = self.path.drops(now, way);
         let meter = &self.meters[way as usize];
-        let mut report = WayReport {
+        let mut report = DirectionReport {
             received: meter.received,
             received_bytes: meter.received_bytes,
             sent: meter.sent,
@@ -94,7 +94,7 @@ impl Host {
             told: self.path.told(now, way),
             unasked: meter.unasked,
             lateness: meter.lateness.spread(),
-            ..WayReport::default()
+            ..DirectionReport::default()
         };
         for link in &self.own_links[way as usize] {
             report.queued += self.path.queued(now, *link);

@@ -17,11 +17,11 @@ mod wait;
 
 pub use background::{Background, Carrier, TURN};
 pub use check::{CheckError, CheckReport, CheckSpec, check};
-pub use health::{GOOD_LATENESS_MS, Report, Unasked, WayReport};
+pub use health::{DirectionReport, GOOD_LATENESS_MS, Report, UnintendedLoss};
 pub use host::Host;
 pub(crate) use host::MEMORY;
 pub use packet::{Header, Packet, Way};
-pub(crate) use packet::{Room, Taken};
-pub use path::{Arrival, Drops, Full, HostedLink, Path, Route, Told};
+pub(crate) use packet::{MemoryLimit, Reserved};
+pub use path::{Arrival, Drops, Full, HostedLink, Path, Route, RouterFeedback};
 pub use udp::{RelayError, RelaySpec, UdpRelay};
 pub(crate) use wait::wait_any;

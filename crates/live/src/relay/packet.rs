@@ -51,19 +51,19 @@ pub struct Packet {
     /// What the agent of the link at hand may rewrite.
     feedback: Option<Feedback>,
     /// Given back when the packet is dropped.
-    _room: Taken,
+    _room: Reserved,
 }
 
 /// The memory that a path may use.
 #[derive(Clone, Debug)]
-pub(crate) struct Room {
+pub(crate) struct MemoryLimit {
     held: Arc<AtomicU64>,
     limit: u64,
 }
 
 /// A share of it.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct Reserved {
     held: Arc<AtomicU64>,
     size: u64,
 }
@@ -73,7 +73,12 @@ const BOOKKEEPING: u64 = 192;
 
 impl Packet {
     /// A copy of `bytes`, if the memory limit allows it.
-    pub(crate) fn new(header: Header, bytes: &[u8], random: u64, room: &Room) -> Option<Self> {
+    pub(crate) fn new(
+        header: Header,
+        bytes: &[u8],
+        random: u64,
+        room: &MemoryLimit,
+    ) -> Option<Self> {
         let room = room.take(bytes.len(), 1)?;
         let bytes = bytes.into();
         Some(Self { header, bytes, hop: 0, random, max_flips: 1, feedback: None, _room: room })
@@ -172,7 +177,7 @@ impl Parcel for Packet {
     fn add_queue_delay(&mut self, _waited: Duration) {}
 }
 
-impl Room {
+impl MemoryLimit {
     pub(crate) fn new(limit: Bytes) -> Self {
         Self { held: Arc::default(), limit: limit.get() }
     }
@@ -183,14 +188,14 @@ impl Room {
     }
 
     /// Memory for `bytes` bytes of `packets` packets, if available.
-    pub(crate) fn take(&self, bytes: usize, packets: usize) -> Option<Taken> {
+    pub(crate) fn take(&self, bytes: usize, packets: usize) -> Option<Reserved> {
         let size = bytes as u64 + packets as u64 * BOOKKEEPING;
         let fits = self.held.load(Ordering::Relaxed) + size <= self.limit;
-        fits.then(|| Taken::new(&self.held, size))
+        fits.then(|| Reserved::new(&self.held, size))
     }
 }
 
-impl Taken {
+impl Reserved {
     fn new(held: &Arc<AtomicU64>, size: u64) -> Self {
         held.fetch_add(size, Ordering::Relaxed);
         Self { held: Arc::clone(held), size }
@@ -198,13 +203,13 @@ impl Taken {
 }
 
 /// A duplicate takes room too, of which there is always enough for one.
-impl Clone for Taken {
+impl Clone for Reserved {
     fn clone(&self) -> Self {
         Self::new(&self.held, self.size)
     }
 }
 
-impl Drop for Taken {
+impl Drop for Reserved {
     fn drop(&mut self) {
         self.held.fetch_sub(self.size, Ordering::Relaxed);
     }

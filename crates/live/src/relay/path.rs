@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use weir_net::{ConfigError, DropCause, Link, LinkConfig, Stats};
 use weir_units::{Bytes, Feedback, FeedbackKind, Instant, stream};
 
-use super::packet::{Header, Packet, Room, Way};
+use super::packet::{Header, MemoryLimit, Packet, Way};
 
 /// Links, and the routes over them.
 #[derive(Debug)]
@@ -24,13 +24,13 @@ pub struct Path {
     /// When links must be looked at, the earliest first; equal times in the order of their entry.
     agenda: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     arrived: VecDeque<Arrival>,
-    room: Room,
+    room: MemoryLimit,
     /// Up to here everything has happened.
     now: Instant,
     entries: u64,
     offered: u64,
     drops: [Drops; 2],
-    told: [Told; 2],
+    told: [RouterFeedback; 2],
 }
 
 /// What was dropped as the links are meant to, by cause.
@@ -46,7 +46,7 @@ pub struct Drops {
 
 /// Feedback of the links' agents to the senders of passing packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct RouterFeedback {
     /// Packets that left a link with its agent's word; one that crosses two such links counts twice.
     pub stamped: u64,
     /// The lowest index of the bandwidth left (DRAI) among them.
@@ -122,7 +122,7 @@ impl Path {
             max_flips: 1,
             agenda: BinaryHeap::new(),
             arrived: VecDeque::new(),
-            room: Room::new(memory),
+            room: MemoryLimit::new(memory),
             now: Instant::ZERO,
             entries: 0,
             offered: 0,
@@ -190,7 +190,7 @@ impl Path {
     }
 
     /// Feedback of the links' agents to packets of one direction up to `now`.
-    pub fn told(&mut self, now: Instant, way: Way) -> Told {
+    pub fn told(&mut self, now: Instant, way: Way) -> RouterFeedback {
         self.advance(now);
         self.told[way as usize]
     }
@@ -286,7 +286,7 @@ impl Hosted {
     }
 }
 
-impl Told {
+impl RouterFeedback {
     fn count(&mut self, feedback: &Feedback) {
         self.stamped += 1;
         if let Feedback::Drai(drai) = feedback {

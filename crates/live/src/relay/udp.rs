@@ -22,7 +22,7 @@ use super::packet::{Header, Packet, Way};
 use super::path::{HostedLink, Route};
 use super::wait::wait_any;
 use crate::clock::{self, Alarm};
-use crate::socket::{Arrival, BindError, Departure, Inbox, MAX_DATAGRAM, Socket};
+use crate::socket::{Arrival, BindError, Inbox, MAX_DATAGRAM, SendBatch, Socket};
 
 /// A relay between UDP programs.
 pub struct UdpRelay {
@@ -312,7 +312,7 @@ impl Outbox {
             Way::Down => (listen, client.address, client.own.known_as),
         };
         let ecn = header.ecn;
-        socket.send(&Departure { to, from, ecn, bytes: &self.bytes, stride: self.stride.max(1) })
+        socket.send(&SendBatch { to, from, ecn, bytes: &self.bytes, stride: self.stride.max(1) })
     }
 
     fn clear(&mut self) {

@@ -42,7 +42,7 @@ struct Claim {
 
 /// A sender that has the key and receives what is sent to its address.
 #[derive(Debug)]
-pub struct Newcomer {
+pub struct Initiator {
     /// The receiver's end of its seal.
     pub seal: Seal,
     /// The SYN that its connection begins with.
@@ -76,7 +76,7 @@ impl Gate {
         from: SocketAddr,
         datagram: &[u8],
         answer: &mut Vec<u8>,
-    ) -> Option<Newcomer> {
+    ) -> Option<Initiator> {
         let (ports, message) = Message::parse(datagram)?;
         let back = turned(ports);
         let (cookie, token, noise) = match message {
@@ -104,7 +104,7 @@ impl Gate {
         let mut handshake = key.key.noise(ports, |builder| builder.build_responder());
         let syn = wire::read_handshake(&mut handshake.0, ports, noise)?;
         self.spent.push_back(valid);
-        Some(Newcomer { syn, seal: Seal::answering(handshake, token), key })
+        Some(Initiator { syn, seal: Seal::answering(handshake, token), key })
     }
 
     /// Number of remembered cookies that admitted a peer.

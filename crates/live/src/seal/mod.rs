@@ -32,7 +32,7 @@ use std::fmt;
 use thiserror::Error;
 use weir_units::Instant;
 
-pub use self::gate::{Gate, Newcomer, answer_stray, is_data, refuse_in_clear, refuse_sealed};
+pub use self::gate::{Gate, Initiator, answer_stray, is_data, refuse_in_clear, refuse_sealed};
 use self::key::Handshake;
 pub use self::key::{Key, KeyError};
 pub use self::keys::{Keys, NamedKey};

@@ -61,7 +61,7 @@ fn sealed_at(seal: &mut Seal, now: Instant, segment: &[u8]) -> Vec<u8> {
     datagram
 }
 
-fn answer(gate: &mut Gate, now: Instant, datagram: &[u8]) -> (Vec<u8>, Option<Newcomer>) {
+fn answer(gate: &mut Gate, now: Instant, datagram: &[u8]) -> (Vec<u8>, Option<Initiator>) {
     let mut answer = Vec::new();
     let newcomer = gate.receive(now, alice(), datagram, &mut answer);
     assert!(answer.len() <= datagram.len(), "an answer is not longer than its question");
@@ -85,7 +85,7 @@ fn pair() -> (Seal, Seal) {
     let initiation = initiation(&mut gate, &mut sender, at(0));
     let (nothing, newcomer) = answer(&mut gate, at(1), &initiation);
     assert!(nothing.is_empty());
-    let Newcomer { seal: mut receiver, syn: arrived, .. } = newcomer.unwrap();
+    let Initiator { seal: mut receiver, syn: arrived, .. } = newcomer.unwrap();
     assert_eq!(arrived, syn());
     let reply = sealed(&mut receiver, &syn_ack());
     assert!(reply.len() <= initiation.len());

@@ -1,7 +1,7 @@
 //! The programs behind weir send and weir recv: an endpoint, the file protocol on it, and someone who
 //! receives its progress.
 
-mod loose;
+mod datagram;
 mod options;
 mod recv;
 mod rehearsal;
@@ -20,7 +20,7 @@ use weir_units::{Bytes, Duration, Rate};
 
 pub use self::options::SendOptions;
 pub use self::recv::{Receiving, RecvOptions, Sessions, recv};
-pub use self::send::{Course, Sender, Sent, Way, send};
+pub use self::send::{ConnectionSequence, Destination, Sender, Sent, send};
 use crate::endpoint::{Application, Endpoint};
 use crate::file::plain;
 use crate::seal::Keys;

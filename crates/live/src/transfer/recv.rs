@@ -13,7 +13,9 @@ use super::rehearsal::rehearse;
 use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_config};
 use crate::clock;
 use crate::endpoint::{ConnectionId, Core, Endpoint};
-use crate::file::{Arriving, Folder, Incoming, Keeper, Omitted, SharedState, SystemDisk, plain};
+use crate::file::{
+    Finalizer, Folder, Incoming, IncomingFile, Omitted, SharedState, SystemDisk, plain,
+};
 use crate::seal::Keys;
 
 /// How to receive.
@@ -55,7 +57,7 @@ pub enum Receiving<'a> {
         /// The name of the sender's key, if it has one.
         key_name: Option<&'a str>,
         /// Its files, but for those that are only counted.
-        files: &'a [Arriving],
+        files: &'a [IncomingFile],
         /// How many are.
         omitted: Omitted,
         /// Why it is not complete, if anything but the files is to blame.
@@ -99,7 +101,7 @@ pub(super) struct Receiver {
     /// What was wrong with the keys when they were last read.
     key_warning: Option<String>,
     /// Ends last, and waits for what it has to do.
-    _keeper: Rc<Keeper>,
+    _keeper: Rc<Finalizer>,
 }
 
 impl Receiver {
@@ -108,20 +110,20 @@ impl Receiver {
             TransferError::system(&format!("cannot use '{}'", options.folder.display()), &error)
         };
         std::fs::create_dir_all(&options.folder).map_err(cannot)?;
-        let keeper = Rc::new(Keeper::start().map_err(cannot)?);
+        let finalizer = Rc::new(Finalizer::start().map_err(cannot)?);
         let mut endpoint = Endpoint::bind(options.bind)?;
         super::seal_with(&mut endpoint, options.keys.clone())?;
         let folder = folder(options, endpoint.socket().recv_buffer());
         let (core, _) = endpoint.parts();
         let now = clock::now();
-        let sessions = Sessions::listen(now, folder, &keeper, core);
+        let sessions = Sessions::listen(now, folder, &finalizer, core);
         Ok(Self {
             endpoint,
             sessions,
             keys: options.keys.clone(),
             keys_read_at: now,
             key_warning: None,
-            _keeper: keeper,
+            _keeper: finalizer,
         })
     }
 
@@ -202,7 +204,7 @@ pub struct Sessions {
     /// Sessions that have ended, but for the last goodbye.
     leaving: HashSet<ConnectionId>,
     shared: Rc<SharedState>,
-    keeper: Rc<Keeper>,
+    finalizer: Rc<Finalizer>,
     /// When the folder was looked after last.
     tidied_at: Instant,
 }
@@ -212,20 +214,20 @@ impl Sessions {
     pub fn listen(
         now: Instant,
         folder: Folder,
-        keeper: &Rc<Keeper>,
+        finalizer: &Rc<Finalizer>,
         core: &mut Core<Incoming>,
     ) -> Self {
-        let keeper = Rc::clone(keeper);
+        let finalizer = Rc::clone(finalizer);
         let shared = Rc::new(SharedState::new(&folder));
         let sessions = Self {
             told_at: now,
             leaving: HashSet::new(),
             shared: Rc::clone(&shared),
-            keeper: Rc::clone(&keeper),
+            finalizer: Rc::clone(&finalizer),
             tidied_at: now,
         };
         core.listen(config(), move |_| {
-            Some(Incoming::new(folder.clone(), Rc::clone(&shared), keeper.desk()))
+            Some(Incoming::new(folder.clone(), Rc::clone(&shared), finalizer.handle()))
         });
         sessions
     }
@@ -271,7 +273,7 @@ impl Sessions {
         self.told_at = now;
         if now.saturating_since(self.tidied_at) >= self.shared.upkeep.interval() {
             self.tidied_at = now;
-            self.keeper.tidy(&self.shared.upkeep);
+            self.finalizer.tidy(&self.shared.upkeep);
         }
         let flow = watch(Receiving::Progress(&progress(core)));
         if flow.is_continue() {

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use weir_transport::{Config, Connection, ConnectionError, Stats};
 use weir_units::{Bytes, Duration, Instant};
 
-use super::loose::Pourer;
+use super::datagram::DatagramSender;
 use super::{
     Carrier, FIRST_ANSWER, GOODBYE, Progress, SendOptions, TOLD_EVERY, TransferError, Watch,
 };
 use crate::clock;
 use crate::endpoint::{Application, ConnectionId, Core, DatagramSink, Endpoint, Limits};
-use crate::file::{Departing, Failure, Outgoing, Verdict};
+use crate::file::{Failure, Outgoing, OutgoingFile, Verdict};
 use crate::seal::Keys;
 use crate::socket::path_mtu;
 
@@ -22,7 +22,7 @@ use crate::socket::path_mtu;
 #[derive(Debug)]
 pub struct Sent {
     /// The files, and what became of each.
-    pub files: Vec<Departing>,
+    pub files: Vec<OutgoingFile>,
     /// Who received them.
     pub remote: SocketAddr,
     /// The machine's monotonic clock just before the first connection was opened,
@@ -95,7 +95,7 @@ pub fn send(
     let now = clock::now();
     if options.carrier == Carrier::Udp {
         let (told_at, sent) = (now, Sent::to(remotes[0]));
-        let mut sent = Pourer { options, watch, told_at, sent }.pour(files, remotes);
+        let mut sent = DatagramSender { options, watch, told_at, sent }.pour(files, remotes);
         sent.ended_ns = clock::monotonic_nanos();
         return Ok(sent);
     }
@@ -107,12 +107,12 @@ pub fn send(
 }
 
 /// Reads every file once, for its hash.
-fn prepare(paths: &[PathBuf], watch: &mut Watch<'_>) -> Result<Vec<Departing>, TransferError> {
+fn prepare(paths: &[PathBuf], watch: &mut Watch<'_>) -> Result<Vec<OutgoingFile>, TransferError> {
     let mut files = Vec::new();
     for path in paths {
         let name = path.display().to_string();
         let mut interrupted = false;
-        let file = Departing::prepare(path, &mut |bytes_done, bytes| {
+        let file = OutgoingFile::prepare(path, &mut |bytes_done, bytes| {
             let (done, all) = (files.len() as u64, paths.len() as u64);
             let name = name.clone();
             let progress = Progress {
@@ -149,7 +149,7 @@ pub struct Sender<'a> {
 
 /// The way to a receiver.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct Destination {
     /// Where it is.
     pub remote: SocketAddr,
     /// The connections' configuration.
@@ -160,8 +160,8 @@ pub struct Way {
 
 /// The connections to one receiver, one after the other.
 #[derive(Debug)]
-pub struct Course {
-    way: Way,
+pub struct ConnectionSequence {
+    way: Destination,
     /// Connections in a row that brought nothing.
     fruitless: u32,
     /// The present connection,
@@ -188,7 +188,7 @@ impl<'a> Sender<'a> {
     /// A sender of `files`.
     pub fn new(
         now: Instant,
-        files: &[Departing],
+        files: &[OutgoingFile],
         remote: SocketAddr,
         options: &'a SendOptions,
     ) -> Self {
@@ -204,10 +204,10 @@ impl<'a> Sender<'a> {
     /// Tries the addresses in turn; returns the files that have no verdict.
     fn find_receiver(
         &mut self,
-        mut files: Vec<Departing>,
+        mut files: Vec<OutgoingFile>,
         remotes: &[SocketAddr],
         watch: &mut Watch<'_>,
-    ) -> Vec<Departing> {
+    ) -> Vec<OutgoingFile> {
         for (n, remote) in remotes.iter().enumerate() {
             let patience = if n + 1 < remotes.len() { ONE_OF_SEVERAL } else { FIRST_ANSWER };
             self.sent.remote = *remote;
@@ -228,10 +228,10 @@ impl<'a> Sender<'a> {
     fn send_to(
         &mut self,
         remote: SocketAddr,
-        files: Vec<Departing>,
+        files: Vec<OutgoingFile>,
         patience: Duration,
         watch: &mut Watch<'_>,
-    ) -> (Result<(), TransferError>, Vec<Departing>) {
+    ) -> (Result<(), TransferError>, Vec<OutgoingFile>) {
         let mut endpoint = match open_endpoint(remote, self.options) {
             Ok(endpoint) => endpoint,
             Err(error) => return (Err(error), files),
@@ -244,7 +244,8 @@ impl<'a> Sender<'a> {
         let now = clock::now();
         endpoint.expect_answers(now);
         let (core, sink) = endpoint.parts();
-        let mut course = self.begin(now, Way { remote, config, patience }, files, core, sink);
+        let mut course =
+            self.begin(now, Destination { remote, config, patience }, files, core, sink);
         loop {
             let turned = endpoint.turn(TOLD_EVERY);
             let (core, sink) = endpoint.parts();
@@ -256,7 +257,7 @@ impl<'a> Sender<'a> {
     }
 
     /// What became of it, once [`step`](Self::step) has returned the files that are left.
-    pub fn finish(self, left: Vec<Departing>) -> Sent {
+    pub fn finish(self, left: Vec<OutgoingFile>) -> Sent {
         let mut sent = self.sent;
         sent.files.extend(left);
         sent
@@ -266,15 +267,21 @@ impl<'a> Sender<'a> {
     pub fn begin(
         &mut self,
         now: Instant,
-        way: Way,
-        files: Vec<Departing>,
+        way: Destination,
+        files: Vec<OutgoingFile>,
         core: &mut Core<Outgoing>,
         sink: &impl DatagramSink,
-    ) -> Course {
+    ) -> ConnectionSequence {
         let patience = way.patience.min(self.options.max_wait);
         let before = arrived(&files) + arrived(&self.sent.files);
         let id = core.connect(now, way.remote, &way.config, Outgoing::new(files), sink);
-        Course { way: Way { patience, ..way }, fruitless: 0, id, started: now, before }
+        ConnectionSequence {
+            way: Destination { patience, ..way },
+            fruitless: 0,
+            id,
+            started: now,
+            before,
+        }
     }
 
     /// What follows from a turn of the endpoint: nothing, another connection, or the end and the files
@@ -283,11 +290,11 @@ impl<'a> Sender<'a> {
         &mut self,
         now: Instant,
         turned: io::Result<()>,
-        course: &mut Course,
+        course: &mut ConnectionSequence,
         core: &mut Core<Outgoing>,
         sink: &impl DatagramSink,
         watch: &mut Watch<'_>,
-    ) -> Option<(Result<(), TransferError>, Vec<Departing>)> {
+    ) -> Option<(Result<(), TransferError>, Vec<OutgoingFile>)> {
         let (mut end, mut left) = self.look(now, turned, course, core, sink, watch)?;
         if matches!(end, End::Settled | End::Broken(_)) && prepare_repairs(&mut left) > 0 {
             let reason = "what arrived had another hash".to_owned();
@@ -332,11 +339,11 @@ impl<'a> Sender<'a> {
         &mut self,
         now: Instant,
         turned: io::Result<()>,
-        course: &Course,
+        course: &ConnectionSequence,
         core: &mut Core<Outgoing>,
         sink: &impl DatagramSink,
         watch: &mut Watch<'_>,
-    ) -> Option<(End, Vec<Departing>)> {
+    ) -> Option<(End, Vec<OutgoingFile>)> {
         let remote = course.way.remote;
         if let Err(error) = turned {
             let error = TransferError::system("the socket failed", &error);
@@ -363,12 +370,12 @@ impl<'a> Sender<'a> {
     fn judge(
         &mut self,
         now: Instant,
-        course: &Course,
+        course: &ConnectionSequence,
         connection: &Connection,
         application: &Outgoing,
         watch: &mut Watch<'_>,
     ) -> Option<End> {
-        let Course { way: Way { remote, patience, .. }, started, .. } = *course;
+        let ConnectionSequence { way: Destination { remote, patience, .. }, started, .. } = *course;
         let quiet = now.saturating_since(application.heard_at().unwrap_or(started));
         if application.is_settled() {
             return (connection.is_finished() || quiet >= GOODBYE).then_some(End::Settled);
@@ -428,7 +435,7 @@ impl<'a> Sender<'a> {
         end: End,
         core: &mut Core<Outgoing>,
         sink: &impl DatagramSink,
-    ) -> (End, Vec<Departing>) {
+    ) -> (End, Vec<OutgoingFile>) {
         if !matches!(end, End::Settled) {
             core.abort(now, id);
             // If the socket has failed, the receiver will notice by itself.
@@ -487,14 +494,14 @@ pub(super) fn open_endpoint<A: Application>(
 
 /// Makes files ready to be sent again that have arrived with another content; returns how many are. Of
 /// one that cannot be read any more the verdict stays.
-fn prepare_repairs(files: &mut [Departing]) -> usize {
-    let mismatch = |file: &&mut Departing| file.verdict == Some(Verdict::Mismatch);
-    let again = |file: &mut Departing| file.prepare_repair().unwrap_or(false);
+fn prepare_repairs(files: &mut [OutgoingFile]) -> usize {
+    let mismatch = |file: &&mut OutgoingFile| file.verdict == Some(Verdict::Mismatch);
+    let again = |file: &mut OutgoingFile| file.prepare_repair().unwrap_or(false);
     files.iter_mut().filter(mismatch).map(again).filter(|again| *again).count()
 }
 
 /// How many bytes of the files are at the receiver.
-fn arrived(files: &[Departing]) -> u64 {
+fn arrived(files: &[OutgoingFile]) -> u64 {
     files.iter().map(|file| file.arrived).sum()
 }
 

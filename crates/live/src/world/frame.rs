@@ -85,7 +85,7 @@ pub(super) fn payload(frame: &[u8]) -> &[u8] {
 
 /// What the relay knows of a packet that it hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Passage {
+pub(super) struct RelayedPacket {
     /// When it came.
     pub(super) sent: Instant,
     /// How long it waited in queues.
@@ -93,17 +93,17 @@ pub(super) struct Passage {
 }
 
 /// Appends the trailer.
-pub(super) fn push_trailer(passage: Passage, frame: &mut Vec<u8>) {
+pub(super) fn push_trailer(passage: RelayedPacket, frame: &mut Vec<u8>) {
     frame.extend(passage.sent.as_nanos().to_be_bytes());
     frame.extend(passage.queued.as_nanos().to_be_bytes());
 }
 
 /// Takes the trailer off.
-pub(super) fn split_trailer(datagram: &[u8]) -> Option<(&[u8], Passage)> {
+pub(super) fn split_trailer(datagram: &[u8]) -> Option<(&[u8], RelayedPacket)> {
     let (rest, queued) = datagram.split_last_chunk()?;
     let (frame, sent) = rest.split_last_chunk()?;
     let sent = Instant::from_nanos(u64::from_be_bytes(*sent));
-    Some((frame, Passage { sent, queued: Duration::from_nanos(u64::from_be_bytes(*queued)) }))
+    Some((frame, RelayedPacket { sent, queued: Duration::from_nanos(u64::from_be_bytes(*queued)) }))
 }
 
 /// Flips one bit, which every checksum of the Internet's catches.
@@ -173,7 +173,7 @@ mod tests {
             let mut frame = Vec::new();
             emit(&sent, &data, &mut frame);
             let trailer =
-                Passage { sent: Instant::from_nanos(9), queued: Duration::from_millis(7) };
+                RelayedPacket { sent: Instant::from_nanos(9), queued: Duration::from_millis(7) };
             push_trailer(trailer, &mut frame);
             let (frame, passage) = split_trailer(&frame).expect("a trailer");
             let got = parse(frame, Direction::Forward, Ecn::Ect0, &flows()).expect("a packet");

@@ -9,18 +9,18 @@
 
 mod frame;
 mod payload;
-mod wires;
+mod relayed_links;
 
 use std::io;
 use std::ops::ControlFlow;
 
 use weir_scene::{
-    Books, Closing, Event, Flow, Network, Outcome, RunSpec, Side, SpecError, TransportSpec,
+    Event, Flow, Network, Outcome, Recorder, RunEnd, RunSpec, Side, SpecError, TransportSpec,
     Violation, Workload, validate,
 };
 use weir_units::{Duration, Instant};
 
-use self::wires::Wires;
+use self::relayed_links::RelayedLinks;
 use crate::clock::Alarm;
 use crate::socket::BindError;
 
@@ -103,19 +103,19 @@ struct World<'a> {
     spec: &'a RunSpec,
     seed: u64,
     end: Instant,
-    wires: Wires<'a>,
+    wires: RelayedLinks<'a>,
     flows: Vec<Flow>,
     /// Flows to which something can still happen.
     open_flows: usize,
     /// Ends to be woken in this turn, and since when.
     woken: Vec<(Instant, u32)>,
-    books: Books,
+    recorder: Recorder,
     events: u64,
 }
 
 impl<'a> World<'a> {
     fn new(spec: &'a RunSpec, seed: u64) -> Result<Self, WorldError> {
-        let mut wires = Wires::new(spec, seed)?;
+        let mut wires = RelayedLinks::new(spec, seed)?;
         let measure = &spec.measure;
         wires.net.schedule(Instant::ZERO + measure.warmup, Event::WarmedUp);
         if let Some(interval) = measure.sample_interval {
@@ -133,7 +133,7 @@ impl<'a> World<'a> {
             open_flows: flows.len(),
             flows,
             woken: Vec::new(),
-            books: Books::new(spec.links.len()),
+            recorder: Recorder::new(spec.links.len()),
             events: 0,
         })
     }
@@ -211,12 +211,12 @@ impl<'a> World<'a> {
     fn open_books(&mut self) {
         self.flows.iter_mut().for_each(|flow| flow.open_books(&mut self.wires));
         let Network { now, links, .. } = &mut self.wires.net;
-        self.books.open(*now, links);
+        self.recorder.open(*now, links);
     }
 
     fn sample(&mut self) {
         let Network { now, links, notes, .. } = &mut self.wires.net;
-        self.books.sample(*now, self.spec, &mut self.flows, links, notes);
+        self.recorder.sample(*now, self.spec, &mut self.flows, links, notes);
         if let Some(interval) = self.spec.measure.sample_interval {
             let next = self.wires.net.now + interval;
             self.wires.net.schedule(next, Event::Sample);
@@ -233,14 +233,14 @@ impl<'a> World<'a> {
         if now < Instant::ZERO + self.spec.measure.warmup {
             self.open_books();
         }
-        if let Err(what) = self.books.check(now, self.spec, &mut self.wires.net.links) {
+        if let Err(what) = self.recorder.check(now, self.spec, &mut self.wires.net.links) {
             return Err(self.failed(what));
         }
         self.flows.iter_mut().for_each(|flow| flow.end(&mut self.wires));
-        let Self { spec, mut flows, wires, books, events, .. } = self;
+        let Self { spec, mut flows, wires, recorder, events, .. } = self;
         let health = wires.health();
-        let Wires { net, .. } = wires;
-        let mut outcome = books.close(Closing { spec, flows: &mut flows, net, events });
+        let RelayedLinks { net, .. } = wires;
+        let mut outcome = recorder.close(RunEnd { spec, flows: &mut flows, net, events });
         health.fill(&mut outcome.summary, real - Instant::ZERO);
         Ok(outcome)
     }

@@ -31,10 +31,10 @@ struct World {
     server: Endpoint<Sink>,
     address: SocketAddr,
     key: Option<Key>,
-    strangers: [Stranger; 2],
+    strangers: [UnmatchedDatagram; 2],
 }
 
-struct Stranger {
+struct UnmatchedDatagram {
     socket: UdpSocket,
     sent: Vec<Vec<u8>>,
     answers: Vec<Vec<u8>>,
@@ -53,32 +53,37 @@ impl World {
         }
         server.listen(config(), |_| Some(Sink::default()));
         let address = server.socket().local_addr();
-        Self { server, address, key, strangers: [Stranger::new(address), Stranger::new(address)] }
+        Self {
+            server,
+            address,
+            key,
+            strangers: [UnmatchedDatagram::new(address), UnmatchedDatagram::new(address)],
+        }
     }
 
     fn operate(&mut self, input: &mut Input<'_>) {
-        let stranger = &mut self.strangers[usize::from(input.u8() % 2)];
+        let unmatched = &mut self.strangers[usize::from(input.u8() % 2)];
         let datagram = match input.u8() % 8 {
             0 => {
                 let len = usize::from(input.u8());
                 (0..len).map(|_| input.u8()).collect()
             }
             1 | 2 => opening(input, &[&[], &[0; 24], &[0; 23], &[7; 24]]),
-            3 | 4 => stranger.claim(input),
-            5 => stranger.follow_up(input),
-            _ => changed(pick(&stranger.sent, input), input),
+            3 | 4 => unmatched.claim(input),
+            5 => unmatched.follow_up(input),
+            _ => changed(pick(&unmatched.sent, input), input),
         };
-        stranger.send(datagram);
+        unmatched.send(datagram);
     }
 
     fn listen_to_answers(&mut self) {
-        for stranger in &mut self.strangers {
-            stranger.receive();
-            let known = stranger.may_be_known;
-            let (sent, answered) = (stranger.bytes_sent, stranger.bytes_answered);
+        for unmatched in &mut self.strangers {
+            unmatched.receive();
+            let known = unmatched.may_be_known;
+            let (sent, answered) = (unmatched.bytes_sent, unmatched.bytes_answered);
             assert!(known || answered <= sent, "{answered} bytes for {sent}");
         }
-        if !self.strangers.iter().any(|stranger| stranger.may_be_known) {
+        if !self.strangers.iter().any(|unmatched| unmatched.may_be_known) {
             assert_eq!(self.server.connections().count(), 0, "memory without a peer");
         }
     }
@@ -100,7 +105,7 @@ impl World {
     }
 }
 
-impl Stranger {
+impl UnmatchedDatagram {
     fn new(server: SocketAddr) -> Self {
         let socket = UdpSocket::bind(loopback()).expect("loopback");
         socket.connect(server).expect("an address");

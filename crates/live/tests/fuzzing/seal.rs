@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use weir_live::seal::{Gate, Key, Newcomer, Opened, Seal, refuse_in_clear, refuse_sealed};
+use weir_live::seal::{Gate, Initiator, Key, Opened, Seal, refuse_in_clear, refuse_sealed};
 use weir_transport::wire::{Ports, emit};
 use weir_transport::{Flags, Segment, SeqNum};
 use weir_units::{Duration, Instant};
@@ -123,7 +123,7 @@ impl World {
             if !answer.is_empty() {
                 keep(&mut self.to_sender, answer);
             }
-            if let Some(Newcomer { seal, syn, .. }) = newcomer {
+            if let Some(Initiator { seal, syn, .. }) = newcomer {
                 assert_eq!(syn[4..], bare(SYN, Flags::SYN)[4..], "it is what the sender sealed");
                 self.receiver = Some(seal);
                 self.answer();

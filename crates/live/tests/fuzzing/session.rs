@@ -12,9 +12,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_live::endpoint::{Application, Core, DatagramSink, Randomness};
-use weir_live::file::{Announcement, Departing, Disk, Folder, Frame, Header, Keeper};
-use weir_live::socket::{Arrival, Departure};
-use weir_live::transfer::{Carrier, SendOptions, Sender, Sessions, Way};
+use weir_live::file::{Announcement, Disk, Finalizer, Folder, Frame, Header, OutgoingFile};
+use weir_live::socket::{Arrival, SendBatch};
+use weir_live::transfer::{Carrier, Destination, SendOptions, Sender, Sessions};
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Ecn, Instant};
 
@@ -47,7 +47,7 @@ struct World {
 struct Receiver {
     core: Core<weir_live::file::Incoming>,
     sessions: Sessions,
-    keeper: Rc<Keeper>,
+    finalizer: Rc<Finalizer>,
 }
 
 /// Datagrams on their way to one end.
@@ -55,7 +55,7 @@ struct Receiver {
 struct Queue(RefCell<VecDeque<Vec<u8>>>);
 
 impl DatagramSink for Queue {
-    fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
+    fn send(&self, departure: &SendBatch<'_>) -> io::Result<()> {
         let datagrams = departure.bytes.chunks(departure.stride.max(1)).map(<[u8]>::to_vec);
         self.0.borrow_mut().extend(datagrams);
         Ok(())
@@ -79,7 +79,7 @@ impl World {
         let said = match input.u8() % 16 {
             0 | 1 => Announcement::Hello { files: u32::from(input.u8()) },
             2..=4 => Announcement::File(header(input)),
-            5 => Announcement::Loose { header: header(input), piece: u32::from(input.u16()) },
+            5 => Announcement::Datagram { header: header(input), piece: u32::from(input.u16()) },
             6 => Announcement::Repair(header(input)),
             7 => Announcement::Parts(vec![[input.u8(); 32]; 1 + usize::from(input.u8() % 8)]),
             8 => Announcement::Sent { datagrams: input.u16().into() },
@@ -90,7 +90,7 @@ impl World {
                 let mut bytes = content(usize::from(input.u8()));
                 bytes.truncate(len);
                 let datagram = (number, bytes);
-                return self.script(|script| script.loose.push_back(datagram));
+                return self.script(|script| script.datagram.push_back(datagram));
             }
             13 => {
                 let byte = input.u8();
@@ -183,14 +183,14 @@ impl World {
         let path = Path::new("/out/friend");
         machine.put(path, &content(1));
         let disk: Arc<dyn Disk> = Arc::new(machine.start());
-        let file = Departing::prepare_on(disk, path, &mut |_, _| Ok(())).expect("readable");
+        let file = OutgoingFile::prepare_on(disk, path, &mut |_, _| Ok(())).expect("readable");
         let options = options();
         let (remote, patience) = (receiver_address(), Duration::from_secs(10));
         self.ways = Default::default();
         let mut core = core(4);
         let files = vec![file];
         let mut sender = Sender::new(self.now, &files, remote, &options);
-        let way = Way { remote, config: options.config(None), patience };
+        let way = Destination { remote, config: options.config(None), patience };
         let mut course = sender.begin(self.now, way, files, &mut core, &self.ways[0]);
         for _ in 0..30_000 {
             self.now += Duration::from_millis(1);
@@ -221,17 +221,17 @@ impl Receiver {
             memory: MEMORY,
             window: Bytes(200_000)..Bytes(1 << 20),
         };
-        let keeper = Rc::new(Keeper::without_thread());
+        let finalizer = Rc::new(Finalizer::without_thread());
         let mut core = core(1);
-        let sessions = Sessions::listen(now, folder, &keeper, &mut core);
-        Self { core, sessions, keeper }
+        let sessions = Sessions::listen(now, folder, &finalizer, &mut core);
+        Self { core, sessions, finalizer }
     }
 
     fn turn(&mut self, now: Instant, ways: &[Queue; 2]) {
         turn(now, &mut self.core, sender_address(), [&ways[0], &ways[1]]);
         self.sessions.tell_ended(&mut self.core, &mut |_| ControlFlow::Continue(()));
         let _ = self.sessions.look(now, &mut self.core, &mut |_| ControlFlow::Continue(()));
-        while self.keeper.work() {}
+        while self.finalizer.work() {}
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use weir_live::endpoint::ConnectionId;
-use weir_live::file::{Arriving, Departing, Incoming, Verdict};
+use weir_live::file::{Incoming, IncomingFile, OutgoingFile, Verdict};
 use weir_live::transfer::{Sent, TransferError};
 use weir_units::{Bytes, Duration, Instant};
 
@@ -81,7 +81,7 @@ struct Expected {
 }
 
 /// How a command ended.
-pub(crate) struct Ending<'a> {
+pub(crate) struct FlowEnd<'a> {
     pub(crate) sender: usize,
     pub(crate) sent: &'a Sent,
     pub(crate) result: &'a Result<(), TransferError>,
@@ -189,7 +189,12 @@ impl Checker {
     }
 
     /// What the sender takes for acknowledged on its present connection.
-    pub(crate) fn on_sender_turn(&mut self, sender: usize, id: ConnectionId, files: &[Departing]) {
+    pub(crate) fn on_sender_turn(
+        &mut self,
+        sender: usize,
+        id: ConnectionId,
+        files: &[OutgoingFile],
+    ) {
         self.connections.insert(sender, id);
         let outlived = self.outlived.get(&sender) == Some(&id);
         for file in files {
@@ -216,22 +221,22 @@ impl Checker {
         let sessions: Vec<_> = program.process.core.connections().collect();
         let mut wrong = None;
         for (id, _, application) in &sessions {
-            for (file, arriving) in application.files().iter().enumerate() {
+            for (file, incoming) in application.files().iter().enumerate() {
                 if self.sessions.get(id).is_none_or(|expected| file >= expected.len()) {
                     let has = |other: &Incoming| {
-                        other.files().iter().any(|file| file.name == arriving.name)
+                        other.files().iter().any(|file| file.name == incoming.name)
                     };
                     let contested = sessions.iter().filter(|(.., other)| has(other)).count() > 1;
-                    let expected = self.expect(&arriving.name, arriving.size, contested);
+                    let expected = self.expect(&incoming.name, incoming.size, contested);
                     self.sessions.entry(*id).or_default().push(expected);
                 }
-                if application.failure().is_some() && arriving.verdict.is_none() {
-                    self.on_failure(arriving);
+                if application.failure().is_some() && incoming.verdict.is_none() {
+                    self.on_failure(incoming);
                 }
-                if arriving.verdict == Some(Verdict::Mismatch) {
-                    self.on_mismatch(&arriving.name, machine);
+                if incoming.verdict == Some(Verdict::Mismatch) {
+                    self.on_mismatch(&incoming.name, machine);
                 }
-                if arriving.arrived_ns.is_none() && arriving.verdict.is_none() {
+                if incoming.arrived_ns.is_none() && incoming.verdict.is_none() {
                     continue;
                 }
                 let expected = self.sessions.get_mut(id).and_then(|all| all[file].take());
@@ -241,12 +246,12 @@ impl Checker {
                 if contested && self.now.saturating_since(since) < DECIDED_WITHIN {
                     continue;
                 }
-                let already = matches!(arriving.verdict, Some(Verdict::Already { .. }));
-                if arriving.resumed_from < least && !already {
-                    let from = arriving.resumed_from;
+                let already = matches!(incoming.verdict, Some(Verdict::Already { .. }));
+                if incoming.resumed_from < least && !already {
+                    let from = incoming.resumed_from;
                     wrong = Some(format!(
                         "{} was acknowledged up to {least} and sent again from {from}",
-                        arriving.name
+                        incoming.name
                     ));
                 }
             }
@@ -288,12 +293,12 @@ impl Checker {
     }
 
     /// The receiver has ended a session. What comes of a file until its sender knows is acknowledged and not kept.
-    fn on_failure(&mut self, arriving: &Arriving) {
-        let hash = self.legitimate.get(&arriving.name).and_then(|all| all.first());
+    fn on_failure(&mut self, incoming: &IncomingFile) {
+        let hash = self.legitimate.get(&incoming.name).and_then(|all| all.first());
         if let Some(known) = hash.and_then(|hash| self.acknowledged.get_mut(hash)) {
-            known.believed = arriving.size;
+            known.believed = incoming.size;
             known.history.clear();
-            known.safe = arriving.arrived;
+            known.safe = incoming.arrived;
         }
     }
 
@@ -346,8 +351,8 @@ impl Checker {
     }
 
     /// Returns whether the command has done its work; if not, its user starts it again.
-    pub(crate) fn on_end(&mut self, ending: &Ending<'_>, machine: &Machine) -> bool {
-        let Ending { sender, sent, result } = ending;
+    pub(crate) fn on_end(&mut self, ending: &FlowEnd<'_>, machine: &Machine) -> bool {
+        let FlowEnd { sender, sent, result } = ending;
         for file in &sent.files {
             match &file.verdict {
                 Some(Verdict::Kept { name } | Verdict::Already { name }) => {

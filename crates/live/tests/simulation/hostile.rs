@@ -64,7 +64,7 @@ fn line(rng: &mut Rng, script: &mut Script, honest: &[Sending], knows: bool) {
             say(script, &Announcement::Data { offset, len });
             noise(rng, script, len.min(20_000));
         }
-        6 => loose(rng, script),
+        6 => datagram(rng, script),
         7 => say(script, &Announcement::Sent { datagrams: rng.below(1_000) }),
         8 => {
             let mut header = header(rng, honest, knows);
@@ -82,16 +82,16 @@ fn line(rng: &mut Rng, script: &mut Script, honest: &[Sending], knows: bool) {
 }
 
 /// A file in datagrams, of which some come, and some that belong nowhere.
-fn loose(rng: &mut Rng, script: &mut Script) {
+fn datagram(rng: &mut Rng, script: &mut Script) {
     let piece = pick(rng, &[0, 1, 63, 64, 1_000, 60_000]) as u32;
     let size = pick(rng, &[0, 1, 64, 100_000, 4 << 20, 1 << 32, 1 << 40]);
     let header = Header { name: name(rng), size, hash: hash(rng) };
-    say(script, &Announcement::Loose { header, piece });
+    say(script, &Announcement::Datagram { header, piece });
     for _ in 0..rng.below(50) {
         let number = rng.below(1 << 20) * u64::from(piece.max(1)) + rng.below(2);
         let len = if one_in(rng, 3) { rng.below(1_400) as u32 } else { piece.min(1_400) };
         let bytes = content(rng.next_u64(), len as usize);
-        script.loose.push_back((number, bytes));
+        script.datagram.push_back((number, bytes));
     }
 }
 

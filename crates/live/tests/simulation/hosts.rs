@@ -8,10 +8,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_live::endpoint::{Application, ConnectionId, Core, Limits, Randomness};
-use weir_live::file::{Departing, Disk, Folder, Incoming, Keeper, Outgoing};
+use weir_live::file::{Disk, Finalizer, Folder, Incoming, Outgoing, OutgoingFile};
 use weir_live::seal::Key;
 use weir_live::socket::Arrival;
-use weir_live::transfer::{Course, Sender, Sent, Sessions, TransferError, Way};
+use weir_live::transfer::{ConnectionSequence, Destination, Sender, Sent, Sessions, TransferError};
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rng};
 
@@ -99,8 +99,8 @@ impl<A: Application> Process<A> {
 pub(crate) struct ReceivingProgram {
     pub(crate) process: Process<Incoming>,
     sessions: Sessions,
-    keeper: Rc<Keeper>,
-    /// When the keeper comes to its next task.
+    finalizer: Rc<Finalizer>,
+    /// When the finalizer does its next task.
     pub(crate) keeper_at: Option<Instant>,
 }
 
@@ -123,9 +123,9 @@ impl ReceivingProgram {
             memory: plan.memory,
             window: Bytes(200_000)..Bytes(16 << 20),
         };
-        let keeper = Rc::new(Keeper::without_thread());
-        let sessions = Sessions::listen(network.now.get(), folder, &keeper, &mut process.core);
-        Self { process, sessions, keeper, keeper_at: None }
+        let finalizer = Rc::new(Finalizer::without_thread());
+        let sessions = Sessions::listen(network.now.get(), folder, &finalizer, &mut process.core);
+        Self { process, sessions, finalizer, keeper_at: None }
     }
 
     pub(crate) fn turn(&mut self, now: Instant, keeper_latency: Duration) {
@@ -141,9 +141,9 @@ impl ReceivingProgram {
         self.sessions.charged_memory()
     }
 
-    /// Lets the keeper do its next task, if it has one.
+    /// Lets the finalizer do its next task, if it has one.
     pub(crate) fn work(&mut self, now: Instant, keeper_latency: Duration) {
-        self.keeper_at = self.keeper.work().then(|| now + keeper_latency);
+        self.keeper_at = self.finalizer.work().then(|| now + keeper_latency);
     }
 }
 
@@ -151,7 +151,7 @@ impl ReceivingProgram {
 pub(crate) struct SendingProgram<'a> {
     pub(crate) process: Process<Outgoing>,
     sender: Sender<'a>,
-    course: Course,
+    course: ConnectionSequence,
 }
 
 impl<'a> SendingProgram<'a> {
@@ -170,17 +170,19 @@ impl<'a> SendingProgram<'a> {
         let mut files = Vec::new();
         for (name, ..) in &sending.files {
             let path = Path::new(SENT).join(name);
-            files.push(Departing::prepare_on(Arc::clone(&disk), &path, &mut |_, _| Ok(())).ok()?);
+            files
+                .push(OutgoingFile::prepare_on(Arc::clone(&disk), &path, &mut |_, _| Ok(())).ok()?);
         }
         let (now, remote) = (network.now.get(), receiver_address());
         let mut sender = Sender::new(now, &files, remote, options);
-        let way = Way { remote, config: options.config(None), patience: Duration::from_secs(10) };
+        let way =
+            Destination { remote, config: options.config(None), patience: Duration::from_secs(10) };
         let course = sender.begin(now, way, files, &mut process.core, &process.outlet);
         Some(Self { process, sender, course })
     }
 
     /// The present connection, and what is known of its files.
-    pub(crate) fn present(&self) -> Option<(ConnectionId, &[Departing])> {
+    pub(crate) fn present(&self) -> Option<(ConnectionId, &[OutgoingFile])> {
         let (id, _, application) = self.process.core.connections().next()?;
         Some((id, application.files()))
     }
@@ -188,7 +190,7 @@ impl<'a> SendingProgram<'a> {
     pub(crate) fn turn(
         &mut self,
         now: Instant,
-    ) -> Option<(Vec<Departing>, Result<(), TransferError>)> {
+    ) -> Option<(Vec<OutgoingFile>, Result<(), TransferError>)> {
         self.process.turn(now);
         let Process { core, outlet, .. } = &mut self.process;
         let mut watch = |_: &_| ControlFlow::Continue(());
@@ -197,7 +199,7 @@ impl<'a> SendingProgram<'a> {
         Some((left, result))
     }
 
-    pub(crate) fn finish(self, left: Vec<Departing>) -> Sent {
+    pub(crate) fn finish(self, left: Vec<OutgoingFile>) -> Sent {
         self.sender.finish(left)
     }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use weir_live::endpoint::DatagramSink;
-use weir_live::socket::Departure;
+use weir_live::socket::SendBatch;
 use weir_units::{Bytes, Duration, Ecn, Instant, Rate, Rng, stream};
 
 use super::tally::Tally;
@@ -199,7 +199,7 @@ pub(crate) struct Outlet {
 }
 
 impl DatagramSink for Outlet {
-    fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
+    fn send(&self, departure: &SendBatch<'_>) -> io::Result<()> {
         if !(self.is_alive)() {
             return Ok(());
         }
@@ -215,7 +215,7 @@ impl DatagramSink for Outlet {
                 state.tally.count("datagrams that hostile senders withhold");
                 continue;
             }
-            let Departure { to, ecn, .. } = *departure;
+            let SendBatch { to, ecn, .. } = *departure;
             state.send(now, Datagram { from: self.address, to, ecn, bytes: bytes.to_vec() });
         }
         Ok(())

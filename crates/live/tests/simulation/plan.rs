@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) mended_at: Instant,
     /// When every honest transfer must have ended.
     pub(crate) patience_ends: Instant,
-    /// How long the keeper takes for a task, at most.
+    /// How long the finalizer takes for a task, at most.
     pub(crate) keeper_latency: Duration,
     /// Whether a machine reports that no program listens on a port.
     pub(crate) refusals: bool,

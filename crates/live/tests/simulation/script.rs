@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use weir_live::endpoint::{Application, Loose};
+use weir_live::endpoint::{Application, Datagram};
 use weir_transport::Connection;
 use weir_units::{Bytes, Instant};
 
@@ -13,7 +13,7 @@ pub(crate) struct Script {
     /// What it says.
     pub(crate) stream: Vec<u8>,
     /// Datagrams that it sends beside its stream, by their numbers.
-    pub(crate) loose: VecDeque<(u64, Vec<u8>)>,
+    pub(crate) datagram: VecDeque<(u64, Vec<u8>)>,
     written: usize,
 }
 
@@ -36,13 +36,13 @@ impl Application for Script {
         Ok(())
     }
 
-    fn poll_loose(&mut self, _: Instant) -> Option<Loose> {
-        let (number, bytes) = self.loose.front()?;
-        Some(Loose { number: *number, len: bytes.len() })
+    fn poll_loose(&mut self, _: Instant) -> Option<Datagram> {
+        let (number, bytes) = self.datagram.front()?;
+        Some(Datagram { number: *number, len: bytes.len() })
     }
 
-    fn fill_loose(&mut self, _: Loose, buf: &mut [u8]) -> io::Result<()> {
-        let (_, bytes) = self.loose.pop_front().ok_or(io::ErrorKind::NotFound)?;
+    fn fill_loose(&mut self, _: Datagram, buf: &mut [u8]) -> io::Result<()> {
+        let (_, bytes) = self.datagram.pop_front().ok_or(io::ErrorKind::NotFound)?;
         buf.copy_from_slice(&bytes);
         Ok(())
     }

@@ -9,7 +9,7 @@ use weir_transport::Segment;
 use weir_transport::wire;
 use weir_units::{Duration, Ecn, Instant, Rng, stream};
 
-use super::checker::{Checker, Ending};
+use super::checker::{Checker, FlowEnd};
 use super::disk::{Death, Machine};
 use super::hostile::{Hostile, script};
 use super::hosts::{
@@ -330,7 +330,7 @@ impl<'a> World<'a> {
             let sent = program.finish(left);
             self.note(6, n as u64, sent.bytes_sent);
             self.say(|| format!("sender {n} ends: {result:?}, {:?}", verdicts(&sent)));
-            let ending = Ending { sender: n, sent: &sent, result: &result };
+            let ending = FlowEnd { sender: n, sent: &sent, result: &result };
             if self.checker.on_end(&ending, &self.receiver.machine) {
                 self.senders[n].done = true;
                 let sizes = sent.files.iter().map(|file| file.header.size);

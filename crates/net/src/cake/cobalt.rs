@@ -71,7 +71,7 @@ impl CobaltState {
         now: Instant,
         law: &Cobalt,
         head: &mut Queued<P>,
-        luck: &mut Rng,
+        rng: &mut Rng,
         marks: &mut u64,
     ) -> Fate {
         let is_due = self.count > 0 && now >= self.next;
@@ -92,7 +92,7 @@ impl CobaltState {
             self.decay(now, law);
         }
         // BLUE decides first, so that nothing is dropped behind a mark.
-        let by_blue = self.blue > 0 && luck.next_u32() < self.blue;
+        let by_blue = self.blue > 0 && rng.next_u32() < self.blue;
         let falls = by_blue || signals && !mark(&mut head.parcel, marks);
         if self.count == 0 {
             // The schedule serves as a timeout of activity.
@@ -179,13 +179,13 @@ mod tests {
 
     /// Judges a parcel each millisecond from `from` on; the milliseconds at which one fell.
     fn falls(state: &mut CobaltState, from: u64, sojourn: Duration, count: u64) -> Vec<u64> {
-        let mut luck = stream(1, "cake");
+        let mut rng = stream(1, "cake");
         let judged = (from..from + count).filter(|ms| {
             let now = Instant::ZERO + MS * *ms;
             let parcel = Probe::data(*ms, 1_500);
             assert_eq!(parcel.len(), Bytes(1_500));
             let mut head = Queued { parcel, arrived: now - sojourn };
-            state.judge(now, &LAW, &mut head, &mut luck, &mut 0) == Fate::Falls
+            state.judge(now, &LAW, &mut head, &mut rng, &mut 0) == Fate::Falls
         });
         judged.collect()
     }
@@ -223,14 +223,13 @@ mod tests {
         }
         assert_eq!(state.blue, 100 * BLUE_UP);
         let now = Instant::ZERO + MS * 1_600;
-        let mut luck = stream(1, "cake");
+        let mut rng = stream(1, "cake");
         let mut fallen = 0;
         for id in 0..10_000 {
             state.count = 0;
             let parcel = Probe { ecn: Ecn::Ect0, ..Probe::data(id, 1_500) };
             let mut head = Queued { parcel, arrived: now };
-            fallen +=
-                u32::from(state.judge(now, &LAW, &mut head, &mut luck, &mut 0) == Fate::Falls);
+            fallen += u32::from(state.judge(now, &LAW, &mut head, &mut rng, &mut 0) == Fate::Falls);
         }
         // Binomial with p = 100/256: a standard deviation is 49.
         assert!((3_906 - 200..3_906 + 200).contains(&fallen), "{fallen}");

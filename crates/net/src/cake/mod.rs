@@ -80,7 +80,7 @@ pub struct Cake<P> {
     /// The queues of each [`List`].
     lists: [VecDeque<usize>; 3],
     stored: Backlog,
-    luck: Rng,
+    rng: Rng,
     marks: u64,
 }
 
@@ -166,21 +166,21 @@ impl<P: Parcel> Cake<P> {
         rate: Option<Rate>,
         overhead: Bytes,
         mtu: Bytes,
-        mut luck: Rng,
+        mut rng: Rng,
     ) -> Self {
         let (law, quantum) = config.at(rate, mtu);
         Self {
             law,
             quantum,
             overhead,
-            salt: luck.next_u64(),
+            salt: rng.next_u64(),
             flows: (0..PLACES).map(|_| Flow::default()).collect(),
             sources: Side::new(config.isolation, Isolation::shares_among_sources),
             destinations: Side::new(config.isolation, Isolation::shares_among_destinations),
             config,
             lists: Default::default(),
             stored: Backlog::default(),
-            luck,
+            rng,
             marks: 0,
         }
     }
@@ -224,7 +224,7 @@ impl<P: Parcel> Cake<P> {
     fn turn_of(&mut self, place: usize) -> i64 {
         let Flow { source, destination, .. } = self.flows[place];
         let load = self.sources.load(source).max(self.destinations.load(destination));
-        let rounded = part_of(self.quantum, load) + (self.luck.next_u64() >> 48);
+        let rounded = part_of(self.quantum, load) + (self.rng.next_u64() >> 48);
         (rounded >> 16) as i64
     }
 
@@ -293,9 +293,9 @@ impl<P: Parcel> Cake<P> {
         dropped: &mut Vec<Dropped<P>>,
     ) -> Option<Queued<P>> {
         while let Some(mut head) = self.pop(place) {
-            let Self { law, luck, marks, flows, .. } = self;
+            let Self { law, rng, marks, flows, .. } = self;
             let Flow { state, waiting, credit, .. } = &mut flows[place];
-            let fate = state.judge(now, law, &mut head, luck, marks);
+            let fate = state.judge(now, law, &mut head, rng, marks);
             if fate == Fate::Goes || waiting.is_empty() {
                 *credit -= (head.parcel.len() + self.overhead).get() as i64;
                 return Some(head);

@@ -101,8 +101,8 @@ fn flows_hardly_ever_meet() {
     let config = CakeConfig { limit: Limit::Infinite, ..CakeConfig::usual() };
     let (mut met, mut plain, mut flows) = (0, 0, 0);
     for seed in 0..20 {
-        let luck = stream(seed, "cake");
-        let mut cake = Cake::new(config.clone(), None, Bytes::ZERO, Bytes(1_500), luck);
+        let rng = stream(seed, "cake");
+        let mut cake = Cake::new(config.clone(), None, Bytes::ZERO, Bytes(1_500), rng);
         let mut direct = vec![0; PLACES];
         for flow in 0..400 {
             let parcel = Probe { flow, ..Probe::data(0, 100) };

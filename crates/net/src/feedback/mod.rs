@@ -86,12 +86,12 @@ impl FeedbackConfig {
     }
 
     /// The agent of a transmitter with this rate; `rng` is used only by kinds that draw.
-    pub fn agent(&self, rate: Rate, luck: Rng) -> FeedbackAgent {
+    pub fn agent(&self, rate: Rate, rng: Rng) -> FeedbackAgent {
         match self {
             Self::Drai(config) => FeedbackAgent::Drai(Drai::new(config)),
             Self::AntiEcn(config) => FeedbackAgent::AntiEcn(AntiEcn::new(config)),
             Self::QuickStart(config) => {
-                FeedbackAgent::QuickStart(QuickStart::new(config, rate, luck))
+                FeedbackAgent::QuickStart(QuickStart::new(config, rate, rng))
             }
             Self::Xcp(config) => FeedbackAgent::Xcp(Xcp::new(config, rate)),
             Self::Rcp(config) => FeedbackAgent::Rcp(Rcp::new(config, rate)),

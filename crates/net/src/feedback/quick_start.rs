@@ -33,7 +33,7 @@ pub struct QuickStartConfig {
 pub struct QuickStart {
     threshold: Ratio,
     rate: Rate,
-    luck: Rng,
+    rng: Rng,
     /// The span at hand, the newest first: how long it was busy and what was approved in it.
     spans: [Span; SPANS],
     began: Instant,
@@ -56,11 +56,11 @@ impl Default for QuickStartConfig {
 
 impl QuickStart {
     /// Nothing seen yet.
-    pub fn new(config: &QuickStartConfig, rate: Rate, luck: Rng) -> Self {
+    pub fn new(config: &QuickStartConfig, rate: Rate, rng: Rng) -> Self {
         Self {
             threshold: config.threshold,
             rate,
-            luck,
+            rng,
             spans: [Span::default(); SPANS],
             began: Instant::ZERO,
             busy_since: None,
@@ -84,11 +84,11 @@ impl QuickStart {
         let left = self.left();
         let approved = request.rate.min(RateCode::at_most(left));
         if approved == RateCode::NONE {
-            request.lower_to(RateCode::NONE, self.luck.next_u32());
+            request.lower_to(RateCode::NONE, self.rng.next_u32());
             return;
         }
         request.ttl = request.ttl.wrapping_sub(1);
-        request.lower_to(approved, self.luck.next_u32());
+        request.lower_to(approved, self.rng.next_u32());
         self.spans[0].granted += bytes_per_second(approved.rate());
     }
 

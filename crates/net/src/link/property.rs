@@ -145,8 +145,8 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
     let bytes = (limit(), 0u64..5_000, 1u64..5_000).prop_map(|(limit, min, span)| {
         (limit, Limit::Bytes(Bytes(min)), Limit::Bytes(Bytes(min + span)))
     });
-    let luck = (ratio(), (1u32..=100).prop_map(Ratio::from_percent));
-    let red = (prop_oneof![packets, bytes], luck, any::<bool>(), any::<bool>()).prop_map(
+    let rng = (ratio(), (1u32..=100).prop_map(Ratio::from_percent));
+    let red = (prop_oneof![packets, bytes], rng, any::<bool>(), any::<bool>()).prop_map(
         |((limit, min, max), (probability, weight), gentle, ecn)| {
             QueueConfig::Red(RedConfig { limit, min, max, probability, weight, gentle, ecn })
         },

@@ -146,13 +146,13 @@ fn a_policer_drops_exactly_what_does_not_conform() {
     let policer = PolicerConfig { rate: Rate::from_mbit(8), burst: Bytes(BURST) };
     let impairments = Impairments { policer: Some(policer), ..Impairments::default() };
     let mut link = link(&LinkConfig { impairments, ..LinkConfig::default() });
-    let mut luck = stream(5, "offers");
+    let mut rng = stream(5, "offers");
     let (mut now, mut theoretical) = (0, 0);
     let mut passed: Vec<(u64, u64)> = Vec::new();
     for id in 0..20_000 {
         // A byte takes a microsecond.
-        now += luck.below(1_800_000);
-        let len = 1 + luck.below(2_000);
+        now += rng.below(1_800_000);
+        let len = 1 + rng.below(2_000);
         let end = std::cmp::max(theoretical, now) + len * 1_000;
         let conforms = end <= now + BURST * 1_000;
         let at = Instant::from_nanos(now);

@@ -59,7 +59,7 @@ fn steps_are_bounded_and_extremes_hold() {
 /// RFC 8033 §5.4 at a probability of 1 %.
 #[test]
 fn a_signal_needs_the_sum_of_probabilities() {
-    let mut luck = stream(3, "pie");
+    let mut rng = stream(3, "pie");
     let mut gaps = Vec::new();
     let mut state = PieState {
         probability: units(0.01),
@@ -69,7 +69,7 @@ fn a_signal_needs_the_sum_of_probabilities() {
     };
     let mut last = 0;
     for arrival in 1..2_000_000_u64 {
-        if state.judge(&PieLaw::DEFAULT, Bytes(9_000), Bytes(1_500), &mut luck) == Verdict::Signal {
+        if state.judge(&PieLaw::DEFAULT, Bytes(9_000), Bytes(1_500), &mut rng) == Verdict::Signal {
             gaps.push(arrival - last);
             last = arrival;
         }

@@ -10,17 +10,17 @@ use super::propagation::Propagation;
 
 /// All positions, and who hears each of them.
 #[derive(Clone, Debug)]
-pub(super) struct Audiences {
+pub(super) struct Neighbourhoods {
     propagation: Propagation,
     positions: Vec<Position>,
     /// Goes up with each move.
     version: u64,
-    audiences: Vec<Audience>,
+    audiences: Vec<Neighbourhood>,
 }
 
 /// Those who hear one node, the nearest first.
 #[derive(Clone, Debug, Default)]
-struct Audience {
+struct Neighbourhood {
     version: u64,
     hearers: Vec<Hearer>,
     /// Those at the same distance, as ranges of `hearers`.
@@ -42,9 +42,9 @@ pub(super) struct Group {
     pub(super) end: u16,
 }
 
-impl Audiences {
+impl Neighbourhoods {
     pub(super) fn new(propagation: Propagation, positions: &[Position]) -> Self {
-        let audiences = vec![Audience::default(); positions.len()];
+        let audiences = vec![Neighbourhood::default(); positions.len()];
         Self { propagation, positions: positions.to_vec(), version: 1, audiences }
     }
 
@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn a_node_in_a_chain_is_read_one_hop_and_sensed_two_hops_away() {
         let chain: Vec<_> = (0..8).map(|i| Position::metres(200 * i, 0)).collect();
-        let mut audiences = Audiences::new(Propagation::TwoRayGround, &chain);
+        let mut audiences = Neighbourhoods::new(Propagation::TwoRayGround, &chain);
         assert_eq!(audiences.refresh(4), 2);
-        let heard = |audiences: &Audiences, group| {
+        let heard = |audiences: &Neighbourhoods, group| {
             let Group { first, end, .. } = audiences.group(4, group);
             let hearers = (first..end).map(|i| audiences.hearer(4, i));
             hearers.map(|hearer| (hearer.node, hearer.readable)).collect::<Vec<_>>()
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn one_hop_is_12_db_above_two() {
         let chain: Vec<_> = (0..3).map(|i| Position::metres(200 * i, 0)).collect();
-        let mut audiences = Audiences::new(Propagation::TwoRayGround, &chain);
+        let mut audiences = Neighbourhoods::new(Propagation::TwoRayGround, &chain);
         audiences.refresh(0);
         let ratio = audiences.hearer(0, 0).power as f64 / audiences.hearer(0, 1).power as f64;
         assert!((ratio - 16.0).abs() < 0.001, "{ratio}");

@@ -21,7 +21,7 @@ pub(super) enum Due {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct TimerQueue {
     heap: BinaryHeap<Entry>,
     armed: u64,
 }
@@ -33,7 +33,7 @@ struct Entry {
     due: Due,
 }
 
-impl Agenda {
+impl TimerQueue {
     #[inline]
     pub(super) fn push(&mut self, time: Instant, due: Due) {
         self.armed += 1;
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn ties_leave_in_the_order_of_their_arming() {
-        let mut agenda = Agenda::default();
+        let mut agenda = TimerQueue::default();
         let at = Instant::from_nanos;
         for (time, datagram) in [(5, 0), (3, 1), (5, 2), (3, 3), (4, 4)] {
             agenda.push(at(time), Due::Interface { datagram });

@@ -49,4 +49,4 @@ pub use routing::{
     RouteReply, RouteRequest, Router, RouterConfig, RouterConfigError, RouterCx, SourceRoute,
     StaticRouter, StaticRoutes, Upcall, Visit,
 };
-pub use stats::{Cargo, RadioStats};
+pub use stats::{PacketClass, RadioStats};

@@ -50,7 +50,7 @@ pub struct RadioStats {
 
 /// What was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cargo {
+pub enum PacketClass {
     /// A flow's packet.
     Parcel,
     /// A routing protocol's.
@@ -72,10 +72,10 @@ impl DropReason {
 
 impl RadioStats {
     /// How many were dropped for this reason.
-    pub fn dropped(&self, cargo: Cargo, reason: DropReason) -> u64 {
+    pub fn dropped(&self, cargo: PacketClass, reason: DropReason) -> u64 {
         match cargo {
-            Cargo::Parcel => self.parcels[reason as usize],
-            Cargo::Message => self.messages[reason as usize],
+            PacketClass::Parcel => self.parcels[reason as usize],
+            PacketClass::Message => self.messages[reason as usize],
         }
     }
 
@@ -84,10 +84,10 @@ impl RadioStats {
         self.rts + self.cts + self.data + self.acks + self.broadcasts
     }
 
-    pub(super) fn count_drop(&mut self, cargo: Cargo, reason: DropReason) {
+    pub(super) fn count_drop(&mut self, cargo: PacketClass, reason: DropReason) {
         match cargo {
-            Cargo::Parcel => self.parcels[reason as usize] += 1,
-            Cargo::Message => self.messages[reason as usize] += 1,
+            PacketClass::Parcel => self.parcels[reason as usize] += 1,
+            PacketClass::Message => self.messages[reason as usize] += 1,
         }
     }
 }
@@ -125,11 +125,11 @@ pub(super) struct BusyTime {
     until: Instant,
     total: Duration,
     /// The last reported state.
-    reported: Told,
+    reported: Reported,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Told {
+enum Reported {
     #[default]
     Idle,
     Busy,
@@ -147,8 +147,8 @@ impl BusyTime {
         if until <= self.until.max(now) {
             return;
         }
-        if self.reported == Told::Idle {
-            self.reported = Told::Busy;
+        if self.reported == Reported::Idle {
+            self.reported = Reported::Busy;
             tell(now, Occupancy::Busy);
         }
         self.total += until - self.until.max(now);
@@ -157,8 +157,8 @@ impl BusyTime {
 
     /// Tells of an end that has come by `now`.
     pub(super) fn settle(&mut self, now: Instant, mut tell: impl FnMut(Instant, Occupancy)) {
-        if self.reported == Told::Busy && self.until < now {
-            self.reported = Told::Idle;
+        if self.reported == Reported::Busy && self.until < now {
+            self.reported = Reported::Idle;
             tell(self.until, Occupancy::Idle);
         }
     }
@@ -194,11 +194,11 @@ mod tests {
     fn every_reason_has_its_own_counter() {
         let mut stats = RadioStats::default();
         for (number, reason) in DropReason::ALL.into_iter().enumerate() {
-            (0..=number).for_each(|_| stats.count_drop(Cargo::Parcel, reason));
+            (0..=number).for_each(|_| stats.count_drop(PacketClass::Parcel, reason));
         }
         for (number, reason) in DropReason::ALL.into_iter().enumerate() {
-            assert_eq!(stats.dropped(Cargo::Parcel, reason), number as u64 + 1);
-            assert_eq!(stats.dropped(Cargo::Message, reason), 0);
+            assert_eq!(stats.dropped(PacketClass::Parcel, reason), number as u64 + 1);
+            assert_eq!(stats.dropped(PacketClass::Message, reason), 0);
         }
     }
 }

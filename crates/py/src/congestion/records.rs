@@ -43,12 +43,12 @@ pub(crate) struct CcContext {
     min_rtt_ns: Option<u64>,
     #[pyo3(get)]
     state: &'static str,
-    luck: Luck,
+    rng: RandomStream,
 }
 
 /// The connection's own random numbers: a seed, and the generator once it was requested.
 #[derive(Debug, Default)]
-struct Luck {
+struct RandomStream {
     seed: Option<u64>,
     generator: Option<Py<PyAny>>,
 }
@@ -56,7 +56,7 @@ struct Luck {
 impl CcContext {
     /// Takes in how things stand.
     pub(crate) fn fill(&mut self, cx: &mut cc::CcContext<'_>) {
-        self.luck.seed.get_or_insert_with(|| cx.rng.next_u64());
+        self.rng.seed.get_or_insert_with(|| cx.rng.next_u64());
         self.now_ns = cx.now.as_nanos();
         self.mss = cx.mss.get();
         self.bytes_in_flight = cx.bytes_in_flight.get();
@@ -105,13 +105,13 @@ impl CcContext {
     /// A `random.Random` of this connection, whose numbers depend on the run's seed and the flow's name.
     #[getter]
     fn rng(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if let Some(generator) = &self.luck.generator {
+        if let Some(generator) = &self.rng.generator {
             return Ok(generator.clone_ref(py));
         }
-        let seed = self.luck.seed.unwrap_or_default();
+        let seed = self.rng.seed.unwrap_or_default();
         let class = py.import("random")?.getattr("Random")?.cast_into::<PyType>()?;
         let generator = class.call1((seed,))?.unbind();
-        self.luck.generator = Some(generator.clone_ref(py));
+        self.rng.generator = Some(generator.clone_ref(py));
         Ok(generator)
     }
 }

@@ -126,7 +126,7 @@ struct Counts {
 }
 
 /// What a radio network hands to its world.
-pub enum Happening<L> {
+pub enum RadioOutput<L> {
     /// A packet arrived at its end of its flow.
     Arrived(Packet<L>),
     /// An end of a flow is to know this.
@@ -163,7 +163,7 @@ impl<L: Clone + Debug> HostedRadio<L> {
             for node in nodes {
                 let rng = stream(seed, &format!("radio feedback {node}"));
                 let agent = feedback.agent(spec.config.phy.data, rng);
-                radio.set_agent(node, Box::new(Watcher(agent)));
+                radio.set_agent(node, Box::new(InterfaceAgent(agent)));
             }
         }
         Ok(Self {
@@ -184,7 +184,7 @@ impl<L: Clone + Debug> HostedRadio<L> {
     }
 
     /// What happens next, if it does by `now`; it happened at [`Self::time`].
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Result<Happening<L>, String>> {
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Result<RadioOutput<L>, String>> {
         loop {
             match self.radio.poll(now)? {
                 RadioEvent::Delivered { node, mut parcel, hops, .. } => {
@@ -194,7 +194,7 @@ impl<L: Clone + Debug> HostedRadio<L> {
                     let (_, to) = path.towards(parcel.direction);
                     let misled = || format!("node {node} was handed a packet for {to}: {parcel:?}");
                     return Some(if node == to {
-                        Ok(Happening::Arrived(parcel))
+                        Ok(RadioOutput::Arrived(parcel))
                     } else {
                         Err(misled())
                     });
@@ -202,12 +202,12 @@ impl<L: Clone + Debug> HostedRadio<L> {
                 RadioEvent::Notice { node, flow, notice } => {
                     let path = self.paths.get(flow as usize);
                     if let Some(side) = path.and_then(|path| path.side(node)) {
-                        return Some(Ok(Happening::Notice(flow, side, notice)));
+                        return Some(Ok(RadioOutput::Notice(flow, side, notice)));
                     }
                 }
                 RadioEvent::Dropped { node, parcel, reason } => {
                     self.counts.dropped += 1;
-                    return Some(Ok(Happening::Dropped(parcel, node, reason)));
+                    return Some(Ok(RadioOutput::Dropped(parcel, node, reason)));
                 }
                 RadioEvent::RouteChanged { node, destination, .. } => {
                     for (path, changes) in self.paths.iter().zip(&mut self.route_changes) {
@@ -318,9 +318,9 @@ fn mobility(spec: &RadioSpec, seed: u64, end: Instant) -> Result<Mobility, SpecE
 
 /// An agent of the feedback's kind at a node's interface.
 #[derive(Debug)]
-struct Watcher(FeedbackAgent);
+struct InterfaceAgent(FeedbackAgent);
 
-impl<L: Clone + Debug> Agent<Packet<L>> for Watcher {
+impl<L: Clone + Debug> Agent<Packet<L>> for InterfaceAgent {
     fn on_service(&mut self, now: Instant, state: Occupancy) {
         self.0.set_busy(now, Signal::Service, state);
     }

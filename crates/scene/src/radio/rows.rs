@@ -1,6 +1,8 @@
 //! Rows about nodes and frames.
 
-use weir_net::radio::{Cargo, DropReason, FrameKind, FrameRecord, NodeId, Position, RadioStats};
+use weir_net::radio::{
+    DropReason, FrameKind, FrameRecord, NodeId, PacketClass, Position, RadioStats,
+};
 use weir_trace::{FrameRow, NodeRow};
 use weir_units::{Duration, Instant};
 
@@ -10,7 +12,7 @@ pub(super) fn node_row(node: NodeId, start: Position, stats: &RadioStats, now: I
         0.0 => 0.0,
         whole => time.as_secs_f64() / whole,
     };
-    let dropped = |reason| stats.dropped(Cargo::Parcel, reason);
+    let dropped = |reason| stats.dropped(PacketClass::Parcel, reason);
     NodeRow {
         node: u32::from(node.0),
         x_m: start.x_mm as f64 / 1e3,
@@ -38,7 +40,7 @@ pub(super) fn node_row(node: NodeId, start: Position, stats: &RadioStats, now: I
         dropped_error: dropped(DropReason::FrameError),
         dropped_messages: DropReason::ALL
             .into_iter()
-            .map(|reason| stats.dropped(Cargo::Message, reason))
+            .map(|reason| stats.dropped(PacketClass::Message, reason))
             .sum(),
     }
 }

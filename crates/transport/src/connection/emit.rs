@@ -5,8 +5,8 @@ use weir_units::{Ecn, Feedback, Instant};
 use super::{Connection, State, Transmit};
 use crate::receiver::Flush;
 use crate::segment::{Flags, Options, SackBlock, Segment, SeqNum, Timestamps};
-use crate::sender::{Departure, Kind};
-use crate::{Habits, timestamp_ms};
+use crate::sender::{Kind, OutgoingRange};
+use crate::{HostProfile, timestamp_ms};
 
 impl Connection {
     /// The next segment to send, if there is one. Ask until there is none.
@@ -97,8 +97,8 @@ impl Connection {
     /// The peer's timestamp in an answer to its SYN. Sent again by a timer, the answer would measure that wait
     /// too, and cannot be distinguished from the path: the user-space profile leaves the wait out.
     fn handshake_echo(&self, now: Instant) -> u32 {
-        let waited = match self.config.habits {
-            Habits::UserSpace if self.state == State::SynReceived => {
+        let waited = match self.config.host_profile {
+            HostProfile::UserSpace if self.state == State::SynReceived => {
                 timestamp_ms(now).wrapping_sub(timestamp_ms(self.ts_recent_at))
             }
             _ => 0,
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     #[inline(always)]
-    fn emit_data(&mut self, now: Instant, departure: &Departure) -> Transmit {
+    fn emit_data(&mut self, now: Instant, departure: &OutgoingRange) -> Transmit {
         let mut flags = Flags::ACK;
         if departure.fin {
             flags = flags.with(Flags::FIN);

@@ -7,7 +7,7 @@ use super::{Arrived, Connection, ConnectionError, Event, State, quick_start};
 use crate::receiver::EchoMode;
 use crate::segment::{Flags, Options, SackBlocks, Segment, SeqNum, Timestamps};
 use crate::sender::{IncomingAck, Terms};
-use crate::{DelayedAck, Habits, timestamp_ms};
+use crate::{DelayedAck, HostProfile, timestamp_ms};
 
 impl Connection {
     /// Takes in a segment whose checksum was right, from a packet with such an ECN field. Returns the
@@ -240,7 +240,9 @@ impl Connection {
             self.time_wait_until = Some(now.saturating_add(self.config.time_wait));
         }
         if segment.payload_len > 0 && offset >= 0 {
-            if self.config.habits == Habits::UserSpace && self.may_be_a_copy(segment, offset) {
+            if self.config.host_profile == HostProfile::UserSpace
+                && self.may_be_a_copy(segment, offset)
+            {
                 self.note_timestamp(now, segment, offset);
             }
             // Data seen before is reported as such (RFC 2883).
@@ -287,7 +289,7 @@ impl Connection {
             self.establish(now, segment);
             self.receiver.demand_ack();
         } else {
-            if self.config.habits == Habits::UserSpace {
+            if self.config.host_profile == HostProfile::UserSpace {
                 self.note_timestamp(now, segment, 0);
             }
             self.handshake.due = true;

@@ -14,7 +14,7 @@ use crate::receiver::Receiver;
 use crate::segment::{Segment, SeqNum};
 use crate::sender::Sender;
 use crate::stats::{Flight, Snapshot, Stats};
-use crate::{Config, Habits, PathEvent, RecoveryConfig, RouteState};
+use crate::{Config, HostProfile, PathEvent, RecoveryConfig, RouteState};
 
 /// One end of a connection.
 ///
@@ -329,7 +329,7 @@ impl Connection {
         &self.stats
     }
 
-    /// Books the time up to now in the counters of what held the sender back.
+    /// Accounts the time up to now in the counters of what held the sender back.
     pub fn book_time(&mut self, now: Instant) {
         self.sender.book(now, &mut self.stats);
     }
@@ -374,9 +374,9 @@ impl Connection {
 
     fn handshake_deadline(&self) -> Option<Instant> {
         let rto = self.config.fixed_rto.unwrap_or_else(|| {
-            let (patient, longest) = match self.config.habits {
-                Habits::Kernel => (0, Duration::MAX),
-                Habits::UserSpace => (LINEAR_SYN_TIMEOUTS, LONGEST_SYN_TIMEOUT),
+            let (patient, longest) = match self.config.host_profile {
+                HostProfile::Kernel => (0, Duration::MAX),
+                HostProfile::UserSpace => (LINEAR_SYN_TIMEOUTS, LONGEST_SYN_TIMEOUT),
             };
             let doublings = self.handshake.retries.saturating_sub(patient).min(16);
             let initial = self.config.initial_rto;

@@ -21,7 +21,9 @@
 
 use weir_units::{Duration, Instant};
 
-use super::{AckNews, Again, AtResume, Order, Policy, PolicyCx, Probe, Resume, RouteState, Rto};
+use super::{
+    AckInfo, AtResume, Order, Policy, PolicyCx, Probe, ResendRequest, Resume, RouteState, Rto,
+};
 
 /// ATCP's states.
 #[derive(Debug, Default)]
@@ -79,12 +81,12 @@ impl Policy for Atcp {
         Order::Freeze(AtResume::Anew)
     }
 
-    fn on_ack(&mut self, cx: &PolicyCx, news: &AckNews) -> Order {
+    fn on_ack(&mut self, cx: &PolicyCx, news: &AckInfo) -> Order {
         match self.state {
             State::Disconnected(probes) if probes.expiries > 0 || news.covers_all(cx) => {
                 self.state = State::Normal;
                 let window = AtResume::Keep;
-                Order::Resume(Resume { window, rto: Rto::Saved, again: Again::Nothing })
+                Order::Resume(Resume { window, rto: Rto::Saved, again: ResendRequest::Nothing })
             }
             State::Disconnected(_) => Order::Nothing,
             _ if news.marked => {

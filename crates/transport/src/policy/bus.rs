@@ -22,7 +22,8 @@
 use weir_units::Instant;
 
 use super::{
-    AckNews, Again, AtResume, BusConfig, Order, Policy, PolicyCx, Probe, Resume, RouteState, Rto,
+    AckInfo, AtResume, BusConfig, Order, Policy, PolicyCx, Probe, ResendRequest, Resume,
+    RouteState, Rto,
 };
 
 /// TCP-BuS's states.
@@ -50,7 +51,7 @@ impl Bus {
     /// The route works again, and the peer expects what follows `expected`.
     fn restart(&mut self, expected: u64) -> Order {
         let Some(repair) = self.repair.take() else { return Order::Nothing };
-        let again = Again::Between(expected, repair.sequence);
+        let again = ResendRequest::Between(expected, repair.sequence);
         Order::Resume(Resume { window: AtResume::Keep, rto: Rto::Doubled, again })
     }
 }
@@ -75,7 +76,7 @@ impl Policy for Bus {
         self.restart(expected.unwrap_or(cx.una))
     }
 
-    fn on_ack(&mut self, cx: &PolicyCx, news: &AckNews) -> Order {
+    fn on_ack(&mut self, cx: &PolicyCx, news: &AckInfo) -> Order {
         let answers = self.repair.as_ref().is_some_and(|repair| repair.probed);
         if answers || news.covers_all(cx) { self.restart(news.ack) } else { Order::Nothing }
     }

@@ -194,7 +194,7 @@ impl FromStr for RoutePolicy {
     type Err = RoutePolicyError;
 
     fn from_str(text: &str) -> Result<Self, RoutePolicyError> {
-        let given = Given::split(text)?;
+        let given = Arguments::split(text)?;
         match given.policy {
             "tcp-f" => given.tcp_f().map(Self::TcpF),
             "elfn" => given.elfn().map(Self::Elfn),
@@ -206,12 +206,12 @@ impl FromStr for RoutePolicy {
 }
 
 /// A name of the catalogue and its parameters.
-struct Given<'a> {
+struct Arguments<'a> {
     policy: &'static str,
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> Arguments<'a> {
     fn split(text: &'a str) -> Result<Self, RoutePolicyError> {
         let malformed = || RoutePolicyError::Malformed { text: text.to_owned() };
         let (name, rest) = match text.trim().split_once('(') {

@@ -17,7 +17,8 @@
 use weir_units::{Duration, Instant};
 
 use super::{
-    AckNews, Again, AtResume, ElfnConfig, Order, Policy, PolicyCx, Probe, Resume, RouteState, Rto,
+    AckInfo, AtResume, ElfnConfig, Order, Policy, PolicyCx, Probe, ResendRequest, Resume,
+    RouteState, Rto,
 };
 
 /// ELFN's states.
@@ -38,7 +39,7 @@ impl Elfn {
             AtResume::Keep => Rto::Saved,
             AtResume::Anew => Rto::Initial(INITIAL_RTO),
         };
-        Resume { window: self.config.window, rto, again: Again::Nothing }
+        Resume { window: self.config.window, rto, again: ResendRequest::Nothing }
     }
 }
 
@@ -55,7 +56,7 @@ impl Policy for Elfn {
         Order::Freeze(AtResume::Keep)
     }
 
-    fn on_ack(&mut self, _cx: &PolicyCx, _news: &AckNews) -> Order {
+    fn on_ack(&mut self, _cx: &PolicyCx, _news: &AckInfo) -> Order {
         match self.probe_at.take() {
             Some(_) => Order::Resume(self.resume()),
             None => Order::Nothing,

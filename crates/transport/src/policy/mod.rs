@@ -80,12 +80,12 @@ impl RouteState {
     }
 
     /// What the sender may do of its own accord.
-    pub(crate) const fn permits(self) -> Permit {
+    pub(crate) const fn permits(self) -> SendPermission {
         match self {
-            Self::Normal | Self::Congested => Permit::Everything,
-            Self::Loss => Permit::Repairs,
+            Self::Normal | Self::Congested => SendPermission::Everything,
+            Self::Loss => SendPermission::Repairs,
             Self::Snooze | Self::Standby | Self::Disconnected | Self::Reestablishing => {
-                Permit::Nothing
+                SendPermission::Nothing
             }
         }
     }
@@ -99,7 +99,7 @@ impl fmt::Display for RouteState {
 
 /// What a sender may do of its own accord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Permit {
+pub(crate) enum SendPermission {
     /// Send, and run its timers.
     Everything,
     /// Send again what is lost; its timers wait.
@@ -124,7 +124,7 @@ pub(crate) trait Policy: fmt::Debug + Send {
 
     /// An acknowledgement arrived and was not looked at yet. The sender takes it in as ever if the
     /// policy then stands where everything is permitted, and otherwise books what it covers.
-    fn on_ack(&mut self, _cx: &PolicyCx, _news: &AckNews) -> Order {
+    fn on_ack(&mut self, _cx: &PolicyCx, _news: &AckInfo) -> Order {
         Order::Nothing
     }
 
@@ -161,14 +161,14 @@ pub(crate) struct PolicyCx {
 
 /// What an acknowledgement brings.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AckNews {
+pub(crate) struct AckInfo {
     /// Everything below arrived.
     pub(crate) ack: u64,
     /// It echoes a congestion mark.
     pub(crate) marked: bool,
 }
 
-impl AckNews {
+impl AckInfo {
     /// Whether it acknowledges something new.
     fn moves(&self, cx: &PolicyCx) -> bool {
         self.ack > cx.una
@@ -199,7 +199,7 @@ pub(crate) enum Order {
 pub(crate) struct Resume {
     pub(crate) window: AtResume,
     pub(crate) rto: Rto,
-    pub(crate) again: Again,
+    pub(crate) again: ResendRequest,
 }
 
 /// How long the retransmission timer runs after a pause.
@@ -217,7 +217,7 @@ pub(crate) enum Rto {
 
 /// What to send once more after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
+pub(crate) enum ResendRequest {
     Nothing,
     /// All that is not acknowledged.
     All,

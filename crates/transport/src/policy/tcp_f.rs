@@ -11,7 +11,9 @@
 
 use weir_units::Instant;
 
-use super::{Again, AtResume, Order, Policy, PolicyCx, Resume, RouteState, Rto, TcpFConfig};
+use super::{
+    AtResume, Order, Policy, PolicyCx, ResendRequest, Resume, RouteState, Rto, TcpFConfig,
+};
 
 /// TCP-F's states.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl TcpF {
         Self { config, until: None }
     }
 
-    fn wake(&mut self, again: Again) -> Order {
+    fn wake(&mut self, again: ResendRequest) -> Order {
         match self.until.take() {
             Some(_) => Order::Resume(Resume { window: AtResume::Keep, rto: Rto::Remaining, again }),
             None => Order::Nothing,
@@ -48,11 +50,11 @@ impl Policy for TcpF {
     }
 
     fn on_restored(&mut self, _cx: &PolicyCx, _expected: Option<u64>) -> Order {
-        self.wake(Again::All)
+        self.wake(ResendRequest::All)
     }
 
     fn on_timeout(&mut self, _cx: &PolicyCx) -> Order {
-        self.wake(Again::Nothing)
+        self.wake(ResendRequest::Nothing)
     }
 
     fn next_timeout(&self) -> Option<Instant> {

@@ -16,13 +16,13 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-const DUPLICATE: AckNews = AckNews { ack: UNA, marked: false };
-const NEW: AckNews = AckNews { ack: 2_000, marked: false };
-const MARKED: AckNews = AckNews { ack: UNA, marked: true };
-const ALL: AckNews = AckNews { ack: NXT, marked: false };
+const DUPLICATE: AckInfo = AckInfo { ack: UNA, marked: false };
+const NEW: AckInfo = AckInfo { ack: 2_000, marked: false };
+const MARKED: AckInfo = AckInfo { ack: UNA, marked: true };
+const ALL: AckInfo = AckInfo { ack: NXT, marked: false };
 
 const UNCHANGED: Resume =
-    Resume { window: AtResume::Keep, rto: Rto::Remaining, again: Again::Nothing };
+    Resume { window: AtResume::Keep, rto: Rto::Remaining, again: ResendRequest::Nothing };
 
 impl Table {
     fn of(text: &str) -> Self {
@@ -42,7 +42,7 @@ impl Table {
     }
 
     #[track_caller]
-    fn ack(&mut self, millis: u64, news: AckNews, order: Order, state: RouteState) {
+    fn ack(&mut self, millis: u64, news: AckInfo, order: Order, state: RouteState) {
         assert_eq!(self.0.on_ack(&cx(millis), &news), order);
         assert_eq!(self.0.state(), state);
     }
@@ -78,7 +78,7 @@ fn tcp_f() {
     assert_eq!(table.0.next_timeout(), None);
 
     table.failure(20_000, Some(5_000), Order::Freeze(AtResume::Keep), Snooze);
-    table.restored(21_000, None, Order::Resume(Resume { again: Again::All, ..UNCHANGED }));
+    table.restored(21_000, None, Order::Resume(Resume { again: ResendRequest::All, ..UNCHANGED }));
     assert_eq!((table.0.state(), table.0.next_timeout()), (Normal, None));
     table.loss(22_000, false, Normal);
 
@@ -108,7 +108,7 @@ fn elfn() {
     table.failure(0, None, Order::Freeze(AtResume::Keep), Standby);
     table.expires(500, Order::Probe(Probe::Oldest), Standby);
     let rto = Rto::Initial(Duration::from_secs(6));
-    let anew = Resume { window: AtResume::Anew, rto, again: Again::Nothing };
+    let anew = Resume { window: AtResume::Anew, rto, again: ResendRequest::Nothing };
     table.ack(520, NEW, Order::Resume(anew), Normal);
 }
 
@@ -164,21 +164,21 @@ fn bus() {
     table.restored(0, Some(UNA), Order::Nothing);
     table.failure(0, Some(5_000), Order::Freeze(AtResume::Keep), Reestablishing);
     table.ack(100, NEW, Order::Nothing, Reestablishing);
-    table.restored(1_000, Some(3_000), doubled(Again::Between(3_000, 5_000)));
+    table.restored(1_000, Some(3_000), doubled(ResendRequest::Between(3_000, 5_000)));
     assert_eq!((table.0.state(), table.0.next_timeout()), (Normal, None));
 
     // A notice that names no packet: nothing is known to wait. One that does not say what is expected.
     table.failure(2_000, None, Order::Freeze(AtResume::Keep), Reestablishing);
-    table.restored(2_500, None, doubled(Again::Between(UNA, NXT)));
+    table.restored(2_500, None, doubled(ResendRequest::Between(UNA, NXT)));
 
     // No notice says that the route is back: the source probes.
     table.failure(3_000, Some(4_000), Order::Freeze(AtResume::Keep), Reestablishing);
     table.failure(3_500, Some(6_000), Order::Nothing, Reestablishing);
     table.expires(5_000, Order::Probe(Probe::Empty), Reestablishing);
     table.expires(7_000, Order::Probe(Probe::Empty), Reestablishing);
-    table.ack(7_020, NEW, doubled(Again::Between(2_000, 6_000)), Normal);
+    table.ack(7_020, NEW, doubled(ResendRequest::Between(2_000, 6_000)), Normal);
 
     table.failure(8_000, Some(UNA), Order::Freeze(AtResume::Keep), Reestablishing);
-    table.ack(8_020, ALL, doubled(Again::Between(NXT, UNA)), Normal);
+    table.ack(8_020, ALL, doubled(ResendRequest::Between(NXT, UNA)), Normal);
     table.loss(9_000, false, Normal);
 }

@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Instant};
 
-use crate::{DelayedAck, Habits, on_tick};
+use crate::{DelayedAck, HostProfile, on_tick};
 
 /// What is owed to the sender, and by when.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(super) struct AckPolicy {
     mode: DelayedAck,
     mss: u64,
     /// Whose timers it has, and how long it may wait.
-    habits: Habits,
+    host_profile: HostProfile,
     /// Bytes that arrived since the last acknowledgement.
     unacked: u64,
     due: bool,
@@ -72,11 +72,11 @@ const COMPRESSION_MAX: u32 = 44;
 const BLOCKS_EXPECTED: usize = 2;
 
 impl AckPolicy {
-    pub(super) fn new(mode: DelayedAck, mss: u64, habits: Habits) -> Self {
+    pub(super) fn new(mode: DelayedAck, mss: u64, host_profile: HostProfile) -> Self {
         Self {
             mode,
             mss,
-            habits,
+            host_profile,
             unacked: 0,
             due: false,
             deadline: None,
@@ -104,7 +104,7 @@ impl AckPolicy {
             DelayedAck::Off => self.due = true,
             DelayedAck::Rfc1122 => {
                 self.due |= progress.missing || self.unacked >= 2 * self.mss;
-                self.deadline.get_or_insert(now + DELAY.min(self.habits.longest_ack_delay()));
+                self.deadline.get_or_insert(now + DELAY.min(self.host_profile.longest_ack_delay()));
             }
             DelayedAck::Linux => self.on_data_linux(now, progress),
         }
@@ -128,10 +128,10 @@ impl AckPolicy {
             self.due = true;
         } else {
             let delay = self.delay.unwrap_or(DELAY).max(DELAY);
-            let delay = delay.min(self.habits.longest_ack_delay());
-            self.deadline.get_or_insert(match self.habits {
-                Habits::Kernel => on_tick(now, in_whole_ticks(delay)),
-                Habits::UserSpace => now + delay,
+            let delay = delay.min(self.host_profile.longest_ack_delay());
+            self.deadline.get_or_insert(match self.host_profile {
+                HostProfile::Kernel => on_tick(now, in_whole_ticks(delay)),
+                HostProfile::UserSpace => now + delay,
             });
         }
     }
@@ -273,15 +273,15 @@ mod tests {
 
     #[test]
     fn off_acknowledges_every_segment() {
-        let mut policy = AckPolicy::new(DelayedAck::Off, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Off, MSS, HostProfile::Kernel);
         assert_eq!(acks(&mut policy, 100, Duration::from_millis(1)), 100);
     }
 
     #[test]
     fn rfc1122_acknowledges_every_second_segment_or_after_40_ms() {
-        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS, HostProfile::Kernel);
         assert_eq!(acks(&mut policy, 100, Duration::from_millis(1)), 50);
-        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS, HostProfile::Kernel);
         policy.on_data(Instant::ZERO, &in_order(MSS));
         assert!(!policy.is_due(Instant::ZERO + Duration::from_millis(39)));
         assert!(policy.is_due(Instant::ZERO + Duration::from_millis(40)));
@@ -289,13 +289,13 @@ mod tests {
 
     #[test]
     fn linux_acknowledges_sixteen_at_once_then_every_second() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
         assert_eq!(acks(&mut policy, 116, Duration::from_millis(1)), 16 + 50);
     }
 
     #[test]
     fn linux_acknowledges_at_once_while_its_window_grows() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
         for n in 1..=100 {
             policy.on_data(Instant::ZERO, &Progress { growing: true, ..in_order(n * MSS) });
             assert!(policy.is_due(Instant::ZERO));
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn sixteen_more_follow_the_growth_of_the_window() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
         let grow = |n| Progress { growing: true, ..in_order(n * MSS) };
         for n in 1..=100 {
             policy.on_data(Instant::ZERO, &grow(n));
@@ -317,8 +317,8 @@ mod tests {
     #[test]
     fn no_delay_exceeds_the_longest() {
         for mode in [DelayedAck::Rfc1122, DelayedAck::Linux] {
-            let mut policy = AckPolicy::new(mode, MSS, Habits::UserSpace);
-            let longest = Habits::UserSpace.longest_ack_delay();
+            let mut policy = AckPolicy::new(mode, MSS, HostProfile::UserSpace);
+            let longest = HostProfile::UserSpace.longest_ack_delay();
             acks(&mut policy, 100, Duration::from_millis(1));
             let now = Instant::ZERO + Duration::from_millis(101);
             policy.on_data(now, &in_order(101 * MSS));
@@ -329,7 +329,7 @@ mod tests {
     /// `tcp_send_delayed_ack` sets a timer of the wheel: 40 ticks and the rest of one.
     #[test]
     fn linux_delays_up_to_a_tick() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
         acks(&mut policy, 100, Duration::ZERO);
         let at = |micros| Instant::ZERO + Duration::from_micros(micros);
         policy.on_data(at(10_100), &in_order(101 * MSS));
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn linux_acknowledges_a_push_when_all_is_read() {
         for (mode, due) in [(DelayedAck::Linux, true), (DelayedAck::Rfc1122, false)] {
-            let mut policy = AckPolicy::new(mode, MSS, Habits::Kernel);
+            let mut policy = AckPolicy::new(mode, MSS, HostProfile::Kernel);
             acks(&mut policy, 16, Duration::from_millis(1));
             let now = Instant::ZERO + Duration::from_millis(17);
             policy.on_data(now, &in_order(17 * MSS));
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn linux_compresses_no_sacks_while_its_window_grows() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
         assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
         let hole = Progress { advanced: 0, missing: true, growing: true, ..in_order(16 * MSS) };
         let now = Instant::ZERO + Duration::from_secs(1);
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn sacks_wait_a_twentieth_of_a_short_round_trip() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
         policy.on_handshake_rtt(Duration::from_millis(4));
         let hole = Progress { advanced: 0, missing: true, ..in_order(MSS) };
         let now = Instant::ZERO + Duration::from_secs(1);
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn linux_compresses_sacks_after_the_third() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
         assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
         let hole = Progress { advanced: 0, missing: true, ..in_order(16 * MSS) };
         let mut now = Instant::ZERO + Duration::from_secs(1);
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_counts_duplicates_gets_each() {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, Habits::Kernel);
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
         assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
         let hole = Progress { advanced: 0, missing: true, selective: false, ..in_order(16 * MSS) };
         let now = Instant::ZERO + Duration::from_secs(1);

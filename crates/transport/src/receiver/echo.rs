@@ -27,7 +27,7 @@ pub(super) struct Echo {
 
 /// What an arrival asks of the acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Urge {
+pub(super) enum AckUrgency {
     Nothing,
     /// The next two without delay, as far as the policy knows of that.
     Quick,
@@ -47,24 +47,28 @@ impl Echo {
     }
 
     /// Data arrived (Linux's `__tcp_ecn_check_ce` and, exact, `dctcp_ece_ack_update`).
-    pub(super) fn on_data(&mut self, field: Ecn) -> Urge {
+    pub(super) fn on_data(&mut self, field: Ecn) -> AckUrgency {
         let marked = field == Ecn::Ce;
         if self.mode == EchoMode::Off {
-            return Urge::Nothing;
+            return AckUrgency::Nothing;
         }
         if field == Ecn::NotEct {
             // From a sender that uses ECN, this is a retransmission: it may have little in flight.
-            return if self.capable { Urge::Quick } else { Urge::Nothing };
+            return if self.capable { AckUrgency::Quick } else { AckUrgency::Nothing };
         }
         self.capable = true;
         if self.mode == EchoMode::Exact {
             let before = std::mem::replace(&mut self.marked, marked);
             self.on = marked;
-            return if before == marked { Urge::Nothing } else { Urge::Flush { echo: before } };
+            return if before == marked {
+                AckUrgency::Nothing
+            } else {
+                AckUrgency::Flush { echo: before }
+            };
         }
         let first = marked && !self.on;
         self.on |= marked;
-        if first { Urge::Quick } else { Urge::Nothing }
+        if first { AckUrgency::Quick } else { AckUrgency::Nothing }
     }
 
     /// The sender has reduced.
@@ -81,11 +85,11 @@ mod tests {
     #[test]
     fn a_mark_is_echoed_until_the_sender_confirms() {
         let mut echo = Echo::new(EchoMode::Sticky);
-        assert_eq!(echo.on_data(Ect0), Urge::Nothing);
+        assert_eq!(echo.on_data(Ect0), AckUrgency::Nothing);
         assert!(!echo.is_on());
-        assert_eq!(echo.on_data(Ce), Urge::Quick);
-        assert_eq!(echo.on_data(Ce), Urge::Nothing);
-        assert_eq!(echo.on_data(Ect0), Urge::Nothing);
+        assert_eq!(echo.on_data(Ce), AckUrgency::Quick);
+        assert_eq!(echo.on_data(Ce), AckUrgency::Nothing);
+        assert_eq!(echo.on_data(Ect0), AckUrgency::Nothing);
         assert!(echo.is_on());
         echo.on_cwr();
         assert!(!echo.is_on());
@@ -96,17 +100,20 @@ mod tests {
         let mut echo = Echo::new(EchoMode::Exact);
         let arrivals = [Ect1, Ce, Ce, Ect1, Ce];
         let urges = arrivals.map(|field| (echo.on_data(field), echo.is_on()));
-        let (same, on, off) =
-            (Urge::Nothing, Urge::Flush { echo: false }, Urge::Flush { echo: true });
+        let (same, on, off) = (
+            AckUrgency::Nothing,
+            AckUrgency::Flush { echo: false },
+            AckUrgency::Flush { echo: true },
+        );
         assert_eq!(urges, [(same, false), (on, true), (same, true), (off, false), (on, true)]);
     }
 
     #[test]
     fn what_is_not_capable_after_what_was_is_a_retransmission() {
         let mut echo = Echo::new(EchoMode::Sticky);
-        assert_eq!(echo.on_data(NotEct), Urge::Nothing);
+        assert_eq!(echo.on_data(NotEct), AckUrgency::Nothing);
         echo.on_data(Ect0);
-        assert_eq!(echo.on_data(NotEct), Urge::Quick);
-        assert_eq!(Echo::new(EchoMode::Off).on_data(Ce), Urge::Nothing);
+        assert_eq!(echo.on_data(NotEct), AckUrgency::Quick);
+        assert_eq!(Echo::new(EchoMode::Off).on_data(Ce), AckUrgency::Nothing);
     }
 }

@@ -7,10 +7,10 @@ use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant};
 
 use self::ack_policy::{AckPolicy, Progress};
 pub(crate) use self::echo::EchoMode;
-use self::echo::{Echo as EcnEcho, Urge};
+use self::echo::{AckUrgency, Echo as EcnEcho};
 use crate::reassembly::{OutOfOrder, Reassembly, Stored};
 use crate::segment::SackBlocks;
-use crate::{Config, DelayedAck, Habits, RecoveryConfig};
+use crate::{Config, DelayedAck, HostProfile, RecoveryConfig};
 
 /// The receiving half of a connection. Positions are stream offsets.
 #[derive(Debug)]
@@ -67,11 +67,15 @@ impl Receiver {
         );
         let out_of_order = if keeps { OutOfOrder::Keep } else { OutOfOrder::Discard };
         Self {
-            reassembly: match config.habits {
-                Habits::Kernel => Reassembly::new(out_of_order),
-                Habits::UserSpace => Reassembly::new(out_of_order).remembering_all(),
+            reassembly: match config.host_profile {
+                HostProfile::Kernel => Reassembly::new(out_of_order),
+                HostProfile::UserSpace => Reassembly::new(out_of_order).remembering_all(),
             },
-            policy: AckPolicy::new(config.delayed_ack(), u64::from(config.mss), config.habits),
+            policy: AckPolicy::new(
+                config.delayed_ack(),
+                u64::from(config.mss),
+                config.host_profile,
+            ),
             selective: false,
             buffer: config.recv_buffer.get(),
             largest: config.recv_buffer.get(),
@@ -156,9 +160,9 @@ impl Receiver {
     /// How the packet of a segment with data arrived, before the data itself is taken in.
     pub(crate) fn on_ecn(&mut self, field: Ecn) {
         match self.echo.on_data(field) {
-            Urge::Nothing => {}
-            Urge::Quick => self.policy.hurry(2),
-            Urge::Flush { echo } => {
+            AckUrgency::Nothing => {}
+            AckUrgency::Quick => self.policy.hurry(2),
+            AckUrgency::Flush { echo } => {
                 if self.policy.is_delaying() {
                     self.flush = Some(Flush { ack_offset: self.ack_offset(), echo });
                 }

@@ -7,7 +7,7 @@
 use weir_cc::RecoveryState;
 use weir_units::Bytes;
 
-use super::{Digest, Profile};
+use super::{AckSummary, Profile};
 use crate::scoreboard::{Scoreboard, Sent};
 
 /// Where the connection stands between calm and loss.
@@ -32,7 +32,7 @@ pub(crate) struct Epoch {
 
 /// What an acknowledgement did to the episode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct EpochChange {
     /// The episode is over.
     pub(crate) ended: bool,
     /// It was unfounded.
@@ -179,13 +179,13 @@ impl Epoch {
     pub(crate) fn on_ack(
         &mut self,
         board: &mut Scoreboard,
-        ack: &Digest,
+        ack: &AckSummary,
         echo_ms: Option<u32>,
         profile: Profile,
         unsent: bool,
-    ) -> Turn {
+    ) -> EpochChange {
         if self.is_closed() && ack.dsack.is_none() {
-            return Turn::default();
+            return EpochChange::default();
         }
         if let (Some(undo), Some(end)) = (&mut self.undo, ack.dsack)
             && end > undo.una
@@ -194,7 +194,7 @@ impl Epoch {
         }
         let undo = self.undo.filter(|_| profile.undo);
         let marked = undo.is_some_and(|undo| undo.marked);
-        let evidence = Evidence {
+        let evidence = UndoEvidence {
             delayed: undo.is_some() && self.echoes_original(echo_ms),
             explained: undo.is_some_and(|undo| undo.unexplained == Some(0)),
         };
@@ -203,31 +203,31 @@ impl Epoch {
                 // A late answer to the last episode's retransmissions (Linux's tcp_try_undo_dsack).
                 let spurious = evidence.explained && ack.dsack.is_some();
                 self.undo = self.undo.filter(|_| !spurious);
-                Turn { ended: false, spurious }
+                EpochChange { ended: false, spurious }
             }
             // Above the point: up to it the peer echoes the mark that began the episode.
             RecoveryState::Cwr => self.end_if(board.una() > self.high, false),
             RecoveryState::Recovery => self.on_ack_in_recovery(board, ack, evidence, profile),
             RecoveryState::Loss => self.on_ack_in_loss(board, ack, evidence, unsent),
         };
-        Turn { spurious: turn.spurious && !marked, ..turn }
+        EpochChange { spurious: turn.spurious && !marked, ..turn }
     }
 
     /// Linux's `tcp_try_undo_recovery`, `tcp_try_undo_partial` and `tcp_try_undo_dsack`.
     fn on_ack_in_recovery(
         &mut self,
         board: &mut Scoreboard,
-        ack: &Digest,
-        evidence: Evidence,
+        ack: &AckSummary,
+        evidence: UndoEvidence,
         profile: Profile,
-    ) -> Turn {
+    ) -> EpochChange {
         let moved = ack.covered.cum_acked > 0;
         if board.una() >= self.high || (moved && profile.ends_on_partial_ack) {
             board.clear_duplicates();
             let spurious = evidence.delayed || evidence.explained;
             if profile.ends_above_point && board.una() == self.high {
                 self.undo = self.undo.filter(|_| !spurious);
-                return Turn { ended: false, spurious };
+                return EpochChange { ended: false, spurious };
             }
             return self.end_if(true, spurious);
         }
@@ -242,10 +242,10 @@ impl Epoch {
     fn on_ack_in_loss(
         &mut self,
         board: &mut Scoreboard,
-        ack: &Digest,
-        evidence: Evidence,
+        ack: &AckSummary,
+        evidence: UndoEvidence,
         unsent: bool,
-    ) -> Turn {
+    ) -> EpochChange {
         let moved = ack.covered.cum_acked > 0;
         // What was sent again silently may have arrived before: the answers to the copies are duplicates at
         // exactly the point, which mean no loss (RFC 6582 §3.2 step 2).
@@ -264,13 +264,13 @@ impl Epoch {
             self.prefer_new = unsent;
             self.frto = unsent;
             if unsent {
-                return Turn::default();
+                return EpochChange::default();
             }
         }
         self.end_if(recovered, false)
     }
 
-    fn end_if(&mut self, over: bool, spurious: bool) -> Turn {
+    fn end_if(&mut self, over: bool, spurious: bool) -> EpochChange {
         let spurious = over && spurious;
         let ended = over && !self.silent;
         if over {
@@ -281,7 +281,7 @@ impl Epoch {
             self.prefer_new = false;
             self.silent = false;
         }
-        Turn { ended, spurious }
+        EpochChange { ended, spurious }
     }
 
     /// Whether the echo is of a segment that left before anything was sent again; before the first
@@ -314,7 +314,7 @@ impl Epoch {
     }
 
     /// Meters by PRR after an acknowledgement that revealed the loss of `lost` bytes.
-    pub(crate) fn meter(&mut self, board: &Scoreboard, ack: &Digest, lost: u64, mss: u64) {
+    pub(crate) fn meter(&mut self, board: &Scoreboard, ack: &AckSummary, lost: u64, mss: u64) {
         if let Some(prr) = &mut self.prr {
             prr.on_ack(board.in_flight(), ack, lost, mss);
         }
@@ -331,7 +331,7 @@ impl Undo {
 
 /// What speaks against the episode.
 #[derive(Clone, Copy, Debug)]
-struct Evidence {
+struct UndoEvidence {
     /// The acknowledgement echoes a segment that left before the first retransmission.
     delayed: bool,
     /// Every retransmission was answered as a duplicate.
@@ -356,7 +356,7 @@ impl Prr {
         Self { prior_cwnd, ssthresh, delivered: 0, out: 0, window: Bytes(prior_cwnd) }
     }
 
-    fn on_ack(&mut self, in_flight: Bytes, ack: &Digest, lost: u64, mss: u64) {
+    fn on_ack(&mut self, in_flight: Bytes, ack: &AckSummary, lost: u64, mss: u64) {
         let newly_delivered = ack.covered.delivered;
         if newly_delivered == 0 {
             return;
@@ -392,9 +392,9 @@ mod tests {
 
     const MSS: u64 = 1_000;
 
-    fn delivery(bytes: u64) -> Digest {
+    fn delivery(bytes: u64) -> AckSummary {
         let covered = Covered { delivered: bytes, ..Covered::default() };
-        Digest { covered, duplicate: false, dsack: None }
+        AckSummary { covered, duplicate: false, dsack: None }
     }
 
     /// Acknowledges a window segment by segment, of which the first `lost` were lost, and sends what

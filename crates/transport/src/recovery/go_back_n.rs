@@ -7,7 +7,7 @@
 //! duplicate count that comes sooner than a round trip after the oldest segment left: it answers an
 //! earlier one. Without that, segments resent in vain would, by their own duplicates, cause ever more.
 
-use super::{DUP_THRESH, Digest, Found, LossRecovery, Profile, RecoveryCx};
+use super::{AckSummary, DUP_THRESH, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// Go-back-N's count of duplicates.
@@ -31,7 +31,7 @@ impl LossRecovery for GoBackN {
         Profile { window: self.window, ends_on_partial_ack: true, ..Profile::default() }
     }
 
-    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
+    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found {
         if ack.covered.cum_acked > 0 {
             self.duplicates = 0;
             self.stale = 0;

@@ -18,10 +18,10 @@ use std::fmt;
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
-pub(crate) use self::epoch::{Epoch, Prr, Turn};
+pub(crate) use self::epoch::{Epoch, EpochChange, Prr};
 use crate::scoreboard::{Covered, Scoreboard};
 use crate::sender::Pause;
-use crate::{Habits, RecoveryConfig};
+use crate::{HostProfile, RecoveryConfig};
 
 /// Decides what is lost.
 pub(crate) trait LossRecovery: fmt::Debug + Send {
@@ -31,7 +31,7 @@ pub(crate) trait LossRecovery: fmt::Debug + Send {
     }
 
     /// Reads an acknowledgement that the scoreboard has taken in; marks and reports losses.
-    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found;
+    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found;
 
     /// Data was sent, for the first time or again; called if [`Profile::follows_sending`].
     fn on_sent(&mut self, _cx: &RecoveryCx, _board: &Scoreboard) {}
@@ -99,7 +99,7 @@ pub(crate) struct RecoveryCx {
     pub(crate) new_data: bool,
     /// Whether selective acknowledgements were agreed upon.
     pub(crate) sack: bool,
-    pub(crate) habits: Habits,
+    pub(crate) host_profile: HostProfile,
 }
 
 impl RecoveryCx {
@@ -126,7 +126,7 @@ pub(crate) struct TimerCx {
 
 /// One acknowledgement as the scoreboard took it in.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Digest {
+pub(crate) struct AckSummary {
     pub(crate) covered: Covered,
     /// Moves nothing although data is outstanding (RFC 5681 §2).
     pub(crate) duplicate: bool,

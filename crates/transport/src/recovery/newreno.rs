@@ -10,7 +10,7 @@
 use weir_cc::RecoveryState;
 
 use super::reno::DuplicateAcks;
-use super::{Digest, Found, LossRecovery, Profile, RecoveryCx};
+use super::{AckSummary, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// NewReno's count of duplicates.
@@ -33,7 +33,7 @@ impl LossRecovery for NewReno {
         self.profile
     }
 
-    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
+    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found {
         let partial = ack.covered.cum_acked > 0
             && cx.state == RecoveryState::Recovery
             && board.una() < cx.high;

@@ -13,13 +13,13 @@
 //!
 //! Parameters: `detection=count` finds losses by three segments SACKed above instead of by time, as
 //! Linux does with `tcp_recovery=0`; `tlp=off` sends no probes (`tcp_early_retrans=0`). With
-//! [`Habits::UserSpace`] timers fire when they are due, and a timeout sends two segments.
+//! [`HostProfile::UserSpace`] timers fire when they are due, and a timeout sends two segments.
 
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
-use super::{DUP_THRESH, Digest, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
-use crate::config::{Detection, Habits, RackConfig, Tlp};
+use super::{AckSummary, DUP_THRESH, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
+use crate::config::{Detection, HostProfile, RackConfig, Tlp};
 use crate::on_tick;
 use crate::scoreboard::{Scoreboard, Transmission};
 use crate::sender::Pause;
@@ -57,16 +57,16 @@ struct Probe {
 
 /// When a timer that is set for `wait` fires.
 fn fires(cx: &RecoveryCx, wait: Duration) -> Instant {
-    match cx.habits {
-        Habits::Kernel => on_tick(cx.now, wait),
-        Habits::UserSpace => cx.now + wait.max(SHORTEST_WAIT),
+    match cx.host_profile {
+        HostProfile::Kernel => on_tick(cx.now, wait),
+        HostProfile::UserSpace => cx.now + wait.max(SHORTEST_WAIT),
     }
 }
 
 fn slack(cx: &RecoveryCx) -> Duration {
-    match cx.habits {
-        Habits::Kernel => TIMER_SLACK,
-        Habits::UserSpace => Duration::ZERO,
+    match cx.host_profile {
+        HostProfile::Kernel => TIMER_SLACK,
+        HostProfile::UserSpace => Duration::ZERO,
     }
 }
 
@@ -106,7 +106,7 @@ impl LossRecovery for Rack {
         }
     }
 
-    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
+    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found {
         self.adapt_reo_wnd(cx, board, ack);
         let repaired_by_probe = self.end_probe(cx, board, ack);
         self.reordering_seen |= ack.covered.reordered;
@@ -180,7 +180,7 @@ impl LossRecovery for Rack {
 
 impl Rack {
     /// RFC 8985 §6.2 step 2, then 5.
-    fn advance(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> u64 {
+    fn advance(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> u64 {
         let Some(last) = ack.covered.last_credible else { return 0 };
         self.rtt = cx.now.saturating_since(last);
         self.newest = self.newest.max(ack.covered.newest_credible);
@@ -214,7 +214,7 @@ impl Rack {
 
     /// RFC 8985 §6.2 step 4: a round with DSACKs widens the window, sixteen recoveries without one
     /// reset it.
-    fn adapt_reo_wnd(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &Digest) {
+    fn adapt_reo_wnd(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &AckSummary) {
         self.dsack_round_end = self.dsack_round_end.filter(|end| board.una() < *end);
         let recovered = self.recovering && !cx.is_recovering();
         self.recovering = cx.is_recovering();
@@ -248,7 +248,7 @@ impl Rack {
 
     /// RFC 8985 §7.4: whether an acknowledgement ends the probe, and whether the probe repaired a loss
     /// that nothing else revealed, for which the controller must answer.
-    fn end_probe(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &Digest) -> bool {
+    fn end_probe(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &AckSummary) -> bool {
         // An episode of loss ends that of the probe (Linux's tcp_init_cwnd_reduction).
         self.probe = self.probe.filter(|_| !cx.is_recovering());
         let Some(probe) = self.probe else { return false };
@@ -290,7 +290,7 @@ mod tests {
             rto_deadline: None,
             new_data: false,
             sack: true,
-            habits: Habits::Kernel,
+            host_profile: HostProfile::Kernel,
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
         rack.reordering_seen = true;
         board.push(Instant::ZERO, 100, SendRecord::default());
         let mut ack = |state, dsack| {
-            let digest = Digest { covered: Covered::default(), duplicate: false, dsack };
+            let digest = AckSummary { covered: Covered::default(), duplicate: false, dsack };
             rack.on_ack(&cx(state), &mut board, &digest);
             rack.reo_wnd_steps
         };

@@ -6,7 +6,7 @@
 
 use weir_cc::RecoveryState;
 
-use super::{DUP_THRESH, Digest, Found, LossRecovery, Profile, RecoveryCx};
+use super::{AckSummary, DUP_THRESH, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// Reno's count of duplicates.
@@ -20,7 +20,7 @@ impl LossRecovery for Reno {
         Profile { ends_on_partial_ack: true, ..Profile::default() }
     }
 
-    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
+    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found {
         if ack.covered.cum_acked > 0 {
             self.duplicates.clear(board);
         }
@@ -38,7 +38,12 @@ pub(super) struct DuplicateAcks {
 
 impl DuplicateAcks {
     /// Counts a duplicate; the third marks the oldest segment. Returns the bytes newly lost.
-    pub(super) fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> u64 {
+    pub(super) fn on_ack(
+        &mut self,
+        cx: &RecoveryCx,
+        board: &mut Scoreboard,
+        ack: &AckSummary,
+    ) -> u64 {
         if cx.state == RecoveryState::Loss {
             self.recover = cx.high;
             return 0;

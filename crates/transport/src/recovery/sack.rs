@@ -10,7 +10,7 @@
 //! below the highest SACK though not yet shown to be lost) marks such a segment lost. Rule 4, the rescue
 //! retransmission, is left out: the retransmission timer covers a lost tail.
 
-use super::{DUP_THRESH, Digest, Found, LossRecovery, RecoveryCx};
+use super::{AckSummary, DUP_THRESH, Found, LossRecovery, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// RFC 6675's count of duplicates; the rest stands in the scoreboard.
@@ -20,7 +20,7 @@ pub(super) struct Sack {
 }
 
 impl LossRecovery for Sack {
-    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &Digest) -> Found {
+    fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found {
         if ack.covered.cum_acked > 0 {
             self.duplicates = 0;
         } else if ack.duplicate && (ack.covered.sacked > 0 || !cx.sack) {

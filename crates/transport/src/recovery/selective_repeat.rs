@@ -6,7 +6,7 @@
 
 use weir_units::Instant;
 
-use super::{Digest, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
+use super::{AckSummary, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
 use crate::scoreboard::Scoreboard;
 use crate::sender::Pause;
 
@@ -29,7 +29,7 @@ impl LossRecovery for SelectiveRepeat {
         Profile { window: self.window, follows_sending: true, ..Profile::default() }
     }
 
-    fn on_ack(&mut self, _cx: &RecoveryCx, board: &mut Scoreboard, _ack: &Digest) -> Found {
+    fn on_ack(&mut self, _cx: &RecoveryCx, board: &mut Scoreboard, _ack: &AckSummary) -> Found {
         self.oldest = board.lose_expired(|_| false).1.map(|oldest| oldest.sent_at);
         Found::default()
     }

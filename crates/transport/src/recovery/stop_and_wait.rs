@@ -2,7 +2,7 @@
 //! Computer Networking, §3.4.1). Duplicate acknowledgements are ignored, as there: a premature timeout
 //! would otherwise echo for ever.
 
-use super::{Digest, Found, LossRecovery, Profile, RecoveryCx};
+use super::{AckSummary, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// One segment at a time.
@@ -14,7 +14,7 @@ impl LossRecovery for StopAndWait {
         Profile { window: Some(1), ..Profile::default() }
     }
 
-    fn on_ack(&mut self, _cx: &RecoveryCx, _board: &mut Scoreboard, _ack: &Digest) -> Found {
+    fn on_ack(&mut self, _cx: &RecoveryCx, _board: &mut Scoreboard, _ack: &AckSummary) -> Found {
         Found::default()
     }
 }

@@ -6,9 +6,9 @@ use weir_cc::{AckEvent, AckTimestamps, Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Echo, Instant};
 
 use super::Sender;
-use crate::Habits;
-use crate::policy::Permit;
-use crate::recovery::{Digest, Found, Prr, Turn};
+use crate::HostProfile;
+use crate::policy::SendPermission;
+use crate::recovery::{AckSummary, EpochChange, Found, Prr};
 use crate::scoreboard::{AckTime, Covered};
 use crate::segment::SackBlocks;
 use crate::stats::Stats;
@@ -116,7 +116,7 @@ impl Sender {
         rtt
     }
 
-    /// Books what an acknowledgement covers while a route-failure policy holds the sender back: neither
+    /// Accounts what an acknowledgement covers while a route-failure policy holds the sender back: neither
     /// controller nor RTT hear of it. What it shows to be lost may be repaired where that is permitted.
     pub(super) fn absorb(&mut self, now: Instant, ack: &IncomingAck, stats: &mut Stats) {
         let window_moved = self.update_window(now, ack);
@@ -128,7 +128,7 @@ impl Sender {
         if covered.cum_acked > 0 {
             self.timers.on_progress(now, !self.board.is_empty());
         }
-        if self.permits() == Permit::Repairs {
+        if self.permits() == SendPermission::Repairs {
             stats.lost_bytes += self.find_losses(now, &digest).lost;
         }
     }
@@ -154,13 +154,13 @@ impl Sender {
         ack: &IncomingAck,
         window_moved: bool,
         stats: &mut Stats,
-    ) -> Digest {
+    ) -> AckSummary {
         let outstanding_before = self.board.outstanding();
         let high = self.epoch.high();
         let echo_ms = ack.echo.map(|(echo, _)| echo);
         let min_rtt = self.rtt.min().unwrap_or_default();
         let time = AckTime { now, min_rtt, echo_ms, highest: self.board.highest_sacked() };
-        let mut digest = Digest::default();
+        let mut digest = AckSummary::default();
         let covered = &mut digest.covered;
         let reported = match ack.sack_len {
             0 => None,
@@ -231,7 +231,7 @@ impl Sender {
     fn update_rtt(
         &mut self,
         now: Instant,
-        digest: &Digest,
+        digest: &AckSummary,
         echo: Option<(u32, Duration)>,
     ) -> Option<Duration> {
         let covered = &digest.covered;
@@ -239,7 +239,7 @@ impl Sender {
         if self.route.as_ref().is_some_and(|route| self.board.una() <= route.untimed_below) {
             return None;
         }
-        let user_space = self.habits == Habits::UserSpace;
+        let user_space = self.host_profile == HostProfile::UserSpace;
         let since = |sent_at: Instant| now.saturating_since(sent_at);
         // Linux's tcp_clean_rtx_queue: what SACK covers is the newer.
         let measured = match (covered.cum_sent, covered.sack_sent) {
@@ -262,12 +262,12 @@ impl Sender {
         Some(newest)
     }
 
-    fn find_losses(&mut self, now: Instant, digest: &Digest) -> Found {
+    fn find_losses(&mut self, now: Instant, digest: &AckSummary) -> Found {
         let cx = self.recovery_cx(now);
         let resent = self.board.resent();
         let uncounted;
         let digest = if digest.duplicate && !self.controller.allows_fast_retransmit() {
-            uncounted = Digest { duplicate: false, ..*digest };
+            uncounted = AckSummary { duplicate: false, ..*digest };
             &uncounted
         } else {
             digest
@@ -293,7 +293,7 @@ impl Sender {
         &mut self,
         now: Instant,
         marked: bool,
-        turn: Turn,
+        turn: EpochChange,
         found: &Found,
         prior_in_flight: Bytes,
         stats: &mut Stats,

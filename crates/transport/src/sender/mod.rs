@@ -15,14 +15,14 @@ use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
 pub(crate) use self::route::Pause;
-pub(crate) use self::transmit::{Departure, Kind};
+pub(crate) use self::transmit::{Kind, OutgoingRange};
 use crate::pacer::Pacer;
 use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
 use crate::rtt::{RttConfig, RttEstimator, RttVariation};
 use crate::sampler::RateSampler;
 use crate::scoreboard::Scoreboard;
 use crate::stats::{Flight, LimitClock, Snapshot, Stats};
-use crate::{Config, Habits, RecoveryConfig, WindowLimit};
+use crate::{Config, HostProfile, RecoveryConfig, WindowLimit};
 
 /// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub(crate) struct Sender {
     cwnd_validation: bool,
     slow_start_after_idle: bool,
     min_rto: Duration,
-    habits: Habits,
+    host_profile: HostProfile,
     last_sent_at: Instant,
     route: Option<route::Route>,
     window_limit: LimitInForce,
@@ -170,7 +170,7 @@ impl Sender {
             cwnd_validation: config.cwnd_validation,
             slow_start_after_idle: config.slow_start_after_idle,
             min_rto: config.min_rto,
-            habits: config.habits,
+            host_profile: config.host_profile,
             last_sent_at: Instant::ZERO,
             route: route::Route::new(config.route_policy),
             window_limit: LimitInForce { limit: config.window_limit, hops: None },
@@ -258,7 +258,7 @@ impl Sender {
 
     /// The application has `bytes` more to send.
     pub(crate) fn write(&mut self, bytes: u64) {
-        if self.habits == Habits::Kernel && self.has_run_dry() {
+        if self.host_profile == HostProfile::Kernel && self.has_run_dry() {
             self.sampler.on_app_limited(self.board.in_flight());
         }
         match &mut self.buffer {
@@ -358,7 +358,7 @@ impl Sender {
         self.clock.stop(now, stats);
     }
 
-    /// Books the time up to now.
+    /// Accounts the time up to now.
     pub(crate) fn book(&mut self, now: Instant, stats: &mut Stats) {
         self.clock.book(now, stats);
     }
@@ -447,7 +447,7 @@ impl Sender {
             rto_deadline: self.timers.rto_deadline(&self.rtt),
             new_data: self.new_data_in_window() > 0,
             sack: self.sack,
-            habits: self.habits,
+            host_profile: self.host_profile,
         }
     }
 
@@ -515,7 +515,7 @@ pub(crate) struct Terms {
 fn unpaced_segments(config: &Config) -> u64 {
     const TCP_INIT_CWND: u32 = 10;
     let free = !config.pace_initial_window && config.max_pacing_rate.is_none();
-    let whole = free && config.habits == Habits::UserSpace;
+    let whole = free && config.host_profile == HostProfile::UserSpace;
     let window = if whole { config.initial_window } else { 0 };
     u64::from(window.max(TCP_INIT_CWND))
 }
@@ -526,16 +526,16 @@ fn rtt_config(config: &Config) -> RttConfig {
         variation: if linux { RttVariation::Linux } else { RttVariation::Rfc6298 },
         min_rto: config.min_rto,
         max_rto: config.max_rto,
-        max_doublings: match config.habits {
-            Habits::Kernel => u32::MAX,
-            Habits::UserSpace => MAX_DOUBLINGS,
+        max_doublings: match config.host_profile {
+            HostProfile::Kernel => u32::MAX,
+            HostProfile::UserSpace => MAX_DOUBLINGS,
         },
         initial_rto: config.initial_rto,
         fixed_rto: config.fixed_rto,
     }
 }
 
-/// How many times the timeout doubles in the user-space profile ([`Habits::UserSpace`]).
+/// How many times the timeout doubles in the user-space profile ([`HostProfile::UserSpace`]).
 const MAX_DOUBLINGS: u32 = 5;
 
 #[cfg(test)]
@@ -548,7 +548,7 @@ mod tests {
             Config { initial_window: 92, pace_initial_window: false, ..Config::for_datagrams() };
         let paced = Config { pace_initial_window: true, ..large.clone() };
         let slow = Config { max_pacing_rate: Some(Rate::from_mbit(1)), ..large.clone() };
-        let kernel = Config { habits: Habits::Kernel, ..large.clone() };
+        let kernel = Config { host_profile: HostProfile::Kernel, ..large.clone() };
         let small = Config { initial_window: 4, ..large.clone() };
         let unpaced = [large, paced, slow, kernel, small].map(|config| unpaced_segments(&config));
         assert_eq!(unpaced, [92, 10, 10, 10, 10]);

@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use weir_cc::{Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Instant};
 
-use super::{Departure, IncomingAck, Kind, Sender};
+use super::{IncomingAck, Kind, OutgoingRange, Sender};
 use crate::policy::{
-    AckNews, Again, AtResume, Order, PathEvent, Permit, Policy, PolicyCx, Probe, Resume,
-    RoutePolicy, RouteState, Rto,
+    AckInfo, AtResume, Order, PathEvent, Policy, PolicyCx, Probe, ResendRequest, Resume,
+    RoutePolicy, RouteState, Rto, SendPermission,
 };
 use crate::scoreboard::Sent;
 use crate::stats::{Limit, Stats};
@@ -49,7 +49,7 @@ impl Route {
         self.policy.next_timeout()
     }
 
-    fn permits(&self) -> Permit {
+    fn permits(&self) -> SendPermission {
         self.policy.state().permits()
     }
 }
@@ -106,12 +106,12 @@ impl Sender {
         ack: &IncomingAck,
         stats: &mut Stats,
     ) -> Option<Duration> {
-        let news = AckNews { ack: ack.ack, marked: ack.ece && self.ecn };
+        let news = AckInfo { ack: ack.ack, marked: ack.ece && self.ecn };
         let Some(order) = self.ask_policy(now, |policy, cx| policy.on_ack(cx, &news)) else {
             return self.take_in(now, ack, stats);
         };
         self.carry_out(now, order, stats);
-        if self.permits() != Permit::Everything {
+        if self.permits() != SendPermission::Everything {
             self.absorb(now, ack, stats);
             return None;
         }
@@ -151,8 +151,8 @@ impl Sender {
     }
 
     /// What of the sender runs.
-    pub(super) fn permits(&self) -> Permit {
-        self.route.as_ref().map_or(Permit::Everything, Route::permits)
+    pub(super) fn permits(&self) -> SendPermission {
+        self.route.as_ref().map_or(SendPermission::Everything, Route::permits)
     }
 
     pub(crate) fn route_state(&self) -> RouteState {
@@ -169,12 +169,12 @@ impl Sender {
         &mut self,
         now: Instant,
         stats: &mut Stats,
-    ) -> Option<Departure> {
+    ) -> Option<OutgoingRange> {
         let probe = self.route.as_mut()?.probe_due.take()?;
         let start = self.board.first()?.start;
         stats.route_probes += 1;
         match probe {
-            Probe::Empty => Some(Departure::probe_at(start)),
+            Probe::Empty => Some(OutgoingRange::probe_at(start)),
             Probe::Oldest => {
                 stats.retransmits_route += 1;
                 let departure = self.resend(now, start, Kind::Probe, stats);
@@ -261,9 +261,9 @@ impl Sender {
             }
         }
         match resume.again {
-            Again::Nothing => {}
-            Again::All => self.lose_silently(stats, |_| true),
-            Again::Between(start, end) => {
+            ResendRequest::Nothing => {}
+            ResendRequest::All => self.lose_silently(stats, |_| true),
+            ResendRequest::Between(start, end) => {
                 self.lose_silently(stats, |sent| sent.start >= start && sent.end() <= end);
             }
         }

@@ -4,9 +4,9 @@ use weir_cc::{Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::{Pause, Sender};
-use crate::Habits;
-use crate::policy::Permit;
-use crate::recovery::{Digest, Expired, TimerCx, is_recovering};
+use crate::HostProfile;
+use crate::policy::SendPermission;
+use crate::recovery::{AckSummary, Expired, TimerCx, is_recovering};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Covered;
 use crate::stats::Stats;
@@ -120,11 +120,11 @@ impl Sender {
     pub(crate) fn next_timeout(&self, now: Instant) -> Option<Instant> {
         let policy = self.route.as_ref().and_then(super::route::Route::next_timeout);
         match self.permits() {
-            Permit::Everything => {}
-            Permit::Repairs => {
+            SendPermission::Everything => {}
+            SendPermission::Repairs => {
                 return Instant::earlier(policy, self.pacing_deadline(now));
             }
-            Permit::Nothing => return policy,
+            SendPermission::Nothing => return policy,
         }
         let recovery = if self.board.is_empty() {
             None
@@ -147,7 +147,7 @@ impl Sender {
     /// A deadline may have passed.
     pub(crate) fn on_timeout(&mut self, now: Instant, stats: &mut Stats) {
         self.on_route_timeout(now, stats);
-        if self.permits() != Permit::Everything {
+        if self.permits() != SendPermission::Everything {
             return;
         }
         if self.timers.persist_deadline(&self.rtt).is_some_and(|at| at <= now) {
@@ -182,7 +182,7 @@ impl Sender {
         self.reduce(now, cause, lost, prior_in_flight, stats);
         // PRR lets one segment go, as for an acknowledgement of one (Linux's tcp_rack_reo_timeout).
         let covered = Covered { delivered: self.mss, ..Covered::default() };
-        let digest = Digest { covered, duplicate: false, dsack: None };
+        let digest = AckSummary { covered, duplicate: false, dsack: None };
         self.epoch.meter(&self.board, &digest, lost, self.mss);
     }
 
@@ -213,7 +213,7 @@ impl Sender {
         self.epoch.enter_loss(&self.board, self.profile, first_in_epoch, again);
         self.leave_quick_start();
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
-        if self.profile.timeout_sends_two && self.habits == Habits::UserSpace {
+        if self.profile.timeout_sends_two && self.host_profile == HostProfile::UserSpace {
             self.timeout_segments = 2;
         }
         debug_assert_eq!(self.epoch.state(), RecoveryState::Loss);

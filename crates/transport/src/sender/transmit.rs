@@ -4,14 +4,14 @@ use weir_cc::PathEvent;
 use weir_units::{Bytes, Instant};
 
 use super::Sender;
-use crate::Habits;
-use crate::policy::Permit;
+use crate::HostProfile;
+use crate::policy::SendPermission;
 use crate::sampler::SendRecord;
 use crate::stats::{Limit, Stats};
 
 /// A segment's worth of the stream that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Departure {
+pub(crate) struct OutgoingRange {
     /// Where it starts in the stream.
     pub(crate) start: u64,
     /// Payload bytes.
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     WindowProbe,
 }
 
-impl Departure {
+impl OutgoingRange {
     /// An empty segment that the peer answers with where it stands.
     pub(super) fn probe_at(start: u64) -> Self {
         Self { start, len: 0, fin: false, kind: Kind::WindowProbe, cwr: false }
@@ -43,21 +43,21 @@ impl Departure {
 
 impl Sender {
     /// What leaves now, if anything may.
-    pub(crate) fn poll(&mut self, now: Instant, stats: &mut Stats) -> Option<Departure> {
+    pub(crate) fn poll(&mut self, now: Instant, stats: &mut Stats) -> Option<OutgoingRange> {
         if self.has_only_received() {
             self.clock.set(now, Limit::Application, stats);
-            if self.habits == Habits::UserSpace {
+            if self.host_profile == HostProfile::UserSpace {
                 self.sampler.on_app_limited(Bytes::ZERO);
             }
             return None;
         }
         let permit = self.permits();
-        if permit == Permit::Nothing {
+        if permit == SendPermission::Nothing {
             return self.poll_route_probe(now, stats);
         }
         if std::mem::take(&mut self.timers.window_probe_due) {
             stats.window_probes += 1;
-            return Some(Departure::probe_at(self.board.una()));
+            return Some(OutgoingRange::probe_at(self.board.una()));
         }
         if std::mem::take(&mut self.probe_due) {
             return self.poll_probe(now, stats);
@@ -88,11 +88,11 @@ impl Sender {
 
     /// Lost segments first, then new data, as far as the windows and the pacer allow; otherwise what
     /// holds the sender back.
-    fn choose(&mut self, now: Instant, permit: Permit) -> (Limit, Option<Choice>) {
+    fn choose(&mut self, now: Instant, permit: SendPermission) -> (Limit, Option<Choice>) {
         let lost = if self.epoch.repairs() { self.board.first_lost() } else { None };
         let (size, choice) = match lost {
             Some(sent) => (u64::from(sent.len), Choice::Resend(sent.start)),
-            None if permit == Permit::Repairs => return (Limit::Route, None),
+            None if permit == SendPermission::Repairs => return (Limit::Route, None),
             None => {
                 let unsent = self.new_data().min(self.mss);
                 if unsent == 0 {
@@ -138,7 +138,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn depart(&mut self, now: Instant, choice: Choice, stats: &mut Stats) -> Departure {
+    fn depart(&mut self, now: Instant, choice: Choice, stats: &mut Stats) -> OutgoingRange {
         let departure = match choice {
             Choice::New(size) => {
                 self.count_into_burst();
@@ -160,7 +160,7 @@ impl Sender {
     }
 
     /// RFC 8985 §7.3: new data if there is any, else the last segment again, whatever the window says.
-    fn poll_probe(&mut self, now: Instant, stats: &mut Stats) -> Option<Departure> {
+    fn poll_probe(&mut self, now: Instant, stats: &mut Stats) -> Option<OutgoingRange> {
         let unsent = self.new_data_in_window().min(self.mss);
         let departure = if unsent > 0 {
             self.send_new(now, unsent)
@@ -174,7 +174,7 @@ impl Sender {
         Some(departure)
     }
 
-    fn send_new(&mut self, now: Instant, size: u64) -> Departure {
+    fn send_new(&mut self, now: Instant, size: u64) -> OutgoingRange {
         self.tell_policy_of_new_data(now);
         let start = self.board.nxt();
         let idle = self.board.is_empty();
@@ -189,7 +189,7 @@ impl Sender {
         let fin = self.ends_here() && start + size > self.written;
         let len = (size - u64::from(fin)) as u32;
         let cwr = std::mem::take(&mut self.cwr_pending);
-        Departure { start, len, fin, kind: Kind::New, cwr }
+        OutgoingRange { start, len, fin, kind: Kind::New, cwr }
     }
 
     pub(super) fn resend(
@@ -198,8 +198,9 @@ impl Sender {
         start: u64,
         kind: Kind,
         stats: &mut Stats,
-    ) -> Departure {
-        let idle = self.habits == Habits::UserSpace && self.board.in_flight() == Bytes::ZERO;
+    ) -> OutgoingRange {
+        let idle =
+            self.host_profile == HostProfile::UserSpace && self.board.in_flight() == Bytes::ZERO;
         let record = self.record(now, idle, Bytes(self.mss));
         self.with_controller(now, |controller, cx| controller.on_sent(cx, cx.mss));
         let size = self.board.resend(now, start, record);
@@ -213,7 +214,7 @@ impl Sender {
         if start == self.board.una() {
             self.timers.restart(now);
         }
-        Departure { start, len, fin, kind, cwr: false }
+        OutgoingRange { start, len, fin, kind, cwr: false }
     }
 
     /// What is remembered of a segment of `size` that leaves now.
@@ -225,7 +226,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn account(&mut self, now: Instant, departure: &Departure, stats: &mut Stats) {
+    pub(super) fn account(&mut self, now: Instant, departure: &OutgoingRange, stats: &mut Stats) {
         if departure.len > 0 {
             stats.data_segments_sent += 1;
             stats.data_bytes_sent += u64::from(departure.len);
@@ -260,7 +261,7 @@ impl Sender {
         if std::mem::take(&mut self.usage.sent) || full {
             self.validate_cwnd(full);
         }
-        if self.habits == Habits::UserSpace && limit == Limit::Application && !full {
+        if self.host_profile == HostProfile::UserSpace && limit == Limit::Application && !full {
             self.sampler.on_app_limited(in_flight);
         }
         if limit == Limit::Receiver && self.board.is_empty() {

@@ -173,8 +173,8 @@ fn what_is_meant_for_datagrams_delivers_through_any_weather() {
         let inputs = (config(stack.to_owned()), weather(), [0..120_000u64, 0..20_000u64]);
         let cases = Cases { cases: CASES, failure_persistence: None, ..Cases::default() };
         let outcome = TestRunner::new(cases).run(&inputs, |(config, weather, bytes)| {
-            let Config { habits, min_rto, initial_rto, gso, .. } = Config::for_datagrams();
-            transfer(&Config { habits, min_rto, initial_rto, gso, ..config }, weather, bytes);
+            let Config { host_profile, min_rto, initial_rto, gso, .. } = Config::for_datagrams();
+            transfer(&Config { host_profile, min_rto, initial_rto, gso, ..config }, weather, bytes);
             Ok(())
         });
         if let Err(failure) = outcome {

@@ -58,7 +58,7 @@ fn data_without_its_timestamp_is_not_taken_in() {
     assert_eq!((arrived, pair.server.read), (None, 1_000));
 }
 
-/// In user space the timestamps of copies count (`Habits::UserSpace`), but not those of an attacker, who knows
+/// In user space the timestamps of copies count (`HostProfile::UserSpace`), but not those of an attacker, who knows
 /// neither what may be acknowledged nor, in a long stream, where it is: what the peer sends next would be stale.
 #[test]
 fn forged_copies_make_nothing_stale() {

@@ -4,8 +4,8 @@
 //! the connection expects, so that more than the first check is reached.
 
 use weir_transport::{
-    Config, Connection, DelayedAck, Event, Flags, Habits, Options, SackBlock, SackBlocks, Segment,
-    SeqNum, Timestamps,
+    Config, Connection, DelayedAck, Event, Flags, HostProfile, Options, SackBlock, SackBlocks,
+    Segment, SeqNum, Timestamps,
 };
 use weir_units::{Bytes, Duration, Ecn, Instant, Rate, stream};
 
@@ -288,7 +288,11 @@ fn config(input: &mut Input<'_>) -> Config {
         sack: features & 1 == 0,
         timestamps: features & 2 == 0,
         pace_initial_window: features & 32 == 0,
-        habits: if features & 128 == 0 { Habits::Kernel } else { Habits::UserSpace },
+        host_profile: if features & 128 == 0 {
+            HostProfile::Kernel
+        } else {
+            HostProfile::UserSpace
+        },
         max_pacing_rate: (features & 64 == 0).then_some(Rate::from_mbit(1)),
         ecn: (features & 16 == 0).then_some(features & 4 == 0),
         limited_transmit: features & 8 == 0,

@@ -94,7 +94,7 @@ impl Emulator {
                 view::mark_ce(&mut changed);
             }
             if packet.corrupted {
-                flip_a_bit(&mut changed, &mut self.luck);
+                flip_a_bit(&mut changed, &mut self.rng);
             }
             let prefix = Prefix::default().bytes();
             return self.send(packet.direction, &prefix, [&[], &changed]);
@@ -121,7 +121,7 @@ impl Emulator {
         }
     }
 
-    /// Notes when the kernel gets a packet. What its receiving side does with it, which it does before a
+    /// RunLog when the kernel gets a packet. What its receiving side does with it, which it does before a
     /// write returns, is no longer the link's.
     fn note_lateness(&mut self, direction: Direction, due: Instant, now: Instant) {
         self.health.record(due, now);
@@ -135,10 +135,10 @@ fn is_newly_marked(packet: &Packet<Load>) -> bool {
 }
 
 /// Flips one bit, as Linux's netem does: every checksum of the Internet's catches that.
-fn flip_a_bit(bytes: &mut [u8], luck: &mut Rng) {
+fn flip_a_bit(bytes: &mut [u8], rng: &mut Rng) {
     let bits = bytes.len() as u64 * 8;
     if bits > 0 {
-        let bit = luck.below(bits);
+        let bit = rng.below(bits);
         bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
     }
 }

@@ -18,16 +18,16 @@ fn porter() -> Cookies {
 }
 
 /// A datagram with a note, as it arrives.
-fn noted(segment: &Segment, note: &Note) -> Vec<u8> {
+fn noted(segment: &Segment, note: &CookieField) -> Vec<u8> {
     let mut bytes = Vec::new();
     emit_noted(segment, Ports { source: 1, destination: 2 }, note, &mut bytes);
     bytes
 }
 
-fn receive(cookies: &Cookies, now: Instant, from: SocketAddr, datagram: &[u8]) -> Reception {
+fn receive(cookies: &Cookies, now: Instant, from: SocketAddr, datagram: &[u8]) -> SynOutcome {
     match wire::parse(datagram) {
         Ok(syn) => cookies.receive(now, from, &Config::default(), &syn),
-        Err(_) => Reception::Nothing,
+        Err(_) => SynOutcome::Nothing,
     }
 }
 
@@ -38,9 +38,9 @@ fn open(now: Instant) -> (Connection, Segment) {
 }
 
 /// The answer to a SYN and its cookie.
-fn answer(now: Instant, from: SocketAddr, syn: &Segment) -> (Segment, Note) {
+fn answer(now: Instant, from: SocketAddr, syn: &Segment) -> (Segment, CookieField) {
     match receive(&porter(), now, from, &noted(syn, &NO_COOKIE)) {
-        Reception::Answer(segment, cookie) => (segment, cookie),
+        SynOutcome::Answer(segment, cookie) => (segment, cookie),
         _ => panic!("a SYN is answered"),
     }
 }
@@ -54,7 +54,7 @@ fn a_returned_cookie_gives_the_connection_that_was_answered_for() {
     let confirmation = client.poll_transmit(at(1_000)).unwrap().segment;
 
     let claim = noted(&syn, &cookie);
-    let Reception::Admitted(mut server) = receive(&porter(), at(1_500), address(1, 9), &claim)
+    let SynOutcome::Admitted(mut server) = receive(&porter(), at(1_500), address(1, 9), &claim)
     else {
         panic!("a cookie admits")
     };
@@ -71,14 +71,14 @@ fn the_answer_is_no_longer_than_the_question() {
     assert!(noted(&syn_ack, &cookie).len() <= noted(&syn, &NO_COOKIE).len());
     let mut unpadded = Vec::new();
     wire::emit(&syn, Ports::default(), &[], &mut unpadded);
-    assert!(matches!(receive(&porter(), at(1), address(1, 9), &unpadded), Reception::Nothing));
+    assert!(matches!(receive(&porter(), at(1), address(1, 9), &unpadded), SynOutcome::Nothing));
 }
 
 #[test]
 fn an_introduction_lasts_until_the_peer_says_more() {
     let (_, syn) = open(at(0));
     let (syn_ack, cookie) = answer(at(500), address(1, 9), &syn);
-    let mut introduction = Introduction::Asking(Vec::new());
+    let mut introduction = CookieExchange::Asking(Vec::new());
     assert_eq!(introduction.on_leaving(&syn), Some(NO_COOKIE));
     let mut arrive_at = |micros: u64, segment: &Segment, note: &[u8]| {
         let segment = Segment { payload_len: note.len() as u32, ..*segment };
@@ -104,7 +104,7 @@ fn of_two_syns_the_one_that_was_answered_is_shown() {
     let (mut client, first) = open(at(0));
     client.handle_timeout(at(1_000_000));
     let second = client.poll_transmit(at(1_000_000)).unwrap().segment;
-    let mut introduction = Introduction::Asking(Vec::new());
+    let mut introduction = CookieExchange::Asking(Vec::new());
     introduction.on_leaving(&first);
     introduction.on_leaving(&second);
     let (syn_ack, cookie) = answer(at(1_100_000), address(1, 9), &first);
@@ -117,7 +117,7 @@ fn of_two_syns_the_one_that_was_answered_is_shown() {
 #[test]
 fn a_reset_that_repeats_the_cookie_counts_whatever_its_number() {
     let (mut client, syn) = open(at(0));
-    let mut introduction = Introduction::Asking(Vec::new());
+    let mut introduction = CookieExchange::Asking(Vec::new());
     introduction.on_leaving(&syn);
     let (syn_ack, cookie) = answer(at(500), address(1, 9), &syn);
     let note = Segment { payload_len: 24, ..syn_ack };
@@ -146,7 +146,7 @@ proptest! {
         let here = host == 1 && port == 9;
         let fresh = late <= 15_000_000;
         let reception = receive(&porter(), at(asked + late), address(host, port), &claim);
-        prop_assert_eq!(matches!(reception, Reception::Admitted(_)), here && fresh);
+        prop_assert_eq!(matches!(reception, SynOutcome::Admitted(_)), here && fresh);
 
         // A changed bit of the cookie or of the SYN, with a checksum that is right.
         let mut forged = claim.clone();
@@ -154,11 +154,11 @@ proptest! {
         forged[bit % bits / 8] ^= 1 << (bit % 8);
         if let Some(resealed) = resealed(&forged, &claim) {
             let reception = receive(&porter(), at(asked), address(1, 9), &resealed);
-            prop_assert!(!matches!(reception, Reception::Admitted(_)));
+            prop_assert!(!matches!(reception, SynOutcome::Admitted(_)));
         }
         let other = Cookies::new([8; 32]);
         let reception = receive(&other, at(asked), address(1, 9), &claim);
-        prop_assert!(matches!(reception, Reception::Stale(note) if note == cookie));
+        prop_assert!(matches!(reception, SynOutcome::Stale(note) if note == cookie));
     }
 
     #[test]

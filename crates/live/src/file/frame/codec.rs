@@ -28,7 +28,7 @@ impl Frame for Announcement {
                 out.extend([kind::PARTS, hashes.len() as u8]);
                 out.extend(hashes.as_flattened());
             }
-            Self::Loose { header, piece } => {
+            Self::Datagram { header, piece } => {
                 out.push(kind::LOOSE);
                 out.extend(piece.to_be_bytes());
                 header.encode(out);
@@ -63,7 +63,7 @@ impl Frame for Announcement {
             kind::REPAIR => reader.header()?.map(Self::Repair),
             kind::PARTS => reader.parts()?.map(Self::Parts),
             kind::LOOSE => match reader.u32() {
-                Some(piece) => reader.header()?.map(|header| Self::Loose { header, piece }),
+                Some(piece) => reader.header()?.map(|header| Self::Datagram { header, piece }),
                 None => None,
             },
             kind::SENT => reader.u64().map(|datagrams| Self::Sent { datagrams }),

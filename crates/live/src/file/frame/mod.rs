@@ -78,7 +78,7 @@ pub enum Announcement {
         len: u64,
     },
     /// The next file, whose data comes in datagrams beside the stream: `--stack udp`.
-    Loose {
+    Datagram {
         /// The file.
         header: Header,
         /// Its bytes in each datagram but the last.

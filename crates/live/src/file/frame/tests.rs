@@ -23,7 +23,8 @@ fn announcement() -> impl Strategy<Value = Announcement> {
         header().prop_map(Announcement::File),
         header().prop_map(Announcement::Repair),
         prop::collection::vec(any::<Hash>(), 1..=MAX_PARTS).prop_map(Announcement::Parts),
-        (header(), any::<u32>()).prop_map(|(header, piece)| Announcement::Loose { header, piece }),
+        (header(), any::<u32>())
+            .prop_map(|(header, piece)| Announcement::Datagram { header, piece }),
         any::<u64>().prop_map(|datagrams| Announcement::Sent { datagrams }),
         (0..1u64 << 62, 1..1u64 << 61).prop_map(|(offset, len)| Announcement::Data { offset, len }),
         Just(Announcement::End),

@@ -1,13 +1,13 @@
 //! What the sender says, frame by frame, and which of its files are welcome.
 
-use super::{Arriving, Folder, Incoming, KNOWN_SENDERS_ROOM, NO_MEMORY, State, Wait};
+use super::{Folder, Incoming, IncomingFile, KNOWN_SENDERS_ROOM, NO_MEMORY, State, Wait};
 use crate::file::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, Verdict};
 use crate::file::inbox::Inbox;
 use crate::file::name::safe_name;
 use crate::file::partial::Partial;
 use crate::file::parts::{hash_of_parts, part_count};
-use crate::file::unreliable::LooseFile;
-use crate::file::upkeep::LEAST_OCCUPIED;
+use crate::file::quota::LEAST_OCCUPIED;
+use crate::file::unreliable::DatagramFile;
 
 impl Incoming {
     /// Reads frames for as long as everything before them has arrived.
@@ -26,7 +26,7 @@ impl Incoming {
     /// because its meaning depends on the time.
     pub(super) fn read_frame_in(&mut self, bytes: &[u8]) -> Option<usize> {
         let timed = |frame: &Announcement| {
-            matches!(frame, Announcement::Loose { .. } | Announcement::Sent { .. })
+            matches!(frame, Announcement::Datagram { .. } | Announcement::Sent { .. })
         };
         let (frame, len) = Announcement::parse(bytes).ok()?.filter(|(frame, _)| !timed(frame))?;
         self.inbox.advance(self.inbox.base() + len as u64);
@@ -45,12 +45,12 @@ impl Incoming {
             (State::Receiving, Announcement::Repair(header)) => self.on_repair(header)?,
             (State::Receiving, Announcement::Parts(hashes)) => self.on_parts(hashes)?,
             (State::Receiving, Announcement::Data { offset, len }) => self.on_piece(offset, len)?,
-            (State::Receiving, Announcement::Loose { header, piece }) => {
+            (State::Receiving, Announcement::Datagram { header, piece }) => {
                 self.on_loose(&header, piece)?;
             }
             (State::Receiving, Announcement::Sent { datagrams }) => {
-                if let Some(loose) = &mut self.loose {
-                    loose.on_sent(self.turned_at, datagrams);
+                if let Some(datagram) = &mut self.datagram {
+                    datagram.on_sent(self.turned_at, datagrams);
                 }
             }
             (State::Receiving, Announcement::End) => {
@@ -119,7 +119,7 @@ impl Incoming {
             Ok(partial) if partial.is_complete() => {
                 let number = self.number();
                 let Some(file) = self.files.present() else { return };
-                self.desk.compare(number, &file.name, partial, parts);
+                self.handle.compare(number, &file.name, partial, parts);
             }
             Ok(partial) => self.begin_with(header, partial),
             Err(error) => self.on_disk_error(&error),
@@ -141,10 +141,11 @@ impl Incoming {
             return Ok(());
         }
         let (now, folder) = (self.turned_at, &self.folder);
-        let begun = LooseFile::begin(now, &folder.disk, &folder.path, header, piece, &self.share);
+        let begun =
+            DatagramFile::begin(now, &folder.disk, &folder.path, header, piece, &self.share);
         match begun {
-            Ok(Ok(loose)) => {
-                self.loose = Some(loose);
+            Ok(Ok(datagram)) => {
+                self.datagram = Some(datagram);
                 self.outbox.push(&Answer::Have { file: self.number(), prefix: 0 });
             }
             Ok(Err(reason)) => self.settle(self.number(), Verdict::Refused { reason }),
@@ -153,14 +154,14 @@ impl Incoming {
         Ok(())
     }
 
-    /// Notes a file that was announced; returns whether it may come.
+    /// RunLog a file that was announced; returns whether it may come.
     fn admit(&mut self, header: &Header) -> Result<bool, FrameError> {
         self.let_go();
         let number = self.files.announced();
         if number >= self.announced {
             return Err(FrameError::Order("more files than announced"));
         }
-        self.files.push(Arriving::new(number, safe_name(&header.name), header.size));
+        self.files.push(IncomingFile::new(number, safe_name(&header.name), header.size));
         if let Some(reason) = self.too_large(header) {
             self.settle(self.number(), Verdict::Refused { reason });
             return Ok(false);
@@ -207,7 +208,9 @@ impl Incoming {
         let claims = &self.shared.claims;
         self.wait = match claims.finishing(&header.hash) {
             Some(mark) => Some(Wait::Finish(mark)),
-            None => claims.rival(&header.hash).map(|rival| Wait::Rival(rival, None)),
+            None => claims
+                .competitor(&header.hash)
+                .map(|competitor| Wait::CompetingSession(competitor, None)),
         };
         self.claim = Some(claims.claim(header.hash, partial));
         let Some(file) = self.files.present() else { return };
@@ -223,7 +226,7 @@ impl Incoming {
     }
 
     /// Whether the folder has anything under the name of the present file. If so it may be the same, under
-    /// this name or with a number: the keeper looks, for there may be many.
+    /// this name or with a number: the finalizer searches, for there may be many.
     pub(super) fn is_name_taken(&mut self) -> bool {
         let Some(file) = self.files.present() else { return false };
         self.folder.disk.entry(&self.folder.path.join(&file.name)).is_some()
@@ -233,7 +236,7 @@ impl Incoming {
     fn look_up(&mut self, header: &Header) {
         let (number, Some(file)) = (self.number(), self.files.present()) else { return };
         let Folder { disk, path, .. } = &self.folder;
-        self.desk.find(number, &file.name, disk, path, (header.size, header.hash));
+        self.handle.find(number, &file.name, disk, path, (header.size, header.hash));
     }
 
     /// Says from where on the present file is wanted.

@@ -8,11 +8,11 @@ use weir_units::{Duration, Instant};
 use super::{Folder, Incoming, NOTED_EVERY, State, Wait};
 use crate::clock;
 use crate::file::claims::Health;
+use crate::file::finalizer::Report;
 use crate::file::frame::{Answer, Verdict};
-use crate::file::keeper::Report;
 use crate::file::partial::{Partial, remove_leftovers};
 use crate::file::plain;
-use crate::file::unreliable::LooseFile;
+use crate::file::unreliable::DatagramFile;
 
 impl Incoming {
     /// Bytes of the present piece.
@@ -61,7 +61,7 @@ impl Incoming {
 
     fn on_complete(&mut self) {
         self.wait = None;
-        self.desk.give_up_look_up();
+        self.handle.give_up_look_up();
         let number = self.number();
         let partial = self.claim.take().and_then(|claim| claim.take());
         let (Some(mut partial), Some(file)) = (partial, self.files.present()) else { return };
@@ -78,20 +78,20 @@ impl Incoming {
             }
         }
         let hash = *partial.content().1;
-        let mark = self.desk.keep(number, &file.name, partial);
+        let mark = self.handle.keep(number, &file.name, partial);
         self.shared.claims.finish(hash, mark);
     }
 
     /// Counts what came in datagrams, once nothing more is to be expected.
     pub(super) fn end_loose(&mut self, now: Instant, srtt: Duration) {
-        let over = |loose: &mut LooseFile| loose.ends_at(srtt).is_some_and(|at| at <= now);
-        let Some(loose) = self.loose.take_if(over) else { return };
-        let (number, tally) = (self.number(), loose.tally());
+        let over = |datagram: &mut DatagramFile| datagram.ends_at(srtt).is_some_and(|at| at <= now);
+        let Some(datagram) = self.datagram.take_if(over) else { return };
+        let (number, tally) = (self.number(), datagram.tally());
         self.outbox.push(&Answer::Count { file: number, tally });
         let Some(file) = self.files.present() else { return };
         file.tally = Some(tally);
-        match loose.finish() {
-            Some(partial) => drop(self.desk.keep(number, &file.name, partial)),
+        match datagram.finish() {
+            Some(partial) => drop(self.handle.keep(number, &file.name, partial)),
             None => self.settle(number, Verdict::Mismatch),
         }
     }
@@ -104,8 +104,8 @@ impl Incoming {
             Wait::LookUp | Wait::NoSpace(_) => {}
             Wait::Finish(mark) if mark.strong_count() > 0 => {}
             Wait::Finish(_) => self.look_up_again(own),
-            Wait::Rival(rival, decides_at) => match rival.look(now) {
-                Health::Unknown => *decides_at = Some(rival.decides_at(now)),
+            Wait::CompetingSession(competitor, decides_at) => match competitor.look(now) {
+                Health::Unknown => *decides_at = Some(competitor.decides_at(now)),
                 Health::Independent => self.welcome(own),
                 Health::Gone(partial) => match claim.merge(*partial) {
                     Ok(prefix) => {
@@ -148,7 +148,7 @@ impl Incoming {
         let hash = claim.hash();
         if is_there {
             let Folder { disk, path, .. } = &self.folder;
-            self.desk.find(number, &file.name, disk, path, (file.size, hash));
+            self.handle.find(number, &file.name, disk, path, (file.size, hash));
             self.wait = Some(Wait::LookUp);
         } else {
             self.welcome(prefix);

@@ -18,15 +18,15 @@ use weir_units::{Bytes, Duration, Instant};
 
 pub use self::session_files::Omitted;
 use self::session_files::SessionFiles;
-use super::claims::{Claim, Rival};
+use super::claims::{Claim, CompetingSession};
 use super::disk::Disk;
+use super::finalizer::FinalizerHandle;
 use super::frame::{Answer, FrameError, Hash, Header, Verdict};
 use super::inbox::Inbox;
-use super::keeper::Desk;
 use super::memory::Share;
 use super::outbox::Outbox;
 use super::shared::SharedState;
-use super::unreliable::{LooseFile, Tally};
+use super::unreliable::{DatagramFile, Tally};
 use super::window::Window;
 use crate::clock;
 use crate::endpoint::Application;
@@ -54,7 +54,7 @@ pub struct Folder {
 
 /// What is known of a file that someone sends.
 #[derive(Clone, Debug)]
-pub struct Arriving {
+pub struct IncomingFile {
     /// Its number in its session, from 0.
     pub number: u32,
     /// Its name, made safe.
@@ -77,7 +77,7 @@ pub struct Arriving {
     pub verified_ns: Option<u64>,
 }
 
-impl Arriving {
+impl IncomingFile {
     fn new(number: u32, name: String, size: u64) -> Self {
         Self {
             number,
@@ -108,7 +108,7 @@ impl Arriving {
 #[derive(Debug)]
 pub struct Incoming {
     folder: Folder,
-    desk: Desk,
+    handle: FinalizerHandle,
     inbox: Inbox,
     outbox: Outbox,
     window: Window,
@@ -127,7 +127,7 @@ pub struct Incoming {
     /// The file that is to be repaired, while the hashes of its parts arrive.
     repair: Option<(Header, Vec<Hash>)>,
     /// The file that comes in datagrams now.
-    loose: Option<LooseFile>,
+    datagram: Option<DatagramFile>,
     /// All of the stream before this has been stored, perhaps more.
     whole: u64,
     /// How many frames may be read before the next turn.
@@ -150,7 +150,7 @@ pub struct Incoming {
 #[derive(Debug)]
 enum Wait {
     /// Another session has the same file: perhaps it can be taken over, as is known at this time.
-    Rival(Rival, Option<Instant>),
+    CompetingSession(CompetingSession, Option<Instant>),
     /// The same content came in another session and is being verified and synced.
     Finish(Weak<()>),
     /// It is compared with what the folder has.
@@ -171,7 +171,7 @@ enum State {
 }
 
 impl Incoming {
-    pub(crate) fn new(folder: Folder, shared: Rc<SharedState>, desk: Desk) -> Self {
+    pub(crate) fn new(folder: Folder, shared: Rc<SharedState>, handle: FinalizerHandle) -> Self {
         let share = shared.memory.share();
         Self {
             files: SessionFiles::new(Rc::clone(&share)),
@@ -186,7 +186,7 @@ impl Incoming {
             shared,
             wait: None,
             repair: None,
-            loose: None,
+            datagram: None,
             whole: 0,
             frames_left: FRAMES_PER_TURN,
             piece: 0..0,
@@ -199,12 +199,12 @@ impl Incoming {
             broken: None,
             finished: false,
             folder,
-            desk,
+            handle,
         }
     }
 
     /// The files that were announced so far, but for those that are only counted.
-    pub fn files(&self) -> &[Arriving] {
+    pub fn files(&self) -> &[IncomingFile] {
         self.files.rows()
     }
 
@@ -255,7 +255,7 @@ impl Incoming {
     /// The memory that bytes of unknown meaning, hashes of parts and the bits of datagrams take, counted anew.
     pub fn held_memory(&self) -> Bytes {
         let parts = self.repair.as_ref().map_or(0, |(_, parts)| size_of_val(&parts[..]));
-        let bits = self.loose.as_ref().map_or(0, LooseFile::memory);
+        let bits = self.datagram.as_ref().map_or(0, DatagramFile::memory);
         Bytes((self.inbox.measure() + parts + bits) as u64)
     }
 
@@ -308,22 +308,25 @@ impl Incoming {
     /// when it has said much this turn.
     fn may_read(&self) -> bool {
         let failed = matches!(self.state, State::Failed(_));
-        !failed && self.frames_left > 0 && !self.desk.is_full() && self.outbox.len() < MOST_UNHEARD
+        !failed
+            && self.frames_left > 0
+            && !self.handle.is_full()
+            && self.outbox.len() < MOST_UNHEARD
     }
 
     /// Puts the present file aside: what arrived of it stays.
     fn let_go(&mut self) {
         let undecided = self.wait.take().is_some() || self.repair.is_some();
         self.forget_repair();
-        self.desk.give_up_look_up();
-        if undecided || self.claim.is_some() || self.loose.is_some() {
+        self.handle.give_up_look_up();
+        if undecided || self.claim.is_some() || self.datagram.is_some() {
             self.files.abandon(self.number());
         }
         if let Some(partial) = self.claim.take().and_then(|claim| claim.take()) {
             // If even this is impossible, the next session begins further back.
             let _ = partial.leave();
         }
-        self.loose = None;
+        self.datagram = None;
     }
 
     /// The number of the present file.
@@ -345,7 +348,7 @@ impl Incoming {
     /// Whether nothing more is to be said.
     fn is_done(&self) -> bool {
         match self.state {
-            State::Ended => self.is_settled() || !self.desk.is_waiting(),
+            State::Ended => self.is_settled() || !self.handle.is_waiting(),
             State::Failed(_) => true,
             State::New | State::Receiving => false,
         }
@@ -353,7 +356,7 @@ impl Incoming {
 
     /// A sender that waits for verdicts hears that someone is at work on them.
     fn reassure(&mut self, now: Instant) {
-        if !self.desk.is_waiting() && self.wait.is_none() {
+        if !self.handle.is_waiting() && self.wait.is_none() {
             self.told_at = now;
         } else if now.saturating_since(self.told_at) >= TOLD_EVERY {
             self.told_at = now;
@@ -402,7 +405,7 @@ impl Application for Incoming {
         self.turned_at = now;
         self.frames_left = FRAMES_PER_TURN;
         self.outbox.forget(connection.stats().acked_bytes);
-        while let Some(report) = self.desk.poll() {
+        while let Some(report) = self.handle.poll() {
             self.on_report(report);
         }
         self.on_progress();
@@ -440,24 +443,24 @@ impl Application for Incoming {
     }
 
     fn next_time(&self) -> Option<Instant> {
-        let waiting = self.desk.is_waiting().then(|| self.turned_at + ASKED_EVERY);
+        let waiting = self.handle.is_waiting().then(|| self.turned_at + ASKED_EVERY);
         let noting = self.claim.as_ref().and_then(|claim| claim.with(|partial| partial.unnoted()));
         let noting = noting.filter(|bytes| *bytes > 0).map(|_| self.noted_at + NOTED_EVERY);
         let wait = match &self.wait {
-            Some(Wait::Rival(_, at)) => *at,
+            Some(Wait::CompetingSession(_, at)) => *at,
             Some(Wait::Finish(_)) => Some(self.turned_at + FINISH_ASKED_EVERY),
             Some(Wait::LookUp | Wait::NoSpace(_)) | None => None,
         };
         let reading = (self.frames_left == 0).then_some(self.turned_at);
-        let counting = self.loose.as_ref().and_then(|loose| loose.ends_at(self.srtt));
+        let counting = self.datagram.as_ref().and_then(|datagram| datagram.ends_at(self.srtt));
         [waiting, noting, wait, counting, reading].into_iter().flatten().min()
     }
 
     fn store_loose(&mut self, now: Instant, number: u64, bytes: &[u8]) -> io::Result<()> {
-        if let Some((loose, file)) = self.loose.as_mut().zip(self.files.present()) {
-            loose.store(now, number, bytes);
-            let new = loose.tally().bytes - file.arrived;
-            file.arrived = loose.tally().bytes;
+        if let Some((datagram, file)) = self.datagram.as_mut().zip(self.files.present()) {
+            datagram.store(now, number, bytes);
+            let new = datagram.tally().bytes - file.arrived;
+            file.arrived = datagram.tally().bytes;
             file.arrived_ns = Some(clock::monotonic_nanos());
             self.on_written(new);
         }
@@ -487,7 +490,7 @@ const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 const NOTED_EVERY: Duration = Duration::from_millis(200);
 /// How often a sender that waits hears of us.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// How soon the keeper's reports are looked for.
+/// Interval of polls for the finalizer's reports.
 const ASKED_EVERY: Duration = Duration::from_micros(300);
 /// How soon it is noticed that another session's file has its verdict.
 const FINISH_ASKED_EVERY: Duration = Duration::from_millis(5);

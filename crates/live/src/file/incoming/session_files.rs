@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use super::Arriving;
+use super::IncomingFile;
 use crate::file::frame::Verdict;
 use crate::file::memory::Share;
 
 /// The files of a session, in the order in which they were announced.
 #[derive(Debug)]
 pub(super) struct SessionFiles {
-    rows: Vec<Arriving>,
+    rows: Vec<IncomingFile>,
     announced: u32,
     /// How long the present one is, if there is one.
     size: Option<u64>,
@@ -41,7 +41,7 @@ impl SessionFiles {
     }
 
     /// Those that have a row.
-    pub(super) fn rows(&self) -> &[Arriving] {
+    pub(super) fn rows(&self) -> &[IncomingFile] {
         &self.rows
     }
 
@@ -70,24 +70,24 @@ impl SessionFiles {
     }
 
     /// The present file.
-    pub(super) fn present(&mut self) -> Option<&mut Arriving> {
+    pub(super) fn present(&mut self) -> Option<&mut IncomingFile> {
         self.get_mut(self.number())
     }
 
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Arriving> {
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut IncomingFile> {
         let at = self.find(number)?;
         self.rows.get_mut(at)
     }
 
     /// Adds a file, which becomes the present one.
-    pub(super) fn push(&mut self, file: Arriving) {
+    pub(super) fn push(&mut self, file: IncomingFile) {
         debug_assert_eq!(file.number, self.announced, "files are numbered in their order");
         self.announced += 1;
         self.size = Some(file.size);
         self.rows.push(file);
     }
 
-    /// Notes how a file ended; returns whether that was not known.
+    /// RunLog how a file ended; returns whether that was not known.
     pub(super) fn settle(&mut self, number: u32, verdict: Verdict) -> bool {
         let Some(at) = self.find(number).filter(|at| self.rows[*at].verdict.is_none()) else {
             return false;
@@ -110,7 +110,7 @@ impl SessionFiles {
 
     /// Counts a file that was not kept, and forgets the rest of it if there are many.
     fn bound(&mut self, at: usize) {
-        let cost = size_of::<Arriving>() + self.rows[at].text_len();
+        let cost = size_of::<IncomingFile>() + self.rows[at].text_len();
         if self.others < MOST_OTHERS && self.share.take(cost) {
             self.others += 1;
             return;
@@ -144,7 +144,7 @@ mod tests {
         let memory = Memory::new(Bytes(1 << 20));
         let mut files = SessionFiles::new(memory.share());
         for number in 0..10_000 {
-            files.push(Arriving::new(number, "x".to_owned(), 5));
+            files.push(IncomingFile::new(number, "x".to_owned(), 5));
             if number % 1_000 == 0 {
                 assert!(files.settle(number, Verdict::Kept { name: "x".to_owned() }));
             } else if number % 2 == 0 {
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(files.rows().len(), 1_000 + 10);
         let Omitted { refused, incomplete, .. } = files.omitted();
         assert_eq!(refused + incomplete, 10_000 - 10 - 1_000);
-        let kept = |file: &&Arriving| matches!(file.verdict, Some(Verdict::Kept { .. }));
+        let kept = |file: &&IncomingFile| matches!(file.verdict, Some(Verdict::Kept { .. }));
         assert_eq!(files.rows().iter().filter(kept).count(), 10);
     }
 }

@@ -20,10 +20,10 @@ fn announcements(count: u32, name: &str) -> Vec<u8> {
 #[test]
 fn a_turn_reads_a_bounded_number_of_headers() {
     let to = TempDir::new();
-    let keeper = Keeper::start().expect("a thread");
+    let finalizer = Finalizer::start().expect("a thread");
     let bytes = announcements(1_000, "x");
     let folder = Folder { max_files: 1_000, ..receiving_in(&to) };
-    let mut incoming = Incoming::new(folder, shared(), keeper.desk());
+    let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
     let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
     let mut at = 0;
     let mut most = 0;
@@ -52,10 +52,10 @@ fn a_header_costs_the_network_thread_few_look_ups() {
     for n in 0..=999 {
         fs::write(to.path().join(super::super::name::numbered("x", n)), b"1").expect("writable");
     }
-    let keeper = Keeper::without_thread();
+    let finalizer = Finalizer::without_thread();
     let disk = Arc::new(TestDisk::default());
     let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
-    let mut incoming = Incoming::new(folder, shared(), keeper.desk());
+    let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
     incoming.store(0, &announcements(10, "x")).expect("room");
     assert_eq!(incoming.files().len(), 10);
     let lookups = disk.lookups.load(Ordering::Relaxed);
@@ -67,14 +67,14 @@ fn a_header_costs_the_network_thread_few_look_ups() {
 fn a_session_has_one_look_up_in_the_queue() {
     let to = TempDir::new();
     fs::write(to.path().join("x"), b"there").expect("writable");
-    let keeper = Keeper::without_thread();
+    let finalizer = Finalizer::without_thread();
     let disk = Arc::new(TestDisk::default());
     let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
-    let mut incoming = Incoming::new(folder, shared(), keeper.desk());
+    let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
     incoming.store(0, &announcements(10, "x")).expect("room");
     assert_eq!(incoming.files().len(), 10);
     drop(incoming);
-    let done = std::iter::from_fn(|| keeper.work().then_some(())).count();
+    let done = std::iter::from_fn(|| finalizer.work().then_some(())).count();
     assert_eq!(done, 1, "look-ups");
     assert_eq!(disk.read.load(Ordering::Relaxed), 0, "of a session that is over");
 }
@@ -86,7 +86,7 @@ fn a_turn_hashes_a_bounded_part_of_what_is_there() {
     let content = noise(20_000_000);
     for there in [4_000_000, 19_000_000, 20_000_000] {
         let to = TempDir::new();
-        let keeper = Keeper::without_thread();
+        let finalizer = Finalizer::without_thread();
         let disk = Arc::new(TestDisk::default());
         let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
         let size = if there == 4_000_000 { there } else { content.len() };
@@ -98,7 +98,7 @@ fn a_turn_hashes_a_bounded_part_of_what_is_there() {
         let mut bytes = Vec::new();
         Announcement::Hello { files: 1 }.encode(&mut bytes);
         Announcement::File(header).encode(&mut bytes);
-        let mut incoming = Incoming::new(folder, shared(), keeper.desk());
+        let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
         let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
         let mut before = disk.read.load(Ordering::Relaxed);
         incoming.store(0, &bytes).expect("room");
@@ -115,14 +115,14 @@ fn a_turn_hashes_a_bounded_part_of_what_is_there() {
 #[test]
 fn who_hoards_memory_makes_room_for_a_repair() {
     let to = TempDir::new();
-    let keeper = Keeper::without_thread();
+    let finalizer = Finalizer::without_thread();
     let folder = Folder { memory: Bytes(16 << 20), ..receiving_in(&to) };
     let shared = Rc::new(SharedState::new(&folder));
     let session = |frames: &[Announcement]| {
         let mut bytes = Vec::new();
         Announcement::Hello { files: 1 }.encode(&mut bytes);
         frames.iter().for_each(|frame| frame.encode(&mut bytes));
-        let mut incoming = Incoming::new(folder.clone(), Rc::clone(&shared), keeper.desk());
+        let mut incoming = Incoming::new(folder.clone(), Rc::clone(&shared), finalizer.handle());
         incoming.store(0, &bytes).expect("room");
         let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
         incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
@@ -130,7 +130,7 @@ fn who_hoards_memory_makes_room_for_a_repair() {
     };
     let hoards = |number: u8| {
         let header = Header { name: "x".to_owned(), size: 64 << 26, hash: [number; 32] };
-        session(&[Announcement::Loose { header, piece: 64 }])
+        session(&[Announcement::Datagram { header, piece: 64 }])
     };
     let hoarders = [hoards(1), hoards(2)];
     let header = Header { name: "x".to_owned(), size: 1 << 30, hash: [3; 32] };
@@ -142,15 +142,15 @@ fn who_hoards_memory_makes_room_for_a_repair() {
 #[test]
 fn a_datagram_that_comes_again_takes_nothing_of_the_quota() {
     let to = TempDir::new();
-    let keeper = Keeper::without_thread();
+    let finalizer = Finalizer::without_thread();
     let folder = Folder { quota: Some(Bytes(10_000)), ..receiving_in(&to) };
     let shared = Rc::new(SharedState::new(&folder));
     let content = noise(5_000);
     let mut bytes = Vec::new();
     Announcement::Hello { files: 1 }.encode(&mut bytes);
     let header = header_of("x", &content);
-    Announcement::Loose { header, piece: 1_000 }.encode(&mut bytes);
-    let mut incoming = Incoming::new(folder, shared, keeper.desk());
+    Announcement::Datagram { header, piece: 1_000 }.encode(&mut bytes);
+    let mut incoming = Incoming::new(folder, shared, finalizer.handle());
     incoming.store(0, &bytes).expect("room");
     let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
     incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
@@ -166,11 +166,11 @@ fn a_datagram_that_comes_again_takes_nothing_of_the_quota() {
 #[test]
 fn far_bytes_of_strangers_cost_little_memory() {
     let to = TempDir::new();
-    let keeper = Keeper::start().expect("a thread");
+    let finalizer = Finalizer::start().expect("a thread");
     let before = resident_kib();
     let mut sessions = Vec::new();
     for seed in 0..250 {
-        let mut incoming = Incoming::new(receiving_in(&to), shared(), keeper.desk());
+        let mut incoming = Incoming::new(receiving_in(&to), shared(), finalizer.handle());
         let mut hello = Vec::new();
         Announcement::Hello { files: 1 }.encode(&mut hello);
         incoming.store(0, &hello).expect("room");

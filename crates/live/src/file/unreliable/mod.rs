@@ -4,15 +4,15 @@
 //! became of them; the file's bytes travel beside it in loose datagrams, each once, numbered by their
 //! offset in the file. A file that arrived whole with the right hash is kept, any other is removed.
 
-mod arriving;
-mod departing;
+mod incoming;
+mod outgoing;
 #[cfg(test)]
 mod tests;
 
 use weir_units::Duration;
 
-pub(crate) use self::arriving::LooseFile;
-pub use self::departing::{LooseOutgoing, Pouring};
+pub(crate) use self::incoming::DatagramFile;
+pub use self::outgoing::{DatagramOptions, OutgoingDatagrams};
 
 /// What became of a file's datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

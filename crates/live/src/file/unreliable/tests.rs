@@ -6,20 +6,20 @@ use std::rc::Rc;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Rate};
 
-use super::{LooseOutgoing, Pouring, Tally};
+use super::{DatagramOptions, OutgoingDatagrams, Tally};
 use crate::clock;
 use crate::endpoint::Endpoint;
 use crate::file::testing::{TempDir, noise};
-use crate::file::{Departing, Folder, Incoming, Keeper, SharedState, SystemDisk, Verdict};
+use crate::file::{Finalizer, Folder, Incoming, OutgoingFile, SharedState, SystemDisk, Verdict};
 
 /// Pours a file of `size` bytes; returns what the sender knows of it in the end.
-fn pour(size: usize, pouring: Pouring, into: &TempDir) -> Departing {
+fn pour(size: usize, pouring: DatagramOptions, into: &TempDir) -> OutgoingFile {
     let loopback: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-    let keeper = Keeper::start().expect("a thread");
+    let finalizer = Finalizer::start().expect("a thread");
     let from = TempDir::new();
     let path = from.path().join("poured");
     std::fs::write(&path, noise(size)).expect("writable");
-    let file = Departing::prepare(&path, &mut |_, _| Ok(())).expect("readable");
+    let file = OutgoingFile::prepare(&path, &mut |_, _| Ok(())).expect("readable");
 
     let folder = Folder {
         disk: SystemDisk::shared(),
@@ -35,10 +35,10 @@ fn pour(size: usize, pouring: Pouring, into: &TempDir) -> Departing {
     let mut server = Endpoint::bind(loopback).expect("loopback");
     let mut client = Endpoint::bind(loopback).expect("loopback");
     let shared = Rc::new(SharedState::new(&folder));
-    let session = move || Incoming::new(folder.clone(), Rc::clone(&shared), keeper.desk());
+    let session = move || Incoming::new(folder.clone(), Rc::clone(&shared), finalizer.handle());
     server.listen(config.clone(), move |_| Some(session()));
     let address = server.socket().local_addr();
-    let id = client.connect(address, &config, LooseOutgoing::new(vec![file], pouring));
+    let id = client.connect(address, &config, OutgoingDatagrams::new(vec![file], pouring));
     let patience = clock::now() + Duration::from_secs(60);
     loop {
         server.turn(Duration::from_millis(1)).expect("a working socket");
@@ -59,7 +59,7 @@ fn a_file_that_loses_nothing_is_kept() {
     for (size, piece) in [(0, 1_000), (1, 1_000), (100_000, 1_000), (300_000, 65_000), (6_400, 64)]
     {
         let into = TempDir::new();
-        let sent = pour(size, Pouring { piece, rate: gently }, &into);
+        let sent = pour(size, DatagramOptions { piece, rate: gently }, &into);
         let datagrams = (size as u64).div_ceil(u64::from(piece));
         let tally = sent.tally.expect("it was counted");
         let expected = Tally {

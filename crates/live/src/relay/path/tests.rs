@@ -30,7 +30,7 @@ fn at_us(micros: u64) -> Instant {
 /// Drives one link as the simulator does: at the times it asks for, and when something goes in.
 fn simulate(link: &HostedLink, seed: u64, arrivals: &[Event]) -> Vec<Event> {
     let mut link = Hosted::new(link, seed).unwrap().link;
-    let room = Room::new(MEMORY);
+    let room = MemoryLimit::new(MEMORY);
     let mut out = Vec::new();
     let mut drain = |link: &mut Link<Packet>, until: Instant| {
         while let Some(time) = link.next_time().filter(|time| *time <= until) {

@@ -9,7 +9,7 @@ use super::super::dcf::Outcome;
 use super::super::events::Due;
 use super::super::ifq::{ArpPacket, Outgoing, Packet};
 use super::super::routing::{LinkFailure, Router, RouterCx, Upcall};
-use super::super::stats::Cargo;
+use super::super::stats::PacketClass;
 use super::air::chance;
 use super::node::Current;
 use super::{Radio, RadioEvent};
@@ -223,9 +223,9 @@ where
     fn give_up(&mut self, number: usize, datagram: Datagram<P, R::Message>, reason: DropReason) {
         let stats = &mut self.nodes[number].stats;
         match datagram.content {
-            Content::Message(..) => stats.count_drop(Cargo::Message, reason),
+            Content::Message(..) => stats.count_drop(PacketClass::Message, reason),
             Content::Parcel(parcel, _) => {
-                stats.count_drop(Cargo::Parcel, reason);
+                stats.count_drop(PacketClass::Parcel, reason);
                 let node = NodeId(number as u16);
                 self.out.push_back(RadioEvent::Dropped { node, parcel, reason });
             }

@@ -26,10 +26,10 @@ use weir_units::{Bytes, Instant, Rng};
 
 use self::node::Node;
 use super::agent::Agent;
-use super::audience::Audiences;
+use super::audience::Neighbourhoods;
 use super::config::RadioConfig;
 use super::datagram::{Content, Datagram, DropReason, NodeId};
-use super::events::{Agenda, Due};
+use super::events::{Due, TimerQueue};
 use super::frames::{Frame, FrameLog, FrameRecord, Slab};
 use super::ifq::{Outgoing, Packet};
 use super::position::Position;
@@ -45,11 +45,11 @@ pub struct Radio<P, R: Router<P>> {
     /// The time of what happened last.
     now: Instant,
     nodes: Vec<Node<P, R>>,
-    audiences: Audiences,
+    audiences: Neighbourhoods,
     frames: Slab<Frame<P, R::Message>>,
     /// Datagrams between router and interface, with their nodes.
     descending: Slab<(u16, Outgoing<P, R::Message>)>,
-    agenda: Agenda,
+    agenda: TimerQueue,
     /// How many entries of the agenda were handled.
     events: u64,
     /// What a router wants done; empty between steps.
@@ -114,7 +114,7 @@ where
         config: &RadioConfig,
         positions: &[Position],
         routers: Vec<R>,
-        mut luck: impl FnMut(&str) -> Rng,
+        mut rng: impl FnMut(&str) -> Rng,
     ) -> Result<Self, ConfigError> {
         const COUNT: &str = "1 to 4096, with a router each";
         config.validate()?;
@@ -124,19 +124,19 @@ where
         }
         let nodes = routers.into_iter().enumerate();
         let nodes =
-            nodes.map(|(number, router)| Node::new(number, count, config, router, &mut luck));
+            nodes.map(|(number, router)| Node::new(number, count, config, router, &mut rng));
         let mut radio = Self {
             config: *config,
             now: Instant::ZERO,
             nodes: nodes.collect(),
-            audiences: Audiences::new(config.propagation, positions),
+            audiences: Neighbourhoods::new(config.propagation, positions),
             frames: Slab::new(),
             descending: Slab::new(),
-            agenda: Agenda::default(),
+            agenda: TimerQueue::default(),
             events: 0,
             upcalls: Vec::new(),
             out: VecDeque::new(),
-            errors: luck("frame errors"),
+            errors: rng("frame errors"),
             log: FrameLog::default(),
         };
         for node in 0..count {

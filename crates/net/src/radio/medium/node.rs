@@ -53,20 +53,20 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
         nodes: usize,
         config: &RadioConfig,
         router: R,
-        luck: &mut impl FnMut(&str) -> Rng,
+        rng: &mut impl FnMut(&str) -> Rng,
     ) -> Self {
         let id = NodeId(number as u16);
-        let mac_rng = luck(&format!("node {number} backoff"));
+        let mac_rng = rng(&format!("node {number} backoff"));
         Self {
             router,
-            routing_rng: luck(&format!("node {number} routing")),
+            routing_rng: rng(&format!("node {number} routing")),
             router_armed: None,
             router_generation: 0,
             arp: ArpTable::new(),
             queue: InterfaceQueue::new(
                 config.queue,
                 config.phy.exchange_time(FULL_PACKET),
-                luck(&format!("node {number} red")),
+                rng(&format!("node {number} red")),
             ),
             current: None,
             dcf: Dcf::new(id, nodes, config.phy, config.mac, mac_rng),

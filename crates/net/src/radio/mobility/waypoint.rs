@@ -90,11 +90,11 @@ impl RandomWaypoint {
         &self,
         nodes: u16,
         until: Instant,
-        mut luck: impl FnMut(NodeId) -> Rng,
+        mut rng: impl FnMut(NodeId) -> Rng,
     ) -> Result<Mobility, WaypointError> {
         self.check(nodes)?;
         let mut left = Mobility::MOST_LEGS;
-        let ways = (0..nodes).map(|node| self.way(until, &mut luck(NodeId(node)), &mut left));
+        let ways = (0..nodes).map(|node| self.way(until, &mut rng(NodeId(node)), &mut left));
         Ok(Mobility { nodes: ways.collect::<Result<_, _>>()? })
     }
 
@@ -208,8 +208,8 @@ mod tests {
 
     fn draw(seed: u64, speeds: Speeds, pause: Duration) -> Mobility {
         let waypoint = RandomWaypoint { area: AREA, speeds, pause };
-        let luck = |node| stream(seed, &format!("way of node {node}"));
-        waypoint.draw(1000, Instant::ZERO + Duration::from_secs(900), luck).unwrap()
+        let rng = |node| stream(seed, &format!("way of node {node}"));
+        waypoint.draw(1000, Instant::ZERO + Duration::from_secs(900), rng).unwrap()
     }
 
     /// Mean speed in m/s over all nodes within a tenth of a second, with its standard error, and
@@ -295,18 +295,18 @@ mod tests {
             speeds: Speeds { slowest: 0, fastest: 5 },
             pause: Duration::ZERO,
         };
-        let luck = |_| stream(1, "way");
+        let rng = |_| stream(1, "way");
         let end = Instant::ZERO + Duration::from_secs(1);
-        let error = waypoint.draw(2, end, luck).unwrap_err().to_string();
+        let error = waypoint.draw(2, end, rng).unwrap_err().to_string();
         assert_eq!(
             error,
             "speeds of 0 to 5 mm/s: the slowest is at least 1, the fastest not below it, at most 1000000 m/s"
         );
         let slow = RandomWaypoint { speeds: Speeds::around(10), ..waypoint };
-        assert!(slow.draw(0, end, luck).is_err());
+        assert!(slow.draw(0, end, rng).is_err());
         let point = Area { width_mm: 1, height_mm: 1 };
         let long = RandomWaypoint { area: point, ..slow };
-        let ever = long.draw(1, Instant::ZERO + Duration::from_secs(1_000_000_000), luck);
+        let ever = long.draw(1, Instant::ZERO + Duration::from_secs(1_000_000_000), rng);
         assert_eq!(ever, Err(WaypointError::TooLong));
     }
 }

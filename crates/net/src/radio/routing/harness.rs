@@ -25,7 +25,7 @@ pub(super) type TestDatagram = Datagram<TestParcel, Message>;
 
 /// A notice that reached a transport.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Told {
+pub(super) struct Delivered {
     pub(super) at: Instant,
     pub(super) node: u16,
     pub(super) flow: u32,
@@ -48,7 +48,7 @@ pub(super) struct TestNet {
     /// Identities of parcels in the order of delivery, with where.
     pub(super) delivered: Vec<(u64, NodeId)>,
     pub(super) dropped: Vec<(u64, DropReason)>,
-    pub(super) notices: Vec<Told>,
+    pub(super) notices: Vec<Delivered>,
     /// Every message that went on the air: sender, next hop, message.
     pub(super) aired: Vec<(u16, NodeId, Message)>,
     /// Every hop of every parcel: identity, sender, next hop.
@@ -256,7 +256,7 @@ impl TestNet {
                 }
             }
             Upcall::Notify { flow, notice } => {
-                self.notices.push(Told { at: self.now, node, flow, notice });
+                self.notices.push(Delivered { at: self.now, node, flow, notice });
             }
             Upcall::RouteChanged { .. } => {}
         }

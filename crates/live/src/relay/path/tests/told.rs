@@ -70,8 +70,11 @@ fn an_agent_has_its_say_in_the_bytes_and_the_checksum_follows() {
         .collect();
     assert_eq!((levels.len(), levels[0]), (1_000, 5));
     assert!(levels.is_sorted_by(|a, b| a >= b) && levels[999] == 1, "{levels:?}");
-    assert_eq!(path.told(Instant::MAX, Way::Up), Told { stamped: 1_000, lowest_index: Some(1) });
-    assert_eq!(path.told(Instant::MAX, Way::Down), Told::default());
+    assert_eq!(
+        path.told(Instant::MAX, Way::Up),
+        RouterFeedback { stamped: 1_000, lowest_index: Some(1) }
+    );
+    assert_eq!(path.told(Instant::MAX, Way::Down), RouterFeedback::default());
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn a_link_without_an_agent_or_of_another_kind_says_nothing() {
         let mut path = path(link(feedback));
         let datagram = segment(carried, b"payload");
         assert_eq!(carry(&mut path, std::slice::from_ref(&datagram)), [datagram]);
-        assert_eq!(path.told(Instant::MAX, Way::Up), Told::default());
+        assert_eq!(path.told(Instant::MAX, Way::Up), RouterFeedback::default());
     }
 }
 

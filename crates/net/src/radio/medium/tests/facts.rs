@@ -5,7 +5,7 @@ use weir_units::Ratio;
 use super::*;
 use crate::feedback::Occupancy;
 use crate::queue::Backlog;
-use crate::radio::{Access, Arp, Cargo, FrameKind, MacConfig, Phy};
+use crate::radio::{Access, Arp, FrameKind, MacConfig, PacketClass, Phy};
 
 const DATA: u64 = 1_040;
 
@@ -107,7 +107,7 @@ fn seven_unanswered_rts_end_in_a_drop() {
     assert_eq!(run.dropped, [(0, DropReason::MacRetries)]);
     let stats = run.radio.stats(NodeId(0), secs(1));
     assert_eq!((stats.short_retries, stats.lost), (7, 7));
-    assert_eq!(stats.dropped(Cargo::Parcel, DropReason::MacRetries), 1);
+    assert_eq!(stats.dropped(PacketClass::Parcel, DropReason::MacRetries), 1);
 }
 
 #[test]
@@ -264,15 +264,15 @@ fn a_packet_whose_acknowledgement_is_lost_lives_on_as_a_copy() {
 
 /// All calls of one agent.
 #[derive(Clone, Debug, Default)]
-struct Diary(std::sync::Arc<std::sync::Mutex<Vec<(u64, String)>>>);
+struct CallLog(std::sync::Arc<std::sync::Mutex<Vec<(u64, String)>>>);
 
-impl Diary {
+impl CallLog {
     fn note(&self, now: Instant, what: impl std::fmt::Debug) {
         self.0.lock().unwrap().push((now.as_micros(), format!("{what:?}")));
     }
 }
 
-impl Agent<Probe> for Diary {
+impl Agent<Probe> for CallLog {
     fn on_service(&mut self, now: Instant, state: Occupancy) {
         self.note(now, ("service", state));
     }
@@ -294,7 +294,7 @@ impl Agent<Probe> for Diary {
 #[test]
 fn an_agent_is_told_in_order_and_may_write_into_what_leaves() {
     let mut radio = chain(&no_backoff(Access::Ns2), 2, 1);
-    let (own, other) = (Diary::default(), Diary::default());
+    let (own, other) = (CallLog::default(), CallLog::default());
     radio.set_agent(NodeId(0), Box::new(own.clone()));
     radio.set_agent(NodeId(2), Box::new(other.clone()));
     let now = Instant::ZERO;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use weir_units::Ratio;
 
 use super::*;
-use crate::radio::{Access, Arp, Cargo, InterfaceQueueConfig, MacConfig};
+use crate::radio::{Access, Arp, InterfaceQueueConfig, MacConfig, PacketClass};
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -106,7 +106,7 @@ proptest! {
                 other => panic!("{other:?}"),
             }
         }
-        let by_cause = DropReason::ALL.map(|reason| total.dropped(Cargo::Parcel, reason));
+        let by_cause = DropReason::ALL.map(|reason| total.dropped(PacketClass::Parcel, reason));
         prop_assert_eq!(by_cause.iter().sum::<u64>(), dropped);
         prop_assert!(delivered.iter().all(|count| *count <= 1), "static routes send no copy twice");
     }

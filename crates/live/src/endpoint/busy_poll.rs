@@ -8,12 +8,12 @@ use weir_units::{Duration, Instant};
 
 /// Whether to poll without blocking. Remote peers cannot keep it polling: for [`REST`] after one poll began no other does.
 #[derive(Debug, Default)]
-pub(super) struct Vigil {
+pub(super) struct BusyPoll {
     until: Instant,
     next: Instant,
 }
 
-impl Vigil {
+impl BusyPoll {
     /// An answer is about to come.
     pub(super) fn begin(&mut self, now: Instant) {
         if now >= self.next {
@@ -39,12 +39,12 @@ mod tests {
 
     #[test]
     fn strangers_cannot_keep_us_awake() {
-        let mut vigil = Vigil::default();
+        let mut busy_poll = BusyPoll::default();
         let mut polled = 0;
         for micros in 0..100_000 {
             let now = Instant::from_nanos(1_000_000_000 + micros * 1_000);
-            vigil.begin(now);
-            polled += u64::from(vigil.lasts(now));
+            busy_poll.begin(now);
+            polled += u64::from(busy_poll.lasts(now));
         }
         assert_eq!(polled, 3_000, "of 100 000 us");
     }

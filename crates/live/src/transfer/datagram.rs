@@ -10,19 +10,19 @@ use super::send::{Sent, open_endpoint};
 use super::{FIRST_ANSWER, GOODBYE, Progress, SendOptions, TOLD_EVERY, TransferError, Watch};
 use crate::clock;
 use crate::endpoint::Endpoint;
-use crate::file::{Departing, Failure, LooseOutgoing, Pouring};
+use crate::file::{DatagramOptions, Failure, OutgoingDatagrams, OutgoingFile};
 
 /// One run of `weir send --stack udp`.
-pub(super) struct Pourer<'a, 'b> {
+pub(super) struct DatagramSender<'a, 'b> {
     pub(super) options: &'a SendOptions,
     pub(super) watch: &'a mut Watch<'b>,
     pub(super) told_at: Instant,
     pub(super) sent: Sent,
 }
 
-impl Pourer<'_, '_> {
+impl DatagramSender<'_, '_> {
     /// Pours `files` out to the first of `remotes` that answers, which may end in an error of `sent`.
-    pub(super) fn pour(mut self, mut files: Vec<Departing>, remotes: &[SocketAddr]) -> Sent {
+    pub(super) fn pour(mut self, mut files: Vec<OutgoingFile>, remotes: &[SocketAddr]) -> Sent {
         for remote in remotes {
             self.sent.remote = *remote;
             let (end, left) = match open_endpoint(*remote, self.options) {
@@ -43,12 +43,12 @@ impl Pourer<'_, '_> {
 
     fn session(
         &mut self,
-        mut endpoint: Endpoint<LooseOutgoing>,
+        mut endpoint: Endpoint<OutgoingDatagrams>,
         remote: SocketAddr,
-        files: Vec<Departing>,
-    ) -> (Result<(), TransferError>, Vec<Departing>) {
-        let pouring = Pouring { piece: self.options.mss, rate: self.options.max_rate };
-        let outgoing = LooseOutgoing::new(files, pouring);
+        files: Vec<OutgoingFile>,
+    ) -> (Result<(), TransferError>, Vec<OutgoingFile>) {
+        let pouring = DatagramOptions { piece: self.options.mss, rate: self.options.max_rate };
+        let outgoing = OutgoingDatagrams::new(files, pouring);
         let id = endpoint.connect(remote, &self.options.config(None), outgoing);
         let started = clock::now();
         loop {
@@ -80,7 +80,7 @@ impl Pourer<'_, '_> {
         started: Instant,
         remote: SocketAddr,
         connection: &Connection,
-        application: &LooseOutgoing,
+        application: &OutgoingDatagrams,
     ) -> Option<Result<(), TransferError>> {
         let now = clock::now();
         let quiet = now.saturating_since(application.active_at().unwrap_or(started));
@@ -104,7 +104,7 @@ impl Pourer<'_, '_> {
     }
 }
 
-fn progress(connection: &Connection, application: &LooseOutgoing) -> Progress {
+fn progress(connection: &Connection, application: &OutgoingDatagrams) -> Progress {
     let files = application.files();
     let done = files.iter().filter(|file| file.verdict.is_some());
     let present = application.present();
@@ -124,7 +124,7 @@ fn progress(connection: &Connection, application: &LooseOutgoing) -> Progress {
 fn end_of(
     remote: SocketAddr,
     error: Option<&io::Error>,
-    application: &LooseOutgoing,
+    application: &OutgoingDatagrams,
 ) -> Result<(), TransferError> {
     if application.is_settled() {
         return Ok(());

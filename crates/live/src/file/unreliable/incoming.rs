@@ -15,7 +15,7 @@ use crate::file::partial::Partial;
 
 /// A file that comes in loose datagrams.
 #[derive(Debug)]
-pub(crate) struct LooseFile {
+pub(crate) struct DatagramFile {
     /// Until it turns out that it cannot become whole.
     partial: Option<Partial>,
     size: u64,
@@ -33,7 +33,7 @@ pub(crate) struct LooseFile {
     announced: bool,
 }
 
-impl LooseFile {
+impl DatagramFile {
     /// A file that comes in pieces of `piece` bytes, or why not.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl LooseFile {
     }
 }
 
-impl Drop for LooseFile {
+impl Drop for DatagramFile {
     fn drop(&mut self) {
         self.share.give_back(memory_of(self.size.div_ceil(self.piece)));
         self.discard();
@@ -169,7 +169,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    fn begin(folder: &TempDir, content: &[u8], piece: u32) -> LooseFile {
+    fn begin(folder: &TempDir, content: &[u8], piece: u32) -> DatagramFile {
         let header = header_of("x", content);
         let share = Memory::new(Bytes(1 << 20)).share();
         begin_with(folder, &header, piece, &share).expect("few")
@@ -180,9 +180,9 @@ mod tests {
         header: &Header,
         piece: u32,
         share: &Rc<Share>,
-    ) -> Result<LooseFile, String> {
+    ) -> Result<DatagramFile, String> {
         let disk = SystemDisk::shared();
-        LooseFile::begin(at(0), &disk, folder.path(), header, piece, share).expect("a folder")
+        DatagramFile::begin(at(0), &disk, folder.path(), header, piece, share).expect("a folder")
     }
 
     #[test]

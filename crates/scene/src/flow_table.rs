@@ -7,7 +7,7 @@
 use weir_net::radio::Notice;
 
 use crate::flow::{Flow, Side};
-use crate::ledger::Ending;
+use crate::flow_stats::FlowEnd;
 use crate::network::Network;
 use crate::packet::Packet;
 use crate::queue::{Event, EventQueue};
@@ -15,7 +15,7 @@ use crate::reliable::ReliableFlow;
 use crate::spec::RunSpec;
 
 /// All flows of a run.
-pub struct Roster {
+pub struct FlowTable {
     /// Those of the description.
     flows: Vec<Flow>,
     /// Connections by their number above these; nothing where one has ended.
@@ -24,7 +24,7 @@ pub struct Roster {
     open: usize,
 }
 
-impl Roster {
+impl FlowTable {
     /// The flows of `spec`, with their starts in the event queue.
     pub fn new<Q: EventQueue>(spec: &RunSpec, seed: u64, net: &mut Network<Q>) -> Self {
         let numbered = (0u32..).zip(&spec.flows);
@@ -32,11 +32,11 @@ impl Roster {
             .map(|(index, flow)| Flow::new(index, flow, &spec.measure, seed, net))
             .collect();
         let open = flows.iter().filter(|flow| !flow.is_over()).count();
-        let mut roster = Self { flows, arrivals: Vec::new(), open };
-        for index in 0..roster.flows.len() {
-            roster.expect_arrival(index as u32, net);
+        let mut flow_table = Self { flows, arrivals: Vec::new(), open };
+        for index in 0..flow_table.flows.len() {
+            flow_table.expect_arrival(index as u32, net);
         }
-        roster
+        flow_table
     }
 
     /// Whether anything can still happen to a flow.
@@ -104,7 +104,7 @@ impl Roster {
     /// The run is over: the books of all flows are closed.
     pub fn end<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
         for mut flow in std::mem::take(&mut self.arrivals).into_iter().flatten() {
-            flow.close_books(net, Ending::OutOfTime);
+            flow.close_books(net, FlowEnd::OutOfTime);
             self.take_in(&flow, net);
         }
         self.flows.iter_mut().for_each(|flow| flow.end(net));
@@ -220,22 +220,22 @@ mod tests {
     fn only_connections_under_way_have_state() {
         let spec = spec();
         let mut net = Network::<WheelQueue>::new(&spec, 1).expect("a network");
-        let mut roster = Roster::new(&spec, 1, &mut net);
+        let mut flow_table = FlowTable::new(&spec, 1, &mut net);
         let mut most = 0;
-        while roster.is_open() {
+        while flow_table.is_open() {
             let event = net.next_event_until(Instant::MAX).expect("it is open");
             match event {
                 Event::Link(index) => {
-                    net.on_link(index, |net, packet| roster.on_packet(&packet, net));
+                    net.on_link(index, |net, packet| flow_table.on_packet(&packet, net));
                 }
                 Event::Endpoint(id) if id % 2 == 0 => {
-                    roster.on_wake(id / 2, Side::Sender, &mut net)
+                    flow_table.on_wake(id / 2, Side::Sender, &mut net)
                 }
-                Event::Endpoint(id) => roster.on_wake(id / 2, Side::Receiver, &mut net),
+                Event::Endpoint(id) => flow_table.on_wake(id / 2, Side::Receiver, &mut net),
                 Event::Arrival(flow) => {
-                    roster.on_arrival(flow, &mut net);
-                    let kept = roster.arrivals.iter().flatten().count();
-                    assert_eq!(kept, roster.open - 1, "and the flow that makes them");
+                    flow_table.on_arrival(flow, &mut net);
+                    let kept = flow_table.arrivals.iter().flatten().count();
+                    assert_eq!(kept, flow_table.open - 1, "and the flow that makes them");
                     most = most.max(kept);
                 }
                 _ => {}
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(net.notes.violation(), None);
         // A transfer takes some round trips: a handful are open at once.
         assert!((2..40).contains(&most), "{most}");
-        assert_eq!(roster.arrivals.len() as u64, COUNT);
-        assert_eq!(roster.arrivals.iter().flatten().count(), 0);
+        assert_eq!(flow_table.arrivals.len() as u64, COUNT);
+        assert_eq!(flow_table.arrivals.iter().flatten().count(), 0);
     }
 }

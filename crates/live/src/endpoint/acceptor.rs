@@ -7,22 +7,22 @@ use weir_transport::{Config, Connection, Flags, Segment};
 use weir_units::{Instant, Rng, stream};
 
 use super::Application;
-use super::cookie::{Cookies, Note, Reception, emit_noted};
-use super::envelope::Envelope;
-use super::limits::{Allowance, Census, Limits, Room};
+use super::cookie::{CookieField, Cookies, SynOutcome, emit_noted};
+use super::framing::Framing;
+use super::limits::{Limits, OriginCounts, Slot, TokenBucket};
 use super::peer::Peer;
 use super::table::{ConnectionId, Key, Table};
 use crate::seal::{self, Gate};
 use crate::socket::Arrival;
 
 /// Lets connections in, and answers strays.
-pub(super) struct Door<A> {
+pub(super) struct Acceptor<A> {
     /// With which connections are sealed, if they are.
     pub(super) gate: Option<Gate>,
     pub(super) listener: Option<Listener<A>>,
     pub(super) limits: Limits,
     cookies: Cookies,
-    resets: Allowance,
+    resets: TokenBucket,
 }
 
 /// How connections are accepted.
@@ -39,7 +39,7 @@ pub(super) struct Admission<A> {
 }
 
 /// A datagram of no connection.
-pub(super) struct Stranger<'a> {
+pub(super) struct UnmatchedDatagram<'a> {
     pub(super) now: Instant,
     /// Whose it would be.
     pub(super) key: Key,
@@ -47,7 +47,7 @@ pub(super) struct Stranger<'a> {
     pub(super) datagram: &'a [u8],
 }
 
-impl<A: Application> Door<A> {
+impl<A: Application> Acceptor<A> {
     /// An acceptor that admits no connection, with cookies under `secret`.
     pub(super) fn new(secret: [u8; 32]) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl<A: Application> Door<A> {
             listener: None,
             limits: Limits::default(),
             cookies: Cookies::new(secret),
-            resets: Allowance::per_second(RESETS_PER_SECOND),
+            resets: TokenBucket::per_second(RESETS_PER_SECOND),
         }
     }
 
@@ -63,46 +63,46 @@ impl<A: Application> Door<A> {
     /// than came, is appended to `answer`.
     pub(super) fn meet(
         &mut self,
-        stranger: &Stranger<'_>,
+        unmatched: &UnmatchedDatagram<'_>,
         table: &Table<A>,
         rng: &mut Rng,
         answer: &mut Vec<u8>,
     ) -> Option<Admission<A>> {
         let Some(gate) = &mut self.gate else {
-            seal::refuse_sealed(stranger.datagram, answer);
-            return self.meet_in_clear(stranger, table, answer);
+            seal::refuse_sealed(unmatched.datagram, answer);
+            return self.meet_in_clear(unmatched, table, answer);
         };
-        seal::refuse_in_clear(stranger.datagram, answer);
+        seal::refuse_in_clear(unmatched.datagram, answer);
         if !answer.is_empty() {
             return None;
         }
-        if seal::is_data(stranger.datagram) {
-            if self.resets.take(stranger.now) {
-                seal::answer_stray(stranger.datagram, answer);
+        if seal::is_data(unmatched.datagram) {
+            if self.resets.take(unmatched.now) {
+                seal::answer_stray(unmatched.datagram, answer);
             }
             return None;
         }
-        let from = stranger.key.remote;
-        let newcomer = gate.receive(stranger.now, from, stranger.datagram, answer)?;
+        let from = unmatched.key.remote;
+        let newcomer = gate.receive(unmatched.now, from, unmatched.datagram, answer)?;
         let parsed = wire::parse(&newcomer.syn).ok().filter(|syn| is_opening(&syn.segment));
-        let evicted = room(&self.limits, stranger, table).filter(|_| parsed.is_some())?;
+        let evicted = room(&self.limits, unmatched, table).filter(|_| parsed.is_some())?;
         let listener = self.listener.as_mut()?;
         let application = (listener.accept)(from)?;
         let connection = Connection::listen(&listener.config, stream(rng.next_u64(), "connection"));
-        let envelope = Envelope::Sealed(newcomer.seal);
-        let mut peer = Peer::accepted(stranger, connection, application, envelope);
+        let framing = Framing::Sealed(newcomer.seal);
+        let mut peer = Peer::accepted(unmatched, connection, application, framing);
         peer.admitted_by = Some(newcomer.key);
-        peer.begin(stranger.now, &newcomer.syn, stranger.arrival.ecn);
+        peer.begin(unmatched.now, &newcomer.syn, unmatched.arrival.ecn);
         Some(Admission { peer, evicted })
     }
 
     fn meet_in_clear(
         &mut self,
-        stranger: &Stranger<'_>,
+        unmatched: &UnmatchedDatagram<'_>,
         table: &Table<A>,
         answer: &mut Vec<u8>,
     ) -> Option<Admission<A>> {
-        let Stranger { now, key, datagram, .. } = *stranger;
+        let UnmatchedDatagram { now, key, datagram, .. } = *unmatched;
         let parsed = wire::parse(datagram).ok()?;
         let listener = self.listener.as_mut().filter(|_| is_opening(&parsed.segment));
         let Some(listener) = listener else {
@@ -110,12 +110,12 @@ impl<A: Application> Door<A> {
             return None;
         };
         match self.cookies.receive(now, key.remote, &listener.config, &parsed) {
-            Reception::Nothing => None,
-            Reception::Answer(segment, cookie) => {
+            SynOutcome::Nothing => None,
+            SynOutcome::Answer(segment, cookie) => {
                 emit_noted(&segment, key.ports, &cookie, answer);
                 None
             }
-            Reception::Stale(cookie) => {
+            SynOutcome::Stale(cookie) => {
                 let reset = Segment {
                     ack: parsed.segment.seq + 1,
                     flags: Flags::RST.with(Flags::ACK),
@@ -124,14 +124,14 @@ impl<A: Application> Door<A> {
                 emit_noted(&reset, key.ports, &cookie, answer);
                 None
             }
-            Reception::Admitted(connection) => {
+            SynOutcome::Admitted(connection) => {
                 // A peer without a free slot gets no answer and asks again (Linux without `tcp_abort_on_overflow`).
-                let evicted = room(&self.limits, stranger, table)?;
+                let evicted = room(&self.limits, unmatched, table)?;
                 let Some(application) = (listener.accept)(key.remote) else {
                     refuse(now, *connection, key.ports, &parsed, answer);
                     return None;
                 };
-                let peer = Peer::accepted(stranger, *connection, application, Envelope::Clear);
+                let peer = Peer::accepted(unmatched, *connection, application, Framing::Clear);
                 Some(Admission { peer, evicted })
             }
         }
@@ -161,17 +161,17 @@ impl<A: Application> Door<A> {
 /// Whether there is a slot for a new connection, and which one it replaces.
 fn room<A>(
     limits: &Limits,
-    stranger: &Stranger<'_>,
+    unmatched: &UnmatchedDatagram<'_>,
     table: &Table<A>,
 ) -> Option<Option<ConnectionId>> {
-    let mut census = Census::of(stranger.key.remote.ip());
+    let mut census = OriginCounts::of(unmatched.key.remote.ip());
     for (id, peer) in table.iter().filter(|(_, peer)| !peer.connection.is_closed()) {
         census.count(peer.key.remote.ip(), peer.heard_at, id);
     }
-    match census.room(stranger.now, limits) {
-        Room::Free => Some(None),
-        Room::InPlaceOf(id) => Some(Some(id)),
-        Room::None => None,
+    match census.room(unmatched.now, limits) {
+        Slot::Free => Some(None),
+        Slot::InPlaceOf(id) => Some(Some(id)),
+        Slot::None => None,
     }
 }
 
@@ -191,7 +191,7 @@ fn refuse(
 ) {
     connection.abort(now);
     if let (Some(reset), Ok(cookie)) =
-        (connection.poll_transmit(now), Note::try_from(claim.payload))
+        (connection.poll_transmit(now), CookieField::try_from(claim.payload))
     {
         emit_noted(&reset.segment, ports, &cookie, answer);
     }

@@ -1,4 +1,4 @@
-//! Which of the tasks that sessions have for the keeper comes next: files that are complete before
+//! Which of the tasks that sessions have for the finalizer comes next: files that are complete before
 //! look-ups, and one of each session in turn.
 
 use std::collections::VecDeque;

@@ -4,7 +4,7 @@ use crate::events::EventLog;
 
 /// Single events, counters, and the first violation of an invariant.
 #[derive(Debug)]
-pub struct Notes {
+pub struct RunLog {
     /// Table `events`.
     pub log: EventLog,
     /// Data packets that have arrived whole.
@@ -14,7 +14,7 @@ pub struct Notes {
     violation: Option<String>,
 }
 
-impl Notes {
+impl RunLog {
     /// For `flows` flows; `max_events` rows of table `events` are kept.
     pub fn new(flows: usize, max_events: usize) -> Self {
         let log = EventLog::new(max_events);

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use weir_live::{Capture, CaptureFile, Epoch};
-use weir_scene::{Passing, RunSpec, Vantage, Wire};
-use weir_sim::Tape;
+use weir_scene::{CapturePoint, LinkCrossing, RunSpec, Wire};
+use weir_sim::PacketTap;
 use weir_trace::CapturedPacket;
 use weir_units::Instant;
 
@@ -23,7 +23,7 @@ pub(crate) struct Captures<'a> {
 
 /// A pair of interfaces, and where what they see is written.
 struct Place {
-    vantage: Vantage,
+    capture_point: CapturePoint,
     files: Files,
 }
 
@@ -38,10 +38,10 @@ impl<'a> Captures<'a> {
     /// The two ends of the first monitored link, in one file.
     pub(crate) fn of_bottleneck(spec: &'a RunSpec, asked: &Capture) -> Result<Self, RunError> {
         let link = monitored(spec)?[0];
-        let vantage = Vantage::of_link(spec, link);
+        let capture_point = CapturePoint::of_link(spec, link);
         let asked = Capture { epoch: Epoch::Run, ..asked.clone() };
-        let file = CaptureFile::create(&asked, &vantage.names(spec)).map_err(refused)?;
-        let place = Place { vantage, files: Files::Together(file) };
+        let file = CaptureFile::create(&asked, &capture_point.names(spec)).map_err(refused)?;
+        let place = Place { capture_point, files: Files::Together(file) };
         Ok(Self { spec, wire: Wire::default(), places: vec![place], seen: Vec::new() })
     }
 
@@ -51,14 +51,14 @@ impl<'a> Captures<'a> {
         folder: &Path,
         stem: &str,
     ) -> Result<Self, RunError> {
-        let links = monitored(spec)?.into_iter().map(|link| Vantage::of_link(spec, link));
-        let places = [Vantage::Hosts].into_iter().chain(links).map(|vantage| {
-            let [first, second] = vantage.names(spec).map(|name| {
+        let links = monitored(spec)?.into_iter().map(|link| CapturePoint::of_link(spec, link));
+        let places = [CapturePoint::Hosts].into_iter().chain(links).map(|capture_point| {
+            let [first, second] = capture_point.names(spec).map(|name| {
                 let path = folder.join(format!("{stem}-{}.pcapng", file_name(&name)));
                 let asked = Capture::of_headers(path, Epoch::Run);
                 CaptureFile::create(&asked, std::slice::from_ref(&name))
             });
-            Ok(Place { vantage, files: Files::Apart([first?, second?]) })
+            Ok(Place { capture_point, files: Files::Apart([first?, second?]) })
         });
         let places = places.collect::<io::Result<_>>().map_err(refused)?;
         Ok(Self { spec, wire: Wire::default(), places, seen: Vec::new() })
@@ -78,20 +78,20 @@ impl<'a> Captures<'a> {
     }
 }
 
-impl Tape for Captures<'_> {
+impl PacketTap for Captures<'_> {
     fn links(&self) -> Vec<usize> {
         let mut links: Vec<usize> =
-            self.places.iter().flat_map(|place| place.vantage.links(self.spec)).collect();
+            self.places.iter().flat_map(|place| place.capture_point.links(self.spec)).collect();
         links.sort_unstable();
         links.dedup();
         links
     }
 
-    fn record(&mut self, index: usize, seen: &Passing<()>) {
+    fn record(&mut self, index: usize, seen: &LinkCrossing<()>) {
         let Self { spec, wire, places, seen: at, .. } = self;
         at.clear();
         at.extend(places.iter().enumerate().filter_map(|(number, place)| {
-            Some((number, place.vantage.interface(spec, index, seen)?))
+            Some((number, place.capture_point.interface(spec, index, seen)?))
         }));
         if at.is_empty() {
             return;

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use weir_transport::{Connection, Event};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
-use crate::endpoint::{Application, Loose};
+use crate::endpoint::{Application, Datagram};
 use crate::file::disk::DiskFile;
 use crate::file::frame::{Announcement, Answer, Frame, FrameError};
 use crate::file::inbox::Inbox;
 use crate::file::outbox::Outbox;
 use crate::file::read_ahead::ReadAhead;
-use crate::file::{Departing, Failure};
+use crate::file::{Failure, OutgoingFile};
 
 /// How datagrams leave.
 #[derive(Clone, Copy, Debug)]
-pub struct Pouring {
-    /// The file's bytes in each datagram, at most [`Loose::MAX_LEN`].
+pub struct DatagramOptions {
+    /// The file's bytes in each datagram, at most [`Datagram::MAX_LEN`].
     pub piece: u32,
     /// The rate at which they leave, counted in the file's bytes; without it, as the socket takes them.
     pub rate: Option<Rate>,
@@ -25,9 +25,9 @@ pub struct Pouring {
 
 /// The sending end of a session over bare UDP.
 #[derive(Debug)]
-pub struct LooseOutgoing {
-    files: Vec<Departing>,
-    pouring: Pouring,
+pub struct OutgoingDatagrams {
+    files: Vec<OutgoingFile>,
+    pouring: DatagramOptions,
     /// The place of the present file in the list.
     present: usize,
     stage: Stage,
@@ -50,16 +50,16 @@ enum Stage {
     /// It was offered.
     Offered(Arc<dyn DiskFile>),
     /// Its datagrams leave; the next begins at this offset.
-    Pouring(Arc<dyn DiskFile>, u64),
+    DatagramOptions(Arc<dyn DiskFile>, u64),
     /// All are sent but perhaps the last one, and the receiver knows their number.
     Announced(Arc<dyn DiskFile>),
     /// Everything is said.
     Over,
 }
 
-impl LooseOutgoing {
+impl OutgoingDatagrams {
     /// Sends `files`, one after the other.
-    pub fn new(files: Vec<Departing>, pouring: Pouring) -> Self {
+    pub fn new(files: Vec<OutgoingFile>, pouring: DatagramOptions) -> Self {
         let mut outbox = Outbox::default();
         outbox.push(&Announcement::Hello { files: files.len() as u32 });
         Self {
@@ -79,12 +79,12 @@ impl LooseOutgoing {
     }
 
     /// The files and what became of them so far.
-    pub fn files(&self) -> &[Departing] {
+    pub fn files(&self) -> &[OutgoingFile] {
         &self.files
     }
 
     /// The files and what became of them.
-    pub fn into_files(self) -> Vec<Departing> {
+    pub fn into_files(self) -> Vec<OutgoingFile> {
         self.files
     }
 
@@ -112,26 +112,26 @@ impl LooseOutgoing {
     pub fn poured(&self) -> u64 {
         match &self.stage {
             Stage::Between | Stage::Offered(_) | Stage::Over => 0,
-            Stage::Pouring(_, at) => *at,
-            Stage::Announced(_) => self.present().map_or(0, |departing| departing.header.size),
+            Stage::DatagramOptions(_, at) => *at,
+            Stage::Announced(_) => self.present().map_or(0, |outgoing| outgoing.header.size),
         }
     }
 
     /// The file that is being sent.
-    pub fn present(&self) -> Option<&Departing> {
+    pub fn present(&self) -> Option<&OutgoingFile> {
         self.files.get(self.present)
     }
 
     /// Offers the next file, or says that there is none.
     fn offer(&mut self) -> io::Result<()> {
-        let Some(departing) = self.files.get(self.present) else {
+        let Some(outgoing) = self.files.get(self.present) else {
             self.outbox.push(&Announcement::End);
             self.stage = Stage::Over;
             return Ok(());
         };
-        let file = departing.open()?;
-        let (header, piece) = (departing.header.clone(), self.pouring.piece);
-        self.outbox.push(&Announcement::Loose { header, piece });
+        let file = outgoing.open()?;
+        let (header, piece) = (outgoing.header.clone(), self.pouring.piece);
+        self.outbox.push(&Announcement::Datagram { header, piece });
         self.stage = Stage::Offered(file);
         Ok(())
     }
@@ -146,7 +146,7 @@ impl LooseOutgoing {
                 about_present(file)?;
                 match std::mem::replace(&mut self.stage, Stage::Between) {
                     Stage::Offered(file) => {
-                        self.stage = Stage::Pouring(file, 0);
+                        self.stage = Stage::DatagramOptions(file, 0);
                         self.next_at = now;
                     }
                     other => self.stage = other,
@@ -196,9 +196,9 @@ impl LooseOutgoing {
 
     /// Once all have left, the receiver is sent their number.
     fn tell(&mut self) {
-        let Some(size) = self.present().map(|departing| departing.header.size) else { return };
+        let Some(size) = self.present().map(|outgoing| outgoing.header.size) else { return };
         let next = match &self.stage {
-            Stage::Pouring(file, at) if *at >= size => Stage::Announced(Arc::clone(file)),
+            Stage::DatagramOptions(file, at) if *at >= size => Stage::Announced(Arc::clone(file)),
             _ => return,
         };
         let datagrams = size.div_ceil(u64::from(self.pouring.piece));
@@ -213,7 +213,7 @@ impl LooseOutgoing {
     }
 }
 
-impl Application for LooseOutgoing {
+impl Application for OutgoingDatagrams {
     fn fill(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         self.outbox.fill(offset, buf)
     }
@@ -252,12 +252,12 @@ impl Application for LooseOutgoing {
     }
 
     fn next_time(&self) -> Option<Instant> {
-        matches!(self.stage, Stage::Pouring(..)).then_some(self.next_at)
+        matches!(self.stage, Stage::DatagramOptions(..)).then_some(self.next_at)
     }
 
-    fn poll_loose(&mut self, now: Instant) -> Option<Loose> {
+    fn poll_loose(&mut self, now: Instant) -> Option<Datagram> {
         let size = self.present()?.header.size;
-        let Stage::Pouring(_, at) = &mut self.stage else { return None };
+        let Stage::DatagramOptions(_, at) = &mut self.stage else { return None };
         if *at >= size || now < self.next_at {
             return None;
         }
@@ -267,13 +267,13 @@ impl Application for LooseOutgoing {
         // What a late wake-up has missed is made up for, within reason.
         let floor = Instant::from_nanos(now.as_nanos().saturating_sub(MAX_DEBT.as_nanos()));
         self.next_at = self.next_at.max(floor) + self.interval(len);
-        Some(Loose { number, len: len as usize })
+        Some(Datagram { number, len: len as usize })
     }
 
-    fn fill_loose(&mut self, loose: Loose, buf: &mut [u8]) -> io::Result<()> {
+    fn fill_loose(&mut self, datagram: Datagram, buf: &mut [u8]) -> io::Result<()> {
         match &self.stage {
-            Stage::Pouring(file, _) | Stage::Announced(file) => {
-                self.read_ahead.read(file, loose.number, buf)
+            Stage::DatagramOptions(file, _) | Stage::Announced(file) => {
+                self.read_ahead.read(file, datagram.number, buf)
             }
             _ => Err(io::Error::other("bytes requested that are gone")),
         }

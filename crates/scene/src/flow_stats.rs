@@ -12,7 +12,7 @@ use crate::spec::{FlowSpec, TransportSpec, Workload};
 
 /// What is written down about one flow.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct FlowStats {
     /// When the flow began, jitter included.
     pub(crate) start: Instant,
     /// Bytes handed to the receiving application.
@@ -29,7 +29,7 @@ pub(crate) struct Ledger {
     /// Only of flows that make requests.
     pub(crate) requests: Option<Box<RequestBook>>,
     opened: Option<(Instant, Totals)>,
-    closed: Option<(Instant, Totals, Ending)>,
+    closed: Option<(Instant, Totals, FlowEnd)>,
 }
 
 /// Counters at one instant.
@@ -47,7 +47,7 @@ pub(crate) struct Totals {
 
 impl Totals {
     /// Adds what tables show of a flow's measured interval.
-    pub(crate) fn add(&mut self, flow: &Ledger) {
+    pub(crate) fn add(&mut self, flow: &FlowStats) {
         let (Some((_, first)), Some((_, last, _))) = (&flow.opened, &flow.closed) else { return };
         self.dropped += last.dropped - first.dropped;
         self.delivered += last.delivered - first.delivered;
@@ -70,7 +70,7 @@ impl Totals {
 
 /// How a flow ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum FlowEnd {
     /// It delivered all that it had.
     Completed,
     /// It was stopped.
@@ -81,7 +81,7 @@ pub enum Ending {
     Failed(String),
 }
 
-impl Ledger {
+impl FlowStats {
     pub(crate) fn new(start: Instant) -> Self {
         Self { start, ..Self::default() }
     }
@@ -103,7 +103,7 @@ impl Ledger {
     }
 
     /// The flow has ended; the first ending counts.
-    pub(crate) fn close(&mut self, now: Instant, totals: Totals, ending: Ending) {
+    pub(crate) fn close(&mut self, now: Instant, totals: Totals, ending: FlowEnd) {
         if !self.is_closed() {
             self.cwnd.book(now);
             self.closed = Some((now, totals, ending));
@@ -163,13 +163,13 @@ impl Ledger {
     /// From when to when a flow of a given size lasted, if it delivered all.
     pub(crate) fn completed(&self) -> Option<(Instant, Instant)> {
         let (end, _, ending) = self.closed.as_ref()?;
-        (*ending == Ending::Completed).then_some((self.start, *end))
+        (*ending == FlowEnd::Completed).then_some((self.start, *end))
     }
 
     /// Why the flow failed, if it did.
     pub(crate) fn failure(&self) -> Option<&str> {
         match &self.closed {
-            Some((.., Ending::Failed(why))) => Some(why),
+            Some((.., FlowEnd::Failed(why))) => Some(why),
             _ => None,
         }
     }
@@ -232,19 +232,19 @@ impl Ledger {
         row
     }
 
-    fn fill_ending(&self, row: &mut FlowRow, spec: &FlowSpec, end: Instant, ending: &Ending) {
+    fn fill_ending(&self, row: &mut FlowRow, spec: &FlowSpec, end: Instant, ending: &FlowEnd) {
         let finite = spec.workload.is_finite();
-        row.end_s = (*ending != Ending::OutOfTime || !finite).then(|| end.as_secs_f64());
+        row.end_s = (*ending != FlowEnd::OutOfTime || !finite).then(|| end.as_secs_f64());
         row.completed = match ending {
-            Ending::Completed => true,
-            Ending::Stopped | Ending::OutOfTime => !finite,
-            Ending::Failed(_) => false,
+            FlowEnd::Completed => true,
+            FlowEnd::Stopped | FlowEnd::OutOfTime => !finite,
+            FlowEnd::Failed(_) => false,
         };
         let sized = matches!(spec.workload, Workload::File { .. });
-        if sized && *ending == Ending::Completed {
+        if sized && *ending == FlowEnd::Completed {
             row.fct_s = Some(end.saturating_since(self.start).as_secs_f64());
         }
-        if let Ending::Failed(why) = ending {
+        if let FlowEnd::Failed(why) = ending {
             row.failure = Some(why.clone());
         }
     }

@@ -9,22 +9,22 @@ use crate::aggregate;
 use crate::flow::Flow;
 use crate::link::HostedLink;
 use crate::network::Network;
-use crate::notes::Notes;
 use crate::outcome::Outcome;
 use crate::probe::LinkProbe;
 use crate::queue::EventQueue;
+use crate::run_log::RunLog;
 use crate::spec::{FlowSpec, RunSpec, Workload};
 
 /// Samples of a run, apart from each flow's own statistics.
 #[derive(Debug)]
-pub struct Books {
+pub struct Recorder {
     probes: Vec<LinkProbe>,
     samples: Vec<SampleRow>,
     queues: Vec<QueueRow>,
 }
 
 /// Final state of a run, from which the result tables are built.
-pub struct Closing<'a, Q, L: Debug> {
+pub struct RunEnd<'a, Q, L: Debug> {
     /// Its description.
     pub spec: &'a RunSpec,
     /// Its flows, whose own statistics are complete.
@@ -35,7 +35,7 @@ pub struct Closing<'a, Q, L: Debug> {
     pub events: u64,
 }
 
-impl Books {
+impl Recorder {
     /// For a run with `links` links.
     pub fn new(links: usize) -> Self {
         let probes = (0..links).map(|_| LinkProbe::default()).collect();
@@ -56,7 +56,7 @@ impl Books {
         spec: &RunSpec,
         flows: &mut [Flow],
         links: &mut [HostedLink<L>],
-        notes: &mut Notes,
+        notes: &mut RunLog,
     ) {
         self.samples.extend(flows.iter_mut().filter_map(|flow| flow.sample(now)));
         for (index, (link, described)) in (0u32..).zip(links.iter_mut().zip(&spec.links)) {
@@ -89,8 +89,8 @@ impl Books {
     }
 
     /// The result tables.
-    pub fn close<Q: EventQueue, L: Clone + Debug>(self, closing: Closing<'_, Q, L>) -> Outcome {
-        let Closing { spec, flows, mut net, events } = closing;
+    pub fn close<Q: EventQueue, L: Clone + Debug>(self, closing: RunEnd<'_, Q, L>) -> Outcome {
+        let RunEnd { spec, flows, mut net, events } = closing;
         let rows: Vec<FlowRow> = (0u32..)
             .zip(flows.iter())
             .zip(&spec.flows)
@@ -104,7 +104,7 @@ impl Books {
             .collect();
         let monitored = spec.links.iter().position(|link| link.monitored);
         let goodputs: Vec<f64> = rows.iter().map(|row| row.goodput_mbps).collect();
-        let measured = flows.iter().filter_map(|flow| flow.ledger().measured()).collect();
+        let measured = flows.iter().filter_map(|flow| flow.flow_stats().measured()).collect();
         let (goodput_mbps, throughput_mbps) = aggregate::rates(measured).unzip();
         let summary = SummaryRow {
             jain_index: jain_index(&goodputs),
@@ -141,8 +141,9 @@ fn flow_row<Q: EventQueue, L: Clone + Debug>(
     net: &Network<Q, L>,
 ) -> FlowRow {
     let capacity = |from, to| capacity_mbps(&described.route_forward, spec, net, from, to);
-    let mut row = flow.ledger().row(index, described, capacity);
-    if let (Workload::File { size }, Some(span)) = (&described.workload, flow.ledger().completed())
+    let mut row = flow.flow_stats().row(index, described, capacity);
+    if let (Workload::File { size }, Some(span)) =
+        (&described.workload, flow.flow_stats().completed())
     {
         row.slowdown = slowdown(*size, span, described, spec, net);
     }

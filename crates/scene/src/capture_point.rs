@@ -1,12 +1,12 @@
 //! Places in a network where packets can be captured.
 
-use crate::link::{LinkEnd, Passing};
+use crate::link::{LinkCrossing, LinkEnd};
 use crate::packet::Direction;
 use crate::spec::{FlowSpec, RunSpec};
 
 /// Two interfaces of a network, each of which sees both directions as a capture there would.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Vantage {
+pub enum CapturePoint {
     /// The near and the far end of a link: data on its way into the link or out of it, and what comes
     /// back.
     Link {
@@ -19,7 +19,7 @@ pub enum Vantage {
     Hosts,
 }
 
-impl Vantage {
+impl CapturePoint {
     /// The two ends of a link.
     pub fn of_link(spec: &RunSpec, link: usize) -> Self {
         Self::Link { link, twin: twin(spec, link) }
@@ -57,7 +57,12 @@ impl Vantage {
     }
 
     /// At which of the two interfaces a packet is that was seen at an end of link `index`.
-    pub fn interface<L>(&self, spec: &RunSpec, index: usize, seen: &Passing<L>) -> Option<u32> {
+    pub fn interface<L>(
+        &self,
+        spec: &RunSpec,
+        index: usize,
+        seen: &LinkCrossing<L>,
+    ) -> Option<u32> {
         let packet = &seen.packet;
         match *self {
             Self::Link { link, twin } => {
@@ -192,10 +197,10 @@ mod tests {
                 body,
                 load: (),
             };
-            Vantage::Hosts.interface(&spec, 0, &Passing { at, end, packet })
+            CapturePoint::Hosts.interface(&spec, 0, &LinkCrossing { at, end, packet })
         };
         let [senders, receivers] = [Some(0), Some(1)];
-        assert_eq!(Vantage::Hosts.names(&spec), ["senders", "receivers"]);
+        assert_eq!(CapturePoint::Hosts.names(&spec), ["senders", "receivers"]);
         assert_eq!(place(Direction::Forward, LinkEnd::Entry, 0), senders);
         assert_eq!(place(Direction::Forward, LinkEnd::Exit, 0), None);
         assert_eq!(place(Direction::Forward, LinkEnd::Entry, 1), None);

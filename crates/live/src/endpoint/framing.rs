@@ -6,19 +6,19 @@ use weir_transport::Segment;
 use weir_transport::wire::{self, Ports};
 use weir_units::Instant;
 
-use super::application::Loose;
+use super::application::Datagram;
 use crate::seal::{Opened, Seal};
 
 /// How a connection's segments are wrapped into datagrams.
 #[derive(Debug)]
-pub enum Envelope {
+pub enum Framing {
     /// Not at all: the datagram is the segment.
     Clear,
     /// Encrypted and authenticated.
     Sealed(Seal),
 }
 
-impl Envelope {
+impl Framing {
     /// How long the datagram around a segment of `len` bytes will be.
     pub fn wrapped_len(&self, len: usize) -> usize {
         match self {
@@ -61,17 +61,17 @@ impl Envelope {
     pub(super) fn wrap_loose(
         &mut self,
         now: Instant,
-        loose: Loose,
+        datagram: Datagram,
         ports: Ports,
         fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
         room: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
         match self {
-            Self::Clear => loose.emit(ports, out, fill),
+            Self::Clear => datagram.emit(ports, out, fill),
             Self::Sealed(seal) => {
                 room.clear();
-                loose.emit(ports, room, fill)?;
+                datagram.emit(ports, room, fill)?;
                 seal.seal(now, room, out).map_err(io::Error::other)
             }
         }

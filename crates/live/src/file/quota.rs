@@ -11,7 +11,7 @@ use super::partial::is_partial;
 
 /// Keeps a folder within its quota and free of partial files that have expired.
 #[derive(Debug)]
-pub(crate) struct Upkeep {
+pub(crate) struct FolderQuota {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     quota: Option<Bytes>,
@@ -24,7 +24,7 @@ pub(crate) struct Upkeep {
     is_due: AtomicBool,
 }
 
-impl Upkeep {
+impl FolderQuota {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         folder: &Path,
@@ -125,7 +125,7 @@ mod tests {
         fs::write(folder.path().join(".weir-4.part"), b"new").expect("writable");
         let locked = SystemDisk.open_locked(&folder.path().join(".weir-3.part"));
         let expiry = Duration::from_secs(1_800);
-        Upkeep::new(SystemDisk::shared(), folder.path(), None, expiry).tidy();
+        FolderQuota::new(SystemDisk::shared(), folder.path(), None, expiry).tidy();
         assert_eq!(folder.names(), [".weir-3.part", ".weir-4.part", ".weir-note", "visible"]);
         assert!(locked.is_ok_and(|file| file.is_some()));
     }
@@ -136,7 +136,7 @@ mod tests {
         fs::write(folder.path().join(".weir-1.part"), b"old").expect("writable");
         let disk = Arc::new(TestDisk::default());
         let shared: Arc<dyn Disk> = Arc::<TestDisk>::clone(&disk);
-        Upkeep::new(shared, folder.path(), None, Duration::ZERO).tidy();
+        FolderQuota::new(shared, folder.path(), None, Duration::ZERO).tidy();
         assert!(folder.names().is_empty());
         assert_eq!(disk.unlocked_removals.load(Ordering::Relaxed), 0);
     }
@@ -147,7 +147,8 @@ mod tests {
         for n in 0..25 {
             fs::write(folder.path().join(n.to_string()), b"").expect("writable");
         }
-        let upkeep = Upkeep::new(SystemDisk::shared(), folder.path(), Some(Bytes(100_000)), EVERY);
+        let upkeep =
+            FolderQuota::new(SystemDisk::shared(), folder.path(), Some(Bytes(100_000)), EVERY);
         upkeep.tidy();
         assert!(upkeep.is_exceeded());
         assert!(upkeep.refusal(LEAST_OCCUPIED).is_some());
@@ -158,7 +159,7 @@ mod tests {
         let folder = TempDir::new();
         fs::write(folder.path().join("a"), vec![1; 40_000]).expect("writable");
         let quota = Some(Bytes(100_000));
-        let upkeep = Upkeep::new(SystemDisk::shared(), folder.path(), quota, EVERY);
+        let upkeep = FolderQuota::new(SystemDisk::shared(), folder.path(), quota, EVERY);
         upkeep.tidy();
         assert_eq!(upkeep.refusal(50_000), None);
         upkeep.on_written(50_000);

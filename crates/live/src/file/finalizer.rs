@@ -21,12 +21,12 @@ use super::frame::{Hash, Verdict};
 use super::name::numbered;
 use super::partial::{Partial, remove_leftovers};
 use super::parts::differing;
-use super::upkeep::Upkeep;
+use super::quota::FolderQuota;
 use crate::clock;
 
 /// Threads that compare, verify and keep files. Dropping it waits for the files that they have to keep.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Finalizer {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -37,9 +37,9 @@ struct Shared {
     known: Known,
 }
 
-/// A session's way to the keeper.
+/// Handle of a session to the finalizer.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct FinalizerHandle {
     shared: Arc<Shared>,
     session: u64,
     own: Sender<Report>,
@@ -50,7 +50,7 @@ pub(crate) struct Desk {
     look_up: Option<(u32, Arc<AtomicBool>)>,
 }
 
-/// What the keeper found or did.
+/// What the finalizer found or did.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// Under which name the folder has the file already.
@@ -78,7 +78,7 @@ enum Job {
         hash: Hash,
         wanted: Arc<AtomicBool>,
     },
-    Tidy(Arc<Upkeep>),
+    Tidy(Arc<FolderQuota>),
     Compare {
         partial: Box<Partial>,
         parts: Vec<Hash>,
@@ -90,34 +90,34 @@ enum Job {
     },
 }
 
-impl Keeper {
-    /// A keeper with its threads.
+impl Finalizer {
+    /// A finalizer with its threads.
     ///
     /// # Errors
     /// If the system has no threads for it.
     pub fn start() -> io::Result<Self> {
-        let mut keeper = Self::without_thread();
+        let mut finalizer = Self::without_thread();
         for _ in 0..THREADS {
-            let shared = Arc::clone(&keeper.shared);
+            let shared = Arc::clone(&finalizer.shared);
             let work = move || while shared.work(Queue::next) {};
-            let thread = std::thread::Builder::new().name("weir-keeper".into()).spawn(work)?;
-            keeper.threads.push(thread);
+            let thread = std::thread::Builder::new().name("weir-finalizer".into()).spawn(work)?;
+            finalizer.threads.push(thread);
         }
-        Ok(keeper)
+        Ok(finalizer)
     }
 
-    /// A keeper without a thread, for simulations: it does nothing by itself.
+    /// A finalizer without a thread, for simulations: it does nothing by itself.
     pub fn without_thread() -> Self {
         Self { shared: Arc::default(), threads: Vec::new() }
     }
 
-    /// Does the next task of a keeper without a thread. Returns whether there was one.
+    /// Does the next task of a finalizer without a thread. Returns whether there was one.
     pub fn work(&self) -> bool {
         self.shared.work(Queue::try_next)
     }
 
     /// Looks after a folder, unless that is about to be done.
-    pub(crate) fn tidy(&self, upkeep: &Arc<Upkeep>) {
+    pub(crate) fn tidy(&self, upkeep: &Arc<FolderQuota>) {
         if upkeep.claim() {
             let (report, _) = mpsc::channel();
             let job = Job::Tidy(Arc::clone(upkeep));
@@ -125,15 +125,15 @@ impl Keeper {
         }
     }
 
-    pub(crate) fn desk(&self) -> Desk {
+    pub(crate) fn handle(&self) -> FinalizerHandle {
         let (own, reports) = mpsc::channel();
         let shared = Arc::clone(&self.shared);
         let session = shared.queue.session();
-        Desk { shared, session, own, reports, keeping: 0, look_up: None }
+        FinalizerHandle { shared, session, own, reports, keeping: 0, look_up: None }
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Finalizer {
     fn drop(&mut self) {
         self.shared.queue.close();
         for thread in self.threads.drain(..) {
@@ -142,7 +142,7 @@ impl Drop for Keeper {
     }
 }
 
-impl Desk {
+impl FinalizerHandle {
     /// Looks for the same content under `name` or a number of it. A session has one look-up at a time:
     /// the one before it is given up.
     pub(crate) fn find(
@@ -212,7 +212,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for FinalizerHandle {
     fn drop(&mut self) {
         self.give_up_look_up();
     }
@@ -443,12 +443,12 @@ mod tests {
     fn the_keeper_ends_what_it_began() {
         let folder = TempDir::new();
         let content = noise(5000);
-        let keeper = Keeper::start().expect("a thread");
-        let mut desk = keeper.desk();
-        desk.keep(7, "a", received(&folder, &content));
-        assert!(desk.is_waiting());
-        drop(keeper);
-        let Some(Report::Done { file: 7, verdict, verified_ns }) = desk.poll() else {
+        let finalizer = Finalizer::start().expect("a thread");
+        let mut handle = finalizer.handle();
+        handle.keep(7, "a", received(&folder, &content));
+        assert!(handle.is_waiting());
+        drop(finalizer);
+        let Some(Report::Done { file: 7, verdict, verified_ns }) = handle.poll() else {
             panic!("a report about file 7");
         };
         assert_eq!(verdict.expect("no error"), Verdict::Kept { name: "a".into() });

@@ -1,34 +1,34 @@
 //! A flow whose connection is not ours, as the kernel's: its applications, and the books on what it
 //! tells.
 //!
-//! Its world opens and drives the connection. It asks the [`ForeignFlow`] what the application wants,
-//! tells it what arrived, and hands it a [`Reading`] whenever the books ask for one.
+//! Its world opens and drives the connection. It asks the [`KernelFlow`] what the application wants,
+//! tells it what arrived, and hands it a [`ConnectionSample`] whenever the books ask for one.
 
 use weir_cc::RecoveryState;
 use weir_trace::{FlowRow, Histogram, RequestRow, SampleRow};
 use weir_units::{Bytes, Duration, Instant, Rate, stream};
 
-use crate::app::{Client, Demand};
-use crate::ledger::{Ending, Ledger, Totals};
+use crate::app::{Client, WriteRequest};
+use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::reliable::state_name;
 use crate::requests::RequestBook;
 use crate::spec::{FlowSpec, MeasureSpec};
 
 /// A flow between ends that are not ours.
 #[derive(Debug)]
-pub struct ForeignFlow {
+pub struct KernelFlow {
     index: u32,
     client: Client,
     /// When the previous sample was taken, and what had been delivered then.
     sampled: (Instant, u64),
     /// Whether readings tell how often the timer fired.
     tells_timeouts: bool,
-    pub(crate) ledger: Ledger,
+    pub(crate) flow_stats: FlowStats,
 }
 
 /// What a connection that is not ours tells of itself at one time. Counters are since it opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct ConnectionSample {
     /// Bytes that the receiving application had taken.
     pub delivered: u64,
     /// Bytes acknowledged, in order.
@@ -73,34 +73,34 @@ pub struct Reading {
 
 /// What the network did to a flow's data packets while the flow was measured.
 #[derive(Clone, Debug, Default)]
-pub struct Passage {
+pub struct PathStats {
     /// Packets dropped.
     pub dropped: u64,
     /// How long those that arrived had waited in queues.
     pub queue_delay: Histogram,
 }
 
-impl ForeignFlow {
+impl KernelFlow {
     /// The flow, before it begins. Its random streams are those of any other flow of this name.
     pub fn new(index: u32, spec: &FlowSpec, measure: &MeasureSpec, seed: u64) -> Self {
         let start = spec.drawn_start(seed);
         let application = stream(seed, &format!("flow {} application", spec.name));
-        let mut ledger = Ledger::new(start);
+        let mut flow_stats = FlowStats::new(start);
         if spec.workload.asks() {
-            ledger.requests = Some(Box::new(RequestBook::new(index, measure.max_requests)));
+            flow_stats.requests = Some(Box::new(RequestBook::new(index, measure.max_requests)));
         }
         Self {
             index,
             client: Client::new(spec.workload.clone(), start, application),
             sampled: (start, 0),
             tells_timeouts: false,
-            ledger,
+            flow_stats,
         }
     }
 
     /// When it begins, jitter included.
     pub fn start(&self) -> Instant {
-        self.ledger.start
+        self.flow_stats.start
     }
 
     /// When its application next wants to do something by itself.
@@ -109,7 +109,7 @@ impl ForeignFlow {
     }
 
     /// What the application wants by now.
-    pub fn on_time(&mut self, now: Instant) -> Demand {
+    pub fn on_time(&mut self, now: Instant) -> WriteRequest {
         self.client.on_time(now)
     }
 
@@ -125,7 +125,7 @@ impl ForeignFlow {
     pub fn on_answer(&mut self, now: Instant, bytes: u64) -> Result<(), String> {
         self.client.on_read(bytes);
         while let Some(answer) = self.client.poll_answer(now) {
-            self.ledger.on_answer(&answer);
+            self.flow_stats.on_answer(&answer);
         }
         match self.client.surplus() {
             0 => Ok(()),
@@ -134,31 +134,31 @@ impl ForeignFlow {
     }
 
     /// The measured interval begins.
-    pub fn open_books(&mut self, now: Instant, reading: &Reading) {
+    pub fn open_books(&mut self, now: Instant, reading: &ConnectionSample) {
         let totals = self.totals(reading);
-        self.ledger.open(now, totals);
+        self.flow_stats.open(now, totals);
     }
 
     /// The flow has ended; the first ending counts.
-    pub fn close_books(&mut self, now: Instant, reading: &Reading, ending: Ending) {
+    pub fn close_books(&mut self, now: Instant, reading: &ConnectionSample, ending: FlowEnd) {
         self.tells_timeouts = reading.timeouts.is_some();
         let totals = self.totals(reading);
-        self.ledger.close(now, totals, ending);
+        self.flow_stats.close(now, totals, ending);
     }
 
     /// Whether it has ended.
     pub fn is_closed(&self) -> bool {
-        self.ledger.is_closed()
+        self.flow_stats.is_closed()
     }
 
     /// A row of table `samples`; none after the flow's end.
-    pub fn sample(&mut self, now: Instant, reading: &Reading) -> Option<SampleRow> {
-        if now <= self.sampled.0 || self.ledger.is_closed() {
+    pub fn sample(&mut self, now: Instant, reading: &ConnectionSample) -> Option<SampleRow> {
+        if now <= self.sampled.0 || self.flow_stats.is_closed() {
             return None;
         }
-        self.ledger.cwnd.set(now, reading.cwnd);
+        self.flow_stats.cwnd.set(now, reading.cwnd);
         if let Some(srtt) = reading.srtt {
-            self.ledger.on_rtt(srtt);
+            self.flow_stats.on_rtt(srtt);
         }
         let (since, before) = std::mem::replace(&mut self.sampled, (now, reading.delivered));
         let millis = |duration: Option<Duration>| duration.map(Duration::as_millis_f64);
@@ -187,9 +187,9 @@ impl ForeignFlow {
     }
 
     /// What the network did to it, which those who drive its ends do not see.
-    pub fn set_passage(&mut self, passage: Passage) {
-        self.ledger.queue_delay = passage.queue_delay;
-        self.ledger.set_dropped(passage.dropped);
+    pub fn set_passage(&mut self, passage: PathStats) {
+        self.flow_stats.queue_delay = passage.queue_delay;
+        self.flow_stats.set_dropped(passage.dropped);
     }
 
     /// What it cannot tell is null in its row.
@@ -204,10 +204,10 @@ impl ForeignFlow {
     }
 
     pub(crate) fn take_requests(&mut self) -> Vec<RequestRow> {
-        self.ledger.take_requests()
+        self.flow_stats.take_requests()
     }
 
-    fn totals(&self, reading: &Reading) -> Totals {
+    fn totals(&self, reading: &ConnectionSample) -> Totals {
         let mut totals = Totals {
             delivered: reading.delivered,
             sent_ip_bytes: reading.ip_bytes,
@@ -233,7 +233,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    fn flow(workload: Workload) -> (FlowSpec, ForeignFlow) {
+    fn flow(workload: Workload) -> (FlowSpec, KernelFlow) {
         let spec = FlowSpec {
             name: "a".to_owned(),
             route_forward: vec![0],
@@ -245,28 +245,36 @@ mod tests {
             start_jitter: Duration::ZERO,
             ends: Ends::Kernel,
         };
-        let flow = ForeignFlow::new(0, &spec, &MeasureSpec::default(), 1);
+        let flow = KernelFlow::new(0, &spec, &MeasureSpec::default(), 1);
         (spec, flow)
     }
 
-    fn reading(delivered: u64) -> Reading {
+    fn reading(delivered: u64) -> ConnectionSample {
         let segments = delivered / 1_000;
-        Reading { delivered, segments, cwnd: Bytes(delivered), ..Reading::default() }
+        ConnectionSample {
+            delivered,
+            segments,
+            cwnd: Bytes(delivered),
+            ..ConnectionSample::default()
+        }
     }
 
     #[test]
     fn books_cover_what_lies_between_two_readings() {
         let (spec, mut flow) = flow(Workload::File { size: Bytes(9_000) });
-        assert_eq!(flow.on_time(at(100)), Demand { write: 9_000, close: true, withdraw: false });
+        assert_eq!(
+            flow.on_time(at(100)),
+            WriteRequest { write: 9_000, close: true, withdraw: false }
+        );
         flow.open_books(at(1_000), &reading(1_000));
         let row = flow.sample(at(1_100), &reading(2_000)).expect("a row");
         // From its start on, since no sample came before.
         assert_eq!((row.cwnd_bytes, row.goodput_mbps), (2_000, 0.016));
-        flow.close_books(at(2_000), &reading(9_000), Ending::Completed);
-        flow.close_books(at(3_000), &reading(0), Ending::OutOfTime);
+        flow.close_books(at(2_000), &reading(9_000), FlowEnd::Completed);
+        flow.close_books(at(3_000), &reading(0), FlowEnd::OutOfTime);
         assert_eq!(flow.sample(at(3_000), &reading(9_000)), None, "it is over");
-        flow.set_passage(Passage { dropped: 2, queue_delay: Histogram::new() });
-        let mut row = flow.ledger.row(0, &spec, |_, _| Some(0.128));
+        flow.set_passage(PathStats { dropped: 2, queue_delay: Histogram::new() });
+        let mut row = flow.flow_stats.row(0, &spec, |_, _| Some(0.128));
         flow.forget_unknown(&mut row);
         assert_eq!(
             (row.delivered_bytes, row.sent_segments, row.loss_ratio),
@@ -285,8 +293,8 @@ mod tests {
         flow.on_connected(at(140));
         assert_eq!(flow.on_time(at(140)).write, 10);
         assert_eq!(flow.on_answer(at(180), 100), Ok(()));
-        assert_eq!(flow.ledger.take_requests()[0].latency_ms, 40.0);
-        flow.close_books(at(190), &reading(10), Ending::OutOfTime);
+        assert_eq!(flow.flow_stats.take_requests()[0].latency_ms, 40.0);
+        flow.close_books(at(190), &reading(10), FlowEnd::OutOfTime);
         assert!(flow.on_answer(at(200), 1).unwrap_err().contains("1 bytes answer nothing"));
     }
 }

@@ -11,21 +11,21 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 
 use weir_scene::{
-    Body, Direction, HeapQueue, Medium, Network, Notes, Packet, PacketLink, RunSpec, Side,
+    Body, Direction, HeapQueue, Medium, Network, Packet, PacketLink, RunLog, RunSpec, Side,
 };
 use weir_transport::{Arrived, wire};
 use weir_units::{Duration, Instant};
 
 use super::WorldError;
-use super::frame::{self, Passage};
+use super::frame::{self, RelayedPacket};
 use super::payload::Pattern;
 use crate::clock;
 use crate::health::Health;
 use crate::relay::wait_any;
-use crate::socket::{Departure, Inbox, Socket};
+use crate::socket::{Inbox, SendBatch, Socket};
 
 /// The links of the run, and the sockets that packets go through before and behind them.
-pub(super) struct Wires<'a> {
+pub(super) struct RelayedLinks<'a> {
     spec: &'a RunSpec,
     /// The links, which the relay hosts. Its time is that of the turn at hand.
     pub(super) net: Network<HeapQueue, Vec<u8>>,
@@ -58,7 +58,7 @@ pub(super) struct Arrival {
 /// Between looks at whether the run is to be broken off.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-impl<'a> Wires<'a> {
+impl<'a> RelayedLinks<'a> {
     pub(super) fn new(spec: &'a RunSpec, seed: u64) -> Result<Self, WorldError> {
         let mut health = Health::default();
         health.begin();
@@ -161,12 +161,12 @@ impl<'a> Wires<'a> {
             frame::damage(&mut bytes, packet.seq());
         }
         let Packet { sent, queued, .. } = packet;
-        frame::push_trailer(Passage { sent, queued }, &mut bytes);
+        frame::push_trailer(RelayedPacket { sent, queued }, &mut bytes);
         let to = match packet.direction {
             Direction::Forward => &self.receivers,
             Direction::Reverse => &self.senders,
         };
-        let departure = Departure {
+        let departure = SendBatch {
             to: to.local_addr(),
             from: None,
             ecn: packet.ecn,
@@ -250,7 +250,7 @@ impl<'a> Wires<'a> {
                     let parsed = frame::parse(bytes, direction, arrival.ecn, &self.spec.flows);
                     if let Some(packet) = parsed {
                         let payload = frame::payload(bytes).to_vec();
-                        let Passage { sent, queued } = passage;
+                        let RelayedPacket { sent, queued } = passage;
                         let packet = Packet { sent, queued, ..packet };
                         self.arrived.push_back(Arrival { packet, payload });
                     }
@@ -261,7 +261,7 @@ impl<'a> Wires<'a> {
 }
 
 /// Hosts send into sockets, and the relay puts what it reads there onto links.
-impl Medium for Wires<'_> {
+impl Medium for RelayedLinks<'_> {
     type Load = Vec<u8>;
 
     fn now(&self) -> Instant {
@@ -283,7 +283,7 @@ impl Medium for Wires<'_> {
             Direction::Forward => &self.senders,
             Direction::Reverse => &self.receivers,
         };
-        let sent = host.send(&Departure {
+        let sent = host.send(&SendBatch {
             to: self.relay.local_addr(),
             from: None,
             ecn: packet.ecn,
@@ -321,7 +321,7 @@ impl Medium for Wires<'_> {
         Err(format!("flow {}: wrong bytes stored at {offset}, {len} of them", packet.flow))
     }
 
-    fn notes(&mut self) -> &mut Notes {
+    fn notes(&mut self) -> &mut RunLog {
         &mut self.net.notes
     }
 }
