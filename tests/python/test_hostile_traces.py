@@ -142,7 +142,7 @@ def test_hostile_traces_are_refused_in_lines(kind: str, invoke: Invoke, tmp_path
     folder = tmp_path / "traces"
     folder.mkdir()
     FOLDERS[kind](folder)
-    done = invoke("validate", "--truth", folder, "--seeds", "2", "--quiet")
+    done = invoke("validate", "--reference", folder, "--seeds", "2", "--quiet")
     told = done.output[-2_000:]
     assert done.exception is None or isinstance(done.exception, SystemExit), told
     assert done.exit_code in (0, 1, 2), told

@@ -323,7 +323,7 @@ def test_findings_are_sentences_made_from_the_cells(done: StudyResult) -> None:
     [
         (1.06, 1.2, "agrees", "Yes, at every window."),
         (0.7, 0.9, "differs", "No: it carries less"),
-        (0.9, 1.2, "inconclusive", "No: cannot be told from this many seeds"),
+        (0.9, 1.2, "inconclusive", "No: inconclusive with this number of seeds"),
         (1.01, 1.04, "differs", "No: it carries more, but less than is claimed"),
     ],
 )

@@ -59,7 +59,7 @@ def _measure(chosen: list[Case], repeat: int, *, with_ns3: bool) -> Iterator[mea
 
 
 def main() -> None:
-    """Runs the command; what can be expected to go wrong is told in a line."""
+    """Runs the command; reports expected errors in one line."""
     try:
         typer.run(bench)
     except WeirError as error:

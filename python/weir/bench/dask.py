@@ -1,6 +1,6 @@
 """What a Dask cluster costs over local processes: `python -m weir.bench.dask`.
 
-The same runs are carried out by the threads of one process, as `weir run` does, by a pool of
+The same runs are executed by the threads of one process, as `weir run` does, by a pool of
 processes, and by a cluster of as many worker processes on this machine. They take turns, and a
 ratio is taken within one round, because a machine's speed drifts; the median of the ratios counts.
 Pool and workers are there and have loaded everything when the clock starts. The tables of all
@@ -100,7 +100,7 @@ def _with_one_killed(plan: Plan, folder: Path, workers: int, tables: Path) -> Ro
     """The same on a cluster that loses a worker when half of the runs are done."""
     output.remark(_KILLED, quiet=not sys.stderr.isatty())
     left = len(plan.runs) // 2
-    with _ready(folder / "unlucky", workers) as (file, processes):
+    with _ready(folder / "killed", workers) as (file, processes):
 
         def watch(runs: int) -> None:
             nonlocal left
@@ -183,7 +183,7 @@ def _ratio(row: Row, name: str) -> str:
 
 
 def main() -> None:
-    """Runs the command; what can be expected to go wrong is told in a line."""
+    """Runs the command; reports expected errors in one line."""
     try:
         typer.run(bench)
     except WeirError as error:

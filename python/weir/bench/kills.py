@@ -135,7 +135,7 @@ class Site:
 
 
 def _free_port() -> str:
-    """A loopback address that nobody has; who is killed comes back to it."""
+    """A free loopback address; a killed process returns to it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         one.bind(("127.0.0.1", 0))
         return "{}:{}".format(*one.getsockname())
@@ -198,7 +198,7 @@ class _Transfer:
         return True
 
     def kill(self) -> None:
-        """Kills somebody, who is back a little later."""
+        """Kills a process, which restarts a little later."""
         victim = self._rng.choice(_VICTIMS)
         self.fate.killed.append(victim)
         self._site.programs[victim].kill()
@@ -234,7 +234,7 @@ class _Transfer:
 
 
 def transfer(site: Site, chaos: Chaos, number: int, seed: int, kills: int) -> Fate:
-    """One file, while so many kills happen."""
+    """Transfers one file during this number of kills."""
     one = _Transfer(site, chaos, number, random.Random(seed))  # noqa: S311
     rng = random.Random(seed + 1)  # noqa: S311
     began = time.monotonic()

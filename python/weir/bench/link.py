@@ -136,13 +136,13 @@ def _ping() -> Iterator[Figure]:
         flow = _start_flow(loaded, "bbr", 12.0)
         time.sleep(1.0)
         command = ["ping", "-q", "-i", "0.02", "-c", "450", quiet.right.address]
-        told = quiet.left.run(command, capture_output=True, text=True).stdout
+        printed = quiet.left.run(command, capture_output=True, text=True).stdout
         for process in flow:
             process.wait()
         late = _lateness(quiet)
-    found = re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms", told)
+    found = re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms", printed)
     if found is None:
-        raise RuntimeError(f"ping said: {told}")
+        raise RuntimeError(f"ping said: {printed}")
     extra, spread = float(found[2]) - _RTT_MS, float(found[4])
     share = stolen()
     yield Figure("ping beside a load, added ms", extra, "<= 0.15", extra <= 0.15, late, share)
@@ -153,8 +153,8 @@ def _transfer(link: netns.Link, algorithm: str, seconds: float) -> float:
     """Goodput of one flow in Mbit/s."""
     receiver, sender = _start_flow(link, algorithm, seconds)
     sender.wait()
-    told, _ = receiver.communicate()
-    return float(told) * 8e-6
+    printed, _ = receiver.communicate()
+    return float(printed) * 8e-6
 
 
 def _start_flow(

@@ -1,4 +1,4 @@
-"""Measures a case: as many runs as asked for, each in a fresh process, and their median."""
+"""Measures a case: the requested number of runs, each in a fresh process, and their median."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A controller in Python: Reno as crates/cc/src/reno.rs has it, statement by statement.
 
-The benchmark and the tests read this file as they would read anybody's.
+The benchmark and the tests read this file like any other.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Workers:
         wait_until(self.file.is_file)
 
     def start(self, *, path: Path | None = None) -> Process:
-        """One more worker of one thread, which nobody starts again, with modules from `path`."""
+        """One more worker of one thread, which is not restarted, with modules from `path`."""
         options = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0")
         return self._start("worker", "--scheduler-file", str(self.file), *options, path=path)
 
@@ -50,7 +50,7 @@ class Workers:
 
 @contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[tuple[Workers, list[Process]]]:
-    """A cluster of so many workers, of which not all need to be there yet."""
+    """A cluster of `n` workers, of which not all need to be there yet."""
     with ExitStack() as stack:
         started = Workers(folder, stack)
         yield started, [started.start() for _ in range(workers)]

@@ -48,9 +48,7 @@ def recv(
     once: Annotated[bool, typer.Option("--once", help="End after the first session.")] = False,
     max_size: Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZE", help="Refuse larger files.", show_default="what the disk has room for"
-        ),
+        typer.Option(metavar="SIZE", help="Refuse larger files.", show_default="free disk space"),
     ] = None,
     max_files: Annotated[int, typer.Option(min=1, help="Refuse more files of one sender.")] = 10000,
     quota: Annotated[
@@ -257,7 +255,7 @@ class _Printer:
 def _summarised(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """A session with the rows that its table shows; the others are counted.
 
-    Few of files that did not arrive: announcing them costs a stranger nothing.
+    Few of files that did not arrive: announcing them costs an attacker nothing.
     """
     shown: list[Mapping[str, Any]] = []
     omitted, others = Counter(facts["omitted"]), 0

@@ -23,7 +23,7 @@ class BarAxes:
     x: str
     y: str
     columns: int = 3
-    """So many panels stand side by side."""
+    """Panels per row."""
 
 
 def bars(

@@ -40,7 +40,7 @@ def answers(results: Results, cases: Sequence[Case]) -> Figure | None:
     data = _curves(results.scan("requests"), "latency_ms", cases)
     caption = (
         "Curves further left answer sooner, and the height at which a curve turns flat is the "
-        "share of requests that had luck; all requests of all repeats together."
+        "share of faster requests; all requests of all repeats together."
     )
     titles = {"x": "from request to complete answer, ms", "y": "share of requests within it"}
     return _figure("latency", "How long requests took", caption, data, titles, cases)

@@ -22,7 +22,7 @@ def heading(metric: Metric) -> str:
 
 
 def rows(cases: Sequence[Case]) -> alt.Y:
-    """One row per case, in the order they were asked for."""
+    """One row per case, in the order of the command."""
     axis = alt.Axis(
         title=None, ticks=False, domain=False, labelColor=theme.INK, labelLimit=LABEL_WIDTH
     )

@@ -54,7 +54,7 @@ class Figure:
     def spec(self) -> dict[str, Any]:
         """The complete Vega-Lite specification, data included."""
         spec: dict[str, Any] = self.chart.to_dict(validate=CHECKED)
-        # A chart that is told of its theme would be copied once more, with all that is in it.
+        # Setting the theme on a chart would copy it once more, with all its data.
         update_nested(spec, {"config": theme.config()})
         spec["description"] = self.alt
         if self.caution:

@@ -53,8 +53,8 @@ def heat_map(
     columns = data["column"].n_unique()
     narrowest = columns * _NARROWEST_CELL + _LABELS
     side_by_side = min(len(panels), max(1, int((theme.WIDTH + _GAP) // (narrowest + _GAP))))
-    room = (theme.WIDTH - _GAP * (side_by_side - 1)) / side_by_side - _LABELS
-    width = min(room, columns * _WIDEST_CELL)
+    space = (theme.WIDTH - _GAP * (side_by_side - 1)) / side_by_side - _LABELS
+    width = min(space, columns * _WIDEST_CELL)
     charts = [
         _panel(data.filter(panel=panel), axes, has_legend=panel == panels[0]).properties(
             title=panel, width=width, height=_CELL_HEIGHT * data["row"].n_unique()

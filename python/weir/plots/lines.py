@@ -27,7 +27,7 @@ class LineAxes:
     is_x_log: bool = False
     is_y_log: bool = False
     columns: int = 2
-    """So many panels stand side by side."""
+    """Panels per row."""
     level: float | None = None
     """Where a dashed line shows what is fair, or possible."""
     y_range: tuple[float, float] | None = None

@@ -37,7 +37,7 @@ class Case:
 
 
 def cases(results: Results) -> list[Case]:
-    """The cases that have at least one successful run, in the order they were asked for."""
+    """The cases that have at least one successful run, in the order of the command."""
     per_run = results.per_run.select("run", "label", "goodput_mbps")
     names = {case["label"]: case["series"] for case in results.cases}
     colours = stack_colours(names.values())

@@ -58,8 +58,8 @@ def limited_shares(results: Results, cases: Sequence[Case]) -> pl.DataFrame:
     for case in cases if set(_LIMITS) <= set(results.flows.columns) else ():
         own = results.flows.filter(pl.col("run").is_in(list(case.runs)))
         # The kernel does not tell what held its senders back.
-        told = own.drop_nulls(list(_LIMITS))
-        seconds = [float(told[column].fill_nan(None).sum()) for column in _LIMITS]
+        known = own.drop_nulls(list(_LIMITS))
+        seconds = [float(known[column].fill_nan(None).sum()) for column in _LIMITS]
         total = sum(seconds)
         for position, ((name, _), part) in enumerate(zip(_LIMITS.values(), seconds, strict=True)):
             if total > 0:

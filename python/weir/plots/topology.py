@@ -171,7 +171,7 @@ def _where(column: str, text: alt.Chart) -> alt.Chart:
 
 
 def _span(values: pl.Series) -> tuple[float, float]:
-    """From where to where an axis goes: a margin around all values, and some room around one."""
+    """Range of an axis: a margin around all values, and a fixed one around a single value."""
     low, high = float(values.min() or 0.0), float(values.max() or 0.0)  # type: ignore[arg-type]
     missing = max(_LEAST_SPAN_M - (high - low), 2 * _MARGIN_M) / 2
     return low - missing, high + missing

@@ -37,7 +37,7 @@ class ReportTable:
     note: str = ""
     anchor: str = ""
     is_folded: bool = False
-    """Whether it is shown only when asked for, as long lists are."""
+    """Whether it is shown only on request, as long lists are."""
 
     @property
     def cells(self) -> list[list[Cell]]:

@@ -121,7 +121,7 @@ def _nodes(results: Results, case: Case) -> ReportTable:
     note = (
         f"Run {case.typical}, whose goodput is the median. Frames that a node sent, by kind; of "
         "these, those that their reader could not read; receptions lost to each other; retries: "
-        "RTS that nobody answered, and data frames that nobody acknowledged. MAC utilisation: "
+        "RTS without CTS, and data frames without acknowledgement. MAC utilisation: "
         "share of time in which its MAC had a packet to send. Causes of drops that are missing did "
         "not happen; docs/results.md says exactly what each column is."
     )

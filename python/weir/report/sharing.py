@@ -17,7 +17,7 @@ from weir.sharing import Observed
 from weir.stats import Estimate
 from weir.tables import estimate_text
 
-_TOLD_CASES = 5
+_MOST_CASES = 5
 _PART = metrics.BY_NAME["utilisation"]
 _JAIN = metrics.BY_NAME["jain_index"]
 
@@ -25,12 +25,12 @@ _JAIN = metrics.BY_NAME["jain_index"]
 def section(
     results: Results, cases: Sequence[Case], anchors: Mapping[str, str], figures: Sequence[Figure]
 ) -> ReportSection:
-    """Who made room how fast, and who took it back: sentences, tables and Jain's index over time.
+    """How fast flows yield capacity and take it back: sentences, tables and Jain's index over time.
 
     `anchors` leads from a case to its provenance.
     """
     found = [(case, change) for case in cases for change in results.changes(case.label)]
-    told = len({case.label for case, _ in found}) <= _TOLD_CASES
+    is_short = len({case.label for case, _ in found}) <= _MOST_CASES
     together = [(case, change) for case, change in found if change.converged]
     reclaimed = [(case, change) for case, change in found if change.reclaimed]
     tables = []
@@ -38,7 +38,7 @@ def section(
         tables.append(_together(together, anchors))
     if reclaimed:
         tables.append(_reclaimed(reclaimed, anchors))
-    points = [sentence for pair in found for sentence in _sentences(*pair)] if told else []
+    points = [sentence for pair in found for sentence in _sentences(*pair)] if is_short else []
     return ReportSection(
         "When flows come and go", points=points, tables=tables, figures=list(figures)
     )

@@ -21,7 +21,7 @@ from weir.studies.cells import count_text, decimals
 FILE = manifest.STUDY
 
 _MAIN = 7
-"""So many findings come first; a study puts them in the order of their weight."""
+"""Number of findings at the top; a study orders them by importance."""
 
 Cells = Sequence[Mapping[str, Any]]
 

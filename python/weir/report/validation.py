@@ -64,8 +64,8 @@ def _caption(rows: Sequence[Row]) -> str:
     headers, lines = table(rows)
     sentences = []
     for _, flow, *cells in lines:
-        told = [f"{name} {cell}" for name, cell in zip(headers[2:], cells, strict=True) if cell]
-        sentences.append(f"Flow {flow}: {', '.join(told)}.")
+        texts = [f"{name} {cell}" for name, cell in zip(headers[2:], cells, strict=True) if cell]
+        sentences.append(f"Flow {flow}: {', '.join(texts)}.")
     return " ".join(sentences)
 
 

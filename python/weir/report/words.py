@@ -72,8 +72,8 @@ def findings(results: Results, cases: Sequence[Case], contrasts: Sequence[Contra
         leaders = [_alone(results, cases[0])]
     else:
         leaders = list(_leaders(results, cases))
-    told = (_flow_goodputs(results, cases), _differences(contrasts), _limits(results, cases))
-    return [*verdicts(contrasts), *leaders, *itertools.chain(*told)]
+    more = (_flow_goodputs(results, cases), _differences(contrasts), _limits(results, cases))
+    return [*verdicts(contrasts), *leaders, *itertools.chain(*more)]
 
 
 def scope(cases: Sequence[Case]) -> list[str]:
@@ -193,7 +193,7 @@ def _lead(results: Results, first: Case, second: Case, metric: Metric) -> str:
     )
     low, high = difference.estimate.lo, difference.estimate.hi
     if low is None or high is None:
-        return "With one repeat nobody can say whether the order is chance."
+        return "With one repeat it is unknown whether the order is chance."
     if low == high == 0:
         return f"It is no different from {second.name} in any repeat."
     if difference.is_shown:
@@ -318,8 +318,8 @@ def _about_runs(results: Results) -> Iterator[str]:
     elif repeats < FEW_REPEATS:
         yield f"With {repeats} repeats the intervals are wide and may be far off; 10 are usual."
     if failed:
-        told = [f"{run}: {error}" for run, error in failed.items()]
-        yield f"Left out because they failed: {_shortened(told)}."
+        runs = [f"{run}: {error}" for run, error in failed.items()]
+        yield f"Left out because they failed: {_shortened(runs)}."
     elif not results.manifest["complete"]:
         yield "Not all planned runs are here: the command was interrupted."
     ok = results.runs.filter(pl.col("status") == "ok")

@@ -1,4 +1,4 @@
-"""The scenarios that `weir validate` carries out in the simulator and in a kernel.
+"""The scenarios that `weir validate` runs in the simulator and in a kernel.
 
 Every path has 40 ms. The 2-flow and 3-flow tests are those of study `book`, shortened. A flow that
 meets others waits a random time before it starts, because who wins may depend on a packet's time:
@@ -159,7 +159,7 @@ def _scene(
 
 
 def _buffer(rate: int, bdp: int) -> str:
-    """What Linux's receiver has: half of 8 MiB, enlarged where slow start has more under way.
+    """What Linux's receiver has: half of 8 MiB, enlarged where slow start has more in flight.
 
     Up to there it acknowledges each segment, as `tcp_grow_window` says, and then every second.
     """

@@ -22,13 +22,13 @@ from weir.validate.truth import Flow, Reference
 
 _SEGMENT = 1_448
 _TIMESTAMPS = 12
-"""Bytes of the timestamp option: without it a segment carries so much more."""
+"""Bytes of the timestamp option: without it a segment carries that much more."""
 _RECV_BUFFER, _LARGEST_BUFFER = 4 << 20, 16 << 20
 """Half of the recordings' `tcp_rmem`: the window's bound at first, and where a path needs more."""
 _KNOWN = {"RATE", "QLEN", "DELAY", "LOSS", "FLOWS", "DUR", "STEP", "QDISC", "QDISC2", "SYSCTL"}
 _KNOWN |= {"PARAM", "NOCSV", "TRACE", "PCAP", "MEM", "TIME"}
 DRAWING = ("bbr", "cdg", "lp", "nv")
-"""Controllers that hang on random numbers; to `lp`, the random offset of timestamps is a delay."""
+"""Controllers that draw random numbers; to `lp`, the random offset of timestamps is a delay."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _window(params: Mapping[str, str]) -> Table:
 def _jitter(index: int) -> Table:
     """Flows that join others start up to 5 ms late, as their recordings do.
 
-    Which packet an overflow costs hangs on when they meet, and everything after on that packet.
+    Which packet an overflow costs depends on when they meet, and everything after on that packet.
     """
     return {"start_jitter": "5ms"} if index else {}
 

@@ -8,7 +8,7 @@ What is judged, and how strictly, depends on how a case came about:
 - *loss*: random loss; means over seeds and recordings;
 - *shared*: flows of one algorithm that come and go at random moments;
 - *mix*: two algorithms against each other;
-  who wins such a meeting hangs on microseconds, in the kernel too: recordings and our runs with
+  who wins such a meeting depends on microseconds, in the kernel too: recordings and our runs with
   perturbed starts are two samples, and a row differs if their distributions do;
 - *requests*: a stream, and short requests beside it.
 
@@ -66,18 +66,18 @@ class Tolerance:
 
     def holds(self, ours: float, reference: float) -> bool:
         """Whether ours is near enough."""
-        return abs(ours - reference) <= self._room(reference)
+        return abs(ours - reference) <= self._tolerance(reference)
 
     def verdict(self, pair: Pair) -> Verdict:
         """Whether ours is near enough, if the runs are enough to say."""
         ratio, reference = pair.ratio, pair.reference
         if ratio.lo is not None and ratio.hi is not None and ratio.lo <= 1 <= ratio.hi:
             half = (ratio.hi - ratio.lo) / 2 * abs(reference)
-            if half > self._room(reference):
+            if half > self._tolerance(reference):
                 return "undecided"
         return "holds" if self.holds(pair.ours, reference) else "differs"
 
-    def _room(self, reference: float) -> float:
+    def _tolerance(self, reference: float) -> float:
         return max(self.share * abs(reference), self.amount)
 
     def __str__(self) -> str:
@@ -139,7 +139,7 @@ RECORDED: Rules = MappingProxyType(
         "mix": _SCATTERED,
     }
 )
-"""Of runs that were recorded elsewhere, whose luck was another."""
+"""Of recorded runs, whose random numbers were others."""
 
 VIRTUAL: Rules = MappingProxyType(
     {
@@ -147,7 +147,7 @@ VIRTUAL: Rules = MappingProxyType(
         "requests": {"steady_goodput_mbps": Tolerance(0.02), REQUEST: Tolerance(0.05)},
     }
 )
-"""Of a kernel in virtual time, with our luck."""
+"""Of a kernel in virtual time, with our random numbers."""
 
 LIVE: Rules = MappingProxyType(
     dict.fromkeys(("deterministic", "drawn", "loss", "shared", "mix", "requests"), _LIVE)
@@ -179,7 +179,7 @@ def rows(
 ) -> list[Row]:
     """Every metric of every flow; `ours[run][flow]` are the metrics of our runs.
 
-    `ratio` says how means are compared: `mean_ratio` where repeats share their luck.
+    `ratio` says how means are compared: `mean_ratio` where repeats share their random numbers.
     """
     found = []
     for flow in range(len(reference.flows)):
@@ -291,7 +291,9 @@ def score(found: Sequence[Row]) -> dict[str, dict[str, int]]:
     """By kind of case, and for all together: how many were judged, hold, and are undecided."""
     totals = {}
     for name in (*KINDS, "all"):
-        told = [row["verdict"] for row in found if row["verdict"] and name in (row["kind"], "all")]
-        held, undecided = told.count("holds"), told.count("undecided")
-        totals[name] = {"held": held, "undecided": undecided, "judged": len(told)}
+        judged_verdicts = [
+            row["verdict"] for row in found if row["verdict"] and name in (row["kind"], "all")
+        ]
+        held, undecided = judged_verdicts.count("holds"), judged_verdicts.count("undecided")
+        totals[name] = {"held": held, "undecided": undecided, "judged": len(judged_verdicts)}
     return {name: total for name, total in totals.items() if total["judged"]}

@@ -1,4 +1,4 @@
-"""The set of scenarios in the simulator and in a kernel's TCP, here and now, with one luck."""
+"""The set of scenarios in the simulator and in a kernel's TCP, with the same random numbers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from weir.validate.reduce import series
 from weir.validate.truth import REQUEST, Reference, Values
 
 REPEAT = 5
-"""So many runs where anything is random; in real time, of every case."""
+"""Runs per case with randomness; in real time, of every case."""
 
 _BESIDE_REAL_TIME = 40
-"""At least so many simulations of flows that meet, beside runs of which no two are the same."""
+"""Fewest simulations of flows that meet, for runs of which no two are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Kernel:
 LIVE = Kernel(
     KERNEL, catalogue.BUILT_IN, judge.LIVE, is_exact=False, extra_us=110, receiver=receiver.here
 )
-# Whoever reads a guest's clock waits for 256 ns (`TIMER_MULTIPLIER` of User-Mode Linux), and a
+# A reader of a guest's clock waits for 256 ns (`TIMER_MULTIPLIER` of User-Mode Linux), and a
 # round trip has some twenty readings: a SYN's takes 40.102 ms where path and length come to 40.096.
 IN_VIRTUAL_TIME = Kernel(VIRTUAL, catalogue.ALL, judge.VIRTUAL, is_exact=True, extra_us=6)
 
@@ -88,7 +88,7 @@ def validate_kernel(
     are patterns as of file names.
 
     Raises:
-        WeirError: no case matches, or none can be carried out; the message says why.
+        WeirError: no case matches, or none can run; the message says why.
     """
     compared = comparison(virtual=virtual, size=size, cases=cases, repeat=repeat, seed=seed)
     return compared.carry_out(**how)
@@ -105,7 +105,7 @@ def comparison(
     """Every run of a validation.
 
     Raises:
-        InputError: no case matches, or none can be carried out.
+        InputError: no case matches, or none can run.
     """
     kernel = IN_VIRTUAL_TIME if virtual else LIVE
     if size not in SIZES:
@@ -143,15 +143,15 @@ def compare(compared: Comparison, results: Results) -> Validation:
         found, note, is_sure = trusted(theirs)
         references.append(_reference(scene, results, found))
         matched = kernel.is_exact or not scene.competes
-        # Where ours are as many as the kernel's, each has the luck of one of these.
+        # Where ours are as many as the kernel's, each has the random numbers of one of these.
         if matched and ours.height > 1:
             ours = ours.join(found, on="seed", how="semi")
         ratio = mean_ratio if matched else independent_ratio
         own = _values(scene, results, ours)
         for row in judge.rows(references[-1], scene.kind, own, kernel.rules, ratio):
             said = "; ".join(filter(None, [note, row["note"]]))
-            told = {**row, "note": said}
-            rows.append(explained(told) if is_sure else judge.unjudged(told))
+            noted = {**row, "note": said}
+            rows.append(explained(noted) if is_sure else judge.unjudged(noted))
     rows += [judge.skipped(name, reason) for name, reason in compared.left_out.items()]
     return keep(rows, results, references)
 

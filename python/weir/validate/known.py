@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from weir.validate.judge import Row
 
-_CHAOS = "who backs off in an overflow hangs on single packets, also between two runs of Linux"
+_CHAOS = "who backs off in an overflow depends on single packets, also between two runs of Linux"
 _BBR = "Linux draws the phase of BBR's probing, from numbers that are not ours"
 
 _KNOWN = (
@@ -29,5 +29,5 @@ def explained(row: Row) -> Row:
     """The row, with what is known of its case in its note if it does not hold."""
     if row["verdict"] not in ("differs", "undecided"):
         return row
-    told = next((text for pattern, text in _KNOWN if fnmatchcase(row["case"], pattern)), "")
-    return {**row, "note": "; ".join(filter(None, [row["note"], told]))}
+    reason = next((text for pattern, text in _KNOWN if fnmatchcase(row["case"], pattern)), "")
+    return {**row, "note": "; ".join(filter(None, [row["note"], reason]))}

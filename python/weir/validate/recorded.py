@@ -22,7 +22,7 @@ from weir.validate.tc import UnhostedError
 from weir.validate.truth import Reference
 
 SEEDS = 40
-"""So many seeds where anything is random: fewer leave the mean of a lossy run uncertain."""
+"""Seeds per case with randomness: fewer leave the mean of a lossy run uncertain."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def validate(
     random one run is enough; elsewhere there is one for each of `seeds` seeds.
 
     Raises:
-        WeirError: the folder holds no traces, no case matches, or no case can be carried out.
+        WeirError: the folder holds no traces, no case matches, or no case can run.
     """
     found = _selected(truth.read(directory), cases)
     compared, left_out = [], dict(found.unusable)
@@ -61,7 +61,7 @@ def validate(
     if not compared:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted(left_out.items()))
         raise InputError(f"{directory}: nothing can be compared: {reasons}")
-    words = ["weir", "validate", "--truth", str(directory), "--seeds", str(seeds)]
+    words = ["weir", "validate", "--reference", str(directory), "--seeds", str(seeds)]
     words += [word for pattern in cases for word in ("--case", pattern)]
     results = carry_out(_plan(compared, shlex.join(words), seeds), **how)
     rows = [row for case in compared for row in _rows(case, results)]

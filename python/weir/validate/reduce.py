@@ -15,7 +15,7 @@ from weir.validate.truth import OVERLAP, Flow, Values
 
 _REDUCED = ("cwr", "recovery", "loss")
 _HALF_A_SAMPLE_S = 5e-7
-"""Times are compared with some room for what binary fractions leave out."""
+"""Tolerance of times, for rounding of binary fractions."""
 
 _EVERY_S = 0.1
 """How often recordings say what the state was."""
@@ -82,8 +82,8 @@ def _goodput_mbps(rows: pl.DataFrame) -> float | None:
 
 
 def _between(rows: pl.DataFrame, first_s: float, last_s: float) -> pl.DataFrame:
-    room = _HALF_A_SAMPLE_S
-    return rows.filter(pl.col("t_s").is_between(first_s - room, last_s + room))
+    margin = _HALF_A_SAMPLE_S
+    return rows.filter(pl.col("t_s").is_between(first_s - margin, last_s + margin))
 
 
 def _number(value: object) -> float | None:

@@ -55,12 +55,14 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
         if row["tolerance"] and row["verdict"] is None and row["ours"] is not None
     }
     if unsure:
-        told = "; ".join(f"{case}: {reason}" for case, reason in reversed(unsure.items()))
-        yield f"Not judged: {told}."
+        reasons_by_case = "; ".join(
+            f"{case}: {reason}" for case, reason in reversed(unsure.items())
+        )
+        yield f"Not judged: {reasons_by_case}."
     reasons = {row["case"]: row["note"].removeprefix(SKIPPED) for row in rows if not row["metric"]}
     if reasons:
-        told = "; ".join(f"{case}: {reason}" for case, reason in reasons.items())
-        yield f"Skipped: {told}."
+        reasons_by_case = "; ".join(f"{case}: {reason}" for case, reason in reasons.items())
+        yield f"Skipped: {reasons_by_case}."
 
 
 def _held(total: Mapping[str, int], what: str = "rows") -> str:

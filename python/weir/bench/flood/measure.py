@@ -251,7 +251,7 @@ class _Small:
 
 @contextmanager
 def _strangers(flood: Flood, target: Target) -> Iterator[Callable[[], int]]:
-    """Strangers at work; tells how much they have done."""
+    """Runs the attackers; yields a function that returns the number of their steps."""
     spawn = multiprocessing.get_context("spawn")
     counter = spawn.Value("q", 0)
     workers = [

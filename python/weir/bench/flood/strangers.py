@@ -70,7 +70,7 @@ def noise(rng: random.Random, target: Target) -> Iterator[None]:
 
 
 def openings(rng: random.Random, target: Target) -> Iterator[None]:
-    """SYNs whose answers nobody reads."""
+    """SYNs whose answers are not read."""
 
     def syn() -> bytes:
         ports = (rng.randrange(1 << 16), target.address[1])
@@ -80,7 +80,7 @@ def openings(rng: random.Random, target: Target) -> Iterator[None]:
 
 
 def false_cookies(rng: random.Random, target: Target) -> Iterator[None]:
-    """SYNs with cookies that nobody gave them."""
+    """SYNs with invented cookies."""
 
     def syn() -> bytes:
         ports = (rng.randrange(1 << 16), target.address[1])

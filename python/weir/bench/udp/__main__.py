@@ -63,7 +63,7 @@ def _peers() -> dict[str, Programs]:
 
 
 def main() -> None:
-    """Runs the command; what can be expected to go wrong is told in a line."""
+    """Runs the command; reports expected errors in one line."""
     try:
         typer.run(bench)
     except WeirError as error:

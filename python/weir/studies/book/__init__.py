@@ -1,4 +1,4 @@
-"""`book`: the tests of "TCP Congestion Control: A Systems Approach", §3.4, carried out here.
+"""`book`: the tests of "TCP Congestion Control: A Systems Approach", §3.4, repeated.
 
 Its three networks, its 2-flow and 3-flow tests, requests beside streams, and the buffer of a
 router. The chapter shows pictures without numbers and does not name its algorithms; what it says
@@ -52,7 +52,7 @@ class Book:
         """The chapter's figures with our data; beside a kernel's, its tests in both worlds."""
         if any(worlds.KERNEL_COLUMN in row for row in rows):
             return worlds.sections(results)
-        from weir.studies.book import pictures  # draws, which nobody needs who only lists studies
+        from weir.studies.book import pictures  # not needed to list studies
 
         return pictures.sections(results, Cells(rows))
 

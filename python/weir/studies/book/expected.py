@@ -20,7 +20,7 @@ RIVALRY_SOURCES = (
 )
 
 _ABOUT = 2.0
-"""A number is about another when it is at most so many times larger or smaller."""
+"""A number is about another if it is at most this factor larger or smaller."""
 
 _SAME = 1.1
 _CROSSING_S = 10.0

@@ -42,7 +42,7 @@ RIVAL_BUFFERS = (0.25, 0.5, 1, 2, 4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of the experiments one size of the study carries out.
+    """Experiments of one size of the study.
 
     Pairs are the share of the chapter's times and the number of repeats, by network.
     """

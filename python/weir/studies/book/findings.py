@@ -45,7 +45,7 @@ def _joining(cells: Cells, extent: Extent) -> Iterator[str]:
         f"second, 2-flow test): {'; '.join(parts)}."
     )
     yield (
-        "How fast flows make room for a new one (the same, all algorithms): "
+        "How fast flows yield to a new one (the same, all algorithms): "
         f"{_by_network(own, networks, joins.ADAPTS)}."
     )
     yield (
@@ -189,8 +189,8 @@ def _by_network(cells: Cells, networks: Sequence[str], column: str) -> str:
     parts = []
     for network in networks:
         rows = [row for row in cells.rows() if row.startswith(f"{network}, ")]
-        told = [f"{_algorithm(row)} {_time(cells, row, column)}" for row in rows]
-        parts.append(f"{_title(network)}: {', '.join(told)}")
+        texts = [f"{_algorithm(row)} {_time(cells, row, column)}" for row in rows]
+        parts.append(f"{_title(network)}: {', '.join(texts)}")
     return "; ".join(parts)
 
 

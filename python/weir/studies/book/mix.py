@@ -53,12 +53,12 @@ def mix_words(cells: Cells) -> str:
     """How evenly the three share at the least and the largest load; what changes suddenly."""
     parts = []
     for streams in (str(STREAMS[0]), str(STREAMS[-1])):
-        told = []
+        texts = []
         for stack in AT_SWITCH:
             values = (cells.table(table).mean(stack, streams) for table in GOODPUT.values())
             shown = " / ".join("–" if value is None else digits(value) for value in values)
-            told.append(f"{stack} {shown}")
-        parts.append(f"beside {streams}: {', '.join(told)}")
+            texts.append(f"{stack} {shown}")
+        parts.append(f"beside {streams}: {', '.join(texts)}")
     text = (
         "Streams with 10 KB and 1 MB requests at once: goodput in Gbit/s of the 10 KB connection / "
         f"the 1 MB connection / one stream, {'; '.join(parts)}."

@@ -95,7 +95,7 @@ def _timeline(
 
 
 def _flow(cells: Cells, row: str, who: str) -> pl.DataFrame:
-    """Flows of one algorithm are told apart by number, others by their algorithms too."""
+    """Flows of one algorithm are distinguished by number, others also by algorithm."""
     name = row.removeprefix(f"{who}: ")
     is_alone = name.endswith(f", {who}")
     text = name.partition(",")[0] if is_alone else name
@@ -148,8 +148,8 @@ def _requests(results: Results, cells: Cells) -> ReportSection:
         LineAxes("streams beside the requests", "latency, ms", is_x_log=True, is_y_log=True),
         runs_of(results, *(f"{request}, " for request in rpc.FIGURES)),
     )
-    told = [requests(cells)]
-    return ReportSection("Requests beside streams, LAN", told, figures=[*figures, *latency])
+    sentences = [requests(cells)]
+    return ReportSection("Requests beside streams, LAN", sentences, figures=[*figures, *latency])
 
 
 def _mix(results: Results, cells: Cells) -> ReportSection:
@@ -229,5 +229,5 @@ def _rivals(results: Results, cells: Cells) -> ReportSection:
         runs_of(results, "bbr against cubic"),
     )
     table = value_table(own, expected.RIVALRY_SOURCES)
-    told = [reversal(cells)]
-    return ReportSection("BBR against CUBIC", told, tables=[table], figures=[figure])
+    sentences = [reversal(cells)]
+    return ReportSection("BBR against CUBIC", sentences, tables=[table], figures=[figure])

@@ -103,7 +103,7 @@ def run(settings: Settings) -> StudyResult:
 
 
 def study_plan(extent: Extent, settings: Settings) -> Plan:
-    """Every run in both worlds, with the same luck."""
+    """Every run in both worlds, with the same random seed."""
     words = ["weir", "study", "book", "--world", "kernel"]
     words += ["--virtual"] if settings.world == VIRTUAL else []
     words += ["--size", settings.size, "--seed", str(settings.seed)]
@@ -149,7 +149,7 @@ def study_cells(results: Results, extent: Extent) -> list[Cell]:
 
 def findings(cells: Cells) -> list[str]:
     """How far the worlds agree, in words."""
-    told = []
+    sentences = []
     for table, column in ((joins.TWO, joins.SHARE), (joins.THREE, joins.SHARE), (FIGURE, GOODPUT)):
         own = [c for c in cells.table(table).all if c["column"] == column]
         parts = [
@@ -158,8 +158,8 @@ def findings(cells: Cells) -> list[str]:
             if c["ours"]["mean"] is not None and c[KERNEL_COLUMN]["mean"] is not None
         ]
         what = "share of the newest flow" if column == joins.SHARE else "goodput of the requests"
-        told.append(f"{table}, {what}, ours and the kernel's: {'; '.join(parts)}.")
-    return told
+        sentences.append(f"{table}, {what}, ours and the kernel's: {'; '.join(parts)}.")
+    return sentences
 
 
 def _extents(extent: Extent, world: str) -> Iterator[str]:

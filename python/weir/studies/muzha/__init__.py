@@ -1,7 +1,7 @@
 """`muzha`: TCP Muzha beside what it was compared with, on its authors' radio networks.
 
 Chains, crosses, staggered flows, numbers of levels, the grid of increases and decreases, random
-loss, moving nodes, and how much of the answer hangs on what was never published.
+loss, moving nodes, and how much of the answer depends on what was never published.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def _limits(cells: Cells) -> str:
 
 
 def _marking(cells: Cells) -> str:
-    told = []
+    texts = []
     for hops in marking.HOPS:
         own = cells.table(marking.table(hops))
         parts = [
@@ -58,8 +58,8 @@ def _marking(cells: Cells) -> str:
             for row in own.rows()
         ]
         if parts:
-            told.append(f"over {hops} hops {', '.join(parts)}")
-    return f"RED with marks on every queue, window {marking.WINDOW}: {'; '.join(told)}."
+            texts.append(f"over {hops} hops {', '.join(parts)}")
+    return f"RED with marks on every queue, window {marking.WINDOW}: {'; '.join(texts)}."
 
 
 def _random_loss(cells: Cells) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _random_loss(cells: Cells) -> Iterator[str]:
             shown = [
                 column
                 for column in own.columns()
-                if losses.percent_of(column) in _TOLD and own.mean(MUZHA, column) is not None
+                if losses.percent_of(column) in _SHOWN and own.mean(MUZHA, column) is not None
             ]
             values = [f"{interval_text(own.ours(MUZHA, column))} at {column}" for column in shown]
             if values:
@@ -97,12 +97,12 @@ def _rule(cells: Cells, hops: int) -> str:
     return f"The rule that leaves the window alone is shown to pay {pays}, and to cost {costs}."
 
 
-_TOLD = (0.0, 1.0, 2.0, 5.0)
+_SHOWN = (0.0, 1.0, 2.0, 5.0)
 """Loss rates that are put into words."""
 
 
 def _mobility(cells: Cells) -> str:
-    told = []
+    texts = []
     for name in mobility.GROUNDS:
         own = cells.table(mobility.table(mobility.GAIN, name))
         parts = []
@@ -116,7 +116,7 @@ def _mobility(cells: Cells) -> str:
                 f"{sender} {digits(low)} to {digits(high)} (shown to be more at {better}, less at "
                 f"{worse} of {len(means)} speeds)"
             )
-        told.append(f"over {name}: {', '.join(parts)}")
+        texts.append(f"over {name}: {', '.join(parts)}")
     return (
-        f"With moving nodes, throughput over that of NewReno left in the dark: {'; '.join(told)}."
+        f"With moving nodes, throughput over that of NewReno left in the dark: {'; '.join(texts)}."
     )

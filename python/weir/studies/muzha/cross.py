@@ -1,4 +1,4 @@
-"""Two flows on the two arms of a cross: pairs of protocols, and each beside its like."""
+"""Two flows on the two arms of a cross: pairs of protocols, and each next to itself."""
 
 from __future__ import annotations
 

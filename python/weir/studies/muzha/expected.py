@@ -1,8 +1,8 @@
 """What the slides, and others, say of these networks, and whether ours agree.
 
 A claim about more or less agrees if the whole 95 % interval lies on its side, differs if the whole
-interval lies on the other, and else cannot be said. A printed range agrees if our mean lies in it,
-differs if the whole interval lies outside, and else cannot be said.
+interval lies on the other, and else is inconclusive. A printed range agrees if our mean lies in it,
+differs if the whole interval lies outside, and else is inconclusive.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def _order(cells: Cells) -> Iterator[Cell]:
     quotient = over(vegas, muzha)
     is_less, is_between = below(quotient, 1.0), below(muzha, 1.0)
     holds = None if None in (is_less, is_between) else bool(is_less and is_between)
-    told = f"Vegas {interval_text(vegas)} and Muzha {interval_text(muzha)} times NewReno's"
-    yield claim(says, "retransmissions of Vegas over Muzha's", quotient, holds, told)
+    note_text = f"Vegas {interval_text(vegas)} and Muzha {interval_text(muzha)} times NewReno's"
+    yield claim(says, "retransmissions of Vegas over Muzha's", quotient, holds, note_text)
 
 
 def _fairness(cells: Cells) -> Iterator[Cell]:
@@ -231,9 +231,9 @@ def _causes(cells: Cells) -> Iterator[Cell]:
         hops = row.partition(", ")[2]
         says = f"over {hops} the MAC loses packets, queues do not (Fu et al. 2003)"
         ours = own.ours(row, "queue full")
-        told = ", ".join(f"{cause} {digits(value)}" for cause, value in means.items())
+        note_text = ", ".join(f"{cause} {digits(value)}" for cause, value in means.items())
         measured = "packets per run that found a queue full"
-        yield claim(says, measured, ours, queue < means["MAC gave up"], told)
+        yield claim(says, measured, ours, queue < means["MAC gave up"], note_text)
 
 
 def _random_loss(cells: Cells) -> Iterator[Cell]:

@@ -162,7 +162,7 @@ def scenario(
 
 
 def memory(hops: int, round_trips: float = 1.0) -> str:
-    """Feedback whose average is as long as so many unloaded round trips over `hops`."""
+    """Feedback whose average is as long as this number of unloaded round trips over `hops`."""
     return f'{{ kind = "drai", memory = "{hops * _RTT_PER_HOP_MS * round_trips:.1f}ms" }}'
 
 

@@ -93,7 +93,7 @@ def throughput(cells: Cells) -> str:
             if group != chain.ALL_HOPS and own.mean(MUZHA, group) is not None
         )
         apart = f", {groups}" if groups else ""
-        parts.append(f"{interval_text(ours)} at window {window}{apart}{_lengths_told(own)}")
+        parts.append(f"{interval_text(ours)} at window {window}{apart}{_lengths_text(own)}")
         verdicts.append(_verdict(ours, low))
     return (
         f"Does Muzha carry 5 to 10 % more than NewReno on a chain? {_answer(verdicts)} "
@@ -102,15 +102,15 @@ def throughput(cells: Cells) -> str:
     )
 
 
-def _lengths_told(own: Cells) -> str:
+def _lengths_text(own: Cells) -> str:
     """At which lengths the whole interval lies above or below one."""
     places = [column for column in own.columns() if chain.is_length(column)]
-    told = []
+    phrases = []
     for word, side in (("more", above), ("less", below)):
         lengths = [str(hops_in(p)) for p in places if side(own.ours(MUZHA, p), 1.0)]
         if lengths:
-            told.append(f"{word} at {listed(lengths)} hops")
-    return f" ({'; '.join(told)})" if told else ""
+            phrases.append(f"{word} at {listed(lengths)} hops")
+    return f" ({'; '.join(phrases)})" if phrases else ""
 
 
 def _verdict(ours: Estimate, least: float) -> str:
@@ -128,7 +128,7 @@ _SPOKEN = {
     "some": "it carries more, but not shown to be as much as is claimed",
     "smaller": "it carries more, but less than is claimed",
     "none": "no gain is shown, and one as claimed is ruled out",
-    "open": "cannot be told from this many seeds",
+    "open": "inconclusive with this number of seeds",
     "less": "it carries less",
 }
 
@@ -136,11 +136,11 @@ _SPOKEN = {
 def _answer(verdicts: Sequence[str]) -> str:
     if set(verdicts) == {"yes"}:
         return "Yes, at every window."
-    told = []
+    phrases = []
     for verdict in dict.fromkeys(verdicts):
         windows = [str(w) for w, v in zip(WINDOWS, verdicts, strict=True) if v == verdict]
-        told.append(f"{_SPOKEN[verdict]} at window {listed(windows)}")
-    return f"{'In part' if 'yes' in verdicts else 'No'}: {'; '.join(told)}."
+        phrases.append(f"{_SPOKEN[verdict]} at window {listed(windows)}")
+    return f"{'In part' if 'yes' in verdicts else 'No'}: {'; '.join(phrases)}."
 
 
 def _retransmissions(cells: Cells) -> str:
@@ -203,7 +203,7 @@ def _fairness(cells: Cells) -> str:
         f"{better} "
         f"of them. The index of the mean throughputs, as printed, is "
         f"{digits(min(of_means))} to {digits(max(of_means))} for Muzha beside NewReno. Muzha's "
-        f"share cannot be told from a half in {even}{exceptions}. "
+        f"share cannot be phrases from a half in {even}{exceptions}. "
         f"{_known(cells)}"
     )
 
@@ -253,8 +253,8 @@ def _vegas(cells: Cells) -> str:
         own = cells.table(chain.table(chain.GAIN, window))
         parts.append(f"{interval_text(own.ours(VEGAS, chain.ALL_HOPS))} at window {window}")
     shares = [
-        f"{', '.join(found)} {told}"
-        for setting, told in (
+        f"{', '.join(found)} {phrases}"
+        for setting, phrases in (
             (cross.SETTINGS[WINDOWS[-1]], "over AODV"),
             (cross.KNOWN, "where routes cannot fail"),
         )
@@ -275,7 +275,7 @@ def _shares_of_vegas(cells: Cells, setting: cross.Setting) -> list[str]:
 
 def _sensitivity(cells: Cells) -> str:
     own = cells.table(sensitivity.TABLE)
-    told = []
+    phrases = []
     for window in sensitivity.WINDOWS:
         heading = sensitivity.column("throughput", window)
         usual = own.ours(sensitivity.DEFAULT, heading)
@@ -284,15 +284,15 @@ def _sensitivity(cells: Cells) -> str:
         )
         (low, lowest), (high, highest) = ranked[0], ranked[-1]
         reaching = sum(mean >= printed().claimed_gain[0] for mean, _ in ranked)
-        told.append(
+        phrases.append(
             f"at window {window} the gain is {interval_text(usual)} with our defaults and from "
             f"{digits(low)} ({lowest}) to {digits(high)} ({highest}), and {reaching} of "
             f"{len(ranked)} other settings reach {digits(printed().claimed_gain[0])}"
         )
     return (
-        f"How much hangs on what was never published? Over {_lengths(cells)} hops, one setting "
+        f"How much depends on what was never published? Over {_lengths(cells)} hops, one setting "
         "changed "
-        f"at a time, {'; '.join(told)}."
+        f"at a time, {'; '.join(phrases)}."
     )
 
 
@@ -368,11 +368,11 @@ def _published(cells: Cells) -> str:
         own = [c for c in cells.table(chain.index_table(window)).all if not c["ambiguous"]]
         rates = [c for c in own if c["unit"] == "kbit/s" and c["ours"]["mean"]]
         if rates:
-            told = ", ".join(
+            phrases = ", ".join(
                 f"{c['column']} {digits(c['ours']['mean'])} (printed {digits(c['published'])})"
                 for c in rates
             )
-            parts.append(f"window {window}: {told}")
+            parts.append(f"window {window}: {phrases}")
     return (
         f"Beside the only row of the index comparison that can be read, 4 hops: {'; '.join(parts)}."
     )

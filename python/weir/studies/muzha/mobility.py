@@ -1,4 +1,4 @@
-"""Nodes that move: what a sender gains which is told that its route broke.
+"""Nodes that move: what a sender gains that learns that its route broke.
 
 The network is that of Holland and Vaidya (MobiCom 1999): 30 nodes on 1500 m by 300 m, random
 waypoints without pause, speeds within 10 % of a mean; theirs had DSR, 1460 B and a window of 8.
@@ -52,7 +52,7 @@ GROUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A sender, and what routers tell it."""
+    """A sender, and what it learns from routers."""
 
     stack: str
     policy: str = "none"
@@ -71,7 +71,7 @@ SENDERS = {
     "ELFN, 0.2 s": Family(STACKS[NEWRENO], "elfn(probe=200ms)", "elfn"),
     CWL: Family(STACKS[NEWRENO], window="cwl"),
 }
-"""TCP-F usually waits for 10 s unless it is told of a route, ELFN between two probes for 2 s.
+"""TCP-F usually waits for 10 s unless it learns of a route, ELFN between two probes for 2 s.
 The last has a window that goes by the length of the route."""
 
 _TWO = ("AODV", "DSR")

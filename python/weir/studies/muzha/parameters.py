@@ -23,7 +23,7 @@ _SPREAD = 0.3
 
 
 def parameter_sections(results: Results, cells: Cells) -> Iterator[ReportSection]:
-    """What the answer hangs on, before what disturbs it."""
+    """What the answer depends on, before what disturbs it."""
     yield _sensitivity(results, cells)
     yield _levels(results, cells)
     yield _grid(results, cells)

@@ -58,11 +58,11 @@ class Printed:
         return {name: (min(values), max(values)) for name, values in sides.items()}
 
     def index(self, hops: int) -> Index | None:
-        """The index comparison of a chain of so many hops."""
+        """The index comparison of a chain of `hops` hops."""
         return next((own for own in self.indices if own.hops == hops), None)
 
     def cross(self, hops: int, pair: tuple[str, str]) -> Cross | None:
-        """The row of a pair on a cross of so many hops."""
+        """The row of a pair on a cross of `hops` hops."""
         return next((own for own in self.crosses if (own.hops, own.pair) == (hops, pair)), None)
 
 

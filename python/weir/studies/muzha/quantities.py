@@ -1,4 +1,4 @@
-"""What is asked of a flow in every part of the study, as numbers per seed and as estimates."""
+"""What is measured of a flow in every part of the study, as numbers per seed and as estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the result owes to what nobody has published: one setting changed at a time."""
+"""Effect of unpublished settings on the result: one setting changed at a time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Variant:
     """Of a memory that goes by the length of the route, in place of `feedback`."""
 
     def feedback_over(self, hops: int) -> str:
-        """What routers stamp on a route of so many hops."""
+        """What routers stamp on a route of `hops` hops."""
         return self.feedback if self.round_trips is None else memory(hops, self.round_trips)
 
 

@@ -65,7 +65,7 @@ class Phy:
         return self.frame(14, self.basic)
 
     def packet(self, length: int) -> int:
-        """A data frame with an IP packet of so many bytes."""
+        """A data frame with an IP packet of this number of bytes."""
         return self.frame(length + self.header, self.data)
 
     def frames(self, length: int) -> int:
@@ -89,8 +89,8 @@ def dsss(data: float, basic: float = 1.0) -> Phy:
 
 
 _BACKOFFS = 31
-"""So many backoffs there are to draw from: 0 to 30 slots, ns-2's first contention window."""
-_GAMES, _ROUNDS, _LUCK = 2_000, 200, 2
+"""Number of possible backoffs: 0 to 30 slots, ns-2's first contention window."""
+_GAMES, _ROUNDS, _SEED = 2_000, 200, 2
 
 
 def plain_kbps(phy: Phy, payload: int, hops: int) -> float:
@@ -119,12 +119,12 @@ def waits(hops: int) -> float:
     """
     import numpy as np
 
-    luck = np.random.default_rng(_LUCK)
+    rng = np.random.default_rng(_SEED)
     left = np.zeros((hops + 1, _GAMES), dtype=np.int64)
     total = 0
     for _ in range(_ROUNDS):
         for sender in [*range(hops), *range(hops, 0, -1)]:
-            drawn = luck.integers(0, _BACKOFFS, (2, _GAMES))
+            drawn = rng.integers(0, _BACKOFFS, (2, _GAMES))
             wait = np.where(left[sender] > 0, left[sender], drawn[0])
             left -= wait
             left[[node for node in range(hops + 1) if abs(node - sender) > _HEARD]] = 0

@@ -17,7 +17,7 @@ from weir.validate.radio.scenes import EXACT, GROUPS, Scene
 
 GOODPUT = "goodput_kbps"
 SHARE = "share_of_one_hop"
-"""Goodput over that of one hop with the same luck."""
+"""Goodput over that of one hop with the same random numbers."""
 
 _EXCHANGE = ("rts", "cts", "data", "ack")
 
@@ -39,10 +39,12 @@ def score(found: Sequence[Row]) -> dict[str, dict[str, int]]:
     """By group, and for all together: how many rows were judged, hold, and are undecided."""
     totals = {}
     for group in (*GROUPS, "all"):
-        told = [row["verdict"] for row in found if row["verdict"] and group in (row["kind"], "all")]
-        if told:
-            held, undecided = told.count("holds"), told.count("undecided")
-            totals[group] = {"held": held, "undecided": undecided, "judged": len(told)}
+        verdicts = [
+            row["verdict"] for row in found if row["verdict"] and group in (row["kind"], "all")
+        ]
+        if verdicts:
+            held, undecided = verdicts.count("holds"), verdicts.count("undecided")
+            totals[group] = {"held": held, "undecided": undecided, "judged": len(verdicts)}
     return totals
 
 

@@ -1,4 +1,4 @@
-"""The scenarios that `weir validate --radio` carries out, and what each of them is held against."""
+"""The scenarios of `weir validate --radio`, and what each of them is compared with."""
 
 from __future__ import annotations
 
