@@ -85,7 +85,7 @@ def test_the_case_of_many_connections_carries_all_of_them() -> None:
     assert tables["arrivals"]["completed"].all()
 
 
-def test_remarks_compare_with_the_right_row() -> None:
+def test_notes_compare_with_the_right_row() -> None:
     def row(name: str, simulator: str, packets: int, **more: object) -> measure.Row:
         case = Dumbbell(name, "dumbbell", 1, 10, 40, 1.0)
         run = {"sim_s": 1.0, "events": 9, "data_packets": packets, "goodput_mbps": 9.0}

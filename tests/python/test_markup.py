@@ -102,14 +102,14 @@ def test_what_is_printed_does_not_end_up_in_the_bar(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_tables_and_remarks_show_texts_as_they_are(
+def test_tables_and_notes_show_texts_as_they_are(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = io.StringIO()
     console = Console(file=file, force_terminal=True, width=300)
     console.print(Grid(text, (text, text), [(text, text)], note=text).rich())
     assert_plain(file.getvalue(), text)
-    output.remark(text, quiet=False)
+    output.note(text, quiet=False)
     assert_plain(capsys.readouterr().err, text)
 
 

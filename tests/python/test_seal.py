@@ -132,7 +132,7 @@ def test_what_is_no_key_is_said_at_once(
         assert problem in " ".join(result.output.split())
 
 
-def test_a_key_that_others_may_read_is_remarked(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_key_that_others_may_read_is_reported(invoke: Invoke, tmp_path: Path) -> None:
     path, key = tmp_path / "file", _key(invoke, tmp_path / "key")
     path.write_bytes(b"x")
     key.chmod(0o644)

@@ -42,7 +42,7 @@ def bench(
             output.show(grid.rich())
         output.show(Text(show.SETTINGS))
     if obstacle:
-        output.remark(f"No comparison with ns-3: {obstacle}", quiet=False)
+        output.note(f"No comparison with ns-3: {obstacle}", quiet=False)
 
 
 def _measure(chosen: list[Case], repeat: int, *, with_ns3: bool) -> Iterator[measure.Row]:
@@ -51,7 +51,7 @@ def _measure(chosen: list[Case], repeat: int, *, with_ns3: bool) -> Iterator[mea
         needed = {case.ns3_program for case in rivals if case.ns3_sim_s}
         programs = {name: ns3.build(Path(directory), name) for name in sorted(needed)}
         for case in chosen:
-            output.remark(f"{case.group}: {case.name}", quiet=not sys.stderr.isatty())
+            output.note(f"{case.group}: {case.name}", quiet=not sys.stderr.isatty())
             if with_ns3 and isinstance(case, Rival) and case.ns3_sim_s:
                 yield from ns3.beside(programs[case.ns3_program], case, repeat)
             else:
@@ -63,7 +63,7 @@ def main() -> None:
     try:
         typer.run(bench)
     except WeirError as error:
-        output.remark(f"weir.bench: {error}", quiet=False)
+        output.note(f"weir.bench: {error}", quiet=False)
         sys.exit(error.exit_code)
 
 

@@ -79,7 +79,7 @@ def _rows(plan: Plan, folder: Path, workers: int, rounds: int) -> Iterator[Row]:
         }
         for number in range(rounds):
             for name, carry_out in ways.items():
-                output.remark(f"round {number + 1}: {name}", quiet=not sys.stderr.isatty())
+                output.note(f"round {number + 1}: {name}", quiet=not sys.stderr.isatty())
                 began = time.monotonic()
                 path = carry_out(folder / "results")
                 took[name].append(time.monotonic() - began)
@@ -98,7 +98,7 @@ def _rows(plan: Plan, folder: Path, workers: int, rounds: int) -> Iterator[Row]:
 
 def _with_one_killed(plan: Plan, folder: Path, workers: int, tables: Path) -> Row:
     """The same on a cluster that loses a worker when half of the runs are done."""
-    output.remark(_KILLED, quiet=not sys.stderr.isatty())
+    output.note(_KILLED, quiet=not sys.stderr.isatty())
     left = len(plan.runs) // 2
     with _ready(folder / "killed", workers) as (file, processes):
 
@@ -187,7 +187,7 @@ def main() -> None:
     try:
         typer.run(bench)
     except WeirError as error:
-        output.remark(f"weir.bench.dask: {error}", quiet=False)
+        output.note(f"weir.bench.dask: {error}", quiet=False)
         sys.exit(error.exit_code)
 
 

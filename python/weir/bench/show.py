@@ -54,7 +54,7 @@ def grids(rows: Sequence[Row]) -> list[Grid]:
 
 
 def _grid(group: str, rows: Sequence[Row]) -> Grid:
-    remarks = {
+    notes = {
         "dumbbell": _against_ns3,
         "flow count": _cost_ratio,
         "arrivals": _cost_of_arrivals,
@@ -74,7 +74,7 @@ def _grid(group: str, rows: Sequence[Row]) -> Grid:
             f"{row['sim_s_per_cpu_s']:.3g}",
             f"{row['peak_mib']:.0f}",
             "" if row["run_mib"] is None else f"{row['run_mib']:.1f}",
-            remarks(row, rows),
+            notes(row, rows),
         )
         for row in rows
     ]

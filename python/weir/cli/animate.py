@@ -65,5 +65,5 @@ def animate(
     with plans.programs(trusted=trust_controllers):
         made = animation(Wish(source, seed, start, span))
     path = write_animation(made, out or Path(f"{made.title}.html"))
-    output.remark(f"{made.frames} frames; open it in any browser", quiet=quiet)
+    output.note(f"{made.frames} frames; open it in any browser", quiet=quiet)
     typer.echo(path)

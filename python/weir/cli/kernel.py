@@ -81,10 +81,10 @@ def build(
         kernel, is_new = building.build(
             source=source, jobs=jobs or default_jobs(), report=report, force=force
         )
-    output.remark("built" if is_new else "already built", quiet=quiet)
+    output.note("built" if is_new else "already built", quiet=quiet)
     used = cache.newest()
     if used is not None and used.path != kernel.path:
-        output.remark(f"runs use {used.version}, which is newer: {used.path}", quiet=quiet)
+        output.note(f"runs use {used.version}, which is newer: {used.path}", quiet=quiet)
     _print("kernel build", [kernel], as_json=json)
 
 
@@ -92,7 +92,7 @@ def list_(json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Prints every guest kernel."""
     found = cache.kernels()
     if not found and not json:
-        output.remark(f"none in {cache.home()}: {cache.HINT}", quiet=quiet)
+        output.note(f"none in {cache.home()}: {cache.HINT}", quiet=quiet)
         return
     _print("kernel list", found, as_json=json)
 
@@ -113,7 +113,7 @@ def record(
     from weir.runner import default_jobs
 
     def report(name: str) -> None:
-        output.remark(f"{name} ({list(CASES).index(name) + 1} of {len(CASES)})", quiet=quiet)
+        output.note(f"{name} ({list(CASES).index(name) + 1} of {len(CASES)})", quiet=quiet)
 
     record_all(directory, jobs=jobs or default_jobs(), report=report)
 
@@ -157,7 +157,7 @@ def _progress(*, quiet: bool) -> Iterator[building.Report]:
 
         def report(step: str, done: int, total: int) -> None:
             if done == 0 and not at_terminal:
-                output.remark(f"{step} …", quiet=quiet)
+                output.note(f"{step} …", quiet=quiet)
             count = f"{done} of about {total} files" if total else ""
             # `total` is an estimate: 100 % is shown only at the end of the step.
             progress.update(

@@ -63,7 +63,7 @@ def install(
 ) -> None:
     """Registers the congestion controls and prints their names."""
     for name in kernel_cc.install(file):
-        output.remark(f"registered {name}; `weir kernel-cc remove {name}` removes it", quiet=quiet)
+        output.note(f"registered {name}; `weir kernel-cc remove {name}` removes it", quiet=quiet)
 
 
 def list_(json: options.Json = False) -> None:
@@ -90,4 +90,4 @@ def remove(
 ) -> None:
     """Unregisters one."""
     kernel_cc.remove(name)
-    output.remark(f"removed {name}", quiet=quiet)
+    output.note(f"removed {name}", quiet=quiet)

@@ -49,4 +49,4 @@ def key(
         raise InputError(f"cannot create '{file}': {error.strerror}") from error
     with os.fdopen(descriptor, "w", encoding="ascii") as out:
         out.write(secrets.token_hex(_KEY_BYTES) + "\n")
-    output.remark(f"new key in {file}", quiet=quiet)
+    output.note(f"new key in {file}", quiet=quiet)

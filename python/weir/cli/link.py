@@ -133,7 +133,7 @@ def link(
         _write(report, found, code)
     _conclude(found, quiet=quiet)
     if packets is not None:
-        output.remark(f"link: packets recorded in {packets}", quiet=quiet)
+        output.note(f"link: packets recorded in {packets}", quiet=quiet)
     raise typer.Exit(code if code >= 0 else 128 - code)
 
 
@@ -191,10 +191,10 @@ def _is_foreground() -> bool:
 
 def _introduce(work: links.Link, *, quiet: bool) -> None:
     reach = "the host's networks" if work.confined is None else f"this host only: {work.confined}"
-    output.remark(f"link: {work.inside}; the host is {work.host}; reaches {reach}", quiet=quiet)
+    output.note(f"link: {work.inside}; the host is {work.host}; reaches {reach}", quiet=quiet)
     if links.resolvers_are_local():
         text = "link: the host's DNS server is on its loopback, out of reach: use addresses"
-        output.remark(text, quiet=quiet)
+        output.note(text, quiet=quiet)
 
 
 def _attend(process: subprocess.Popen[bytes], work: links.Link, *, show: bool) -> int:
@@ -212,7 +212,7 @@ def _attend(process: subprocess.Popen[bytes], work: links.Link, *, show: bool) -
             now = work.report()
         polls += 1
         if show and polls % _LINE_EVERY == 0:
-            output.remark(f"link: {'; '.join(path.last_second(now, before))}", quiet=False)
+            output.note(f"link: {'; '.join(path.last_second(now, before))}", quiet=False)
         before = now
 
 
@@ -226,8 +226,8 @@ def _conclude(found: Mapping[str, Any], *, quiet: bool) -> None:
             f"link: {way} {counts['sent']} packets, {mbit:.2f} Mbit/s over {elapsed:.1f} s; "
             f"{counts['queue_dropped']} dropped by the queue, {counts['lost']} lost"
         )
-        output.remark(text, quiet=quiet)
-    output.remark(f"link: health {path.verdict(found)}", quiet=quiet and not found["complaints"])
+        output.note(text, quiet=quiet)
+    output.note(f"link: health {path.verdict(found)}", quiet=quiet and not found["complaints"])
 
 
 def _write(file: Path, found: Mapping[str, Any], code: int) -> None:

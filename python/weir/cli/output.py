@@ -58,7 +58,7 @@ def points(texts: Iterable[str]) -> list[RenderableType]:
     return [Padding(Text(f"• {plain_lines(text)}"), (0, 0, 0, 1)) for text in texts]
 
 
-def remark(text: str, *, quiet: bool) -> None:
+def note(text: str, *, quiet: bool) -> None:
     """Prints a line on stderr, unless quiet."""
     if not quiet:
         Console(stderr=True, soft_wrap=True, highlight=False).print(Text(plain(text)))

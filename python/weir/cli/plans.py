@@ -268,7 +268,7 @@ def _import_report() -> None:
 
 def finish(results: Results, *, quiet: bool, relevant: float = comparison.RELEVANT) -> None:
     """Draws the report, prints its path, and fails if any run failed."""
-    output.remark(f"Report: {draw(results.path, relevant)}", quiet=quiet)
+    output.note(f"Report: {draw(results.path, relevant)}", quiet=quiet)
     if results.failures:
         text = failure_text(results.failures, results.manifest["runs"]["planned"])
         raise RunError(f"{text}; the others are in {results.path}")

@@ -224,7 +224,7 @@ class _Printer:
             while waiting:
                 self._print(*waiting.popleft())
             if missed:
-                output.remark(f"{missed} more sessions ended", quiet=self._quiet)
+                output.note(f"{missed} more sessions ended", quiet=self._quiet)
             if latest:
                 self._bar.show(latest)
             if closed:
@@ -232,11 +232,11 @@ class _Printer:
 
     def _print(self, kind: str, facts: Mapping[str, Any]) -> None:
         if kind == "listening":
-            output.remark(f"listening on {facts['address']}, Ctrl-C ends", quiet=self._quiet)
+            output.note(f"listening on {facts['address']}, Ctrl-C ends", quiet=self._quiet)
             return
         if kind == "warning":
             with self._bar.hidden():
-                output.remark(facts["text"], quiet=self._quiet)
+                output.note(facts["text"], quiet=self._quiet)
             return
         sender = f"{facts['key']} ({facts['sender']})" if facts["key"] else facts["sender"]
         rows, omitted, failure = facts["rows"], facts["omitted"], facts["failure"]
@@ -249,7 +249,7 @@ class _Printer:
         if failure:
             text = f"{sender}: {failure}; what has arrived is kept"
             with self._bar.hidden():
-                output.remark(text, quiet=self._quiet)
+                output.note(text, quiet=self._quiet)
 
 
 def _summarised(facts: Mapping[str, Any]) -> Mapping[str, Any]:

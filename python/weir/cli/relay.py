@@ -140,7 +140,7 @@ def relay(
         work = _native.UdpRelay(
             [listen, to], given, [up, down], serial, seed, clients, idle, corrupt_bits
         )
-    output.remark(f"relay: {work.address} to {to}; Ctrl-C ends it", quiet=quiet)
+    output.note(f"relay: {work.address} to {to}; Ctrl-C ends it", quiet=quiet)
     began = time.process_time()
     with _stop_signals() as stopped:
         _watch(work, stopped, seconds, quiet=quiet or not sys.stderr.isatty())

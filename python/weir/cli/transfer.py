@@ -77,7 +77,7 @@ def warn_of_exposed(key_file: Path | None, *, quiet: bool) -> None:
     """Warns if other users may read the key. An unreadable key is reported where it is read."""
     with suppress(OSError):
         if key_file is not None and key_file.stat().st_mode & 0o077:
-            output.remark(f"other users may read the key in {key_file}: chmod 600 it", quiet=quiet)
+            output.note(f"other users may read the key in {key_file}: chmod 600 it", quiet=quiet)
 
 
 class Bar:

@@ -35,12 +35,12 @@ def bench(
         raise typer.BadParameter(f"no case has '{only}' in its name; cases: {names}")
     if (obstacle := netns.missing()) is not None:
         chosen = [case for case in chosen if case.network.kind == "loopback"]
-        output.remark(f"Nothing over links between namespaces: {obstacle}", quiet=False)
+        output.note(f"Nothing over links between namespaces: {obstacle}", quiet=False)
     programs = _peers() if with_peers else {}
     rows: list[measure.Row] = []
     with Site() as site:
         for case in chosen:
-            output.remark(case.name, quiet=not sys.stderr.isatty())
+            output.note(case.name, quiet=not sys.stderr.isatty())
             wanted: Case = case.with_peers(programs)
             rows += measure.rows(wanted, measure.carry_out(site, wanted, rounds, programs))
         place = site.place
@@ -58,7 +58,7 @@ def _peers() -> dict[str, Programs]:
     """The programs of other protocols; says which are missing here, and why."""
     programs, reasons = peers.find()
     for reason in reasons:
-        output.remark(f"Skipped: {reason}", quiet=False)
+        output.note(f"Skipped: {reason}", quiet=False)
     return programs
 
 
@@ -67,7 +67,7 @@ def main() -> None:
     try:
         typer.run(bench)
     except WeirError as error:
-        output.remark(f"weir.bench.udp: {error}", quiet=False)
+        output.note(f"weir.bench.udp: {error}", quiet=False)
         sys.exit(error.exit_code)
 
 
