@@ -72,7 +72,7 @@ pub struct Delivery<P> {
     pub sojourn: Duration,
 }
 
-/// A link whose books do not balance: a defect of the model, never of a scenario.
+/// A link whose counters do not add up: a bug of the model, never of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {found}")]
 pub struct Violation {

@@ -95,7 +95,7 @@ impl<P: Parcel> Rotation<P> {
         Joined::Woken
     }
 
-    /// Takes the head of a queue, and keeps the books.
+    /// Takes the head of a queue, and updates the counters.
     pub(crate) fn pop(&mut self, place: usize) -> Option<Queued<P>> {
         let turn = &mut self.turns[place];
         let head = turn.waiting.pop_front()?;

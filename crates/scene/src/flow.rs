@@ -1,4 +1,4 @@
-//! A flow: two ends, what their applications do, and its books.
+//! A flow: two ends, their applications, and its statistics.
 
 use weir_net::radio::Notice;
 use weir_trace::{AckRow, FlowRow, RequestRow, SampleRow};
@@ -142,7 +142,7 @@ impl Flow {
         }
     }
 
-    /// The run is over: the flow's books are closed, unless it has ended before.
+    /// The run is over: the flow's statistics are final, unless it has ended before.
     pub fn end<M: Medium>(&mut self, net: &mut M) {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.close_books(net, FlowEnd::OutOfTime),
@@ -220,7 +220,7 @@ impl Flow {
     }
 }
 
-/// A flow whose ends lie elsewhere: for the books it is one like the others, when it is over.
+/// A flow whose ends lie elsewhere: in the statistics it is one like the others.
 impl From<KernelFlow> for Flow {
     fn from(flow: KernelFlow) -> Self {
         Self(Kind::Foreign(Box::new(flow)))

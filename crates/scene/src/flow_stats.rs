@@ -1,4 +1,4 @@
-//! A flow's books: opened when its measured interval begins, closed when it ends.
+//! Statistics of a flow, from the start of its measured interval to its end.
 
 use weir_trace::{FlowRow, Histogram, RequestRow};
 use weir_transport::Stats;

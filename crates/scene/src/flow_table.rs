@@ -101,7 +101,7 @@ impl FlowTable {
         self.arrivals.iter_mut().flatten().for_each(|flow| flow.open_books(net));
     }
 
-    /// The run is over: the books of all flows are closed.
+    /// The run is over: the statistics of all flows are final.
     pub fn end<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
         for mut flow in std::mem::take(&mut self.arrivals).into_iter().flatten() {
             flow.close_books(net, FlowEnd::OutOfTime);

@@ -1,8 +1,8 @@
-//! A flow whose connection is not ours, as the kernel's: its applications, and the books on what it
+//! A flow whose connection is not ours, as the kernel's: its applications, and the statistics of what it
 //! tells.
 //!
 //! Its world opens and drives the connection. It asks the [`KernelFlow`] what the application wants,
-//! tells it what arrived, and hands it a [`ConnectionSample`] whenever the books ask for one.
+//! tells it what arrived, and hands it a [`ConnectionSample`] whenever the recorder requests one.
 
 use weir_cc::RecoveryState;
 use weir_trace::{FlowRow, Histogram, RequestRow, SampleRow};

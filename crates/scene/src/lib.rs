@@ -1,4 +1,4 @@
-//! What every world hosts: links and routes, flows with their applications, and the books on them.
+//! What every world hosts: links and routes, flows with their applications, and their statistics.
 //!
 //! Nothing here knows a clock. A world moves its [`Network`] on, hands each [`Flow`] the packets that
 //! arrive for it, and has [`Recorder`] take samples and draw up the result tables. Between the two ends

@@ -43,7 +43,7 @@ pub trait Medium {
     /// What is noted about the run.
     fn notes(&mut self) -> &mut RunLog;
 
-    /// RunLog what happened to a flow just now.
+    /// Records what happened to a flow just now.
     fn log(&mut self, flow: u32, kind: &'static str, detail: &str) {
         let now = self.now();
         self.notes().log.flow(now, flow, kind, detail);

@@ -32,7 +32,7 @@ impl LinkProbe {
         link.meter.restart();
     }
 
-    /// Checks the link's books, and that it sent no more than it could since the last check.
+    /// Checks the link's counters, and that it sent no more than it could since the last check.
     pub(crate) fn check<L: Clone>(
         &mut self,
         now: Instant,

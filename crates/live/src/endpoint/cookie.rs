@@ -10,8 +10,8 @@
 //! The answer comes out of a connection that listens, whose random stream (its initial sequence number) is a
 //! MAC over what it answers; then it is forgotten. A peer that returns the cookie, the time and another
 //! part of that MAC, receives what is sent to its address: the same SYN at the same time gives the same
-//! connection. RunLog travel as the payload of segments with a SYN, which carry no data here, and every
-//! SYN has a note, so that the answer is never longer than the question.
+//! connection. Cookie fields travel as the payload of segments with a SYN, which carry no data here, and every
+//! SYN has one, so that the answer is never longer than the question.
 //!
 //! A cookie that is not good, most likely of a listener that was started again since, is answered with a
 //! reset that repeats it. A SYN-ACK with a fresh cookie would not do: the client has acknowledged another
@@ -138,7 +138,7 @@ pub(super) enum CookieExchange {
 }
 
 impl CookieExchange {
-    /// RunLog a segment that leaves, and returns what goes with it.
+    /// Records a segment that leaves, and returns what goes with it.
     pub(super) fn on_leaving(&mut self, segment: &Segment) -> Option<CookieField> {
         let Self::Asking(syns) = self else { return None };
         let opens = segment.flags.contains(Flags::SYN);

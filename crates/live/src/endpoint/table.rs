@@ -142,7 +142,7 @@ impl<A> Table<A> {
         Some(id)
     }
 
-    /// RunLog when a connection next wants a turn.
+    /// Records when a connection next wants a turn.
     pub(super) fn set_deadline(&mut self, id: ConnectionId, at: Option<Instant>) {
         let Some(peer) = self.get_mut(id) else { return };
         if peer.deadline == at {

@@ -44,7 +44,7 @@ pub(crate) struct CompetingSession {
     began: Option<Instant>,
 }
 
-/// What is known of a rival.
+/// What is known of a competing session.
 #[derive(Debug)]
 pub(crate) enum Health {
     Unknown,
@@ -75,7 +75,7 @@ impl Claims {
         claim
     }
 
-    /// RunLog that a content is complete; `mark` can be upgraded until its file has its verdict.
+    /// Records that a content is complete; `mark` can be upgraded until its file has its verdict.
     pub(crate) fn finish(&self, hash: Hash, mark: sync::Weak<()>) {
         let mut finishing = self.finishing.borrow_mut();
         finishing.retain(|(_, mark)| mark.strong_count() > 0);
@@ -107,7 +107,7 @@ impl Claim {
         self.with(|partial| partial.write(offset, bytes)).unwrap_or(Ok(()))
     }
 
-    /// RunLog when something last arrived; called in every turn.
+    /// Records when something last arrived; called in every turn.
     pub(crate) fn listen(&self, now: Instant) {
         let arrivals = self.arrivals.get();
         if self.heard.get().is_none_or(|(count, _)| count != arrivals) {

@@ -27,13 +27,13 @@ pub struct OutgoingFile {
     pub path: PathBuf,
     /// and on which disk.
     pub disk: Arc<dyn Disk>,
-    /// SpanContent is sent to the receiver about it.
+    /// What is sent to the receiver about it.
     pub header: Header,
-    /// SpanContent the receiver had of it before, once it has said so.
+    /// What the receiver had of it before, once it has said so.
     pub resumed_from: Option<u64>,
     /// How much of it is there.
     pub arrived: u64,
-    /// SpanContent became of its datagrams, if it was sent in such.
+    /// What became of its datagrams, if it was sent in such.
     pub tally: Option<Tally>,
     /// The hashes of its parts, once its receiver has got another content than announced.
     parts: Option<Arc<[Hash]>>,
@@ -130,7 +130,7 @@ pub struct Outgoing {
     /// The file to announce next.
     next: usize,
     present: Option<Present>,
-    /// SpanContent the stream consists of, from the oldest byte that may be needed again.
+    /// What the stream consists of, from the oldest byte that may be needed again.
     spans: VecDeque<Span>,
     /// Handed to the connection up to here, and requested up to there.
     written: u64,
@@ -154,7 +154,7 @@ pub enum Failure {
     Ended(String),
     /// The receiver wants no more.
     Refused(String),
-    /// SpanContent the receiver says makes no sense.
+    /// What the receiver says makes no sense.
     Nonsense(FrameError),
     /// The receiver left without a verdict on every file.
     Left,
@@ -170,7 +170,7 @@ struct Present {
     welcome: bool,
     /// It has said that it does not know yet, or is to say what is damaged.
     held: bool,
-    /// SpanContent of it is damaged, before `at`.
+    /// What of it is damaged, before `at`.
     damaged: VecDeque<Range<u64>>,
 }
 

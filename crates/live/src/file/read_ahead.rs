@@ -1,4 +1,4 @@
-//! ConnectionSample a file in larger pieces than it is sent in.
+//! Reads a file in larger pieces than it is sent in.
 
 use std::io;
 use std::ptr;

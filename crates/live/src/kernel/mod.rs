@@ -281,7 +281,7 @@ impl<'a> World<'a> {
         Instant::ZERO + self.spec.measure.warmup
     }
 
-    /// Opens the books and takes samples when it is time.
+    /// Opens the recorder and takes samples when they are due.
     fn keep_books(&mut self) -> Result<(), KernelError> {
         let now = self.emulator.net.now;
         if !self.is_warm && now >= self.warmed_up() {

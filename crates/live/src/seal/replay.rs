@@ -20,7 +20,7 @@ impl ReplayWindow {
         counter >= self.end || (self.end - counter <= Self::WINDOW && self.arrived[word] & bit == 0)
     }
 
-    /// RunLog an authentic datagram that [`is_new`](Self::is_new).
+    /// Records an authentic datagram that [`is_new`](Self::is_new).
     pub(super) fn insert(&mut self, counter: u64) {
         if counter >= self.end {
             self.forget(counter);

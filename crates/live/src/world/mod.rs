@@ -1,6 +1,6 @@
 //! Scenarios in real time: a run's flows as real transfers over loopback, through its links.
 //!
-//! The flows, links and books are those of the simulator (`weir-scene`): the same connections and
+//! The flows, links and statistics are those of the simulator (`weir-scene`): the same connections and
 //! controllers, the same randomness for the same seed. What differs is the clock, and that every packet is
 //! a datagram which crosses a socket on its way into the links and another behind them, with real
 //! bytes that are checked on arrival. One thread does it all, since on a machine of few cores waking

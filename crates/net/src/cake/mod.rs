@@ -243,7 +243,7 @@ impl<P: Parcel> Cake<P> {
         }
     }
 
-    /// Takes the head of a queue, and keeps the books.
+    /// Takes the head of a queue, and updates the counters.
     fn pop(&mut self, place: usize) -> Option<Queued<P>> {
         let flow = &mut self.flows[place];
         let head = flow.waiting.pop_front()?;

@@ -117,7 +117,7 @@ pub struct HostedRadio<L: Debug> {
     route_changes: Vec<u64>,
 }
 
-/// Parcels, for the books.
+/// Counters of parcels.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     offered: u64,

@@ -123,7 +123,7 @@ pub(crate) trait Policy: fmt::Debug + Send {
     }
 
     /// An acknowledgement arrived and was not looked at yet. The sender takes it in as ever if the
-    /// policy then stands where everything is permitted, and otherwise books what it covers.
+    /// policy then stands where everything is permitted, and otherwise only counts what it covers.
     fn on_ack(&mut self, _cx: &PolicyCx, _news: &AckInfo) -> Order {
         Order::Nothing
     }

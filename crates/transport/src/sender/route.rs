@@ -99,7 +99,7 @@ impl Sender {
         self.carry_out(now, order.unwrap_or(Order::Nothing), stats);
     }
 
-    /// Takes in an acknowledgement, or books what it covers, as the policy has it.
+    /// Takes in an acknowledgement, or only counts what it covers, as the policy has it.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,

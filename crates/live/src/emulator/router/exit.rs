@@ -121,7 +121,7 @@ impl Emulator {
         }
     }
 
-    /// RunLog when the kernel gets a packet. What its receiving side does with it, which it does before a
+    /// Records when the kernel gets a packet. What its receiving side does with it, which it does before a
     /// write returns, is no longer the link's.
     fn note_lateness(&mut self, direction: Direction, due: Instant, now: Instant) {
         self.health.record(due, now);

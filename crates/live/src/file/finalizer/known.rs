@@ -23,7 +23,7 @@ impl Known {
         known.hashes.get(state).copied()
     }
 
-    /// RunLog the hash of a file that was in this state before and after it was read.
+    /// Records the hash of a file that was in this state before and after it was read.
     pub(super) fn note(&self, state: FileState, hash: Hash) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.hashes.insert(state, hash).is_none() {

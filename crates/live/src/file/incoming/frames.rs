@@ -154,7 +154,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// RunLog a file that was announced; returns whether it may come.
+    /// Records a file that was announced; returns whether it may come.
     fn admit(&mut self, header: &Header) -> Result<bool, FrameError> {
         self.let_go();
         let number = self.files.announced();

@@ -87,7 +87,7 @@ impl SessionFiles {
         self.rows.push(file);
     }
 
-    /// RunLog how a file ended; returns whether that was not known.
+    /// Records how a file ended; returns whether that was not known.
     pub(super) fn settle(&mut self, number: u32, verdict: Verdict) -> bool {
         let Some(at) = self.find(number).filter(|at| self.rows[*at].verdict.is_none()) else {
             return false;

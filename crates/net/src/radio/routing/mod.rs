@@ -124,7 +124,7 @@ pub enum Upcall<P, M> {
         /// What it is to know.
         notice: Notice,
     },
-    /// A route to `destination` changed: for the books.
+    /// A route to `destination` changed: for the counters.
     RouteChanged {
         /// To where.
         destination: NodeId,
