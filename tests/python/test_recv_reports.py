@@ -52,7 +52,7 @@ def test_sessions_that_wait_for_a_terminal_have_a_bounded_number_of_rows(
     stuck.goes_on.set()
     printer.close()
     shown = capsys.readouterr()
-    assert "Not shown: 230 was there, 250 refused, 250 wrong hash, 250 incomplete." in shown.out
+    assert "Not shown: 230 already there, 250 refused, 250 wrong hash, 250 incomplete." in shown.out
     assert "more sessions ended" in shown.err
 
 
@@ -69,4 +69,4 @@ def test_every_file_that_arrived_is_in_the_table_before_what_strangers_announce(
     assert "yes" in shown
     assert "no-19" in shown
     assert "no-20" not in shown
-    assert "Not shown: 3 was there, 480 refused." in shown
+    assert "Not shown: 3 already there, 480 refused." in shown

@@ -143,7 +143,7 @@ impl Class {
         let error = error.into_value(py);
         let described = py
             .import(intern!(py, "weir.congestion"))
-            .and_then(|module| module.call_method1("told", (error, &self.file)))
+            .and_then(|module| module.call_method1("error_text", (error, &self.file)))
             .and_then(|text| text.extract::<String>());
         Fault::Error(described.unwrap_or_else(|_| format!("{}: {text}", self.file)))
     }
