@@ -46,7 +46,7 @@ stack = "reno"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class How(TypedDict, total=False):
+class RunOptions(TypedDict, total=False):
     """Execution options of a plan; they have no effect on results."""
 
     out: str | Path
@@ -60,7 +60,9 @@ class How(TypedDict, total=False):
     """A folder for the packets of each run, which the worlds `sim` and `kernel` record."""
 
 
-def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[How]) -> Results:
+def run_plan(
+    plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[RunOptions]
+) -> Results:
     """Runs what `plan` requests and is not on disk yet, and loads everything.
 
     `run_one` replaces the simulator, for example for real transfers.
@@ -76,7 +78,7 @@ def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[H
         _executor(plan, run_one, how) as executor,
         bar(plan.name, len(plan.runs), show=show, control=control) as watch,
     ):
-        path = runner.carry_out(
+        path = runner.run_plan(
             plan,
             Path(how.get("out", RESULTS)),
             jobs=how.get("jobs"),
@@ -91,7 +93,7 @@ def carry_out(plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[H
 
 
 def _executor(
-    plan: Plan, run_one: runner.Execute | None, how: How
+    plan: Plan, run_one: runner.Execute | None, how: RunOptions
 ) -> AbstractContextManager[Executor | None]:
     """Returns what executes the runs, if it is not this process."""
     where = how.get("dask")
@@ -320,7 +322,7 @@ def compare(
         sweep=arguments.swept(sweep),
         world=world,
     )
-    return carry_out(
+    return run_plan(
         comparison.plan(),
         out=out,
         jobs=jobs,
@@ -381,7 +383,7 @@ def run(
     source = source.in_world(world)
     with trust.deciding(trust.everything if trust_controllers else None):
         plan = scenario_plan(source, arguments.swept(sweep), repeat=repeat, seed=seed)
-    return carry_out(
+    return run_plan(
         plan,
         out=out,
         jobs=jobs,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weir import _native, leftovers, netns
+from weir import _native, cleanup, netns
 from weir.errors import InputError, WeirError
 
 HOST_VARIABLE = "WEIR_LINK_HOST"
@@ -93,7 +93,7 @@ def opened(
         )
     device = f"weir-{os.getpid()}"
     with ExitStack() as stack:
-        with leftovers.locked():
+        with cleanup.locked():
             number = _free_network()
             network = f"100.64.{number}.0/30"
             host, inside = f"100.64.{number}.1", f"100.64.{number}.2"
@@ -104,8 +104,8 @@ def opened(
             stack.callback(native.close)
         confined = None
         try:
-            stack.enter_context(leftovers.masqueraded(network, device))
-        except leftovers.OutsideError as error:
+            stack.enter_context(cleanup.masqueraded(network, device))
+        except cleanup.OutsideError as error:
             confined = str(error)
         yield Link(host, inside, confined, native)
 

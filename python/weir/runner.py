@@ -89,7 +89,7 @@ def _punctual() -> Iterator[None]:
         os.sched_setscheduler(0, *before)
 
 
-def carry_out(
+def run_plan(
     plan: Plan,
     root: Path,
     *,

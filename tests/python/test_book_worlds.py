@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from weir.api import carry_out
+from weir.api import run_plan
 from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.studies import Settings
 from weir.studies.book import joins, worlds
@@ -39,7 +39,7 @@ def test_real_time_has_no_network_of_10_gbit() -> None:
 def test_cells_have_both_worlds_and_pictures_the_same_axes(tmp_path: Path) -> None:
     """The simulator in the kernel's place."""
     plan = replace(PLAN, cases=tuple(replace(case, world=SIM) for case in PLAN.cases))
-    results = carry_out(plan, out=tmp_path, show_progress=False)
+    results = run_plan(plan, out=tmp_path, show_progress=False)
     cells = worlds.study_cells(results, TINY)
     assert all(cell["ours"] == cell[worlds.KERNEL_COLUMN] for cell in cells)
     assert {cell["table"] for cell in cells} == {joins.TWO, joins.THREE, worlds.FIGURE}

@@ -60,7 +60,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of all runs, made without a cluster."""
     plan = scenario_plan(Source(SCENARIO, "many"), {})
     assert len(plan.runs) == RUNS
-    return runner.carry_out(plan, tmp_path_factory.mktemp("local"))
+    return runner.run_plan(plan, tmp_path_factory.mktemp("local"))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_a_killed_worker_costs_nothing_but_time(
             kill(processes[0])
 
     with clusters.connected(str(workers.file)) as executor:
-        path = runner.carry_out(plan, tmp_path / "dask", executor=executor, watch=watch)
+        path = runner.run_plan(plan, tmp_path / "dask", executor=executor, watch=watch)
     assert processes[0].poll() is not None, "it was killed"
     assert done == RUNS
     results = weir.load(path)
@@ -125,10 +125,10 @@ def test_no_worker_left_is_told_and_resume_goes_on_anywhere(
         ),
         clusters.connected(str(workers.file), patience_s=2.0) as executor,
     ):
-        runner.carry_out(plan, tmp_path / "dask", executor=executor, watch=watch)
+        runner.run_plan(plan, tmp_path / "dask", executor=executor, watch=watch)
     kept = weir.load(tmp_path / "dask" / "many" / "latest").manifest["runs"]["ok"]
     assert 0 < kept < RUNS
-    same_tables(local, runner.carry_out(plan, tmp_path / "dask", resume=True))
+    same_tables(local, runner.run_plan(plan, tmp_path / "dask", resume=True))
 
 
 def test_a_scheduler_that_is_gone_is_told(

@@ -20,7 +20,7 @@ from polars.testing import assert_frame_equal
 
 import weir
 from weir import congestion, trust
-from weir.api import Comparison, carry_out
+from weir.api import Comparison, run_plan
 from weir.bench import controllers
 from weir.runner import execute
 from weir.scenario import Source
@@ -192,10 +192,10 @@ def test_threads_processes_and_hash_seeds_change_nothing(mine: Path) -> None:
         encoding="utf-8",
     )
     plan = Comparison(["mine.py:Mine"], duration="2s", repeat=3).plan()
-    alone = carry_out(plan, jobs=1, out="a", show_progress=False)
-    threads = carry_out(plan, jobs=3, out="b", show_progress=False)
+    alone = run_plan(plan, jobs=1, out="a", show_progress=False)
+    threads = run_plan(plan, jobs=3, out="b", show_progress=False)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        processes = carry_out(plan, executor=pool, out="c", show_progress=False)
+        processes = run_plan(plan, executor=pool, out="c", show_progress=False)
     for other in (threads, processes):
         assert_frame_equal(alone.samples, other.samples, check_exact=True)
     script = (

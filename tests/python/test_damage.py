@@ -35,7 +35,7 @@ def plan() -> Plan:
 
 @pytest.fixture(scope="module")
 def whole(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> weir.Results:
-    return weir.load(runner.carry_out(plan, tmp_path_factory.mktemp("whole")))
+    return weir.load(runner.run_plan(plan, tmp_path_factory.mktemp("whole")))
 
 
 def cut(path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_damaged_part_is_run_again(
     again = RunDirectory.reopen(tmp_path, plan)
     assert [run.index for run in again.pending] == [0, 2, 3]
     del again
-    resumed = weir.load(runner.carry_out(plan, tmp_path, resume=True))
+    resumed = weir.load(runner.run_plan(plan, tmp_path, resume=True))
     for table in TABLES:
         assert resumed.scan(table).collect().equals(whole.scan(table).collect()), table
 
@@ -105,7 +105,7 @@ def test_what_gets_its_name_is_on_disk(
     monkeypatch.setattr(os, "fsync", watched_fsync)
     monkeypatch.setattr(os, "rename", watched_rename)
     monkeypatch.setattr(os, "replace", watched_rename)
-    path = runner.carry_out(plan, tmp_path)
+    path = runner.run_plan(plan, tmp_path)
     assert {"runs.parquet", "flows.parquet", "manifest.json", path.name} <= set(renamed)
     assert sum(name.startswith(("0-", "1-", "2-", "3-")) for name in renamed) == 4
 

@@ -19,7 +19,7 @@ from threading import Thread
 import pytest
 from conftest import Invoke, started
 
-from weir import leftovers, netns
+from weir import cleanup, netns
 
 lacking = netns.missing()
 needs_namespaces = pytest.mark.skipif(lacking is not None, reason=lacking or "")
@@ -123,7 +123,7 @@ def outside() -> dict[str, str]:
         "named namespaces": " ".join(sorted(p.name for p in Path("/run/netns").glob("*"))),
         "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
         "tables": listing,
-        "records": " ".join(leftovers.found()),
+        "records": " ".join(cleanup.found()),
     }
 
 

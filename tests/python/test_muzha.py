@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.api import carry_out
+from weir.api import run_plan
 from weir.fairness import jain
 from weir.scenario import Source
 from weir.stats import Estimate
@@ -178,7 +178,7 @@ def test_the_limit_is_a_receivers_window_to_the_controller_too(
             f"limit {window} {hops}": Source(text, "limit"),
             f"receiver {window} {hops}": Source(receiver, "receiver"),
         }
-    results = carry_out(plan("window", "window", sources, {}), out=tmp_path, show_progress=False)
+    results = run_plan(plan("window", "window", sources, {}), out=tmp_path, show_progress=False)
     flows = Contests(results)
     for window, hops in itertools.product(WINDOWS, extent.values):
         for column in ("goodput_mbps", "retransmits", "timeouts"):
@@ -268,7 +268,7 @@ def test_the_index_of_mean_throughputs_is_not_the_mean_of_indices(done: StudyRes
 def test_queues_mark_and_atcp_sees_congestion(tmp_path: Path) -> None:
     extent = replace(TINY, seconds=50, repeat=1)
     sources = {name: Source(text, name) for name, text in marking.cases(extent).items()}
-    results = carry_out(plan("red", "red", sources, {}), out=tmp_path, show_progress=False)
+    results = run_plan(plan("red", "red", sources, {}), out=tmp_path, show_progress=False)
     cells = list(marking.cells(results, Contests(results), extent))
     own = Cells(cells).table(marking.table(4))
     assert "ATCP, RED and ECN" in own.rows()

@@ -43,7 +43,7 @@ def plan() -> Plan:
 
 
 def test_results_can_be_loaded(plan: Plan, tmp_path: Path) -> None:
-    path = runner.carry_out(plan, tmp_path)
+    path = runner.run_plan(plan, tmp_path)
     results = weir.load(tmp_path / "compare" / "latest")
     assert results.path == path
     assert results.runs["label"].to_list() == ["reno", "cubic"] * 2
@@ -59,7 +59,7 @@ def test_results_can_be_loaded(plan: Plan, tmp_path: Path) -> None:
 
 
 def test_the_manifest_says_how_to_do_it_again(plan: Plan, tmp_path: Path) -> None:
-    results = weir.load(runner.carry_out(plan, tmp_path))
+    results = weir.load(runner.run_plan(plan, tmp_path))
     manifest = results.manifest
     assert manifest["complete"]
     assert manifest["seeds"] == [1, 2]
@@ -70,9 +70,9 @@ def test_the_manifest_says_how_to_do_it_again(plan: Plan, tmp_path: Path) -> Non
 
 
 def test_any_executor_gives_the_same_results(plan: Plan, tmp_path: Path) -> None:
-    threads = weir.load(runner.carry_out(plan, tmp_path / "threads"))
+    threads = weir.load(runner.run_plan(plan, tmp_path / "threads"))
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        processes = weir.load(runner.carry_out(plan, tmp_path / "processes", executor=pool))
+        processes = weir.load(runner.run_plan(plan, tmp_path / "processes", executor=pool))
     for name in TABLES:
         assert threads.scan(name).collect().equals(processes.scan(name).collect()), name
 
@@ -94,10 +94,10 @@ def test_an_unfinished_directory_is_found_again_and_only_the_rest_is_run(
         return sound(scenario, seed, *where)
 
     monkeypatch.setattr(runner, "execute", watched)
-    resumed = weir.load(runner.carry_out(plan, tmp_path, resume=True))
+    resumed = weir.load(runner.run_plan(plan, tmp_path, resume=True))
     assert len(executed) == 3
     monkeypatch.undo()
-    whole = weir.load(runner.carry_out(plan, tmp_path / "whole"))
+    whole = weir.load(runner.run_plan(plan, tmp_path / "whole"))
     for name in TABLES:
         assert resumed.scan(name).collect().equals(whole.scan(name).collect()), name
 
@@ -118,7 +118,7 @@ def test_a_directory_that_is_being_written_is_not_resumed(plan: Plan, tmp_path: 
 
 
 def test_results_of_the_future_are_refused(plan: Plan, tmp_path: Path) -> None:
-    path = runner.carry_out(plan, tmp_path)
+    path = runner.run_plan(plan, tmp_path)
     manifest = json.loads((path / "manifest.json").read_text())
     (path / "manifest.json").write_text(json.dumps({**manifest, "schema": 99}))
     with pytest.raises(InputError, match="schema 99"):
@@ -127,7 +127,7 @@ def test_results_of_the_future_are_refused(plan: Plan, tmp_path: Path) -> None:
 
 def test_pandas_gets_the_same_table(plan: Plan, tmp_path: Path) -> None:
     pytest.importorskip("pandas")
-    results = weir.load(runner.carry_out(plan, tmp_path))
+    results = weir.load(runner.run_plan(plan, tmp_path))
     assert list(results.to_pandas("flows")["stack"]) == results.flows["stack"].to_list()
 
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import Invoke
 
 from weir import report, studies
-from weir.api import Comparison, carry_out
+from weir.api import Comparison, run_plan
 from weir.report import ReportSection
 from weir.report import study as report_study
 from weir.results import Results
@@ -28,7 +28,7 @@ class Tiny:
         comparison = Comparison(
             stacks=("reno",), duration="1s", loss="1%", repeat=repeat, seed=settings.seed
         )
-        results = carry_out(comparison.plan(), **settings.how)
+        results = run_plan(comparison.plan(), **settings.how)
         cell: Cell = {
             "table": "a",
             "row": "reno",

@@ -14,7 +14,7 @@ from test_congestion import AIMD
 
 import weir
 from weir import runner, trust
-from weir.api import Comparison, carry_out
+from weir.api import Comparison, run_plan
 from weir.cli import plans
 from weir.errors import InputError
 from weir.scenario import Source
@@ -161,7 +161,7 @@ def test_other_processes_run_what_this_one_may(
     plan = Comparison(["own.py:Mine"], duration="1s", repeat=1).plan()
     trusted = set(trust._trusted)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        assert carry_out(plan, executor=pool, show_progress=False).runs.height == 1
+        assert run_plan(plan, executor=pool, show_progress=False).runs.height == 1
         trust._trusted.clear()
         work = pool.submit(runner.execute, plan.cases[0].scenario.text, 1)
         assert trusted, "the worker has been trusted with it above"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from weir import netns, report
-from weir.api import carry_out
+from weir.api import run_plan
 from weir.disk import write_text
 from weir.netns import NamespaceError
 from weir.results import Results
@@ -62,7 +62,7 @@ def made(text: str, seed: int, *_: object) -> Any:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     plan = study_plan(EXTENTS["full"], "full", 2, 1)
     out = tmp_path_factory.mktemp("made")
-    return carry_out(plan, made, out=out, jobs=1, show_progress=False)
+    return run_plan(plan, made, out=out, jobs=1, show_progress=False)
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from weir.report import write
 from weir.validate import Validation, judge, truth, validate
 from weir.validate.guest import host
 from weir.validate.reduce import reduce
+from weir.validate.summary import findings, table
 from weir.validate.tc import UnhostedError
 from weir.validate.truth import Flow, Reference, Values
-from weir.validate.words import findings, table
 
 TRUTH = Path(__file__).parents[1] / "truth"
 FOUND = truth.read(TRUTH)

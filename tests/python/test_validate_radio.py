@@ -21,8 +21,8 @@ from weir.validate.radio import SIZES, comparison, reference
 from weir.validate.radio.reference import DSSS, FHSS, FHSS_PAYLOAD, Saturation
 from weir.validate.radio.rows import GOODPUT, SHARE, rows
 from weir.validate.radio.scenes import AIRTIMES, GROUPS, STOP_AND_WAIT, Group, scenes
-from weir.validate.radio.words import HEADINGS, METRICS, findings, table
-from weir.validate.words import mark
+from weir.validate.radio.summary import HEADINGS, METRICS, findings, table
+from weir.validate.summary import mark
 
 SCENES = {scene.name: scene for scene in scenes(SIZES["small"])}
 FRAMES = ("rts_us", "cts_us", "ack_us", "data_us", "tcp_ack_us", "exchange_us")
@@ -164,7 +164,7 @@ def test_a_share_comes_with_the_run_that_it_is_of() -> None:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Validation:
     folder = tmp_path_factory.mktemp("radio")
-    return comparison(cases=SUBSET).carry_out(out=folder, show_progress=False)
+    return comparison(cases=SUBSET).run_plan(out=folder, show_progress=False)
 
 
 def test_every_row_is_there_and_holds(found: Validation) -> None:
@@ -238,7 +238,7 @@ def test_the_document_has_what_the_command_printed(found: Validation, tmp_path: 
     before, rest = text.split(_BEGIN)
     listed, after = rest.split(_END)
     if os.environ.get("WEIR_BLESS") is not None:
-        whole = comparison().carry_out(out=tmp_path, show_progress=False)
+        whole = comparison().run_plan(out=tmp_path, show_progress=False)
         told = "".join(f"- {point}\n" for point in findings(whole.rows))
         tables = "\n".join(_table(group, whole.rows) for group in GROUPS)
         DOCUMENT.write_text(f"{before}{_BEGIN}\n{tables}\n{told}\n{_END}{after}", encoding="utf-8")

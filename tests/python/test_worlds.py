@@ -12,7 +12,7 @@ import pytest
 from conftest import Invoke, started
 
 import weir
-from weir.api import carry_out
+from weir.api import run_plan
 from weir.results import TABLES
 from weir.studies.lab_udp import calibrated
 from weir.studies.lab_udp.cells import study_cells
@@ -109,7 +109,7 @@ def test_ctrl_c_before_the_first_run_leaves_nothing(
 def test_the_cells_of_a_study_stand_beside_real_transfers(tmp_path: Path) -> None:
     sources = [load(name) for name in SOURCES]
     plan = study_plan([_one_cell(sources[0])], calibrated(sources), {"sim": 2, "udp": 1}, 1, [])
-    results = carry_out(plan, out=tmp_path, jobs=2, show_progress=False)
+    results = run_plan(plan, out=tmp_path, jobs=2, show_progress=False)
     (cell,) = study_cells([_one_cell(sources[0])], results, "udp")
     assert list(cell.ours) == ["serial", "serial_udp", "delay_line", "delay_line_udp"]
     assert [measured.time.n for measured in cell.ours.values()] == [2, 1, 2, 1]

@@ -73,15 +73,15 @@ def _rows(plan: Plan, folder: Path, workers: int, rounds: int) -> Iterator[Row]:
     tables = folder / "tables"
     with _pool(workers) as pool, _ready(folder / "cluster", workers) as (file, _):
         ways: dict[str, Callable[[Path], Path]] = {
-            _THREADS: lambda out: runner.carry_out(plan, out, jobs=workers),
-            _PROCESSES: lambda out: runner.carry_out(plan, out, jobs=workers, executor=pool),
+            _THREADS: lambda out: runner.run_plan(plan, out, jobs=workers),
+            _PROCESSES: lambda out: runner.run_plan(plan, out, jobs=workers, executor=pool),
             _DASK: lambda out: _on_cluster(plan, out, file),
         }
         for number in range(rounds):
-            for name, carry_out in ways.items():
+            for name, run_plan in ways.items():
                 output.note(f"round {number + 1}: {name}", quiet=not sys.stderr.isatty())
                 began = time.monotonic()
-                path = carry_out(folder / "results")
+                path = run_plan(folder / "results")
                 took[name].append(time.monotonic() - began)
                 _compare(path, tables, name)
     for name, seconds in took.items():
@@ -120,7 +120,7 @@ def _with_one_killed(plan: Plan, folder: Path, workers: int, tables: Path) -> Ro
 
 def _on_cluster(plan: Plan, out: Path, file: Path, watch: runner.Watcher | None = None) -> Path:
     with connected(str(file)) as executor:
-        return runner.carry_out(plan, out, executor=executor, watch=watch)
+        return runner.run_plan(plan, out, executor=executor, watch=watch)
 
 
 @contextmanager

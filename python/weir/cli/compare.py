@@ -188,7 +188,7 @@ def compare(
         plans.list_plan("compare", plan, as_json=json)
         return
     how = plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap, dask=dask)
-    results = plans.carry_out(plan, **how)
+    results = plans.run_plan(plan, **how)
     _print(results, share, as_json=json)
     plans.finish(results, quiet=quiet, relevant=share)
 

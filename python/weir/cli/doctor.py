@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from weir import _native, kernel_cc, leftovers, netns
+from weir import _native, cleanup, kernel_cc, netns
 from weir.cli import options, output
 from weir.errors import WeirError
 from weir.grid import Grid
@@ -70,7 +70,7 @@ def doctor(
 
 
 def _clean(*, as_json: bool) -> None:
-    done = leftovers.clean()
+    done = cleanup.clean()
     if as_json:
         output.print_json("doctor", [{"done": text} for text in done])
     else:
@@ -197,7 +197,7 @@ def _way_out() -> Check:
 
 def _leftovers() -> Check:
     """Finds what killed links left on this machine; none of it does harm."""
-    found = leftovers.found()
+    found = cleanup.found()
     if found:
         return Check("leftovers", None, f"`weir doctor --clean` removes: {'; '.join(found)}")
     return Check("leftovers", "none", "a clean machine")

@@ -11,7 +11,7 @@ from typing import Annotated, Unpack
 import typer
 
 from weir import api, comparison, trust
-from weir.api import RESULTS, How
+from weir.api import RESULTS, RunOptions
 from weir.cli import complete, output
 from weir.cli.help import MEASUREMENT, NETWORK, OUTPUT
 from weir.errors import InputError, RunError
@@ -222,9 +222,11 @@ def how(
     quiet: bool = False,
     pcap: Path | None = None,
     dask: str | None = None,
-) -> How:
+) -> RunOptions:
     """Returns the execution settings from the options."""
-    return How(out=out, jobs=jobs, resume=resume, show_progress=not quiet, pcap=pcap, dask=dask)
+    return RunOptions(
+        out=out, jobs=jobs, resume=resume, show_progress=not quiet, pcap=pcap, dask=dask
+    )
 
 
 def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
@@ -251,11 +253,11 @@ def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
     output.show(Grid(title, ("run", "case", "stack", "repeat", "seed"), cells, names=3).rich())
 
 
-def carry_out(plan: Plan, **how: Unpack[How]) -> Results:
+def run_plan(plan: Plan, **how: Unpack[RunOptions]) -> Results:
     """Runs a plan; meanwhile imports what the report needs."""
     imports = Thread(target=_import_report, name="weir-import")
     imports.start()
-    results = api.carry_out(plan, **how)
+    results = api.run_plan(plan, **how)
     imports.join()
     return results
 

@@ -102,7 +102,7 @@ def run(
         plans.list_plan("run", plan, as_json=json)
         return
     how = plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap, dask=dask)
-    results = plans.carry_out(plan, **how)
+    results = plans.run_plan(plan, **how)
     if json:
         flows = rows.flow_rows(results)
         cases = rows.case_rows(results)

@@ -14,11 +14,11 @@ from weir import validate as validation
 from weir.cli import options, output, plans
 from weir.errors import InputError
 from weir.grid import Grid
-from weir.validate import words
+from weir.validate import summary
 from weir.validate.kernel import Comparison
 from weir.validate.radio import RadioComparison
 from weir.validate.radio import comparison as radio_comparison
-from weir.validate.radio import words as radio_words
+from weir.validate.radio import summary as radio_words
 
 _HELP = """Run the same scenarios in the simulator and in Linux's TCP, and compare.
 
@@ -128,15 +128,15 @@ def validate(
         if dry_run:
             plans.list_plan("validate", compared.plan, as_json=json)
             return
-        found = compared.carry_out(**how)
+        found = compared.run_plan(**how)
     if json:
         output.print_json("validate", found.rows, score=found.score)
     elif radio:
         grid = Grid(radio_words.TITLE, *radio_words.table(found.rows), names=2)
         _show(grid, radio_words.UNITS, radio_words.findings(found.rows))
     else:
-        grid = Grid(words.TITLE, *words.table(found.rows), names=2)
-        _show(grid, words.UNITS, words.findings(found.rows))
+        grid = Grid(summary.TITLE, *summary.table(found.rows), names=2)
+        _show(grid, summary.UNITS, summary.findings(found.rows))
     plans.finish(found.results, quiet=quiet)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import weir
 from weir import _native
-from weir.kernel import leash
+from weir.kernel import watchdog
 from weir.kernel.cache import Kernel
 from weir.kernel.recipe import KernelError
 
@@ -43,7 +43,7 @@ def boot(kernel: Kernel, job: Path, seed: int, control: _native.RunControl | Non
         KernelError: the guest cannot be started, hangs, or was broken off.
     """
     command = [str(kernel.binary), *arguments(seed)]
-    start = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command]
+    start = [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid()), *command]
     environment = {"PATH": os.defpath, "TMPDIR": str(memory_folder()), "HOME": str(job)}
     with (job / BOOT_LOG).open("wb") as log:
         process = subprocess.Popen(

@@ -17,7 +17,7 @@ from weir.plots import sharing as sharing_plot
 from weir.plots.encode import heading
 from weir.plots.select import Case, cases
 from weir.plots.theme import short_key
-from weir.report import radio, sharing, words
+from weir.report import radio, sharing, summary
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, ranges
 from weir.results import Results
 from weir.stats import mean_interval
@@ -45,19 +45,19 @@ def compose(results: Results, relevant: float = RELEVANT) -> Report:
     sections = [
         ReportSection(
             "Summary",
-            points=words.findings(results, found, differences),
-            warnings=words.cautions(results),
+            points=summary.findings(results, found, differences),
+            warnings=summary.cautions(results),
         ),
         ReportSection("Over the sweep", figures=curves),
         ReportSection("Results", tables=list(_tables(results, found, differences))),
         radio.section(results, found, _anchors(results), maps),
         sharing.section(results, found, _anchors(results), fairness),
-        ReportSection("Figures", words.scope(found) if others else (), figures=others),
+        ReportSection("Figures", summary.scope(found) if others else (), figures=others),
         provenance_section(results),
     ]
     full = [section for section in sections if not section.is_empty]
     return Report(
-        words.title(results, found), words.question(results, found), full, provenance(results)
+        summary.title(results, found), summary.question(results, found), full, provenance(results)
     )
 
 
@@ -181,7 +181,7 @@ def _differences(results: Results, found: Sequence[Contrast]) -> ReportTable:
 def _difference(contrast: Contrast | None, link: str) -> Cell:
     if contrast is None:
         return Cell("–")
-    text = words.signed(contrast.difference.estimate, contrast.metric)
+    text = summary.signed(contrast.difference.estimate, contrast.metric)
     if contrast.verdict == "significant" and contrast.is_relevant:
         return Cell(text, link=link, tone="strong")
     if contrast.verdict == "significant only before correction":

@@ -18,7 +18,7 @@ from weir.validate.judge import Row
 from weir.validate.radio import FILE
 from weir.validate.radio.rows import SHARE
 from weir.validate.radio.scenes import GROUPS, Group
-from weir.validate.radio.words import (
+from weir.validate.radio.summary import (
     HEADINGS,
     REFERENCES,
     SOURCES,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from weir import bounded, manifest
-from weir.plots import study as pictures
-from weir.report import words
+from weir.plots import study as figures
+from weir.report import summary
 from weir.report.compose import provenance, provenance_section
 from weir.report.html import slug
 from weir.report.model import Cell, Report, ReportSection, ReportTable
@@ -31,7 +31,7 @@ def compose_study(results: Results) -> Report:
     kept = bounded.read_json(Path(results.path) / FILE)
     main, rest = kept["findings"][:_MAIN], kept["findings"][_MAIN:]
     sections = [
-        ReportSection("Findings", points=main, warnings=words.cautions(results)),
+        ReportSection("Findings", points=main, warnings=summary.cautions(results)),
         *_own_sections(results, kept["study"], kept["rows"]),
         ReportSection("Further findings, sources and assumptions", points=rest),
     ]
@@ -67,9 +67,9 @@ def table_sections(cells: Cells, runs: tuple[int, ...]) -> Iterator[ReportSectio
     """
     for name in dict.fromkeys(cell["table"] for cell in cells):
         own = [cell for cell in cells if cell["table"] == name]
-        figure = replace(pictures.comparison(slug(name), own), runs=runs)
-        figures = [] if figure.data.is_empty() else [figure]
-        yield ReportSection(str(name), tables=[study_table(str(name), own)], figures=figures)
+        figure = replace(figures.comparison(slug(name), own), runs=runs)
+        drawn = [] if figure.data.is_empty() else [figure]
+        yield ReportSection(str(name), tables=[study_table(str(name), own)], figures=drawn)
 
 
 def study_table(name: str, cells: Cells) -> ReportTable:
@@ -82,7 +82,7 @@ def study_table(name: str, cells: Cells) -> ReportTable:
         for source in sources:
             values = (_value(by_column.get(column, {}), source) for column in columns)
             heading = Cell(row, "name") if source == sources[0] else Cell("", "text")
-            rows.append([heading, pictures.heading(source), *values])
+            rows.append([heading, figures.heading(source), *values])
     units = {str(cell.get("unit", "")) for cell in cells}
     unit = units.pop() if len(units) == 1 else ""
     title = f"{name}, in {unit}" if unit else name

@@ -18,7 +18,7 @@ from weir.results import Results
 from weir.validate import FILE, SERIES
 from weir.validate.judge import Row
 from weir.validate.reduce import series
-from weir.validate.words import TITLE, TITLES, UNITS, findings, table, value_text
+from weir.validate.summary import TITLE, TITLES, UNITS, findings, table, value_text
 
 
 def compose_validation(results: Results) -> Report:

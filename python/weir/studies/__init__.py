@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from weir import manifest
-from weir.api import RESULTS, How
+from weir.api import RESULTS, RunOptions
 from weir.arguments import suggesting
 from weir.disk import write_text
 from weir.errors import InputError, unknown
@@ -44,7 +44,7 @@ class Settings:
     repeat: int | None = None
     """How many seeds per cell; the study's own number for its size when None."""
     seed: int = 1
-    how: How = field(default_factory=How)
+    how: RunOptions = field(default_factory=RunOptions)
     world: str = SIM
 
 
@@ -159,7 +159,7 @@ def study(
         raise InputError(f"--world {world}: study {name} runs in {' or '.join(possible)}")
     if size not in SIZES:
         raise InputError(f"size {size!r}: a study has the sizes {' and '.join(SIZES)}")
-    how = How(
+    how = RunOptions(
         out=out,
         jobs=jobs,
         resume=resume,

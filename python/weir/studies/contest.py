@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from weir.api import carry_out
+from weir.api import run_plan
 from weir.results import Results
 from weir.scenario import Source
 from weir.studies import Cell, Settings, StudyResult
@@ -85,7 +85,7 @@ class ContestStudy:
         extent = replace(self.extents[settings.size], seed=settings.seed)
         if settings.repeat is not None:
             extent = replace(extent, repeat=settings.repeat)
-        results = carry_out(self._plan(extent, settings.size), **settings.how)
+        results = run_plan(self._plan(extent, settings.size), **settings.how)
         measured = self.cells(results, extent)
         rows = [*self.claims(Cells(measured)), *measured]
         return StudyResult(rows, self.findings(Cells(rows)), results)

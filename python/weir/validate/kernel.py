@@ -10,7 +10,7 @@ from typing import Unpack
 import polars as pl
 
 from weir import _native
-from weir.api import How, carry_out
+from weir.api import RunOptions, run_plan
 from weir.errors import InputError
 from weir.results import Results
 from weir.scenario import KERNEL, SIM, VIRTUAL
@@ -68,9 +68,9 @@ class Comparison:
     plan: Plan
     left_out: Mapping[str, str]
 
-    def carry_out(self, **how: Unpack[How]) -> Validation:
+    def run_plan(self, **how: Unpack[RunOptions]) -> Validation:
         """Runs it and compares."""
-        return compare(self, carry_out(self.plan, **how))
+        return compare(self, run_plan(self.plan, **how))
 
 
 def validate_kernel(
@@ -80,7 +80,7 @@ def validate_kernel(
     cases: Sequence[str] = (),
     repeat: int = REPEAT,
     seed: int = 1,
-    **how: Unpack[How],
+    **how: Unpack[RunOptions],
 ) -> Validation:
     """Carries the set out in the simulator and in the kernel, and compares.
 
@@ -91,7 +91,7 @@ def validate_kernel(
         WeirError: no case matches, or none can run; the message says why.
     """
     compared = comparison(virtual=virtual, size=size, cases=cases, repeat=repeat, seed=seed)
-    return compared.carry_out(**how)
+    return compared.run_plan(**how)
 
 
 def comparison(

@@ -10,7 +10,7 @@ from typing import Unpack
 
 import polars as pl
 
-from weir.api import How, carry_out
+from weir.api import RunOptions, run_plan
 from weir.errors import InputError
 from weir.results import Results
 from weir.sweep import Case, Plan
@@ -40,7 +40,7 @@ def validate(
     *,
     cases: Sequence[str] = (),
     seeds: int = SEEDS,
-    **how: Unpack[How],
+    **how: Unpack[RunOptions],
 ) -> Validation:
     """Repeats recorded cases in the simulator and compares.
 
@@ -63,7 +63,7 @@ def validate(
         raise InputError(f"{directory}: nothing can be compared: {reasons}")
     words = ["weir", "validate", "--reference", str(directory), "--seeds", str(seeds)]
     words += [word for pattern in cases for word in ("--case", pattern)]
-    results = carry_out(_plan(compared, shlex.join(words), seeds), **how)
+    results = run_plan(_plan(compared, shlex.join(words), seeds), **how)
     rows = [row for case in compared for row in _rows(case, results)]
     rows += [judge.skipped(name, reason) for name, reason in sorted(left_out.items())]
     return keep(rows, results, [case.reference for case in compared])

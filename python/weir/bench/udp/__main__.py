@@ -42,7 +42,7 @@ def bench(
         for case in chosen:
             output.note(case.name, quiet=not sys.stderr.isatty())
             wanted: Case = case.with_peers(programs)
-            rows += measure.rows(wanted, measure.carry_out(site, wanted, rounds, programs))
+            rows += measure.rows(wanted, measure.run_plan(site, wanted, rounds, programs))
         place = site.place
     if json:
         output.print_json("bench-udp", rows, files=place)

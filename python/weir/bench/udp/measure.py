@@ -31,7 +31,7 @@ class Spread:
         return cls(median(values), min(values), max(values)) if values else None
 
 
-def carry_out(site: Site, case: Case, rounds: int, programs: Mapping[str, Programs]) -> list[Round]:
+def run_plan(site: Site, case: Case, rounds: int, programs: Mapping[str, Programs]) -> list[Round]:
     """All turns. Each round begins with another contender, so that none is always the first.
 
     Where packets are lost, the same ones are for all contenders of a round: one that is lost early

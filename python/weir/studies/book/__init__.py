@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weir.api import carry_out
+from weir.api import run_plan
 from weir.results import Results
 from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.studies import Cell, Settings, StudyResult
@@ -44,7 +44,7 @@ class Book:
             return worlds.run(settings)
         extent = EXTENTS[settings.size].repeated(settings.repeat)
         plan = study_plan(extent, settings.size, settings.repeat, settings.seed)
-        results = carry_out(plan, **settings.how)
+        results = run_plan(plan, **settings.how)
         rows = study_cells(results, extent)
         return StudyResult(rows, findings(Cells(rows), extent), results)
 
@@ -52,9 +52,9 @@ class Book:
         """The chapter's figures with our data; beside a kernel's, its tests in both worlds."""
         if any(worlds.KERNEL_COLUMN in row for row in rows):
             return worlds.sections(results)
-        from weir.studies.book import pictures  # not needed to list studies
+        from weir.studies.book import figures  # not needed to list studies
 
-        return pictures.sections(results, Cells(rows))
+        return figures.sections(results, Cells(rows))
 
 
 def study_cells(results: Results, extent: Extent) -> list[Cell]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from weir.api import carry_out
+from weir.api import run_plan
 from weir.results import Results
 from weir.scenario import SIM, VIRTUAL, Source
 from weir.stats import mean_interval
@@ -97,7 +97,7 @@ def run(settings: Settings) -> StudyResult:
     extent = EXTENTS[settings.size].in_world(settings.world)
     if settings.repeat is not None:
         extent = replace(extent, repeat=settings.repeat)
-    results = carry_out(study_plan(extent, settings), **settings.how)
+    results = run_plan(study_plan(extent, settings), **settings.how)
     rows = study_cells(results, extent)
     return StudyResult(rows, [*findings(Cells(rows)), *_extents(extent, settings.world)], results)
 

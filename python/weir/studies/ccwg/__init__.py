@@ -7,7 +7,7 @@ looked at and between which bounds it must lie; the study prints pass or fail pe
 
 from __future__ import annotations
 
-from weir.studies.ccwg import pictures
+from weir.studies.ccwg import figures
 from weir.studies.ccwg.experiment import EXTENTS, cases
 from weir.studies.ccwg.findings import findings
 from weir.studies.ccwg.measures import study_cells
@@ -24,5 +24,5 @@ STUDY = ContestStudy(
     cells=study_cells,
     claims=lambda _: (),
     findings=findings,
-    draw=pictures.sections,
+    draw=figures.sections,
 )

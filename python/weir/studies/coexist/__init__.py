@@ -6,7 +6,7 @@ of the coexistence test in BBR's own test suite (nsperf): 50 Mbit/s, 30 ms, one 
 
 from __future__ import annotations
 
-from weir.studies.coexist import expected, pictures
+from weir.studies.coexist import expected, figures
 from weir.studies.coexist.experiment import EXTENTS, cases
 from weir.studies.coexist.findings import findings
 from weir.studies.coexist.measures import study_cells
@@ -23,5 +23,5 @@ STUDY = ContestStudy(
     cells=study_cells,
     claims=expected.claims,
     findings=findings,
-    draw=pictures.sections,
+    draw=figures.sections,
 )

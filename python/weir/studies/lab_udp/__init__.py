@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weir.api import How, carry_out
+from weir.api import RunOptions, run_plan
 from weir.results import Results
 from weir.scenario import SIM
 from weir.studies import Cell, Settings, StudyResult
@@ -51,17 +51,17 @@ class LabUdp:
         plan = self.plan(settings, sources, models)
         how = settings.how
         if plan.is_real_time and how.get("jobs") is None:
-            how = How(**{**how, "jobs": REAL_JOBS})
-        results = carry_out(plan, **how)
+            how = RunOptions(**{**how, "jobs": REAL_JOBS})
+        results = run_plan(plan, **how)
         cells = study_cells(sources, results, settings.world)
         rows = study_rows(cells, sources)
         return StudyResult(rows, findings(cells, sources, models), results)
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """Each published table, its throughputs, and the figures that its source draws of both."""
-        from weir.studies.lab_udp import pictures  # drawing libraries load slowly
+        from weir.studies.lab_udp import figures  # drawing libraries load slowly
 
-        return pictures.sections(results, rows)
+        return figures.sections(results, rows)
 
     def plan(self, settings: Settings, sources: list[Source], models: dict[str, Model]) -> Plan:
         """Every run that the settings ask for."""

@@ -7,7 +7,7 @@ loss, moving nodes, and how much of the answer depends on what was never publish
 from __future__ import annotations
 
 from weir.studies.contest import ContestStudy
-from weir.studies.muzha import expected, pictures
+from weir.studies.muzha import expected, figures
 from weir.studies.muzha.experiment import EXTENTS
 from weir.studies.muzha.findings import findings
 from weir.studies.muzha.measures import cases, study_cells
@@ -23,5 +23,5 @@ STUDY = ContestStudy(
     cells=study_cells,
     claims=expected.claims,
     findings=findings,
-    draw=pictures.sections,
+    draw=figures.sections,
 )

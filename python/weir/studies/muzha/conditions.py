@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weir.report.words import listed
+from weir.report.summary import listed
 from weir.studies.cells import Cells, digits, interval_text
 from weir.studies.muzha import chain, limits, losses, marking, mobility, slowstart
 from weir.studies.muzha.expected import above, below

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from weir.fairness import jain
-from weir.report.words import listed
+from weir.report.summary import listed
 from weir.stats import Estimate
 from weir.studies import claims
 from weir.studies.cells import Cells, digits, interval_text

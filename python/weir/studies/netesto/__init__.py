@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weir.api import carry_out
+from weir.api import run_plan
 from weir.results import Results
 from weir.studies import Cell, Settings, StudyResult
 from weir.studies.cells import Cells
-from weir.studies.netesto import measures, words
+from weir.studies.netesto import measures, summary
 from weir.studies.netesto.experiment import EXTENTS, Extent, study_plan
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ class Netesto:
         """Runs every script."""
         extent = EXTENTS[settings.size]
         plan = study_plan(extent, settings.size, settings.repeat, settings.seed)
-        results = carry_out(plan, **settings.how)
+        results = run_plan(plan, **settings.how)
         rows = study_cells(results, extent)
-        return StudyResult(rows, words.findings(Cells(rows), extent), results)
+        return StudyResult(rows, summary.findings(Cells(rows), extent), results)
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """Each quantity over what its test varies."""
-        from weir.studies.netesto import pictures  # see `book`
+        from weir.studies.netesto import figures  # see `book`
 
-        return pictures.sections(results, Cells(rows))
+        return figures.sections(results, Cells(rows))
 
 
 def study_cells(results: Results, extent: Extent) -> list[Cell]:
@@ -52,7 +52,7 @@ def study_cells(results: Results, extent: Extent) -> list[Cell]:
         *measures.size_cells(results, extent),
     ]
     sensitivity = measures.start_sensitivity(results, extent)
-    return [*words.expectations(Cells(rows), extent, sensitivity), *rows]
+    return [*summary.expectations(Cells(rows), extent, sensitivity), *rows]
 
 
 STUDY = Netesto()

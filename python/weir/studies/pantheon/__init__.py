@@ -8,7 +8,7 @@ scenarios of Google's: policers, aggregated acknowledgements, shallow buffers.
 from __future__ import annotations
 
 from weir.studies.contest import ContestStudy
-from weir.studies.pantheon import expected, pictures
+from weir.studies.pantheon import expected, figures
 from weir.studies.pantheon.experiment import EXTENTS, cases
 from weir.studies.pantheon.findings import findings
 from weir.studies.pantheon.measures import study_cells
@@ -24,5 +24,5 @@ STUDY = ContestStudy(
     cells=study_cells,
     claims=expected.claims,
     findings=findings,
-    draw=pictures.sections,
+    draw=figures.sections,
 )

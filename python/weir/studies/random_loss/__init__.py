@@ -7,7 +7,7 @@ The network of figure 8 of the BBR paper (Cardwell et al., ACM Queue 14(5), 2016
 from __future__ import annotations
 
 from weir.studies.contest import ContestStudy
-from weir.studies.random_loss import expected, pictures
+from weir.studies.random_loss import expected, figures
 from weir.studies.random_loss.experiment import EXTENTS, cases
 from weir.studies.random_loss.findings import findings
 from weir.studies.random_loss.measures import study_cells
@@ -23,5 +23,5 @@ STUDY = ContestStudy(
     cells=study_cells,
     claims=expected.claims,
     findings=findings,
-    draw=pictures.sections,
+    draw=figures.sections,
 )

@@ -7,7 +7,7 @@ congestion control, at a drop-tail queue and at one that serves flows in turn.
 from __future__ import annotations
 
 from weir.studies.contest import ContestStudy
-from weir.studies.rtt_fairness import expected, pictures
+from weir.studies.rtt_fairness import expected, figures
 from weir.studies.rtt_fairness.experiment import EXTENTS, cases
 from weir.studies.rtt_fairness.findings import findings
 from weir.studies.rtt_fairness.measures import study_cells
@@ -23,5 +23,5 @@ STUDY = ContestStudy(
     cells=study_cells,
     claims=expected.claims,
     findings=findings,
-    draw=pictures.sections,
+    draw=figures.sections,
 )

@@ -7,7 +7,7 @@ drop and back, low and up, a fading and a suspended wireless link.
 from __future__ import annotations
 
 from weir.studies.contest import ContestStudy
-from weir.studies.steps import expected, pictures
+from weir.studies.steps import expected, figures
 from weir.studies.steps.experiment import EXTENTS, cases
 from weir.studies.steps.findings import findings
 from weir.studies.steps.measures import study_cells
@@ -23,5 +23,5 @@ STUDY = ContestStudy(
     cells=study_cells,
     claims=expected.claims,
     findings=findings,
-    draw=pictures.sections,
+    draw=figures.sections,
 )

@@ -7,7 +7,7 @@ suite that comes with BBR (google/bbr, gtests/net/tcp/bbr/nsperf), which prints 
 from __future__ import annotations
 
 from weir.studies.contest import ContestStudy
-from weir.studies.transperf import pictures
+from weir.studies.transperf import figures
 from weir.studies.transperf.experiment import EXTENTS, cases
 from weir.studies.transperf.findings import findings
 from weir.studies.transperf.measures import study_cells
@@ -23,5 +23,5 @@ STUDY = ContestStudy(
     cells=study_cells,
     claims=lambda _: (),
     findings=findings,
-    draw=pictures.sections,
+    draw=figures.sections,
 )

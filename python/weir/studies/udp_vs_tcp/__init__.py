@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weir import netns
-from weir.api import How, carry_out
+from weir.api import RunOptions, run_plan
 from weir.results import Results
 from weir.studies import Cell, Settings, StudyResult
 from weir.studies.udp_vs_tcp.expected import claims
@@ -44,9 +44,9 @@ class UdpVsTcp:
         if obstacle:
             extent = extent.on_one_machine()
         plan = study_plan(extent, settings.size, settings.repeat, settings.seed)
-        alone: How = {**settings.how, "jobs": 1}
+        alone: RunOptions = {**settings.how, "jobs": 1}
         with Site() as site:
-            results = carry_out(plan, Carrier(site), **alone)
+            results = run_plan(plan, Carrier(site), **alone)
         rows = study_rows(source, results)
         sentences = findings(rows, source, extent, site.place)
         if obstacle:
@@ -55,9 +55,9 @@ class UdpVsTcp:
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """Times and complete transfers, setting by setting."""
-        from weir.studies.udp_vs_tcp import pictures  # drawing libraries load slowly
+        from weir.studies.udp_vs_tcp import figures  # drawing libraries load slowly
 
-        return pictures.sections(results, rows)
+        return figures.sections(results, rows)
 
 
 def study_rows(source: Source, results: Results) -> list[Cell]:

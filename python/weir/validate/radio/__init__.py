@@ -1,6 +1,6 @@
 """The radio model beside arithmetic, theory and published measurements.
 
->>> found = weir.validate.radio.comparison(size="small").carry_out()  # doctest: +SKIP
+>>> found = weir.validate.radio.comparison(size="small").run_plan()  # doctest: +SKIP
 >>> [row for row in found.rows if row["holds"] is False]  # doctest: +SKIP
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from weir import manifest
-from weir.api import How, carry_out
+from weir.api import RunOptions, run_plan
 from weir.disk import write_text
 from weir.errors import InputError
 from weir.results import Results
@@ -35,9 +35,9 @@ class RadioComparison:
     scenes: Sequence[Scene]
     plan: Plan
 
-    def carry_out(self, **how: Unpack[How]) -> Validation:
+    def run_plan(self, **how: Unpack[RunOptions]) -> Validation:
         """Runs it and compares."""
-        return self.judged(carry_out(self.plan, **how))
+        return self.judged(run_plan(self.plan, **how))
 
     def judged(self, results: Results) -> Validation:
         """Compares what was run, and keeps the rows beside it."""

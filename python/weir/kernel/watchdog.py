@@ -1,6 +1,6 @@
 """Turns into another program, after arranging that it dies with the thread that started it.
 
-Run by its path: `python leash.py PARENT_PID COMMAND...`; nothing else is imported.
+Run by its path: `python watchdog.py PARENT_PID COMMAND...`; nothing else is imported.
 """
 
 import ctypes

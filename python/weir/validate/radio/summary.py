@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from weir.validate.judge import SKIPPED, Row
 from weir.validate.radio.rows import GOODPUT, SHARE, score
 from weir.validate.radio.scenes import GROUPS, Group
-from weir.validate.words import mark, value_text
+from weir.validate.summary import mark, value_text
 
 TITLE = "Ours beside arithmetic, theory and papers: ✓ holds, ✗ differs, ? undecided"
 """What stands above the table of all rows."""
