@@ -17,7 +17,11 @@ DOCUMENTS = [
 ]
 """Pages where no word of the list may be."""
 
-SOURCES = ("crates/trace", "docs/.site", "fuzz")
+SOURCES = (
+    *("crates/" + crate for crate in ("cc", "lab", "scene", "sim", "trace", "transport", "units")),
+    "docs/.site",
+    "fuzz",
+)
 """Folders of sources where none may be, in names, comments and texts. The others are to join."""
 
 SHORT = [ROOT / "README.md", ROOT / "docs/README.md"]

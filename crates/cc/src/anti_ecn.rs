@@ -11,7 +11,7 @@
 //! The bit is set unless a router clears it, so this is only for paths whose bottlenecks have one; an end
 //! cannot tell. Where the peer returns none at all this is Reno.
 
-use weir_units::feedback::Room;
+use weir_units::feedback::Headroom;
 use weir_units::{Bytes, Echo, Feedback, FeedbackKind};
 
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
@@ -40,7 +40,7 @@ impl CongestionController for AntiEcn {
     }
 
     fn request(&mut self, _cx: &mut CcContext<'_>) -> Option<Feedback> {
-        Some(Feedback::AntiEcn(Room::Spare))
+        Some(Feedback::AntiEcn(Headroom::Spare))
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
@@ -52,10 +52,10 @@ impl CongestionController for AntiEcn {
             return;
         }
         match cx.feedback {
-            Some(Echo::AntiEcn(Room::Spare)) if cx.cwnd_limited => {
+            Some(Echo::AntiEcn(Headroom::Spare)) if cx.cwnd_limited => {
                 self.window.cwnd += ack.acked;
             }
-            Some(Echo::AntiEcn(Room::Scarce)) if cx.cwnd_limited => {
+            Some(Echo::AntiEcn(Headroom::Scarce)) if cx.cwnd_limited => {
                 self.window.additive_increase(cx.mss, self.window.cwnd, ack.acked);
             }
             Some(Echo::AntiEcn(_)) => {}

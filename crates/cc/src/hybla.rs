@@ -17,7 +17,7 @@
 //!
 //! Deviations from the paper, which are Linux's: `rho` follows the smallest smoothed RTT, with the reference
 //! of 25 ms; growth counts acknowledgements, not what they acknowledge; it neither paces nor
-//! estimates the bandwidth; the first window is `rho` segments where everybody else has ten, and no window
+//! estimates the bandwidth; the first window is `rho` segments where other controllers have ten, and no window
 //! exceeds 65 535 segments.
 
 use weir_units::Bytes;

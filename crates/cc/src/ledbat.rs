@@ -1,5 +1,5 @@
 //! `ledbat`: Low Extra Delay Background Transport (RFC 6817), which adds `target` of queueing delay at most
-//! and gives way to everybody who adds more.
+//! and yields to every flow that adds more.
 //!
 //! ```text
 //! base       smallest delay of the last 10 minutes, kept minute by minute
@@ -30,7 +30,7 @@ pub struct Ledbat {
     cwnd: Bytes,
     target: Duration,
     /// The first one-way delay, which the others are compared with: the difference of two clocks in
-    /// milliseconds, which means nothing by itself.
+    /// milliseconds, which has no meaning by itself.
     origin: Option<u32>,
     base: BaseDelay,
     /// The last delays, the newest first, in microseconds.

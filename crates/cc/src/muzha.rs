@@ -205,9 +205,9 @@ impl Muzha {
         let cwnd = self.window.cwnd;
         let before = self.checkpoint.filter(|_| !event.first_in_epoch);
         self.checkpoint = before.max(Some(cwnd));
-        let room = self.indices.last().is_some_and(|index| index >= self.indices.steady());
+        let spare = self.indices.last().is_some_and(|index| index >= self.indices.steady());
         self.window.cwnd = match self.options.timeout {
-            MuzhaRto::Half if room => (cwnd / 2).max(cx.mss),
+            MuzhaRto::Half if spare => (cwnd / 2).max(cx.mss),
             MuzhaRto::One | MuzhaRto::Half => cx.bytes_in_flight + cx.mss,
         };
         self.indices.begin_round(cx);

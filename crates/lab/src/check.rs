@@ -47,7 +47,7 @@ const SHORTEST_PERIOD: Duration = Duration::from_micros(1);
 /// A message longer than this is taken for a slip: no simulated link carries it.
 const MAX_MESSAGE: Bytes = Bytes(1 << 50);
 
-/// Refuses keys that mean nothing for the chosen kind of topology, queue or workload.
+/// Refuses keys without effect for the chosen kind of topology, queue or workload.
 pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Checked {
     let topology = tree.get("topology");
     refuse_foreign(topology, "topology", scenario.topology.kind.keys(), |key| {
@@ -376,7 +376,7 @@ fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
     check_workload(flow, section)
 }
 
-/// An index means nothing to a sender that counts other levels than the router.
+/// An index is useless to a sender that counts other levels than the router.
 fn check_levels(flow: &Flow, section: &str, topology: &Topology) -> Checked {
     let Protocol::Reliable(stack) = &flow.stack else { return Ok(()) };
     let Some(expected) = stack.controller.index_levels().map(u32::from) else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! Text files that a scenario or an option names.
 //!
-//! A scenario may come from somebody else, and a path may name a device or a FIFO: files are regular
+//! A scenario may come from another person, and a path may name a device or a FIFO: files are regular
 //! and bounded, and no error repeats what is in them.
 
 use std::fs::{self, File};

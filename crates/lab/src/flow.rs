@@ -13,7 +13,7 @@ use crate::sizes::Sizes;
 use crate::topology::Node;
 
 section! {
-    /// One flow, or `count` equal ones. The keys from `initial_window` on mean nothing to `udp`.
+    /// One flow, or `count` equal ones. The keys from `initial_window` on have no effect on `udp`.
     pub struct Flow {
         /// Name in the tables; by default `flow0`, `flow1`, … Random numbers are drawn by name.
         name: Option<String> = None,

@@ -69,7 +69,7 @@ fn a_file_that_cannot_be_had_is_named() {
 }
 
 #[test]
-fn nobody_runs_it_unless_hosted_and_no_kernel_does() {
+fn it_runs_only_with_a_host_and_in_no_kernel() {
     let mut scenario = parse(TWO, &folder("hosted"));
     for world in [World::Sim, World::Udp] {
         let error = check(&scenario, world).expect_err("unhosted").to_string();
@@ -96,7 +96,7 @@ fn nobody_runs_it_unless_hosted_and_no_kernel_does() {
 }
 
 #[test]
-fn what_the_host_says_is_told_with_the_key() {
+fn the_hosts_error_names_the_key() {
     let mut scenario = parse(TWO, &folder("refused"));
     let error = scenario.host_scripts(&mut |_, _| Err("it is no class".to_owned()));
     let message = "scenario: flow.0.stack: 'rack/mine.py:Mine' is not allowed; it is no class";

@@ -119,7 +119,7 @@ impl<P: Parcel> DropTail<P> {
 
     /// Whether it would take the parcel in.
     #[inline]
-    pub(crate) fn has_room(&self, parcel: &P, in_service: Backlog) -> bool {
+    pub(crate) fn has_space(&self, parcel: &P, in_service: Backlog) -> bool {
         let waiting = self.waiting.len() as u64;
         if waiting + in_service.packets == 0 {
             return true;
@@ -143,7 +143,7 @@ impl<P: Parcel> Queue<P> for DropTail<P> {
         in_service: Backlog,
         dropped: &mut Vec<Dropped<P>>,
     ) {
-        if self.has_room(&parcel, in_service) {
+        if self.has_space(&parcel, in_service) {
             self.bytes += parcel.len().get();
             self.waiting.push_back(Queued { parcel, arrived: now });
         } else {

@@ -61,7 +61,7 @@ impl<P: Parcel> Queue<P> for EcnStep<P> {
         in_service: Backlog,
         dropped: &mut Vec<Dropped<P>>,
     ) {
-        if self.is_reached(in_service) && self.fifo.has_room(&parcel, in_service) {
+        if self.is_reached(in_service) && self.fifo.has_space(&parcel, in_service) {
             mark(&mut parcel, &mut self.marks);
         }
         self.fifo.enqueue(now, parcel, in_service, dropped);

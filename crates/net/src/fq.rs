@@ -111,7 +111,7 @@ impl<P: Parcel> Queue<P> for Fq<P> {
         let place = self.flows.place_of(&parcel);
         let waiting = self.flows.packets_at(place) as u64;
         let is_full = waiting > 0 && waiting >= u64::from(self.config.flow_limit);
-        if is_full || !self.flows.has_room(&parcel, self.config.limit, in_service) {
+        if is_full || !self.flows.has_space(&parcel, self.config.limit, in_service) {
             dropped.push(Dropped { parcel, cause: DropCause::Queue });
         } else if self.flows.push(place, now, parcel) == Joined::Woken {
             self.refill(now, place);

@@ -94,7 +94,7 @@ impl<P: Parcel> Queue<P> for FqPie<P> {
         dropped: &mut Vec<Dropped<P>>,
     ) {
         let place = self.flows.place_of(&parcel);
-        if !self.flows.has_room(&parcel, self.config.limit, in_service) {
+        if !self.flows.has_space(&parcel, self.config.limit, in_service) {
             self.states[place].on_drop();
             dropped.push(Dropped { parcel, cause: DropCause::Queue });
             return;

@@ -140,7 +140,7 @@ impl<P: Parcel> Queue<P> for Pie<P> {
     ) {
         let Self { fifo, law, mtu, state, rng, marks } = self;
         state.catch_up(now, law, fifo.charged());
-        if !fifo.has_room(&parcel, in_service) {
+        if !fifo.has_space(&parcel, in_service) {
             state.on_drop();
             dropped.push(Dropped { parcel, cause: DropCause::Queue });
             return;

@@ -248,7 +248,7 @@ impl<P: Parcel> Queue<P> for Red<P> {
         let packets = self.fifo.backlog().packets + in_service.packets;
         let backlog = Backlog { packets, bytes: self.fifo.charged_with(in_service) };
         let mut dropped_early = false;
-        if self.early.on_arrival(now, backlog) && self.fifo.has_room(&parcel, in_service) {
+        if self.early.on_arrival(now, backlog) && self.fifo.has_space(&parcel, in_service) {
             dropped_early = !(self.early.config.ecn && mark(&mut parcel, &mut self.marks));
         }
         if dropped_early {

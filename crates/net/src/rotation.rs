@@ -198,7 +198,7 @@ impl<P: Parcel> Rotation<P> {
     }
 
     /// Whether they would be with this parcel.
-    pub(crate) fn has_room(&self, parcel: &P, limit: Limit, in_service: Backlog) -> bool {
+    pub(crate) fn has_space(&self, parcel: &P, limit: Limit, in_service: Backlog) -> bool {
         let with_it = self.stored + in_service + Backlog { packets: 1, bytes: parcel.len() };
         !is_over(with_it, self.overhead, limit)
     }

@@ -132,7 +132,7 @@ pub(crate) fn run(
     let epoch = if capture_from_zero { Epoch::Run } else { Epoch::WallClock };
     let capture = capture.map(|path| Capture::of_headers(path, epoch));
     let (scenario, faults) = hosted(py, scenario)?;
-    carry_out(py, &faults, control.as_deref(), |watch| {
+    execute(py, &faults, control.as_deref(), |watch| {
         weir_lab::run_watched(&scenario, seed, world, capture.as_ref(), watch)
     })
 }
@@ -148,12 +148,12 @@ pub(crate) fn record(
     stem: &str,
 ) -> PyResult<RunResult> {
     let (scenario, faults) = hosted(py, scenario)?;
-    carry_out(py, &faults, None, |watch| weir_lab::record(&scenario, seed, &folder, stem, watch))
+    execute(py, &faults, None, |watch| weir_lab::record(&scenario, seed, &folder, stem, watch))
 }
 
 /// Lets `work` go on while Python's threads do, until a controller in Python fails, or `control` or a signal
 /// breaks it off.
-fn carry_out(
+fn execute(
     py: Python<'_>,
     faults: &Faults,
     control: Option<&Control>,

@@ -2,7 +2,7 @@
 //! tells.
 //!
 //! Its world opens and drives the connection. It asks the [`KernelFlow`] what the application wants,
-//! tells it what arrived, and hands it a [`ConnectionSample`] whenever the recorder requests one.
+//! reports arrivals to it, and hands it a [`ConnectionSample`] whenever the recorder requests one.
 
 use weir_cc::RecoveryState;
 use weir_trace::{FlowRow, Histogram, RequestRow, SampleRow};
@@ -26,7 +26,7 @@ pub struct KernelFlow {
     pub(crate) flow_stats: FlowStats,
 }
 
-/// What a connection that is not ours tells of itself at one time. Counters are since it opened.
+/// State of a connection that is not ours at one time. Counters are since it opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConnectionSample {
     /// Bytes that the receiving application had taken.

@@ -8,7 +8,7 @@ use crate::link::PacketLink;
 use crate::packet::{Direction, Packet};
 use crate::run_log::RunLog;
 
-/// What the ends of a flow live in: it tells them the time, carries their packets and wakes them.
+/// What the ends of a flow live in: it passes them the time, carries their packets and wakes them.
 pub trait Medium {
     /// What its packets carry besides their description: nothing, or real bytes.
     type Load: Clone;

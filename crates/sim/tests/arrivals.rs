@@ -166,7 +166,7 @@ fn what_the_end_cuts_off_is_reported_as_such() {
 }
 
 #[test]
-fn connections_that_fail_are_told() {
+fn connections_that_fail_are_reported() {
     let mut spec = web("rack/cubic", GAP, Some(50), secs(60));
     let weir_scene::TransportSpec::Reliable(config) = &mut spec.flows[0].transport else {
         panic!("{spec:?}")

@@ -97,7 +97,7 @@ fn threads_do_not_matter() {
 }
 
 #[test]
-fn another_flow_elsewhere_shifts_nobodys_luck() {
+fn another_flow_elsewhere_shifts_no_random_stream() {
     let path = Path { forward: random(), ..Path::default() };
     let few = path.spec(&[Flow::bulk("rack/cubic").jittered(100)], secs(5));
     let mut many = few.clone();

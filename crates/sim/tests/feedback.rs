@@ -24,7 +24,7 @@ fn outcome(path: &Path, feedback: Option<FeedbackConfig>, flows: &[Flow], second
 /// On a link that is never half used every router says 5: the window doubles with each round trip, from
 /// two segments to what the peer offers.
 #[test]
-fn muzha_doubles_its_window_where_there_is_room() {
+fn muzha_doubles_its_window_where_there_is_spare_capacity() {
     let path =
         Path { rate: Rate::from_mbit(10_000), queue: BufferSize::Infinite, ..Path::default() };
     let feedback = Some(FeedbackConfig::Drai(DraiConfig::default()));

@@ -153,7 +153,7 @@ fn an_open_loop_of_single_packets_waits_as_in_m_d_1() {
 
 #[test]
 fn an_open_loop_that_asks_too_much_falls_behind_and_loses_no_request() {
-    // 12 Mbit/s asked of 10.
+    // 12 Mbit/s offered to 10.
     let flow = Flow::new(over("rack/cubic"), poisson(10_000, Duration::from_micros(6_667)));
     let outcome = Path::default().run(&[flow], secs(60));
     let row = &outcome.flows[0];

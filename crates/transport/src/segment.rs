@@ -188,12 +188,12 @@ impl Options {
 
     /// The space that feedback of this kind takes in a data segment that also echoes it, padding
     /// included.
-    pub(crate) const fn feedback_room(kind: FeedbackKind) -> usize {
+    pub(crate) const fn feedback_space(kind: FeedbackKind) -> usize {
         (Self::FEEDBACK_HEADER_LEN + record_len(kind) + echo_len(kind)).next_multiple_of(4)
     }
 
     /// How many SACK blocks fit in the remaining option space.
-    pub(crate) fn sack_room(&self) -> usize {
+    pub(crate) fn sack_space(&self) -> usize {
         Self::MAX_LEN.saturating_sub(self.wire_len() + 4) / 8
     }
 

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_n_hops_has_room_for_a_fifth_of_its_round_trip() {
+    fn a_chain_of_n_hops_holds_a_fifth_of_its_round_trip() {
         // floor(2 h / 5 + 1/2) by hand, at least 2.
         assert_eq!(limits("cwl", 1..=10), [2, 2, 2, 2, 2, 2, 3, 3, 4, 4]);
         assert_eq!(limits("cwl", [16, 32, 255]), [6, 13, 102]);

@@ -17,7 +17,7 @@ pub enum Feedback {
     /// An index of what a router would have the sender do.
     Drai(Drai),
     /// Whether every link so far has spare capacity.
-    AntiEcn(Room),
+    AntiEcn(Headroom),
     /// A rate that the sender would start with.
     QuickStart(QuickStart),
     /// XCP's congestion header.
@@ -53,7 +53,7 @@ pub struct Drai {
 
 /// What a link says of its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Room {
+pub enum Headroom {
     /// Each so far is less used than it could be.
     Spare,
     /// One is fully used.
@@ -104,7 +104,7 @@ pub enum Echo {
     /// The smallest index.
     Drai(Drai),
     /// Whether every link had spare capacity.
-    AntiEcn(Room),
+    AntiEcn(Headroom),
     /// The answer to a rate request (RFC 4782 §3.2).
     QuickStart {
         /// What no router refused.
@@ -157,7 +157,7 @@ impl Echo {
     pub fn of(feedback: &Feedback) -> Self {
         match *feedback {
             Feedback::Drai(drai) => Self::Drai(drai),
-            Feedback::AntiEcn(room) => Self::AntiEcn(room),
+            Feedback::AntiEcn(headroom) => Self::AntiEcn(headroom),
             Feedback::QuickStart(request) => Self::QuickStart {
                 rate: request.rate,
                 ttl_diff: request.ttl_diff(),
@@ -175,7 +175,7 @@ impl Echo {
             (Self::Drai(a), Self::Drai(b)) => {
                 Self::Drai(Drai { level: a.level.min(b.level), hops: a.hops.min(b.hops) })
             }
-            (Self::AntiEcn(Room::Scarce), Self::AntiEcn(_)) => self,
+            (Self::AntiEcn(Headroom::Scarce), Self::AntiEcn(_)) => self,
             (Self::Xcp(a), Self::Xcp(b)) => Self::Xcp(a.saturating_add(b)),
             (_, newest) => newest,
         }
@@ -291,9 +291,10 @@ mod tests {
         let drai = |level, hops| Feedback::Drai(Drai { level, hops });
         let joined = Echo::of(&drai(4, 2)).and(&drai(2, 3)).and(&drai(5, 2));
         assert_eq!(joined, Echo::Drai(Drai { level: 2, hops: 2 }));
-        let bit = |room| Feedback::AntiEcn(room);
-        let joined = Echo::of(&bit(Room::Spare)).and(&bit(Room::Scarce)).and(&bit(Room::Spare));
-        assert_eq!(joined, Echo::AntiEcn(Room::Scarce));
+        let bit = |headroom| Feedback::AntiEcn(headroom);
+        let joined =
+            Echo::of(&bit(Headroom::Spare)).and(&bit(Headroom::Scarce)).and(&bit(Headroom::Spare));
+        assert_eq!(joined, Echo::AntiEcn(Headroom::Scarce));
         let xcp = |delta| Feedback::Xcp(Xcp { rtt_micros: 1, spacing_nanos: 1, delta });
         assert_eq!(Echo::of(&xcp(700)).and(&xcp(-300)), Echo::Xcp(400));
         let rcp = |rate| Feedback::Rcp(Rcp { rate, rtt_micros: 1 });

@@ -202,7 +202,7 @@ fn the_family_takes_its_increase_from_four_and_its_decrease_below_three() {
 /// The rule on the third duplicate: an index that slows down among the three means congestion, anything
 /// else a random loss.
 #[test]
-fn losses_are_told_apart_by_the_index() {
+fn the_index_distinguishes_losses() {
     let mut seen = 0;
     for reduce in ["half", "by-index", "none"] {
         for index in [None, Some(1), Some(2), Some(3), Some(4), Some(5)] {
@@ -250,7 +250,7 @@ fn a_timeout_begins_again_with_one_segment_and_the_table_goes_on() {
 }
 
 #[test]
-fn a_timeout_may_halve_if_routers_saw_room() {
+fn a_timeout_may_halve_if_routers_saw_spare_capacity() {
     for (index, segments) in [(5, 8), (3, 8), (2, 1), (1, 1)] {
         let mut rounds = Rounds::new("muzha(rto=half)", 50);
         (0..3).for_each(|_| rounds.round(Some(5)));

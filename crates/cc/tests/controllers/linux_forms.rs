@@ -209,7 +209,7 @@ fn lp_gives_way_to_delay_where_clocks_agree() {
 fn nv_keeps_ten_segments_in_the_queue() {
     let mut path = Path::new("nv", Conditions::bottleneck(RTT_MS, 100, 1_000));
     // Slow start's end leaves too little, which grows by a segment per round trip. Until that is made up for,
-    // the smallest RTT is replaced by its like only (at 2 s, and 3.75 s later or more).
+    // the smallest RTT is replaced by an equal one only (at 2 s, and 3.75 s later or more).
     path.run(ROUND * 90);
     assert_eq!(path.lost, 0);
     // 100 in flight, one in service, ten wait, and what is above gets less by 30 % at a time.

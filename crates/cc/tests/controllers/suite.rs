@@ -8,7 +8,7 @@ use weir_cc::{
     AckEvent, AckTimestamps, Cause, CcConfig, CcContext, CongestionController, CongestionEvent,
     LossSample, PathEvent, RateSample, RecoveryState, RttSnapshot,
 };
-use weir_units::feedback::{Drai, Room};
+use weir_units::feedback::{Drai, Headroom};
 use weir_units::{Bytes, Duration, Echo, Instant, Rate, Rng, stream};
 
 const MSS: Bytes = Bytes(1_448);
@@ -69,7 +69,7 @@ fn timestamps() -> impl Strategy<Value = Option<AckTimestamps>> {
 fn echo() -> impl Strategy<Value = Echo> {
     prop_oneof![
         (0..9_u8, 0..3_u8).prop_map(|(level, hops)| Echo::Drai(Drai { level, hops })),
-        prop_oneof![Just(Room::Spare), Just(Room::Scarce)].prop_map(Echo::AntiEcn),
+        prop_oneof![Just(Headroom::Spare), Just(Headroom::Scarce)].prop_map(Echo::AntiEcn),
         any::<i32>().prop_map(Echo::Xcp),
         any::<u32>().prop_map(Echo::Rcp),
     ]

@@ -45,7 +45,7 @@ impl<S> Clients<S> {
 
     /// Makes space for another: with none left, the client that was silent longest is forgotten and returned,
     /// unless all have been heard lately.
-    pub(crate) fn make_room(&mut self, now: Instant) -> Result<Option<Client<S>>, Full> {
+    pub(crate) fn make_space(&mut self, now: Instant) -> Result<Option<Client<S>>, Full> {
         if self.table.len() < self.limit {
             return Ok(None);
         }
@@ -122,13 +122,13 @@ mod tests {
         let mut clients = Clients::new(2, Duration::from_secs(60));
         let first = clients.add(address(1), "a", at(0));
         let second = clients.add(address(2), "b", at(0));
-        assert_eq!(clients.make_room(at(1)).err(), Some(Full));
+        assert_eq!(clients.make_space(at(1)).err(), Some(Full));
         assert_eq!(clients.find(address(1), at(30)), Some(first));
         assert_eq!(clients.expire(at(59)).len(), 0);
         let gone = clients.expire(at(60));
         assert_eq!(gone.iter().map(|client| client.own).collect::<Vec<_>>(), ["b"]);
         assert!(clients.by_number(second).is_none() && clients.find(address(2), at(60)).is_none());
-        assert!(clients.make_room(at(60)).is_ok_and(|gone| gone.is_none()));
+        assert!(clients.make_space(at(60)).is_ok_and(|gone| gone.is_none()));
         clients.touch(first, at(80));
         assert_eq!(clients.expire(at(100)).len(), 0);
         assert_eq!(clients.expire(at(140)).len(), 1);
@@ -141,11 +141,11 @@ mod tests {
         let first = clients.add(address(1), "a", at(0));
         clients.add(address(2), "b", at(1));
         clients.touch(first, at(3));
-        assert!(clients.make_room(at(2)).is_err(), "both were heard a moment ago");
-        let gone = clients.make_room(at(4)).expect("room").expect("someone leaves");
+        assert!(clients.make_space(at(2)).is_err(), "both were heard a moment ago");
+        let gone = clients.make_space(at(4)).expect("room").expect("someone leaves");
         assert_eq!(gone.own, "b");
         assert!(clients.find(address(2), at(4)).is_none());
-        assert!(clients.make_room(at(4)).is_ok_and(|gone| gone.is_none()));
+        assert!(clients.make_space(at(4)).is_ok_and(|gone| gone.is_none()));
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl UdpRelay {
         for arrival in inbox.arrivals() {
             let known = clients.find(arrival.from, arrival.time);
             let id = known.or_else(|| {
-                let gone = clients.make_room(arrival.time).ok()?;
+                let gone = clients.make_space(arrival.time).ok()?;
                 *past_overflow += overflows(gone.as_slice());
                 welcome(clients, &arrival, *to)
             });

@@ -9,7 +9,7 @@
 //!
 //! Parameters: below (90 %), memory (200 ms), the time constant of the average.
 
-use weir_units::feedback::Room;
+use weir_units::feedback::Headroom;
 use weir_units::{Duration, Feedback, Instant, Ratio};
 
 use super::check_memory;
@@ -64,17 +64,17 @@ impl AntiEcn {
         parcel: &mut P,
         behind: Backlog,
     ) {
-        if let Some(Feedback::AntiEcn(room)) = parcel.feedback() {
+        if let Some(Feedback::AntiEcn(headroom)) = parcel.feedback() {
             let idle = self.utilisation.idle(now);
             let used = billionths(Ratio::ONE) - idle;
             if behind.packets > MOST_WAITING || used >= billionths(self.config.below) {
-                *room = Room::Scarce;
+                *headroom = Headroom::Scarce;
             }
         }
     }
 }
 
-/// Packets that may wait where there is room.
+/// Packets that may wait where there is headroom.
 const MOST_WAITING: u64 = 1;
 
 #[cfg(test)]
@@ -84,11 +84,12 @@ mod tests {
     use super::*;
     use crate::link::probe::Probe;
 
-    fn bit(agent: &mut AntiEcn, now: Instant, room: Room, packets: u64) -> Room {
-        let mut probe = Probe { feedback: Some(Feedback::AntiEcn(room)), ..Probe::data(0, 100) };
+    fn bit(agent: &mut AntiEcn, now: Instant, headroom: Headroom, packets: u64) -> Headroom {
+        let mut probe =
+            Probe { feedback: Some(Feedback::AntiEcn(headroom)), ..Probe::data(0, 100) };
         agent.on_departure(now, &mut probe, Backlog { packets, bytes: Bytes(packets * 100) });
         match probe.feedback {
-            Some(Feedback::AntiEcn(room)) => room,
+            Some(Feedback::AntiEcn(headroom)) => headroom,
             other => panic!("{other:?}"),
         }
     }
@@ -97,12 +98,12 @@ mod tests {
     fn room_is_an_unused_link_and_a_short_queue_and_is_never_given_back() {
         let mut agent = AntiEcn::new(&AntiEcnConfig::default());
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        assert_eq!(bit(&mut agent, at(0), Room::Spare, 1), Room::Spare);
-        assert_eq!(bit(&mut agent, at(0), Room::Spare, 2), Room::Scarce);
-        assert_eq!(bit(&mut agent, at(0), Room::Scarce, 0), Room::Scarce);
+        assert_eq!(bit(&mut agent, at(0), Headroom::Spare, 1), Headroom::Spare);
+        assert_eq!(bit(&mut agent, at(0), Headroom::Spare, 2), Headroom::Scarce);
+        assert_eq!(bit(&mut agent, at(0), Headroom::Scarce, 0), Headroom::Scarce);
         agent.set_busy(at(0), Signal::Service, Occupancy::Busy);
         // 1 - exp(-t / 200 ms) passes 0.9 after 460.5 ms.
-        assert_eq!(bit(&mut agent, at(460), Room::Spare, 0), Room::Spare);
-        assert_eq!(bit(&mut agent, at(461), Room::Spare, 0), Room::Scarce);
+        assert_eq!(bit(&mut agent, at(460), Headroom::Spare, 0), Headroom::Spare);
+        assert_eq!(bit(&mut agent, at(461), Headroom::Spare, 0), Headroom::Scarce);
     }
 }

@@ -100,12 +100,12 @@ impl FrameLog {
         Self { records: Vec::new(), capacity }
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_space(&self) -> bool {
         self.records.len() < self.capacity
     }
 
     pub(super) fn push<P, M>(&mut self, frame: &Frame<P, M>) {
-        let Some(Origin { place, cargo }) = frame.origin.filter(|_| self.has_room()) else {
+        let Some(Origin { place, cargo }) = frame.origin.filter(|_| self.has_space()) else {
             return;
         };
         let Header { kind, from: node, to, .. } = frame.header;

@@ -234,7 +234,7 @@ impl<L: Clone + Debug> HostedRadio<L> {
         self.counts.offered > self.counts.delivered + self.counts.dropped
     }
 
-    /// Moves every node to where it is now; returns when to do so again, if anybody moves.
+    /// Moves every node to where it is now; returns when to do so again, if any node moves.
     pub(crate) fn step(&mut self, now: Instant) -> Option<Instant> {
         if self.mobility.is_fixed() {
             return None;

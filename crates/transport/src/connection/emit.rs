@@ -159,7 +159,7 @@ impl Connection {
 
     fn add_sack_blocks(&mut self, segment: &mut Segment) {
         if self.terms.sack && self.receiver.has_reports() {
-            let space = segment.options.sack_room();
+            let space = segment.options.sack_space();
             let origin = self.irs + 1;
             for range in self.receiver.sack_ranges(space) {
                 let block = SackBlock {

@@ -114,7 +114,7 @@ impl Connection {
     fn segment_size(&self) -> u32 {
         let size = self.terms.peer_mss.min(self.config.mss);
         let space =
-            self.terms.feedback.map_or(0, |echo| Options::feedback_room(echo.kind())) as u32;
+            self.terms.feedback.map_or(0, |echo| Options::feedback_space(echo.kind())) as u32;
         size.saturating_sub(space).max(size.min(MIN_MSS))
     }
 
@@ -265,7 +265,7 @@ impl Connection {
     }
 
     /// Whether old data is as hard to forge as new: it lies no further back than what is expected may lie
-    /// ahead, and acknowledges what can be (RFC 5961 §5). A stranger's timestamp would have all that the peer
+    /// ahead, and acknowledges what can be (RFC 5961 §5). A forged timestamp would have all that the peer
     /// sends look stale.
     fn may_be_a_copy(&self, segment: &Segment, offset: i64) -> bool {
         let expected = self.receiver.ack_offset() as i64;

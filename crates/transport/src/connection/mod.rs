@@ -74,7 +74,7 @@ struct Handshake {
     confirmation_due: bool,
 }
 
-/// Acknowledgements that answer what may be forged: RFC 5961 §7 bounds them, lest a stranger make the
+/// Acknowledgements that answer what may be forged: RFC 5961 §7 bounds them, lest an attacker make the
 /// ends talk.
 #[derive(Debug, Default)]
 struct Challenges {
@@ -254,7 +254,7 @@ impl Connection {
         self.receiver.readable()
     }
 
-    /// The network says something about the path. Notices of its failure and repair mean nothing before
+    /// The network says something about the path. Notices of its failure and repair have no effect before
     /// the handshake is done and after the connection's end.
     pub fn handle_path_event(&mut self, now: Instant, event: PathEvent) {
         let transfers = self.is_synchronised() && !self.is_finished();

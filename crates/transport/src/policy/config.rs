@@ -166,7 +166,7 @@ impl RoutePolicy {
         },
         RouteCatalogueEntry {
             name: "atcp",
-            summary: "repairs losses itself unless ECN tells of congestion, probes while disconnected (ATCP)",
+            summary: "repairs losses itself unless ECN reports congestion, probes while disconnected (ATCP)",
             parameters: "",
             examples: &["atcp"],
         },

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_syn_has_no_room_to_say_is_not_offered() {
+    fn what_a_syn_has_no_space_to_say_is_not_offered() {
         let config = Config {
             recv_buffer: Bytes(1 << 20),
             delayed_ack: Some(DelayedAck::Off),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_begins_as_it_is_told_and_grows_by_twice_what_arrives() {
+    fn a_window_begins_as_configured_and_grows_by_twice_what_arrives() {
         let config = Config {
             recv_buffer: Bytes(1 << 20),
             initial_recv_window: Some(Bytes(500_000)),

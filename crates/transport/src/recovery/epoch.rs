@@ -69,7 +69,7 @@ impl Epoch {
     }
 
     /// The state as last reported to the controller.
-    pub(crate) fn told_state(&self) -> RecoveryState {
+    pub(crate) fn reported_state(&self) -> RecoveryState {
         if self.silent { RecoveryState::Open } else { self.state }
     }
 

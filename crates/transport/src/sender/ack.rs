@@ -345,8 +345,8 @@ impl Sender {
             Cause::EcnEcho | Cause::Delay => RecoveryState::Cwr,
             Cause::FastRetransmit | Cause::Timeout { .. } => RecoveryState::Recovery,
         };
-        let untold = self.epoch.is_closed() || self.epoch.is_silent();
-        let first_in_epoch = untold || self.in_loss();
+        let unreported = self.epoch.is_closed() || self.epoch.is_silent();
+        let first_in_epoch = unreported || self.in_loss();
         let event = CongestionEvent { cause, first_in_epoch, lost: Bytes(lost), prior_in_flight };
         let prior_cwnd = self.controller.cwnd();
         if first_in_epoch {
@@ -357,7 +357,7 @@ impl Sender {
         }
         let metered = self.profile.prr && !self.needs.own_reduction;
         let prr = metered.then(|| Prr::new(prior_cwnd, self.controller.cwnd()));
-        if untold || self.epoch.state() != RecoveryState::Recovery {
+        if unreported || self.epoch.state() != RecoveryState::Recovery {
             self.epoch.enter(state, &self.board, prr);
         }
     }

@@ -208,7 +208,7 @@ mod tests {
 
     /// `sk_stream_is_writeable`.
     #[test]
-    fn the_writer_hears_of_room_when_a_third_is_free() {
+    fn the_writer_is_woken_when_a_third_is_free() {
         let mut buffer = buffer(8 << 20);
         let first = buffer.fill(&held(0, 0, 0), 65_535);
         let later = |acked: u64| held(acked * MSS, (acked + 30) * MSS, first);
@@ -220,7 +220,7 @@ mod tests {
 
     /// `tcp_shifted_skb` merges what is acknowledged selectively, and frees what that saves.
     #[test]
-    fn fewer_pieces_leave_room_for_more() {
+    fn fewer_pieces_leave_space_for_more() {
         let mut buffer = buffer(8 << 20);
         let first = buffer.fill(&held(0, 0, 0), 65_535);
         let merged = Held { pieces: 2_000, ..held(1_000 * MSS, 1_100 * MSS, first) };

@@ -473,7 +473,7 @@ impl Sender {
             cwnd_limited: self.is_cwnd_limited(),
             peer_window,
             feedback: self.feedback,
-            state: self.epoch.told_state(),
+            state: self.epoch.reported_state(),
             rng: &mut self.rng,
         };
         call(self.controller.as_mut(), &mut cx)

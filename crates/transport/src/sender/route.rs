@@ -96,7 +96,7 @@ impl Sender {
             }
             PathEvent::RouteFailed { .. } | PathEvent::Unreachable => return,
         };
-        self.carry_out(now, order.unwrap_or(Order::Nothing), stats);
+        self.execute(now, order.unwrap_or(Order::Nothing), stats);
     }
 
     /// Takes in an acknowledgement, or only counts what it covers, as the policy has it.
@@ -110,7 +110,7 @@ impl Sender {
         let Some(order) = self.ask_policy(now, |policy, cx| policy.on_ack(cx, &news)) else {
             return self.take_in(now, ack, stats);
         };
-        self.carry_out(now, order, stats);
+        self.execute(now, order, stats);
         if self.permits() != SendPermission::Everything {
             self.absorb(now, ack, stats);
             return None;
@@ -127,7 +127,7 @@ impl Sender {
         if self.route.as_ref().and_then(Route::next_timeout).is_some_and(|at| at <= now)
             && let Some(order) = self.ask_policy(now, |policy, cx| policy.on_timeout(cx))
         {
-            self.carry_out(now, order, stats);
+            self.execute(now, order, stats);
         }
     }
 
@@ -210,7 +210,7 @@ impl Sender {
         Some(answer)
     }
 
-    fn carry_out(&mut self, now: Instant, order: Order, stats: &mut Stats) {
+    fn execute(&mut self, now: Instant, order: Order, stats: &mut Stats) {
         match order {
             Order::Nothing => {}
             Order::Freeze(window) => self.freeze(now, window, stats),

@@ -12,7 +12,7 @@
 //!
 //! Routers rewrite the record where it is and leave its kind and its length alone.
 
-use weir_units::feedback::{Drai, NONCE, QuickStart, RateCode, Rcp, Room, Xcp};
+use weir_units::feedback::{Drai, Headroom, NONCE, QuickStart, RateCode, Rcp, Xcp};
 use weir_units::{Echo, Feedback, FeedbackKind};
 
 use super::{CHECKSUM_AT, Writer, kind};
@@ -47,7 +47,7 @@ pub(super) fn emit(options: &Options, out: &mut Writer<'_>) {
 fn emit_record(record: &Feedback, out: &mut Writer<'_>) {
     match *record {
         Feedback::Drai(drai) => out.put([drai.level, drai.hops]),
-        Feedback::AntiEcn(room) => out.put([bit(room)]),
+        Feedback::AntiEcn(headroom) => out.put([bit(headroom)]),
         Feedback::QuickStart(request) => {
             out.put([request.rate.get(), request.ttl, request.hops]);
             out.put(request.nonce.to_be_bytes());
@@ -67,7 +67,7 @@ fn emit_record(record: &Feedback, out: &mut Writer<'_>) {
 fn emit_echo(echo: &Echo, out: &mut Writer<'_>) {
     match *echo {
         Echo::Drai(drai) => out.put([drai.level, drai.hops]),
-        Echo::AntiEcn(room) => out.put([bit(room)]),
+        Echo::AntiEcn(headroom) => out.put([bit(headroom)]),
         Echo::QuickStart { rate, ttl_diff, nonce } => {
             out.put([rate.get(), ttl_diff]);
             out.put(nonce.to_be_bytes());
@@ -154,10 +154,10 @@ fn parse_drai(bytes: &[u8]) -> Option<Drai> {
     (1..=MAX_LEVEL).contains(&level).then_some(Drai { level, hops })
 }
 
-fn parse_bit(bytes: &[u8]) -> Option<Room> {
+fn parse_bit(bytes: &[u8]) -> Option<Headroom> {
     match bytes {
-        [0] => Some(Room::Scarce),
-        [1] => Some(Room::Spare),
+        [0] => Some(Headroom::Scarce),
+        [1] => Some(Headroom::Spare),
         _ => None,
     }
 }
@@ -254,8 +254,8 @@ fn kind_of(of: u8) -> Option<FeedbackKind> {
     KINDS.into_iter().find(|kind| tag(*kind) == of)
 }
 
-fn bit(room: Room) -> u8 {
-    u8::from(room == Room::Spare)
+fn bit(headroom: Headroom) -> u8 {
+    u8::from(headroom == Headroom::Spare)
 }
 
 /// Where the nibbles stand in the option.

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use weir_units::Echo;
-use weir_units::feedback::{Drai, NONCE, QuickStart, RateCode, Rcp, Room, Xcp};
+use weir_units::feedback::{Drai, Headroom, NONCE, QuickStart, RateCode, Rcp, Xcp};
 
 use super::*;
 use crate::segment::SackBlocks;
@@ -63,7 +63,7 @@ fn the_checksum_of_extremes_is_the_plain_one() {
 }
 
 #[test]
-fn an_error_of_whoever_fills_the_payload_is_passed_on() {
+fn an_error_of_the_payloads_writer_is_passed_on() {
     let segment = Segment { payload_len: 3, ..Segment::default() };
     let mut space = [0; 40];
     assert_eq!(emit_into(&segment, Ports::default(), &mut space, |_| Err("full")), Err("full"));
@@ -98,7 +98,7 @@ fn a_syn_looks_as_the_standard_draws_it() {
 }
 
 #[test]
-fn options_take_the_room_that_the_segment_counts() {
+fn options_take_the_space_that_the_segment_counts() {
     let choices = [None, Some(())];
     let mut combinations = 0;
     for mss in choices.map(|c| c.map(|()| 536)) {
@@ -240,7 +240,7 @@ fn the_longest_header_with_feedback_is_full() {
         echo: Some(Echo::Xcp(1)),
         ..Options::default()
     };
-    assert_eq!((data.wire_len(), data.sack_room()), (36, 0));
+    assert_eq!((data.wire_len(), data.sack_space()), (36, 0));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn record() -> impl Strategy<Value = Feedback> {
     });
     prop_oneof![
         (1..=15u8, any::<u8>()).prop_map(|(level, hops)| Feedback::Drai(Drai { level, hops })),
-        prop_oneof![Just(Room::Spare), Just(Room::Scarce)].prop_map(Feedback::AntiEcn),
+        prop_oneof![Just(Headroom::Spare), Just(Headroom::Scarce)].prop_map(Feedback::AntiEcn),
         request,
         any::<(u32, u32, i32)>().prop_map(|(rtt_micros, spacing_nanos, delta)| {
             Feedback::Xcp(Xcp { rtt_micros, spacing_nanos, delta })
@@ -324,7 +324,7 @@ fn data_options() -> impl Strategy<Value = Options> {
     (timestamps(), sack, feedback, returned).prop_map(|(timestamps, sack, feedback, echo)| {
         let options = Options { timestamps, feedback, echo, ..Options::default() };
         let sack: Vec<_> = sack.into_iter().map(|(start, end)| block(start, end)).collect();
-        let sack = blocks(&sack[..sack.len().min(options.sack_room())]);
+        let sack = blocks(&sack[..sack.len().min(options.sack_space())]);
         Options { sack, ..options }
     })
 }

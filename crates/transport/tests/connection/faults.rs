@@ -25,7 +25,7 @@ const CONTROLLERS: [&str; 5] = ["none", "none(12)", "reno", "cubic", "muzha"];
 
 /// How the network misbehaves: the number of segments per hundred that are …
 #[derive(Clone, Copy, Debug)]
-struct Weather {
+struct Conditions {
     lost: u64,
     duplicated: u64,
     late: u64,
@@ -35,9 +35,9 @@ struct Weather {
     seed: u64,
 }
 
-impl Weather {
+impl Conditions {
     fn into_network(self) -> impl FnMut(&Passing) -> Verdict {
-        let mut rng = stream(self.seed, "weather");
+        let mut rng = stream(self.seed, "network");
         let (mut passed, mut missing_in_a_row) = (0, [0u32; 2]);
         move |passing| {
             passed += 1;
@@ -75,10 +75,10 @@ impl Weather {
     }
 }
 
-fn weather() -> impl Strategy<Value = Weather> {
+fn conditions() -> impl Strategy<Value = Conditions> {
     let shares = (0..25u64, 0..15u64, 0..15u64, 0..10u64);
     (shares, 0..400u32, any::<u64>()).prop_map(
-        |((lost, duplicated, late, corrupted), lasts, seed)| Weather {
+        |((lost, duplicated, late, corrupted), lasts, seed)| Conditions {
             lost,
             duplicated,
             late,
@@ -114,9 +114,9 @@ fn config(stack: String) -> impl Strategy<Value = Config> {
     )
 }
 
-fn transfer(config: &Config, weather: Weather, bytes: [u64; 2]) {
+fn transfer(config: &Config, conditions: Conditions, bytes: [u64; 2]) {
     let mut pair = Pair::new(config);
-    pair.network(weather.into_network());
+    pair.network(conditions.into_network());
     for (side, bytes) in [Client, Server].into_iter().zip(bytes) {
         pair.write(side, bytes);
     }
@@ -149,14 +149,14 @@ fn assert_bounds(pair: &mut Pair, bytes: [u64; 2]) {
 }
 
 #[test]
-fn every_stack_delivers_through_any_weather() {
+fn every_stack_delivers_through_any_conditions() {
     for recovery in RECOVERIES {
         for controller in CONTROLLERS {
             let stack = format!("{recovery}/{controller}");
-            let inputs = (config(stack.clone()), weather(), [0..120_000u64, 0..20_000u64]);
+            let inputs = (config(stack.clone()), conditions(), [0..120_000u64, 0..20_000u64]);
             let cases = Cases { cases: CASES, failure_persistence: None, ..Cases::default() };
-            let outcome = TestRunner::new(cases).run(&inputs, |(config, weather, bytes)| {
-                transfer(&config, weather, bytes);
+            let outcome = TestRunner::new(cases).run(&inputs, |(config, conditions, bytes)| {
+                transfer(&config, conditions, bytes);
                 Ok(())
             });
             if let Err(failure) = outcome {
@@ -168,13 +168,17 @@ fn every_stack_delivers_through_any_weather() {
 
 /// The rules of user space are as sound as a kernel's.
 #[test]
-fn what_is_meant_for_datagrams_delivers_through_any_weather() {
+fn what_is_meant_for_datagrams_delivers_through_any_conditions() {
     for stack in ["rack/bbr(overflow=avoid)", "rack/cubic", "sack/reno"] {
-        let inputs = (config(stack.to_owned()), weather(), [0..120_000u64, 0..20_000u64]);
+        let inputs = (config(stack.to_owned()), conditions(), [0..120_000u64, 0..20_000u64]);
         let cases = Cases { cases: CASES, failure_persistence: None, ..Cases::default() };
-        let outcome = TestRunner::new(cases).run(&inputs, |(config, weather, bytes)| {
+        let outcome = TestRunner::new(cases).run(&inputs, |(config, conditions, bytes)| {
             let Config { host_profile, min_rto, initial_rto, gso, .. } = Config::for_datagrams();
-            transfer(&Config { host_profile, min_rto, initial_rto, gso, ..config }, weather, bytes);
+            transfer(
+                &Config { host_profile, min_rto, initial_rto, gso, ..config },
+                conditions,
+                bytes,
+            );
             Ok(())
         });
         if let Err(failure) = outcome {
@@ -192,9 +196,9 @@ fn two_sides_may_speak_different_stacks() {
         [("rack/cubic", "stop-and-wait/none"), ("go-back-n(5)/none", "sack/reno")]
     {
         let mut pair = Pair::with_configs(&with_stack(client), &with_stack(server));
-        let weather =
-            Weather { lost: 5, duplicated: 5, late: 5, corrupted: 0, lasts: 200, seed: 7 };
-        pair.network(weather.into_network());
+        let conditions =
+            Conditions { lost: 5, duplicated: 5, late: 5, corrupted: 0, lasts: 200, seed: 7 };
+        pair.network(conditions.into_network());
         pair.write(Client, 100_000);
         pair.write(Side::Server, 50_000);
         pair.close(Client);

@@ -156,7 +156,7 @@ fn the_offer_grows_by_twice_what_arrives_even_out_of_order() {
 }
 
 #[test]
-fn the_longest_wait_begins_with_a_probe_that_nobody_answers() {
+fn the_longest_wait_begins_with_a_probe_without_an_answer() {
     let max_wait = Duration::from_secs(3);
     let config =
         Config { recv_buffer: Bytes(BUFFER), max_wait: Some(max_wait), ..with_stack("sack/reno") };

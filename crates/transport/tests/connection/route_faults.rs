@@ -172,9 +172,9 @@ fn assert_within_windows(pair: &Pair) {
 
 fn scramble(config: &Config, steps: &[Step], seed: u64) {
     let mut pair = Pair::connected(config);
-    let weather = Rc::new(Cell::new([0u8; 2]));
-    let lost = Rc::clone(&weather);
-    let mut rng = weir_units::stream(seed, "weather");
+    let conditions = Rc::new(Cell::new([0u8; 2]));
+    let lost = Rc::clone(&conditions);
+    let mut rng = weir_units::stream(seed, "network");
     pair.network(move |passing| {
         let share = lost.get()[passing.from as usize];
         if rng.below(16) < u64::from(share) { Verdict::Drop } else { Verdict::Deliver }
@@ -189,7 +189,7 @@ fn scramble(config: &Config, steps: &[Step], seed: u64) {
                 pair.write(Client, bytes);
             }
             Step::Pass { millis, lost } => {
-                weather.set(lost);
+                conditions.set(lost);
                 pair.client.events.clear();
                 let before = pair.client.connection.snapshot().route;
                 let (since, logged) = (pair.now, pair.log.len());
@@ -200,7 +200,7 @@ fn scramble(config: &Config, steps: &[Step], seed: u64) {
             }
         }
     }
-    weather.set([0; 2]);
+    conditions.set([0; 2]);
     pair.close(Client);
     pair.drive();
     assert_eq!(pair.server.read, written);
@@ -211,7 +211,7 @@ fn scramble(config: &Config, steps: &[Step], seed: u64) {
 }
 
 #[test]
-fn any_notices_in_any_weather_end_in_a_complete_transfer() {
+fn any_notices_in_any_conditions_end_in_a_complete_transfer() {
     for policy in POLICIES {
         for recovery in RECOVERIES {
             for controller in ["reno", "cubic"] {

@@ -178,7 +178,7 @@ where
         let own = matches!(header.kind, FrameKind::Rts | FrameKind::Data);
         let packet = node.current.as_mut().map(|current| &mut current.packet).filter(|_| own);
         let body = packet.as_deref().filter(|_| header.to.is_broadcast()).cloned();
-        let place = self.audiences.position(number).filter(|_| self.log.has_room());
+        let place = self.audiences.position(number).filter(|_| self.log.has_space());
         let origin = place.map(|place| {
             let cargo = packet.and_then(|packet| packet.parcel_mut()).map(FrameCargo::of);
             Origin { place, cargo }

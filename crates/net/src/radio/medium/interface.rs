@@ -121,13 +121,13 @@ where
         step(&mut node.router, &mut cx);
         let mut upcalls = std::mem::take(&mut self.upcalls);
         for upcall in upcalls.drain(..) {
-            self.carry_out(number, occasion, upcall);
+            self.execute(number, occasion, upcall);
         }
         self.upcalls = upcalls;
         self.arm_router(number);
     }
 
-    fn carry_out(&mut self, number: usize, occasion: Occasion, upcall: Upcall<P, R::Message>) {
+    fn execute(&mut self, number: usize, occasion: Occasion, upcall: Upcall<P, R::Message>) {
         let node = NodeId(number as u16);
         match upcall {
             Upcall::Send { next_hop, datagram, delay } => {

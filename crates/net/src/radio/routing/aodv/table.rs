@@ -88,7 +88,7 @@ impl RouteTable {
     /// Takes a route into the table if it is better than what is there (§6.2): a newer sequence
     /// number, the same and fewer hops, the same where the old route is dead, or none known before.
     pub(super) fn offer(&mut self, now: Instant, destination: NodeId, offer: Offer) -> Taken {
-        self.make_room(now, destination);
+        self.make_space(now, destination);
         let Some(old) = self.get(now, destination) else {
             self.routes.insert(destination, Route::from(offer));
             return Taken::Changed;
@@ -166,7 +166,7 @@ impl RouteTable {
     }
 
     /// A full table forgets dead routes whose time is up, or else the one that ends first.
-    fn make_room(&mut self, now: Instant, destination: NodeId) {
+    fn make_space(&mut self, now: Instant, destination: NodeId) {
         if self.routes.len() < ROUTES || self.routes.contains_key(&destination) {
             return;
         }
