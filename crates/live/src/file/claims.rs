@@ -48,8 +48,10 @@ pub(crate) struct CompetingSession {
 #[derive(Debug)]
 pub(crate) enum Health {
     Unknown,
-    /// It has ended, or its sender is alive.
+    /// Its sender is alive.
     Independent,
+    /// It has ended, perhaps because its file is complete.
+    Ended,
     /// Its sender is gone; this is what it has left.
     Gone(Box<Partial>),
 }
@@ -147,7 +149,7 @@ impl CompetingSession {
     /// Looks at it; as soon as more is known than before, there is no point in looking again. What
     /// arrives in the beginning may have been in flight when its sender was killed.
     pub(crate) fn look(&mut self, now: Instant) -> Health {
-        let Some(claim) = self.claim.upgrade() else { return Health::Independent };
+        let Some(claim) = self.claim.upgrade() else { return Health::Ended };
         let began = *self.began.get_or_insert(now);
         if claim.arrivals.get() != self.arrivals {
             if now.saturating_since(began) >= AFTERMATH {

@@ -423,6 +423,39 @@ fn a_sender_that_was_killed_before_the_verdict_waits_for_it_and_sends_little() {
     assert_same(&to, &contents);
 }
 
+/// The last bytes of a killed sender are in flight when it begins anew: its old session completes the file
+/// while the new one watches it.
+#[test]
+fn a_file_that_its_old_session_completes_meanwhile_is_not_sent_again() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(3_000_000)];
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::without_thread();
+    let shared = shared();
+    let rate = Some(Rate::from_mbit(16));
+    let begin =
+        || Session::beside(files.clone(), &to, &finalizer, calm(), Rc::clone(&shared), rate);
+    let mut old = begin();
+    old.run_up_to(2_900_000);
+    let mut new = begin();
+    new.network.now = old.network.now;
+    while new.network.now < old.network.now + Duration::from_millis(100) {
+        new.step();
+    }
+    assert_eq!(new.verdicts(), [None]);
+    old.run_up_to(3_000_000);
+    drop(old);
+    while !new.is_over() {
+        new.step();
+        finalizer.work();
+    }
+    assert_eq!(new.verdicts(), [Some(Verdict::Already { name: "file-0.bin".into() })]);
+    let sent = new.sender.connection.stats().data_bytes_sent;
+    assert!(sent < 350_000, "{sent} bytes were sent again");
+    drop((new, finalizer));
+    assert_same(&to, &contents);
+}
+
 #[test]
 fn a_file_that_is_there_is_not_sent_again() {
     let (from, to) = (TempDir::new(), TempDir::new());

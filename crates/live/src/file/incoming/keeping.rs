@@ -107,6 +107,11 @@ impl Incoming {
             Wait::CompetingSession(competitor, decides_at) => match competitor.look(now) {
                 Health::Unknown => *decides_at = Some(competitor.decides_at(now)),
                 Health::Independent => self.welcome(own),
+                // The bytes that were in flight when its sender was killed may have completed it.
+                Health::Ended => match self.shared.claims.finishing(&claim.hash()) {
+                    Some(mark) => *wait = Wait::Finish(mark),
+                    None => self.look_up_again(own),
+                },
                 Health::Gone(partial) => match claim.merge(*partial) {
                     Ok(prefix) => {
                         if let Some(file) = self.files.present() {
