@@ -280,8 +280,8 @@ fn way_dict<'py>(py: Python<'py>, way: &DirectionReport) -> PyResult<Bound<'py, 
     for (name, count) in counters {
         dict.set_item(name, count)?;
     }
-    dict.set_item("stamped", way.told.stamped)?;
-    dict.set_item("lowest_index", way.told.lowest_index)?;
+    dict.set_item("stamped", way.feedback.stamped)?;
+    dict.set_item("lowest_index", way.feedback.lowest_index)?;
     dict.set_item("late_ms_p50", way.lateness.p50_ms)?;
     dict.set_item("late_ms_p99", way.lateness.p99_ms)?;
     dict.set_item("late_ms_max", way.lateness.max_ms)?;

@@ -35,7 +35,7 @@ pub struct DirectionReport {
     /// Packets marked by a queue (ECN).
     pub marked: u64,
     /// Packets that feedback was written into, and the lowest index among it.
-    pub told: RouterFeedback,
+    pub feedback: RouterFeedback,
     /// Losses that were not configured.
     pub unasked: UnintendedLoss,
     /// How long after it was due each packet was handed to the system.

@@ -91,7 +91,7 @@ impl Host {
             lost: drops.loss,
             queue_dropped: drops.queue,
             too_long: drops.mtu,
-            told: self.path.told(now, way),
+            feedback: self.path.feedback(now, way),
             unasked: meter.unasked,
             lateness: meter.lateness.spread(),
             ..DirectionReport::default()

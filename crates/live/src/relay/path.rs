@@ -30,7 +30,7 @@ pub struct Path {
     entries: u64,
     offered: u64,
     drops: [Drops; 2],
-    told: [RouterFeedback; 2],
+    feedback: [RouterFeedback; 2],
 }
 
 /// What was dropped as the links are meant to, by cause.
@@ -127,7 +127,7 @@ impl Path {
             entries: 0,
             offered: 0,
             drops: Default::default(),
-            told: Default::default(),
+            feedback: Default::default(),
         })
     }
 
@@ -190,9 +190,9 @@ impl Path {
     }
 
     /// Feedback of the links' agents to packets of one direction up to `now`.
-    pub fn told(&mut self, now: Instant, way: Way) -> RouterFeedback {
+    pub fn feedback(&mut self, now: Instant, way: Way) -> RouterFeedback {
         self.advance(now);
-        self.told[way as usize]
+        self.feedback[way as usize]
     }
 
     /// Whether no packet is in flight.
@@ -223,7 +223,7 @@ impl Path {
             let mut packet = delivery.parcel;
             packet.cross_link();
             if let Some(feedback) = packet.write_feedback() {
-                self.told[packet.header().way as usize].count(&feedback);
+                self.feedback[packet.header().way as usize].count(&feedback);
             }
             self.forward(packet);
         }

@@ -7,7 +7,7 @@ use weir_units::{Duration, Rate, Ratio};
 
 use super::*;
 
-mod told;
+mod feedback;
 
 const MEMORY: Bytes = Bytes(1 << 24);
 
