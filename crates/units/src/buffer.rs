@@ -4,6 +4,16 @@ use crate::quantity::{Bytes, Rate};
 use crate::time::Duration;
 
 /// The bound of a queue.
+///
+/// ```
+/// use weir_units::{BufferSize, Bytes, Duration, Rate};
+///
+/// let (rate, rtt) = (Rate::from_mbit(8), Duration::from_millis(100));
+/// for (text, bytes) in [("0.5bdp", Some(50_000)), ("20ms", Some(20_000)), ("64kb", Some(64_000)), ("64p", None)] {
+///     assert_eq!(text.parse::<BufferSize>()?.to_bytes(rate, rtt), bytes.map(Bytes));
+/// }
+/// # Ok::<(), weir_units::UnitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSize {
     /// A number of bytes of IP packets.

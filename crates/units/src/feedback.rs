@@ -75,6 +75,14 @@ pub struct QuickStart {
 }
 
 /// A rate in four bits (RFC 4782 §3.1): 0 for none, `N` for 40 kbit/s times `2^N`.
+///
+/// ```
+/// use weir_units::Rate;
+/// use weir_units::feedback::RateCode;
+///
+/// let code = RateCode::at_most(Rate::from_mbit(10));
+/// assert_eq!((code.get(), code.rate()), (7, Rate::from_bits_per_sec(5_120_000)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RateCode(u8);
 
@@ -170,6 +178,15 @@ impl Echo {
 
     /// What to return for a further packet too. One acknowledgement speaks for several packets where
     /// acknowledgements are delayed. Feedback of another kind takes the place of what was there.
+    ///
+    /// ```
+    /// use weir_units::feedback::Drai;
+    /// use weir_units::{Echo, Feedback};
+    ///
+    /// let index = |level| Feedback::Drai(Drai { level, hops: 2 });
+    /// let echo = Echo::of(&index(4)).and(&index(2));
+    /// assert_eq!(echo, Echo::Drai(Drai { level: 2, hops: 2 }), "the smallest index is returned");
+    /// ```
     pub fn and(self, feedback: &Feedback) -> Self {
         match (self, Self::of(feedback)) {
             (Self::Drai(a), Self::Drai(b)) => {

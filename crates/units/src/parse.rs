@@ -10,8 +10,21 @@ use crate::quantity::{Bytes, Length, Rate, Ratio, Speed};
 use crate::time::Duration;
 
 /// A quantity that cannot be read, with what would have been accepted.
+///
+/// ```
+/// use weir_units::{Duration, Rate};
+///
+/// let error = "40".parse::<Duration>().unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "'40' is not a time: write a number with ns, us, ms, s, min or h, as in 40ms"
+/// );
+/// // `tc` reads `mbps` as megabytes, others as megabits.
+/// assert!("10mbps".parse::<Rate>().is_err());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{value}' is not a {kind}: {problem}")]
+#[non_exhaustive]
 pub struct UnitError {
     kind: &'static str,
     value: String,

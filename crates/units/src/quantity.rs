@@ -7,22 +7,65 @@ use crate::rng::Rng;
 use crate::time::Duration;
 
 /// A number of bytes.
+///
+/// ```
+/// use weir_units::Bytes;
+///
+/// let queue: Bytes = "64kib".parse()?;
+/// assert_eq!(queue, Bytes(65_536));
+/// assert_eq!(queue.mul_ratio(3, 4), Bytes(49_152));
+/// assert_eq!(Bytes(1_000).saturating_sub(queue), Bytes::ZERO);
+/// # Ok::<(), weir_units::UnitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
 /// A length in millimetres.
+///
+/// ```
+/// use weir_units::Length;
+///
+/// assert_eq!("250m".parse(), Ok(Length(250_000)));
+/// assert!("250".parse::<Length>().unwrap_err().to_string().contains("as in 250m"));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Length(pub u64);
 
 /// A speed in millimetres per second.
+///
+/// ```
+/// use weir_units::Speed;
+///
+/// assert_eq!("1.5m/s".parse(), Ok(Speed(1_500)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Speed(pub u64);
 
 /// A data rate in bits per second.
+///
+/// ```
+/// use weir_units::{Bytes, Duration, Rate};
+///
+/// let rate = Rate::from_mbit(12);
+/// assert_eq!(rate.bytes_in(Duration::from_millis(1)), Bytes(1_500));
+/// assert_eq!(Rate::from_transfer(Bytes(1_500), Duration::from_millis(1)), Some(rate));
+/// assert_eq!("12Mbps".parse(), Ok(rate));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
 /// A fraction between 0 and 1 in exact billionths: a loss, a share, a mark probability.
+///
+/// ```
+/// use weir_units::{Ratio, stream};
+///
+/// let loss: Ratio = "2.5%".parse()?;
+/// assert_eq!(loss.as_billionths(), 25_000_000);
+/// let mut rng = stream(1, "loss");
+/// let lost = (0..100_000).filter(|_| loss.chance(&mut rng)).count();
+/// assert!((2_300..2_700).contains(&lost), "{lost}");
+/// # Ok::<(), weir_units::UnitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ratio(u32);
 
@@ -85,6 +128,15 @@ impl Rate {
     ///
     /// # Panics
     /// If the rate is zero: a stopped link has no transmission time.
+    ///
+    /// ```
+    /// use weir_units::{Bytes, Duration, Rate};
+    ///
+    /// // A byte takes 2.67 ns at 3 Gbit/s. Three bytes take exactly 8 ns, because the rest is carried.
+    /// let (rate, mut carry) = (Rate::from_mbit(3_000), 0);
+    /// let times: Vec<u64> = (0..3).map(|_| rate.transmit_time(Bytes(1), &mut carry).as_nanos()).collect();
+    /// assert_eq!(times, [2, 3, 3]);
+    /// ```
     #[inline(always)]
     pub fn transmit_time(self, bytes: Bytes, carry: &mut u64) -> Duration {
         // A carry from a faster rate may exceed this one; it is at most one nanosecond of it.

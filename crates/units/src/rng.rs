@@ -10,10 +10,29 @@ use rand_pcg::Pcg64Mcg;
 use crate::time::Duration;
 
 /// A seeded random stream.
+///
+/// ```
+/// use weir_units::{Duration, stream};
+///
+/// let mut rng = stream(1, "arrivals");
+/// assert!(rng.below(6) < 6);
+/// let mean = Duration::from_millis(10);
+/// let total: Duration = (0..10_000).map(|_| rng.exponential(mean)).sum();
+/// assert!((9_700..10_300).contains(&(total / 10_000).as_micros()), "{total}");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rng(Pcg64Mcg);
 
 /// The stream called `name` of the run with this `seed`.
+///
+/// ```
+/// use weir_units::stream;
+///
+/// let draws = |seed, name| stream(seed, name).next_u64();
+/// assert_eq!(draws(1, "loss"), draws(1, "loss"));
+/// assert_ne!(draws(1, "loss"), draws(2, "loss"));
+/// assert_ne!(draws(1, "loss"), draws(1, "jitter"));
+/// ```
 pub fn stream(seed: u64, name: &str) -> Rng {
     // FNV-1a over seed and name, then splitmix64 to fill the 128-bit state: cheap, fixed forever.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

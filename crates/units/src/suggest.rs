@@ -9,6 +9,14 @@ pub struct Known<'a, I> {
 }
 
 /// The names that exist, of which `wanted` is none.
+///
+/// ```
+/// use weir_units::known;
+///
+/// let names = ["reno", "cubic"];
+/// let message = known("cubik", names.into_iter()).to_string();
+/// assert_eq!(message, "did you mean cubic? There are reno, cubic");
+/// ```
 pub fn known<'a, I>(wanted: &'a str, names: I) -> Known<'a, I>
 where
     I: Iterator<Item = &'a str> + Clone,

@@ -5,10 +5,29 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// A point in time: nanoseconds since the world began.
+///
+/// ```
+/// use weir_units::{Duration, Instant};
+///
+/// let sent = Instant::ZERO + Duration::from_millis(5);
+/// let acknowledged = sent + Duration::from_millis(40);
+/// assert_eq!(acknowledged - sent, Duration::from_millis(40));
+/// assert_eq!(sent.saturating_since(acknowledged), Duration::ZERO);
+/// assert_eq!(Instant::earlier(None, Some(sent)), Some(sent));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 /// A span of time in nanoseconds.
+///
+/// ```
+/// use weir_units::Duration;
+///
+/// let rtt: Duration = "1.5ms".parse()?;
+/// assert_eq!(rtt, Duration::from_micros(1_500));
+/// assert_eq!(rtt.mul_ratio(5, 4).to_string(), "1.875ms");
+/// # Ok::<(), weir_units::UnitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(u64);
 
