@@ -20,7 +20,19 @@ use crate::{
 };
 
 /// Which controller, with its parameters.
+///
+/// ```
+/// use weir_cc::CcConfig;
+/// use weir_units::Bytes;
+///
+/// let config: CcConfig = "cubic(hystart=off)".parse()?;
+/// assert_eq!(config.to_string(), "cubic(hystart=off)");
+/// let cc = config.build(Bytes(1_200), Bytes(12_000))?;
+/// assert_eq!((cc.name(), cc.cwnd(), cc.phase()), ("cubic", Bytes(12_000), "slow_start"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CcConfig {
     /// A fixed window in segments; without a number only the receiver bounds the sender.
     None {
@@ -130,7 +142,19 @@ pub enum CcConfig {
 }
 
 /// A line of [`CcConfig::CATALOGUE`].
+///
+/// ```
+/// use weir_cc::CcConfig;
+///
+/// for entry in CcConfig::CATALOGUE {
+///     let config: CcConfig = entry.name.parse()?;
+///     assert!(entry.examples.iter().all(|example| example.parse::<CcConfig>().is_ok()));
+/// }
+/// assert!(CcConfig::CATALOGUE.iter().any(|entry| entry.name == "bbr3"));
+/// # Ok::<(), weir_cc::CcConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CatalogueEntry {
     /// The name by which users choose it.
     pub name: &'static str,
@@ -143,7 +167,16 @@ pub struct CatalogueEntry {
 }
 
 /// A controller that does not exist, or parameters that it does not take.
+///
+/// ```
+/// use weir_cc::CcConfig;
+///
+/// let message = |text: &str| text.parse::<CcConfig>().unwrap_err().to_string();
+/// assert!(message("cubik").starts_with("unknown controller 'cubik'; did you mean cubic?"));
+/// assert!(message("ledbat(target=200ms)").starts_with("controller 'ledbat': target = '200ms'"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CcConfigError {
     /// No such controller.
     #[error("unknown controller '{name}'; {known}", known = controllers(name))]
@@ -190,6 +223,28 @@ pub enum CcConfigError {
         /// What is allowed.
         allowed: &'static str,
     },
+}
+
+/// A controller that exists, but cannot be built here.
+///
+/// ```
+/// use weir_cc::{CcBuildError, CcConfig};
+/// use weir_units::Bytes;
+///
+/// let config = CcConfig::parse_also_kernels("bpf_vegas")?;
+/// let error = config.build(Bytes(1_200), Bytes(12_000)).unwrap_err();
+/// assert_eq!(error.to_string(), "only a kernel's TCP has 'bpf_vegas'");
+/// # Ok::<(), weir_cc::CcConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CcBuildError {
+    /// A controller of a kernel.
+    #[error("only a kernel's TCP has '{0}'")]
+    Kernel(KernelName),
+    /// A class in a file, without [`Script::set_host`].
+    #[error("no host is set that could run '{0}'")]
+    NoHost(String),
 }
 
 fn controllers(wanted: &str) -> impl fmt::Display {
@@ -495,11 +550,14 @@ impl CcConfig {
     /// Builds the controller for segments of `mss` (at least one byte) and the given initial window
     /// (at least one segment).
     ///
-    /// # Panics
-    /// For a [`Kernel`](Self::Kernel)'s, and for a [`Script`](Self::Script) without a host: worlds
-    /// with connections of ours refuse both.
-    pub fn build(&self, mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
-        match *self {
+    /// # Errors
+    /// For a [`Kernel`](Self::Kernel)'s, and for a [`Script`](Self::Script) without a host.
+    pub fn build(
+        &self,
+        mss: Bytes,
+        initial_window: Bytes,
+    ) -> Result<Box<dyn CongestionController>, CcBuildError> {
+        Ok(match *self {
             Self::None { window } => Box::new(Fixed::new(window, mss)),
             Self::Reno => Box::new(Reno::new(initial_window)),
             Self::Reno002 { ssthresh } => {
@@ -537,9 +595,9 @@ impl CcConfig {
             Self::Xcp => Box::new(Xcp::new(initial_window)),
             Self::Rcp => Box::new(Rcp::new(initial_window)),
             Self::AntiEcn => Box::new(AntiEcn::new(initial_window)),
-            Self::Kernel(name) => panic!("only a kernel's TCP has {name}"),
-            Self::Script(ref script) => script.build(mss, initial_window),
-        }
+            Self::Kernel(name) => return Err(CcBuildError::Kernel(name)),
+            Self::Script(ref script) => return script.build(mss, initial_window),
+        })
     }
 }
 

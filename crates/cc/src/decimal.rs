@@ -6,6 +6,13 @@ use std::str::FromStr;
 use weir_units::Bytes;
 
 /// A number from 0 to 1 000 000 in exact thousandths: `0.8`, `1.125`, `3`.
+///
+/// ```
+/// use weir_cc::Decimal;
+///
+/// assert_eq!("0.875".parse::<Decimal>().map(Decimal::thousandths), Ok(875));
+/// assert!("0.8755".parse::<Decimal>().is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Decimal(u32);
 

@@ -3,6 +3,22 @@
 use weir_units::{Bytes, Duration, Echo, Ecn, FeedbackKind, Instant, Rate, Rng};
 
 /// State of the connection, passed to every call.
+///
+/// [`new`](Self::new) gives every field a value, so that a host names only what it knows. Further fields may follow.
+///
+/// ```
+/// use weir_cc::{CcContext, RttSnapshot};
+/// use weir_units::{Bytes, Duration, Instant, stream};
+///
+/// let mut rng = stream(1, "controller");
+/// let srtt = Some(Duration::from_millis(30));
+/// let cx = CcContext {
+///     rtt: RttSnapshot { srtt, ..RttSnapshot::default() },
+///     cwnd_limited: true,
+///     ..CcContext::new(Instant::ZERO, Bytes(1_200), &mut rng)
+/// };
+/// assert_eq!((cx.rtt.srtt, cx.peer_window), (srtt, Bytes::MAX));
+/// ```
 #[derive(Debug)]
 pub struct CcContext<'a> {
     /// Now.
@@ -43,6 +59,31 @@ pub struct CcContext<'a> {
     pub state: RecoveryState,
     /// The controller's own random stream.
     pub rng: &'a mut Rng,
+}
+
+impl<'a> CcContext<'a> {
+    /// The context of a connection that has sent nothing yet; a host sets the other fields. It bounds neither the
+    /// peer's window nor the departure of the next segment.
+    pub fn new(now: Instant, mss: Bytes, rng: &'a mut Rng) -> Self {
+        Self {
+            now,
+            mss,
+            rtt: RttSnapshot::default(),
+            bytes_in_flight: Bytes::ZERO,
+            snd_una: 0,
+            snd_nxt: 0,
+            delivered: Bytes::ZERO,
+            delivered_marked: Bytes::ZERO,
+            next_departure: now,
+            paced: false,
+            app_limited: false,
+            cwnd_limited: false,
+            peer_window: Bytes::MAX,
+            feedback: None,
+            state: RecoveryState::Open,
+            rng,
+        }
+    }
 }
 
 /// Round-trip times as the transport has measured them.
@@ -116,6 +157,8 @@ pub struct AckTimestamps {
 
 /// A delivery rate sample (Cheng, Cardwell, Yeganeh and Jacobson,
 /// draft-cheng-iccrg-delivery-rate-estimation-02; Linux's `struct rate_sample`).
+///
+/// [`host::RateSampler`](crate::host::RateSampler) makes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Bytes delivered over the interval.
@@ -136,6 +179,17 @@ pub struct RateSample {
 
 impl RateSample {
     /// Delivered over interval; `None` for an empty interval.
+    ///
+    /// ```
+    /// use weir_cc::host::RateSampler;
+    /// use weir_units::{Bytes, Duration, Instant, Rate};
+    ///
+    /// let mut sampler = RateSampler::default();
+    /// let record = sampler.on_sent(Instant::ZERO, true);
+    /// let now = Instant::ZERO + Duration::from_millis(10);
+    /// let sample = sampler.on_ack(now, Bytes(2_500), Some((Instant::ZERO, record)), None).unwrap();
+    /// assert_eq!(sample.rate(), Some(Rate::from_mbit(2)));
+    /// ```
     pub fn rate(&self) -> Option<Rate> {
         Rate::from_transfer(self.delivered, self.interval)
     }
@@ -202,6 +256,16 @@ pub enum PathEvent {
 }
 
 /// What a controller asks of the transport.
+///
+/// ```
+/// use weir_cc::CcConfig;
+/// use weir_units::{Bytes, Ecn};
+///
+/// let needs = |name: &str| name.parse::<CcConfig>().unwrap().build(Bytes(1_200), Bytes(12_000)).unwrap().needs();
+/// assert!(needs("bbr").rate_samples && needs("bbr").own_reduction);
+/// assert_eq!(needs("prague").ecn, Ecn::Ect1);
+/// assert!(!needs("reno").rate_samples);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The ECN field of every packet that it sends, where the peer agrees; each mark is then echoed for

@@ -4,6 +4,13 @@ use std::fmt;
 
 /// A congestion control that BPF added to a kernel (`bpf_vegas`); all of Linux's own are modelled here. It can be
 /// named, and built by a kernel only.
+///
+/// ```
+/// use weir_cc::KernelName;
+///
+/// assert_eq!(KernelName::parse("bpf_vegas").map(|name| name.to_string()).as_deref(), Some("bpf_vegas"));
+/// assert_eq!(KernelName::parse("vegas"), None, "a controller of this crate");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KernelName {
     bytes: [u8; LONGEST],

@@ -7,6 +7,26 @@
 //!
 //! Each algorithm has one file, which opens with its source and equations. [`CcConfig`] names them
 //! all, with their parameters.
+//!
+//! A host builds a controller, calls it for every acknowledgement, and reads the window back:
+//!
+//! ```
+//! use weir_cc::{AckEvent, CcConfig, CcContext};
+//! use weir_units::{Bytes, Duration, Instant, stream};
+//!
+//! let mss = Bytes(1_448);
+//! let mut cc = CcConfig::Reno.build(mss, mss * 10)?;
+//! let mut rng = stream(1, "controller");
+//!
+//! let now = Instant::ZERO + Duration::from_millis(40);
+//! let mut cx = CcContext { cwnd_limited: true, snd_una: 2_896, ..CcContext::new(now, mss, &mut rng) };
+//! cc.on_ack(&mut cx, &AckEvent { acked: mss * 2, cum_acked: mss * 2, ..AckEvent::default() });
+//! assert_eq!(cc.cwnd(), mss * 12, "slow start grows by what is acknowledged");
+//! # Ok::<(), weir_cc::CcBuildError>(())
+//! ```
+//!
+//! [`host`] has what a transport needs around a controller: rate sampler, recovery epoch and pacer. Its documentation drives
+//! CUBIC through a loss.
 
 mod anti_ecn;
 mod bbr;
@@ -22,6 +42,7 @@ mod event;
 mod filter;
 mod fixed;
 mod highspeed;
+pub mod host;
 mod htcp;
 mod hybla;
 mod hystart;
@@ -49,12 +70,17 @@ mod window;
 mod xcp;
 mod yeah;
 
+/// The example of the README, which runs with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 pub use anti_ecn::AntiEcn;
 pub use bbr::{Bbr, Overflow};
 pub use bbr3::Bbr3;
 pub use bic::Bic;
 pub use cdg::Cdg;
-pub use config::{CatalogueEntry, CcConfig, CcConfigError};
+pub use config::{CatalogueEntry, CcBuildError, CcConfig, CcConfigError};
 pub use copa::{Copa, CopaMode};
 pub use cubic::{Cubic, Friendliness};
 pub use dctcp::{Dctcp, Gain};
@@ -106,6 +132,51 @@ pub use yeah::Yeah;
 /// During [`RecoveryState::Recovery`] and [`RecoveryState::Cwr`] the transport meters sending by PRR
 /// towards [`cwnd`](Self::cwnd), which the controller has already lowered in `on_congestion`; unless
 /// it [`needs`](Self::needs) its own reduction, it leaves `cwnd` alone until the epoch ends.
+///
+/// A controller of one's own, which halves its window once per epoch and adds a segment per window otherwise:
+///
+/// ```
+/// use weir_cc::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent};
+/// use weir_units::{Bytes, Instant, stream};
+///
+/// #[derive(Debug)]
+/// struct Halving {
+///     cwnd: Bytes,
+/// }
+///
+/// impl CongestionController for Halving {
+///     fn name(&self) -> &'static str {
+///         "halving"
+///     }
+///
+///     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
+///         if event.first_in_epoch {
+///             self.cwnd = (self.cwnd / 2).max(cx.mss * 2);
+///         }
+///     }
+///
+///     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
+///         self.cwnd += cx.mss.mul_ratio(ack.acked.get(), self.cwnd.get());
+///     }
+///
+///     fn cwnd(&self) -> Bytes {
+///         self.cwnd
+///     }
+///
+///     fn phase(&self) -> &'static str {
+///         "congestion_avoidance"
+///     }
+/// }
+///
+/// let (mss, mut rng) = (Bytes(1_000), stream(1, "controller"));
+/// let mut cc = Halving { cwnd: mss * 10 };
+/// let mut cx = CcContext::new(Instant::ZERO, mss, &mut rng);
+/// cc.on_ack(&mut cx, &AckEvent { acked: mss, ..AckEvent::default() });
+/// assert_eq!(cc.cwnd(), Bytes(10_100));
+/// let (cause, lost, prior_in_flight) = (Cause::FastRetransmit, mss, mss * 10);
+/// cc.on_congestion(&mut cx, &CongestionEvent { cause, first_in_epoch: true, lost, prior_in_flight });
+/// assert_eq!(cc.cwnd(), Bytes(5_050));
+/// ```
 pub trait CongestionController: std::fmt::Debug + Send {
     /// The name by which users choose it.
     fn name(&self) -> &'static str;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use weir_units::Bytes;
 
-use crate::{CcConfigError, CongestionController};
+use crate::{CcBuildError, CcConfigError, CongestionController};
 
 /// Builds the controllers of a class, one for each connection.
 pub trait BuildScripted: fmt::Debug + Send + Sync {
@@ -19,6 +19,28 @@ pub trait BuildScripted: fmt::Debug + Send + Sync {
 }
 
 /// A class in a file, with attributes to set. Two are equal if they are written alike.
+///
+/// ```
+/// use std::sync::Arc;
+/// use weir_cc::{BuildScripted, CcConfig, CongestionController, Reno, Script};
+/// use weir_units::Bytes;
+///
+/// #[derive(Debug)]
+/// struct Interpreter;
+///
+/// impl BuildScripted for Interpreter {
+///     fn build(&self, _mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
+///         Box::new(Reno::new(initial_window))
+///     }
+/// }
+///
+/// let mut script = Script::parse("mine.py:Mine(beta=0.7)")?;
+/// assert_eq!((script.file(), script.class()), ("mine.py", "Mine"));
+/// script.set_host(Arc::new(Interpreter));
+/// let cc = CcConfig::Script(script).build(Bytes(1_200), Bytes(12_000)).unwrap();
+/// assert_eq!(cc.cwnd(), Bytes(12_000));
+/// # Ok::<(), weir_cc::CcConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Script {
     file: String,
@@ -87,15 +109,14 @@ impl Script {
         self.host.is_some()
     }
 
-    /// Builds a controller.
-    ///
-    /// # Panics
-    /// If it has no host, which worlds refuse.
-    pub(crate) fn build(&self, mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
-        match &self.host {
-            Some(host) => host.build(mss, initial_window),
-            None => panic!("no host for {self}"),
-        }
+    /// Builds a controller, if it has a host.
+    pub(crate) fn build(
+        &self,
+        mss: Bytes,
+        initial_window: Bytes,
+    ) -> Result<Box<dyn CongestionController>, CcBuildError> {
+        let host = self.host.as_ref().ok_or_else(|| CcBuildError::NoHost(self.to_string()))?;
+        Ok(host.build(mss, initial_window))
     }
 }
 
@@ -183,8 +204,10 @@ mod tests {
     fn its_host_builds_it() {
         let mut script = Script::parse("mine.py:Mine").unwrap();
         assert!(!script.is_hosted());
+        let unhosted = CcConfig::Script(script.clone()).build(Bytes(1_448), Bytes(14_480));
+        assert_eq!(unhosted.unwrap_err(), CcBuildError::NoHost("mine.py:Mine".into()));
         script.set_host(Arc::new(Renos));
-        let built = CcConfig::Script(script).build(Bytes(1_448), Bytes(14_480));
+        let built = CcConfig::Script(script).build(Bytes(1_448), Bytes(14_480)).unwrap();
         assert_eq!(built.cwnd(), Bytes(14_480));
     }
 }

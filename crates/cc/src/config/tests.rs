@@ -18,7 +18,7 @@ fn every_example_reads_and_names_its_controller() {
         assert_eq!(entry.examples[0], entry.name);
         for example in entry.examples {
             let config = CcConfig::parse(example).expect("a valid example");
-            assert_eq!(config.build(mss, mss * 10).name(), entry.name);
+            assert_eq!(config.build(mss, mss * 10).unwrap().name(), entry.name);
             assert_eq!(CcConfig::parse(&config.to_string()), Ok(config));
             seen += 1;
         }

@@ -21,7 +21,7 @@ impl Rounds {
     fn new(text: &str, peer_segments: u64) -> Self {
         let config = CcConfig::parse(text).expect("a controller");
         Self {
-            cc: config.build(MSS, MSS * 10),
+            cc: config.build(MSS, MSS * 10).unwrap(),
             peer_window: MSS * peer_segments,
             una: 0,
             nxt: 0,
@@ -265,7 +265,7 @@ fn a_timeout_may_halve_if_routers_saw_spare_capacity() {
 fn without_indices_it_is_newreno() {
     let mut rounds = Rounds::new("muzha", 1_000);
     let mut reno = Rounds::new("reno", 1_000);
-    reno.cc = CcConfig::Reno.build(MSS, MSS * 2);
+    reno.cc = CcConfig::Reno.build(MSS, MSS * 2).unwrap();
     for step in 0..12 {
         if step % 5 == 4 {
             rounds.lose([None; 3]);

@@ -150,7 +150,7 @@ const CONNECTED: Instant = Instant::from_nanos(40_060_000);
 /// Compares window by window; how many there were.
 fn replay(controller: &str, trace: &str) -> usize {
     let config = CcConfig::parse(controller).expect("a controller");
-    let cc = config.build(MSS, MSS * INITIAL_WINDOW);
+    let cc = config.build(MSS, MSS * INITIAL_WINDOW).expect("it is one of ours");
     let mut replay = Replay {
         cc,
         srtt: CONNECTED.saturating_since(Instant::ZERO),

@@ -102,7 +102,7 @@ impl Path {
         let rtt = conditions.rtt;
         let start = Instant::ZERO.saturating_add(rtt);
         Self {
-            cc: config.build(MSS, MSS * INITIAL_WINDOW),
+            cc: config.build(MSS, MSS * INITIAL_WINDOW).expect("it is one of ours"),
             now: start,
             delivered: Bytes::ZERO,
             lost: 0,

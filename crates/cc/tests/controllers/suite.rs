@@ -95,7 +95,7 @@ struct Model {
 impl Model {
     fn new(config: &CcConfig) -> Self {
         Self {
-            cc: config.build(MSS, MSS * 10),
+            cc: config.build(MSS, MSS * 10).expect("it is one of the catalogue"),
             now: Instant::from_nanos(1),
             in_flight: Bytes::ZERO,
             sent: 0,
