@@ -1,5 +1,7 @@
 //! What a connection is made of: the stack (recovery scheme and controller) and its parameters.
 
+mod build;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,6 +11,20 @@ use weir_units::{Bytes, Duration, Rate, known};
 use crate::{RoutePolicy, WindowLimit};
 
 /// Configuration of a connection. The defaults are Linux's.
+///
+/// ```
+/// use weir_transport::Config;
+/// use weir_units::{Bytes, Duration};
+///
+/// let config = Config::new("sack/bbr".parse()?)
+///     .with_mss(1_200)
+///     .with_initial_window(32)
+///     .with_recv_buffer(Bytes(1 << 20))
+///     .with_max_wait(Some(Duration::from_secs(10)));
+/// assert_eq!((config.mss, config.stack.to_string()), (1_200, "sack/bbr".into()));
+/// assert_eq!(config.min_rto, Duration::from_millis(200), "Linux's");
+/// # Ok::<(), weir_transport::StackError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Loss recovery and congestion control.
@@ -149,6 +165,11 @@ impl Config {
         }
     }
 
+    /// The first congestion window in bytes.
+    pub(crate) fn initial_window(&self) -> Bytes {
+        Bytes(u64::from(self.mss)) * u64::from(self.initial_window)
+    }
+
     /// When the receiver acknowledges: as configured, or the recovery scheme's default.
     pub fn delayed_ack(&self) -> DelayedAck {
         self.delayed_ack.unwrap_or_else(|| self.stack.recovery.delayed_ack())
@@ -157,6 +178,7 @@ impl Config {
 
 /// What a kernel does for reasons of its own, and what does as well without them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HostProfile {
     /// Linux's, so that both can be compared: timers fire on ticks, acknowledgements wait for up to 200 ms.
     #[default]
@@ -199,6 +221,15 @@ pub enum DelayedAck {
 }
 
 /// A recovery scheme and a controller, written `recovery/controller`.
+///
+/// ```
+/// use weir_transport::{RecoveryConfig, Stack};
+///
+/// let stack: Stack = "go-back-n(30)/none".parse()?;
+/// assert_eq!(stack.recovery, RecoveryConfig::GoBackN { window: Some(30) });
+/// assert_eq!("cubic".parse::<Stack>()?.to_string(), "rack/cubic");
+/// # Ok::<(), weir_transport::StackError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
     /// What is lost, what is sent again, when.
@@ -210,6 +241,7 @@ pub struct Stack {
 /// A recovery scheme. The sliding-window schemes take their window in segments, `go-back-n(30)`,
 /// without which the controller and the receiver alone bound the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RecoveryConfig {
     /// rdt3.0 (Kurose and Ross §3.4.1): one segment at a time.
     StopAndWait,
@@ -353,7 +385,16 @@ impl fmt::Display for RackConfig {
 }
 
 /// A stack that cannot be read.
+///
+/// ```
+/// use weir_transport::Stack;
+///
+/// let message = |text: &str| text.parse::<Stack>().unwrap_err().to_string();
+/// assert!(message("rak/reno").starts_with("unknown recovery scheme 'rak'; did you mean rack?"));
+/// assert!(message("sack(3)/reno").contains("takes no window"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StackError {
     /// No such recovery scheme.
     #[error("unknown recovery scheme '{0}'; {known}", known = known_schemes(.0))]

@@ -3,23 +3,61 @@
 //! [`Connection`] takes the time and segments, and returns segments to send, its
 //! next deadline and for events. It manages byte *ranges*: its driver supplies the bytes at
 //! transmission and stores them at their offset on arrival.
+//!
+//! Two connections shake hands and transfer 100 kB over 10 ms each way, in virtual time:
+//!
+//! ```
+//! use weir_transport::{Config, Connection, Event};
+//! use weir_units::{Duration, Ecn, Instant, stream};
+//!
+//! /// Delivers what `from` sends to `to`, 10 ms later.
+//! fn deliver(from: &mut Connection, to: &mut Connection, now: &mut Instant) {
+//!     from.handle_timeout(*now);
+//!     let sent: Vec<_> = std::iter::from_fn(|| from.poll_transmit(*now)).collect();
+//!     *now += Duration::from_millis(10);
+//!     for transmit in sent {
+//!         to.handle_segment(*now, &transmit.segment, Ecn::NotEct);
+//!     }
+//! }
+//!
+//! let config = Config::new("rack/cubic".parse()?);
+//! let start = Instant::from_nanos(1);
+//! let mut client = Connection::connect(&config, start, stream(1, "client"));
+//! let mut server = Connection::listen(&config, stream(1, "server"));
+//! client.write(start, 100_000);
+//!
+//! let (mut now, mut received) = (start, 0);
+//! while received < 100_000 {
+//!     deliver(&mut client, &mut server, &mut now);
+//!     received += server.read(now, u64::MAX);
+//!     deliver(&mut server, &mut client, &mut now);
+//! }
+//! assert_eq!(client.poll_event(), Some(Event::Connected));
+//! assert_eq!(client.stats().retransmits, 0);
+//! // A round trip for the handshake, then windows of 10, 20 and 40 segments.
+//! assert_eq!(now - start, Duration::from_millis(80));
+//! # Ok::<(), weir_transport::StackError>(())
+//! ```
 
 mod config;
 mod connection;
-mod pacer;
 mod policy;
 mod ranges;
 mod reassembly;
 mod receiver;
 mod recovery;
 mod rtt;
-mod sampler;
 mod scoreboard;
 mod segment;
 mod sender;
 mod stats;
 mod window_limit;
 pub mod wire;
+
+/// The example of the README, which runs with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 pub use config::{
     Config, DelayedAck, Detection, HostProfile, RackConfig, RecoveryConfig, Stack, StackError, Tlp,
@@ -35,7 +73,7 @@ pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 pub use stats::{Flight, Snapshot, Stats};
 use weir_units::{Duration, Instant};
-pub use window_limit::{WindowLimit, WindowLimitError};
+pub use window_limit::{LimitingEnd, WindowLimit, WindowLimitError};
 
 /// RFC 7323's clock: milliseconds, as in Linux.
 pub(crate) fn timestamp_ms(now: Instant) -> u32 {

@@ -8,6 +8,17 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Sorted, disjoint ranges of `u64` positions; ranges that touch are merged.
+///
+/// ```
+/// use weir_transport::RangeSet;
+///
+/// let mut arrived = RangeSet::new();
+/// assert_eq!(arrived.insert(0..100, 16), Some(100));
+/// assert_eq!(arrived.insert(200..300, 16), Some(100));
+/// assert_eq!(arrived.insert(50..150, 16), Some(50), "new positions only");
+/// assert!(arrived.missing_in(0..300).eq([150..200]));
+/// assert_eq!(arrived.insert(400..500, 2), None, "that would be a third range");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
     ranges: VecDeque<Range<u64>>,

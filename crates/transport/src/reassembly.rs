@@ -19,6 +19,7 @@ pub enum OutOfOrder {
 
 /// What an arriving segment's payload meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Arrival {
     /// Bytes that became readable: those that arrived and those that they joined up with.
     pub delivered: u64,
@@ -49,6 +50,16 @@ pub struct Stored {
 }
 
 /// Arrived byte ranges and the blocks that report them.
+///
+/// ```
+/// use weir_transport::{OutOfOrder, Reassembly};
+///
+/// let mut stream = Reassembly::new(OutOfOrder::Keep);
+/// assert!(stream.insert(1_000, 500).out_of_order);
+/// assert!(stream.sack_ranges(3).eq([1_000..1_500]));
+/// assert_eq!(stream.insert(0, 1_000).delivered, 1_500, "the hole is filled");
+/// assert_eq!(stream.rcv_nxt(), 1_500);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     policy: OutOfOrder,

@@ -41,6 +41,26 @@ pub struct RttConfig {
 }
 
 /// Measures round trips and derives the retransmission timeout.
+///
+/// ```
+/// use weir_transport::{Outstanding, RttConfig, RttEstimator, RttVariation};
+/// use weir_units::{Duration, Instant};
+///
+/// let ms = Duration::from_millis;
+/// let mut rtt = RttEstimator::new(RttConfig {
+///     variation: RttVariation::Rfc6298,
+///     min_rto: ms(200),
+///     max_rto: ms(60_000),
+///     initial_rto: ms(1_000),
+///     max_doublings: 16,
+///     fixed_rto: None,
+/// });
+/// let sent = Outstanding { snd_una: 1_000, snd_nxt: 2_000 };
+/// rtt.on_sample(Instant::ZERO + ms(100), ms(100), sent);
+/// assert_eq!((rtt.snapshot().srtt, rtt.rto()), (Some(ms(100)), ms(300)));
+/// rtt.on_timeout();
+/// assert_eq!(rtt.rto(), ms(600));
+/// ```
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     config: RttConfig,

@@ -19,8 +19,8 @@ pub(crate) use self::covered::{AckTime, Covered};
 pub(crate) use self::sent::{Fate, Sent, Transmission};
 
 use crate::ranges::RangeSet;
-use crate::sampler::SendRecord;
 use crate::sender::Pause;
+use weir_cc::host::SendRecord;
 
 /// The sender's record of outstanding segments.
 #[derive(Debug, Default)]
@@ -353,7 +353,7 @@ impl Scoreboard {
 
     /// What is known of the last segment declared lost since this was last asked.
     pub(crate) fn take_last_loss(&mut self) -> Option<LossSample> {
-        self.last_loss.take().map(|(size, record)| record.loss(size, self.ever_lost))
+        self.last_loss.take().map(|(size, record)| record.loss(Bytes(size), Bytes(self.ever_lost)))
     }
 
     /// Bytes that were sent again and are on their way.

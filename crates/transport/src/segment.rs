@@ -6,6 +6,13 @@ use std::ops::{Add, Sub};
 use weir_units::{Echo, Feedback, FeedbackKind};
 
 /// A sequence number modulo 2^32 (RFC 9293 §3.4).
+///
+/// ```
+/// use weir_transport::SeqNum;
+///
+/// let late = SeqNum(u32::MAX) + 3;
+/// assert_eq!((late, late.since(SeqNum(u32::MAX))), (SeqNum(2), 3));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SeqNum(pub u32);
 
@@ -31,6 +38,14 @@ impl Sub<u32> for SeqNum {
 }
 
 /// The control bits (RFC 9293 §3.1), as on the wire.
+///
+/// ```
+/// use weir_transport::Flags;
+///
+/// let flags = Flags::SYN.with(Flags::ACK);
+/// assert!(flags.contains(Flags::ACK) && !flags.contains(Flags::FIN));
+/// assert_eq!(format!("{flags:?}"), "SYN|ACK");
+/// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u8);
 
@@ -128,6 +143,15 @@ impl fmt::Debug for SackBlocks {
 }
 
 /// The options that are understood.
+///
+/// ```
+/// use weir_transport::{Options, SackBlock, SeqNum, Timestamps};
+///
+/// let mut options = Options { timestamps: Some(Timestamps::default()), ..Options::default() };
+/// assert_eq!(options.wire_len(), 12);
+/// options.sack.push(SackBlock { start: SeqNum(100), end: SeqNum(200) });
+/// assert_eq!(options.wire_len(), 24);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
     /// RFC 9293 §3.7.1, on a SYN.

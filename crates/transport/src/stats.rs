@@ -120,6 +120,7 @@ impl LimitClock {
 
 /// What is in flight, and what may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Flight {
     /// As [`Snapshot::cwnd`].
     pub cwnd: Bytes,
@@ -131,6 +132,7 @@ pub struct Flight {
 
 /// The state of the sending side, for tables and plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// The window in force: the controller's, or PRR's while it meters; the recovery scheme's or the
     /// peer's where that is smaller.

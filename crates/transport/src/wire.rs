@@ -39,7 +39,19 @@ pub struct Parsed<'a> {
 }
 
 /// Why a datagram is not a segment.
+///
+/// ```
+/// use weir_transport::Segment;
+/// use weir_transport::wire::{Ports, WireError, emit, parse};
+///
+/// let mut datagram = Vec::new();
+/// emit(&Segment::default(), Ports::default(), b"", &mut datagram);
+/// assert_eq!(parse(&datagram[..10]), Err(WireError::Truncated { len: 10 }));
+/// datagram[4] ^= 1;
+/// assert_eq!(parse(&datagram), Err(WireError::Checksum));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum WireError {
     /// It ends within its header.
     #[error("the datagram of {len} bytes ends within its TCP header")]
@@ -69,6 +81,21 @@ pub enum WireError {
 /// # Panics
 /// If `payload` is not `segment.payload_len` long, or the options exceed TCP's 40 bytes: both are
 /// mistakes of the segment's author.
+///
+/// ```
+/// use weir_transport::wire::{Ports, emit, parse};
+/// use weir_transport::{Flags, Segment, SeqNum};
+///
+/// let segment = Segment { seq: SeqNum(7), flags: Flags::ACK, payload_len: 5, ..Segment::default() };
+/// let ports = Ports { source: 9000, destination: 9001 };
+/// let mut datagram = Vec::new();
+/// emit(&segment, ports, b"hello", &mut datagram);
+/// assert_eq!(datagram.len(), 25);
+///
+/// let parsed = parse(&datagram)?;
+/// assert_eq!((parsed.segment, parsed.ports, parsed.payload), (segment, ports, &b"hello"[..]));
+/// # Ok::<(), weir_transport::wire::WireError>(())
+/// ```
 pub fn emit(segment: &Segment, ports: Ports, payload: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + segment.header_len() + segment.payload_len as usize, 0);

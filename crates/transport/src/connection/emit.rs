@@ -3,7 +3,7 @@
 use weir_units::{Ecn, Feedback, Instant};
 
 use super::{Connection, State, Transmit};
-use crate::receiver::Flush;
+use crate::receiver::{Flush, window_scale};
 use crate::segment::{Flags, Options, SackBlock, Segment, SeqNum, Timestamps};
 use crate::sender::{Kind, OutgoingRange};
 use crate::{HostProfile, timestamp_ms};
@@ -69,7 +69,7 @@ impl Connection {
         let offers_scale = !answering || self.terms.our_scale > 0 || self.terms.peer_scale > 0;
         let options = Options {
             mss: Some(u16::try_from(self.config.mss).unwrap_or(u16::MAX)),
-            window_scale: offers_scale.then(|| super::window_scale(&self.config)),
+            window_scale: offers_scale.then(|| window_scale(&self.config)),
             sack_permitted: if answering { self.terms.sack } else { self.config.sack },
             timestamps: offers_timestamps
                 .then(|| Timestamps { value: timestamp_ms(now), echo: self.handshake_echo(now) }),

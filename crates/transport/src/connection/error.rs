@@ -1,9 +1,23 @@
 //! Why a connection broke.
 
+use weir_cc::CcBuildError;
 use weir_units::Duration;
 
 /// Why a connection broke.
+///
+/// ```
+/// use weir_transport::{Config, Connection, Event, Stack};
+/// use weir_units::{Instant, stream};
+///
+/// let config = Config::new(Stack::parse_also_kernels("bpf_vegas")?);
+/// let mut connection = Connection::connect(&config, Instant::ZERO, stream(1, "client"));
+/// let Some(Event::Failed(error)) = connection.poll_event() else { panic!("it has no controller") };
+/// assert_eq!(error.to_string(), "only a kernel's TCP has 'bpf_vegas'");
+/// assert!(connection.is_closed());
+/// # Ok::<(), weir_transport::StackError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectionError {
     /// No answer to the SYN.
     #[error(
@@ -31,4 +45,7 @@ pub enum ConnectionError {
     /// The peer broke the connection off.
     #[error("the peer reset the connection")]
     Reset,
+    /// The configured controller cannot be built.
+    #[error(transparent)]
+    Controller(#[from] CcBuildError),
 }

@@ -7,10 +7,11 @@ mod quick_start;
 
 use std::collections::VecDeque;
 
+use weir_cc::{CongestionController, Fixed};
 use weir_units::{Bytes, Duration, Echo, Ecn, Instant, Rate, Rng};
 
 pub use self::error::ConnectionError;
-use crate::receiver::Receiver;
+use crate::receiver::{Receiver, window_scale};
 use crate::segment::{Segment, SeqNum};
 use crate::sender::Sender;
 use crate::stats::{Flight, Snapshot, Stats};
@@ -20,6 +21,23 @@ use crate::{Config, HostProfile, PathEvent, RecoveryConfig, RouteState};
 ///
 /// After every call that takes `now`, drain [`poll_transmit`](Self::poll_transmit) and
 /// [`poll_event`](Self::poll_event), then ask [`next_timeout`](Self::next_timeout).
+///
+/// ```
+/// use weir_transport::{Config, Connection, Flags};
+/// use weir_units::{Duration, Instant, stream};
+///
+/// let now = Instant::from_nanos(1);
+/// let mut client = Connection::connect(&Config::default(), now, stream(1, "client"));
+/// let syn = client.poll_transmit(now).expect("a SYN").segment;
+/// assert_eq!(syn.flags, Flags::SYN);
+/// assert_eq!(syn.options.mss, Some(1_448));
+///
+/// // Without an answer the SYN is repeated after a second.
+/// let retry = client.next_timeout(now).expect("a timer runs");
+/// assert_eq!(retry, now + Duration::from_secs(1));
+/// client.handle_timeout(retry);
+/// assert_eq!(client.poll_transmit(retry).map(|t| t.segment.seq), Some(syn.seq));
+/// ```
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
@@ -130,6 +148,7 @@ pub use crate::reassembly::Stored as Arrived;
 
 /// Something that the application should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// The handshake is done.
     Connected,
@@ -149,10 +168,13 @@ pub enum Event {
 
 impl Connection {
     /// Opens a connection: its SYN comes out of [`poll_transmit`](Self::poll_transmit).
+    ///
+    /// If the configured controller cannot be built, the connection is closed from the start, and
+    /// [`poll_event`](Self::poll_event) returns [`Event::Failed`]. The same holds for [`listen`](Self::listen).
     pub fn connect(config: &Config, now: Instant, rng: Rng) -> Self {
         let mut connection = Self::new(config, rng, State::SynSent);
         connection.handshake.started_at = Some(now);
-        connection.handshake.due = true;
+        connection.handshake.due = !connection.is_closed();
         connection
     }
 
@@ -164,12 +186,22 @@ impl Connection {
     fn new(config: &Config, mut rng: Rng, state: State) -> Self {
         let mut config = config.clone();
         config.sack &= config.stack.recovery.reads_sack();
+        let mss = Bytes(u64::from(config.mss));
+        let controller = config.stack.controller.build(mss, config.initial_window());
+        let (state, controller, events) = match controller {
+            Ok(controller) => (state, controller, VecDeque::new()),
+            Err(error) => {
+                let unbounded: Box<dyn CongestionController> = Box::new(Fixed::new(None, mss));
+                let failed = Event::Failed(ConnectionError::Controller(error));
+                (State::Closed, unbounded, VecDeque::from([failed]))
+            }
+        };
         Self {
             state,
             iss: SeqNum(rng.next_u32()),
             quick_start: quick_start::Request::new(&config, &mut rng),
             irs: SeqNum::default(),
-            sender: Sender::new(&config, rng),
+            sender: Sender::new(&config, controller, rng),
             receiver: Receiver::new(&config),
             handshake: Handshake::default(),
             terms: Agreed { our_scale: window_scale(&config), ..Agreed::default() },
@@ -179,7 +211,7 @@ impl Connection {
             last_ack_sent: 0,
             time_wait_until: None,
             reset_due: None,
-            events: VecDeque::new(),
+            events,
             stats: Stats::default(),
             rtt_sample: None,
             config,
@@ -259,6 +291,9 @@ impl Connection {
     pub fn handle_path_event(&mut self, now: Instant, event: PathEvent) {
         let transfers = self.is_synchronised() && !self.is_finished();
         if transfers || matches!(event, PathEvent::Hops(_)) {
+            if let PathEvent::Hops(hops) = event {
+                self.receiver.on_hops(hops);
+            }
             self.sender.on_path_event(now, event, &mut self.stats);
             self.report_route_states();
         }
@@ -461,9 +496,3 @@ const LINEAR_SYN_TIMEOUTS: u32 = 4;
 /// In user space: as often as a host may begin to ask (RFC 6298 §2.1) it may go on to. By doubling alone the last
 /// third of a patience of 10 or 30 s would pass without a SYN, however good the path is by then.
 const LONGEST_SYN_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The smallest shift with which the receive buffer fits 16 bits (RFC 7323 §2.3: at most 14).
-fn window_scale(config: &Config) -> u8 {
-    let buffer = config.recv_buffer.get();
-    (0..14).find(|shift| buffer >> shift <= u64::from(u16::MAX)).unwrap_or(14)
-}

@@ -14,7 +14,17 @@ use super::elfn::Elfn;
 use super::tcp_f::TcpF;
 
 /// Which route-failure policy, with its parameters.
+///
+/// ```
+/// use weir_transport::{ElfnConfig, RoutePolicy};
+///
+/// assert_eq!("elfn".parse(), Ok(RoutePolicy::Elfn(ElfnConfig::default())));
+/// for entry in RoutePolicy::CATALOGUE {
+///     assert!(entry.examples.iter().all(|example| example.parse::<RoutePolicy>().is_ok()));
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RoutePolicy {
     /// Notices are ignored.
     #[default]
@@ -87,6 +97,7 @@ const PROBE: Duration = Duration::from_secs(2);
 
 /// A line of [`RoutePolicy::CATALOGUE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RouteCatalogueEntry {
     /// The name by which users choose it.
     pub name: &'static str,
@@ -100,6 +111,7 @@ pub struct RouteCatalogueEntry {
 
 /// A policy that does not exist, or parameters that it does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RoutePolicyError {
     /// No such policy.
     #[error("unknown route policy '{name}'; {known}", known = policies(name))]

@@ -28,6 +28,7 @@ pub use self::config::{
 
 /// What the network says about the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PathEvent {
     /// TCP-F's RFN, ELFN, or TCP-BuS's ERDN: the route broke.
     RouteFailed {
@@ -47,6 +48,7 @@ pub enum PathEvent {
 
 /// Where a route-failure policy stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RouteState {
     /// The route works, or no notice says otherwise (TCP-F: established).
     #[default]

@@ -2,12 +2,15 @@
 
 mod ack_policy;
 mod echo;
+mod limit;
 
 use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant};
 
 use self::ack_policy::{AckPolicy, Progress};
 pub(crate) use self::echo::EchoMode;
 use self::echo::{AckUrgency, Echo as EcnEcho};
+use self::limit::OfferLimit;
+pub(crate) use self::limit::window_scale;
 use crate::reassembly::{OutOfOrder, Reassembly, Stored};
 use crate::segment::SackBlocks;
 use crate::{Config, DelayedAck, HostProfile, RecoveryConfig};
@@ -24,6 +27,10 @@ pub(crate) struct Receiver {
     largest: u64,
     /// The largest window to offer: Linux's grows with what arrives (`rcv_ssthresh`).
     window_limit: u64,
+    /// By the length of the route.
+    offer_limit: OfferLimit,
+    /// The same in bytes.
+    route_limit: u64,
     mss: u64,
     /// Bytes that the application has consumed.
     read: u64,
@@ -80,6 +87,8 @@ impl Receiver {
             buffer: config.recv_buffer.get(),
             largest: config.recv_buffer.get(),
             window_limit: first_window(config),
+            offer_limit: OfferLimit::new(config),
+            route_limit: u64::MAX,
             mss: u64::from(config.mss),
             read: 0,
             unread: 0,
@@ -101,6 +110,7 @@ impl Receiver {
     pub(crate) fn expect_feedback(&mut self, mss: u32) {
         self.mss = u64::from(mss);
         self.policy.set_mss(self.mss);
+        self.update_route_limit();
     }
 
     /// What the packet of a segment with data has met on its way.
@@ -210,6 +220,16 @@ impl Receiver {
         self.announce_opening();
     }
 
+    /// The route to the peer has this many hops.
+    pub(crate) fn on_hops(&mut self, hops: u8) {
+        self.offer_limit.set_hops(hops);
+        self.update_route_limit();
+    }
+
+    fn update_route_limit(&mut self) {
+        self.route_limit = self.offer_limit.bytes(self.mss).unwrap_or(u64::MAX);
+    }
+
     /// What has just arrived in order ends with a push.
     pub(crate) fn on_push(&mut self) {
         self.policy.on_push();
@@ -236,7 +256,8 @@ impl Receiver {
 
     /// The first offset beyond what may be sent to us.
     pub(crate) fn edge(&self) -> u64 {
-        let edge = (self.read + self.buffer).min(self.rcv_nxt() + self.window_limit);
+        let most = self.route_limit.min(self.window_limit);
+        let edge = (self.read + self.buffer).min(self.rcv_nxt() + most);
         edge.max(self.offered_edge)
     }
 

@@ -274,8 +274,8 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::SendRecord;
     use crate::scoreboard::Covered;
+    use weir_cc::host::SendRecord;
 
     fn cx(state: RecoveryState) -> RecoveryCx {
         RecoveryCx {

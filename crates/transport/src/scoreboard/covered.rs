@@ -3,7 +3,7 @@
 use weir_units::{Duration, Instant};
 
 use super::sent::{Sent, Transmission};
-use crate::sampler::SendRecord;
+use weir_cc::host::SendRecord;
 
 /// When an acknowledgement arrived, the shortest round trip that is credible, the timestamp that it
 /// echoes, and how far the one before had reported data selectively.

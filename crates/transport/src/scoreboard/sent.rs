@@ -2,7 +2,7 @@
 
 use weir_units::Instant;
 
-use crate::sampler::SendRecord;
+use weir_cc::host::SendRecord;
 
 /// A segment that was sent and is not yet cumulatively acknowledged.
 #[derive(Clone, Copy, Debug)]

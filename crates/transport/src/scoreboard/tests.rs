@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use weir_units::{Duration, Instant};
 
 use super::*;
-use crate::sampler::SendRecord;
+use weir_cc::host::SendRecord;
 
 const MSS: u32 = 100;
 
@@ -256,9 +256,7 @@ proptest! {
 #[test]
 fn a_lost_segment_tells_what_was_in_flight_and_lost_since() {
     let record = |in_flight: u64, lost: u64| {
-        let mut record = SendRecord::default();
-        (record.in_flight, record.lost) = (in_flight, lost);
-        record
+        SendRecord::default().with_flight(Bytes(in_flight), Bytes(lost))
     };
     let mut board = Scoreboard::default();
     for segments in 1..=4 {

@@ -62,7 +62,7 @@ impl Sender {
         let rtt = self.update_rtt(now, &digest, ack.echo);
         let mut rate = self.sampler.on_ack(
             now,
-            covered.delivered,
+            Bytes(covered.delivered),
             covered.newest.map(|(sent, record)| (sent.sent_at, record)),
             self.rtt.min(),
         );
@@ -80,7 +80,7 @@ impl Sender {
         let found = self.find_losses(now, &digest);
         stats.lost_bytes += found.lost;
         if let (Some(sample), Some((_, record))) = (&mut rate, covered.newest) {
-            sample.lost = Bytes(self.board.ever_lost() - record.lost);
+            sample.lost = Bytes(self.board.ever_lost()) - record.lost();
         }
         self.signal(now, marked, turn, &found, prior_in_flight, stats);
         self.epoch.settle(&self.board);
@@ -124,7 +124,7 @@ impl Sender {
         self.fill_buffer();
         let covered = &digest.covered;
         let newest = covered.newest.map(|(sent, record)| (sent.sent_at, record));
-        self.sampler.on_ack(now, covered.delivered, newest, self.rtt.min());
+        self.sampler.on_ack(now, Bytes(covered.delivered), newest, self.rtt.min());
         if covered.cum_acked > 0 {
             self.timers.on_progress(now, !self.board.is_empty());
         }

@@ -10,19 +10,19 @@ mod route;
 mod timer;
 mod transmit;
 
+use weir_cc::host::{Pacer, RateSampler};
 use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
 use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
 pub(crate) use self::route::Pause;
 pub(crate) use self::transmit::{Kind, OutgoingRange};
-use crate::pacer::Pacer;
 use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
 use crate::rtt::{RttConfig, RttEstimator, RttVariation};
-use crate::sampler::RateSampler;
 use crate::scoreboard::Scoreboard;
 use crate::stats::{Flight, LimitClock, Snapshot, Stats};
-use crate::{Config, HostProfile, RecoveryConfig, WindowLimit};
+use crate::window_limit::LimitInForce;
+use crate::{Config, HostProfile, LimitingEnd, RecoveryConfig};
 
 /// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
 #[derive(Debug)]
@@ -73,6 +73,7 @@ pub(crate) struct Sender {
     host_profile: HostProfile,
     last_sent_at: Instant,
     route: Option<route::Route>,
+    /// The limit in addition to the peer's window.
     window_limit: LimitInForce,
 }
 
@@ -86,20 +87,6 @@ struct CwndUsage {
     max_outstanding: u64,
     /// Where the stream ended when that was noted.
     until: u64,
-}
-
-/// The limit in addition to the peer's window.
-#[derive(Debug)]
-struct LimitInForce {
-    limit: Option<WindowLimit>,
-    /// The route's length, once the network has reported it.
-    hops: Option<u8>,
-}
-
-impl LimitInForce {
-    fn bytes(&self, mss: u64) -> Option<u64> {
-        self.limit.and_then(|limit| limit.segments(self.hops)).map(|segments| segments * mss)
-    }
 }
 
 /// What the configuration adds to the controller's pacing rate.
@@ -124,11 +111,15 @@ struct Round {
 }
 
 impl Sender {
-    pub(crate) fn new(config: &Config, rng: Rng) -> Self {
+    /// A sender whose window is `controller`'s.
+    pub(crate) fn new(
+        config: &Config,
+        controller: Box<dyn CongestionController>,
+        rng: Rng,
+    ) -> Self {
         let recovery = config.stack.recovery.build();
         let mss = Bytes(u64::from(config.mss));
-        let initial = mss * u64::from(config.initial_window);
-        let controller = config.stack.controller.build(mss, initial);
+        let initial = config.initial_window();
         Self {
             mss: mss.get(),
             board: Scoreboard::default(),
@@ -173,7 +164,7 @@ impl Sender {
             host_profile: config.host_profile,
             last_sent_at: Instant::ZERO,
             route: route::Route::new(config.route_policy),
-            window_limit: LimitInForce { limit: config.window_limit, hops: None },
+            window_limit: LimitInForce::new(config.window_limit, LimitingEnd::Sender),
         }
     }
 
@@ -208,8 +199,9 @@ impl Sender {
     /// The routers let the connection start with `window`, spread over a round trip. It stands if it is
     /// more than the usual.
     pub(crate) fn start_with(&mut self, config: &Config, window: Bytes) {
-        if window > self.controller.cwnd() {
-            let started = config.stack.controller.build(Bytes(self.mss), window);
+        if window > self.controller.cwnd()
+            && let Ok(started) = config.stack.controller.build(Bytes(self.mss), window)
+        {
             self.pacing.usual = Some(std::mem::replace(&mut self.controller, started));
             self.pacing.first_flight = window;
         }
@@ -465,7 +457,7 @@ impl Sender {
             bytes_in_flight: self.board.in_flight(),
             snd_una: self.board.una(),
             snd_nxt: self.board.nxt(),
-            delivered: Bytes(self.sampler.delivered()),
+            delivered: self.sampler.delivered(),
             delivered_marked: Bytes(self.delivered_marked),
             next_departure: self.pacer.next_departure(),
             paced: self.pacing.window || self.pacing.most.is_some(),

@@ -6,8 +6,8 @@ use weir_units::{Bytes, Instant};
 use super::Sender;
 use crate::HostProfile;
 use crate::policy::SendPermission;
-use crate::sampler::SendRecord;
 use crate::stats::{Limit, Stats};
+use weir_cc::host::SendRecord;
 
 /// A segment's worth of the stream that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,10 +219,8 @@ impl Sender {
 
     /// What is remembered of a segment of `size` that leaves now.
     fn record(&mut self, now: Instant, idle: bool, size: Bytes) -> SendRecord {
-        let mut record = self.sampler.on_sent(now, idle);
-        record.in_flight = (self.board.in_flight() + size).get();
-        record.lost = self.board.ever_lost();
-        record
+        let (in_flight, lost) = (self.board.in_flight() + size, Bytes(self.board.ever_lost()));
+        self.sampler.on_sent(now, idle).with_flight(in_flight, lost)
     }
 
     #[inline(always)]

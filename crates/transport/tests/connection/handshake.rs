@@ -1,4 +1,4 @@
-use weir_transport::{Config, Connection, ConnectionError, Event, Flags};
+use weir_transport::{Config, Connection, ConnectionError, Event, Flags, Stack};
 use weir_units::{Duration, Ecn, Instant, stream};
 
 use super::pair::Side::{Client, Server};
@@ -100,6 +100,24 @@ fn data_stands_in_for_a_lost_third_segment() {
     let answers = pair.log.iter().filter(|p| is_syn_ack(p)).count();
     assert_eq!(answers, 1);
     assert!(pair.log.last().expect("sent").at - start < Duration::from_millis(200));
+}
+
+#[test]
+fn a_controller_that_cannot_be_built_ends_the_connection_with_its_reason() {
+    let stack = Stack::parse_also_kernels("rack/bpf_vegas").expect("a kernel may have it");
+    let config = Config { stack, ..Config::default() };
+    let now = Instant::from_nanos(1);
+    let ends = [
+        Connection::connect(&config, now, stream(1, "client")),
+        Connection::listen(&config, stream(1, "server")),
+    ];
+    for mut connection in ends {
+        assert!(connection.is_closed());
+        let Some(Event::Failed(error)) = connection.poll_event() else { panic!("it is usable") };
+        assert!(error.to_string().contains("only a kernel's TCP has 'bpf_vegas'"), "{error}");
+        connection.write(now, 1_000);
+        assert_eq!((connection.poll_transmit(now), connection.next_timeout(now)), (None, None));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use weir_transport::{Config, DelayedAck, PathEvent};
-use weir_units::Bytes;
+use weir_units::{Bytes, Duration};
 
-use super::pair::Side::Client;
+use super::pair::Side::{Client, Server};
 use super::pair::{Pair, Verdict};
 use super::with_stack;
 
@@ -55,12 +55,12 @@ fn no_more_segments_are_outstanding_than_the_limit_says() {
 fn cwl_follows_the_length_of_the_route() {
     let mut pair = Pair::connected(&config("newreno/reno", "cwl"));
     pair.write(Client, 1_000 * MSS);
-    pair.drive_for(weir_units::Duration::from_millis(15));
+    pair.drive_for(Duration::from_millis(15));
     assert_eq!(most_outstanding(&pair), 10, "nothing is known of the route yet");
     for (hops, segments) in [(8, 3), (32, 13), (2, 2), (16, 6)] {
         pair.tell(Client, PathEvent::Hops(hops));
         // What was on its way under the limit before is acknowledged first.
-        pair.drive_for(weir_units::Duration::from_millis(200));
+        pair.drive_for(Duration::from_millis(200));
         let acked = pair.client.connection.snapshot();
         assert_eq!(acked.cwnd, Bytes(segments * MSS), "{hops} hops");
         assert_eq!(acked.bytes_in_flight, Bytes(segments * MSS), "{hops} hops");
@@ -68,4 +68,34 @@ fn cwl_follows_the_length_of_the_route() {
     pair.network(|_| Verdict::Deliver);
     pair.drive();
     assert_eq!(pair.server.read, 1_000 * MSS);
+}
+
+#[test]
+fn a_receiver_offers_a_window_by_the_length_of_the_route() {
+    for mss in [1_000, 1_447, 1_448] {
+        let limit = config("newreno/reno", "receiver-cwl");
+        let mut pair = Pair::connected(&Config { mss, ..limit });
+        pair.tell(Server, PathEvent::Hops(4));
+        pair.write(Client, 2_000 * u64::from(mss));
+        for (hops, segments) in [(8, 3), (32, 13), (2, 2), (16, 6)] {
+            pair.tell(Server, PathEvent::Hops(hops));
+            // What was offered before stands until it has arrived.
+            pair.drive_for(Duration::from_millis(500));
+            let in_flight = pair.client.connection.snapshot().bytes_in_flight;
+            assert_eq!(in_flight, Bytes(segments * u64::from(mss)), "{hops} hops of {mss}");
+        }
+        pair.drive();
+        assert_eq!(pair.server.read, 2_000 * u64::from(mss));
+    }
+}
+
+#[test]
+fn a_receiver_that_knows_the_route_offers_no_more_from_the_first_window_on() {
+    let mut pair = Pair::new(&config("newreno/reno", "receiver-cwl"));
+    pair.tell(Server, PathEvent::Hops(8));
+    pair.drive();
+    pair.write(Client, 400 * MSS);
+    pair.drive();
+    assert_eq!(pair.server.read, 400 * MSS);
+    assert_eq!(most_outstanding(&pair), 3);
 }
