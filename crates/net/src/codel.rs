@@ -51,6 +51,25 @@ pub struct CodelLaw {
 }
 
 /// A FIFO under CoDel.
+///
+/// ```
+/// # mod packet { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/packet.rs")); }
+/// # use packet::Packet;
+/// use weir_net::{Backlog, Codel, CodelConfig, CodelLaw, DropCause, Limit, Queue};
+/// use weir_units::{Bytes, Duration, Instant};
+///
+/// let config = CodelConfig { limit: Limit::Packets(1_000), law: CodelLaw::DEFAULT };
+/// let mut queue = Codel::new(config, Bytes::ZERO, Bytes(1_500));
+/// let mut dropped = Vec::new();
+/// for _ in 0..200 {
+///     queue.enqueue(Instant::ZERO, Packet::new(1_500), Backlog::default(), &mut dropped);
+/// }
+/// // A packet leaves every millisecond: sojourns exceed 5 ms for an interval of 100 ms.
+/// for ms in 0..150 {
+///     queue.dequeue(Instant::ZERO + Duration::from_millis(ms), &mut dropped);
+/// }
+/// assert!(!dropped.is_empty() && dropped.iter().all(|drop| drop.cause == DropCause::Aqm));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Codel<P> {
     fifo: DropTail<P>,

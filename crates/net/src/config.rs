@@ -2,23 +2,27 @@
 
 use weir_units::{Bytes, Duration, Instant, Rate};
 
-use crate::cake::CakeConfig;
-use crate::codel::CodelConfig;
+use crate::disciplines::QueueConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
-use crate::dualpi2::DualPi2Config;
-use crate::ecn_step::EcnStepConfig;
 use crate::feedback::FeedbackConfig;
-use crate::fq::FqConfig;
-use crate::fq_codel::FqCodelConfig;
-use crate::fq_pie::FqPieConfig;
 use crate::impair::Impairments;
 use crate::opportunities::DeliveryTrace;
-use crate::pie::PieConfig;
-use crate::red::RedConfig;
 use crate::schedule::Schedule;
-use crate::sfq::SfqConfig;
 
 /// A link's parameters.
+///
+/// ```
+/// use weir_net::{Impairments, Limit, LinkConfig};
+/// use weir_units::{Duration, Rate, Ratio};
+///
+/// let (rate, rtt) = (Rate::from_mbit(10), Duration::from_millis(40));
+/// let limit = Limit::resolve("1bdp".parse()?, rate, rtt);
+/// let mut config = LinkConfig::new(rate, rtt / 2).with_limit(limit);
+/// config.impairments = Impairments { loss: Ratio::from_percent(1), ..Impairments::default() };
+/// assert!(config.validate().is_ok());
+/// assert_eq!(config.rate(), Some(rate));
+/// # Ok::<(), weir_units::UnitError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// How parcels are sent, one after the other.
@@ -65,36 +69,18 @@ pub enum Service {
     Trace(DeliveryTrace),
 }
 
-/// Which queue, with its parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub enum QueueConfig {
-    /// A FIFO that drops arrivals when it is full.
-    DropTail(DropTailConfig),
-    /// A FIFO whose standing queue is kept short.
-    Codel(CodelConfig),
-    /// A queue per flow, each kept short.
-    FqCodel(FqCodelConfig),
-    /// A FIFO that signals at random as its average grows.
-    Red(RedConfig),
-    /// A FIFO that drops at random to hold a delay.
-    Pie(PieConfig),
-    /// A queue per flow.
-    Fq(FqConfig),
-    /// A queue per flow, each of which holds a delay.
-    FqPie(FqPieConfig),
-    /// A queue per flow, fair among hosts.
-    Cake(CakeConfig),
-    /// A queue for low latency and one for all other traffic.
-    DualPi2(DualPi2Config),
-    /// A FIFO that marks from a threshold on.
-    EcnStep(EcnStepConfig),
-    /// A queue per flow, of which the longest loses packets when the buffer is full.
-    Sfq(SfqConfig),
-}
-
 /// A link that cannot be.
+///
+/// ```
+/// use weir_net::LinkConfig;
+/// use weir_units::{Duration, Rate};
+///
+/// let error = LinkConfig::new(Rate::ZERO, Duration::ZERO).validate().unwrap_err();
+/// assert_eq!(error.to_string(), "rate = 0bit: a rate that never changes must be above zero");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {value}: {allowed}")]
+#[non_exhaustive]
 pub struct ConfigError {
     /// The parameter.
     pub key: &'static str,
@@ -114,6 +100,23 @@ impl LinkConfig {
     /// next: the serial server that a laboratory's "delay router" really is. `socket_buffer` bounds
     /// what waits in the socket, each datagram charged `overhead` beyond its length; the one that
     /// the relay sleeps on has left the socket.
+    ///
+    /// ```
+    /// # mod packet { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/packet.rs")); }
+    /// # use packet::Packet;
+    /// use weir_net::{Link, LinkConfig};
+    /// use weir_units::{Bytes, Duration, Instant, stream};
+    ///
+    /// let sleep = Duration::from_millis(10);
+    /// let config = LinkConfig::serial_relay(sleep, Duration::ZERO, Bytes(3_000), Bytes::ZERO);
+    /// let mut relay = Link::new(&config, |purpose| stream(1, purpose))?;
+    /// for _ in 0..4 {
+    ///     relay.offer(Instant::ZERO, Packet::new(1_500));
+    /// }
+    /// let end = Instant::ZERO + sleep * 4;
+    /// assert_eq!(std::iter::from_fn(|| relay.poll(end)).count(), 3, "one was served, two waited");
+    /// # Ok::<(), weir_net::ConfigError>(())
+    /// ```
     pub fn serial_relay(
         forward: Duration,
         reverse: Duration,
@@ -158,17 +161,7 @@ impl LinkConfig {
         if self.mtu == Some(Bytes::ZERO) {
             return Err(ConfigError::new("mtu", Bytes::ZERO, "it must be above zero"));
         }
-        match &self.queue {
-            QueueConfig::FqCodel(config) => config.validate()?,
-            QueueConfig::Red(config) => config.validate()?,
-            QueueConfig::Pie(config) => config.law.validate()?,
-            QueueConfig::Fq(config) => config.validate()?,
-            QueueConfig::FqPie(config) => config.validate()?,
-            QueueConfig::Cake(config) => config.validate(&self.service)?,
-            QueueConfig::DualPi2(config) => config.validate()?,
-            QueueConfig::Sfq(config) => config.validate()?,
-            QueueConfig::DropTail(_) | QueueConfig::Codel(_) | QueueConfig::EcnStep(_) => {}
-        }
+        self.queue.validate(&self.service)?;
         if let Some(feedback) = &self.feedback {
             feedback.validate(self.rate())?;
         }
@@ -210,10 +203,10 @@ fn check_order<T: Copy>(key: &'static str, schedule: &Schedule<T>) -> Result<(),
 }
 
 /// A day: no path takes longer, and no sum of delays overflows.
-const LONGEST_SPAN: Duration = Duration::from_secs(86_400);
+pub const MAX_DELAY: Duration = Duration::from_secs(86_400);
 
 pub(crate) fn check_span(key: &'static str, span: Duration) -> Result<(), ConfigError> {
-    if span > LONGEST_SPAN {
+    if span > MAX_DELAY {
         return Err(ConfigError::new(key, span, "it may be a day (24h) at most"));
     }
     Ok(())

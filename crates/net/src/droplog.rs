@@ -6,6 +6,7 @@ use crate::stats::DropCause;
 
 /// One drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DropRecord {
     /// When.
     pub time: Instant,

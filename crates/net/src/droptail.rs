@@ -43,6 +43,21 @@ pub struct DropTailConfig {
 }
 
 /// A FIFO that drops arrivals when it is full.
+///
+/// ```
+/// # mod packet { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/packet.rs")); }
+/// # use packet::Packet;
+/// use weir_net::{Backlog, DropCause, DropTail, Limit, Queue};
+/// use weir_units::{Bytes, Instant};
+///
+/// let mut queue = DropTail::new(Limit::Bytes(Bytes(3_000)).into());
+/// let mut dropped = Vec::new();
+/// for _ in 0..3 {
+///     queue.enqueue(Instant::ZERO, Packet::new(1_400), Backlog::default(), &mut dropped);
+/// }
+/// assert_eq!(queue.backlog(), Backlog { packets: 2, bytes: Bytes(2_800) });
+/// assert_eq!(dropped[0].cause, DropCause::Queue);
+/// ```
 #[derive(Clone, Debug)]
 pub struct DropTail<P> {
     waiting: VecDeque<Queued<P>>,
@@ -99,6 +114,18 @@ impl<P: Parcel> DropTail<P> {
         let head = self.waiting.pop_front()?;
         self.bytes -= head.parcel.len().get();
         Some(head)
+    }
+
+    /// The waiting parcel at `index`, the oldest first.
+    pub(crate) fn peek(&self, index: usize) -> Option<&P> {
+        self.waiting.get(index).map(|waiting| &waiting.parcel)
+    }
+
+    /// Takes out the waiting parcel at `index`.
+    pub(crate) fn remove(&mut self, index: usize) -> Option<Queued<P>> {
+        let removed = self.waiting.remove(index)?;
+        self.bytes -= removed.parcel.len().get();
+        Some(removed)
     }
 
     /// How long the head has been waiting at `now`; not at all if there is none.

@@ -1,4 +1,4 @@
-//! DualPI2: two queues, one for L4S and one for everybody else, whose signals are coupled.
+//! DualPI2: two queues, one for L4S and one for all other traffic, whose signals are coupled.
 //!
 //! Sources: RFC 9332 (De Schepper, Briscoe, White 2023), appendix A; De Schepper et al., "PI2: a
 //! linearized AQM for both classic and scalable TCP", 2016; for the scheduler Linux's `sch_dualpi2`.

@@ -1,10 +1,10 @@
-//! A FIFO that marks from a threshold on: the queue that DCTCP asks for.
+//! A FIFO that marks from a threshold on: the queue that DCTCP requires.
 //!
 //! Sources: Alizadeh et al., "Data center TCP (DCTCP)", 2010, §3.1; RFC 8257 §3.1.
 //!
 //! An arriving parcel that is capable of ECN is marked if the queue, the parcel in service included,
 //! holds `threshold` or more already. With a threshold in time it is marked as it leaves the queue, if
-//! it has waited for longer than that. Nothing is dropped but for want of room.
+//! it has waited for longer than that. Parcels are dropped only if the queue is full.
 
 use weir_units::{Bytes, Duration, Instant};
 
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
     use crate::LinkConfig;
-    use crate::config::QueueConfig;
+    use crate::disciplines::QueueConfig;
     use crate::link::probe::{Probe, drain_until, link};
     use crate::parcel::Ecn;
 

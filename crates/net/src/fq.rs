@@ -7,7 +7,7 @@
 //! gives it a whole quantum again. What finds `limit` parcels in all queues, or `flow_limit` in its
 //! own, is dropped. With `ce_threshold` every capable parcel that waited for longer is marked.
 //!
-//! Left out: pacing. Linux's FQ lets a socket's packets go at the rate its congestion control asks for;
+//! Left out: pacing. Linux's FQ lets a socket's packets go at the rate that its congestion control sets;
 //! here senders pace themselves (as Linux's TCP does without FQ), and a router knows no sockets. So
 //! there is no `maxrate`, no horizon and no departure times; nor a queue of its own for
 //! control packets.

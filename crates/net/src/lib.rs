@@ -11,11 +11,40 @@
 //!
 //! Losses sit in front of the queue, as in Linux's netem: a lost parcel uses none of the link's
 //! capacity and a duplicate uses it twice. Jitter and reordering happen on the wire.
+//!
+//! Three packets are offered to 12 Mbit/s and 20 ms with space for two:
+//!
+//! ```
+//! # mod packet { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/packet.rs")); }
+//! # use packet::Packet;
+//! use weir_net::{Limit, Link, LinkConfig};
+//! use weir_units::{Duration, Instant, Rate, stream};
+//!
+//! let (rate, delay) = (Rate::from_mbit(12), Duration::from_millis(20));
+//! let config = LinkConfig::new(rate, delay).with_limit(Limit::Packets(2));
+//! let mut link = Link::new(&config, |purpose| stream(1, purpose))?;
+//! for _ in 0..3 {
+//!     link.offer(Instant::ZERO, Packet::new(1_500));
+//! }
+//! let mut arrivals = Vec::new();
+//! while let Some(time) = link.next_time() {
+//!     while let Some(delivery) = link.poll(time) {
+//!         arrivals.push((time.as_micros(), delivery.sojourn.as_micros()));
+//!     }
+//! }
+//! assert_eq!(arrivals, [(21_000, 0), (22_000, 1_000)]);
+//! assert_eq!(link.stats(Instant::MAX).dropped_queue.packets, 1);
+//! # Ok::<(), weir_net::ConfigError>(())
+//! ```
+//!
+//! `Packet` is any type that implements [`Parcel`].
 
 mod bucket;
 mod cake;
+mod choke;
 mod codel;
 mod config;
+mod disciplines;
 mod droplog;
 mod droptail;
 mod dualpi2;
@@ -41,10 +70,17 @@ mod sfq;
 mod stats;
 mod wire;
 
+/// The example of the README, which runs with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 pub use bucket::PolicerConfig;
 pub use cake::{Cake, CakeConfig, Isolation};
+pub use choke::{Choke, ChokeConfig};
 pub use codel::{Codel, CodelConfig, CodelLaw};
-pub use config::{ConfigError, LinkConfig, QueueConfig, Service};
+pub use config::{ConfigError, LinkConfig, MAX_DELAY, Service};
+pub use disciplines::QueueConfig;
 pub use droplog::DropRecord;
 pub use droptail::{Counting, DropTail, DropTailConfig, Limit};
 pub use dualpi2::{Classifier, DualPi2, DualPi2Config, Scheduler};

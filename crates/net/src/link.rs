@@ -6,7 +6,8 @@
 
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
-use crate::config::{ConfigError, LinkConfig, QueueConfig, Service};
+use crate::config::{ConfigError, LinkConfig, Service};
+use crate::disciplines::QueueConfig;
 use crate::droplog::{DropLog, DropRecord};
 use crate::feedback::{FeedbackAgent, Occupancy, Signal};
 use crate::impair::{Fate, Ingress};
@@ -19,6 +20,25 @@ use crate::stats::{DropCause, Stats, Tally};
 use crate::wire::{InFlight, Wire};
 
 /// A one-way link, or a relay that two directions share.
+///
+/// ```
+/// # mod packet { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/packet.rs")); }
+/// # use packet::Packet;
+/// use weir_net::{Link, LinkConfig};
+/// use weir_units::{Bytes, Duration, Instant, Rate, stream};
+///
+/// let config = LinkConfig::new(Rate::from_mbit(12), Duration::ZERO);
+/// let mut link = Link::new(&config, |purpose| stream(1, purpose))?;
+/// for _ in 0..10 {
+///     link.offer(Instant::ZERO, Packet::new(1_500));
+/// }
+/// let now = Instant::ZERO + Duration::from_millis(4);
+/// assert_eq!(link.backlog(now).packets, 6, "four have left, the fifth is in service");
+/// let deliveries = std::iter::from_fn(|| link.poll(now)).count();
+/// assert_eq!(deliveries, 4);
+/// assert_eq!(link.stats(now).busy, Duration::from_millis(4));
+/// # Ok::<(), weir_net::ConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Link<P> {
     ingress: Option<Box<Ingress>>,
@@ -64,6 +84,7 @@ enum Departure {
 
 /// A parcel at the far end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Delivery<P> {
     /// The parcel.
     pub parcel: P,
@@ -75,6 +96,7 @@ pub struct Delivery<P> {
 /// A link whose counters do not add up: a bug of the model, never of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {found}")]
+#[non_exhaustive]
 pub struct Violation {
     /// What should hold.
     pub rule: &'static str,

@@ -7,6 +7,19 @@ use crate::parcel::Parcel;
 /// Losses in bursts after Gilbert (1960) and Elliott (1963): a chain of a good and a bad state,
 /// each with its own loss. The chain moves once per parcel and starts in its stationary
 /// distribution, so no warm-up is needed.
+///
+/// ```
+/// use weir_net::GilbertElliott;
+/// use weir_units::Ratio;
+///
+/// let bursts = GilbertElliott {
+///     good_to_bad: Ratio::from_percent(1),
+///     bad_to_good: Ratio::from_percent(24),
+///     loss_in_good: Ratio::ZERO,
+///     loss_in_bad: Ratio::ONE,
+/// };
+/// assert!((bursts.mean_loss() - 0.04).abs() < 1e-12);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GilbertElliott {
     /// `p`: the probability to go from good to bad.
@@ -20,6 +33,24 @@ pub struct GilbertElliott {
 }
 
 /// Parcels to drop by number.
+///
+/// ```
+/// # mod packet { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/packet.rs")); }
+/// # use packet::Packet;
+/// use weir_net::{DropList, Impairments, Link, LinkConfig, Numbering};
+/// use weir_units::{Instant, stream};
+///
+/// let drops = vec![DropList { counts: Numbering::Data, numbers: vec![2] }];
+/// let impairments = Impairments { drops, ..Impairments::default() };
+/// let config = LinkConfig { impairments, ..LinkConfig::default() };
+/// let mut link = Link::new(&config, |purpose| stream(1, purpose))?;
+/// for len in [100, 200, 300] {
+///     link.offer(Instant::ZERO, Packet::new(len));
+/// }
+/// let passed: Vec<u64> = std::iter::from_fn(|| link.poll(Instant::ZERO)).map(|d| d.parcel.len).collect();
+/// assert_eq!(passed, [100, 300]);
+/// # Ok::<(), weir_net::ConfigError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropList {
     /// Which parcels are numbered.

@@ -10,6 +10,18 @@ use std::sync::Arc;
 use weir_units::{Bytes, Duration, Instant};
 
 /// Delivery opportunities, repeated for ever.
+///
+/// ```
+/// use weir_net::{DeliveryTrace, TraceError};
+/// use weir_units::{Bytes, Duration, Instant};
+///
+/// let trace = DeliveryTrace::parse("0\n5\n10\n")?;
+/// assert_eq!(trace.period(), Duration::from_millis(10));
+/// let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+/// assert_eq!(trace.capacity(at(0), at(7)), Bytes(2 * 1_500));
+/// assert_eq!(DeliveryTrace::parse("5\nfast"), Err(TraceError::NotATime { line: 2 }));
+/// # Ok::<(), TraceError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
     /// Times since the beginning of a cycle, never decreasing; the last one is the cycle's length.
@@ -19,6 +31,7 @@ pub struct DeliveryTrace {
 
 /// A trace that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// A line is not a time.
     #[error("line {line}: not a time: write whole milliseconds, one per line")]
@@ -206,7 +219,7 @@ mod tests {
         let mut server = TraceServer::new(DeliveryTrace::parse("2\n5\n").unwrap());
         assert_eq!(server.ready_at(at(1)), at(2));
         assert_eq!(server.serve(Bytes(40)), at(2));
-        assert_eq!(server.ready_at(at(2)), at(2), "room is left");
+        assert_eq!(server.ready_at(at(2)), at(2), "1460 bytes are left");
         assert_eq!(server.ready_at(at(3)), at(5));
         assert_eq!(server.ready_at(at(5_000_000)), at(5_000_000));
         assert_eq!(server.serve(Bytes(1501)), at(5_000_002), "the rest waits for the next one");

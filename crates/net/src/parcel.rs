@@ -4,6 +4,49 @@ pub use weir_units::Ecn;
 use weir_units::{Bytes, Duration, Feedback};
 
 /// A packet on its way, as links and queues see it: a simulated segment or a real datagram.
+///
+/// ```
+/// use weir_net::Parcel;
+/// use weir_units::{Bytes, Duration, Ecn};
+///
+/// #[derive(Clone, Debug)]
+/// struct Packet {
+///     len: u64,
+///     ecn: Ecn,
+///     queued: Duration,
+/// }
+///
+/// impl Parcel for Packet {
+///     fn len(&self) -> Bytes {
+///         Bytes(self.len)
+///     }
+///     fn flow(&self) -> u32 {
+///         0
+///     }
+///     fn is_forward(&self) -> bool {
+///         true
+///     }
+///     fn carries_data(&self) -> bool {
+///         true
+///     }
+///     fn ecn(&self) -> Ecn {
+///         self.ecn
+///     }
+///     fn mark_ce(&mut self) {
+///         self.ecn = Ecn::Ce;
+///     }
+///     fn corrupt(&mut self) {
+///         self.len = 0;
+///     }
+///     fn add_queue_delay(&mut self, waited: Duration) {
+///         self.queued += waited;
+///     }
+/// }
+///
+/// let mut packet = Packet { len: 1_500, ecn: Ecn::Ect0, queued: Duration::ZERO };
+/// packet.mark_ce();
+/// assert_eq!((packet.ecn(), packet.conversation()), (Ecn::Ce, packet.flow()));
+/// ```
 #[expect(clippy::len_without_is_empty, reason = "a packet has a header and is never empty")]
 pub trait Parcel {
     /// The length that counts for rates and buffers: the IP packet.

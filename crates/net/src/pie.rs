@@ -3,7 +3,7 @@
 //! Source: RFC 8033 (Pan, Natarajan, Baker, White 2017); where it leaves a choice or Linux differs,
 //! Linux 6.1's `sch_pie` and `pie.h`.
 //!
-//! The queueing delay is that of the parcel that left last, and zero once nothing is left behind it
+//! The queueing delay is that of the parcel that left last, and zero once the queue is empty
 //! (RFC 8033 §5.2, timestamps). Every `update`, the probability moves by
 //!
 //! ```text

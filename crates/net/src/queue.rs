@@ -2,21 +2,12 @@
 
 use std::ops::Add;
 
-use weir_units::{Bytes, Duration, Instant, Rate, Rng};
+use weir_units::{Bytes, Duration, Instant, Rng};
 
-use crate::cake::Cake;
-use crate::codel::Codel;
-use crate::config::{LinkConfig, QueueConfig, Service};
+use crate::config::LinkConfig;
+use crate::disciplines::{Managed, QueueConfig, Site};
 use crate::droptail::{DropTail, DropTailConfig};
-use crate::dualpi2::DualPi2;
-use crate::ecn_step::EcnStep;
-use crate::fq::Fq;
-use crate::fq_codel::FqCodel;
-use crate::fq_pie::FqPie;
 use crate::parcel::{Ecn, Parcel};
-use crate::pie::Pie;
-use crate::red::Red;
-use crate::sfq::Sfq;
 use crate::stats::DropCause;
 
 /// A number of parcels and their bytes.
@@ -51,6 +42,30 @@ pub struct Dropped<P> {
 /// The link calls it with non-decreasing times that are exact even when the link is touched late, so
 /// a discipline may measure sojourn times and run control laws on them. Whatever it drops, the
 /// parcel at hand or another, goes to `dropped`.
+///
+/// ```
+/// # mod packet { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/packet.rs")); }
+/// # use packet::Packet;
+/// use weir_net::{Backlog, DropTail, DropTailConfig, Queue};
+/// use weir_units::{Duration, Instant};
+///
+/// /// Sends everything that waits in a queue, one packet per millisecond from `now` on.
+/// fn longest_wait(queue: &mut impl Queue<Packet>, mut now: Instant) -> Duration {
+///     let (mut longest, mut dropped) = (Duration::ZERO, Vec::new());
+///     while let Some(queued) = queue.dequeue(now, &mut dropped) {
+///         longest = longest.max(queued.sojourn(now));
+///         now += Duration::from_millis(1);
+///     }
+///     longest
+/// }
+///
+/// let mut queue = DropTail::new(DropTailConfig::default());
+/// for _ in 0..4 {
+///     queue.enqueue(Instant::ZERO, Packet::new(100), Backlog::default(), &mut Vec::new());
+/// }
+/// assert_eq!(longest_wait(&mut queue, Instant::ZERO), Duration::from_millis(3));
+/// assert!(queue.is_empty());
+/// ```
 pub trait Queue<P: Parcel> {
     /// Takes in `parcel`, or drops it or others. `in_service` is what the link is sending just now.
     fn enqueue(
@@ -124,93 +139,22 @@ pub(crate) enum AnyQueue<P> {
     Managed(Box<Managed<P>>),
 }
 
-/// The disciplines that decide. A new one gets a file, a variant here and one in
-/// [`crate::QueueConfig`].
-#[derive(Clone, Debug)]
-pub(crate) enum Managed<P> {
-    Codel(Codel<P>),
-    FqCodel(FqCodel<P>),
-    Red(Red<P>),
-    Pie(Pie<P>),
-    Fq(Fq<P>),
-    FqPie(FqPie<P>),
-    Cake(Cake<P>),
-    DualPi2(DualPi2<P>),
-    EcnStep(EcnStep<P>),
-    Sfq(Sfq<P>),
-}
-
-/// The same for whichever discipline it is.
-macro_rules! each {
-    ($queue:expr, $name:ident => $what:expr) => {
-        match $queue {
-            Managed::Codel($name) => $what,
-            Managed::FqCodel($name) => $what,
-            Managed::Red($name) => $what,
-            Managed::Pie($name) => $what,
-            Managed::Fq($name) => $what,
-            Managed::FqPie($name) => $what,
-            Managed::Cake($name) => $what,
-            Managed::DualPi2($name) => $what,
-            Managed::EcnStep($name) => $what,
-            Managed::Sfq($name) => $what,
-        }
-    };
-}
-
 impl<P: Parcel> AnyQueue<P> {
     /// The empty queue of a link.
     pub(crate) fn new(link: &LinkConfig, stream: &mut impl FnMut(&'static str) -> Rng) -> Self {
-        let overhead = link.overhead;
-        let mtu = link.mtu.unwrap_or(FULL_SIZE) + overhead;
-        let managed = match link.queue {
-            QueueConfig::DropTail(config) => {
-                let overhead = config.overhead + overhead;
-                return Self::DropTail(DropTail::new(DropTailConfig { overhead, ..config }));
-            }
-            QueueConfig::Codel(config) => Managed::Codel(Codel::new(config, overhead, mtu)),
-            QueueConfig::FqCodel(config) => {
-                Managed::FqCodel(FqCodel::new(config, overhead, mtu, stream("fq-codel")))
-            }
-            QueueConfig::Red(config) => {
-                // See red.rs: below a token bucket idle times do not count.
-                let rate = match &link.service {
-                    Service::Rate(rate) => Some(rate.initial),
-                    _ => None,
-                };
-                let rate = rate.filter(|rate| *rate > Rate::ZERO);
-                let time = rate.map(|rate| rate.transmit_time(mtu, &mut 0));
-                Managed::Red(Red::new(config, overhead, time, stream("red")))
-            }
-            QueueConfig::Pie(config) => {
-                Managed::Pie(Pie::new(config, overhead, mtu, stream("pie")))
-            }
-            QueueConfig::Fq(config) => Managed::Fq(Fq::new(config, overhead, stream("fq"))),
-            QueueConfig::FqPie(config) => {
-                Managed::FqPie(FqPie::new(config, overhead, mtu, stream("fq-pie")))
-            }
-            QueueConfig::Cake(ref config) => {
-                let rate = link.rate().filter(|rate| *rate > Rate::ZERO);
-                Managed::Cake(Cake::new(config.clone(), rate, overhead, mtu, stream("cake")))
-            }
-            QueueConfig::DualPi2(config) => Managed::DualPi2(DualPi2::new(config, overhead, mtu)),
-            QueueConfig::EcnStep(config) => Managed::EcnStep(EcnStep::new(config, overhead)),
-            QueueConfig::Sfq(config) => Managed::Sfq(Sfq::new(config, overhead, stream("sfq"))),
-        };
-        Self::Managed(Box::new(managed))
+        if let QueueConfig::DropTail(config) = link.queue {
+            let overhead = config.overhead + link.overhead;
+            return Self::DropTail(DropTail::new(DropTailConfig { overhead, ..config }));
+        }
+        let managed = Managed::new(&mut Site::new(link, stream));
+        Self::Managed(Box::new(managed.expect("it is no plain FIFO")))
     }
 
     /// Whether all parcels leave in the order in which they came.
     pub(crate) fn is_fifo(&self) -> bool {
-        let Self::Managed(queue) = self else { return true };
-        match **queue {
-            Managed::Codel(_) | Managed::Red(_) | Managed::Pie(_) | Managed::EcnStep(_) => true,
-            Managed::FqCodel(_)
-            | Managed::Fq(_)
-            | Managed::FqPie(_)
-            | Managed::Cake(_)
-            | Managed::DualPi2(_)
-            | Managed::Sfq(_) => false,
+        match self {
+            Self::DropTail(_) => true,
+            Self::Managed(queue) => queue.is_fifo(),
         }
     }
 }
@@ -276,43 +220,3 @@ impl<P: Parcel> Queue<P> for AnyQueue<P> {
         }
     }
 }
-
-impl<P: Parcel> Queue<P> for Managed<P> {
-    #[inline(never)]
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        parcel: P,
-        in_service: Backlog,
-        dropped: &mut Vec<Dropped<P>>,
-    ) {
-        each!(self, queue => queue.enqueue(now, parcel, in_service, dropped));
-    }
-
-    #[inline(never)]
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
-        each!(self, queue => queue.dequeue(now, dropped))
-    }
-
-    #[inline(never)]
-    fn pass(&mut self, now: Instant, parcel: P, dropped: &mut Vec<Dropped<P>>) -> Option<P> {
-        each!(self, queue => queue.pass(now, parcel, dropped))
-    }
-
-    #[inline(never)]
-    fn on_idle(&mut self, since: Instant) {
-        each!(self, queue => queue.on_idle(since));
-    }
-
-    #[inline(never)]
-    fn backlog(&self) -> Backlog {
-        each!(self, queue => queue.backlog())
-    }
-
-    fn marks(&self) -> u64 {
-        each!(self, queue => queue.marks())
-    }
-}
-
-/// A full-sized IP packet on a link without an MTU of its own: Ethernet's.
-const FULL_SIZE: Bytes = Bytes(1_500);

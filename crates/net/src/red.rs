@@ -178,8 +178,13 @@ impl Early {
 
     /// A parcel arrives behind `backlog`. Returns whether it is signalled.
     pub(crate) fn on_arrival(&mut self, now: Instant, backlog: Backlog) -> bool {
-        self.update_average(now, backlog);
+        self.observe(now, backlog);
         self.signals()
+    }
+
+    /// Whether the average is at `min` or above.
+    pub(crate) fn is_above_min(&self) -> bool {
+        self.average >= self.min << self.point
     }
 
     /// The queue has been empty since then.
@@ -187,7 +192,8 @@ impl Early {
         self.idle_since = Some(since);
     }
 
-    fn update_average(&mut self, now: Instant, backlog: Backlog) {
+    /// Moves the average: a parcel arrives behind `backlog`.
+    pub(crate) fn observe(&mut self, now: Instant, backlog: Backlog) {
         let weight = i128::from(self.config.weight.as_billionths());
         if let (Some(since), Some(time)) = (self.idle_since.take(), self.parcel_time) {
             let parcels = now.saturating_since(since).as_nanos() / time.as_nanos().max(1);
@@ -205,7 +211,7 @@ impl Early {
     }
 
     /// Whether the parcel at hand is signalled (`red_action`).
-    fn signals(&mut self) -> bool {
+    pub(crate) fn signals(&mut self) -> bool {
         let (min, max) = (self.min << self.point, self.max << self.point);
         let end = if self.config.gentle { 2 * max } else { max };
         if self.average < min || self.average >= end {

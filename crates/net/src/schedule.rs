@@ -3,6 +3,17 @@
 use weir_units::Instant;
 
 /// A value with its later changes: each step holds from its instant on, until the next.
+///
+/// ```
+/// use weir_net::{LinkConfig, Schedule, Service};
+/// use weir_units::{Duration, Instant, Rate};
+///
+/// let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+/// let rate = Schedule { initial: Rate::from_mbit(10), steps: vec![(at(5), Rate::from_mbit(2))] };
+/// assert_eq!((rate.at(at(4)), rate.at(at(5))), (Rate::from_mbit(10), Rate::from_mbit(2)));
+/// let config = LinkConfig { service: Service::Rate(rate), ..LinkConfig::default() };
+/// assert!(config.validate().is_ok());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule<T> {
     /// The value before the first step.

@@ -31,6 +31,7 @@ pub enum DropCause {
 /// A link's counters up to an instant. All but the peaks only grow, so two of them subtracted give
 /// an interval: see [`Stats::since`]. First what every parcel changes, so that it shares cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Everything offered to the link.
     pub offered: Tally,
@@ -70,6 +71,20 @@ pub struct Stats {
 
 impl Stats {
     /// What happened after `earlier`; the peaks stay those of the later one.
+    ///
+    /// ```
+    /// # mod packet { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/packet.rs")); }
+    /// # use packet::Packet;
+    /// use weir_net::{Link, LinkConfig};
+    /// use weir_units::{Instant, stream};
+    ///
+    /// let mut link = Link::new(&LinkConfig::default(), |purpose| stream(1, purpose))?;
+    /// link.offer(Instant::ZERO, Packet::new(1_500));
+    /// let before = link.stats(Instant::ZERO);
+    /// link.offer(Instant::ZERO, Packet::new(500));
+    /// assert_eq!(link.stats(Instant::ZERO).since(&before).offered.bytes, 500);
+    /// # Ok::<(), weir_net::ConfigError>(())
+    /// ```
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             offered: self.offered.since(earlier.offered),

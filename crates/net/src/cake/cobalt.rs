@@ -103,7 +103,7 @@ impl CobaltState {
         if falls { Fate::Falls } else { Fate::Goes }
     }
 
-    /// A parcel had to be dropped for want of room (`cobalt_queue_full`).
+    /// Handles a drop because the queue is full (`cobalt_queue_full`).
     pub(super) fn on_overflow(&mut self, now: Instant, law: &Cobalt) {
         if now.saturating_since(self.blue_moved) > law.target {
             self.blue = self.blue.saturating_add(BLUE_UP);

@@ -2,7 +2,7 @@ use weir_units::Rate;
 
 use super::*;
 use crate::LinkConfig;
-use crate::config::QueueConfig;
+use crate::disciplines::QueueConfig;
 use crate::link::Link;
 use crate::link::probe::{Probe, at_us, drain_until, link};
 
@@ -164,7 +164,7 @@ fn overload_drops_what_is_capable_too() {
 }
 
 #[test]
-fn classes_are_told_apart_by_the_ecn_field() {
+fn the_ecn_field_selects_the_class() {
     let lows = |classifier| {
         let config = DualPi2Config { classifier, ..DualPi2Config::DEFAULT };
         let queue: DualPi2<Probe> = DualPi2::new(config, Bytes::ZERO, Bytes(1_500));

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_an_unused_link_and_a_short_queue_and_is_never_given_back() {
+    fn headroom_is_an_unused_link_and_a_short_queue_and_is_never_set_again() {
         let mut agent = AntiEcn::new(&AntiEcnConfig::default());
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         assert_eq!(bit(&mut agent, at(0), Headroom::Spare, 1), Headroom::Spare);

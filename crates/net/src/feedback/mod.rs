@@ -1,9 +1,9 @@
 //! Agents that watch a link and tell the senders of passing packets what they see.
 //!
 //! An agent belongs to one transmitter: the server of a wired link, the interface of a radio node. Its
-//! host tells it when the transmitter is busy, what arrives and what leaves; it rewrites the
-//! [`Feedback`](weir_units::Feedback) of what leaves, if that carries the kind which the agent speaks, and
-//! leaves everything else alone. Times must not decrease from call to call; an agent has no timer, so
+//! host reports when the transmitter is busy, and each arrival and departure. The agent rewrites the
+//! [`Feedback`](weir_units::Feedback) of departing parcels that carry its kind of feedback, and
+//! changes nothing else. Times must not decrease from call to call; an agent has no timer, so
 //! intervals that have passed are made up for at the next call.
 
 mod anti_ecn;

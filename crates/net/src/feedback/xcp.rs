@@ -117,12 +117,12 @@ impl Xcp {
         if let Some(Feedback::Xcp(header)) = parcel.feedback() {
             let mut pos = self.gain.of(u128::from(header.spacing_nanos)) as i64;
             let mut neg = self.loss.of(u128::from(size.get())) as i64;
-            let (wished, offered) = (i64::from(header.delta), pos - neg);
-            if wished >= offered {
+            let (requested, offered) = (i64::from(header.delta), pos - neg);
+            if requested >= offered {
                 header.delta = offered.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
             } else {
-                neg = (neg + offered - wished).min(self.loss.left as i64);
-                pos = (wished + neg).max(0);
+                neg = (neg + offered - requested).min(self.loss.left as i64);
+                pos = (requested + neg).max(0);
             }
             self.gain.take(pos);
             self.loss.take(neg);

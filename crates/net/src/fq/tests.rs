@@ -2,7 +2,7 @@ use weir_units::Rate;
 
 use super::*;
 use crate::LinkConfig;
-use crate::config::QueueConfig;
+use crate::disciplines::QueueConfig;
 use crate::link::Link;
 use crate::link::probe::{Probe, at_us, drain_until, link};
 use crate::parcel::Ecn;

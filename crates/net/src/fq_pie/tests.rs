@@ -2,7 +2,7 @@ use weir_units::{Duration, Rate};
 
 use super::*;
 use crate::LinkConfig;
-use crate::config::QueueConfig;
+use crate::disciplines::QueueConfig;
 use crate::link::probe::{Probe, at_us, drain_until, link};
 
 /// Three flows send 1500 bytes each 1 ms, 1.5 ms and 20 ms on a link that takes a millisecond for each.

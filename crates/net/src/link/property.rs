@@ -9,8 +9,10 @@ use super::probe::{Probe, link};
 use super::*;
 use crate::bucket::PolicerConfig;
 use crate::cake::{CakeConfig, Isolation};
+use crate::choke::ChokeConfig;
 use crate::codel::{CodelConfig, CodelLaw};
-use crate::config::{QueueConfig, Service};
+use crate::config::Service;
+use crate::disciplines::QueueConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
 use crate::dualpi2::{Classifier, DualPi2Config, Scheduler};
 use crate::ecn_step::{EcnStepConfig, StepThreshold};
@@ -147,10 +149,20 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
     });
     let rng = (ratio(), (1u32..=100).prop_map(Ratio::from_percent));
     let red = (prop_oneof![packets, bytes], rng, any::<bool>(), any::<bool>()).prop_map(
-        |((limit, min, max), (probability, weight), gentle, ecn)| {
-            QueueConfig::Red(RedConfig { limit, min, max, probability, weight, gentle, ecn })
+        |((limit, min, max), (probability, weight), gentle, ecn)| RedConfig {
+            limit,
+            min,
+            max,
+            probability,
+            weight,
+            gentle,
+            ecn,
         },
     );
+    let red = (red, any::<bool>()).prop_map(|(red, compares)| match compares {
+        true => QueueConfig::Choke(ChokeConfig(red)),
+        false => QueueConfig::Red(red),
+    });
     let threshold = prop_oneof![
         limit().prop_map(StepThreshold::Backlog),
         nanos(0..50_000).prop_map(StepThreshold::Sojourn),
@@ -283,6 +295,7 @@ fn course(queue: &QueueConfig, parcel: &Probe, sent: Ecn) -> (u32, bool, bool) {
         QueueConfig::DropTail(_)
         | QueueConfig::Codel(_)
         | QueueConfig::Red(_)
+        | QueueConfig::Choke(_)
         | QueueConfig::Pie(_)
         | QueueConfig::EcnStep(_) => (0, false, false),
     }
@@ -451,11 +464,14 @@ proptest! {
             let Probe { id, ecn, .. } = d.1.parcel;
             ecn == Ecn::Ce && offers[id as usize].ecn != Ecn::Ce
         };
-        // What is marked is delivered, unless a blackout holds it for ever: nothing is dropped behind a mark.
+        // What is marked is delivered, unless a blackout holds it for ever: nothing is dropped behind a mark,
+        // except by CHOKe, which drops parcels out of the middle of its queue.
         let marked = deliveries.iter().filter(marked).count() as u64;
         let through = stats.dropped() + stats.delivered;
         let stuck = (stats.offered + stats.duplicated).packets - through.packets;
-        prop_assert!(marked <= stats.marked && stats.marked <= marked + stuck);
+        let drops_marked = matches!(config.queue, QueueConfig::Choke(_));
+        let gone = if drops_marked { stats.dropped_aqm.packets } else { 0 };
+        prop_assert!(marked <= stats.marked && stats.marked <= marked + stuck + gone);
         prop_assert!(deliveries.is_sorted_by_key(|(time, _)| *time));
         if keeps_order(&config.impairments) {
             let mut courses = BTreeMap::<_, Vec<u64>>::new();

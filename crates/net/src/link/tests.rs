@@ -5,7 +5,8 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 use super::probe::{Probe, at_us, drain, drain_until, link};
 use super::*;
 use crate::codel::{CodelConfig, CodelLaw};
-use crate::config::{QueueConfig, Service};
+use crate::config::Service;
+use crate::disciplines::QueueConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
 use crate::impair::Impairments;
 use crate::jitter::{Jitter, Order, Reorder, Spread};
@@ -174,7 +175,7 @@ fn a_parcel_in_service_is_sent_bit_by_bit() {
 }
 
 #[test]
-fn overhead_takes_time_and_room() {
+fn overhead_takes_time_and_space() {
     let bound = Limit::Bytes(Bytes(3 * 1_500));
     let overhead = Bytes(500);
     let mut link = link(&LinkConfig {
@@ -274,7 +275,7 @@ fn a_trace_sends_at_its_opportunities_only() {
 }
 
 #[test]
-fn a_drop_list_numbers_what_it_is_told_to() {
+fn a_drop_list_numbers_the_parcels_that_it_counts() {
     let survivors = |counts| {
         let impairments = Impairments {
             drops: vec![DropList { counts, numbers: vec![3, 1] }],

@@ -259,7 +259,7 @@ fn both_states_of_elliotts_model_lose_their_share() {
 }
 
 #[test]
-fn one_kind_of_luck_does_not_shift_another() {
+fn one_random_stream_does_not_shift_another() {
     let loss = Ratio::from_percent(10);
     let alone = survivors(Impairments { loss, ..Impairments::default() }, 1_000);
     let corrupt = Ratio::from_percent(50);

@@ -15,6 +15,18 @@ use weir_units::{Bytes, Duration, Rate};
 use crate::config::{ConfigError, check_span};
 
 /// The times, lengths and rates of a physical layer.
+///
+/// ```
+/// use weir_net::radio::Phy;
+/// use weir_units::{Bytes, Duration, Rate};
+///
+/// let phy = Phy::dsss(Rate::from_mbit(11))?;
+/// // 192 µs of preamble, then 14 bytes at 1 Mbit/s.
+/// assert_eq!(phy.ack_time(), Duration::from_micros(304));
+/// assert!(phy.exchange_time(Bytes(1_500)) > phy.data_time(Bytes(1_500)) + phy.ack_time());
+/// assert!(Phy::dsss(Rate::from_mbit(54)).is_err());
+/// # Ok::<(), weir_net::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phy {
     /// A slot of the backoff.

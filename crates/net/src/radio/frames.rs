@@ -71,7 +71,7 @@ pub(super) struct FrameLog {
     capacity: usize,
 }
 
-/// Things that stay where they are until they are taken, and then make room.
+/// Values at fixed indices; a taken value's slot is used again.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     slots: Vec<Option<T>>,

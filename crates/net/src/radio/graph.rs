@@ -6,6 +6,15 @@ use super::datagram::NodeId;
 use super::position::Position;
 
 /// Nodes and the links between them, which work both ways.
+///
+/// ```
+/// use weir_net::radio::{Graph, NodeId, Position};
+///
+/// let chain: Vec<Position> = (0..4).map(|i| Position::metres(i * 200, 0)).collect();
+/// let graph = Graph::in_range(&chain, 250_000);
+/// assert_eq!(graph.hops_from(NodeId(0)), [Some(0), Some(1), Some(2), Some(3)]);
+/// assert_eq!(graph.neighbours(NodeId(1)), [NodeId(0), NodeId(2)]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     /// The neighbours of each node in ascending order.

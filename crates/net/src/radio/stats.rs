@@ -155,7 +155,7 @@ impl BusyTime {
         self.until = until;
     }
 
-    /// Tells of an end that has come by `now`.
+    /// Reports the end of the busy period if it is before `now`.
     pub(super) fn settle(&mut self, now: Instant, mut tell: impl FnMut(Instant, Occupancy)) {
         if self.reported == Reported::Busy && self.until < now {
             self.reported = Reported::Idle;
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overlapping_intervals_count_once_and_gaps_are_told() {
+    fn overlapping_intervals_count_once_and_gaps_are_reported() {
         let at = |micros: u64| Instant::from_nanos(micros * 1_000);
         let mut reported = Vec::new();
         let mut busy = BusyTime::default();

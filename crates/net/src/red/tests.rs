@@ -2,7 +2,8 @@ use weir_units::{Rate, stream};
 
 use super::*;
 use crate::LinkConfig;
-use crate::config::{QueueConfig, Service};
+use crate::config::Service;
+use crate::disciplines::QueueConfig;
 use crate::link::probe::{Probe, at_us, link};
 use crate::parcel::Ecn;
 
@@ -127,7 +128,7 @@ fn an_average_of_bytes_is_linuxs() {
             // Long at ten packets, then up and down.
             let packets = if arrival < 20_000 { 10 } else { 5 + arrival / 7 % 12 };
             let bytes = 1_514 * packets;
-            queue.early.update_average(Instant::ZERO, Backlog { packets, bytes: Bytes(bytes) });
+            queue.early.observe(Instant::ZERO, Backlog { packets, bytes: Bytes(bytes) });
             linux += bytes;
             linux -= (linux - bytes) >> halvings;
             assert_eq!(queue.early.average, linux, "arrival {arrival}");

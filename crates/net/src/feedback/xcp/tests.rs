@@ -74,30 +74,30 @@ fn a_full_link_shuffles() {
 fn a_packet_that_asks_for_less_gets_less() {
     let mut agent = Xcp::new(&XcpConfig::default(), RATE);
     pass(&mut agent, 0..452, 4, 0);
-    for wished in [0, -70, 12] {
-        let mut parcel = packet(100, 4_000, wished);
+    for requested in [0, -70, 12] {
+        let mut parcel = packet(100, 4_000, requested);
         agent.on_departure(at(452), &mut parcel, backlog(0));
-        assert_eq!(delta(&parcel), wished);
+        assert_eq!(delta(&parcel), requested);
     }
 }
 
 proptest! {
-    /// No header makes it hand out more than it has, raise a packet's wish, or stop.
+    /// No header makes it hand out more than it has, raise what a packet requests, or stop.
     #[test]
     fn any_header_is_bounded(
         packets in prop::collection::vec((any::<u32>(), any::<u32>(), any::<i32>(), 0..50_000_000u64, 0..100u64), 1..200),
     ) {
         let mut agent = Xcp::new(&XcpConfig::default(), RATE);
         let mut now = Instant::ZERO;
-        for (rtt_micros, spacing_nanos, wished, gap, waiting) in packets {
+        for (rtt_micros, spacing_nanos, requested, gap, waiting) in packets {
             now += Duration::from_nanos(gap);
-            let header = Header { rtt_micros, spacing_nanos, delta: wished };
+            let header = Header { rtt_micros, spacing_nanos, delta: requested };
             let mut parcel =
                 Probe { feedback: Some(Feedback::Xcp(header)), ..Probe::data(0, 1_000) };
             agent.on_arrival(now, &mut parcel, backlog(waiting));
             let most = agent.gain.left;
             agent.on_departure(now, &mut parcel, backlog(waiting));
-            prop_assert!(delta(&parcel) <= wished);
+            prop_assert!(delta(&parcel) <= requested);
             prop_assert!(agent.gain.left <= most);
         }
     }

@@ -15,7 +15,7 @@ use super::node::Current;
 use super::{Radio, RadioEvent};
 use crate::Parcel;
 
-/// Whence a router's wishes come.
+/// What the router reacts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occasion {
     Usual,

@@ -1,6 +1,6 @@
 //! How nodes move: a list of straight legs for each, drawn or read before the run.
 //!
-//! Positions are a function of time alone, so anybody may ask for any moment in any order. State is
+//! Positions are a function of time alone, so any moment may be queried in any order. State is
 //! integers: a position on a leg is interpolated in whole millimetres.
 
 mod csv;
@@ -78,7 +78,7 @@ pub enum TraceFileError {
     /// There is no node.
     #[error("there is no node in it")]
     Empty,
-    /// More lines than anybody simulates.
+    /// More movements than the limit.
     #[error("more than {} movements", Mobility::MOST_LEGS)]
     TooLong,
 }

@@ -58,7 +58,7 @@ pub enum WaypointError {
         /// The fastest.
         fastest: u64,
     },
-    /// An area without room, or too large.
+    /// An empty area, or one that is too large.
     #[error("sides of {width} and {height} mm: they are 1 to {} mm", Placement::LONGEST_MM)]
     Area {
         /// From west to east.
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_leaves_the_area_and_faster_nodes_walk_the_same_paths() {
+    fn no_node_leaves_the_area_and_faster_nodes_walk_the_same_paths() {
         let slow = draw(5, Speeds::around(2_000), Duration::ZERO);
         let fast = draw(5, Speeds::around(20_000), Duration::ZERO);
         for node in 0..50 {

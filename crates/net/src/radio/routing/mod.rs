@@ -8,6 +8,7 @@ mod dsr;
 mod fixed;
 #[cfg(test)]
 mod harness;
+mod latencies;
 mod message;
 mod notices;
 mod rate;

@@ -292,7 +292,7 @@ impl Agent<Probe> for CallLog {
 }
 
 #[test]
-fn an_agent_is_told_in_order_and_may_write_into_what_leaves() {
+fn an_agent_is_called_in_order_and_may_rewrite_departing_parcels() {
     let mut radio = chain(&no_backoff(Access::Ns2), 2, 1);
     let (own, other) = (CallLog::default(), CallLog::default());
     radio.set_agent(NodeId(0), Box::new(own.clone()));

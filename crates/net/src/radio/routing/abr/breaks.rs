@@ -38,20 +38,15 @@ impl<P: Parcel + Debug> Abr<P> {
             }
             return cx.drop(datagram, DropReason::MacRetries);
         }
+        if key.source == cx.node {
+            return self.on_undelivered_by_source(cx, next_hop, datagram);
+        }
         let Some(route) = self.table.get(cx.now, key) else {
             return self.lose(cx, datagram, DropReason::MacRetries);
         };
         let newly = route.state == State::Whole && route.downstream == Some(next_hop);
         if newly {
             cx.route_changed(key.destination, None);
-        }
-        if key.source == cx.node {
-            if newly {
-                self.table.remove(key);
-            }
-            self.tell(cx, &datagram);
-            self.hold(cx, datagram);
-            return self.seek(cx, key.destination);
         }
         if newly && !Self::may_repair(route) {
             route.state = State::Broken;
@@ -61,7 +56,7 @@ impl<P: Parcel + Debug> Abr<P> {
         match route.state {
             State::Broken => self.lose(cx, datagram, DropReason::MacRetries),
             State::Whole if newly => {
-                // TCP-BuS tells the source before the repair, everybody else only if it fails.
+                // TCP-BuS notifies the source before the repair, others only if it fails.
                 self.repair(cx, key);
                 if self.config.notices == Notices::Bus {
                     self.tell(cx, &datagram);
@@ -73,6 +68,25 @@ impl<P: Parcel + Debug> Abr<P> {
                 self.release(cx, key.destination);
             }
         }
+    }
+
+    /// The source floods a query. All parcels queued for the lost neighbour wait for its reply.
+    fn on_undelivered_by_source(
+        &mut self,
+        cx: &mut Cx<'_, P>,
+        next_hop: NodeId,
+        datagram: Packet<P>,
+    ) {
+        let key = RouteKey { source: cx.node, destination: datagram.destination };
+        let broken =
+            |route: &mut Route| route.state == State::Whole && route.downstream == Some(next_hop);
+        if self.table.get(cx.now, key).is_some_and(broken) {
+            cx.route_changed(key.destination, None);
+            self.table.remove(key);
+        }
+        self.tell(cx, &datagram);
+        self.hold(cx, datagram);
+        self.seek(cx, key.destination);
     }
 
     /// Whether this node is at least as near to the destination as to the source.

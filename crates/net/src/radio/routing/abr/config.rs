@@ -16,9 +16,9 @@ pub struct AbrConfig {
     pub stable_ticks: u16,
     /// How long a destination collects copies of a query before it chooses.
     pub choice_time: Duration,
-    /// The first wait for a reply; it doubles.
+    /// The first wait for a reply; it doubles. Where replies have been measured, shorter waits precede it.
     pub query_wait: Duration,
-    /// How often a query is repeated.
+    /// How often a query is repeated that has waited for `query_wait`.
     pub query_retries: u32,
     /// What a hop takes, conservatively: a localized query waits for its reply so long there and back.
     pub node_traversal_time: Duration,

@@ -1,5 +1,6 @@
 //! Queries, the destination's choice, and replies.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use weir_units::{Duration, Instant};
@@ -9,14 +10,42 @@ use super::table::{Route, State};
 use super::{Abr, Next};
 use crate::Parcel;
 use crate::radio::datagram::{DropReason, NodeId};
+use crate::radio::routing::latencies::Latencies;
 use crate::radio::routing::{Cx, newer};
 
 /// A search of this node for a destination.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Discovery {
+    /// Queries that waited for `query_wait` or longer.
     asked: u32,
+    /// When the last query was sent.
+    sent: Instant,
     /// When the last query counts as unanswered.
     pub(super) deadline: Instant,
+}
+
+/// What the last replies from each destination took, without the time of its choice.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReplyTimes {
+    known: BTreeMap<NodeId, Latencies>,
+}
+
+impl ReplyTimes {
+    fn add(&mut self, destination: NodeId, took: Duration) {
+        if self.known.len() >= DISCOVERIES && !self.known.contains_key(&destination) {
+            self.known.pop_first();
+        }
+        self.known.entry(destination).or_default().add(took);
+    }
+
+    fn mean(&self, destination: NodeId) -> Option<Duration> {
+        self.known.get(&destination)?.mean()
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
 }
 
 /// The best copy of a query for this node so far.
@@ -37,13 +66,22 @@ impl<P: Parcel + Debug> Abr<P> {
     pub(super) fn seek(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let busy = self.discoveries.len() >= DISCOVERIES;
         if !busy && !self.discoveries.contains_key(&destination) {
-            self.ask(cx, destination, 0);
+            let wait = self.first_wait(destination);
+            self.ask(cx, destination, 0, wait);
         }
     }
 
-    fn ask(&mut self, cx: &mut Cx<'_, P>, destination: NodeId, asked: u32) {
-        let wait = self.config.query_wait.saturating_mul(1 << asked.min(16));
-        let discovery = Discovery { asked: asked + 1, deadline: cx.now + wait };
+    /// Twice what the last replies took, but no longer than `query_wait`: floods are lost where the
+    /// medium is busy, as it is where a link has just failed.
+    fn first_wait(&self, destination: NodeId) -> Duration {
+        let longest = self.config.query_wait;
+        let measured = self.reply_times.mean(destination);
+        measured.map_or(longest, |mean| longest.min(mean * 2 + self.config.choice_time))
+    }
+
+    fn ask(&mut self, cx: &mut Cx<'_, P>, destination: NodeId, asked: u32, wait: Duration) {
+        let asked = asked + u32::from(wait >= self.config.query_wait);
+        let discovery = Discovery { asked, sent: cx.now, deadline: cx.now + wait };
         self.discoveries.insert(destination, discovery);
         let route = RouteKey { source: cx.node, destination };
         self.query(cx, route, 0, self.config.diameter);
@@ -71,7 +109,11 @@ impl<P: Parcel + Debug> Abr<P> {
             return;
         }
         if silenced || discovery.asked <= self.config.query_retries {
-            return self.ask(cx, destination, discovery.asked);
+            let last = discovery.deadline.saturating_since(discovery.sent);
+            let twice = last.saturating_mul(2);
+            // Short waits end with one of `query_wait`, which is the first that counts.
+            let wait = if discovery.asked == 0 { twice.min(self.config.query_wait) } else { twice };
+            return self.ask(cx, destination, discovery.asked, wait);
         }
         let (id, route) = (self.next_id(), RouteKey { source: cx.node, destination });
         self.seen.is_first(cx.now, cx.node, id);
@@ -188,13 +230,24 @@ impl<P: Parcel + Debug> Abr<P> {
 
     /// The requested route is there.
     fn on_route(&mut self, cx: &mut Cx<'_, P>, reply: &AbrReply) {
-        let destination = reply.route.destination;
-        self.discoveries.remove(&destination);
+        let RouteKey { source, destination } = reply.route;
+        if source == cx.node {
+            self.on_found(cx.now, destination);
+        }
         cx.route_changed(destination, reply.path.get(1).copied());
         for (source, notice) in self.notices.route_found(cx, destination, &reply.expected) {
             self.send_notice(cx, source, notice);
         }
         self.release(cx, destination);
+    }
+
+    /// Ends the search. A reply in less than the time of a choice answers an earlier query.
+    fn on_found(&mut self, now: Instant, destination: NodeId) {
+        let Some(discovery) = self.discoveries.remove(&destination) else { return };
+        let chosen_since = discovery.sent + self.config.choice_time;
+        if now > chosen_since {
+            self.reply_times.add(destination, now.saturating_since(chosen_since));
+        }
     }
 
     /// RD.

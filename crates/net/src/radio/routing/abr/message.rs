@@ -116,7 +116,7 @@ impl AbrQuery {
 }
 
 impl AbrReply {
-    /// The most flows that a reply tells of.
+    /// The most flows that a reply lists.
     pub const FLOWS: usize = 4;
 }
 

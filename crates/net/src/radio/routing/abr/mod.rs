@@ -16,13 +16,17 @@
 //! TCP-BuS: the pivoting node sends ERDN to the source, with the sequence number of the parcel that waits
 //! first; nodes in between keep what they have. A reply carries what receivers expect next (the
 //! destination's router reads it off the acknowledgements that pass it), and ERSN takes that to
-//! the source, whereupon everybody sends on. Both are repeated until the next hop acknowledges.
+//! the source; then all send again. Both are repeated until the next hop acknowledges.
 //!
 //! Deviations. An explicit acknowledgement replaces the passive one, as nodes do not overhear here. A localized
 //! query goes two hops further than the destination was: a way around is longer than the way. Nodes
 //! between source and break take no part in it, lest the route fold back upon itself. Acknowledgements
 //! that find the way back broken are dropped, and the break is mended by the next parcel from the
 //! source. RN does not go downstream: dead ends there are forgotten when unused.
+//!
+//! The papers leave open when a query is repeated. A source that has had replies from a destination
+//! waits for the time of a choice and twice what the last three replies took besides, as ns-2's AODV
+//! does. These waits double up to `query_wait`. Floods are often lost where a link fails by collisions.
 //!
 //! No circles, as in AODV (RFC 3561 §6.1): destinations number their replies, a reply sets up the next
 //! hop before it reaches a node, and no node goes back to an older one. Downstream, the number never
@@ -51,7 +55,7 @@ use std::fmt::Debug;
 
 use weir_units::{Duration, Instant};
 
-use self::discovery::{Choice, Discovery};
+use self::discovery::{Choice, Discovery, ReplyTimes};
 use self::signal::Signals;
 use self::table::{Neighbours, Route, RouteTable, State};
 use super::buffer::SendBuffer;
@@ -70,6 +74,7 @@ pub struct Abr<P> {
     table: RouteTable,
     buffer: SendBuffer<P>,
     discoveries: BTreeMap<NodeId, Discovery>,
+    reply_times: ReplyTimes,
     choices: Vec<Choice>,
     seen: Seen,
     /// Numbers queries, floods and signals.
@@ -88,6 +93,7 @@ impl<P> Abr<P> {
             table: RouteTable::new(config.route_life),
             buffer: SendBuffer::new(config.buffer),
             discoveries: BTreeMap::new(),
+            reply_times: ReplyTimes::default(),
             choices: Vec::new(),
             seen: Seen::new(FLOOD_LIFE),
             id: 0,
@@ -258,12 +264,13 @@ impl<P: Parcel + Debug> Abr<P> {
         }
     }
 
-    /// A parcel from the source proves the link to the neighbour before, which an acknowledgement may have found broken. Only a
-    /// node whose next hop is this one sends it, so the way back stays the way there in reverse.
+    /// A parcel from the source shows who is upstream, which this node may have from a reply that was
+    /// lost further on, or have found broken. Only a node whose next hop is this one sends it, so the way
+    /// back stays the way there in reverse.
     fn mend_upstream(&mut self, now: Instant, from: NodeId, datagram: &Packet<P>) {
         let key = RouteKey { source: datagram.source, destination: datagram.destination };
         if let Some(route) = self.table.get(now, key).filter(|_| !is_back(datagram)) {
-            route.upstream = route.upstream.or(Some(from));
+            route.upstream = Some(from);
         }
     }
 

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_forgets_what_nobody_uses() {
+    fn the_table_is_bounded_and_unused_routes_expire() {
         let at = |secs| Instant::ZERO + Duration::from_secs(secs);
         let mut table = RouteTable::new(Duration::from_secs(60));
         let route = Route {

@@ -79,7 +79,7 @@ fn of_equally_stable_ways_the_less_loaded_is_chosen_then_the_shorter() {
 }
 
 #[test]
-fn nobody_answers_and_parcels_are_dropped_after_the_last_query() {
+fn without_an_answer_parcels_are_dropped_after_the_last_query() {
     let mut net = TestNet::new(&abr(), 2, &[]);
     let lost = net.send(1, 0, 1);
     // Queries at 0, 1, 3 and 7 s.
@@ -88,6 +88,71 @@ fn nobody_answers_and_parcels_are_dropped_after_the_last_query() {
     net.run_for(second() * 2);
     assert_eq!(net.dropped, [(lost, DropReason::NoRoute)]);
     assert_eq!(aired(&net, |it| matches!(it, AbrMessage::Delete { .. })), [0]);
+}
+
+/// The first query is lost with the link. Its repetition waits for twice what the last reply took.
+#[test]
+fn a_source_that_has_measured_replies_soon_repeats_a_lost_query() {
+    let mut net = TestNet::chain(&abr(), 4);
+    net.send(1, 0, 4);
+    net.run_for(second());
+    net.cut(0, 1);
+    let parcel = net.send(1, 0, 4);
+    net.run_for(Duration::from_millis(20));
+    net.join(0, 1);
+    net.run_for(second() / 3);
+    assert!(net.delivered.contains(&(parcel, NodeId(4))));
+}
+
+#[test]
+fn measured_replies_do_not_make_a_source_give_up_sooner() {
+    let mut net = TestNet::chain(&abr(), 1);
+    net.send(1, 0, 1);
+    net.run_for(second());
+    net.cut(0, 1);
+    let before = aired(&net, is_query).len();
+    let lost = net.send(1, 0, 1);
+    net.run_for(second() * 15);
+    assert_eq!(net.dropped, []);
+    net.run_for(second() * 2);
+    assert_eq!(net.dropped, [(lost, DropReason::NoRoute)]);
+    // One hop takes some milliseconds, a choice 50: waits double from there to a second, then to 8.
+    assert_eq!(aired(&net, is_query).len() - before, 5 + 4);
+}
+
+#[test]
+fn what_is_queued_behind_a_failed_parcel_waits_for_the_same_route() {
+    let mut net = TestNet::chain(&abr(), 4);
+    net.send(1, 0, 4);
+    net.run_for(second());
+    net.cut(0, 1);
+    let parcels = [net.send(1, 0, 4), net.send(1, 0, 4), net.send(1, 0, 4)];
+    net.run_for(Duration::from_millis(20));
+    net.join(0, 1);
+    net.run_for(second() * 2);
+    assert_eq!(net.delivered[1..], parcels.map(|id| (id, NodeId(4))));
+    assert_eq!(net.dropped, []);
+}
+
+/// Node 2 mends the route from 0 to 3, and looks for 3 on its own account; that query is lost.
+#[test]
+fn a_reply_to_a_repair_does_not_end_another_search() {
+    let mut net = TestNet::new(&abr(), 5, &[(0, 1), (1, 2), (2, 3)]);
+    net.send(1, 0, 3);
+    net.run_for(second());
+    net.cut(2, 3);
+    net.join(2, 4);
+    net.join(4, 3);
+    let mended = net.send(1, 0, 3);
+    net.run_for(Duration::from_millis(25));
+    net.cut(2, 4);
+    let own = net.send(2, 2, 3);
+    net.run_for(Duration::from_millis(5));
+    net.join(2, 4);
+    net.run_for(second() / 2);
+    assert_eq!(net.delivered[1..], [(mended, NodeId(3))]);
+    net.run_for(second());
+    assert_eq!(net.delivered[2..], [(own, NodeId(3))]);
 }
 
 /// 0 - 1 - 2 - 3 - 4 - 5, and 4 - 6 - 5 as a way around the last link.
@@ -236,6 +301,26 @@ fn acknowledgements_get_through_again_after_one_was_lost_on_the_way_back() {
     }
 }
 
+/// The destination has answered a second query over 2, and its reply was lost. Parcels still come over 1.
+#[test]
+fn acknowledgements_follow_the_parcels_when_a_newer_reply_was_lost() {
+    let mut net = TestNet::new(&abr(), 4, &[(0, 1), (1, 3)]);
+    net.send(7, 0, 3);
+    net.run_for(second());
+    let key = RouteKey { source: NodeId(0), destination: NodeId(3) };
+    let visits = vec![Visit { node: NodeId(2), ticks: 0, load: 0 }];
+    let query = AbrQuery { id: 99, route: key, asker: NodeId(0), hops_up: 0, visits };
+    let message = Message::Abr(AbrMessage::Query(query));
+    net.inject(2, 3, packet(NodeId(0), NodeId::BROADCAST, 9, message, Bytes(28)));
+    net.run_for(second());
+    net.join(2, 3);
+    let parcel = net.send(7, 0, 3);
+    net.run_for(second() / 4);
+    let back = net.acknowledge(7, 3, 0, 2);
+    net.run_for(second() / 4);
+    assert_eq!(net.delivered[1..], [(parcel, NodeId(3)), (back, NodeId(0))]);
+}
+
 /// What rules circles out downstream: not even an unused route goes back to an older reply.
 #[test]
 fn an_older_reply_changes_nothing() {
@@ -341,6 +426,7 @@ proptest! {
             let router = net.routers[1].abr();
             prop_assert!(router.buffered() <= 64);
             prop_assert!(router.discoveries.len() <= discovery::DISCOVERIES);
+            prop_assert!(router.reply_times.len() <= discovery::DISCOVERIES);
             prop_assert!(router.choices.len() <= discovery::CHOICES);
             prop_assert!(router.table.len() <= table::ROUTES);
             prop_assert!(router.neighbours.len() <= 256);

@@ -91,7 +91,7 @@ pub struct HelloConfig {
 
 impl AodvConfig {
     /// The RFC's parameters (§10), but with a diameter of 64 hops instead of 35, so that a chain of
-    /// 32 hops leaves room for detours; no hello messages, because the link layer reports breaks.
+    /// 32 hops may take detours; no hello messages, because the link layer reports breaks.
     pub const fn rfc3561() -> Self {
         let node_traversal_time = Duration::from_millis(40);
         let net_traversal_time = node_traversal_time.saturating_mul(2 * DIAMETER as u64);

@@ -34,26 +34,6 @@ pub(super) enum Purpose {
     Silence,
 }
 
-/// What a hop took in the last discoveries of this node (ns-2 keeps them by destination).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Latencies {
-    last: [Option<Duration>; 3],
-    next: usize,
-}
-
-impl Latencies {
-    fn add(&mut self, latency: Duration) {
-        self.last[self.next] = Some(latency.max(SHORTEST_HOP));
-        self.next = (self.next + 1) % self.last.len();
-    }
-
-    fn mean(&self) -> Option<Duration> {
-        let known = self.last.iter().flatten();
-        let count = known.clone().count() as u64;
-        (count > 0).then(|| known.copied().sum::<Duration>() / count)
-    }
-}
-
 impl<P: Parcel + Debug> Aodv<P> {
     /// Starts to look for `destination` unless a search is in progress.
     pub(super) fn seek(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
@@ -341,7 +321,5 @@ fn freshest(a: Option<u32>, b: Option<u32>) -> Option<u32> {
 pub(super) const DISCOVERIES: usize = 128;
 /// How long a silenced flow's router waits between searches.
 const PAUSE: Duration = Duration::from_secs(1);
-/// No exchange over a hop is faster: waits never shrink to nothing.
-const SHORTEST_HOP: Duration = Duration::from_millis(1);
 /// No honest reply promises more.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(3600);

@@ -36,10 +36,11 @@ use std::fmt::Debug;
 
 use weir_units::Instant;
 
-use self::discovery::{Discovery, Latencies};
+use self::discovery::Discovery;
 use self::hello::Hello;
 use self::table::{RouteTable, State};
 use super::buffer::SendBuffer;
+use super::latencies::Latencies;
 use super::notices::{NoticeAgent, NoticeMessage, Notices, Passing};
 use super::rate::RateLimit;
 use super::seen::Seen;
@@ -57,6 +58,7 @@ pub struct Aodv<P> {
     table: RouteTable,
     buffer: SendBuffer<P>,
     discoveries: BTreeMap<NodeId, Discovery>,
+    /// What a hop took in the last discoveries of this node (ns-2 keeps them by destination).
     latencies: Latencies,
     seen: Seen,
     requests: RateLimit,

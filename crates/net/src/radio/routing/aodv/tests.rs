@@ -79,7 +79,7 @@ fn a_node_with_a_fresh_route_answers_for_the_destination() {
 }
 
 #[test]
-fn nobody_answers_and_parcels_are_dropped_after_the_last_flood() {
+fn without_an_answer_parcels_are_dropped_after_the_last_flood() {
     let mut net = TestNet::new(&ns2(), 2, &[]);
     let lost = net.send(1, 0, 1);
     net.run_for(second() * 29);
@@ -181,7 +181,7 @@ fn elfn_goes_back_to_the_source_with_the_sequence_of_the_first_that_was_lost() {
 }
 
 #[test]
-fn a_source_beside_the_break_is_told_at_once_and_receivers_never() {
+fn a_source_next_to_the_break_is_notified_at_once_and_receivers_never() {
     let mut net = TestNet::chain(&without_repair(Notices::Elfn), 2);
     net.send(7, 0, 2);
     net.run_for(second());

@@ -14,7 +14,7 @@ use crate::radio::routing::{Cx, Message, packet};
 /// A search in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Discovery {
-    /// How often everybody has been asked; before that, the neighbours were.
+    /// Floods of the network so far. The request before them goes to neighbours only.
     floods: u32,
     /// When the last request counts as unanswered.
     pub(super) deadline: Instant,
@@ -135,7 +135,7 @@ impl<P: Parcel + Debug> Dsr<P> {
         self.send_message(cx, reply, delay);
     }
 
-    /// A reply tells of `path`: this node learns the way to both of its ends.
+    /// Learns the routes to both ends of `path`, which a reply contains.
     pub(super) fn on_path(&mut self, cx: &mut Cx<'_, P>, path: &[NodeId]) {
         let Some(here) = path.iter().position(|node| *node == cx.node) else { return };
         let back: Vec<NodeId> = path[..=here].iter().rev().copied().collect();

@@ -99,11 +99,11 @@ impl DsrMessage {
     pub(super) fn len(&self, notice: Bytes) -> Bytes {
         match self {
             Self::Route(way) => way.len(),
-            // Type, length and identification, target, then everybody but who asks.
+            // Type, length and identification, target, then all nodes but the requester.
             Self::Request(request) => {
                 Bytes(4 + 8 + 4 * request.path.len().saturating_sub(1) as u64)
             }
-            // Type, length and flags, padded, then everybody but who asked.
+            // Type, length and flags, padded, then all nodes but the requester.
             Self::Reply { way, path } => {
                 way.len() + Bytes(4 + 4 * path.len().saturating_sub(1) as u64)
             }
@@ -114,7 +114,7 @@ impl DsrMessage {
         }
     }
 
-    /// The way that it takes, unless it is for everybody.
+    /// The source route that it takes, unless it is a broadcast.
     pub(super) fn way_mut(&mut self) -> Option<&mut SourceRoute> {
         match self {
             Self::Request(_) => None,

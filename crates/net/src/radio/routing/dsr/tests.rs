@@ -44,7 +44,7 @@ fn a_chain_of_32_hops_is_found_and_the_receiver_knows_the_way_back() {
     net.run_for(second());
     assert_eq!(net.delivered, [(there, NodeId(32))]);
     let floods = aired(&net, is_request);
-    assert_eq!(floods.iter().filter(|node| **node == 0).count(), 2, "neighbours, then everybody");
+    assert_eq!(floods.iter().filter(|node| **node == 0).count(), 2, "neighbours, then all");
     let back = net.acknowledge(1, 32, 0, 0);
     net.run_for(second());
     assert_eq!(net.delivered[1], (back, NodeId(0)));
@@ -85,11 +85,11 @@ fn a_neighbour_that_knows_answers_alone() {
 }
 
 #[test]
-fn nobody_answers_and_parcels_are_dropped_when_their_time_is_up() {
+fn without_an_answer_parcels_are_dropped_when_their_time_is_up() {
     let mut net = TestNet::new(&dsr(), 2, &[]);
     let lost = net.send(1, 0, 1);
     net.run_for(second() * 29);
-    // Neighbours at 0 s, everybody at 0.03, 0.53, 1.53, 3.53, 7.53, 15.53, 25.53 s.
+    // Neighbours at 0 s, all at 0.03, 0.53, 1.53, 3.53, 7.53, 15.53, 25.53 s.
     assert_eq!((aired(&net, is_request).len(), net.dropped.len()), (8, 0));
     net.run_for(second() * 60);
     assert_eq!(net.dropped, [(lost, DropReason::NoRoute)]);

@@ -135,7 +135,7 @@ fn elfn_and_unreachable_owe_nothing() {
 }
 
 #[test]
-fn tcp_bus_is_told_once_until_it_is_over_and_what_is_expected() {
+fn tcp_bus_is_notified_once_per_break_with_the_next_expected_number() {
     let mut bench = Bench::new(Notices::Bus, HERE);
     assert_eq!(bench.lose(7, 55), Some(FAILED));
     bench.wait(5_000);
