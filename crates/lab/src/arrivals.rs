@@ -9,7 +9,7 @@ use weir_units::{Duration, Rate};
 use crate::check::MAX_ARRIVALS;
 use crate::error::Problem;
 use crate::lower::trace_rate;
-use crate::scenario::Scenario;
+use crate::scenario_file::ScenarioFile;
 
 /// IPv4's header and TCP's without options.
 const TCP_IP_HEADERS: u64 = 20 + 20;
@@ -19,7 +19,7 @@ const TIMESTAMPS: u64 = 12;
 /// Connections that come so often that their data packets, headers included and each sent once, take
 /// `load` of the slowest link: `gap = 8 · (E[size] + header · E[⌈size/mss⌉]) / (load · rate)`.
 pub(crate) fn arrivals(
-    scenario: &Scenario,
+    scenario: &ScenarioFile,
     index: usize,
     spec: &FlowSpec,
     links: &[LinkSpec],

@@ -7,18 +7,18 @@ use weir_transport::{RecoveryConfig, RoutePolicy};
 
 use crate::feedback::{Agent, AgentKind};
 use crate::flow::{Flow, Workload, WorkloadKind};
-use crate::keys::Key;
-use crate::queue::{Discipline, QueueKind};
+use crate::keys::{Key, Kind};
+use crate::queue::Discipline;
 use crate::radio::{Radio, RadioRed};
 use crate::run::World;
-use crate::scenario::{Measure, Scenario};
+use crate::scenario_file::{Measure, ScenarioFile};
 use crate::topology::{BurstLoss, Direction, GraphLink, Policer, Topology, TopologyKind};
 
 /// A section of a scenario file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Section {
     /// How it is written.
-    pub title: &'static str,
+    pub title: String,
     /// Its keys, in the order of the reference.
     pub keys: &'static [Key],
     /// The value that each key has when it is not written, as a JSON object.
@@ -26,24 +26,36 @@ pub struct Section {
 }
 
 /// Every section of a scenario file, in the order of the reference.
-pub const SECTIONS: &[Section] = &[
-    section::<Scenario>("The file", Scenario::KEYS),
-    section::<Topology>("`[topology]`", Topology::KEYS),
-    section::<Discipline>("`queue`, where it is a table", Discipline::KEYS),
-    section::<Agent>("`feedback` of a bottleneck", Agent::KEYS),
-    section::<Direction>("`[topology.forward]` and `[topology.reverse]`", Direction::KEYS),
-    section::<BurstLoss>("`burst_loss` of a direction", BurstLoss::KEYS),
-    section::<Policer>("`policer` of a direction", Policer::KEYS),
-    section::<GraphLink>("`[[topology.link]]`", GraphLink::KEYS),
-    section::<Radio>("`[topology.radio]`", Radio::KEYS),
-    section::<RadioRed>("`red` of `[topology.radio]`", RadioRed::KEYS),
-    section::<Flow>("`[[flow]]`", Flow::KEYS),
-    section::<Workload>("`workload` of a flow", Workload::KEYS),
-    section::<Measure>("`[measure]`", Measure::KEYS),
-];
+pub fn sections() -> Vec<Section> {
+    let queues = Discipline::KINDS.iter().map(|kind| Section::of("queue", kind));
+    let before = [
+        section::<ScenarioFile>("The file", ScenarioFile::KEYS),
+        section::<Topology>("`[topology]`", Topology::KEYS),
+    ];
+    let after = [
+        section::<Agent>("`feedback` of a bottleneck", Agent::KEYS),
+        section::<Direction>("`[topology.forward]` and `[topology.reverse]`", Direction::KEYS),
+        section::<BurstLoss>("`burst_loss` of a direction", BurstLoss::KEYS),
+        section::<Policer>("`policer` of a direction", Policer::KEYS),
+        section::<GraphLink>("`[[topology.link]]`", GraphLink::KEYS),
+        section::<Radio>("`[topology.radio]`", Radio::KEYS),
+        section::<RadioRed>("`red` of `[topology.radio]`", RadioRed::KEYS),
+        section::<Flow>("`[[flow]]`", Flow::KEYS),
+        section::<Workload>("`workload` of a flow", Workload::KEYS),
+        section::<Measure>("`[measure]`", Measure::KEYS),
+    ];
+    before.into_iter().chain(queues).chain(after).collect()
+}
 
-const fn section<T: Default + Serialize>(title: &'static str, keys: &'static [Key]) -> Section {
-    Section { title, keys, defaults: defaults::<T> }
+impl Section {
+    fn of(key: &str, kind: &Kind) -> Self {
+        let title = format!("`{key}` of kind `{}`: {}", kind.name, kind.about);
+        Self { title, keys: kind.keys, defaults: kind.defaults }
+    }
+}
+
+fn section<T: Default + Serialize>(title: &str, keys: &'static [Key]) -> Section {
+    Section { title: title.to_owned(), keys, defaults: defaults::<T> }
 }
 
 fn defaults<T: Default + Serialize>() -> Value {
@@ -95,9 +107,10 @@ pub fn catalogue() -> String {
         .iter()
         .filter(|key| IMPAIRMENTS.contains(&key.name))
         .map(|key| plain(key.name, key.about.trim(), key.form));
-    let queues = QueueKind::CATALOGUE
-        .iter()
-        .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));
+    let queues = Discipline::KINDS.iter().map(|kind| {
+        let keys: Vec<&str> = kind.keys.iter().map(|key| key.name).collect();
+        plain(kind.name, kind.about, &keys.join(", "))
+    });
     let feedback = AgentKind::CATALOGUE
         .iter()
         .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
+use weir_net::MAX_DELAY;
+use weir_scene::{MAX_DATAGRAM, MAX_PACKET};
 use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
 
 use crate::error::Problem;
 use crate::feedback::{AgentKind, Feedback};
 use crate::flow::{Flow, Protocol, Workload, WorkloadKind};
-use crate::queue::{Discipline, Queue, QueueKind};
-use crate::scenario::Scenario;
+use crate::keys::foreign;
+use crate::scenario_file::ScenarioFile;
 use crate::topology::{Direction, GraphLink, Topology, TopologyKind};
 
 type Checked = Result<(), Problem>;
 
 /// A run longer than this is taken for a slip.
 const LONGEST_RUN: Duration = Duration::from_secs(30 * 86_400);
-/// A path longer than this is taken for a slip.
-const LONGEST_RTT: Duration = Duration::from_secs(3_600);
 /// No framing takes more.
 const MAX_OVERHEAD: Bytes = Bytes(1_000);
 /// Ethernet's MTU.
@@ -33,8 +33,9 @@ const MAX_EVENTS: u32 = 10_000_000;
 const MAX_REQUESTS: u32 = 10_000_000;
 /// Connections that one flow makes; more would fill the memory with their rows.
 pub(crate) const MAX_ARRIVALS: u64 = 10_000_000;
-/// An IP packet of 65535 bytes with the largest TCP header.
-const MAX_MSS: u32 = 65_535 - 20 - 60;
+const DELAY: &str = "it is at most a day (24h)";
+/// With the largest TCP header.
+const MAX_MSS: u64 = MAX_PACKET - 20 - 60;
 /// Bursts end at 64 KiB, 45 segments of 1448 bytes.
 const MAX_GSO: u32 = 64;
 /// What the largest window scale allows (RFC 7323 §2.3).
@@ -47,8 +48,8 @@ const SHORTEST_PERIOD: Duration = Duration::from_micros(1);
 /// A message longer than this is taken for a slip: no simulated link carries it.
 const MAX_MESSAGE: Bytes = Bytes(1 << 50);
 
-/// Refuses keys without effect for the chosen kind of topology, queue or workload.
-pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Checked {
+/// Refuses keys without effect for the chosen kind of topology, feedback or workload.
+pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &ScenarioFile) -> Checked {
     let topology = tree.get("topology");
     refuse_foreign(topology, "topology", scenario.topology.kind.keys(), |key| {
         kinds_with(key, TopologyKind::CATALOGUE, TopologyKind::keys)
@@ -57,13 +58,6 @@ pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &Scenario) -> Ch
         let written = topology.and_then(|topology| topology.get("radio"));
         refuse_foreign(written, "topology.radio", &scenario.topology.radio.keys(), |_| {
             "another placement, routing, mac or mobility".to_owned()
-        })?;
-    }
-    for (section, queue) in scenario.topology.queues() {
-        let path = section.trim_start_matches("topology").replace('.', "/");
-        let written = topology.and_then(|topology| topology.pointer(&path));
-        refuse_foreign(written, &section, queue.0.kind.keys(), |key| {
-            kinds_with(key, QueueKind::CATALOGUE, QueueKind::keys)
         })?;
     }
     for (section, agent) in scenario.topology.agents() {
@@ -115,21 +109,13 @@ fn refuse_foreign(
     owner: impl Fn(&str) -> String,
 ) -> Checked {
     let Some(Value::Object(table)) = written else { return Ok(()) };
-    let foreign =
-        table.iter().find(|(key, value)| !value.is_null() && !own.contains(&key.as_str()));
-    let Some((key, value)) = foreign else { return Ok(()) };
-    let shown = match value {
-        // Perhaps the content of a file, which no error repeats.
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "a section".to_owned(),
-        value => value.to_string(),
-    };
-    let message = format!("{shown} is set, but this key belongs to {}", owner(key));
-    Err(Problem::new(format!("{section}.{key}"), message))
+    let found = table.iter().find(|(key, value)| !value.is_null() && !own.contains(&key.as_str()));
+    let Some((key, value)) = found else { return Ok(()) };
+    Err(foreign(format!("{section}.{key}"), value, &owner(key)))
 }
 
 /// Checks everything else.
-pub(crate) fn check(scenario: &Scenario) -> Checked {
+pub(crate) fn check(scenario: &ScenarioFile) -> Checked {
     check_name(&scenario.name)?;
     check_measure(scenario)?;
     check_topology(&scenario.topology)?;
@@ -144,7 +130,12 @@ pub(crate) fn check(scenario: &Scenario) -> Checked {
 }
 
 /// Demands something of a key's value.
-fn require(holds: bool, key: String, value: impl ToString, allowed: impl ToString) -> Checked {
+pub(crate) fn require(
+    holds: bool,
+    key: String,
+    value: impl ToString,
+    allowed: impl ToString,
+) -> Checked {
     if holds {
         return Ok(());
     }
@@ -158,7 +149,7 @@ fn check_name(name: &str) -> Checked {
     require(good && !name.starts_with('.'), "name".into(), format!("'{name}'"), allowed)
 }
 
-fn check_measure(scenario: &Scenario) -> Checked {
+fn check_measure(scenario: &ScenarioFile) -> Checked {
     let measure = &scenario.measure;
     let key = |name: &str| format!("measure.{name}");
     let long = !measure.duration.is_zero() && measure.duration <= LONGEST_RUN;
@@ -182,7 +173,7 @@ fn check_measure(scenario: &Scenario) -> Checked {
 fn check_topology(topology: &Topology) -> Checked {
     let key = |name: &str| format!("topology.{name}");
     require(topology.rate > Rate::ZERO, key("rate"), topology.rate, "a rate is above zero")?;
-    require(topology.rtt <= LONGEST_RTT, key("rtt"), topology.rtt, "it is at most 1h")?;
+    require(topology.rtt <= MAX_DELAY, key("rtt"), topology.rtt, DELAY)?;
     let hops = (1..=MAX_HOPS).contains(&topology.hops);
     require(hops, key("hops"), topology.hops, format!("1 to {MAX_HOPS}"))?;
     if let Some(rate) = topology.access_rate {
@@ -193,7 +184,7 @@ fn check_topology(topology: &Topology) -> Checked {
         check_burst(burst, key("burst"), topology.mtu, topology.overhead)?;
     }
     for (section, queue) in topology.queues() {
-        check_queue(queue, &section)?;
+        queue.0.check(&section)?;
     }
     for (section, agent) in topology.agents() {
         agent.check(&section)?;
@@ -219,7 +210,7 @@ fn check_relay(topology: &Topology) -> Checked {
     for (key, queue) in topology.queues() {
         let Some(size) = queue.as_size() else {
             let allowed = "a relay is a program whose socket buffer is a drop-tail queue";
-            return require(false, key, queue.0.kind.name(), allowed);
+            return require(false, key, queue.0.kind(), allowed);
         };
         let allowed =
             "a relay has no rate, so its buffer is in packets or bytes, as in 4p or 64kib";
@@ -231,23 +222,6 @@ fn check_relay(topology: &Topology) -> Checked {
         let key = format!("topology.{name}.rate_steps");
         let allowed = "a relay has no rate that they could change; set `rate` as well";
         require(applied, key, "a list of steps", allowed)?;
-    }
-    Ok(())
-}
-
-pub(crate) fn check_queue(queue: &Queue, section: &str) -> Checked {
-    let Queue(Discipline { interval, probability, weight, burst, shift, classic_share, .. }) =
-        queue;
-    let key = |name: &str| format!("{section}.{name}");
-    require(!interval.is_zero(), key("interval"), interval, "above 0s")?;
-    require(*probability > Ratio::ZERO, key("probability"), probability, "above 0%")?;
-    if let Some(burst) = burst {
-        let allowed = "weight is set as well; keep one";
-        require(weight.is_none(), key("burst"), burst, allowed)?;
-    }
-    if let Some(shift) = shift {
-        let allowed = "classic_share is set as well; keep one";
-        require(classic_share.is_none(), key("shift"), shift, allowed)?;
     }
     Ok(())
 }
@@ -267,7 +241,7 @@ fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
     let allowed = "a link joins two different nodes";
     require(link.from != link.to, key("to"), format!("'{}'", link.to.0), allowed)?;
     require(link.rate > Rate::ZERO, key("rate"), link.rate, "a rate is above zero")?;
-    require(link.delay <= LONGEST_RTT, key("delay"), link.delay, "it is at most 1h")?;
+    require(link.delay <= MAX_DELAY, key("delay"), link.delay, DELAY)?;
     if let Some(burst) = link.burst {
         check_burst(burst, key("burst"), None, link.overhead)?;
     }
@@ -327,13 +301,15 @@ pub(crate) fn check_direction(direction: &Direction, section: &str) -> Checked {
     Ok(())
 }
 
-fn check_flow(flow: &Flow, section: &str, scenario: &Scenario) -> Checked {
+fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     let key = |name: &str| format!("{section}.{name}");
     require(flow.count >= 1, key("count"), flow.count, "at least 1")?;
     check_times(flow, section, scenario.measure.duration)?;
     check_path(flow, section, &scenario.topology)?;
     let mss = flow.mss.unwrap_or_default();
-    require((1..=MAX_MSS).contains(&mss), key("mss"), mss, format!("1 to {MAX_MSS} bytes"))?;
+    let longest = if flow.stack == Protocol::Udp { MAX_DATAGRAM } else { MAX_MSS };
+    let allowed = format!("1 to {longest} bytes");
+    require((1..=longest).contains(&u64::from(mss)), key("mss"), mss, allowed)?;
     if let Some(rate) = flow.quick_start {
         let allowed = "a request is at least 80kbit (RFC 4782)";
         require(rate >= Rate::from_bits_per_sec(80_000), key("quick_start"), rate, allowed)?;
@@ -438,7 +414,7 @@ fn check_path(flow: &Flow, section: &str, topology: &Topology) -> Checked {
     if let Some(rtt) = flow.rtt {
         let dumbbell = topology.kind == TopologyKind::Dumbbell;
         require(dumbbell, key("rtt"), rtt, "only flows of a dumbbell have their own")?;
-        require(rtt <= LONGEST_RTT, key("rtt"), rtt, "it is at most 1h")?;
+        require(rtt <= MAX_DELAY, key("rtt"), rtt, DELAY)?;
     }
     for (name, node) in [("from", &flow.from), ("to", &flow.to)] {
         let known = topology.nodes();
@@ -504,14 +480,14 @@ fn check_workload(flow: &Flow, section: &str) -> Checked {
             require(workload.on >= SHORTEST_PERIOD, key("on"), workload.on, long_enough)?;
             let Some(rate) = workload.rate else { return Ok(()) };
             require(rate > Rate::ZERO, key("rate"), rate, "above zero")?;
-            let fits = flow.stack != Protocol::Udp || size.get() <= u64::from(MAX_MSS);
-            require(fits, key("size"), size, format!("a datagram has at most {MAX_MSS} bytes"))
+            let fits = flow.stack != Protocol::Udp || size.get() <= MAX_DATAGRAM;
+            require(fits, key("size"), size, format!("a datagram has at most {MAX_DATAGRAM} bytes"))
         }
     }
 }
 
 /// A number that would fill the memory is a slip.
-fn check_numbers(scenario: &Scenario) -> Checked {
+fn check_numbers(scenario: &ScenarioFile) -> Checked {
     let flows: u64 = scenario.flow.iter().map(|flow| u64::from(flow.count)).sum();
     require(
         flows <= MAX_FLOWS,
@@ -528,7 +504,7 @@ fn check_numbers(scenario: &Scenario) -> Checked {
 }
 
 /// Random streams are drawn by name, and tables are read by it.
-fn check_names(scenario: &Scenario) -> Checked {
+fn check_names(scenario: &ScenarioFile) -> Checked {
     let mut seen = BTreeSet::new();
     for (index, flow) in scenario.flow.iter().enumerate() {
         for name in flow.names() {

@@ -38,6 +38,11 @@ impl<'a> Document<'a> {
         &self.tree
     }
 
+    /// The path of the file.
+    pub(crate) fn source(&self) -> &str {
+        self.source
+    }
+
     /// Adds the place to a problem: the last override that touches its key, else the line of the
     /// file, where a key that was not written counts as the section around it.
     pub(crate) fn error(&self, problem: Problem) -> ScenarioError {

@@ -42,6 +42,23 @@ impl Problem {
     }
 }
 
+/// Separates key and message of a problem that serde carries, whose errors are only text.
+const SEPARATOR: char = '\u{1f}';
+
+impl Problem {
+    /// As an error of serde, whose path becomes the beginning of the key.
+    pub(crate) fn into_custom<E: serde::de::Error>(self) -> E {
+        E::custom(format!("{}{SEPARATOR}{}", self.key, self.message))
+    }
+
+    /// The problem that [`Self::into_custom`] wrote, at `path`.
+    pub(crate) fn from_custom(path: &str, text: &str) -> Option<Self> {
+        let (key, message) = text.split_once(SEPARATOR)?;
+        let parts = [path, key].into_iter().filter(|part| !part.is_empty());
+        Some(Self::new(parts.collect::<Vec<_>>().join("."), message))
+    }
+}
+
 impl std::error::Error for ScenarioError {}
 
 impl fmt::Display for ScenarioError {

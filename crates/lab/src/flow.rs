@@ -76,7 +76,7 @@ section! {
         initial_recv_window: Option<Bytes> = Config::default().initial_recv_window,
         /// Maximum number of outstanding segments, in addition to the windows: a number, or `cwl`.
         /// `cwl` is one for every five hops of the round trip (`cwl(1/8)`: eight), where the network
-        /// reports the hops.
+        /// reports the hops. With `receiver-cwl` (`receiver-cwl(1/8)`) the receiver offers this many.
         window_limit: Option<Limit> = Config::default().window_limit.map(Limit),
         /// Offer selective acknowledgements; without them `sack` and `rack` recover as `newreno`.
         sack: bool = Config::default().sack,
@@ -354,7 +354,7 @@ impl Visitor<'_> for LimitVisitor {
     type Value = Limit;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of segments or cwl")
+        f.write_str("a number of segments, cwl or receiver-cwl")
     }
 
     fn visit_i64<E: Error>(self, segments: i64) -> Result<Limit, E> {
@@ -374,7 +374,7 @@ form! {
     EndsForm => "`kernel` or `weir`",
     AckPolicy => "`off`, `rfc1122` or `linux`",
     Failure => "a policy",
-    Limit => "whole number, or `cwl`",
+    Limit => "whole number, `cwl` or `receiver-cwl`",
     Protocol => "`recovery/controller`, a controller, or `udp`",
     Workload => "section",
     PeriodForm => "`fixed` or `exponential`",

@@ -1,5 +1,7 @@
 //! From a scenario to the links and flows of the simulated world.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use weir_net::radio::NodeId;
 use weir_net::{
     Counting, DeliveryTrace, DropList, DropTailConfig, GilbertElliott, Impairments, Jitter, Limit,
@@ -22,19 +24,28 @@ use crate::error::Problem;
 use crate::feedback::Feedback;
 use crate::flow::{EndsForm, Flow, PeriodForm, Protocol, WorkloadKind};
 use crate::hosts::name_hosts;
-use crate::queue::Queue;
-use crate::scenario::Scenario;
+use crate::queue::{Place, Queue};
+use crate::scenario_file::ScenarioFile;
 use crate::topology::{
     BurstLoss, Direction, GraphLink, JitterOrder, JitterSpread, RelayKind, Topology, TopologyKind,
 };
 use crate::traces;
 
-/// Builds the world that `scenario`, which has been checked, describes.
+/// How many scenarios this process has lowered.
+pub fn lowered() -> u64 {
+    LOWERED.load(Ordering::Relaxed)
+}
+
+static LOWERED: AtomicU64 = AtomicU64::new(0);
+
+/// What worlds run of `scenario`, whose keys have been checked one by one. What they describe together is
+/// checked here, and nowhere after.
 ///
 /// # Errors
 /// If a link cannot be as it is described, no way leads from one end of a flow to the other, or the
 /// world as a whole contradicts itself.
-pub(crate) fn build(scenario: &Scenario) -> Result<RunSpec, Problem> {
+pub(crate) fn lower(scenario: &ScenarioFile) -> Result<RunSpec, Problem> {
+    LOWERED.fetch_add(1, Ordering::Relaxed);
     let flows: Vec<&Flow> = scenario
         .flow
         .iter()
@@ -76,7 +87,7 @@ pub(crate) fn build(scenario: &Scenario) -> Result<RunSpec, Problem> {
 }
 
 /// Nodes that share a channel, and flows between them.
-fn over_radio(scenario: &Scenario, flows: &[&Flow]) -> Result<RunSpec, Problem> {
+fn over_radio(scenario: &ScenarioFile, flows: &[&Flow]) -> Result<RunSpec, Problem> {
     let topology = &scenario.topology;
     let mut radio = topology.radio.build()?;
     let nodes = topology.nodes();
@@ -105,7 +116,7 @@ fn over_radio(scenario: &Scenario, flows: &[&Flow]) -> Result<RunSpec, Problem> 
     Ok(spec)
 }
 
-fn measure(scenario: &Scenario) -> MeasureSpec {
+fn measure(scenario: &ScenarioFile) -> MeasureSpec {
     let measure = &scenario.measure;
     let interval = measure.sample_interval;
     MeasureSpec {
@@ -278,7 +289,7 @@ pub(crate) fn queue(
     packet: Bytes,
 ) -> QueueConfig {
     let unbounded = || QueueConfig::DropTail(Limit::Infinite.into());
-    written.map_or_else(unbounded, |queue| queue.config(rate, rtt, packet))
+    written.map_or_else(unbounded, |queue| queue.config(Place { rate, rtt, packet }))
 }
 
 fn relay_buffer(topology: &Topology) -> BufferSize {

@@ -13,7 +13,7 @@ use crate::feedback::Feedback;
 use crate::lower;
 use crate::overrides;
 use crate::queue::Queue;
-use crate::scenario::deserialize;
+use crate::scenario_file::deserialize;
 use crate::topology::{Direction, RelayKind};
 use crate::traces;
 
@@ -146,8 +146,8 @@ impl OptionName<'_> {
             self.explain(Problem { message, ..problem })
         })?;
         if let Some(queue) = &mut direction.queue {
-            queue.complete();
-            check::check_queue(queue, "queue").map_err(|problem| self.explain(problem))?;
+            queue.0.complete();
+            queue.0.check("queue").map_err(|problem| self.explain(problem))?;
         }
         check::check_direction(&direction, "").map_err(|problem| self.explain(problem))?;
         Ok(Way { direction, delay, feedback })

@@ -16,7 +16,6 @@ use weir_units::{Instant, known};
 
 use crate::error::{Problem, ScenarioError};
 use crate::kernel;
-use crate::lower;
 use crate::scenario::Scenario;
 use crate::table::{self, Table};
 use crate::tap::Captures;
@@ -84,21 +83,21 @@ pub fn run_watched(
     capture: Option<&Capture>,
     watch: &mut Watch<'_>,
 ) -> Result<Results, RunError> {
-    let spec = lower::build(scenario).map_err(ScenarioError::nowhere)?;
+    let spec = scenario.spec();
     if matches!(world, World::Sim | World::Udp) {
-        check_ours(&spec)?;
+        check_ours(spec)?;
     }
-    check_host(&spec, world)?;
+    check_host(spec, world)?;
     let outcome = match world {
         World::Sim => match capture {
-            Some(asked) => taped(&spec, seed, Captures::of_bottleneck(&spec, asked)?, watch)?,
-            None => weir_sim::run_watched(&spec, seed, watch)?,
+            Some(asked) => taped(spec, seed, Captures::of_bottleneck(spec, asked)?, watch)?,
+            None => weir_sim::run_watched(spec, seed, watch)?,
         },
         World::Udp => {
             refuse_capture(capture)?;
-            real_time::run(&spec, seed, watch)?
+            real_time::run(spec, seed, watch)?
         }
-        World::Kernel(router) => kernel::run(&spec, seed, router, capture, watch)?,
+        World::Kernel(router) => kernel::run(spec, seed, router, capture, watch)?,
     };
     Ok(Results::new(&outcome))
 }
@@ -116,10 +115,10 @@ pub fn record(
     stem: &str,
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Results, RunError> {
-    let spec = lower::build(scenario).map_err(ScenarioError::nowhere)?;
-    check_ours(&spec)?;
-    let captures = Captures::of_interfaces(&spec, folder, stem)?;
-    let outcome = taped(&spec, seed, captures, watch)?;
+    let spec = scenario.spec();
+    check_ours(spec)?;
+    let captures = Captures::of_interfaces(spec, folder, stem)?;
+    let outcome = taped(spec, seed, captures, watch)?;
     Ok(Results::new(&outcome))
 }
 
@@ -139,15 +138,15 @@ fn taped(
 /// # Errors
 /// For what that world cannot honour, with the reason.
 pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
-    let spec = lower::build(scenario).map_err(ScenarioError::nowhere)?;
+    let spec = scenario.spec();
     if matches!(world, World::Sim | World::Udp) {
-        check_ours(&spec)?;
+        check_ours(spec)?;
     }
-    check_host(&spec, world)?;
+    check_host(spec, world)?;
     match world {
         World::Sim => Ok(()),
-        World::Udp => real_time::check(&spec).map_err(|error| unfit(&error)),
-        World::Kernel(router) => kernel::check(&spec, router),
+        World::Udp => real_time::check(spec).map_err(|error| unfit(&error)),
+        World::Kernel(router) => kernel::check(spec, router),
     }
 }
 
@@ -206,9 +205,9 @@ pub fn check_kernel(
     router: Router,
     controllers: &[String],
 ) -> Result<(), ScenarioError> {
-    let spec = lower::build(scenario).map_err(ScenarioError::nowhere)?;
-    check_host(&spec, World::Kernel(router))?;
-    kernel::check_for(&spec, router, controllers)
+    let spec = scenario.spec();
+    check_host(spec, World::Kernel(router))?;
+    kernel::check_for(spec, router, controllers)
 }
 
 pub(crate) fn unfit(error: &dyn std::error::Error) -> ScenarioError {

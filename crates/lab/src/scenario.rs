@@ -1,79 +1,49 @@
-//! A scenario: the complete description of an experiment, with every default filled in.
+//! A scenario: the complete description of an experiment, checked, and lowered to what worlds run.
 
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use weir_units::{BufferSize, Bytes, Duration, Rate, known};
+use weir_scene::RunSpec;
 
-use crate::check;
 use crate::document::Document;
 use crate::error::{Problem, ScenarioError};
-use crate::flow::{Flow, Protocol, WorkloadKind};
-use crate::keys::{form, keep, section};
 use crate::lower;
 use crate::overrides;
-use crate::queue::Queue;
+use crate::scenario_file::ScenarioFile;
 use crate::scripts;
 use crate::sizes;
-use crate::tc;
-use crate::topology::{Topology, TopologyKind};
 use crate::traces;
 
-section! {
-    /// A scenario file as a whole.
-    pub struct Scenario {
-        /// Name of results and reports; by default that of the file.
-        name: String = "scenario".to_owned(),
-        /// One-line description.
-        description: String = String::new(),
-        /// The network.
-        topology: Topology = Topology::default(),
-        /// The flows.
-        flow: Vec<Flow> = Vec::new(),
-        /// Measurement settings.
-        measure: Measure = Measure::default(),
-        /// Source text of controllers that stacks name as `FILE.py:CLASS`, by `FILE`. A file that is
-        /// not given here is read from the scenario's folder.
-        controllers: BTreeMap<String, String> = BTreeMap::new(),
-        /// Values to try, by dotted key, as in `"topology.queue" = ["1bdp", "2bdp"]`.
-        sweep: Map<String, Value> = Map::new(),
-    }
+/// A scenario that has been checked. A clone shares what it holds.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    lowered: Lowered,
+    written: Option<Arc<Written>>,
 }
 
-section! {
-    /// What is measured, how long, how often.
-    pub struct Measure {
-        /// The run ends here, or earlier when every flow has finished.
-        duration: Duration = Duration::from_secs(60),
-        /// Time before this is excluded from every metric.
-        warmup: Duration = Duration::ZERO,
-        /// Time between two rows of `samples` and `queues`; `0s` records none.
-        sample_interval: Duration = Duration::from_millis(100),
-        /// Maximum rows of `events`; 0 records none.
-        events: u32 = 0,
-        /// Maximum rows of `requests` for each flow, the first answered ones; 0 records none.
-        requests: u32 = weir_scene::MeasureSpec::default().max_requests as u32,
-        /// Maximum rows of `arrivals` for each flow, the first to arrive; 0 records none.
-        arrivals: u32 = weir_scene::MeasureSpec::default().max_arrivals as u32,
-        /// Maximum rows of `acks` for each flow; 0 records none.
-        acks: u32 = 0,
-        /// Maximum rows of `frames`, over radio; 0 records none.
-        frames: u32 = 0,
-        /// Number of repeats, each with the next seed.
-        repeat: u32 = 1,
-        /// Seed of the first repeat.
-        seed: u64 = 1,
-    }
+/// The keys of a scenario, and what worlds run of it: made once.
+#[derive(Clone, Debug)]
+struct Lowered {
+    file: Arc<ScenarioFile>,
+    spec: Arc<RunSpec>,
 }
 
-form! {
-    Topology => "section",
-    Vec<Flow> => "list of sections",
-    Measure => "section",
-    BTreeMap<String, String> => "section",
-    Map<String, Value> => "section",
+/// What a person wrote, and what was checked of it: a point of a sweep that is among this is not
+/// lowered again.
+#[derive(Debug)]
+struct Written {
+    text: String,
+    overrides: Vec<(String, String)>,
+    source: String,
+    checked: Vec<(Map<String, Value>, Lowered)>,
+}
+
+/// Equal where every key has the same value.
+impl PartialEq for Scenario {
+    fn eq(&self, other: &Self) -> bool {
+        self.file() == other.file()
+    }
 }
 
 impl Scenario {
@@ -88,13 +58,13 @@ impl Scenario {
         source: &str,
     ) -> Result<Self, ScenarioError> {
         let document = Document::parse(text, overrides, source)?;
-        let mut tree = document.tree().clone();
-        name_after_file(&mut tree, source);
-        traces::load(&mut tree, source)
-            .and_then(|()| scripts::load(&mut tree, source))
-            .and_then(|()| sizes::load(&mut tree, source))
-            .and_then(|()| Self::from_tree(tree))
-            .map_err(|problem| document.error(problem))
+        let mut checked = Vec::new();
+        let lowered = load(&document)
+            .and_then(|tree| lower_tree(tree, &mut checked))
+            .map_err(|problem| document.error(problem))?;
+        let (text, overrides, source) = (text.to_owned(), overrides.to_vec(), source.to_owned());
+        let written = Written { text, overrides, source, checked };
+        Ok(Self { lowered, written: Some(Arc::new(written)) })
     }
 
     /// Reads the canonical form that [`Self::to_json`] writes.
@@ -102,80 +72,97 @@ impl Scenario {
     /// # Errors
     /// If the text is something else.
     pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
-        serde_json::from_str(text)
+        let lowered = serde_json::from_str(text)
             .map_err(|error| Problem::new("", format!("this is not a canonical scenario: {error}")))
-            .and_then(Self::from_tree)
-            .map_err(ScenarioError::nowhere)
+            .and_then(|tree| lower_tree(tree, &mut Vec::new()))
+            .map_err(ScenarioError::nowhere)?;
+        Ok(Self { lowered, written: None })
+    }
+
+    /// The scenario at a point of a sweep, as if each key of `point` had been overridden. The keys of a
+    /// scenario that was read from its canonical form cannot be changed.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn at(&self, point: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let Some(written) = &self.written else {
+            return if point.is_empty() { Ok(self.clone()) } else { Err(unwritten(point)) };
+        };
+        let overrides = [written.overrides.as_slice(), point].concat();
+        let document = Document::parse(&written.text, &overrides, &written.source)?;
+        let tree = load(&document).map_err(|problem| document.error(problem))?;
+        match written.checked.iter().find(|(known, _)| *known == tree) {
+            Some((_, lowered)) => Ok(Self { lowered: lowered.clone(), written: None }),
+            None => lower_tree(tree, &mut Vec::new())
+                .map(|lowered| Self { lowered, written: None })
+                .map_err(|problem| document.error(problem)),
+        }
+    }
+
+    /// Its keys, with every default filled in.
+    pub fn file(&self) -> &ScenarioFile {
+        &self.lowered.file
+    }
+
+    /// What worlds run.
+    pub(crate) fn spec(&self) -> &RunSpec {
+        &self.lowered.spec
+    }
+
+    /// The same, to change what is not written in a file.
+    pub(crate) fn parts_mut(&mut self) -> (&ScenarioFile, &mut RunSpec) {
+        (&self.lowered.file, Arc::make_mut(&mut self.lowered.spec))
     }
 
     /// The canonical form: every key that means something, with its value, in one order and one
     /// spelling. Two scenarios that mean the same have the same canonical form.
     pub fn to_json(&self) -> String {
-        let mut tree = serde_json::to_value(self).expect("every key can be written");
-        keep(&mut tree["topology"], self.topology.kind.keys());
-        if self.topology.kind == TopologyKind::Radio {
-            keep(&mut tree["topology"]["radio"], &self.topology.radio.keys());
-        }
-        for (flow, written) in
-            self.flow.iter().zip(tree["flow"].as_array_mut().into_iter().flatten())
-        {
-            keep(written, &flow.keys().collect::<Vec<_>>());
-            keep(&mut written["workload"], flow.workload.kind.keys());
-        }
-        if self.controllers.is_empty()
-            && let Some(table) = tree.as_object_mut()
-        {
-            table.remove("controllers");
-        }
-        tree.to_string()
-    }
-
-    fn from_tree(tree: Map<String, Value>) -> Result<Self, Problem> {
-        let mut scenario = Self::from_point(tree.clone())?;
-        let sweep = std::mem::take(&mut scenario.sweep);
-        for (key, values) in &sweep {
-            check_swept(&tree, key, values)?;
-        }
-        scenario.sweep = sweep;
-        Ok(scenario)
-    }
-
-    /// Reads a tree without trying the values of its sweep.
-    fn from_point(mut tree: Map<String, Value>) -> Result<Self, Problem> {
-        tc::expand(&mut tree)?;
-        let mut scenario: Self = deserialize(Value::Object(tree.clone()))?;
-        check::foreign_keys(&tree, &scenario)?;
-        scenario.complete();
-        check::check(&scenario)?;
-        lower::build(&scenario)?;
-        Ok(scenario)
-    }
-
-    /// Fills in the defaults that depend on other keys.
-    fn complete(&mut self) {
-        let queue = match self.topology.kind {
-            TopologyKind::LabRouter => BufferSize::Bytes(Bytes(64 << 10)),
-            _ => BufferSize::Bdp(1_000),
-        };
-        self.topology.queue.get_or_insert(Queue::drop_tail(queue));
-        self.topology.queues_mut().for_each(Queue::complete);
-        for (index, flow) in self.flow.iter_mut().enumerate() {
-            flow.name.get_or_insert_with(|| format!("flow{index}"));
-            flow.mss.get_or_insert(match flow.stack {
-                Protocol::Udp => weir_scene::UdpConfig::default().payload,
-                Protocol::Reliable(_) => weir_transport::Config::default().mss,
-            });
-            let workload = &mut flow.workload;
-            workload.size.get_or_insert(match workload.kind {
-                WorkloadKind::Rate | WorkloadKind::OnOff => Bytes(1_000),
-                _ => Bytes(1_000_000),
-            });
-            if workload.kind == WorkloadKind::Rate {
-                workload.rate.get_or_insert(Rate::from_mbit(1));
-            }
-        }
+        self.file().to_json()
     }
 }
+
+/// The values of a document, with the contents of the files that it names.
+fn load(document: &Document<'_>) -> Result<Map<String, Value>, Problem> {
+    let mut tree = document.tree().clone();
+    let source = document.source();
+    name_after_file(&mut tree, source);
+    traces::load(&mut tree, source)?;
+    scripts::load(&mut tree, source)?;
+    sizes::load(&mut tree, source)?;
+    if tree.get("sweep").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        tree.remove("sweep");
+    }
+    Ok(tree)
+}
+
+/// Lowers a tree, after each value of its sweep was tried on its own; combinations of values are
+/// checked when they are run. What was lowered is added to `checked`.
+fn lower_tree(
+    tree: Map<String, Value>,
+    checked: &mut Vec<(Map<String, Value>, Lowered)>,
+) -> Result<Lowered, Problem> {
+    let lowered = Lowered::new(tree.clone())?;
+    let sweep = &lowered.file.sweep;
+    if sweep.is_empty() {
+        checked.push((tree, lowered.clone()));
+        return Ok(lowered);
+    }
+    for (key, values) in sweep {
+        try_values(&tree, key, values, checked)?;
+    }
+    Ok(lowered)
+}
+
+impl Lowered {
+    fn new(tree: Map<String, Value>) -> Result<Self, Problem> {
+        let file = ScenarioFile::from_tree(tree)?;
+        let spec = lower::lower(&file)?;
+        Ok(Self { file: Arc::new(file), spec: Arc::new(spec) })
+    }
+}
+
+/// This many values of sweeps are kept lowered.
+const MAX_KEPT: usize = 1_000;
 
 /// A scenario without a name is called as its file is.
 fn name_after_file(tree: &mut Map<String, Value>, source: &str) {
@@ -187,8 +174,13 @@ fn name_after_file(tree: &mut Map<String, Value>, source: &str) {
     }
 }
 
-/// Tries each value of a swept key on its own; combinations are checked when they are run.
-fn check_swept(tree: &Map<String, Value>, key: &str, values: &Value) -> Result<(), Problem> {
+/// Tries each value of a swept key on its own.
+fn try_values(
+    tree: &Map<String, Value>,
+    key: &str,
+    values: &Value,
+    checked: &mut Vec<(Map<String, Value>, Lowered)>,
+) -> Result<(), Problem> {
     let at = format!("sweep.{key}");
     let values = match values {
         Value::Array(values) if !values.is_empty() => values,
@@ -207,48 +199,17 @@ fn check_swept(tree: &Map<String, Value>, key: &str, values: &Value) -> Result<(
             Value::String(text) => overrides::value(text),
             other => other.clone(),
         };
-        overrides::apply(&mut point, key, value)
-            .and_then(|()| Scenario::from_point(point))
+        let lowered = overrides::apply(&mut point, key, value)
+            .and_then(|()| Lowered::new(point.clone()))
             .map_err(|problem| Problem::new(&at, problem.to_string()))?;
+        if checked.len() < MAX_KEPT {
+            checked.push((point, lowered));
+        }
     }
     Ok(())
 }
 
-/// Reads a value, and names the key where that fails.
-pub(crate) fn deserialize<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let key = match error.path().to_string() {
-            path if path == "." => String::new(),
-            path => path.replace('[', ".").replace(']', ""),
-        };
-        Problem::new(key, in_our_words(&error.inner().to_string()))
-    })
-}
-
-/// serde's wording, shorter and without the names of our types.
-fn in_our_words(message: &str) -> String {
-    let (what, expected) = message.split_once(", expected ").unwrap_or((message, ""));
-    let value = what.split_once(['`', '"']).map_or("this", |(_, rest)| &rest[..rest.len() - 1]);
-    let allowed = expected.trim_start_matches("one of ").replace('`', "");
-    if what.starts_with("unknown field") {
-        return format!("there is no such key; {}", known(value, allowed.split(", ")));
-    }
-    if what.starts_with("unknown variant") {
-        return format!("'{value}' is not allowed; {}", known(value, allowed.split(", ")));
-    }
-    if what.starts_with("missing field") {
-        return format!("{value} is missing");
-    }
-    if !what.starts_with("invalid") {
-        return message.to_owned();
-    }
-    let needed = match expected {
-        "u32" | "u64" => "it is a whole number, not negative",
-        "a boolean" => "it is true or false",
-        "a string" => "it is text in quotes",
-        "a sequence" => "it is a list",
-        section if section.starts_with("struct") => "it is a section with keys of its own",
-        other => other,
-    };
-    format!("{value} is not allowed; {needed}")
+fn unwritten(point: &[(String, String)]) -> ScenarioError {
+    let key = point.first().map_or("", |(key, _)| key);
+    ScenarioError::nowhere(Problem::new(key, "this scenario was read without its text"))
 }

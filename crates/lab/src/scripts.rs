@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use weir_cc::{BuildScripted, CcConfig, Script};
+use weir_scene::TransportSpec;
 
 use crate::error::{Problem, ScenarioError};
 use crate::files;
@@ -64,22 +65,26 @@ impl Scenario {
     /// What `host` says, with the flow's key.
     pub fn host_scripts(&mut self, host: &mut ScriptHost<'_>) -> Result<(), ScenarioError> {
         let mut found: Vec<(Script, Arc<dyn BuildScripted>)> = Vec::new();
-        for (index, flow) in self.flow.iter_mut().enumerate() {
-            let Protocol::Reliable(stack) = &mut flow.stack else { continue };
-            let written = stack.to_string();
-            let CcConfig::Script(script) = &mut stack.controller else { continue };
+        let (file, spec) = self.parts_mut();
+        for (index, flow) in file.flow.iter().enumerate() {
+            let Protocol::Reliable(stack) = &flow.stack else { continue };
+            let CcConfig::Script(script) = &stack.controller else { continue };
             if !found.iter().any(|(known, _)| known == script) {
-                let text = self.controllers.get(script.file()).map(String::as_str);
+                let text = file.controllers.get(script.file()).map(String::as_str);
                 let built = text
                     .ok_or_else(|| format!("there is no text of '{}'", script.file()))
                     .and_then(|text| host(script, text))
                     .map_err(|message| {
-                        let message = format!("'{written}' is not allowed; {message}");
+                        let message = format!("'{stack}' is not allowed; {message}");
                         let key = format!("flow.{index}.stack");
                         ScenarioError::nowhere(Problem::new(key, message))
                     })?;
                 found.push((script.clone(), built));
             }
+        }
+        for flow in &mut spec.flows {
+            let TransportSpec::Reliable(config) = &mut flow.transport else { continue };
+            let CcConfig::Script(script) = &mut config.stack.controller else { continue };
             if let Some((_, built)) = found.iter().find(|(known, _)| known == script) {
                 script.set_host(Arc::clone(built));
             }

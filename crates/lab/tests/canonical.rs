@@ -39,11 +39,11 @@ fn an_override_says_the_same_as_the_file() {
 fn a_swept_key_that_is_set_leaves_the_sweep() {
     let text = "[[flow]]\n[sweep]\ntopology.rate = [\"1mbit\"]\n\"flow.0.stack\" = [\"reno\", \"cubic\"]\n";
     assert_eq!(
-        parse(text, &[]).sweep.keys().collect::<Vec<_>>(),
+        parse(text, &[]).file().sweep.keys().collect::<Vec<_>>(),
         ["topology.rate", "flow.0.stack"]
     );
     let point = parse(text, &[("topology.rate", "1mbit"), ("flow.*.stack", "cubic")]);
-    assert!(point.sweep.is_empty());
+    assert!(point.file().sweep.is_empty());
     assert_eq!(
         point.to_json(),
         parse("[topology]\nrate = \"1mbit\"\n[[flow]]\nstack = \"cubic\"\n", &[]).to_json()

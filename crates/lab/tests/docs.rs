@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use weir_lab::{SECTIONS, Scenario, World, run};
+use weir_lab::{Scenario, World, run, sections};
 
 const BEGIN: &str = "<!-- keys: written by a test from the code -->\n";
 const END: &str = "<!-- end of keys -->\n";
@@ -28,7 +28,7 @@ fn default(value: &Value) -> String {
 
 fn reference() -> String {
     let mut text = String::new();
-    for section in SECTIONS {
+    for section in sections() {
         let defaults = (section.defaults)();
         text += &format!("\n### {}\n\n| key | value | default | meaning |\n", section.title);
         text += "|---|---|---|---|\n";

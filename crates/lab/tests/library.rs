@@ -33,12 +33,19 @@ fn every_scenario_is_valid_and_each_of_its_flows_gets_through() {
     for (path, text) in library() {
         let scenario = Scenario::parse(&text, &[], &path.to_string_lossy());
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(Some(scenario.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
-        assert!(!scenario.description.is_empty(), "{} has a description", scenario.name);
-        let results = run(&scenario, scenario.measure.seed, World::Sim);
-        let results = results.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
+        assert_eq!(
+            Some(scenario.file().name.as_str()),
+            path.file_stem().and_then(|stem| stem.to_str())
+        );
+        assert!(
+            !scenario.file().description.is_empty(),
+            "{} has a description",
+            scenario.file().name
+        );
+        let results = run(&scenario, scenario.file().measure.seed, World::Sim);
+        let results = results.unwrap_or_else(|error| panic!("{}: {error}", scenario.file().name));
         let goodput = goodput(&results);
-        assert!(goodput.iter().all(|mbps| *mbps > 0.0), "{}: {goodput:?}", scenario.name);
+        assert!(goodput.iter().all(|mbps| *mbps > 0.0), "{}: {goodput:?}", scenario.file().name);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_cc::{BuildScripted, CcConfig, CongestionController, Script};
+use weir_cc::{BuildScripted, CongestionController, Reno, Script};
 use weir_lab::{Scenario, World, check, run};
 use weir_units::Bytes;
 
@@ -14,8 +14,8 @@ const TEXT: &str = "class Mine: ...\n";
 struct Renos;
 
 impl BuildScripted for Renos {
-    fn build(&self, mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
-        CcConfig::Reno.build(mss, initial_window)
+    fn build(&self, _mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
+        Box::new(Reno::new(initial_window))
     }
 }
 
@@ -38,7 +38,7 @@ const TWO: &str = "[[flow]]\nstack = 'mine.py:Mine'\n[[flow]]\nstack = 'newreno/
 fn the_canonical_form_holds_the_text_of_the_file_beside_the_scenario() {
     let folder = folder("canonical");
     let scenario = parse(TWO, &folder);
-    assert_eq!(scenario.controllers.get("mine.py").map(String::as_str), Some(TEXT));
+    assert_eq!(scenario.file().controllers.get("mine.py").map(String::as_str), Some(TEXT));
     let before = scenario.to_json();
     fs::write(folder.join("mine.py"), "class Mine: pass\n").expect("a file");
     assert_eq!(Scenario::from_json(&before).expect("canonical").to_json(), before);
@@ -50,7 +50,7 @@ fn a_text_that_is_written_in_the_scenario_needs_no_file() {
     let written =
         format!("[controllers]\n'other.py' = '''{TEXT}'''\n[[flow]]\nstack = 'other.py:Mine'\n");
     let scenario = parse(&written, &folder("inline"));
-    assert_eq!(scenario.controllers.get("other.py").map(String::as_str), Some(TEXT));
+    assert_eq!(scenario.file().controllers.get("other.py").map(String::as_str), Some(TEXT));
 }
 
 #[test]

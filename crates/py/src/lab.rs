@@ -49,19 +49,6 @@ impl RunResult {
     }
 }
 
-/// Reads a scenario in TOML with `overrides` on top of it; `source` is its path, for messages and
-/// for the trace files next to it. Returns the canonical form in JSON.
-#[pyfunction]
-pub(crate) fn parse_scenario(
-    toml_text: &str,
-    overrides: Vec<(String, String)>,
-    source: &str,
-) -> PyResult<String> {
-    Scenario::parse(toml_text, &overrides, source)
-        .map(|scenario| scenario.to_json())
-        .map_err(|error| ScenarioError::new_err(error.to_string()))
-}
-
 /// A run in real time, as seen and broken off from another thread. One serves several runs too; then
 /// the time is that of whichever spoke last.
 #[pyclass(frozen, module = "weir._native")]
@@ -110,45 +97,109 @@ impl Control {
     }
 }
 
-/// Runs a scenario in its canonical form. Other Python threads go on meanwhile, but for the moments in
-/// which a controller in Python is called. Without a `control` the run looks for signals itself. In the
-/// worlds `sim` and `kernel` packets are recorded in the file `capture`, with times from 1970, or in the
-/// simulator and with `capture_from_zero` from the beginning of the run.
-#[pyfunction]
-#[pyo3(signature = (
-    scenario, seed, world = "sim", control = None, capture = None, *, capture_from_zero = false
-))]
-pub(crate) fn run(
-    py: Python<'_>,
-    scenario: &str,
-    seed: u64,
-    world: &str,
-    control: Option<Bound<'_, RunControl>>,
-    capture: Option<PathBuf>,
-    capture_from_zero: bool,
-) -> PyResult<RunResult> {
-    let world = parse_world(world)?;
-    let control = control.map(|control| Arc::clone(&control.get().0));
-    let epoch = if capture_from_zero { Epoch::Run } else { Epoch::WallClock };
-    let capture = capture.map(|path| Capture::of_headers(path, epoch));
-    let (scenario, faults) = hosted(py, scenario)?;
-    execute(py, &faults, control.as_deref(), |watch| {
-        weir_lab::run_watched(&scenario, seed, world, capture.as_ref(), watch)
-    })
+/// A scenario that has been checked, ready to run.
+#[pyclass(frozen, module = "weir._native", name = "Scenario")]
+pub(crate) struct CheckedScenario(Scenario);
+
+#[pymethods]
+impl CheckedScenario {
+    /// Reads a scenario in TOML with `overrides` on top of it; `source` is its path, for messages and
+    /// for the trace files next to it.
+    #[staticmethod]
+    fn parse(
+        py: Python<'_>,
+        toml_text: &str,
+        overrides: Vec<(String, String)>,
+        source: &str,
+    ) -> PyResult<Self> {
+        py.detach(|| Scenario::parse(toml_text, &overrides, source)).map(Self).map_err(refused)
+    }
+
+    /// Reads its canonical form.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        py.detach(|| Scenario::from_json(text)).map(Self).map_err(refused)
+    }
+
+    /// The canonical form, in JSON.
+    fn to_json(&self) -> String {
+        self.0.to_json()
+    }
+
+    /// The scenario at a point of a sweep: dotted keys and values.
+    fn at(&self, py: Python<'_>, point: Vec<(String, String)>) -> PyResult<Self> {
+        py.detach(|| self.0.at(&point)).map(Self).map_err(refused)
+    }
+
+    /// Refuses what `world` cannot run as it is.
+    fn check(&self, py: Python<'_>, world: &str) -> PyResult<()> {
+        let world = parse_world(world)?;
+        let (scenario, _) = self.hosted(py)?;
+        weir_lab::check(&scenario, world).map_err(refused)
+    }
+
+    /// Refuses what a kernel with these congestion controls, wherever it is, cannot run as it is; or not
+    /// with its own netem for a router.
+    #[pyo3(signature = (controllers, *, netem = false))]
+    #[allow(clippy::needless_pass_by_value, reason = "it comes from Python")]
+    fn check_kernel(&self, controllers: Vec<String>, netem: bool) -> PyResult<()> {
+        let router = if netem { Router::Netem } else { Router::Weir };
+        weir_lab::check_kernel(&self.0, router, &controllers).map_err(refused)
+    }
+
+    /// Runs it. Other Python threads go on meanwhile, but for the moments in which a controller in Python
+    /// is called. Without a `control` the run looks for signals itself. In the worlds `sim` and `kernel`
+    /// packets are recorded in the file `capture`, with times from 1970, or in the simulator and with
+    /// `capture_from_zero` from the beginning of the run.
+    #[pyo3(signature = (seed, world = "sim", control = None, capture = None, *, capture_from_zero = false))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        world: &str,
+        control: Option<Bound<'_, RunControl>>,
+        capture: Option<PathBuf>,
+        capture_from_zero: bool,
+    ) -> PyResult<RunResult> {
+        let world = parse_world(world)?;
+        let control = control.map(|control| Arc::clone(&control.get().0));
+        let epoch = if capture_from_zero { Epoch::Run } else { Epoch::WallClock };
+        let capture = capture.map(|path| Capture::of_headers(path, epoch));
+        let (scenario, faults) = self.hosted(py)?;
+        execute(py, &faults, control.as_deref(), |watch| {
+            weir_lab::run_watched(&scenario, seed, world, capture.as_ref(), watch)
+        })
+    }
+
+    /// Runs it in the simulator and records what passes every interface, a file for each:
+    /// `STEM-INTERFACE.pcapng` in `folder`.
+    fn record(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        folder: PathBuf,
+        stem: &str,
+    ) -> PyResult<RunResult> {
+        let (scenario, faults) = self.hosted(py)?;
+        execute(py, &faults, None, |watch| weir_lab::record(&scenario, seed, &folder, stem, watch))
+    }
 }
 
-/// Runs a scenario in its canonical form in the simulator and records what passes every interface, a
-/// file for each: `STEM-INTERFACE.pcapng` in `folder`.
+impl CheckedScenario {
+    /// The same, whose controllers in Python can be built, and where they say what went wrong.
+    fn hosted(&self, py: Python<'_>) -> PyResult<(Scenario, Arc<Faults>)> {
+        let mut scenario = self.0.clone();
+        let faults = Arc::default();
+        congestion::host(py, &mut scenario, &faults).map_err(refused)?;
+        Ok((scenario, faults))
+    }
+}
+
+/// How many scenarios this process has lowered to what worlds run; for tests.
 #[pyfunction]
-pub(crate) fn record(
-    py: Python<'_>,
-    scenario: &str,
-    seed: u64,
-    folder: PathBuf,
-    stem: &str,
-) -> PyResult<RunResult> {
-    let (scenario, faults) = hosted(py, scenario)?;
-    execute(py, &faults, None, |watch| weir_lab::record(&scenario, seed, &folder, stem, watch))
+#[pyo3(name = "_lowered")]
+pub(crate) fn lowered() -> u64 {
+    weir_lab::lowered()
 }
 
 /// Lets `work` go on while Python's threads do, until a controller in Python fails, or `control` or a signal
@@ -195,36 +246,9 @@ pub(crate) fn tc_keys(forward: &str, reverse: Option<&str>) -> PyResult<Vec<(Str
     weir_lab::tc_keys(forward, reverse).map_err(PyValueError::new_err)
 }
 
-/// Refuses a scenario in its canonical form that `world` cannot run as it is.
-#[pyfunction]
-pub(crate) fn check_world(py: Python<'_>, scenario: &str, world: &str) -> PyResult<()> {
-    let world = parse_world(world)?;
-    let (scenario, _) = hosted(py, scenario)?;
-    weir_lab::check(&scenario, world).map_err(refused)
-}
-
-/// A scenario whose controllers in Python can be built, and where they say what went wrong.
-fn hosted(py: Python<'_>, scenario: &str) -> PyResult<(Scenario, Arc<Faults>)> {
-    let mut scenario = py.detach(|| Scenario::from_json(scenario)).map_err(refused)?;
-    let faults = Arc::default();
-    congestion::host(py, &mut scenario, &faults).map_err(refused)?;
-    Ok((scenario, faults))
-}
-
 #[allow(clippy::needless_pass_by_value, reason = "a result's error is mapped")]
 fn refused(error: weir_lab::ScenarioError) -> PyErr {
     ScenarioError::new_err(error.to_string())
-}
-
-/// Refuses a scenario in its canonical form that a kernel with these congestion controls, wherever it
-/// is, cannot run as it is; or not with its own netem for a router.
-#[pyfunction]
-#[pyo3(signature = (scenario, controllers, *, netem = false))]
-pub(crate) fn check_kernel(scenario: &str, controllers: Vec<String>, netem: bool) -> PyResult<()> {
-    let router = if netem { Router::Netem } else { Router::Weir };
-    Scenario::from_json(scenario)
-        .and_then(|scenario| weir_lab::check_kernel(&scenario, router, &controllers))
-        .map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
 fn parse_world(name: &str) -> PyResult<World> {

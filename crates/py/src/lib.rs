@@ -22,8 +22,8 @@ mod _native {
     use super::congestion::{AckEvent, CcContext, CongestionEvent, ControllerError, PathEvent};
     #[pymodule_export]
     use super::lab::{
-        RunControl, RunResult, ScenarioError, catalogue, check_kernel, check_world, parse_scenario,
-        record, run, tc_keys, tc_options,
+        CheckedScenario, RunControl, RunResult, ScenarioError, catalogue, lowered, tc_keys,
+        tc_options,
     };
     #[cfg(target_os = "linux")]
     #[pymodule_export]

@@ -253,7 +253,7 @@ fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>
     dict.set_item("clients", report.clients)?;
     dict.set_item("up", way_dict(py, &report.up)?)?;
     dict.set_item("down", way_dict(py, &report.down)?)?;
-    dict.set_item("complaints", report.complaints())?;
+    dict.set_item("warnings", report.warnings())?;
     Ok(dict)
 }
 
@@ -272,10 +272,10 @@ fn way_dict<'py>(py: Python<'py>, way: &DirectionReport) -> PyResult<Bound<'py, 
         ("corrupted", way.corrupted),
         ("reordered", way.reordered),
         ("marked", way.marked),
-        ("overflow", way.unasked.overflow),
-        ("no_room", way.unasked.no_room),
-        ("send_errors", way.unasked.send_errors),
-        ("strangers", way.unasked.strangers),
+        ("overflow", way.unintended.overflow),
+        ("memory_full", way.unintended.memory_full),
+        ("send_errors", way.unintended.send_errors),
+        ("unknown_client", way.unintended.unknown_client),
     ];
     for (name, count) in counters {
         dict.set_item(name, count)?;

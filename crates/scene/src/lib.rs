@@ -59,5 +59,5 @@ pub use spec::{
     Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec,
     UdpConfig, Workload,
 };
-pub use validate::validate;
+pub use validate::{MAX_DATAGRAM, MAX_PACKET, validate};
 pub use wire::Wire;

@@ -3,7 +3,9 @@
 use weir_cc::RecoveryState;
 use weir_net::radio::Notice;
 use weir_trace::{AckRow, SampleRow};
-use weir_transport::{Config, Connection, Event, Flags, PathEvent, Segment, Transmit};
+use weir_transport::{
+    Config, Connection, Event, Flags, LimitingEnd, PathEvent, Segment, Transmit, WindowLimit,
+};
 use weir_units::{Bytes, Duration, Feedback, Instant, Rng};
 
 use crate::app::{Client, Server};
@@ -37,8 +39,8 @@ pub(crate) struct ReliableFlow {
     pub(crate) acks: Vec<AckRow>,
     /// How many of the sender's acknowledgements are still to be recorded.
     acks_left: usize,
-    /// How many links or hops the newest acknowledgement had crossed.
-    hops: u8,
+    /// How many links or hops the newest segment had crossed to the sender, and to the receiver.
+    hops: [u8; 2],
     /// Only of a connection of a flow of many.
     pub(crate) origin: Option<Origin>,
 }
@@ -95,7 +97,7 @@ impl ReliableFlow {
             flow_stats: FlowStats::new(start),
             acks: Vec::new(),
             acks_left: max_acks,
-            hops: 0,
+            hops: [0; 2],
             origin,
         }
     }
@@ -131,8 +133,8 @@ impl ReliableFlow {
             self.acks.push(ack_row(self.index, net.now(), &end.conn));
         }
         end.window.on_received(segment);
-        if side == Side::Sender && packet.hop != self.hops {
-            self.hops = packet.hop;
+        if reads_hops(side, &self.config) && packet.hop != self.hops[side as usize] {
+            self.hops[side as usize] = packet.hop;
             end.conn.handle_path_event(net.now(), PathEvent::Hops(packet.hop));
         }
         let stored = end.conn.handle_segment(net.now(), segment, packet.ecn);
@@ -423,6 +425,12 @@ impl ReliableFlow {
         }
         totals
     }
+}
+
+/// Whether the end at `side` learns the length of its route.
+fn reads_hops(side: Side, config: &Config) -> bool {
+    let limited = config.window_limit.map(WindowLimit::end) == Some(LimitingEnd::Receiver);
+    side == Side::Sender || limited
 }
 
 /// The segment with what IP's TTL would tell a rate request; over radio every node is a router.

@@ -11,8 +11,10 @@ use crate::spec::{
     FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, RunSpec, TransportSpec, Workload,
 };
 
+/// The longest IPv4 packet (RFC 791 §3.1).
+pub const MAX_PACKET: u64 = 65_535;
 /// The largest payload of a UDP datagram over IPv4.
-const MAX_DATAGRAM: u64 = 65_507;
+pub const MAX_DATAGRAM: u64 = MAX_PACKET - 20 - 8;
 
 /// Says what is wrong with a description, if anything; [`run`](crate::run) asks first as well.
 ///

@@ -4,14 +4,14 @@ mod common;
 
 use common::{Flow, over, secs, spec_of};
 use weir_net::{
-    CakeConfig, Classifier, DualPi2Config, FqConfig, FqPieConfig, Hosts, Limit, LinkConfig,
-    PieConfig, PieLaw, QueueConfig,
+    CakeConfig, ChokeConfig, Classifier, DualPi2Config, FqConfig, FqPieConfig, Hosts, Limit,
+    LinkConfig, PieConfig, PieLaw, QueueConfig, RedConfig,
 };
 use weir_scene::topology::{Access, Dumbbell};
-use weir_scene::{MeasureSpec, Outcome, TransportSpec, Workload};
+use weir_scene::{MeasureSpec, Outcome, TransportSpec, UdpConfig, Workload};
 use weir_sim::run;
 use weir_trace::FlowRow;
-use weir_units::{Duration, Rate};
+use weir_units::{Bytes, Duration, Rate, Ratio};
 
 /// A minute of endless flows over a bottleneck with this queue, its first ten seconds left out.
 fn minute(queue: QueueConfig, rate: Rate, flows: &[(Flow, Duration)]) -> Outcome {
@@ -59,6 +59,41 @@ fn pie_holds_its_target_with_many_flows() {
         assert!(link.utilisation.unwrap() > 0.95, "{link:?}");
         assert_eq!(link.dropped_queue, 0);
     }
+}
+
+/// Tang, Wang and Low, "Understanding CHOKe", 2003: with many TCP flows, a flow that does not respond has
+/// 1/(e + 1) = 26.9 % of the link at most, whatever it sends, and the less the more it sends beyond that.
+/// RED gives it all that it sends. The path is that of Pan et al., 2000, §4.1.
+#[test]
+fn choke_bounds_a_flow_that_does_not_respond() {
+    let red = RedConfig {
+        limit: Limit::Packets(300),
+        min: Limit::Packets(100),
+        max: Limit::Packets(200),
+        probability: Ratio::from_percent(2),
+        weight: Ratio::from_billionths(2_000_000).unwrap(),
+        gentle: false,
+        ecn: false,
+    };
+    let rate = Rate::from_mbit(1);
+    let share = |queue, sent| {
+        let udp = Workload::Rate { rate: Rate::from_mbit(sent), size: Bytes(972) };
+        let udp = Flow::new(TransportSpec::Udp(UdpConfig { payload: 972 }), udp);
+        let mut tcp = over("sack/reno");
+        if let TransportSpec::Reliable(config) = &mut tcp {
+            config.mss = 960;
+        }
+        let tcp = Flow::new(tcp, Workload::Bulk).jittered(500);
+        let mut flows = vec![(tcp, ms(6)); 32];
+        flows.push((udp, ms(6)));
+        goodputs(&minute(queue, rate, &flows))[32]
+    };
+    let choke = QueueConfig::Choke(ChokeConfig(red));
+    let shares = [1, 2, 10].map(|sent| share(choke.clone(), sent));
+    assert!(shares.iter().all(|share| *share < 0.269), "{shares:?}");
+    assert!(shares.is_sorted_by(|one, more| one > more), "{shares:?}");
+    assert!(shares[2] < 0.05, "{shares:?}");
+    assert!(share(QueueConfig::Red(red), 2) > 0.9);
 }
 
 /// Fair queueing: every backlogged flow has the same, whatever its round trip and algorithm.

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use common::secs;
 use weir_net::{
-    CakeConfig, Classifier, CodelConfig, CodelLaw, DropList, DualPi2Config, EcnStepConfig,
-    FqCodelConfig, FqConfig, FqPieConfig, GilbertElliott, Hosts, Impairments, Isolation, Jitter,
-    Limit, LinkConfig, Numbering, Order, PieConfig, PieLaw, PolicerConfig, QueueConfig, RedConfig,
-    Reorder, Scheduler, Service, SfqConfig, Spread, StepThreshold,
+    CakeConfig, ChokeConfig, Classifier, CodelConfig, CodelLaw, DropList, DualPi2Config,
+    EcnStepConfig, FqCodelConfig, FqConfig, FqPieConfig, GilbertElliott, Hosts, Impairments,
+    Isolation, Jitter, Limit, LinkConfig, Numbering, Order, PieConfig, PieLaw, PolicerConfig,
+    QueueConfig, RedConfig, Reorder, Scheduler, Service, SfqConfig, Spread, StepThreshold,
 };
 use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
@@ -230,7 +230,7 @@ fn queue(rng: &mut Rng, limit: Limit) -> QueueConfig {
         }
         6 => {
             let min = 1 + rng.below(40);
-            QueueConfig::Red(RedConfig {
+            let red = RedConfig {
                 limit,
                 min: Limit::Packets(min),
                 max: Limit::Packets(min + 1 + rng.below(100)),
@@ -238,7 +238,12 @@ fn queue(rng: &mut Rng, limit: Limit) -> QueueConfig {
                 weight: Ratio::from_percent(1 + rng.below(100) as u32),
                 gentle: rng.below(2) == 0,
                 ecn: rng.below(4) > 0,
-            })
+            };
+            if rng.below(2) == 0 {
+                QueueConfig::Red(red)
+            } else {
+                QueueConfig::Choke(ChokeConfig(red))
+            }
         }
         7 => QueueConfig::Pie(PieConfig { limit, law: pie(rng) }),
         8 => {

@@ -97,7 +97,7 @@ pub(crate) fn host_script(
     faults: &Arc<Faults>,
 ) -> Result<Arc<dyn BuildScripted>, String> {
     let class = Class::load(py, script, text, faults).map_err(|error| one_line(py, &error))?;
-    class.rehearse(py)?;
+    class.check(py)?;
     Ok(Arc::new(class))
 }
 
@@ -123,7 +123,7 @@ impl Class {
     }
 
     /// Builds a controller once as a check, so that its errors are reported before a run.
-    fn rehearse(&self, py: Python<'_>) -> Result<(), String> {
+    fn check(&self, py: Python<'_>) -> Result<(), String> {
         let (mss, initial_window) = (Bytes(1_448), Bytes(14_480));
         Instance::new(py, self, mss, initial_window).map(drop).map_err(|fault| match fault {
             Fault::Error(text) => text,
