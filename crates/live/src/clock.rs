@@ -65,7 +65,7 @@ pub(crate) fn now_and_wall() -> (Instant, std::time::Duration) {
 pub enum Interest {
     /// Something to read.
     Readable,
-    /// Something to read, or room to write.
+    /// Something to read, or space to write.
     ReadableOrWritable,
 }
 

@@ -217,10 +217,10 @@ impl Socket {
     pub fn receive(&self, inbox: &mut Inbox) -> io::Result<bool> {
         inbox.filled = 0;
         let mut chunks = inbox.bytes.chunks_exact_mut(BATCH_BYTES);
-        let room = chunks.len();
+        let count = chunks.len();
         let mut slices: [IoSliceMut<'_>; BATCHES] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        let (slices, metas) = (&mut slices[..room], &mut inbox.metas[..room]);
+        let (slices, metas) = (&mut slices[..count], &mut inbox.metas[..count]);
         match self.state.recv(UdpSockRef::from(&self.socket), slices, metas) {
             Ok(filled) => {
                 inbox.filled = filled;
@@ -359,7 +359,7 @@ pub fn is_too_long(error: &io::Error) -> bool {
     quinn_udp::is_msg_size_err(error)
 }
 
-/// Whether an error tells of a datagram that was sent before, which may be lost like any other.
+/// Whether an error concerns a datagram that was sent before, which may be lost like any other.
 fn is_about_others(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -413,9 +413,9 @@ fn enlarge_buffers(socket: &socket2::Socket) {
 }
 
 /// The longest payload of a UDP datagram over IPv4.
-pub const MAX_DATAGRAM: usize = 65_507;
+pub const MAX_DATAGRAM: usize = weir_scene::MAX_DATAGRAM as usize;
 
-/// What is asked of the system for each direction.
+/// Buffer that is requested of the system for each direction.
 const SOCKET_BUFFER: usize = 8 << 20;
 /// How many batches one call takes in at most, and how long a batch may be: the system joins datagrams
 /// into at most 64 KiB.

@@ -148,7 +148,7 @@ fn refusal(receivers: Option<Key>, senders: Option<Key>) -> String {
 }
 
 #[test]
-fn a_sender_is_told_what_is_wrong_with_its_key() {
+fn a_sender_gets_the_reason_why_its_key_is_wrong() {
     let key = |byte| Some(Key::new([byte; 32]));
     assert_eq!(refusal(key(1), key(2)), "the receiver has another key");
     assert_eq!(refusal(key(1), None), "the receiver demands a key");
@@ -249,7 +249,7 @@ fn sender(size: u64) -> Pattern {
 }
 
 #[test]
-fn who_is_not_let_in_is_told() {
+fn a_refused_sender_gets_an_answer() {
     let refused = |listen: fn(&mut Endpoint<Pattern>)| {
         outcome(|server, client| {
             listen(server);
@@ -265,9 +265,9 @@ fn who_is_not_let_in_is_told() {
     assert_eq!(refused(particular), "the peer reset the connection", "it was answered for");
 }
 
-/// And whoever finds no room gets in when there is.
+/// And a client without a free slot connects when there is one.
 #[test]
-fn an_address_has_so_many_connections_and_no_more() {
+fn an_address_has_a_limit_of_connections() {
     for key in [None, Some(Key::new([5; 32]))] {
         let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let mut server = Endpoint::bind(loopback).unwrap();
@@ -387,7 +387,7 @@ fn a_listener_keeps_nothing_for_a_syn() {
 
 #[test]
 fn silence_ends_a_connection() {
-    // Somebody has the port and does not answer.
+    // A program has the port and does not answer.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let ended = outcome(|_, client| {
         client.set_limits(Limits { handshake: Duration::from_millis(20), ..Limits::default() });
@@ -399,7 +399,7 @@ fn silence_ends_a_connection() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_port_where_nobody_listens_is_named_at_once() {
+fn a_port_without_a_listener_is_named_at_once() {
     let ended = outcome(|_, client| {
         let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         client.connect(gone, &config(1_396), sender(1));

@@ -47,7 +47,7 @@ impl TunLink {
             received_bytes: meter.received_bytes,
             sent: meter.sent,
             sent_bytes: meter.sent_bytes,
-            unasked: meter.unasked,
+            unintended: meter.unintended,
             lateness: meter.lateness.spread(),
             ..DirectionReport::default()
         };

@@ -18,14 +18,14 @@ pub struct Load {
 struct Buffer {
     bytes: Box<[u8]>,
     layout: Layout,
-    _room: Option<Reserved>,
+    _reserved: Option<Reserved>,
 }
 
 impl Load {
-    /// A copy of `bytes`, which are laid out in this way, if there is room: its first part.
-    pub(super) fn new(bytes: &[u8], layout: Layout, room: &MemoryLimit) -> Option<Self> {
-        let taken = room.take(bytes.len(), layout.parts(bytes.len()))?;
-        let buffer = Buffer { bytes: bytes.into(), layout, _room: Some(taken) };
+    /// A copy of `bytes`, which are laid out in this way, if there is memory: its first part.
+    pub(super) fn new(bytes: &[u8], layout: Layout, memory: &MemoryLimit) -> Option<Self> {
+        let taken = memory.take(bytes.len(), layout.parts(bytes.len()))?;
+        let buffer = Buffer { bytes: bytes.into(), layout, _reserved: Some(taken) };
         Some(Self { buffer: Arc::new(buffer), part: 0 })
     }
 

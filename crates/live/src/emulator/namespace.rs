@@ -48,7 +48,7 @@ impl Namespace {
     /// sent but what programs send.
     ///
     /// # Errors
-    /// If the system does not allow it, which wants root.
+    /// If the system does not allow it. Requires root.
     pub fn new() -> Result<Self, NamespaceError> {
         let make = || {
             unshare(CloneFlags::CLONE_NEWNET)?;

@@ -39,7 +39,7 @@ pub struct Emulator {
     flows: u32,
     classify: Classify,
     devices: [Device; 2],
-    room: MemoryLimit,
+    memory: MemoryLimit,
     origin: Instant,
     /// Whether devices have superpackets.
     offload: bool,
@@ -71,7 +71,7 @@ pub(super) struct Meter {
     /// Written to the other.
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
-    pub(super) unasked: UnintendedLoss,
+    pub(super) unintended: UnintendedLoss,
     pub(super) lateness: Histogram,
 }
 
@@ -135,7 +135,7 @@ impl Emulator {
             flows: spec.flows.len() as u32,
             classify: options.classify,
             devices,
-            room: MemoryLimit::new(MEMORY),
+            memory: MemoryLimit::new(MEMORY),
             origin: clock::next_like_simulated(),
             due: VecDeque::new(),
             arrived: VecDeque::new(),
@@ -193,9 +193,9 @@ impl Emulator {
 
     /// How well it kept to the time so far, and what it lost that no link dropped.
     pub fn health(&self) -> Health {
-        let unasked = [Direction::Forward, Direction::Reverse]
-            .map(|direction| self.meter(direction).unasked.total());
-        self.health.having_lost(unasked.iter().sum())
+        let unintended = [Direction::Forward, Direction::Reverse]
+            .map(|direction| self.meter(direction).unintended.total());
+        self.health.having_lost(unintended.iter().sum())
     }
 
     /// A packet of ours that has arrived: one that a flow of ours put on a link.
@@ -223,7 +223,7 @@ impl Emulator {
     pub(super) fn meter(&self, direction: Direction) -> Meter {
         let mut meter = self.meters[direction as usize].clone();
         // What the device could not keep for us to read.
-        meter.unasked.overflow = self.devices[direction as usize].dropped();
+        meter.unintended.overflow = self.devices[direction as usize].dropped();
         meter
     }
 
@@ -285,9 +285,9 @@ impl Emulator {
         let parts = layout.parts(bytes.len()) as u64;
         let meter = &mut self.meters[direction as usize];
         meter.received += parts;
-        let Some(load) = Load::new(bytes, layout, &self.room) else {
+        let Some(load) = Load::new(bytes, layout, &self.memory) else {
             meter.received_bytes += bytes.len() as u64;
-            meter.unasked.no_room += parts;
+            meter.unintended.memory_full += parts;
             return;
         };
         let flow = self.classify.flow(&view, direction, self.flows);

@@ -170,7 +170,7 @@ fn a_link_at_work_counts_what_it_loses_as_asked() {
     assert!(up.received == 400 && (1..=up.sent).contains(&arrived), "{arrived}: {up:?}");
     assert_eq!(up.lost + up.queue_dropped + up.sent, 400, "{up:?}");
     assert!(up.lost > 60 && up.queue_dropped > 0, "{up:?}");
-    assert_eq!((up.unasked.total(), up.received_bytes), (0, 400 * 1_028), "{up:?}");
+    assert_eq!((up.unintended.total(), up.received_bytes), (0, 400 * 1_028), "{up:?}");
 }
 
 #[test]

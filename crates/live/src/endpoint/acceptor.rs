@@ -85,7 +85,7 @@ impl<A: Application> Acceptor<A> {
         let from = unmatched.key.remote;
         let newcomer = gate.receive(unmatched.now, from, unmatched.datagram, answer)?;
         let parsed = wire::parse(&newcomer.syn).ok().filter(|syn| is_opening(&syn.segment));
-        let evicted = room(&self.limits, unmatched, table).filter(|_| parsed.is_some())?;
+        let evicted = slot(&self.limits, unmatched, table).filter(|_| parsed.is_some())?;
         let listener = self.listener.as_mut()?;
         let application = (listener.accept)(from)?;
         let connection = Connection::listen(&listener.config, stream(rng.next_u64(), "connection"));
@@ -126,7 +126,7 @@ impl<A: Application> Acceptor<A> {
             }
             SynOutcome::Admitted(connection) => {
                 // A peer without a free slot gets no answer and asks again (Linux without `tcp_abort_on_overflow`).
-                let evicted = room(&self.limits, unmatched, table)?;
+                let evicted = slot(&self.limits, unmatched, table)?;
                 let Some(application) = (listener.accept)(key.remote) else {
                     refuse(now, *connection, key.ports, &parsed, answer);
                     return None;
@@ -159,7 +159,7 @@ impl<A: Application> Acceptor<A> {
 }
 
 /// Whether there is a slot for a new connection, and which one it replaces.
-fn room<A>(
+fn slot<A>(
     limits: &Limits,
     unmatched: &UnmatchedDatagram<'_>,
     table: &Table<A>,
@@ -168,7 +168,7 @@ fn room<A>(
     for (id, peer) in table.iter().filter(|(_, peer)| !peer.connection.is_closed()) {
         census.count(peer.key.remote.ip(), peer.heard_at, id);
     }
-    match census.room(unmatched.now, limits) {
+    match census.slot(unmatched.now, limits) {
         Slot::Free => Some(None),
         Slot::InPlaceOf(id) => Some(Some(id)),
         Slot::None => None,

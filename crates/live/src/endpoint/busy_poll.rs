@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_cannot_keep_us_awake() {
+    fn unknown_peers_cannot_keep_us_polling() {
         let mut busy_poll = BusyPoll::default();
         let mut polled = 0;
         for micros in 0..100_000 {

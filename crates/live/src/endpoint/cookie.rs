@@ -15,7 +15,7 @@
 //!
 //! A cookie that is not good, most likely of a listener that was started again since, is answered with a
 //! reset that repeats it. A SYN-ACK with a fresh cookie would not do: the client has acknowledged another
-//! initial sequence number, and could not tell it from the answer to a SYN that was sent twice.
+//! initial sequence number, and could not distinguish it from the answer to a SYN that was sent twice.
 
 use std::net::{IpAddr, SocketAddr};
 

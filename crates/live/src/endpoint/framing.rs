@@ -27,7 +27,7 @@ impl Framing {
         }
     }
 
-    /// Appends the datagram that carries `segment`, whose payload `fill` puts in its place; `room` is
+    /// Appends the datagram that carries `segment`, whose payload `fill` puts in its place; `scratch` is
     /// overwritten.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Framing {
         segment: &Segment,
         ports: Ports,
         fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
-        room: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
         let len = segment.header_len() + segment.payload_len as usize;
@@ -50,9 +50,9 @@ impl Framing {
                 Ok(())
             }
             Self::Sealed(seal) => {
-                room.resize(room.len().max(len), 0);
-                let len = wire::emit_into(segment, ports, room, fill)?;
-                seal.seal(now, &room[..len], out).map_err(io::Error::other)
+                scratch.resize(scratch.len().max(len), 0);
+                let len = wire::emit_into(segment, ports, scratch, fill)?;
+                seal.seal(now, &scratch[..len], out).map_err(io::Error::other)
             }
         }
     }
@@ -64,29 +64,29 @@ impl Framing {
         datagram: Datagram,
         ports: Ports,
         fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
-        room: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
         match self {
             Self::Clear => datagram.emit(ports, out, fill),
             Self::Sealed(seal) => {
-                room.clear();
-                datagram.emit(ports, room, fill)?;
-                seal.seal(now, room, out).map_err(io::Error::other)
+                scratch.clear();
+                datagram.emit(ports, scratch, fill)?;
+                seal.seal(now, scratch, out).map_err(io::Error::other)
             }
         }
     }
 
-    /// What the datagram is; `room` is overwritten.
+    /// What the datagram is; `scratch` is overwritten.
     pub fn open<'a>(
         &'a mut self,
         now: Instant,
         datagram: &'a [u8],
-        room: &'a mut Vec<u8>,
+        scratch: &'a mut Vec<u8>,
     ) -> Opened<'a> {
         match self {
             Self::Clear => Opened::Segment(datagram),
-            Self::Sealed(seal) => seal.open(now, datagram, room),
+            Self::Sealed(seal) => seal.open(now, datagram, scratch),
         }
     }
 }

@@ -14,7 +14,7 @@ pub struct Limits {
     pub per_address: usize,
     /// Connections from one network: an IPv4 /24 or an IPv6 /48, as they are given to one site.
     pub per_network: usize,
-    /// Where one of these is reached, who has been silent for so long makes room.
+    /// Where one of these is reached, a peer that was silent for this long is evicted.
     pub evictable: Duration,
     /// How long a handshake may take.
     pub handshake: Duration,
@@ -94,7 +94,7 @@ impl<T: Copy> OriginCounts<T> {
     }
 
     /// The narrowest limit that is reached decides which one is evicted: then the other limits hold too.
-    pub(super) fn room(&self, now: Instant, limits: &Limits) -> Slot<T> {
+    pub(super) fn slot(&self, now: Instant, limits: &Limits) -> Slot<T> {
         let most = [limits.connections, limits.per_network, limits.per_address];
         let reached = self.counted.iter().zip(most).filter(|((count, _), most)| count >= most);
         match reached.last() {
@@ -146,41 +146,41 @@ mod tests {
 
     /// The slot for one more from `from` at 10 s, among connections from `there`, heard at these
     /// seconds.
-    fn room(from: &str, there: &[(&str, u64)]) -> Slot<usize> {
+    fn slot(from: &str, there: &[(&str, u64)]) -> Slot<usize> {
         let limits = Limits { connections: 4, per_network: 3, per_address: 2, ..Limits::default() };
         let mut census = OriginCounts::of(from.parse().expect("an address"));
         for (id, (ip, heard_at)) in there.iter().enumerate() {
             census.count(ip.parse().expect("an address"), at(*heard_at), id);
         }
-        census.room(at(10), &limits)
+        census.slot(at(10), &limits)
     }
 
     #[test]
-    fn an_address_a_network_and_all_have_so_much_room() {
+    fn an_address_a_network_and_all_have_their_limit() {
         let two = [("192.0.2.1", 9), ("192.0.2.1", 9)];
-        assert_eq!(room("192.0.2.1", &two[..1]), Slot::Free);
-        assert_eq!(room("192.0.2.1", &two), Slot::None);
-        assert_eq!(room("::ffff:192.0.2.1", &two), Slot::None, "the same address");
-        assert_eq!(room("192.0.2.2", &two), Slot::Free);
+        assert_eq!(slot("192.0.2.1", &two[..1]), Slot::Free);
+        assert_eq!(slot("192.0.2.1", &two), Slot::None);
+        assert_eq!(slot("::ffff:192.0.2.1", &two), Slot::None, "the same address");
+        assert_eq!(slot("192.0.2.2", &two), Slot::Free);
         let three = [two[0], two[1], ("192.0.2.2", 9)];
-        assert_eq!(room("192.0.2.3", &three), Slot::None);
-        assert_eq!(room("192.0.3.1", &three), Slot::Free);
+        assert_eq!(slot("192.0.2.3", &three), Slot::None);
+        assert_eq!(slot("192.0.3.1", &three), Slot::Free);
         let four = [three[0], three[1], three[2], ("198.51.100.1", 9)];
-        assert_eq!(room("203.0.113.1", &four), Slot::None);
+        assert_eq!(slot("203.0.113.1", &four), Slot::None);
         let host = [("2001:db8:1:2::1", 9), ("2001:db8:1:2::2", 9)];
-        assert_eq!(room("2001:db8:1:2::3", &host), Slot::None, "one host has a /64");
-        assert_eq!(room("2001:db8:1:3::3", &host), Slot::Free);
+        assert_eq!(slot("2001:db8:1:2::3", &host), Slot::None, "one host has a /64");
+        assert_eq!(slot("2001:db8:1:3::3", &host), Slot::Free);
         let site = [host[0], host[1], ("2001:db8:1:4::1", 9)];
-        assert_eq!(room("2001:db8:1:5::1", &site), Slot::None, "one site has a /48");
+        assert_eq!(slot("2001:db8:1:5::1", &site), Slot::None, "one site has a /48");
     }
 
     #[test]
-    fn the_most_silent_makes_room() {
+    fn the_most_silent_is_evicted() {
         let two = [("192.0.2.1", 5), ("192.0.2.1", 4)];
-        assert_eq!(room("192.0.2.1", &two), Slot::InPlaceOf(1));
+        assert_eq!(slot("192.0.2.1", &two), Slot::InPlaceOf(1));
         let four = [("192.0.2.1", 9), ("192.0.2.1", 6), ("198.51.100.1", 1), ("198.51.100.2", 2)];
-        assert_eq!(room("203.0.113.1", &four), Slot::InPlaceOf(2));
-        assert_eq!(room("192.0.2.1", &four), Slot::None, "only one of its own would help it");
+        assert_eq!(slot("203.0.113.1", &four), Slot::InPlaceOf(2));
+        assert_eq!(slot("192.0.2.1", &four), Slot::None, "only one of its own would help it");
     }
 
     #[test]

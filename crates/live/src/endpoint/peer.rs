@@ -122,11 +122,11 @@ impl<A: Application> Peer<A> {
         now: Instant,
         datagram: &[u8],
         ecn: Ecn,
-        room: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
         answer: &mut Vec<u8>,
     ) {
         let Self { framing, connection, application, introduction, heard_at, .. } = self;
-        let done = match framing.open(now, datagram, room) {
+        let done = match framing.open(now, datagram, scratch) {
             Opened::Segment(segment) => {
                 *heard_at = now;
                 handle(connection, application, introduction, now, segment, ecn)
@@ -360,3 +360,6 @@ fn refused(refusal: Refusal) -> io::Error {
 const SILENCE: Duration = Duration::from_secs(2);
 /// Number of batches after which the receiving side has its turn: acknowledgements should not grow old.
 const BATCHES_A_TURN: usize = 4;
+
+#[cfg(test)]
+mod tests;

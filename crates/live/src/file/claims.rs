@@ -32,6 +32,8 @@ pub(crate) struct Claim {
     arrivals: Cell<u64>,
     /// How many there were when its session last looked, and since when that number is unchanged.
     heard: Cell<Option<(u64, Instant)>>,
+    /// Whether a sender of the content that counted as gone has proved to live. All claims to it share this.
+    contested: Rc<Cell<bool>>,
 }
 
 /// Another session with the same file, and what is known of its health.
@@ -68,11 +70,16 @@ impl Claims {
     }
 
     pub(crate) fn claim(&self, hash: Hash, partial: Partial) -> Rc<Claim> {
-        let partial = RefCell::new(Some(partial));
-        let claim =
-            Rc::new(Claim { hash, partial, arrivals: Cell::new(0), heard: Cell::new(None) });
         let mut claims = self.incoming.borrow_mut();
         claims.retain(|claim| claim.strong_count() > 0);
+        let other = claims.iter().filter_map(Weak::upgrade).find(|claim| claim.hash == hash);
+        let claim = Rc::new(Claim {
+            hash,
+            partial: RefCell::new(Some(partial)),
+            arrivals: Cell::new(0),
+            heard: Cell::new(None),
+            contested: other.map(|claim| Rc::clone(&claim.contested)).unwrap_or_default(),
+        });
         claims.push(Rc::downgrade(&claim));
         claim
     }
@@ -139,6 +146,11 @@ impl Claim {
         Ok(prefix)
     }
 
+    /// Its session has lost it, and its sender lives: senders of this content may be silent for longer.
+    pub(crate) fn contest(&self) {
+        self.contested.set(true);
+    }
+
     /// Whether another session has it by now.
     pub(crate) fn is_lost(&self) -> bool {
         self.partial.borrow().is_none()
@@ -158,6 +170,12 @@ impl CompetingSession {
             self.arrivals = claim.arrivals.get();
             self.since = Some(now);
         }
+        let contested = claim.contested.get();
+        let silent = now.saturating_since(*self.since.get_or_insert(now));
+        if contested && silent < CONTESTED_SILENCE {
+            // Nor is it waited for: a sender that is slow enough would hold up all others.
+            return Health::Independent;
+        }
         if now < self.decides_at(now) {
             return Health::Unknown;
         }
@@ -174,3 +192,6 @@ impl CompetingSession {
 const AFTERMATH: Duration = Duration::from_secs(2);
 /// A sender that is alive is heard of within this time, unless its path is cut.
 const SILENCE: Duration = Duration::from_millis(500);
+/// And this one within this time, if that was found to be wrong: two senders of one content that are alive must
+/// not take it from each other forever.
+const CONTESTED_SILENCE: Duration = Duration::from_secs(10);

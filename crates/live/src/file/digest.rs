@@ -342,14 +342,14 @@ mod tests {
                 let at = digest.count();
                 left -= bytes.len() as u64;
                 if n % 5 == 3 {
-                    file.write_all_at(bytes, at).expect("room");
+                    file.write_all_at(bytes, at).expect("space");
                     digest.update(bytes).expect("no error");
                 } else {
-                    let empty = digest.take(&file, bytes.to_vec(), left).expect("room");
+                    let empty = digest.take(&file, bytes.to_vec(), left).expect("space");
                     assert!(empty.is_empty());
                 }
                 let end = content.len() as u64;
-                digest.note(file.as_ref(), &digest.count().to_be_bytes(), end).expect("room");
+                digest.note(file.as_ref(), &digest.count().to_be_bytes(), end).expect("space");
                 helpers += usize::from(digest.helper.is_some());
             }
             assert_eq!(digest.count(), content.len() as u64);
@@ -367,7 +367,7 @@ mod tests {
         let folder = TempDir::new();
         let (file, before) = (file_in(&folder), helpers());
         let mut digest = Digest { count: WORTH_A_HELPER, ..Digest::default() };
-        digest.take(&file, noise(1000), WORTH_A_HELPER).expect("room");
+        digest.take(&file, noise(1000), WORTH_A_HELPER).expect("space");
         drop(digest);
         assert_eq!(Arc::strong_count(&file), 1);
         assert_eq!(file.size().expect("it is there"), WORTH_A_HELPER + 1000);

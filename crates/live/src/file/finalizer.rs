@@ -222,9 +222,9 @@ impl Shared {
     /// Does the next task, if there is one.
     fn work(&self, next: impl FnOnce(&Queue<Task>) -> Option<Next<Task>>) -> bool {
         match next(&self.queue) {
-            Some(Next::Keep(task)) => self.known.carry_out(task),
+            Some(Next::Keep(task)) => self.known.run_task(task),
             Some(Next::Find(task)) => {
-                self.known.carry_out(task);
+                self.known.run_task(task);
                 self.queue.found();
             }
             None => return false,
@@ -234,7 +234,7 @@ impl Shared {
 }
 
 impl Known {
-    fn carry_out(&self, Task { file, name, job, report }: Task) {
+    fn run_task(&self, Task { file, name, job, report }: Task) {
         let found = match job {
             Job::Find { disk, folder, size, hash, wanted } => {
                 let name = self.find(disk.as_ref(), &folder, &name, (size, &hash), &wanted);
@@ -392,7 +392,7 @@ mod tests {
         let disk = SystemDisk::shared();
         let mut partial =
             Partial::open(&disk, folder.path(), &header_of("x", content)).expect("writable");
-        partial.write(0, content).expect("room");
+        partial.write(0, content).expect("space");
         partial
     }
 

@@ -159,12 +159,12 @@ mod tests {
     #[test]
     fn bytes_are_ready_once_there_is_no_hole() {
         let mut inbox = Inbox::new(8);
-        inbox.insert(3, b"def").expect("room");
+        inbox.insert(3, b"def").expect("space");
         assert_eq!(inbox.ready(), b"");
-        inbox.insert(0, b"abc").expect("room");
+        inbox.insert(0, b"abc").expect("space");
         assert_eq!(inbox.ready(), b"abcdef");
         inbox.advance(2);
-        inbox.insert(8, b"ij").expect("room again");
+        inbox.insert(8, b"ij").expect("space again");
         assert_eq!(inbox.ready(), b"cdef");
         let mut taken = Vec::new();
         inbox.hand_over(9, |offset, bytes| taken.push((offset, bytes.to_vec())));
@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn memory_follows_what_arrived_and_not_where() {
         let mut inbox = Inbox::new(1 << 20);
-        inbox.insert((1 << 20) - 64, &[7; 64]).expect("room");
+        inbox.insert((1 << 20) - 64, &[7; 64]).expect("space");
         assert!(inbox.held() < 200, "{}", inbox.held());
         for at in 0..1_000 {
-            inbox.insert(at, &[at as u8]).expect("room");
+            inbox.insert(at, &[at as u8]).expect("space");
         }
         assert!(inbox.held() < 3_000, "{}", inbox.held());
         assert_eq!(inbox.ready().len(), 1_000);

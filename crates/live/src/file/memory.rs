@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_would_hold_the_most_ends_and_nobody_else() {
+    fn who_would_hold_the_most_ends_and_no_other() {
         let memory = Memory::new(Bytes(100));
         let [one, two, new] = [(); 3].map(|()| memory.share());
         assert!(one.take(40) && two.take(40));

@@ -5,6 +5,7 @@
 //! ([`Incoming`]). A file appears under its name only when its hash is right. docs/transfer.md has the
 //! frames.
 
+mod brought;
 mod claims;
 mod digest;
 mod disk;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Instant};
 
+use super::brought::Brought;
 use super::disk::{Disk, DiskFile, SystemDisk};
 use super::finalizer::hash_of;
 use super::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, MAX_PARTS, Verdict};
@@ -33,6 +34,8 @@ pub struct OutgoingFile {
     pub resumed_from: Option<u64>,
     /// How much of it is there.
     pub arrived: u64,
+    /// The same over all connections, with what was lost there.
+    brought: Brought,
     /// What became of its datagrams, if it was sent in such.
     pub tally: Option<Tally>,
     /// The hashes of its parts, once its receiver has got another content than announced.
@@ -77,6 +80,7 @@ impl OutgoingFile {
             header: Header { name, size, hash },
             resumed_from: None,
             arrived: 0,
+            brought: Brought::default(),
             tally: None,
             parts: None,
             repairs: 0,
@@ -105,6 +109,7 @@ impl OutgoingFile {
             }
         }
         self.repairs += 1;
+        self.brought.on_mismatch();
         self.verdict = None;
         self.ended_ns = None;
         Ok(true)
@@ -112,6 +117,20 @@ impl OutgoingFile {
 
     pub(super) fn open(&self) -> io::Result<Arc<dyn DiskFile>> {
         self.disk.open(&self.path).map_err(|error| named(&self.path, error))
+    }
+
+    /// More after every connection that has made progress.
+    pub(crate) fn progress(&self) -> u64 {
+        self.brought.total() + u64::from(self.verdict.is_some())
+    }
+
+    /// It is acknowledged up to `end`, and `new` bytes before that were not.
+    fn on_acked(&mut self, end: u64, new: u64) {
+        self.arrived = self.arrived.max(end);
+        match self.parts {
+            Some(_) => self.brought.on_repaired(new),
+            None => self.brought.on_acked(end),
+        }
     }
 
     pub(super) fn on_verdict(&mut self, verdict: Verdict) {
@@ -188,6 +207,12 @@ enum SpanContent {
     Piece(Arc<dyn DiskFile>, usize, u64),
 }
 
+impl Present {
+    fn damaged_bytes(&self) -> u64 {
+        self.damaged.iter().map(|range| range.end - range.start).sum()
+    }
+}
+
 impl Outgoing {
     /// Sends `files`.
     pub fn new(files: Vec<OutgoingFile>) -> Self {
@@ -199,7 +224,7 @@ impl Outgoing {
             written: 0,
             asked: 0,
             ended: false,
-            inbox: Inbox::new(ROOM_FOR_ANSWERS),
+            inbox: Inbox::new(ANSWER_BUFFER),
             read_ahead: ReadAhead::default(),
             heard_at: None,
             acked_at: None,
@@ -290,7 +315,8 @@ impl Outgoing {
     }
 
     fn announce(&mut self) -> io::Result<()> {
-        let outgoing = &self.files[self.next];
+        let outgoing = &mut self.files[self.next];
+        outgoing.brought.on_announced();
         let file = outgoing.open()?;
         let header = outgoing.header.clone();
         self.next += 1;
@@ -362,8 +388,11 @@ impl Outgoing {
                     return Err(FrameError::Order("more of a file than there is"));
                 }
                 outgoing.resumed_from.get_or_insert(prefix);
+                let present = self.present.as_mut().filter(|_| number + 1 == self.next);
+                let damaged = present.as_ref().map_or(0, |present| present.damaged_bytes());
+                outgoing.brought.on_present(prefix.saturating_sub(damaged));
                 outgoing.arrived = outgoing.arrived.max(prefix);
-                if let Some(present) = self.present.as_mut().filter(|_| number + 1 == self.next) {
+                if let Some(present) = present {
                     present.at = present.at.max(prefix);
                     present.welcome = true;
                     present.held = false;
@@ -429,13 +458,13 @@ impl Outgoing {
         if acked == self.acked {
             return;
         }
-        self.acked = acked;
+        let before = std::mem::replace(&mut self.acked, acked);
         self.acked_at = Some(now);
         while let Some(span) = self.spans.front().filter(|span| span.start < acked) {
             let len = span.len.min(acked - span.start);
             if let SpanContent::Piece(_, number, offset) = span.what {
-                let outgoing = &mut self.files[number];
-                outgoing.arrived = outgoing.arrived.max(offset + len);
+                let known = before.saturating_sub(span.start).min(len);
+                self.files[number].on_acked(offset + len, len - known);
             }
             if len < span.len {
                 break;
@@ -525,4 +554,4 @@ const AHEAD: u64 = 1 << 20;
 const AHEAD_UNASKED: u64 = 256 << 10;
 /// A piece before the receiver has said from where on it wants the file.
 const UNASKED_PIECE: u64 = 64 << 10;
-const ROOM_FOR_ANSWERS: usize = 64 << 10;
+const ANSWER_BUFFER: usize = 64 << 10;

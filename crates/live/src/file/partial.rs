@@ -331,14 +331,14 @@ impl Partial {
             return Ok(());
         }
         while !bytes.is_empty() {
-            let room = CHUNK - self.prefix as usize % CHUNK;
-            let (part, rest) = bytes.split_at(bytes.len().min(room));
+            let space = CHUNK - self.prefix as usize % CHUNK;
+            let (part, rest) = bytes.split_at(bytes.len().min(space));
             if self.staging.capacity() == 0 {
                 self.staging.reserve_exact(CHUNK.min((self.size - self.prefix) as usize));
             }
             self.staging.extend_from_slice(part);
             self.prefix += part.len() as u64;
-            if part.len() == room || self.is_complete() {
+            if part.len() == space || self.is_complete() {
                 self.flush()?;
             }
             bytes = rest;

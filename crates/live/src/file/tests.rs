@@ -208,7 +208,7 @@ fn assert_same(folder: &TempDir, contents: &[Vec<u8>]) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn any_weather_and_any_cuts_bring_the_files(
+    fn any_conditions_and_any_cuts_bring_the_files(
         seed in any::<u64>(),
         sizes in prop::collection::vec(0..200_000usize, 1..5),
         loss_percent in 0..20u64,
@@ -219,14 +219,14 @@ proptest! {
         let contents: Vec<_> = sizes.iter().map(|size| noise(*size)).collect();
         let files = outgoing(&from, &contents);
         let finalizer = Finalizer::start().expect("a thread");
-        let weather = |n| Network::new(seed + n, loss_percent, Duration::from_millis(jitter_ms));
+        let network = |n| Network::new(seed + n, loss_percent, Duration::from_millis(jitter_ms));
         for (n, steps) in cuts.into_iter().enumerate() {
-            let mut session = Session::new(files.clone(), &to, &finalizer, weather(n as u64));
+            let mut session = Session::new(files.clone(), &to, &finalizer, network(n as u64));
             for _ in 0..steps {
                 session.step();
             }
         }
-        let mut session = Session::new(files, &to, &finalizer, weather(99));
+        let mut session = Session::new(files, &to, &finalizer, network(99));
         session.run();
         prop_assert_eq!(session.sender.application.failure(), None);
         for (n, verdict) in session.verdicts().into_iter().enumerate() {
@@ -292,6 +292,32 @@ fn a_file_that_fills_the_disk_is_resumed() {
     assert_same(&to, &contents);
 }
 
+/// Small files are all sent before the receiver can say that they have to wait for their look-ups.
+#[test]
+fn files_that_are_there_need_no_space_however_long_the_look_up_takes() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(40_000), noise(30_000), noise(20_000)];
+    let files = outgoing(&from, &contents);
+    outgoing(&to, &contents);
+    let finalizer = Finalizer::without_thread();
+    let mut session = Session::new(files, &to, &finalizer, calm());
+    let disk = Arc::new(TestDisk { free: Some(0), ..TestDisk::default() });
+    let folder = Folder { disk, ..receiving_in(&to) };
+    session.receiver.application = Incoming::new(folder, shared(), finalizer.handle());
+    for _ in 0..3_000 {
+        session.step();
+    }
+    assert_eq!(session.sender.application.failure(), None);
+    while !session.is_over() {
+        finalizer.work();
+        session.step();
+    }
+    let there = |n| Some(Verdict::Already { name: format!("file-{n}.bin") });
+    assert_eq!(session.verdicts(), [there(0), there(1), there(2)]);
+    drop((session, finalizer));
+    assert_same(&to, &contents);
+}
+
 #[test]
 fn two_senders_of_one_file_do_not_disturb_each_other() {
     let (from, to) = (TempDir::new(), TempDir::new());
@@ -343,6 +369,44 @@ fn a_sender_that_was_killed_goes_on_before_its_old_session_is_given_up() {
     let reason = "the same file is coming from another sender".to_owned();
     assert_eq!(old.sender.application.failure(), Some(&Failure::Ended(reason)));
     drop((old, new, finalizer));
+    assert_same(&to, &contents);
+}
+
+/// Their paths make them fall silent now and then, for longer than a sender that was killed is waited for.
+#[test]
+fn of_two_live_senders_one_keeps_the_partial_file() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let contents = [noise(3_000_000)];
+    let files = outgoing(&from, &contents);
+    let finalizer = Finalizer::start().expect("a thread");
+    let shared = shared();
+    let rate = Some(Rate::from_mbit(16));
+    let begin = |now| {
+        let network = Network { now, ..calm() };
+        Session::beside(files.clone(), &to, &finalizer, network, Rc::clone(&shared), rate)
+    };
+    let mut first = begin(Instant::ZERO);
+    first.run_up_to(1_500_000);
+    let mut second = begin(first.network.now);
+    second.run_up_to(2_000_000);
+    // The first one lives and gets a refusal, and begins anew while the second one is silent.
+    first.network.now = second.network.now;
+    for _ in 0..100 {
+        first.step();
+    }
+    let reason = "the same file is coming from another sender".to_owned();
+    assert_eq!(first.sender.application.failure(), Some(&Failure::Ended(reason)));
+    let mut third = begin(first.network.now);
+    third.network.now += Duration::from_secs(1);
+    let until = third.network.now + Duration::from_secs(1);
+    while third.network.now < until {
+        third.step();
+    }
+    second.run();
+    assert_eq!(second.verdicts(), [kept(0)]);
+    third.run();
+    assert_eq!(third.verdicts(), [Some(Verdict::Already { name: "file-0.bin".into() })]);
+    drop((first, second, third, finalizer));
     assert_same(&to, &contents);
 }
 
@@ -523,6 +587,65 @@ fn a_repair_that_was_cut_is_begun_again() {
     assert_same(&to, &contents);
 }
 
+/// The files of a session that ends once that number of bytes of its stream is acknowledged.
+fn cut_after(bytes: u64, mut session: Session) -> Vec<OutgoingFile> {
+    while session.sender.connection.stats().acked_bytes < bytes {
+        session.step();
+    }
+    session.sender.application.files().to_vec()
+}
+
+/// Otherwise a sender would give up after three cuts.
+#[test]
+fn a_repair_that_was_cut_has_brought_something() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    // The second one has a single part.
+    let contents = [noise(3_000_000), noise(200_000)];
+    let finalizer = Finalizer::start().expect("a thread");
+    for n in 0..2 {
+        let mut damaging = calm();
+        damaging.damaged = vec![3, 100];
+        let file = outgoing(&from, &contents).remove(n);
+        let mut session = Session::new(vec![file], &to, &finalizer, damaging);
+        session.run();
+        let mut files = session.sender.application.files().to_vec();
+        drop(session);
+        assert!(files[0].prepare_repair().expect("readable"));
+        let before = files[0].progress();
+        assert!(before >= contents[n].len() as u64);
+        files = cut_after(60_000, Session::new(files, &to, &finalizer, calm()));
+        assert!(files[0].progress() > before);
+        let mut session = Session::new(files, &to, &finalizer, calm());
+        session.run();
+        assert_eq!(session.verdicts(), [kept(n)]);
+    }
+    drop(finalizer);
+    assert_same(&to, &contents);
+}
+
+/// A power failure, or another sender that has taken it over.
+#[test]
+fn a_sender_whose_receiver_has_lost_bytes_makes_progress_with_them() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let finalizer = Finalizer::start().expect("a thread");
+    let mut files = outgoing(&from, &[noise(3_000_000)]);
+    files = cut_after(1_500_000, Session::new(files, &to, &finalizer, calm()));
+    let mut before = files[0].progress();
+    for _ in 0..10 {
+        for name in to.names() {
+            fs::remove_file(to.path().join(name)).expect("it is there");
+        }
+        files = cut_after(500_000, Session::new(files, &to, &finalizer, calm()));
+        assert!(files[0].progress() > before);
+        before = files[0].progress();
+    }
+    for name in to.names() {
+        fs::remove_file(to.path().join(name)).expect("it is there");
+    }
+    files = cut_after(300_000, Session::new(files, &to, &finalizer, calm()));
+    assert!(files[0].progress() < before, "not without an end");
+}
+
 #[test]
 fn a_file_that_changed_after_it_was_hashed_does_not_arrive() {
     let (from, to) = (TempDir::new(), TempDir::new());
@@ -609,7 +732,7 @@ fn too_many_files_and_nonsense_end_the_session_with_a_reason() {
 }
 
 #[test]
-fn a_folder_that_is_gone_is_told_to_the_sender() {
+fn a_missing_folder_is_reported_to_the_sender() {
     let (from, to) = (TempDir::new(), TempDir::new());
     let files = outgoing(&from, &[noise(10)]);
     let finalizer = Finalizer::start().expect("a thread");

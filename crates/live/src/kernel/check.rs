@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_one_namespace_agree_on_what_it_is_told() {
+    fn flows_of_one_namespace_agree_on_its_settings() {
         let plain = Config { sack: false, ..with("reno") };
         assert!(refusal(vec![with("reno"), plain]).starts_with("flow 'flow1': sack differs"));
         let marked = Config { ecn: Some(true), ..with("reno") };

@@ -1,4 +1,4 @@
-//! What the kernel's TCP tells of a connection: `TCP_INFO` (tcp(7); `struct tcp_info` of
+//! What the kernel's TCP reports of a connection: `TCP_INFO` (tcp(7); `struct tcp_info` of
 //! `linux/tcp.h`, which only ever grows at its end).
 
 use std::io;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_over_loopback_is_told_of() {
+    fn a_connection_over_loopback_is_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut receiver, _) = listener.accept().unwrap();

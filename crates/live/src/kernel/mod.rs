@@ -142,7 +142,7 @@ pub fn run(
     validate(spec)?;
     let machine = Machine::look()?;
     check_for(spec, router, &machine.controllers)?;
-    // What each route carries is asked of links that nothing crosses.
+    // The capacity of each route comes from links that no packet crosses.
     let idle = Network::<HeapQueue>::new(spec, seed)?;
     let settings = machine::settings(spec, &idle);
     let netem = match router {

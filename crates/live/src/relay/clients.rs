@@ -136,13 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_been_silent_longest_makes_room() {
+    fn the_client_that_was_silent_longest_is_replaced() {
         let mut clients = Clients::new(2, Duration::from_secs(60));
         let first = clients.add(address(1), "a", at(0));
         clients.add(address(2), "b", at(1));
         clients.touch(first, at(3));
         assert!(clients.make_space(at(2)).is_err(), "both were heard a moment ago");
-        let gone = clients.make_space(at(4)).expect("room").expect("someone leaves");
+        let gone = clients.make_space(at(4)).expect("space").expect("a client is replaced");
         assert_eq!(gone.own, "b");
         assert!(clients.find(address(2), at(4)).is_none());
         assert!(clients.make_space(at(4)).is_ok_and(|gone| gone.is_none()));

@@ -1,4 +1,4 @@
-//! What a host of links did, and whether that is what was asked of it.
+//! What a host of links did, and whether that is what was configured.
 
 use std::fmt;
 
@@ -20,24 +20,24 @@ pub struct DirectionReport {
     pub sent_bytes: u64,
     /// Waiting or being sent at the moment, on any of the direction's links.
     pub queued: u64,
-    /// Lost on the way, as asked.
+    /// Lost on the way, as configured.
     pub lost: u64,
-    /// Refused by a full queue, dropped by its discipline or by a policer, as asked.
+    /// Refused by a full queue, dropped by its discipline or by a policer, as configured.
     pub queue_dropped: u64,
     /// Longer than a link's MTU.
     pub too_long: u64,
-    /// Copies made on the way, as asked.
+    /// Copies made on the way, as configured.
     pub duplicated: u64,
-    /// Packets with a flipped bit, as asked.
+    /// Packets with a flipped bit, as configured.
     pub corrupted: u64,
-    /// Packets that a later one overtook, as asked.
+    /// Packets that a later one overtook, as configured.
     pub reordered: u64,
     /// Packets marked by a queue (ECN).
     pub marked: u64,
     /// Packets that feedback was written into, and the lowest index among it.
     pub feedback: RouterFeedback,
     /// Losses that were not configured.
-    pub unasked: UnintendedLoss,
+    pub unintended: UnintendedLoss,
     /// How long after it was due each packet was handed to the system.
     pub lateness: Spread,
 }
@@ -55,30 +55,30 @@ pub struct Report {
     pub clients: u64,
 }
 
-/// Packets that got lost although no link said so.
+/// Packets that got lost although no link warnings so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnintendedLoss {
     /// Found the receive buffer full: the relay did not read fast enough.
     pub overflow: u64,
     /// Found the relay's own memory full.
-    pub no_room: u64,
+    pub memory_full: u64,
     /// Could not be sent.
     pub send_errors: u64,
     /// Came from, or were for, a client that is not known.
-    pub strangers: u64,
+    pub unknown_client: u64,
 }
 
 impl UnintendedLoss {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.overflow + self.no_room + self.send_errors + self.strangers
+        self.overflow + self.memory_full + self.send_errors + self.unknown_client
     }
 }
 
 impl Report {
-    /// What was not as asked, one sentence each; nothing to say is good health.
-    pub fn complaints(&self) -> Vec<String> {
-        let mut said = Vec::new();
+    /// Returns one sentence per deviation from the configuration; none means good health.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
         for (name, way) in [("up", &self.up), ("down", &self.down)] {
             if let Some(late) = way.late() {
                 let Spread { p99_ms, max_ms, .. } = way.lateness;
@@ -90,18 +90,18 @@ impl Report {
                     }
                     _ => format!("a packet left {late:.3} ms late"),
                 };
-                said.push(format!(
+                warnings.push(format!(
                     "{name}: could not keep to the time: {what} (good is {GOOD_LATENESS_MS} ms)"
                 ));
             }
-            if way.unasked.total() > 0 {
-                let what = way.unasked;
-                said.push(format!(
+            if way.unintended.total() > 0 {
+                let what = way.unintended;
+                warnings.push(format!(
                     "{name}: packets were lost that were not configured to be lost: {what}"
                 ));
             }
         }
-        said
+        warnings
     }
 }
 
@@ -118,9 +118,9 @@ impl fmt::Display for UnintendedLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let causes = [
             (self.overflow, "found the receive buffer full"),
-            (self.no_room, "found the relay's memory full"),
+            (self.memory_full, "found the relay's memory full"),
             (self.send_errors, "could not be sent"),
-            (self.strangers, "belonged to no client"),
+            (self.unknown_client, "belonged to no client"),
         ];
         let named = causes.iter().filter(|(count, _)| *count > 0);
         let named: Vec<String> = named.map(|(count, what)| format!("{count} {what}")).collect();
@@ -135,21 +135,21 @@ pub const GOOD_LATENESS_MS: f64 = 0.2;
 mod tests {
     use super::*;
 
-    fn way(p99_ms: Option<f64>, max_ms: f64, unasked: UnintendedLoss) -> DirectionReport {
+    fn way(p99_ms: Option<f64>, max_ms: f64, unintended: UnintendedLoss) -> DirectionReport {
         let lateness = Spread { p99_ms, max_ms: Some(max_ms), ..Spread::default() };
-        DirectionReport { lateness, unasked, ..DirectionReport::default() }
+        DirectionReport { lateness, unintended, ..DirectionReport::default() }
     }
 
     #[test]
     fn good_health_says_nothing() {
-        assert_eq!(Report::default().complaints(), Vec::<String>::new());
+        assert_eq!(Report::default().warnings(), Vec::<String>::new());
         // One straggler among many is not what a percentile is about.
         let up = way(Some(0.19), 4.0, UnintendedLoss::default());
-        assert_eq!(Report { up, ..Report::default() }.complaints(), Vec::<String>::new());
+        assert_eq!(Report { up, ..Report::default() }.warnings(), Vec::<String>::new());
     }
 
     #[test]
-    fn lateness_and_losses_that_nobody_asked_for_are_said_plainly() {
+    fn lateness_and_unintended_losses_are_warnings() {
         let late = way(Some(0.25), 4.0, UnintendedLoss::default());
         let lossy = way(
             None,
@@ -157,13 +157,13 @@ mod tests {
             UnintendedLoss { overflow: 3, send_errors: 1, ..UnintendedLoss::default() },
         );
         assert_eq!(
-            Report { up: late, ..Report::default() }.complaints(),
+            Report { up: late, ..Report::default() }.warnings(),
             [
                 "up: could not keep to the time: 1 packet in 100 left 0.250 ms late or later, one 4.000 ms (good is 0.2 ms)"
             ]
         );
         assert_eq!(
-            Report { down: lossy, ..Report::default() }.complaints(),
+            Report { down: lossy, ..Report::default() }.warnings(),
             [
                 "down: could not keep to the time: a packet left 0.500 ms late (good is 0.2 ms)",
                 "down: packets were lost that were not configured to be lost: 3 found the receive buffer full, 1 could not be sent",

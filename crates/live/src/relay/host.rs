@@ -23,7 +23,7 @@ struct Meter {
     received_bytes: u64,
     sent: u64,
     sent_bytes: u64,
-    unasked: UnintendedLoss,
+    unintended: UnintendedLoss,
     lateness: Histogram,
 }
 
@@ -52,7 +52,7 @@ impl Host {
         meter.received += 1;
         meter.received_bytes += bytes.len() as u64;
         if self.path.offer(now, header, bytes).is_err() {
-            meter.unasked.no_room += 1;
+            meter.unintended.memory_full += 1;
         }
     }
 
@@ -75,8 +75,8 @@ impl Host {
     }
 
     /// Counters of unconfigured losses of a direction.
-    pub fn unasked(&mut self, way: Way) -> &mut UnintendedLoss {
-        &mut self.meters[way as usize].unasked
+    pub fn unintended(&mut self, way: Way) -> &mut UnintendedLoss {
+        &mut self.meters[way as usize].unintended
     }
 
     /// The counters of a direction up to `now`.
@@ -92,7 +92,7 @@ impl Host {
             queue_dropped: drops.queue,
             too_long: drops.mtu,
             feedback: self.path.feedback(now, way),
-            unasked: meter.unasked,
+            unintended: meter.unintended,
             lateness: meter.lateness.spread(),
             ..DirectionReport::default()
         };

@@ -1,7 +1,7 @@
 //! Links between real programs: the simulator's path pieces over real packets, in real time.
 //!
 //! A [`Path`] hosts [`weir_net::Link`]s; it has no clock and no socket. A [`Host`] adds what
-//! real time adds: how late each packet left, and what was lost without anybody asking for it. The
+//! real time adds: how late each packet left, and what was lost outside the links. The
 //! relay between UDP programs and the link between network namespaces drive one each.
 
 mod background;

@@ -38,7 +38,7 @@ pub enum Way {
     Down,
 }
 
-/// A packet on a path. Dropping it, wherever that happens, gives its room back.
+/// A packet on a path. Dropping the value releases its memory.
 #[derive(Clone, Debug)]
 pub struct Packet {
     header: Header,
@@ -51,7 +51,7 @@ pub struct Packet {
     /// What the agent of the link at hand may rewrite.
     feedback: Option<Feedback>,
     /// Given back when the packet is dropped.
-    _room: Reserved,
+    _reserved: Reserved,
 }
 
 /// The memory that a path may use.
@@ -77,11 +77,19 @@ impl Packet {
         header: Header,
         bytes: &[u8],
         random: u64,
-        room: &MemoryLimit,
+        memory: &MemoryLimit,
     ) -> Option<Self> {
-        let room = room.take(bytes.len(), 1)?;
+        let reserved = memory.take(bytes.len(), 1)?;
         let bytes = bytes.into();
-        Some(Self { header, bytes, hop: 0, random, max_flips: 1, feedback: None, _room: room })
+        Some(Self {
+            header,
+            bytes,
+            hop: 0,
+            random,
+            max_flips: 1,
+            feedback: None,
+            _reserved: reserved,
+        })
     }
 
     /// Corruption flips 1 to `max_flips` bits of it.
@@ -202,7 +210,7 @@ impl Reserved {
     }
 }
 
-/// A duplicate takes room too, of which there is always enough for one.
+/// A duplicate takes memory too. There is always enough for one.
 impl Clone for Reserved {
     fn clone(&self) -> Self {
         Self::new(&self.held, self.size)

@@ -24,7 +24,7 @@ pub struct Path {
     /// When links must be looked at, the earliest first; equal times in the order of their entry.
     agenda: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     arrived: VecDeque<Arrival>,
-    room: MemoryLimit,
+    memory: MemoryLimit,
     /// Up to here everything has happened.
     now: Instant,
     entries: u64,
@@ -122,7 +122,7 @@ impl Path {
             max_flips: 1,
             agenda: BinaryHeap::new(),
             arrived: VecDeque::new(),
-            room: MemoryLimit::new(memory),
+            memory: MemoryLimit::new(memory),
             now: Instant::ZERO,
             entries: 0,
             offered: 0,
@@ -143,8 +143,8 @@ impl Path {
         self.offered += 1;
         // Each packet has random numbers of its own, so that which bit breaks does not depend on other packets.
         let random = self.seed.wrapping_add(self.offered.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let Some(packet) = Packet::new(header, bytes, random, &self.room) else {
-            return Err(Full { held: self.room.held() });
+        let Some(packet) = Packet::new(header, bytes, random, &self.memory) else {
+            return Err(Full { held: self.memory.held() });
         };
         self.forward(packet.with_max_flips(self.max_flips));
         Ok(())
@@ -198,7 +198,7 @@ impl Path {
     /// Whether no packet is in flight.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
-        self.room.held() == Bytes::ZERO
+        self.memory.held() == Bytes::ZERO
     }
 
     /// Lets everything happen that is due by `now`, each at its own time.

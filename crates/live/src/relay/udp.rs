@@ -1,7 +1,7 @@
 //! The relay between UDP programs: sockets around a [`Host`].
 //!
 //! Clients send to one address; each gets a socket of its own towards the server, so that the server
-//! tells them apart and its answers find their way back. One thread does everything. A packet enters
+//! can distinguish them and its answers find their way back. One thread does everything. A packet enters
 //! the path at the time at which the system had it, so that the relay's own tardiness in reading
 //! counts only where a packet is due before it was read.
 
@@ -130,7 +130,9 @@ impl UdpRelay {
             });
             match id {
                 Some(id) => offer(host, &arrival, id, Way::Up),
-                None => host.unasked(Way::Up).strangers += arrival.datagrams().count() as u64,
+                None => {
+                    host.unintended(Way::Up).unknown_client += arrival.datagrams().count() as u64
+                }
             }
         }
     }
@@ -147,7 +149,7 @@ impl UdpRelay {
                 clients.touch(id, arrival.time);
                 offer(host, &arrival, id, Way::Down);
             } else {
-                host.unasked(Way::Down).strangers += arrival.datagrams().count() as u64;
+                host.unintended(Way::Down).unknown_client += arrival.datagrams().count() as u64;
             }
         }
     }
@@ -168,9 +170,9 @@ impl UdpRelay {
         let Some(header) = outbox.header.take() else { return };
         let count = outbox.lens.len() as u64;
         match clients.by_number(header.flow) {
-            None => host.unasked(header.way).strangers += count,
+            None => host.unintended(header.way).unknown_client += count,
             Some(client) => match outbox.send(&header, client, listen, *to) {
-                Err(_) => host.unasked(header.way).send_errors += count,
+                Err(_) => host.unintended(header.way).send_errors += count,
                 Ok(()) => {
                     let now = clock::now();
                     for (len, due) in &outbox.lens {
@@ -233,10 +235,10 @@ impl Carrier for UdpRelay {
         let drops = overflow::drops();
         let of = |socket: &Socket| drops.get(&overflow::inode(socket)).copied().unwrap_or_default();
         let mut up = self.host.report(now, Way::Up);
-        up.unasked.overflow = of(&self.listen);
+        up.unintended.overflow = of(&self.listen);
         let mut down = self.host.report(now, Way::Down);
         let at_clients: u64 = self.clients.iter().map(|(_, client)| of(&client.own.socket)).sum();
-        down.unasked.overflow = self.past_overflow + at_clients;
+        down.unintended.overflow = self.past_overflow + at_clients;
         let clients = self.clients.len() as u64;
         Report { elapsed: now.saturating_since(self.began), up, down, clients }
     }

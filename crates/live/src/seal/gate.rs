@@ -196,8 +196,8 @@ pub fn refuse_in_clear(datagram: &[u8], answer: &mut Vec<u8>) {
     if !syn.segment.flags.contains(Flags::SYN) || syn.segment.flags.contains(Flags::ACK) {
         return;
     }
-    let room = datagram.len() - Segment::BASE_HEADER_LEN;
-    let reason = Some(wire::KEY_NEEDED).filter(|text| text.len() <= room).unwrap_or_default();
+    let space = datagram.len() - Segment::BASE_HEADER_LEN;
+    let reason = Some(wire::KEY_NEEDED).filter(|text| text.len() <= space).unwrap_or_default();
     let reset = Segment {
         ack: syn.segment.seq + 1,
         flags: Flags::RST.with(Flags::ACK),

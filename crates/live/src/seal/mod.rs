@@ -160,18 +160,18 @@ impl Seal {
         }
     }
 
-    /// Reads a datagram that came from the other side's address; `room` is overwritten.
+    /// Reads a datagram that came from the other side's address; `scratch` is overwritten.
     pub fn open<'a>(
         &'a mut self,
         now: Instant,
         datagram: &'a [u8],
-        room: &'a mut Vec<u8>,
+        scratch: &'a mut Vec<u8>,
     ) -> Opened<'a> {
         let Some((ports, message)) = Message::parse(datagram) else { return Opened::Nothing };
         match (&mut self.0, message) {
             (State::Opening(opening), message) if opening.is_answered_by(ports, &message) => {}
             (State::Open(session), Message::Data { number, sealed }) => {
-                let segment = session.open(now, ports, number, sealed, room);
+                let segment = session.open(now, ports, number, sealed, scratch);
                 return segment.map_or(Opened::Nothing, Opened::Segment);
             }
             (State::Open(_), Message::Reply { .. }) => return self.greeted(datagram),

@@ -64,7 +64,7 @@ impl Session {
         Ok(())
     }
 
-    /// The receiver cannot tell whether its reply has arrived until it hears from the sender, and
+    /// The receiver does not know whether its reply has arrived until it hears from the sender, and
     /// until then its connection can have nothing but its SYN-ACK to send again.
     pub(super) fn repeats_reply(&self) -> bool {
         self.greeting.is_some() && self.role == Role::Responder
@@ -76,18 +76,18 @@ impl Session {
         ports: PortField,
         number: Number,
         sealed: &[u8],
-        room: &'a mut Vec<u8>,
+        scratch: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]> {
         if !self.arrived.is_new(number.counter) {
             return None;
         }
         // Decryption needs space for the tag.
-        room.resize(room.len().max(PORTS_LEN + sealed.len()), 0);
-        let (front, rest) = room.split_at_mut(PORTS_LEN);
+        scratch.resize(scratch.len().max(PORTS_LEN + sealed.len()), 0);
+        let (front, rest) = scratch.split_at_mut(PORTS_LEN);
         let len = self.recv.open(now, number, &ports, sealed, rest)?;
         front.copy_from_slice(&ports);
         self.arrived.insert(number.counter);
         self.greeting = None;
-        Some(&room[..PORTS_LEN + len])
+        Some(&scratch[..PORTS_LEN + len])
     }
 }

@@ -168,7 +168,7 @@ fn a_retry_is_answered_once() {
 
 /// A recorded initiation, from another address with a fresh cookie, and from its own with its own.
 #[test]
-fn a_recorded_initiation_admits_nobody() {
+fn a_recorded_initiation_admits_no_sender() {
     let (mut gate, mut sender) = (gate(), Seal::initiate(&KEY));
     let recorded = initiation(&mut gate, &mut sender, at(0));
     assert!(answer(&mut gate, at(0), &recorded).1.is_some());
@@ -214,7 +214,7 @@ fn the_ports_are_sealed_too() {
 }
 
 #[test]
-fn another_key_is_told_so() {
+fn a_sender_with_another_key_gets_the_reason() {
     let (mut gate, mut sender) = (gate(), Seal::initiate(&Key::new([8; 32])));
     let initiation = initiation(&mut gate, &mut sender, at(0));
     let (notice, newcomer) = answer(&mut gate, at(0), &initiation);
@@ -322,8 +322,8 @@ fn keys_change_while_segments_travel() {
             let sent = segment(Flags::ACK, to.as_bytes());
             let datagram = sealed_at(a, now, &sent);
             assert_eq!(u64::from(datagram[5]), minutes / 2, "the epoch");
-            let mut room = Vec::new();
-            assert_eq!(b.open(now, &datagram, &mut room), Opened::Segment(&sent));
+            let mut scratch = Vec::new();
+            assert_eq!(b.open(now, &datagram, &mut scratch), Opened::Segment(&sent));
         }
     }
 }
@@ -410,9 +410,9 @@ proptest! {
         for (step, (fate, payload)) in fates.iter().enumerate() {
             let sent = segment(Flags::ACK, payload);
             let datagram = sealed(&mut sender, &sent);
-            let mut room = Vec::new();
+            let mut scratch = Vec::new();
             if let Some(bytes) = mangled(&datagram, fate) {
-                prop_assert_eq!(receiver.open(at(0), &bytes, &mut room), Opened::Nothing);
+                prop_assert_eq!(receiver.open(at(0), &bytes, &mut scratch), Opened::Nothing);
                 prop_assert!(opens(&mut receiver, &datagram, &sent));
             } else if !matches!(fate, Fate::Lose) {
                 prop_assert!(opens(&mut receiver, &datagram, &sent));
@@ -423,7 +423,7 @@ proptest! {
                 _ => {}
             }
             for (_, replayed) in late.iter().filter(|(due, _)| *due == step) {
-                prop_assert_eq!(receiver.open(at(0), replayed, &mut room), Opened::Nothing);
+                prop_assert_eq!(receiver.open(at(0), replayed, &mut scratch), Opened::Nothing);
             }
         }
     }
@@ -444,21 +444,21 @@ proptest! {
     #[test]
     fn a_changed_handshake_changes_nothing(fates in prop::collection::vec(fate(), 3)) {
         let (mut gate, mut sender) = (gate(), Seal::initiate(&KEY));
-        let mut room = Vec::new();
+        let mut scratch = Vec::new();
         let first = sealed(&mut sender, &syn());
         if let Some(bytes) = mangled(&first, &fates[0]) {
             prop_assert!(gate.receive(at(0), alice(), &bytes, &mut Vec::new()).is_none());
         }
         let (retry, _) = answer(&mut gate, at(0), &first);
         if let Some(bytes) = mangled(&retry, &fates[1]) {
-            let opened = sender.open(at(0), &bytes, &mut room);
+            let opened = sender.open(at(0), &bytes, &mut scratch);
             prop_assert!(matches!(opened, Opened::Nothing | Opened::Answer(_)));
         }
         let again = initiation(&mut gate, &mut sender, at(1));
         let mut receiver = answer(&mut gate, at(1), &again).1.unwrap().seal;
         let reply = sealed(&mut receiver, &syn_ack());
         if let Some(bytes) = mangled(&reply, &fates[2]) {
-            prop_assert_eq!(sender.open(at(0), &bytes, &mut room), Opened::Nothing);
+            prop_assert_eq!(sender.open(at(0), &bytes, &mut scratch), Opened::Nothing);
         }
         prop_assert!(opens(&mut sender, &reply, &syn_ack()));
     }
@@ -467,9 +467,9 @@ proptest! {
     #[test]
     fn any_bytes_change_nothing(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let (mut sender, mut receiver) = pair();
-        let mut room = Vec::new();
-        prop_assert_eq!(sender.open(at(0), &bytes, &mut room), Opened::Nothing);
-        prop_assert_eq!(receiver.open(at(0), &bytes, &mut room), Opened::Nothing);
+        let mut scratch = Vec::new();
+        prop_assert_eq!(sender.open(at(0), &bytes, &mut scratch), Opened::Nothing);
+        prop_assert_eq!(receiver.open(at(0), &bytes, &mut scratch), Opened::Nothing);
         prop_assert!(answer(&mut gate(), at(0), &bytes).1.is_none());
         let sent = segment(Flags::ACK, b"still here");
         let datagram = sealed(&mut sender, &sent);

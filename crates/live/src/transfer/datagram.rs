@@ -7,7 +7,7 @@ use weir_transport::Connection;
 use weir_units::{Duration, Instant};
 
 use super::send::{Sent, open_endpoint};
-use super::{FIRST_ANSWER, GOODBYE, Progress, SendOptions, TOLD_EVERY, TransferError, Watch};
+use super::{FIRST_ANSWER, GOODBYE, Progress, SendOptions, TransferError, WATCH_INTERVAL, Watch};
 use crate::clock;
 use crate::endpoint::Endpoint;
 use crate::file::{DatagramOptions, Failure, OutgoingDatagrams, OutgoingFile};
@@ -16,7 +16,7 @@ use crate::file::{DatagramOptions, Failure, OutgoingDatagrams, OutgoingFile};
 pub(super) struct DatagramSender<'a, 'b> {
     pub(super) options: &'a SendOptions,
     pub(super) watch: &'a mut Watch<'b>,
-    pub(super) told_at: Instant,
+    pub(super) watched_at: Instant,
     pub(super) sent: Sent,
 }
 
@@ -52,7 +52,7 @@ impl DatagramSender<'_, '_> {
         let id = endpoint.connect(remote, &self.options.config(None), outgoing);
         let started = clock::now();
         loop {
-            let turned = endpoint.turn(TOLD_EVERY);
+            let turned = endpoint.turn(WATCH_INTERVAL);
             if let Some(ended) = endpoint.next_ended() {
                 let end = end_of(remote, ended.error.as_ref(), &ended.application);
                 return (end, ended.application.into_files());
@@ -95,10 +95,10 @@ impl DatagramSender<'_, '_> {
             let reason = "the receiver fell silent".to_owned();
             return Some(Err(TransferError::Broken { remote, reason }));
         }
-        if now.saturating_since(self.told_at) < TOLD_EVERY {
+        if now.saturating_since(self.watched_at) < WATCH_INTERVAL {
             return None;
         }
-        self.told_at = now;
+        self.watched_at = now;
         let progress = progress(connection, application);
         (self.watch)(&progress).is_break().then_some(Err(TransferError::Interrupted))
     }

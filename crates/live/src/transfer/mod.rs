@@ -4,7 +4,6 @@
 mod datagram;
 mod options;
 mod recv;
-mod rehearsal;
 mod send;
 #[cfg(test)]
 mod tests;
@@ -205,6 +204,6 @@ const LARGEST_WINDOW: Bytes = Bytes(64 << 20);
 /// How long the first answer may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// Interval of calls to the watcher.
-const TOLD_EVERY: Duration = Duration::from_millis(100);
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 /// How long one end waits for the other's goodbye when all is said.
 const GOODBYE: Duration = Duration::from_secs(1);

@@ -9,8 +9,7 @@ use std::rc::Rc;
 use weir_transport::{Config, Connection, DelayedAck};
 use weir_units::{Bytes, Duration, Instant};
 
-use super::rehearsal::rehearse;
-use super::{GOODBYE, LARGEST_WINDOW, Progress, TOLD_EVERY, TransferError, base_config};
+use super::{GOODBYE, LARGEST_WINDOW, Progress, TransferError, WATCH_INTERVAL, base_config};
 use crate::clock;
 use crate::endpoint::{ConnectionId, Core, Endpoint};
 use crate::file::{
@@ -74,13 +73,11 @@ pub fn recv(
     watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
 ) -> Result<(), TransferError> {
     let mut receiver = Receiver::open(options)?;
-    let first_key = options.keys.as_ref().and_then(|keys| keys.iter().next());
-    rehearse(first_key.map(|named| &named.key));
     if watch(Receiving::Listening(receiver.address())).is_break() {
         return Err(TransferError::Interrupted);
     }
     loop {
-        receiver.turn(TOLD_EVERY)?;
+        receiver.turn(WATCH_INTERVAL)?;
         let reported = receiver.tell_ended(watch);
         if options.once && reported > 0 {
             return Ok(());
@@ -165,7 +162,7 @@ impl Receiver {
         self.endpoint.turn(max_wait).map_err(failed)
     }
 
-    /// Tells of sessions that are over; returns how many were more than a knock at the door.
+    /// Reports sessions that are over; returns the number of those that sent a valid frame.
     pub(super) fn tell_ended(
         &mut self,
         watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
@@ -200,7 +197,7 @@ impl Receiver {
 /// The decisions of a receiver: whom it lets in, and which sessions it ends.
 #[derive(Debug)]
 pub struct Sessions {
-    told_at: Instant,
+    watched_at: Instant,
     /// Sessions that have ended, but for the last goodbye.
     leaving: HashSet<ConnectionId>,
     shared: Rc<SharedState>,
@@ -220,7 +217,7 @@ impl Sessions {
         let finalizer = Rc::clone(finalizer);
         let shared = Rc::new(SharedState::new(&folder));
         let sessions = Self {
-            told_at: now,
+            watched_at: now,
             leaving: HashSet::new(),
             shared: Rc::clone(&shared),
             finalizer: Rc::clone(&finalizer),
@@ -232,7 +229,7 @@ impl Sessions {
         sessions
     }
 
-    /// Tells of sessions that are over; returns how many were more than a knock at the door.
+    /// Reports sessions that are over; returns the number of those that sent a valid frame.
     pub fn tell_ended(
         &mut self,
         core: &mut Core<Incoming>,
@@ -267,10 +264,10 @@ impl Sessions {
         if self.shared.memory.has_evicted() {
             touch_evicted(core);
         }
-        if now.saturating_since(self.told_at) < TOLD_EVERY {
+        if now.saturating_since(self.watched_at) < WATCH_INTERVAL {
             return ControlFlow::Continue(());
         }
-        self.told_at = now;
+        self.watched_at = now;
         if now.saturating_since(self.tidied_at) >= self.shared.upkeep.interval() {
             self.tidied_at = now;
             self.finalizer.tidy(&self.shared.upkeep);

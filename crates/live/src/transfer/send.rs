@@ -10,7 +10,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use super::datagram::DatagramSender;
 use super::{
-    Carrier, FIRST_ANSWER, GOODBYE, Progress, SendOptions, TOLD_EVERY, TransferError, Watch,
+    Carrier, FIRST_ANSWER, GOODBYE, Progress, SendOptions, TransferError, WATCH_INTERVAL, Watch,
 };
 use crate::clock;
 use crate::endpoint::{Application, ConnectionId, Core, DatagramSink, Endpoint, Limits};
@@ -94,8 +94,8 @@ pub fn send(
     let files = prepare(paths, watch)?;
     let now = clock::now();
     if options.carrier == Carrier::Udp {
-        let (told_at, sent) = (now, Sent::to(remotes[0]));
-        let mut sent = DatagramSender { options, watch, told_at, sent }.pour(files, remotes);
+        let (watched_at, sent) = (now, Sent::to(remotes[0]));
+        let mut sent = DatagramSender { options, watch, watched_at, sent }.pour(files, remotes);
         sent.ended_ns = clock::monotonic_nanos();
         return Ok(sent);
     }
@@ -143,7 +143,7 @@ pub struct Sender<'a> {
     files: u64,
     bytes: u64,
     options: &'a SendOptions,
-    told_at: Instant,
+    watched_at: Instant,
     sent: Sent,
 }
 
@@ -168,7 +168,7 @@ pub struct ConnectionSequence {
     id: ConnectionId,
     /// when it was opened,
     started: Instant,
-    /// and how many bytes were at the receiver then.
+    /// and how far the command was then.
     before: u64,
 }
 
@@ -196,7 +196,7 @@ impl<'a> Sender<'a> {
             files: files.len() as u64,
             bytes: files.iter().map(|file| file.header.size).sum(),
             options,
-            told_at: now,
+            watched_at: now,
             sent: Sent::to(remote),
         }
     }
@@ -247,7 +247,7 @@ impl<'a> Sender<'a> {
         let mut course =
             self.begin(now, Destination { remote, config, patience }, files, core, sink);
         loop {
-            let turned = endpoint.turn(TOLD_EVERY);
+            let turned = endpoint.turn(WATCH_INTERVAL);
             let (core, sink) = endpoint.parts();
             let now = clock::now();
             if let Some(outcome) = self.step(now, turned, &mut course, core, sink, watch) {
@@ -273,7 +273,7 @@ impl<'a> Sender<'a> {
         sink: &impl DatagramSink,
     ) -> ConnectionSequence {
         let patience = way.patience.min(self.options.max_wait);
-        let before = arrived(&files) + arrived(&self.sent.files);
+        let before = self.reached(&files);
         let id = core.connect(now, way.remote, &way.config, Outgoing::new(files), sink);
         ConnectionSequence {
             way: Destination { patience, ..way },
@@ -296,17 +296,19 @@ impl<'a> Sender<'a> {
         watch: &mut Watch<'_>,
     ) -> Option<(Result<(), TransferError>, Vec<OutgoingFile>)> {
         let (mut end, mut left) = self.look(now, turned, course, core, sink, watch)?;
-        if matches!(end, End::Settled | End::Broken(_)) && prepare_repairs(&mut left) > 0 {
+        let repairs =
+            matches!(end, End::Settled | End::Broken(_)) && prepare_repairs(&mut left) > 0;
+        if repairs {
             let reason = "what arrived had another hash".to_owned();
             end = End::Broken(TransferError::Broken { remote: course.way.remote, reason });
-            // Their number is bounded.
-            course.before = 0;
         }
         let (done, files): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|file| file.verdict.is_some());
         self.sent.files.extend(done);
-        let there = arrived(&files) + arrived(&self.sent.files);
-        course.fruitless = if there > course.before { 0 } else { course.fruitless + 1 };
+        let reached = self.reached(&files);
+        // The number of repairs is bounded.
+        let fruitful = repairs || reached > course.before;
+        course.fruitless = if fruitful { 0 } else { course.fruitless + 1 };
         let remote = course.way.remote;
         match end {
             End::Settled => {
@@ -317,7 +319,7 @@ impl<'a> Sender<'a> {
                 self.sent.reconnects += 1;
                 core.ignore_refusals();
                 course.way.patience = self.options.max_wait;
-                course.before = there;
+                course.before = reached;
                 course.started = now;
                 let outgoing = Outgoing::new(files);
                 course.id = core.connect(now, remote, &course.way.config, outgoing, sink);
@@ -332,6 +334,11 @@ impl<'a> Sender<'a> {
                 Some((Err(error), files))
             }
         }
+    }
+
+    /// How far the command is.
+    fn reached(&self, files: &[OutgoingFile]) -> u64 {
+        files.iter().chain(&self.sent.files).map(OutgoingFile::progress).sum()
     }
 
     /// How the present connection ended, if it did or should.
@@ -396,10 +403,10 @@ impl<'a> Sender<'a> {
             let reason = "the receiver fell silent".to_owned();
             return Some(End::Broken(TransferError::Broken { remote, reason }));
         }
-        if now.saturating_since(self.told_at) < TOLD_EVERY {
+        if now.saturating_since(self.watched_at) < WATCH_INTERVAL {
             return None;
         }
-        self.told_at = now;
+        self.watched_at = now;
         let progress = self.progress(connection, application);
         match watch(&progress) {
             ControlFlow::Continue(()) => None,

@@ -156,7 +156,7 @@ fn a_receiver_that_vanished_before_its_verdict_is_found_again() {
 
 /// Each announcement makes the receiver compare a large file that it has with what is announced.
 #[test]
-fn a_small_transfer_does_not_wait_for_what_strangers_have_looked_up() {
+fn a_small_transfer_does_not_wait_for_lookups_of_unknown_senders() {
     let folder = tempfile::tempdir().expect("a folder");
     let inbox = folder.path().join("in");
     fs::create_dir(&inbox).expect("writable");

@@ -107,7 +107,7 @@ fn files_arrive_over_a_shared_link_and_the_tables_tell_of_them() {
 
 /// Every byte is checked where it is stored: a wrong one fails the run.
 #[test]
-fn every_byte_arrives_through_any_weather() {
+fn every_byte_arrives_under_any_conditions() {
     let impairments = Impairments {
         loss: Ratio::from_percent(3),
         corrupt: Ratio::from_percent(3),
@@ -185,7 +185,7 @@ fn a_serial_relay_takes_its_time_for_each_datagram_and_so_does_its_sender() {
 }
 
 #[test]
-fn whoever_watches_may_break_a_run_off() {
+fn an_observer_may_stop_a_run() {
     let spec = spec(dumbbell(link(), 1), vec![(over("rack/reno"), Workload::Bulk)]);
     let mut times = Vec::new();
     let stopped = run(&spec, 1, &mut |now| {

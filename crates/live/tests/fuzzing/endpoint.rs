@@ -1,6 +1,6 @@
-//! An endpoint on loopback that listens, and strangers who send it anything.
+//! An endpoint on loopback that listens, and attackers who send it anything.
 //!
-//! The input's bytes are read as a list of operations. What strangers send is mostly what was sent or
+//! The input's bytes are read as a list of operations. What attackers send is mostly what was sent or
 //! answered before, changed a little, so that more than the first check is reached.
 
 use std::io;
@@ -14,7 +14,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use super::input::Input;
 
-/// Runs the operations. Whoever has not shown that it receives what is sent to its address gets no
+/// Runs the operations. A peer that has not shown that it receives at its address gets no
 /// more bytes than it sent, and no memory; and a friend is served afterwards.
 pub(crate) fn check(input: &[u8]) {
     let mut input = Input(input);
@@ -31,7 +31,7 @@ struct World {
     server: Endpoint<Sink>,
     address: SocketAddr,
     key: Option<Key>,
-    strangers: [UnmatchedDatagram; 2],
+    attackers: [UnmatchedDatagram; 2],
 }
 
 struct UnmatchedDatagram {
@@ -57,12 +57,12 @@ impl World {
             server,
             address,
             key,
-            strangers: [UnmatchedDatagram::new(address), UnmatchedDatagram::new(address)],
+            attackers: [UnmatchedDatagram::new(address), UnmatchedDatagram::new(address)],
         }
     }
 
     fn operate(&mut self, input: &mut Input<'_>) {
-        let unmatched = &mut self.strangers[usize::from(input.u8() % 2)];
+        let unmatched = &mut self.attackers[usize::from(input.u8() % 2)];
         let datagram = match input.u8() % 8 {
             0 => {
                 let len = usize::from(input.u8());
@@ -77,13 +77,13 @@ impl World {
     }
 
     fn listen_to_answers(&mut self) {
-        for unmatched in &mut self.strangers {
+        for unmatched in &mut self.attackers {
             unmatched.receive();
             let known = unmatched.may_be_known;
             let (sent, answered) = (unmatched.bytes_sent, unmatched.bytes_answered);
             assert!(known || answered <= sent, "{answered} bytes for {sent}");
         }
-        if !self.strangers.iter().any(|unmatched| unmatched.may_be_known) {
+        if !self.attackers.iter().any(|unmatched| unmatched.may_be_known) {
             assert_eq!(self.server.connections().count(), 0, "memory without a peer");
         }
     }
@@ -128,10 +128,10 @@ impl UnmatchedDatagram {
     }
 
     fn receive(&mut self) {
-        let mut room = [0; 2_048];
-        while let Ok(len) = self.socket.recv(&mut room) {
+        let mut buffer = [0; 2_048];
+        while let Ok(len) = self.socket.recv(&mut buffer) {
             self.bytes_answered += len;
-            self.answers.push(room[..len].to_vec());
+            self.answers.push(buffer[..len].to_vec());
         }
     }
 
@@ -216,7 +216,7 @@ fn changed(mut datagram: Vec<u8>, input: &mut Input<'_>) -> Vec<u8> {
     datagram
 }
 
-/// Sends so many zeros, and counts what comes.
+/// Sends `to_send` zeros, and counts what it receives.
 #[derive(Default)]
 struct Sink {
     to_send: u64,

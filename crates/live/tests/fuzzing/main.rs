@@ -38,7 +38,7 @@ fn kept_keys_hold() {
 }
 
 #[test]
-fn kept_strangers_hold() {
+fn kept_attackers_hold() {
     assert!(corpus::replay("endpoint", endpoint::check) >= 10);
 }
 
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn any_strangers_hold(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_attackers_hold(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         endpoint::check(&bytes);
     }
 

@@ -1,4 +1,4 @@
-//! Two ends of a seal and a gate between strangers and them, on a way that changes, loses, repeats and
+//! Two ends of a seal and a gate between attackers and them, on a path that changes, loses, repeats and
 //! invents datagrams.
 //!
 //! The input's bytes are read as a list of operations. Datagrams that are changed were real, so that
@@ -35,7 +35,7 @@ struct World {
     /// How many segments were sealed, which are numbered.
     sealed: u32,
     opened: BTreeSet<u32>,
-    room: Vec<u8>,
+    scratch: Vec<u8>,
 }
 
 impl World {
@@ -50,7 +50,7 @@ impl World {
             to_sender: Vec::new(),
             sealed: 0,
             opened: BTreeSet::new(),
-            room: Vec::new(),
+            scratch: Vec::new(),
         };
         world.send();
         world
@@ -130,7 +130,7 @@ impl World {
             }
             return;
         };
-        match receiver.open(self.now, datagram, &mut self.room) {
+        match receiver.open(self.now, datagram, &mut self.scratch) {
             Opened::Segment(segment) => {
                 let number = number(segment);
                 assert_eq!(segment[4..], bare(number, Flags::ACK)[4..]);
@@ -142,7 +142,7 @@ impl World {
     }
 
     fn hear(&mut self, datagram: &[u8]) {
-        match self.sender.open(self.now, datagram, &mut self.room) {
+        match self.sender.open(self.now, datagram, &mut self.scratch) {
             Opened::Segment(segment) => {
                 assert_eq!(segment[4..], bare(SYN_ACK, Flags::SYN.with(Flags::ACK))[4..]);
             }

@@ -1,7 +1,7 @@
 //! What must hold, whatever goes wrong.
 //!
 //! - Under a final name lies nothing but what a sender has sent under it.
-//! - What a sender was told is kept, is there, even after the lights went out.
+//! - A file that a sender knows as kept is there, even after a power failure.
 //! - What the receiver has acknowledged of a file is not sent again: after the death of its process
 //!   all that was acknowledged [`NOTED_WITHIN`] before, else all of it.
 //! - The receiver's memory for senders stays within its limit, and is what they are charged for.
@@ -31,7 +31,7 @@ pub(crate) struct Checker {
     legitimate: BTreeMap<String, Vec<[u8; 32]>>,
     /// The seed and length of each content.
     contents: BTreeMap<[u8; 32], (u64, usize)>,
-    /// What senders were told is kept.
+    /// What senders know as kept.
     promised: BTreeMap<PathBuf, [u8; 32]>,
     published: Vec<PathBuf>,
     /// Contents that were published once.
@@ -47,10 +47,10 @@ pub(crate) struct Checker {
     mended_at: Instant,
     /// How long an attempt to connect takes at most, and the pause before it.
     reach: Duration,
-    /// Others have the same files too: another sender, or a stranger that knows them.
+    /// Others have the same files too: another sender, or an attacker that knows them.
     twins: bool,
     memory: Bytes,
-    /// Until when strangers may hold what there is of it.
+    /// Until when attackers may hold what there is of it.
     hoarded_until: Option<Instant>,
     disk_fault: bool,
     without_power: bool,
@@ -66,7 +66,7 @@ pub(crate) struct Checker {
 struct Acknowledged {
     /// How much was, since when.
     history: Vec<(Instant, u64)>,
-    /// So much cannot be lost any more.
+    /// Bytes that cannot be lost any more.
     safe: u64,
     /// What senders still believe to be there since the receiver died.
     believed: u64,
@@ -108,10 +108,10 @@ impl Checker {
             connections: BTreeMap::new(),
             outlived: BTreeMap::new(),
             sessions: BTreeMap::new(),
-            rough: plan.weather.loss >= 100 || plan.weather.corruption >= 100,
+            rough: plan.conditions.loss >= 100 || plan.conditions.corruption >= 100,
             mended_at: plan.mended_at,
             reach: UNTRIED
-                + plan.weather.round_trip().saturating_mul(2)
+                + plan.conditions.round_trip().saturating_mul(2)
                 + LONGEST_QUEUE.saturating_mul(2),
             twins: plan.senders.iter().any(|sending| sending.twin)
                 || plan.hostile.iter().any(|hostile| hostile.knows),
@@ -119,7 +119,7 @@ impl Checker {
             hoarded_until: (!plan.hostile.is_empty()).then_some(plan.mended_at + LINGERS),
             disk_fault: false,
             without_power: false,
-            powerless: plan.key.is_none() && plan.weather.corruption > 0,
+            powerless: plan.key.is_none() && plan.conditions.corruption > 0,
             hindered_at: None,
             hindered_since: None,
             longest_hindrance: Duration::ZERO,
@@ -368,7 +368,7 @@ impl Checker {
                 }
                 Some(other) => {
                     if !self.excuses_verdict(other) {
-                        self.report(format!("sender {sender} was told {other:?}"));
+                        self.report(format!("sender {sender} has verdict {other:?}"));
                     }
                     self.acknowledged.remove(&file.header.hash);
                 }
@@ -383,7 +383,7 @@ impl Checker {
         result.is_ok() && sent.is_complete()
     }
 
-    /// Whether the file may have come to nothing.
+    /// Whether the file may be lost.
     fn excuses_verdict(&self, verdict: &Verdict) -> bool {
         match verdict {
             Verdict::Mismatch => self.powerless || self.without_power,
@@ -439,7 +439,7 @@ impl Acknowledged {
     }
 }
 
-/// So long a stranger's session outlives it.
+/// How long an attacker's session outlives it.
 const LINGERS: Duration = Duration::from_secs(70);
 /// The pause between two attempts to connect.
 const UNTRIED: Duration = Duration::from_secs(1);

@@ -51,7 +51,7 @@ struct State {
     rng: Rng,
     /// How many bytes there may be.
     capacity: u64,
-    /// One of so many operations fails with an input/output error,
+    /// One of this many operations fails with an input/output error,
     error_every: Option<u64>,
     /// and the one with this number.
     error_at: Option<u64>,
@@ -131,7 +131,7 @@ impl Machine {
         self.state().died.take()
     }
 
-    /// Something dies at the operation that comes after so many others.
+    /// A process dies after this many operations.
     pub(crate) fn doom(&self, after: u64, death: Death) {
         let mut state = self.state();
         state.doom = Some((state.operations + after, death));
@@ -150,18 +150,18 @@ impl Machine {
         self.state().doom = None;
     }
 
-    /// From now on only so many more bytes can be written.
+    /// From now on only this many more bytes can be written.
     pub(crate) fn fill_up(&self, left: u64) {
         let mut state = self.state();
         state.capacity = state.used() + left;
     }
 
-    /// From now on one of so many operations fails.
+    /// From now on one of this many operations fails.
     pub(crate) fn fail_every(&self, operations: u64) {
         self.state().error_every = Some(operations);
     }
 
-    /// The operation fails that comes after so many others.
+    /// The operation fails that comes after this many others.
     pub(crate) fn fail_once(&self, after: u64) {
         let mut state = self.state();
         state.error_at = Some(state.operations + after);
@@ -230,7 +230,7 @@ impl State {
         if death == Death::Machine {
             self.lose_power();
         }
-        // A file without a name is gone with whoever had it open.
+        // A file without a name is gone with the process that had it open.
         let State { inodes, names, durable_names, unsynced, .. } = self;
         let created = unsynced.iter().filter_map(|change| match change {
             NameChange::Create(_, inode) => Some(inode),
@@ -556,7 +556,7 @@ fn gone() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
-/// What there is space for: more than all honest files take, less than a stranger may announce.
+/// What there is space for: more than all honest files take, less than an attacker may announce.
 const DISK: u64 = 256 << 20;
 const PAGE: u64 = 4_096;
 const SECTOR: usize = 512;

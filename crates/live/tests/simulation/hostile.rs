@@ -1,4 +1,4 @@
-//! What strangers say who speak the protocol: frames in any order, of any sizes, true or false, and now and then a
+//! What attackers send who speak the protocol: frames in any order, of any sizes, true or false, and now and then a
 //! flipped bit. Some know the hash of a file that others send.
 
 use weir_live::file::{Announcement, Frame, Header};
@@ -8,13 +8,13 @@ use super::plan::{Sending, one_in};
 use super::script::Script;
 use super::world::content;
 
-/// A stranger that speaks the protocol.
+/// An attacker that speaks the protocol.
 #[derive(Debug)]
 pub(crate) struct Hostile {
     pub(crate) starts_at: Instant,
     /// When it vanishes.
     pub(crate) ends_at: Instant,
-    /// Of a thousand of its datagrams so many never leave, so that what it says comes with holes.
+    /// Datagrams per thousand that never leave, so that what it says comes with holes.
     pub(crate) withholds: u64,
     pub(crate) seed: u64,
     /// Whether it announces files that others send.
@@ -129,5 +129,5 @@ fn pick(rng: &mut Rng, from: &[u64]) -> u64 {
     from[rng.below(from.len() as u64) as usize]
 }
 
-/// How the names of strangers' files begin.
+/// How the names of attackers' files begin.
 pub(crate) const NAME: &str = "hostile-";

@@ -204,7 +204,7 @@ impl<'a> SendingProgram<'a> {
     }
 }
 
-/// A stranger that speaks the protocol, and says what no sender says.
+/// An attacker that speaks the protocol, and sends what no sender sends.
 pub(crate) struct HostileProgram {
     pub(crate) process: Process<Script>,
 }

@@ -32,10 +32,10 @@ struct Outcome {
 }
 
 fn simulate(seed: u64, chatty: bool) -> Outcome {
-    carry_out(seed, &Plan::of(seed), chatty)
+    run(seed, &Plan::of(seed), chatty)
 }
 
-fn carry_out(seed: u64, plan: &Plan, chatty: bool) -> Outcome {
+fn run(seed: u64, plan: &Plan, chatty: bool) -> Outcome {
     let mut world = World::new(seed, plan, chatty);
     let violation = world.run();
     Outcome { violation, trace: world.trace(), tally: world.tally().clone() }
@@ -47,7 +47,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "whoever runs many seeds wants to know how many")]
+#[expect(clippy::print_stdout, reason = "a run of many seeds prints their number")]
 fn files_arrive_whatever_goes_wrong() {
     if let Some(seed) = number("WEIR_FILE_SEED") {
         let outcome = simulate(seed, true);
@@ -121,7 +121,7 @@ fn the_receiver_may_die_at_every_operation_of_its_disk() {
                 for seed in 0..3 {
                     let mut plan = small(&[(1, Fault::DoomReceiver(after, death, down))]);
                     plan.senders[0].files[0].2 = len;
-                    let outcome = carry_out(seed, &plan, false);
+                    let outcome = run(seed, &plan, false);
                     let which = format!("{len} bytes, {death:?} at operation {after}, seed {seed}");
                     assert_eq!(outcome.violation, None, "{which}");
                     deaths += outcome.tally.get("deaths at an operation of a disk");
@@ -140,7 +140,7 @@ fn every_operation_of_the_disk_may_fail_after_every_death() {
         for fails in 0..8 {
             let death = Fault::DoomReceiver(after, Death::Process, down);
             let plan = small(&[(1, death), (1, Fault::DiskError(after + 1 + fails))]);
-            let outcome = carry_out(1, &plan, false);
+            let outcome = run(1, &plan, false);
             let which = format!("death at operation {after}, error at {fails}");
             assert_eq!(outcome.violation, None, "{which}");
             errors += outcome.tally.get("input/output errors");

@@ -14,7 +14,7 @@ use super::tally::Tally;
 
 /// What befalls datagrams.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Weather {
+pub(crate) struct Conditions {
     pub(crate) delay: Duration,
     pub(crate) jitter: Duration,
     /// The capacity of each direction of each host.
@@ -31,7 +31,7 @@ pub(crate) struct Weather {
     pub(crate) blocking: u64,
 }
 
-impl Weather {
+impl Conditions {
     pub(crate) fn round_trip(&self) -> Duration {
         (self.delay + self.jitter).saturating_mul(2)
     }
@@ -54,7 +54,7 @@ pub(crate) struct Network {
 
 struct State {
     rng: Rng,
-    weather: Weather,
+    conditions: Conditions,
     /// A number tells those of one instant apart.
     in_flight: BTreeMap<(Instant, u64), Datagram>,
     /// When each direction of each host is free again.
@@ -69,10 +69,10 @@ struct State {
 }
 
 impl Network {
-    pub(crate) fn new(seed: u64, weather: Weather) -> Rc<Self> {
+    pub(crate) fn new(seed: u64, conditions: Conditions) -> Rc<Self> {
         let state = State {
             rng: stream(seed, "network"),
-            weather,
+            conditions,
             in_flight: BTreeMap::new(),
             busy_until: BTreeMap::new(),
             cut: false,
@@ -84,8 +84,8 @@ impl Network {
         Rc::new(Self { now: Cell::new(Instant::ZERO), state: RefCell::new(state) })
     }
 
-    pub(crate) fn set_weather(&self, weather: Weather) {
-        self.state.borrow_mut().weather = weather;
+    pub(crate) fn set_conditions(&self, conditions: Conditions) {
+        self.state.borrow_mut().conditions = conditions;
     }
 
     /// Whether all that is sent from now on is lost.
@@ -118,10 +118,10 @@ impl Network {
         (len > 0).then(|| state.overheard[rng.below(len) as usize].clone())
     }
 
-    /// Delivers what a stranger sends.
+    /// Delivers what an attacker sends.
     pub(crate) fn inject(&self, datagram: Datagram) {
         let mut state = self.state.borrow_mut();
-        state.tally.count("datagrams of strangers");
+        state.tally.count("datagrams of attackers");
         state.deliver(self.now.get(), datagram);
     }
 }
@@ -139,7 +139,7 @@ impl State {
             let at = self.rng.below(OVERHEARD as u64) as usize;
             self.overheard[at] = datagram.clone();
         }
-        let weather = self.weather;
+        let conditions = self.conditions;
         if self.cut {
             self.tally.count("datagrams lost to a cut");
             return;
@@ -147,18 +147,18 @@ impl State {
         let way = (datagram.from, datagram.to);
         let free = self.busy_until.get(&way).copied().unwrap_or(now).max(now);
         // Half a second of queue, then it is full.
-        if self.happens(weather.loss) || free.saturating_since(now) > LONGEST_QUEUE {
+        if self.happens(conditions.loss) || free.saturating_since(now) > LONGEST_QUEUE {
             self.tally.count("datagrams lost");
             return;
         }
         let mut carry = 0;
-        let sent =
-            free + weather.rate.transmit_time(Bytes(datagram.bytes.len() as u64 + 28), &mut carry);
+        let sent = free
+            + conditions.rate.transmit_time(Bytes(datagram.bytes.len() as u64 + 28), &mut carry);
         self.busy_until.insert(way, sent);
-        if self.happens(weather.corruption) {
+        if self.happens(conditions.corruption) {
             self.damage(&mut datagram.bytes);
         }
-        if self.happens(weather.duplication) {
+        if self.happens(conditions.duplication) {
             self.tally.count("datagrams duplicated");
             self.deliver(sent, datagram.clone());
         }
@@ -166,9 +166,9 @@ impl State {
     }
 
     fn deliver(&mut self, sent: Instant, datagram: Datagram) {
-        let weather = self.weather;
-        let mut delay = weather.delay + self.rng.duration_up_to(weather.jitter);
-        if self.happens(weather.straggling) {
+        let conditions = self.conditions;
+        let mut delay = conditions.delay + self.rng.duration_up_to(conditions.jitter);
+        if self.happens(conditions.straggling) {
             self.tally.count("datagrams much delayed");
             delay += self.rng.duration_up_to(LATEST);
         }
@@ -205,7 +205,7 @@ impl DatagramSink for Outlet {
         }
         let now = self.network.now.get();
         let mut state = self.network.state.borrow_mut();
-        let per_mille = state.weather.blocking;
+        let per_mille = state.conditions.blocking;
         if state.happens(per_mille) {
             state.tally.count("sends to a full buffer");
             return Err(io::ErrorKind::WouldBlock.into());

@@ -6,7 +6,7 @@ use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
 
 use super::disk::Death;
 use super::hostile::Hostile;
-use super::network::Weather;
+use super::network::Conditions;
 
 /// What a seed stands for.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Plan {
     pub(crate) key: Option<Key>,
     pub(crate) senders: Vec<Sending>,
     /// Until everything is mended.
-    pub(crate) weather: Weather,
+    pub(crate) conditions: Conditions,
     /// In order of time.
     pub(crate) faults: Vec<(Instant, Fault)>,
     /// After this nothing goes wrong any more.
@@ -25,9 +25,9 @@ pub(crate) struct Plan {
     pub(crate) keeper_latency: Duration,
     /// Whether a machine reports that no program listens on a port.
     pub(crate) refusals: bool,
-    /// How many datagrams of strangers arrive.
+    /// How many datagrams of attackers arrive.
     pub(crate) hostile_datagrams: u64,
-    /// Strangers that speak the protocol.
+    /// Attackers that speak the protocol.
     pub(crate) hostile: Vec<Hostile>,
     /// The receiver's memory for all senders.
     pub(crate) memory: Bytes,
@@ -62,7 +62,7 @@ impl Sending {
 pub(crate) enum Fault {
     /// The receiver or its machine dies, and is back after a while.
     KillReceiver(Death, Duration),
-    /// The same, at the operation of the disk that comes after so many others.
+    /// The same, at the operation of the disk that comes after this many others.
     DoomReceiver(u64, Death, Duration),
     /// A sender or its machine dies.
     KillSender(usize, Death, Duration),
@@ -71,11 +71,11 @@ pub(crate) enum Fault {
     Cut,
     /// The receiver stands still.
     Pause,
-    /// The disk has room for so many more bytes.
+    /// The disk has space for this many more bytes.
     FillUp(u64),
-    /// One of so many operations fails.
+    /// One of this many operations fails.
     DiskErrors(u64),
-    /// The operation fails that comes after so many others.
+    /// The operation fails that comes after this many others.
     DiskError(u64),
     /// The end of what lasted.
     Reconnect,
@@ -88,12 +88,12 @@ impl Plan {
         let mut rng = stream(seed, "plan");
         let rng = &mut rng;
         let key = one_in(rng, 2).then(|| Key::new([seed as u8; 32]));
-        let weather = weather(rng);
+        let conditions = conditions(rng);
         let senders = senders(rng, key.as_ref());
         let bytes: u64 = senders.iter().flat_map(|one| &one.files).map(|file| file.2 as u64).sum();
-        let on_the_wire = weather.rate.transmit_time(Bytes(bytes), &mut 0);
+        let on_the_wire = conditions.rate.transmit_time(Bytes(bytes), &mut 0);
         let windows = senders.iter().map(|one| one.windows()).sum();
-        let transfer = on_the_wire + weather.round_trip().saturating_mul(windows);
+        let transfer = on_the_wire + conditions.round_trip().saturating_mul(windows);
         let (faults, mended_at) = faults(rng, senders.len(), transfer);
         let (hostile, memory) = hostile(seed, mended_at, senders.len());
         // Each may have to start anew some times, and slow start takes its time.
@@ -101,7 +101,7 @@ impl Plan {
         Self {
             key,
             senders,
-            weather,
+            conditions,
             faults,
             mended_at,
             patience_ends: mended_at + patience,
@@ -113,10 +113,10 @@ impl Plan {
         }
     }
 
-    /// One file of so many bytes, and nothing goes wrong.
+    /// One file of this size, and nothing goes wrong.
     pub(crate) fn without_faults(len: usize) -> Self {
         let mut rng = stream(0, "plan without faults");
-        let weather = Weather {
+        let conditions = Conditions {
             delay: Duration::from_millis(1),
             jitter: Duration::ZERO,
             rate: Rate::from_mbit(4),
@@ -135,7 +135,7 @@ impl Plan {
         Self {
             key: None,
             senders: vec![sender],
-            weather,
+            conditions,
             faults: Vec::new(),
             mended_at,
             patience_ends: mended_at + Duration::from_secs(150),
@@ -148,18 +148,18 @@ impl Plan {
     }
 
     /// The same network without its faults.
-    pub(crate) fn calm(&self) -> Weather {
-        let mut weather = self.weather;
-        (weather.loss, weather.corruption, weather.blocking) = (0, 0, 0);
-        (weather.duplication, weather.straggling) = (0, 0);
-        weather
+    pub(crate) fn calm(&self) -> Conditions {
+        let mut conditions = self.conditions;
+        (conditions.loss, conditions.corruption, conditions.blocking) = (0, 0, 0);
+        (conditions.duplication, conditions.straggling) = (0, 0);
+        conditions
     }
 }
 
-fn weather(rng: &mut Rng) -> Weather {
+fn conditions(rng: &mut Rng) -> Conditions {
     let delay = long_tailed(rng, 20_000, 4);
     let jitter = if one_in(rng, 2) { Duration::ZERO } else { delay / 2 };
-    Weather {
+    Conditions {
         delay,
         jitter,
         rate: Rate::from_bits_per_sec([1, 5, 20, 100, 1_000][rng.below(5) as usize] * 1_000_000),
@@ -245,7 +245,7 @@ fn faults(rng: &mut Rng, senders: usize, transfer: Duration) -> (Vec<(Instant, F
     (faults, mended_at)
 }
 
-/// Strangers that speak the protocol, and the memory that is there for all.
+/// Attackers that speak the protocol, and the memory that is there for all.
 fn hostile(seed: u64, until: Instant, senders: usize) -> (Vec<Hostile>, Bytes) {
     let mut rng = stream(seed, "strangers that speak the protocol");
     let count = if one_in(&mut rng, 4) { 1 + rng.below(8) } else { 0 };

@@ -27,9 +27,9 @@ pub(crate) struct World<'a> {
     receiver: Receiver,
     senders: Vec<SendingHost<'a>>,
     faults: VecDeque<(Instant, Fault)>,
-    /// How many datagrams strangers have still to send, and when the next.
+    /// How many datagrams attackers have still to send, and when the next.
     hostile: (u64, Instant),
-    strangers: Vec<HostileHost>,
+    attackers: Vec<HostileHost>,
     mended: bool,
     checker: Checker,
     tally: Tally,
@@ -48,7 +48,7 @@ struct Receiver {
     cut: bool,
 }
 
-/// A stranger that speaks the protocol, while it is there.
+/// An attacker that speaks the protocol, while it is there.
 struct HostileHost {
     starts_at: Instant,
     ends_at: Instant,
@@ -75,7 +75,7 @@ impl<'a> World<'a> {
             let down = Duration::ZERO;
             SendingHost { machine, program: None, starts_at, down, runs: 0, done: false }
         });
-        let strangers = plan.hostile.iter().map(|hostile| {
+        let attackers = plan.hostile.iter().map(|hostile| {
             let Hostile { starts_at, ends_at, .. } = *hostile;
             HostileHost { starts_at, ends_at, program: None }
         });
@@ -90,12 +90,12 @@ impl<'a> World<'a> {
         Self {
             plan,
             rng: stream(seed, "world"),
-            network: Network::new(seed, plan.weather),
+            network: Network::new(seed, plan.conditions),
             receiver,
             senders: senders.collect(),
             faults: plan.faults.iter().copied().collect(),
             hostile: (plan.hostile_datagrams, Instant::ZERO),
-            strangers: strangers.collect(),
+            attackers: attackers.collect(),
             mended: false,
             checker: Checker::new(plan),
             tally: Tally::default(),
@@ -162,13 +162,13 @@ impl<'a> World<'a> {
         let fault = self.faults.front().map(|(at, _)| *at);
         let mending = (!self.mended).then_some(self.plan.mended_at);
         let hostile = Some(self.hostile.1).filter(|_| self.hostile.0 > 0);
-        let strangers = self.strangers.iter().filter_map(|host| match &host.program {
+        let attackers = self.attackers.iter().filter_map(|host| match &host.program {
             _ if self.mended || self.now() >= host.ends_at => None,
             None => Some(host.starts_at),
             Some(program) => Some(program.process.wakes_at().min(host.ends_at)),
         });
         let arrival = self.network.next_arrival();
-        let next = [receiver, senders, fault, mending, hostile, strangers.min(), arrival]
+        let next = [receiver, senders, fault, mending, hostile, attackers.min(), arrival]
             .into_iter()
             .flatten()
             .min();
@@ -192,7 +192,7 @@ impl<'a> World<'a> {
             self.say(|| described(&datagram));
             self.deliver(datagram);
         }
-        self.attend_strangers();
+        self.attend_attackers();
         self.attend_receiver();
         for n in 0..self.senders.len() {
             self.attend_sender(n);
@@ -211,8 +211,8 @@ impl<'a> World<'a> {
                 return program.process.deliver(datagram);
             }
         }
-        let strangers = self.strangers.iter_mut().filter_map(|host| host.program.as_mut());
-        for process in strangers.map(|program| &mut program.process) {
+        let attackers = self.attackers.iter_mut().filter_map(|host| host.program.as_mut());
+        for process in attackers.map(|program| &mut program.process) {
             if process.address() == datagram.to {
                 return process.deliver(datagram);
             }
@@ -258,9 +258,9 @@ impl<'a> World<'a> {
         }
     }
 
-    fn attend_strangers(&mut self) {
+    fn attend_attackers(&mut self) {
         let now = self.now();
-        for (n, (host, hostile)) in self.strangers.iter_mut().zip(&self.plan.hostile).enumerate() {
+        for (n, (host, hostile)) in self.attackers.iter_mut().zip(&self.plan.hostile).enumerate() {
             if self.mended || now >= host.ends_at {
                 host.program = None;
             } else if let Some(program) = &mut host.program {
@@ -272,7 +272,7 @@ impl<'a> World<'a> {
                 let mut rng = stream(hostile.seed, "what a stranger says");
                 let script = script(&mut rng, &self.plan.senders, hostile.knows);
                 let said = (script, hostile.withholds);
-                let (key, address) = (self.plan.key.as_ref(), stranger_address(n));
+                let (key, address) = (self.plan.key.as_ref(), attacker_address(n));
                 let program = HostileProgram::start(&self.network, key, address, said, &mut rng);
                 host.program = Some(program);
             }
@@ -426,11 +426,11 @@ impl<'a> World<'a> {
         for sender in &mut self.senders {
             sender.machine.spare();
         }
-        self.network.set_weather(self.plan.calm());
+        self.network.set_conditions(self.plan.calm());
         self.hostile.0 = 0;
     }
 
-    /// A stranger sends something.
+    /// An attacker sends something.
     fn annoy(&mut self) {
         let now = self.now();
         if self.hostile.0 == 0 || now < self.hostile.1 {
@@ -447,7 +447,7 @@ impl<'a> World<'a> {
         });
         let own = self.plan.key.is_none() || rng.below(2) == 0;
         if own {
-            // In clear, whoever can write as another can write anything.
+            // In clear, a peer that can write as another can write anything.
             datagram.from = sender_address(99, 1 + rng.below(3) as u16);
             datagram.to = receiver_address();
         }
@@ -492,7 +492,7 @@ impl<'a> World<'a> {
         }
     }
 
-    #[expect(clippy::print_stderr, reason = "whoever looks at one seed wants to see it")]
+    #[expect(clippy::print_stderr, reason = "a run of one seed prints its events")]
     fn say(&self, what: impl FnOnce() -> String) {
         if self.chatty {
             eprintln!("{:>12.6} s  {}", self.now().as_nanos() as f64 / 1e9, what());
@@ -516,7 +516,7 @@ fn described(datagram: &Datagram) -> String {
     format!("{from} > {to}: {what}")
 }
 
-fn stranger_address(n: usize) -> SocketAddr {
+fn attacker_address(n: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 2, n as u8], 30_000))
 }
 

@@ -61,7 +61,7 @@ impl Emulator {
         let meter = &mut self.meters[direction as usize];
         let segments = group.dues.len() as u64;
         if written.is_err() {
-            meter.unasked.send_errors += segments;
+            meter.unintended.send_errors += segments;
         } else {
             meter.sent += segments;
             meter.sent_bytes += group.wire_len();
@@ -73,9 +73,9 @@ impl Emulator {
         self.note_lateness(packet.direction, due, now);
         let written = self.write_alone(packet);
         let meter = &mut self.meters[packet.direction as usize];
-        // What is no packet any more was broken as asked.
+        // A damaged header is a configured corruption, not an error.
         if written.is_err() && !packet.corrupted {
-            meter.unasked.send_errors += 1;
+            meter.unintended.send_errors += 1;
         } else {
             meter.sent += 1;
             meter.sent_bytes += u64::from(packet.ip_len);
@@ -85,8 +85,8 @@ impl Emulator {
     fn write_alone(&mut self, packet: &Packet<Load>) -> io::Result<()> {
         let (load, layout) = (&packet.load, packet.load.layout());
         let marked = is_newly_marked(packet);
-        let mut room = [0; MAX_HEADER];
-        let headers = layout.write_header(load, load.payload().len(), &mut room);
+        let mut buffer = [0; MAX_HEADER];
+        let headers = layout.write_header(load, load.payload().len(), &mut buffer);
         let has_headers = !headers.is_empty();
         if packet.corrupted || marked && !has_headers {
             let mut changed = load.to_vec();

@@ -1,6 +1,6 @@
 //! What the sender says, frame by frame, and which of its files are welcome.
 
-use super::{Folder, Incoming, IncomingFile, KNOWN_SENDERS_ROOM, NO_MEMORY, State, Wait};
+use super::{Folder, Incoming, IncomingFile, KNOWN_SENDER_BUFFER, NO_MEMORY, State, Wait};
 use crate::file::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, Verdict};
 use crate::file::inbox::Inbox;
 use crate::file::name::safe_name;
@@ -14,6 +14,9 @@ impl Incoming {
     pub(super) fn read_frames(&mut self, delivered: u64) -> Result<(), FrameError> {
         while delivered >= self.piece.end && self.may_read() {
             let Some((frame, len)) = Announcement::parse(self.inbox.ready())? else { break };
+            if self.defers(&frame) {
+                break;
+            }
             self.inbox.advance(self.inbox.base() + len as u64);
             self.frames_left -= 1;
             self.on_frame(frame)?;
@@ -29,12 +32,21 @@ impl Incoming {
             matches!(frame, Announcement::Datagram { .. } | Announcement::Sent { .. })
         };
         let (frame, len) = Announcement::parse(bytes).ok()?.filter(|(frame, _)| !timed(frame))?;
+        if self.defers(&frame) {
+            return None;
+        }
         self.inbox.advance(self.inbox.base() + len as u64);
         self.frames_left -= 1;
         if let Err(error) = self.on_frame(frame) {
             self.on_frame_error(error);
         }
         Some(len)
+    }
+
+    /// Whether the frame must wait until the present file has its verdict: without space, only the look-up can
+    /// give one, which the next file or the end would stop.
+    fn defers(&self, frame: &Announcement) -> bool {
+        self.awaits_verdict() && !matches!(frame, Announcement::Data { .. })
     }
 
     fn on_frame(&mut self, frame: Announcement) -> Result<(), FrameError> {
@@ -74,7 +86,7 @@ impl Incoming {
             return self.fail(format!("{files} files at once; at most {max} are taken"));
         }
         self.state = State::Receiving;
-        self.inbox.widen(KNOWN_SENDERS_ROOM);
+        self.inbox.widen(KNOWN_SENDER_BUFFER);
     }
 
     fn on_file(&mut self, header: &Header) -> Result<(), FrameError> {

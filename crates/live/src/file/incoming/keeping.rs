@@ -2,7 +2,9 @@
 
 use std::io;
 use std::ops::Range;
+use std::rc::Rc;
 
+use weir_transport::ConnectionError;
 use weir_units::{Duration, Instant};
 
 use super::{Folder, Incoming, NOTED_EVERY, State, Wait};
@@ -213,12 +215,21 @@ impl Incoming {
         }
     }
 
+    /// A sender that answers after another session has taken its file over is alive.
+    pub(super) fn contest_lost(&mut self) {
+        let answered = self.outbox.len() == 0 || self.broken == Some(ConnectionError::Reset);
+        if let Some(claim) = self.lost.take_if(|_| answered) {
+            claim.contest();
+        }
+    }
+
     /// What is to be done for the present file in every turn: a little hashing, and now and then, for
     /// slow transfers too, its journal.
     pub(super) fn tend(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         if claim.is_lost() {
-            // Its sender was silent for a while, and lives: it gets a partial file of its own.
+            // Its sender was silent for a while, and may live: it gets a partial file of its own.
+            self.lost = Some(Rc::clone(claim));
             return self.break_off("the same file is coming from another sender".to_owned());
         }
         claim.listen(now);

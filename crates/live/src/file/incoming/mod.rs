@@ -118,6 +118,8 @@ pub struct Incoming {
     files: SessionFiles,
     /// The file whose pieces come now, unless it is not wanted.
     claim: Option<Rc<Claim>>,
+    /// The claim that another session has taken over, until it is known whether this one's sender lives.
+    lost: Option<Rc<Claim>>,
     shared: Rc<SharedState>,
     /// The memory that this session holds, and what of it is the inbox's.
     share: Rc<Share>,
@@ -139,7 +141,7 @@ pub struct Incoming {
     srtt: Duration,
     noted_at: Instant,
     /// Time of the last frame to a sender that waits for verdicts.
-    told_at: Instant,
+    reported_at: Instant,
     said_at: Option<Instant>,
     broken: Option<ConnectionError>,
     /// The sender's side of the stream has ended.
@@ -161,7 +163,7 @@ enum Wait {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing is known of the other end: it gets little room.
+    /// Nothing is known of the other end: it gets little memory.
     New,
     Receiving,
     /// The sender has said everything.
@@ -177,12 +179,13 @@ impl Incoming {
             files: SessionFiles::new(Rc::clone(&share)),
             share,
             charged: 0,
-            inbox: Inbox::new(STRANGERS_ROOM),
+            inbox: Inbox::new(UNKNOWN_SENDER_BUFFER),
             outbox: Outbox::default(),
             window: Window::new(folder.window.start, folder.window.end),
             state: State::New,
             announced: 0,
             claim: None,
+            lost: None,
             shared,
             wait: None,
             repair: None,
@@ -194,7 +197,7 @@ impl Incoming {
             turned_at: Instant::ZERO,
             srtt: UNKNOWN_RTT,
             noted_at: Instant::ZERO,
-            told_at: Instant::ZERO,
+            reported_at: Instant::ZERO,
             said_at: None,
             broken: None,
             finished: false,
@@ -314,6 +317,11 @@ impl Incoming {
             && self.outbox.len() < MOST_UNHEARD
     }
 
+    /// Whether there is no space for the present file, and it may be there.
+    fn awaits_verdict(&self) -> bool {
+        matches!(self.wait, Some(Wait::NoSpace(_)))
+    }
+
     /// Puts the present file aside: what arrived of it stays.
     fn let_go(&mut self) {
         let undecided = self.wait.take().is_some() || self.repair.is_some();
@@ -357,9 +365,9 @@ impl Incoming {
     /// A sender that waits for verdicts hears that someone is at work on them.
     fn reassure(&mut self, now: Instant) {
         if !self.handle.is_waiting() && self.wait.is_none() {
-            self.told_at = now;
-        } else if now.saturating_since(self.told_at) >= TOLD_EVERY {
-            self.told_at = now;
+            self.reported_at = now;
+        } else if now.saturating_since(self.reported_at) >= REPORT_INTERVAL {
+            self.reported_at = now;
             self.outbox.push(&Answer::Working);
         }
     }
@@ -417,7 +425,9 @@ impl Application for Incoming {
         while let Some(event) = connection.poll_event() {
             self.on_event(event);
         }
-        if self.finished && self.may_read() && matches!(self.state, State::Receiving | State::New) {
+        self.contest_lost();
+        let over = self.finished && self.may_read() && !self.awaits_verdict();
+        if over && matches!(self.state, State::Receiving | State::New) {
             self.break_off("the sender ended early".to_owned());
         }
         if self.is_evicted() {
@@ -437,8 +447,8 @@ impl Application for Incoming {
         }
         let window = self.window.update(now, delivered, self.srtt);
         // Nothing is offered that could not be placed.
-        let room = self.inbox.edge() - delivered.min(self.inbox.edge());
-        connection.set_recv_window(Bytes(window.min(room)));
+        let space = self.inbox.edge() - delivered.min(self.inbox.edge());
+        connection.set_recv_window(Bytes(window.min(space)));
         Ok(())
     }
 
@@ -474,10 +484,9 @@ impl Drop for Incoming {
     }
 }
 
-/// What may come from someone who has not said anything yet, and from others before it is known what it
-/// is: bytes that have to be kept in memory.
-const STRANGERS_ROOM: usize = 64 << 10;
-const KNOWN_SENDERS_ROOM: usize = 1 << 20;
+/// Bytes that are kept in memory for a sender without a valid frame yet, and for one with.
+const UNKNOWN_SENDER_BUFFER: usize = 64 << 10;
+const KNOWN_SENDER_BUFFER: usize = 1 << 20;
 /// Answers without an acknowledgement, in bytes, after which no more frames are read.
 const MOST_UNHEARD: usize = 64 << 10;
 /// A header makes the receiver open a file, which takes as long as some kilobytes of data do. Between two
@@ -488,8 +497,8 @@ const NO_MEMORY: &str = "the receiver has no memory for what came early";
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 /// How often the journal is written at least, while anything arrives.
 const NOTED_EVERY: Duration = Duration::from_millis(200);
-/// How often a sender that waits hears of us.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// Interval of reports to a sender that waits.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of polls for the finalizer's reports.
 const ASKED_EVERY: Duration = Duration::from_micros(300);
 /// How soon it is noticed that another session's file has its verdict.

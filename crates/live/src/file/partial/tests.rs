@@ -50,9 +50,9 @@ proptest! {
                 Op::Arrive { from, len } => {
                     let start = (partial.prefix() as i64 + from).clamp(0, size as i64) as usize;
                     let end = (start + len).min(size);
-                    partial.write(start as u64, &content[start..end]).expect("room");
+                    partial.write(start as u64, &content[start..end]).expect("space");
                 }
-                Op::Note => partial.note().expect("room"),
+                Op::Note => partial.note().expect("space"),
                 Op::CatchUp(budget) => partial.catch_up(budget).expect("readable"),
                 Op::Kill => {
                     // A complete file needs no journal.
@@ -67,10 +67,10 @@ proptest! {
             }
         }
         let rest = partial.prefix() as usize;
-        partial.write(rest as u64, &content[rest..]).expect("room");
+        partial.write(rest as u64, &content[rest..]).expect("space");
         prop_assert!(partial.is_complete());
         prop_assert!(partial.verify().expect("readable"));
-        partial.seal().expect("room");
+        partial.seal().expect("space");
         prop_assert_eq!(fs::read(partial.path()).expect("it is there"), content);
     }
 }
@@ -83,8 +83,8 @@ fn two_sessions_with_one_file_get_one_each() {
     let mut first = open(&folder, &header).expect("writable");
     let second = open(&folder, &header).expect("writable");
     assert_ne!(first.path(), second.path());
-    first.write(0, &content[..400]).expect("room");
-    first.note().expect("room");
+    first.write(0, &content[..400]).expect("space");
+    first.note().expect("space");
     assert_eq!(second.prefix(), 0);
     drop(first);
     let third = open(&folder, &header).expect("writable");
@@ -100,8 +100,8 @@ fn of_several_partial_files_the_one_with_the_most_bytes_is_opened() {
         let header = header_of("x", &content);
         let mut both = [open(&folder, &header), open(&folder, &header)].map(Result::unwrap);
         for (partial, len) in both.iter_mut().zip([one, two]) {
-            partial.write(0, &content[..len]).expect("room");
-            partial.note().expect("room");
+            partial.write(0, &content[..len]).expect("space");
+            partial.note().expect("space");
         }
         drop(both);
         assert_eq!(open(&folder, &header).expect("writable").prefix(), 700);
@@ -116,8 +116,8 @@ fn a_file_of_the_announced_size_without_a_journal_counts_as_there() {
     let content = noise(1000);
     let header = header_of("x", &content);
     let mut first = open(&folder, &header).expect("writable");
-    first.write(0, &content).expect("room");
-    first.seal().expect("room");
+    first.write(0, &content).expect("space");
+    first.seal().expect("space");
     drop(first);
     let mut second = open(&folder, &header).expect("writable");
     assert!(second.is_complete());
@@ -131,8 +131,8 @@ fn a_journal_of_another_file_or_a_damaged_one_counts_for_nothing() {
     let header = header_of("x", &content);
     let path = {
         let mut partial = open(&folder, &header).expect("writable");
-        partial.write(0, &content[..400]).expect("room");
-        partial.note().expect("room");
+        partial.write(0, &content[..400]).expect("space");
+        partial.note().expect("space");
         partial.path().to_owned()
     };
     let mut bytes = fs::read(&path).expect("it is there");
@@ -149,7 +149,7 @@ fn other_bytes_than_announced_do_not_verify() {
     let mut partial = open(&folder, &header_of("x", &content)).expect("writable");
     let mut wrong = content;
     wrong[70_000] ^= 1;
-    partial.write(0, &wrong).expect("room");
+    partial.write(0, &wrong).expect("space");
     assert!(partial.is_complete() && !partial.verify().expect("readable"));
     let path = partial.path().to_owned();
     partial.discard().expect("removable");

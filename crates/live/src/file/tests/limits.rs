@@ -32,7 +32,7 @@ fn a_turn_reads_a_bounded_number_of_headers() {
         // As it arrives over a connection: 16 segments at a time.
         for _ in 0..16 {
             let segment = &bytes[at..bytes.len().min(at + 1_400)];
-            incoming.store(at as u64, segment).expect("room");
+            incoming.store(at as u64, segment).expect("space");
             at += segment.len();
         }
         incoming.on_turn(now, &mut connection).expect("a working disk");
@@ -56,7 +56,7 @@ fn a_header_costs_the_network_thread_few_look_ups() {
     let disk = Arc::new(TestDisk::default());
     let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
     let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
-    incoming.store(0, &announcements(10, "x")).expect("room");
+    incoming.store(0, &announcements(10, "x")).expect("space");
     assert_eq!(incoming.files().len(), 10);
     let lookups = disk.lookups.load(Ordering::Relaxed);
     assert!(lookups <= 10 * 20, "{lookups} look-ups for 10 headers");
@@ -71,7 +71,7 @@ fn a_session_has_one_look_up_in_the_queue() {
     let disk = Arc::new(TestDisk::default());
     let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
     let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
-    incoming.store(0, &announcements(10, "x")).expect("room");
+    incoming.store(0, &announcements(10, "x")).expect("space");
     assert_eq!(incoming.files().len(), 10);
     drop(incoming);
     let done = std::iter::from_fn(|| finalizer.work().then_some(())).count();
@@ -101,7 +101,7 @@ fn a_turn_hashes_a_bounded_part_of_what_is_there() {
         let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
         let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
         let mut before = disk.read.load(Ordering::Relaxed);
-        incoming.store(0, &bytes).expect("room");
+        incoming.store(0, &bytes).expect("space");
         for turn in 0..3 {
             incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
             let read = disk.read.load(Ordering::Relaxed);
@@ -113,7 +113,7 @@ fn a_turn_hashes_a_bounded_part_of_what_is_there() {
 
 /// Bits for many datagrams need the most memory per byte received.
 #[test]
-fn who_hoards_memory_makes_room_for_a_repair() {
+fn who_hoards_memory_is_ended_for_a_repair() {
     let to = TempDir::new();
     let finalizer = Finalizer::without_thread();
     let folder = Folder { memory: Bytes(16 << 20), ..receiving_in(&to) };
@@ -123,7 +123,7 @@ fn who_hoards_memory_makes_room_for_a_repair() {
         Announcement::Hello { files: 1 }.encode(&mut bytes);
         frames.iter().for_each(|frame| frame.encode(&mut bytes));
         let mut incoming = Incoming::new(folder.clone(), Rc::clone(&shared), finalizer.handle());
-        incoming.store(0, &bytes).expect("room");
+        incoming.store(0, &bytes).expect("space");
         let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
         incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
         incoming
@@ -151,7 +151,7 @@ fn a_datagram_that_comes_again_takes_nothing_of_the_quota() {
     let header = header_of("x", &content);
     Announcement::Datagram { header, piece: 1_000 }.encode(&mut bytes);
     let mut incoming = Incoming::new(folder, shared, finalizer.handle());
-    incoming.store(0, &bytes).expect("room");
+    incoming.store(0, &bytes).expect("space");
     let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
     incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
     for offset in [0, 0, 1_000, 1_000, 17, 0, 0, 0, 0, 0, 0, 0] {
@@ -164,7 +164,7 @@ fn a_datagram_that_comes_again_takes_nothing_of_the_quota() {
 
 /// A greeting, then a few bytes at the far end of what is offered: they must not cost what lies between.
 #[test]
-fn far_bytes_of_strangers_cost_little_memory() {
+fn far_bytes_of_unknown_senders_cost_little_memory() {
     let to = TempDir::new();
     let finalizer = Finalizer::start().expect("a thread");
     let before = resident_kib();
@@ -173,10 +173,10 @@ fn far_bytes_of_strangers_cost_little_memory() {
         let mut incoming = Incoming::new(receiving_in(&to), shared(), finalizer.handle());
         let mut hello = Vec::new();
         Announcement::Hello { files: 1 }.encode(&mut hello);
-        incoming.store(0, &hello).expect("room");
+        incoming.store(0, &hello).expect("space");
         let mut connection = Connection::listen(&Config::default(), stream(seed, "b"));
         incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
-        incoming.store((1 << 20) - 64, &[7; 64]).expect("room");
+        incoming.store((1 << 20) - 64, &[7; 64]).expect("space");
         sessions.push(incoming);
     }
     let more = resident_kib().saturating_sub(before);

@@ -69,7 +69,7 @@ impl OutgoingDatagrams {
             stage: Stage::Between,
             next_at: Instant::ZERO,
             carry: 0,
-            inbox: Inbox::new(ROOM_FOR_ANSWERS),
+            inbox: Inbox::new(ANSWER_BUFFER),
             outbox,
             read_ahead: ReadAhead::default(),
             heard_at: None,
@@ -246,8 +246,8 @@ impl Application for OutgoingDatagrams {
             connection.close(now);
         }
         let delivered = connection.stats().delivered_bytes;
-        let room = self.inbox.edge() - delivered.min(self.inbox.edge());
-        connection.set_recv_window(Bytes(room));
+        let space = self.inbox.edge() - delivered.min(self.inbox.edge());
+        connection.set_recv_window(Bytes(space));
         Ok(())
     }
 
@@ -280,6 +280,6 @@ impl Application for OutgoingDatagrams {
     }
 }
 
-const ROOM_FOR_ANSWERS: usize = 64 << 10;
+const ANSWER_BUFFER: usize = 64 << 10;
 /// A sender that was kept from sending for longer does not make up for it at once.
 const MAX_DEBT: Duration = Duration::from_millis(10);

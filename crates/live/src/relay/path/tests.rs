@@ -30,7 +30,7 @@ fn at_us(micros: u64) -> Instant {
 /// Drives one link as the simulator does: at the times it asks for, and when something goes in.
 fn simulate(link: &HostedLink, seed: u64, arrivals: &[Event]) -> Vec<Event> {
     let mut link = Hosted::new(link, seed).unwrap().link;
-    let room = MemoryLimit::new(MEMORY);
+    let memory = MemoryLimit::new(MEMORY);
     let mut out = Vec::new();
     let mut drain = |link: &mut Link<Packet>, until: Instant| {
         while let Some(time) = link.next_time().filter(|time| *time <= until) {
@@ -42,7 +42,7 @@ fn simulate(link: &HostedLink, seed: u64, arrivals: &[Event]) -> Vec<Event> {
     };
     for (at, way, bytes) in arrivals {
         drain(&mut link, *at);
-        link.offer(*at, Packet::new(header(*way, bytes.len()), bytes, 0, &room).unwrap());
+        link.offer(*at, Packet::new(header(*way, bytes.len()), bytes, 0, &memory).unwrap());
     }
     drain(&mut link, Instant::MAX);
     link.check().unwrap();
@@ -196,7 +196,7 @@ fn damage_flips_one_bit_and_depends_on_the_packet_alone() {
 }
 
 #[test]
-fn a_path_refuses_what_it_has_no_room_for_and_recovers() {
+fn a_path_with_full_memory_refuses_packets_and_recovers() {
     let link = hosted(
         "relay",
         LinkConfig { delay: Duration::from_secs(1).into(), ..LinkConfig::default() },

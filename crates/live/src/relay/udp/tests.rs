@@ -62,7 +62,7 @@ fn each_client_gets_its_own_answers_and_boundaries_are_kept() {
         (report.clients, report.up.received, report.up.sent, report.down.sent),
         (2, 14, 14, 14)
     );
-    assert_eq!(report.up.unasked.total() + report.down.unasked.total(), 0);
+    assert_eq!(report.up.unintended.total() + report.down.unintended.total(), 0);
     assert_eq!(report.up.received_bytes, 2 * (3 * 1_200 + 300 + 9_000 + 60_000));
 }
 
@@ -118,7 +118,7 @@ fn the_path_does_what_it_does_in_the_simulator() {
 }
 
 #[test]
-fn clients_beyond_the_limit_and_strangers_are_counted() {
+fn clients_beyond_the_limit_and_unknown_ones_are_counted() {
     let server = socket();
     let (at, work) = start(spec(&server, LinkConfig::default(), LinkConfig::default()));
     let clients = [socket(), socket(), socket()];
@@ -132,9 +132,12 @@ fn clients_beyond_the_limit_and_strangers_are_counted() {
     clients[2].send_to(b"forged", upstream).unwrap();
     server.send_to(b"real", upstream).unwrap();
     assert_eq!(receive(&clients[1]).0, b"real");
-    while work.report().is_some_and(|report| report.up.unasked.strangers == 0) {}
+    while work.report().is_some_and(|report| report.up.unintended.unknown_client == 0) {}
     let report = work.stop().unwrap();
-    assert_eq!((report.up.unasked.strangers, report.down.unasked.strangers), (1, 1));
+    assert_eq!(
+        (report.up.unintended.unknown_client, report.down.unintended.unknown_client),
+        (1, 1)
+    );
     assert_eq!(report.up.sent, 2);
 }
 
