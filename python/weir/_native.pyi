@@ -16,6 +16,7 @@ __all__ = [
     "PathEvent",
     "RunControl",
     "RunResult",
+    "Scenario",
     "ScenarioError",
     "Table",
     "TcpReceiver",
@@ -23,15 +24,11 @@ __all__ = [
     "TransferError",
     "TunLink",
     "UdpRelay",
+    "_lowered",
     "catalogue",
-    "check_kernel",
-    "check_world",
     "parse_quantity",
-    "parse_scenario",
     "receive_files",
-    "record",
     "relay_check",
-    "run",
     "send_files",
     "tc_keys",
     "tc_options",
@@ -47,7 +44,7 @@ class ControllerError(RuntimeError):
 
 @final
 class CcContext:
-    """What every call of a controller is told about its connection, as it stands now."""
+    """What every call of a controller receives about its connection, as it stands now."""
 
     @property
     def now_ns(self) -> int:
@@ -147,7 +144,7 @@ class AckEvent:
 
     @property
     def rtt_ns(self) -> int | None:
-        """The RTT of the newest segment that it acknowledges; None if that cannot be told."""
+        """The RTT of the newest segment that it acknowledges; None if unknown."""
 
     @property
     def rtt_s(self) -> float | None:
@@ -283,7 +280,7 @@ class HostLink:
         """Move the calling thread into the namespace, for good."""
 
     def report(self) -> dict[str, Any]:
-        """Return what it did so far: counters per direction, lateness, complaints."""
+        """Return what it did so far: counters per direction, lateness, warnings."""
 
     def close(self) -> None:
         """Remove it; a second time nothing happens."""
@@ -312,7 +309,7 @@ class TunLink:
         """The files that stand for the namespaces until it is stopped."""
 
     def report(self) -> dict[str, Any]:
-        """Return what it did so far: counters per direction, lateness, complaints."""
+        """Return what it did so far: counters per direction, lateness, warnings."""
 
     def stop(self) -> dict[str, Any]:
         """Stop it and return the last report."""
@@ -346,7 +343,7 @@ class UdpRelay:
         """Where clients send to."""
 
     def report(self) -> dict[str, Any]:
-        """Return what it did so far: counters per direction, lateness, complaints."""
+        """Return what it did so far: counters per direction, lateness, warnings."""
 
     def stop(self) -> dict[str, Any]:
         """Stop it and return the last report."""
@@ -399,7 +396,7 @@ class RunControl:
 
     def __new__(cls) -> RunControl: ...
     def stop(self) -> None:
-        """Break the runs off that are under way, and those that begin later."""
+        """Stop the runs in progress, and those that begin later."""
 
     @property
     def is_stopped(self) -> bool:
@@ -407,7 +404,7 @@ class RunControl:
 
     @property
     def elapsed_s(self) -> float:
-        """How long the run under way has lasted."""
+        """How long the run in progress has lasted."""
 
 def catalogue() -> str:
     """Return what a scenario may name: JSON, one list per kind."""
@@ -418,39 +415,69 @@ def parse_quantity(kind: Literal["time", "rate", "size", "ratio"], text: str) ->
     Raises ``ValueError`` naming the value and what is allowed.
     """
 
-def parse_scenario(toml_text: str, overrides: Sequence[tuple[str, str]], source: str) -> str:
-    """Read a scenario in TOML, with ``overrides`` (dotted key, value) on top of it.
+@final
+class Scenario:
+    """A scenario that has been checked, ready to run."""
 
-    ``source`` is its path, for messages and for the trace files beside it. Returns the canonical
-    form in JSON. Raises ``ScenarioError``.
-    """
+    @staticmethod
+    def parse(toml_text: str, overrides: Sequence[tuple[str, str]], source: str) -> Scenario:
+        """Read a scenario in TOML, with ``overrides`` (dotted key, value) on top of it.
 
-def run(
-    scenario: str,
-    seed: int,
-    world: str = "sim",
-    control: RunControl | None = None,
-    capture: str | PathLike[str] | None = None,
-    *,
-    capture_from_zero: bool = False,
-) -> RunResult:
-    """Run a scenario in its canonical form. Other threads go on meanwhile.
+        ``source`` is its path, for messages and for the trace files beside it. Raises
+        ``ScenarioError``.
+        """
 
-    Without a ``control`` the run looks for signals itself. In the worlds ``sim`` and ``kernel``
-    packets are recorded in the file ``capture``, with times from 1970, or in the simulator and
-    with ``capture_from_zero`` from the beginning of the run. Raises ``ScenarioError`` if the
-    network cannot be built or not be run in this world, ``RuntimeError`` if a checker finds that
-    the run went wrong, it was broken off, or the system refused, and ``ControllerError`` if a
-    controller in Python did.
-    """
+    @staticmethod
+    def from_json(text: str) -> Scenario:
+        """Read the canonical form. Raises ``ScenarioError``."""
 
-def record(scenario: str, seed: int, folder: str | PathLike[str], stem: str) -> RunResult:
-    """Run a scenario in its canonical form in the simulator, and record what passes its interfaces.
+    def to_json(self) -> str:
+        """Return the canonical form, in JSON."""
 
-    These are those of the senders, of the receivers, before and after each monitored link. Each has
-    a file, ``STEM-INTERFACE.pcapng`` in ``folder``. Other threads go on meanwhile. Raises as
-    ``run``, and ``RuntimeError`` if a file cannot be written.
-    """
+    def at(self, point: Sequence[tuple[str, str]]) -> Scenario:
+        """Return the scenario at a point of a sweep, as if each key had been overridden.
+
+        Raises ``ScenarioError``.
+        """
+
+    def check(self, world: str) -> None:
+        """Raise ``ScenarioError`` if ``world`` cannot run it as it is."""
+
+    def check_kernel(self, controllers: Sequence[str], *, netem: bool = False) -> None:
+        """Raise ``ScenarioError`` if a kernel with these congestion controls cannot run it.
+
+        With ``netem``, if that cannot stand in for its links.
+        """
+
+    def run(
+        self,
+        seed: int,
+        world: str = "sim",
+        control: RunControl | None = None,
+        capture: str | PathLike[str] | None = None,
+        *,
+        capture_from_zero: bool = False,
+    ) -> RunResult:
+        """Run it. Other threads go on meanwhile.
+
+        Without a ``control`` the run looks for signals itself. In the worlds ``sim`` and ``kernel``
+        packets are recorded in the file ``capture``, with times from 1970, or in the simulator and
+        with ``capture_from_zero`` from the beginning of the run. Raises ``ScenarioError`` if it
+        cannot be run in this world, ``RuntimeError`` if a checker finds that the run went wrong,
+        it was broken off, or the system refused, and ``ControllerError`` if a controller in
+        Python did.
+        """
+
+    def record(self, seed: int, folder: str | PathLike[str], stem: str) -> RunResult:
+        """Run it in the simulator, and record what passes its interfaces.
+
+        These are those of the senders, of the receivers, before and after each monitored link. Each
+        has a file, ``STEM-INTERFACE.pcapng`` in ``folder``. Other threads go on meanwhile. Raises
+        as ``run``, and ``RuntimeError`` if a file cannot be written.
+        """
+
+def _lowered() -> int:
+    """Return how many scenarios this process has lowered to what worlds run; for tests."""
 
 def tc_options(text: str) -> list[tuple[str, str]]:
     """What ``tc`` says of one direction of a link, as options of ``weir link`` with their values.
@@ -462,15 +489,6 @@ def tc_keys(forward: str, reverse: str | None = None) -> list[tuple[str, str]]:
     """What ``tc`` says of the way of the data and of the way back, as keys of ``[topology]``.
 
     Raises ``ValueError``, naming the text and the word, for what cannot be read or has no like.
-    """
-
-def check_world(scenario: str, world: str) -> None:
-    """Raise ``ScenarioError`` if ``world`` cannot run a canonical scenario as it is."""
-
-def check_kernel(scenario: str, controllers: Sequence[str], *, netem: bool = False) -> None:
-    """Raise ``ScenarioError`` if a kernel with these congestion controls cannot run it as it is.
-
-    With ``netem``, if that cannot stand in for its links.
     """
 
 def tcp_send(

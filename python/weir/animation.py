@@ -90,7 +90,7 @@ def animation(wish: Wish) -> Animation:
         last = whole.fields["measure"]["duration"]
         raise InputError(f"--from {wish.start} --for {wish.span}: the run ends at {last}")
     seed = whole.seed if wish.seed is None else wish.seed
-    tables = runner.execute(_recorded(wish.source).text, seed)
+    tables = runner.execute(_recorded(wish.source), seed)
     frames = _within(tables["frames"], start, end)
     _check(frames, tables["frames"], (start, end), wish)
     data = {

@@ -405,8 +405,9 @@ def scenario_plan(
         source = source.with_override("measure.seed", str(seed))
     keys = _key_words(source.overrides, sweep)
     words = ["weir", "run", source.origin, *keys, *_world_words(source.world)]
-    name = source.effective().name
-    return plan(name, shlex.join(words), {name: source}, sweep)
+    base = source.effective()
+    name = base.name
+    return plan(name, shlex.join(words), {name: source}, sweep, {name: base})
 
 
 def _world_words(world: str) -> list[str]:

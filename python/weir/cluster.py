@@ -56,7 +56,7 @@ duration = "2s"
 @cache
 def identity() -> dict[str, str]:
     """What client and workers must have in common."""
-    summary = execute(Source(_PROBE, "probe").effective().text, 1)["summary"]
+    summary = execute(Source(_PROBE, "probe").effective(), 1)["summary"]
     libraries = {name: version(name) for name in _SHARED}
     return {"weir": _native.version(), **libraries, "probe": str(summary["trace_hash"][0])}
 

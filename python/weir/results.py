@@ -208,7 +208,7 @@ class Results:
         Empty where it could, and where time is virtual.
         """
         health = self.manifest.get("health", {})
-        return f"bad verdict: {health['verdict']}" if health.get("complaints") else ""
+        return f"bad verdict: {health['verdict']}" if health.get("warnings") else ""
 
     def health(self, label: str) -> str | None:
         """The verdict on the runs of a case; None where time is virtual."""

@@ -21,14 +21,14 @@ from weir import _native, capture, trust
 from weir.errors import ClusterError, RunError, RunInterruptedError, StoreError
 from weir.kernel import cache
 from weir.manifest import SCHEMA
-from weir.scenario import GUESTS, KERNEL, NETEM, SIM
+from weir.scenario import GUESTS, KERNEL, NETEM, SIM, Effective
 from weir.store import RunDirectory
 from weir.sweep import Plan, Run
 
 Watcher = Callable[[int], None]
 """Progress callback: number of further finished runs."""
 
-Execute = Callable[[str, int, str, _native.RunControl | None], Mapping[str, pl.DataFrame]]
+Execute = Callable[[Effective, int, str, _native.RunControl | None], Mapping[str, pl.DataFrame]]
 """Runs a scenario with a seed in a world, as `execute` does, and returns its tables."""
 
 
@@ -43,12 +43,12 @@ class Wanting(Protocol):
 
 
 _QUEUED_PER_WORKER = 2
-_FEW_COMPLAINTS = 10
+_MOST_WARNINGS = 10
 _LOOK_S = 0.2
 
 
 def execute(
-    scenario: str,
+    scenario: Effective,
     seed: int,
     world: str = SIM,
     control: _native.RunControl | None = None,
@@ -63,9 +63,9 @@ def execute(
     if world in GUESTS:
         from weir.kernel.world import run  # runs elsewhere have no use for it
 
-        return run(scenario, seed, NETEM if world == NETEM else KERNEL, control, pcap)
+        return run(scenario.text, seed, NETEM if world == NETEM else KERNEL, control, pcap)
     with contextlib.nullcontext() if world == SIM else _punctual():
-        result = _native.run(scenario, seed, world, control, pcap)
+        result = scenario.checked.run(seed, world, control, pcap)
     return {name: pl.DataFrame(result.table(name)) for name in result.tables}
 
 
@@ -157,7 +157,7 @@ class _Work:
         self, pool: Executor, run: Run, control: _native.RunControl | None
     ) -> Future[Mapping[str, pl.DataFrame]]:
         case = run.case
-        words = (case.scenario.text, run.seed, case.world, control)
+        words = (case.scenario, run.seed, case.world, control)
         programs = trust.trusted_in(case.scenario.controllers)
         if run.index in self.captures:
             return pool.submit(_trusting, programs, execute, *words, self.captures[run.index])
@@ -288,7 +288,7 @@ def _health(plan: Plan, directory: RunDirectory) -> dict[str, Any]:
         for key in ("late_ms_p99", "late_ms_max", "unasked_drops", "cpu_ratio")
     }
     verdict = f"strained in {len(strained)} of {len(judged)} runs" if strained else "good"
-    return {"verdict": verdict, "complaints": strained[:_FEW_COMPLAINTS], "worst": worst}
+    return {"verdict": verdict, "warnings": strained[:_MOST_WARNINGS], "worst": worst}
 
 
 def _guest(plan: Plan) -> dict[str, Any]:

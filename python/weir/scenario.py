@@ -65,29 +65,32 @@ class Source:
         Raises:
             ScenarioError: it is not valid; the message says where and what is allowed.
         """
-        canonical = _native.parse_scenario(
-            self.text, list(self.overrides), self.file or self.origin
-        )
-        return Effective(canonical, json.loads(canonical), self.folder)
+        checked = _native.Scenario.parse(self.text, list(self.overrides), self.file or self.origin)
+        canonical = checked.to_json()
+        return Effective(canonical, json.loads(canonical), self.folder, checked)
 
-    def at(self, point: Mapping[str, str], named: Sequence[str] = ()) -> Effective:
+    def at(
+        self, point: Mapping[str, str], named: Sequence[str] = (), base: Effective | None = None
+    ) -> Effective:
         """The scenario at one point of its sweep, as if it had never been swept.
 
-        The user has named the stacks in the overrides himself, and those that are `named`.
+        The user has named the stacks in the overrides himself, and those that are `named`. `base`
+        is what `effective` returns, if that is known.
 
         Raises:
             ScenarioError: it is not valid there, or its world cannot run it.
         """
-        fields = replace(self, overrides=(*self.overrides, *point.items())).effective().fields
+        checked = (base or self.effective()).checked.at(list(point.items()))
+        fields = json.loads(checked.to_json())
         fields.pop("sweep", None)
         text = json.dumps(fields, ensure_ascii=False)
-        effective = Effective(text, fields, self.folder)
+        effective = Effective(text, fields, self.folder, checked)
         own = [value for key, value in self.overrides if is_stack(key)]
         trust.trust_named(effective.controllers, [*own, *named])
         if self.world in GUESTS:
-            _native.check_kernel(text, recipe.CONTROLS, netem=self.world == NETEM)
+            checked.check_kernel(recipe.CONTROLS, netem=self.world == NETEM)
         else:
-            _native.check_world(text, self.world)
+            checked.check(self.world)
         return effective
 
     def in_world(self, world: str) -> Source:
@@ -115,12 +118,35 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """A checked scenario: the canonical text that Rust runs, and the same as a dictionary."""
+    """A checked scenario: its canonical text, the same as a dictionary, and what Rust runs."""
 
     text: str
     fields: dict[str, Any] = field(hash=False)
     folder: str = ""
     """Where the files were looked for that it names."""
+    lowered: _native.Scenario | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process lowers the text itself."""
+        return Effective, (self.text, self.fields, self.folder)
+
+    @classmethod
+    def from_json(cls, text: str) -> Effective:
+        """The scenario with this canonical text.
+
+        Raises:
+            ScenarioError: it is something else.
+        """
+        return cls(text, json.loads(text), "", _native.Scenario.from_json(text))
+
+    @property
+    def checked(self) -> _native.Scenario:
+        """What Rust runs.
+
+        Raises:
+            ScenarioError: the text is no canonical scenario.
+        """
+        return self.lowered or _native.Scenario.from_json(self.text)
 
     @property
     def name(self) -> str:

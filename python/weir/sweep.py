@@ -94,12 +94,19 @@ class Plan:
         return _hash(run.key for run in self.runs)
 
 
-def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -> Plan:
+def plan(
+    name: str,
+    command: str,
+    sources: Mapping[str, Source],
+    sweep: Sweep,
+    known: Mapping[str, Effective] | None = None,
+) -> Plan:
     """Every source at every point of `sweep` and of its own `[sweep]` section.
 
     A key in `sweep` replaces the same key of the file. The first seed is the first source's. Where
     a single source sweeps stacks, these are what is compared: they name the series, and the rest
-    of the point is where on the sweep they are compared.
+    of the point is where on the sweep they are compared. `known` is what `Source.effective`
+    returned of sources, where it was called before.
 
     Raises:
         ScenarioError: a scenario, or one of its points, is not valid.
@@ -108,10 +115,11 @@ def plan(name: str, command: str, sources: Mapping[str, Source], sweep: Sweep) -
     named = [value for key, values in sweep.items() if is_stack(key) for value in values]
     cases: list[Case] = []
     for series, source in sources.items():
-        swept_keys = {**source.effective().sweep, **sweep}
+        base = (known or {}).get(series) or source.effective()
+        swept_keys = {**base.sweep, **sweep}
         _refuse_too_many(math.prod(map(len, swept_keys.values())), swept_keys)
         for point in points(swept_keys):
-            scenario = source.at(point, named)
+            scenario = source.at(point, named, base)
             swept, place = _split(point) if len(sources) == 1 else ("", point)
             stacks = " + ".join(scenario.stacks)
             cases.append(Case(swept or series, stacks, place, scenario, source.world))

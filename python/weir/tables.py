@@ -256,8 +256,8 @@ def _notes(results: Results) -> str:
 def _strained(results: Results) -> list[str]:
     """What to say of runs in real time that the machine could not carry."""
     health = results.manifest["health"]
-    complaints = health.get("complaints")
-    return [f"Health {health['verdict']}, the first: {complaints[0]}."] if complaints else []
+    warnings = health.get("warnings")
+    return [f"Health {health['verdict']}, the first: {warnings[0]}."] if warnings else []
 
 
 def _unfinished(flows: pl.DataFrame) -> list[str]:

@@ -22,7 +22,7 @@ Invoke = Callable[..., Result]
 
 # In worker processes of pytest-xdist: readline, which pytest loads, sets it for child processes.
 os.environ.pop("COLUMNS", None)
-# Whoever runs the tests in the background may have them ignore Ctrl-C, and so all that they start.
+# Tests that run in the background may ignore Ctrl-C, and so would all processes that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -52,7 +52,7 @@ def columns(made: Animation) -> pl.DataFrame:
 
 
 def test_it_holds_every_frame_of_the_span_in_order(second: Animation) -> None:
-    whole = runner.execute(Source(CHAIN, "chain.toml").at({}).text, 1)["frames"]
+    whole = runner.execute(Source(CHAIN, "chain.toml").at({}), 1)["frames"]
     inside = whole.filter((pl.col("end_s") > 1.0) & (pl.col("t_s") < 1.5)).sort("t_s", "end_s")
     shown = columns(second)
     assert shown.height == second.frames == inside.height > 100
@@ -64,7 +64,7 @@ def test_it_holds_every_frame_of_the_span_in_order(second: Animation) -> None:
     assert all(abs(ns - (t_s - 1.0) * 1e9) <= 1 for ns, t_s in spans)
 
 
-def test_frames_are_told_apart(second: Animation) -> None:
+def test_frames_are_distinguished(second: Animation) -> None:
     shown = columns(second)
     data = shown.filter(kind=KINDS.index("data")).drop_nulls("flow")
     assert set(data["reverse"]) == {0, 1}
@@ -104,7 +104,7 @@ def test_nodes_that_move_are_followed() -> None:
         assert [time for time, *_ in seen] == sorted(time for time, *_ in seen)
 
 
-def test_what_happens_to_flows_is_told_with_its_node() -> None:
+def test_events_of_flows_have_their_node() -> None:
     made = animation(wish("0s", "5s", ("topology.radio.queue", "1"), ("flow.0.stack", "reno")))
     kinds = {kind for _, _, kind, _, _ in made.data["events"]}
     assert "connected" in kinds
@@ -156,7 +156,7 @@ def test_what_was_not_recorded_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--from", "6s"), "the run ends at 5s"),
         (("--from", "soon"), "--from soon: "),
@@ -166,12 +166,12 @@ def test_what_was_not_recorded_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_what_cannot_be_shown_is_refused(
-    invoke: Invoke, tmp_path: Path, options: tuple[str, ...], told: str
+    invoke: Invoke, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "chain.toml").write_text(CHAIN, encoding="utf-8")
     result = invoke("animate", "chain.toml", *options)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert result.stderr.startswith("weir: ")
     assert result.stderr.count("\n") == 1
     assert not list(tmp_path.glob("*.html"))
@@ -180,8 +180,8 @@ def test_what_cannot_be_shown_is_refused(
 def test_links_have_no_frames(invoke: Invoke) -> None:
     result = invoke("animate", "two-flows")
     assert result.exit_code == 2
-    told = "only a radio network has frames to show; its topology is 'dumbbell'"
-    assert result.stderr == f"weir: two-flows: {told}, not 'radio'\n"
+    message = "only a radio network has frames to show; its topology is 'dumbbell'"
+    assert result.stderr == f"weir: two-flows: {message}, not 'radio'\n"
 
 
 def test_the_command_says_where_the_page_is(invoke: Invoke, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_json_and_table_show_them(results: weir.Results) -> None:
     assert "not done at the end" not in html
 
 
-def test_connections_that_were_cut_off_are_told(tmp_path: Path) -> None:
+def test_connections_that_were_cut_off_are_reported(tmp_path: Path) -> None:
     (tmp_path / "web.toml").write_text(WEB, encoding="utf-8")
     cut = ["--set=measure.duration=300ms", "--set=measure.repeat=1", "--out", str(tmp_path / "out")]
     ended = CliRunner().invoke(app, ["run", str(tmp_path / "web.toml"), "--quiet", *cut])

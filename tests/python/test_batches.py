@@ -112,7 +112,7 @@ def test_any_other_end_of_a_batch_is_the_end_of_all() -> None:
     assert all(future.cancelled() for _, future in pool.asked)
 
 
-def test_whoever_shuts_down_wants_no_answers() -> None:
+def test_a_shutdown_cancels_the_answers() -> None:
     pool = Pool()
     with batches(pool) as executor:
         answer = executor.submit(run, 1)

@@ -80,7 +80,7 @@ def test_the_case_of_many_connections_carries_all_of_them() -> None:
     (case,) = [case for case in cases() if isinstance(case, Arrivals)]
     assert (case.flows, case.load) == (100_000, 0.6)
     scaled = case.scaled(0.002)
-    tables = execute(Source(scaled.scenario, "bench").effective().text, 1)
+    tables = execute(Source(scaled.scenario, "bench").effective(), 1)
     assert tables["arrivals"].height == scaled.flows == 200
     assert tables["arrivals"]["completed"].all()
 
@@ -124,7 +124,7 @@ def test_ns3_does_the_same_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     if (obstacle := ns3.missing()) is not None:
         pytest.skip(obstacle)
     case = Dumbbell("tiny", "dumbbell", 2, 10, 20, 2.0, ns3_sim_s=2.0)
-    ours, theirs = ns3.beside(ns3.build(tmp_path, "dumbbell"), case, 1)
+    ours, theirs = ns3.compare(ns3.build(tmp_path, "dumbbell"), case, 1)
     assert theirs["goodput_mbps"] == pytest.approx(ours["goodput_mbps"], rel=0.1)
     assert theirs["data_packets"] == pytest.approx(ours["data_packets"], rel=0.1)
 
@@ -137,7 +137,7 @@ def test_ns3_does_the_same_work_on_a_radio_hop(
     if (obstacle := ns3.missing()) is not None:
         pytest.skip(obstacle)
     case = Chain("tiny", 1, 8, 5.0)
-    ours, theirs = ns3.beside(ns3.build(tmp_path, "chain"), case, 2)
+    ours, theirs = ns3.compare(ns3.build(tmp_path, "chain"), case, 2)
     assert (ours["repeats"], theirs["repeats"]) == (2, 2)
     assert ours["ns3_cpu_ratio"] > 0
     assert theirs["goodput_mbps"] == pytest.approx(ours["goodput_mbps"], rel=0.1)

@@ -161,7 +161,7 @@ def test_what_an_end_says_is_what_failed(site: Site) -> None:
     assert "no congestion control 'warp'" in str(found.failure)
 
 
-def test_ends_that_die_or_say_nothing_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_that_die_or_hang_are_reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     dying = Programs([sys.executable, "-c", "raise SystemExit('no more')"], ["cat", "/dev/null"])
     found = site.carry(Transfer("tcp", "cubic", 1), LOCAL, 20, dying)
     assert found.failure == "it ended with exit code 0"

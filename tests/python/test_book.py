@@ -1,4 +1,4 @@
-"""The study `book`: it carries out the chapter's tests, and its words follow its cells."""
+"""The study `book`: it runs the chapter's tests, and its words follow its cells."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def test_two_reno_flows_converge_and_say_when(cells: Cells, result: StudyResult)
     assert found is not None
     assert found["ended"] == found["ours"]["n"] == SMALL.same["wan-10m"][1]
     assert 0 < found["ours"]["mean"] < 10
-    told = next(text for text in result.findings if text.startswith("When two Reno flows"))
-    assert cells.table(joins.TWO).text("wan-10m, reno", joins.ADAPTS) in told
+    finding = next(text for text in result.findings if text.startswith("When two Reno flows"))
+    assert cells.table(joins.TWO).text("wan-10m, reno", joins.ADAPTS) in finding
 
 
 def test_the_unfair_pair_is_the_most_uneven_of_all(cells: Cells) -> None:

@@ -141,7 +141,7 @@ def test_what_has_no_packets_is_refused(
     assert not (tmp_path / "x").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_before_any_run(tmp_path: Path) -> None:
     source = Source(TRANSFER, "scenario", ()).in_world("kernel-virtual")
     wanted = plan("transfer", "weir run", {"transfer": source}, {})
     (tmp_path / "file").touch()

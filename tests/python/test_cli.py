@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from conftest import SHORT, Invoke, started
 
+from weir.scenario import Effective
+
 VERBS = ("compare", "run", "animate", "study", "list", "diff", "report", "export", "doctor")
 
 SCENARIO = """
@@ -85,8 +87,8 @@ def test_flows_that_did_not_complete_are_pointed_out(invoke: Invoke) -> None:
     assert "3 of 3 flows did not complete in time." in slow.stdout
     dead = ("--loss", "100%", "--set", "flow.0.max_retransmits=1")
     broken = invoke("compare", "reno", *dead, "--duration", "9s", "--repeat", "2", "--quiet")
-    told = " ".join(broken.stdout.split())
-    assert "2 of 2 flows did not complete; the first that failed, flow0: no answer" in told
+    printed = " ".join(broken.stdout.split())
+    assert "2 of 2 flows did not complete; the first that failed, flow0: no answer" in printed
     assert "did not complete" not in invoke("compare", "reno", *SHORT).stdout
 
 
@@ -104,7 +106,7 @@ def test_a_dry_run_lists_every_run_and_starts_none(invoke: Invoke, scenario: Pat
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (("compare",), "STACK"),
         (("compare", "reno", "--bogus"), "--bogus"),
@@ -130,13 +132,13 @@ def test_a_dry_run_lists_every_run_and_starts_none(invoke: Invoke, scenario: Pat
     ],
 )
 def test_bad_input_is_one_line_and_code_2(
-    invoke: Invoke, arguments: tuple[str, ...], complaint: str
+    invoke: Invoke, arguments: tuple[str, ...], message: str
 ) -> None:
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.startswith("weir: ")
-    assert complaint in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert not Path("results").exists()
 
@@ -158,7 +160,7 @@ def test_failed_runs_are_recorded_and_the_others_stay(
 
     sound = runner.execute
 
-    def fails_once(scenario: str, seed: int, *where: Any) -> object:
+    def fails_once(scenario: Effective, seed: int, *where: Any) -> object:
         if seed == 2:
             raise RuntimeError("the checker objects")
         return sound(scenario, seed, *where)

@@ -22,7 +22,7 @@ from weir.api import scenario_plan
 from weir.bench.workers import Process, Workers, cluster, kill, wait_until
 from weir.errors import ClusterError, InputError
 from weir.results import TABLES
-from weir.scenario import Source, read
+from weir.scenario import Effective, Source, read
 from weir.sweep import Plan
 
 SCENARIO = """
@@ -67,6 +67,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     """A cluster of two workers that all of them survive."""
     with cluster(tmp_path_factory.mktemp("cluster"), 2) as (workers, _):
+        wait_until(lambda: workers.log.read_text().count("Registered to") == 2)
         yield workers
 
 
@@ -108,7 +109,7 @@ def test_a_killed_worker_costs_nothing_but_time(
     same_tables(local, path)
 
 
-def test_no_worker_left_is_told_and_resume_goes_on_anywhere(
+def test_no_worker_left_is_reported_and_resume_continues_anywhere(
     plan: Plan, local: Path, tmp_path: Path, mortal: tuple[Workers, list[Process]]
 ) -> None:
     workers, processes = mortal
@@ -131,7 +132,7 @@ def test_no_worker_left_is_told_and_resume_goes_on_anywhere(
     same_tables(local, runner.run_plan(plan, tmp_path / "dask", resume=True))
 
 
-def test_a_scheduler_that_is_gone_is_told(
+def test_a_scheduler_that_is_gone_is_reported(
     scenario: Path, tmp_path: Path, mortal: tuple[Workers, list[Process]]
 ) -> None:
     """In one line, whatever Dask has to say."""
@@ -170,13 +171,13 @@ def test_from_python_it_is_an_argument(scenario: Path, tmp_path: Path, pair: Wor
 
 
 def test_a_run_that_fails_fails_alone(plan: Plan, pair: Workers) -> None:
-    text = plan.runs[0].case.scenario.text
+    sound = plan.runs[0].case.scenario
     with clusters.connected(str(pair.file)) as executor:
-        answers = [executor.submit(runner.execute, text, seed) for seed in range(8)]
-        bad = executor.submit(runner.execute, "{}", 1)
+        answers = [executor.submit(runner.execute, sound, seed) for seed in range(8)]
+        bad = executor.submit(runner.execute, Effective("{}", {}), 1)
         assert "at least one [[flow]] is needed" in str(bad.exception(30))
         tables = answers[3].result(30)
-    assert tables["flows"].equals(runner.execute(text, 3)["flows"])
+    assert tables["flows"].equals(runner.execute(sound, 3)["flows"])
     assert isinstance(tables["samples"], pl.DataFrame)
 
 
@@ -205,14 +206,14 @@ def test_another_version_is_refused(tmp_path: Path, pair: Workers) -> None:
     module = other / "weir" / "cluster.py"
     module.write_text(module.read_text().replace("_native.version()", '"0.0.7"'))
     before = pair.log.read_text().count("Registered to")
-    stranger = pair.start(path=other)
+    other_worker = pair.start(path=other)
     wait_until(lambda: pair.log.read_text().count("Registered to") > before)
     with (
         pytest.raises(InputError, match=rf"has weir 0\.0\.7, this machine {weir.__version__}"),
         clusters.connected(str(pair.file)),
     ):
         pass
-    kill(stranger)
+    kill(other_worker)
 
 
 def test_a_worker_that_comes_later_is_asked_too() -> None:
@@ -226,7 +227,7 @@ def test_a_worker_that_comes_later_is_asked_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (("--dask", "nowhere.json"), "no such scheduler file"),
         (("--dask", "tcp://127.0.0.1:9"), "no scheduler answers there"),
@@ -235,17 +236,17 @@ def test_a_worker_that_comes_later_is_asked_too() -> None:
     ],
 )
 def test_what_cannot_be_done_is_one_line(
-    invoke: Invoke, arguments: tuple[object, ...], complaint: str, monkeypatch: pytest.MonkeyPatch
+    invoke: Invoke, arguments: tuple[object, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clusters, "_CONNECT_S", 0.5)
     result = invoke("compare", "reno", *arguments)
     assert result.exit_code == 2
-    assert complaint in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert not Path("results").exists()
 
 
-def test_a_cluster_without_workers_is_told(tmp_path: Path) -> None:
+def test_a_cluster_without_workers_is_reported(tmp_path: Path) -> None:
     with (
         cluster(tmp_path, 0) as (workers, _),
         pytest.raises(InputError, match=r"no worker has come within 0\.1 s"),

@@ -1,4 +1,4 @@
-"""Controllers written in Python: what they are told, what they may say, and what goes wrong."""
+"""Controllers written in Python: what they receive and return, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def tables(stack: str, text: str, seed: int, *more: tuple[str, str]) -> dict[str
     )
     scenario = Source(toml, "scenario", more).effective()
     with trust.deciding(trust.everything):
-        found = execute(scenario.text, seed)
+        found = execute(scenario, seed)
     return {
         name: table.drop("stack") if "stack" in table.columns else table
         for name, table in found.items()
@@ -200,8 +200,9 @@ def test_threads_processes_and_hash_seeds_change_nothing(mine: Path) -> None:
         assert_frame_equal(alone.samples, other.samples, check_exact=True)
     script = (
         "import hashlib, sys; from weir import trust; from weir.runner import execute\n"
+        "from weir.scenario import Effective\n"
         "with trust.deciding(trust.everything):\n"
-        "    tables = execute(sys.stdin.read(), 1)\n"
+        "    tables = execute(Effective.from_json(sys.stdin.read()), 1)\n"
         "text = ''.join(name + table.write_json() for name, table in sorted(tables.items()))\n"
         "print(hashlib.sha256(text.encode()).hexdigest())"
     )
@@ -223,7 +224,7 @@ def test_what_a_run_leaves_in_its_class_does_not_reach_another(mine: Path) -> No
     text = with_on_ack("self.cwnd += cx.mss * len(Mine.seen); Mine.seen.append(1)", "seen = []")
     mine.write_text(text, encoding="utf-8")
     plan = Comparison(["mine.py:Mine"], duration="1s", repeat=1).plan()
-    scenario = plan.cases[0].scenario.text
+    scenario = plan.cases[0].scenario
     once, again = (execute(scenario, 1)["samples"] for _ in range(2))
     assert_frame_equal(once, again, check_exact=True)
 
@@ -329,8 +330,8 @@ def test_a_kernel_refuses_it_by_name(invoke: Invoke) -> None:
     done = invoke("compare", "mine.py:Mine", "--world", "kernel", "--virtual", *SHORT)
     assert done.exit_code == 2, done.output
     if sys.platform == "linux":
-        told = "stack = rack/mine.py:Mine: a controller written in Python runs in the worlds sim"
-        assert told in done.stderr
+        message = "stack = rack/mine.py:Mine: a controller written in Python runs in the worlds sim"
+        assert message in done.stderr
 
 
 def test_a_file_travels_under_it(mine: Path, invoke: Invoke) -> None:
@@ -356,7 +357,7 @@ def test_a_mistake_ends_a_transfer(mine: Path, invoke: Invoke) -> None:
     assert "mine.py, line 5, in on_ack: ZeroDivisionError" in done.stderr
 
 
-def test_it_is_told_everything_and_paces(mine: Path) -> None:
+def test_it_receives_every_event_and_paces(mine: Path) -> None:
     mine.write_text(
         """
 import weir

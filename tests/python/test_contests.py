@@ -9,7 +9,7 @@ import pytest
 
 from weir import report, studies
 from weir.stats import Estimate
-from weir.studies import StudyResult
+from weir.studies import StudyResult, claims
 from weir.studies.cells import Cells, cell
 from weir.studies.coexist import expected as coexist_expected
 from weir.studies.coexist.experiment import BUFFERS
@@ -17,6 +17,9 @@ from weir.studies.coexist.measures import SHARE, table
 from weir.studies.contest import FOUR
 from weir.studies.random_loss import laws
 from weir.studies.random_loss.experiment import MSS, PACKET
+from weir.studies.rtt_fairness import expected as rtt_expected
+from weir.studies.rtt_fairness.experiment import QUEUES
+from weir.studies.rtt_fairness.measures import EXPONENT
 from weir.studies.steps.links import LINKS
 
 NAMES = ("coexist", "random-loss", "rtt-fairness", "steps")
@@ -82,6 +85,50 @@ def test_a_claim_about_a_share_needs_the_whole_interval(
     )
     holds = expectation.holds(Cells([share]).ours("bbr", "cubic"))
     assert {True: "agrees", False: "differs", None: "inconclusive"}[holds] == verdict
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "low", "high"),
+    [
+        ((1.0, 2.0), (4.0, 5.0), 0.2, 0.5),
+        ((-2.0, -1.0), (4.0, 5.0), -0.5, -0.2),
+        ((-1.0, 2.0), (4.0, 5.0), -0.25, 0.5),
+        ((1.0, 2.0), (-5.0, -4.0), -0.5, -0.2),
+        ((1.0, 2.0), (0.0, 5.0), 0.2, None),
+        ((1.0, 2.0), (-0.5, 5.0), None, None),
+        ((-1.0, 2.0), (0.0, 5.0), None, None),
+    ],
+)
+def test_the_interval_of_a_ratio_holds_every_quotient_of_both_intervals(
+    one: tuple[float, float], other: tuple[float, float], low: float | None, high: float | None
+) -> None:
+    """Where the denominator may be zero, a quotient has no bound on at least one side."""
+    found = claims.ratio(_within(*one), _within(*other))
+    assert found.lo == pytest.approx(low)
+    assert found.hi == pytest.approx(high)
+    assert found.n == 5
+
+
+@pytest.mark.parametrize(
+    ("over_drop_tail", "verdict"),
+    [
+        ((1.8, 2.2), "agrees"),
+        ((0.3, 0.4), "differs"),
+        ((0.4, 2.0), "inconclusive"),
+        ((-0.15, 1.85), "inconclusive"),
+    ],
+)
+def test_a_claim_about_a_part_of_an_exponent_needs_the_whole_interval(
+    over_drop_tail: tuple[float, float], verdict: str
+) -> None:
+    estimates = dict(zip(QUEUES, (_within(*over_drop_tail), _within(0.2, 0.22)), strict=True))
+    cells = [cell(EXPONENT, "reno", queue, "", ours) for queue, ours in estimates.items()]
+    *_, last = rtt_expected.claims(Cells(cells))
+    assert claims.verdict_of(last) == verdict
+
+
+def _within(low: float, high: float) -> Estimate:
+    return Estimate((low + high) / 2, low, high, 5)
 
 
 def test_the_laws_are_those_of_their_sources() -> None:

@@ -11,8 +11,10 @@ import pytest
 from conftest import REAL_TIME
 
 import weir
-from weir import _native
+from weir import _native, runner
+from weir.api import Comparison, scenario_plan
 from weir.results import TABLES
+from weir.scenario import Source
 
 SCENARIO = """
 [topology]
@@ -24,8 +26,8 @@ duration = "2s"
 """
 
 
-def canonical(*overrides: tuple[str, str]) -> str:
-    return _native.parse_scenario(SCENARIO, overrides, "short.toml")
+def checked(*overrides: tuple[str, str]) -> _native.Scenario:
+    return _native.Scenario.parse(SCENARIO, overrides, "short.toml")
 
 
 def test_the_package_and_its_core_agree_on_the_version() -> None:
@@ -51,7 +53,7 @@ def test_a_quantity_without_unit_is_refused_with_what_is_allowed() -> None:
 
 
 def test_a_scenario_comes_back_complete() -> None:
-    fields = json.loads(canonical(("flow.0.stack", "cubic"), ("topology.queue", "2bdp")))
+    fields = json.loads(checked(("flow.0.stack", "cubic"), ("topology.queue", "2bdp")).to_json())
     assert fields["name"] == "short"
     assert fields["flow"][0]["stack"] == "rack/cubic"
     assert fields["topology"]["queue"] == "2bdp"
@@ -60,14 +62,46 @@ def test_a_scenario_comes_back_complete() -> None:
 
 def test_a_mistake_in_a_scenario_is_a_value_error_that_names_it() -> None:
     with pytest.raises(weir.ScenarioError, match=r"topology\.rate=10: 10 is not allowed; write"):
-        canonical(("topology.rate", "10"))
+        checked(("topology.rate", "10"))
     assert issubclass(weir.ScenarioError, ValueError)
     with pytest.raises(weir.ScenarioError, match="not a canonical scenario"):
-        _native.run("[[flow]]", 1)
+        _native.Scenario.from_json("[[flow]]")
+
+
+def test_a_case_is_lowered_once_however_often_it_is_run() -> None:
+    before = _native._lowered()
+    plan = Comparison(["reno"], rate="10mbit", duration="1s", repeat=2).plan()
+    tables = [runner.execute(run.case.scenario, run.seed)["flows"] for run in plan.runs]
+    assert len(tables) == 2
+    assert _native._lowered() == before + 1
+
+
+def test_a_value_of_a_sweep_is_lowered_once() -> None:
+    swept = SCENARIO + '[sweep]\n"topology.queue" = ["1bdp", "2bdp"]\n'
+    before = _native._lowered()
+    plan = scenario_plan(Source(swept, "swept.toml"), {}, repeat=1)
+    assert [case.label for case in plan.cases] == [
+        "swept, topology.queue=1bdp",
+        "swept, topology.queue=2bdp",
+    ]
+    # The scenario without its sweep, and each value.
+    assert _native._lowered() == before + 3
+
+
+def test_a_point_changes_what_was_overridden_and_nothing_else() -> None:
+    slow = checked(("topology.rate", "5mbit")).at([("topology.queue", "2bdp")])
+    fields = json.loads(slow.to_json())
+    assert (fields["topology"]["rate"], fields["topology"]["queue"]) == ("5mbit", "2bdp")
+    same = checked(("topology.rate", "5mbit"), ("topology.queue", "2bdp"))
+    assert slow.to_json() == same.to_json()
+    with pytest.raises(weir.ScenarioError, match=r"topology\.rate=0bit: 0bit is not allowed"):
+        checked().at([("topology.rate", "0bit")])
+    with pytest.raises(weir.ScenarioError, match="was read without its text"):
+        _native.Scenario.from_json(slow.to_json()).at([("topology.rate", "1mbit")])
 
 
 def test_tables_are_read_by_anything_that_knows_arrow() -> None:
-    result = _native.run(canonical(), 1)
+    result = checked().run(1)
     names = ["summary", *TABLES[1:]]
     assert result.tables == names
     frame = pl.DataFrame(result.table("flows"))
@@ -79,7 +113,7 @@ def test_tables_are_read_by_anything_that_knows_arrow() -> None:
 
 
 def test_tables_are_written_as_arrow_files(tmp_path: Path) -> None:
-    result = _native.run(canonical(), 1)
+    result = checked().run(1)
     result.write_to(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.arrow" for name in result.tables}
     for name in result.tables:
@@ -90,15 +124,15 @@ def test_tables_are_written_as_arrow_files(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_tables() -> None:
-    noisy = canonical(("topology.forward.loss", "1%"))
-    frames = [pl.DataFrame(_native.run(noisy, seed).table("samples")) for seed in (1, 1, 2)]
+    noisy = checked(("topology.forward.loss", "1%"))
+    frames = [pl.DataFrame(noisy.run(seed).table("samples")) for seed in (1, 1, 2)]
     assert frames[0].equals(frames[1])
     assert not frames[0].equals(frames[2])
 
 
 def test_other_threads_go_on_during_a_run() -> None:
-    long = canonical(("topology.rate", "100mbit"), ("measure.duration", "60s"))
-    run = threading.Thread(target=_native.run, args=(long, 1))
+    long = checked(("topology.rate", "100mbit"), ("measure.duration", "60s"))
+    run = threading.Thread(target=long.run, args=(1,))
     run.start()
     turns = 0
     while run.is_alive():

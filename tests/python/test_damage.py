@@ -70,7 +70,7 @@ def test_a_damaged_part_is_run_again(
 ) -> None:
     directory = RunDirectory.create(tmp_path, plan)
     for run in plan.runs[:2]:
-        directory.keep(run, runner.execute(run.case.scenario.text, run.seed))
+        directory.keep(run, runner.execute(run.case.scenario, run.seed))
     name, spoil = PARTS[damage]
     (file,) = directory.path.glob(f"parts/0-*/{name}")
     spoil(file)
@@ -164,7 +164,7 @@ def changed(change: Callable[[Any], object], *keys: str | int) -> Callable[[Path
 
 
 def table(name: str, make: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], object]:
-    """Replaces a table by another, with a checksum that fits: somebody made these results up."""
+    """Replaces a table by another, with a checksum that fits, as in forged results."""
 
     def spoil(folder: Path) -> None:
         path = folder / f"{name}.parquet"
@@ -293,7 +293,7 @@ DAMAGED: dict[str, Callable[[Path], object]] = {
     "flows endless": linked("flows.parquet", "/dev/zero"),
     "flows another table": file("flows.parquet", another_table),
     "flows a bit": file("flows.parquet", flip),
-    # Tables that somebody made up, checksums and all.
+    # Forged tables with valid checksums.
     "runs without rows": table("runs", pl.DataFrame.clear),
     "runs twice": table("runs", lambda rows: pl.concat([rows, rows])),
     "runs without labels": table("runs", lambda rows: rows.drop("label")),
@@ -330,7 +330,7 @@ VERBS = (("report",), ("diff",), *(("export", "-f", kind, "-o", kind) for kind i
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_damaged_results_are_told_in_one_line(
+def test_damaged_results_are_reported_in_one_line(
     damage: str,
     whole: weir.Results,
     tmp_path: Path,
@@ -352,12 +352,12 @@ def test_damaged_results_are_told_in_one_line(
     for verb, *more in verbs:
         places = (folder, whole.path) if verb == "diff" else (folder,)
         done = invoke(verb, *places, *more)
-        told = (verb, *more, done.output[-2000:])
-        assert done.exception is None or isinstance(done.exception, SystemExit), told
-        assert done.exit_code in (0, 1, 2), told
+        details = (verb, *more, done.output[-2000:])
+        assert done.exception is None or isinstance(done.exception, SystemExit), details
+        assert done.exit_code in (0, 1, 2), details
         if done.exit_code == 2 or (done.exit_code == 1 and verb != "diff"):
-            assert done.stderr.startswith("weir: "), told
-            assert done.stderr.count("\n") == 1, told
+            assert done.stderr.startswith("weir: "), details
+            assert done.stderr.count("\n") == 1, details
 
 
 SPOILT = [
@@ -426,7 +426,7 @@ def test_a_footer_of_any_bytes_is_read_or_refused(whole: weir.Results, tmp_path:
 def test_links_in_results_lead_no_file_elsewhere(
     whole: weir.Results, tmp_path: Path, invoke: Invoke
 ) -> None:
-    """`weir report` writes into a folder that somebody else may have made."""
+    """`weir report` writes into a folder that another user may have made."""
     folder, mine = tmp_path / "theirs", tmp_path / "mine"
     shutil.copytree(whole.path, folder)
     mine.mkdir()

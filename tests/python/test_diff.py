@@ -166,7 +166,7 @@ def test_single_runs_have_no_variance(invoke: Invoke, made: Made) -> None:
     assert "too few repeats" in result.stderr
 
 
-def test_a_metric_on_one_side_only_is_told_but_not_judged(
+def test_a_metric_on_one_side_only_is_reported_but_not_judged(
     invoke: Invoke, baseline: Results, tmp_path: Path
 ) -> None:
     copied = weir.load(copytree(baseline.path, tmp_path / "copied"))

@@ -25,12 +25,20 @@ from weir import _native, studies
 from weir.cli import app
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("fuzz/*.md")])
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("fuzz/*.md"),
+        *ROOT.glob("crates/*/*.md"),
+    ]
+)
 
 _FENCE = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r'^```python title="(?P<name>[\w.-]+)"\n(?P<text>.*?)^```$', re.M | re.S)
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
+_CODE = re.compile(r"`([^`\n]+)`")
 CATALOGUE = ROOT / "docs/catalogue.md"
 _BEGIN = "<!-- catalogue: written by a test from `weir list` -->\n"
 _END = "<!-- end of catalogue -->\n"
@@ -132,7 +140,7 @@ def test_other_commands_name_what_exists(command: Command) -> None:
         package = words[words.index("-p") + 1]
         assert (ROOT / "crates" / package.removeprefix("weir-") / "Cargo.toml").is_file()
     else:
-        known = {"git", "cd", "source", "dask", ".venv/bin/weir", ".venv/bin/pytest"}
+        known = {"git", "cd", "source", "dask", "pip", ".venv/bin/weir", ".venv/bin/pytest"}
         assert words[0] in known, f"what is {words[0]}?"
 
 
@@ -191,6 +199,15 @@ def test_the_headline_is_that_of_the_validation(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert re.findall(r"agrees with Linux 6\.1: (\d+ of \d+) rows", text) == [rows]
     assert set(re.findall(r"(\d+)\s+recorded kernel runs", text)) <= {str(recorded)}
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", text, re.MULTILINE)
+    first = [f"crates/{crate}/src/{name}" for crate, cell in rows for name in _CODE.findall(cell)]
+    named = [name for name in _CODE.findall(text) if re.fullmatch(r"(crates|python)/[\w./]+", name)]
+    assert min(len(first), len(named)) >= 12
+    assert [name for name in first + named if not (ROOT / name).exists()] == []
 
 
 def test_the_readme_is_short() -> None:

@@ -138,8 +138,8 @@ def test_censored_repeats_are_longer_than_what_was_watched() -> None:
     found = summarised(waits)
     assert (found.median_s, found.ended, found.n, found.watched_s) == (7.0, 6, 9, 10.0)
     assert (found.lo_s, found.hi_s) == (4.0, None)  # ranks 2 and 8 of 9, the 8th is censored
-    told = "6 of 9 converged within 10 s, median 7 s (4 s or more)"
-    assert found.words("converged") == told
+    expected = "6 of 9 converged within 10 s, median 7 s (4 s or more)"
+    assert found.words("converged") == expected
     unsure = summarised([Wait(3.0), Wait(9.0), Wait(None, 2.0)])  # it may have been the shortest
     assert unsure.median_s is None
     assert unsure.words("converged") == "2 of 3 converged within 2 s"
@@ -182,5 +182,5 @@ def test_late_comer_shares_and_leaves(tmp_path: Path) -> None:
     suggestion = r"there is no flow 'gest'; did you mean guest\? There are: resident, guest"
     with pytest.raises(InputError, match=suggestion):
         results.convergence(label, "gest")
-    with pytest.raises(InputError, match="there is no case 'nobody'"):
-        results.jain_over_time("nobody")
+    with pytest.raises(InputError, match="there is no case 'missing'"):
+        results.jain_over_time("missing")

@@ -77,12 +77,12 @@ def test_tshark_counts_the_retransmissions_of_the_tables(tmp_path: Path, stack: 
         assert {packet[:2] for packet in packets} == {("", "1")}
         assert {packet[2] for packet in packets} == {"1", "2"}
     flows = {f"10.0.0.{row['flow'] + 1}": row for row in results.flows.iter_rows(named=True)}
-    told = {address: row["retransmits"] for address, row in flows.items()}
-    assert sum(told.values()) > 20
+    reported = {address: row["retransmits"] for address, row in flows.items()}
+    assert sum(reported.values()) > 20
     # A sender's side sees all that it sends; hosts sit at the routers, so the link does, too.
     for packets in (senders, before):
         data = [packet[3:] for packet in packets if packet[4] != "0"]
-        assert Counter(source for source, _, *repeated in data if any(repeated)) == told
+        assert Counter(source for source, _, *repeated in data if any(repeated)) == reported
         sent = Counter(source for source, *_ in data)
         assert sent == {address: row["sent_segments"] for address, row in flows.items()}
     link = results.links.filter(pl.col("name") == "bottleneck").row(0, named=True)
@@ -135,7 +135,7 @@ def test_captures_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
     assert [file.read_bytes() for file in one] == [file.read_bytes() for file in two]
 
 
-def test_a_run_that_comes_out_differently_is_told(tmp_path: Path) -> None:
+def test_a_run_with_another_outcome_is_reported(tmp_path: Path) -> None:
     results = run(LOSSY, tmp_path, sets={"measure.duration": "1s"})
     results = change(results, "runs", pl.lit("0").alias("trace_hash"))
     with pytest.raises(weir.RunError, match="its packets went differently"):

@@ -1,4 +1,4 @@
-"""A receiver among ten kinds of stranger, for ten seconds; `make bench-flood` takes a minute."""
+"""A receiver among ten kinds of attacker, for ten seconds; `make bench-flood` takes a minute."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from weir.bench.flood.attackers import KINDS
 from weir.bench.flood.measure import Flood, run
-from weir.bench.flood.strangers import KINDS
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 
-def test_strangers_leave_honest_senders_alone() -> None:
+def test_attackers_do_not_stop_honest_senders() -> None:
     assert len(KINDS) == 10
     outcome = run(Flood(seconds=10, per_s=400, large_bytes=20_000_000))
     assert outcome.steps > 1_000

@@ -92,7 +92,7 @@ def test_a_reader_that_leaves_is_no_failure(command: str, tmp_path: os.PathLike[
     assert (process.returncode, stderr) == (0, "")
 
 
-def test_an_unknown_verb_is_told_with_the_nearest_one() -> None:
+def test_an_unknown_verb_is_refused_with_the_nearest_one() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "weir.cli", "comprae"], capture_output=True, text=True, check=False
     )

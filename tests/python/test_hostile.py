@@ -1,4 +1,4 @@
-"""A receiver among strangers, and transfers over a path that does everything wrong.
+"""A receiver under attack, and transfers over a path with all impairments.
 
 `WEIR_HOSTILE=full` runs both at full size and judges the slow-down too, which takes a quiet machine
 and some minutes. Without it the same code runs small and judges no time.
@@ -28,7 +28,7 @@ DATAGRAMS = 100_000 if FULL else 4_000
 PAIRS = 7 if FULL else 1
 FILE_BYTES = 100_000_000 if FULL else 3_000_000
 RATE = "200mbit" if FULL else "20mbit"
-STRANGERS = 64
+ATTACKERS = 64
 REFUSALS = 10_000 if FULL else 4_000
 ROWS_BOUND_KIB = 4 << 10
 pytestmark = pytest.mark.timeout(900)
@@ -66,7 +66,7 @@ def send(path: Path, to: Address, *args: object) -> dict[str, object]:
 
 
 def test_everything_arrives_through_a_hostile_network(tmp_path: Path) -> None:
-    luck = random.Random(4)  # noqa: S311
+    rng = random.Random(4)  # noqa: S311
     inbox = tmp_path / "in"
     faults = ("--loss", "10%", "--jitter", "5ms", "--corrupt", "1%", "--duplicate", "1%")
     with (
@@ -77,7 +77,7 @@ def test_everything_arrives_through_a_hostile_network(tmp_path: Path) -> None:
     ):
         for n in range(TRANSFERS):
             path = tmp_path / f"file-{n}"
-            path.write_bytes(luck.randbytes(int(10 ** luck.uniform(0, 6))))
+            path.write_bytes(rng.randbytes(int(10 ** rng.uniform(0, 6))))
             send(path, relay)
             assert (inbox / path.name).read_bytes() == path.read_bytes()
     assert len([path for path in inbox.iterdir() if not path.name.startswith(".")]) == TRANSFERS
@@ -115,19 +115,19 @@ class Recorder:
             self.kept.append(datagram)
 
 
-def hostile(luck: random.Random, recorded: Sequence[bytes], count: int) -> list[bytes]:
+def hostile(rng: random.Random, recorded: Sequence[bytes], count: int) -> list[bytes]:
     """Random bytes, openings, replays of real datagrams and real ones that were changed."""
     openings = [datagram for datagram in recorded[:3] if len(datagram) < 200]
 
     def changed(datagram: bytes) -> bytes:
         mutable = bytearray(datagram)
-        for _ in range(luck.randrange(1, 4)):
-            mutable[luck.randrange(len(mutable))] ^= 1 << luck.randrange(8)
-        return bytes(mutable[: luck.randrange(1, len(mutable) + 1)])
+        for _ in range(rng.randrange(1, 4)):
+            mutable[rng.randrange(len(mutable))] ^= 1 << rng.randrange(8)
+        return bytes(mutable[: rng.randrange(1, len(mutable) + 1)])
 
     def opening(datagram: bytes) -> bytes:
         """From other ports, with the checksum put right."""
-        segment = bytearray(luck.randbytes(2) + datagram[2:16] + b"\0\0" + datagram[18:])
+        segment = bytearray(rng.randbytes(2) + datagram[2:16] + b"\0\0" + datagram[18:])
         padded = bytes(segment) + b"\0" * (len(segment) % 2)
         total = (
             6
@@ -140,12 +140,12 @@ def hostile(luck: random.Random, recorded: Sequence[bytes], count: int) -> list[
         return bytes(segment)
 
     kinds = (
-        lambda: luck.randbytes(luck.randrange(1, 1_473)),
-        lambda: opening(luck.choice(openings)),
-        lambda: luck.choice(recorded),
-        lambda: changed(luck.choice(recorded)),
+        lambda: rng.randbytes(rng.randrange(1, 1_473)),
+        lambda: opening(rng.choice(openings)),
+        lambda: rng.choice(recorded),
+        lambda: changed(rng.choice(recorded)),
     )
-    return [luck.choice(kinds)() for _ in range(count)]
+    return [rng.choice(kinds)() for _ in range(count)]
 
 
 @dataclass(frozen=True)
@@ -157,29 +157,29 @@ class Visit:
 
 
 def visit(tmp_path: Path, path: Path, volley: Sequence[bytes], *args: object) -> Visit:
-    """A transfer to a new receiver, while strangers throw the volley at it."""
+    """A transfer to a new receiver, while attackers send the volley to it."""
     inbox = tmp_path / "in"
     with listening("recv", "--dir", inbox, "--bind", "127.0.0.1:0", *args) as (process, receiver):
         over = threading.Event()
         thrown = [0]
 
         def throw() -> None:
-            sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(STRANGERS)]
+            sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(ATTACKERS)]
             # In step with the transfer, so that all of it is under attack.
             pause = len(volley) and 0.8 * FILE_BYTES * 8 / _bits_per_second() / len(volley)
             for n, datagram in enumerate(volley):
-                sockets[n % STRANGERS].sendto(datagram, receiver)
+                sockets[n % ATTACKERS].sendto(datagram, receiver)
                 thrown[0] += 1
                 if n % 100 == 99:
                     over.wait(100 * pause)
             for each in sockets:
                 each.close()
 
-        strangers = threading.Thread(target=throw)
-        strangers.start()
+        attackers = threading.Thread(target=throw)
+        attackers.start()
         row = send(path, receiver, "--rate", RATE, *args)
         over.set()
-        strangers.join()
+        attackers.join()
         assert thrown[0] == len(volley)
         # Whatever was thrown last has been dealt with when another transfer is through.
         last = tmp_path / "last"
@@ -203,16 +203,16 @@ def _bits_per_second() -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory from /proc")
 @pytest.mark.parametrize("sealed", [False, True], ids=["clear", "sealed"])
-def test_strangers_neither_crash_nor_fill_a_receiver(tmp_path: Path, sealed: bool) -> None:
-    luck = random.Random(5)  # noqa: S311
+def test_attackers_neither_crash_nor_fill_a_receiver(tmp_path: Path, sealed: bool) -> None:
+    rng = random.Random(5)  # noqa: S311
     path = tmp_path / "file"
-    path.write_bytes(luck.randbytes(FILE_BYTES))
+    path.write_bytes(rng.randbytes(FILE_BYTES))
     args: tuple[object, ...] = ()
     if sealed:
         key = tmp_path / "key"
-        key.write_text(luck.randbytes(32).hex())
+        key.write_text(rng.randbytes(32).hex())
         args = ("--key-file", key)
-    volley = hostile(luck, _recorded(tmp_path, args), DATAGRAMS)
+    volley = hostile(rng, _recorded(tmp_path, args), DATAGRAMS)
     pairs = [
         (visit(tmp_path, path, [], *args), visit(tmp_path, path, volley, *args))
         for _ in range(PAIRS)

@@ -143,16 +143,16 @@ def test_hostile_traces_are_refused_in_lines(kind: str, invoke: Invoke, tmp_path
     folder.mkdir()
     FOLDERS[kind](folder)
     done = invoke("validate", "--reference", folder, "--seeds", "2", "--quiet")
-    told = done.output[-2_000:]
-    assert done.exception is None or isinstance(done.exception, SystemExit), told
-    assert done.exit_code in (0, 1, 2), told
+    details = done.output[-2_000:]
+    assert done.exception is None or isinstance(done.exception, SystemExit), details
+    assert done.exit_code in (0, 1, 2), details
     if done.exit_code == 2:
-        assert done.stderr.startswith("weir: "), told
-        assert done.stderr.count("\n") == 1, told
+        assert done.stderr.startswith("weir: "), details
+        assert done.stderr.count("\n") == 1, details
     if kind == "nothing wrong":
-        assert done.exit_code in (0, 1), told
+        assert done.exit_code in (0, 1), details
     if kind in REFUSED:
-        assert done.exit_code == 2, told
+        assert done.exit_code == 2, details
     for part in PRIVATE.split("$")[2:]:
         assert part not in done.output
     assert "\x1b[31m" not in done.output

@@ -101,7 +101,7 @@ def test_open_connections_keep_what_is_removed(vegas: Path) -> None:
 @needs_bpf
 @pytest.mark.skipif(netns.missing() is not None, reason=netns.missing() or "")
 def test_vegas_keeps_the_queue_short_that_reno_fills(vegas: Path) -> None:
-    """33 segments under way, room for 100 more: Vegas aims at 2 to 4 of these."""
+    """33 segments in flight, space for 100 more: Vegas aims at 2 to 4 of these."""
     kernel_cc.install(vegas)
     windows = {name: median_window(name) for name in (NAME, "reno")}
     assert 25 < windows[NAME] < 50, windows
@@ -145,7 +145,7 @@ def median_window(controller: str) -> float:
 
 @needs_bpf
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (("tp->snd_cwnd = cwnd;", "tp->snd_una = cwnd;"), "no write support to tcp_sock"),
         (("begin(sk);", "begin(sk"), "does not compile: .*error: expected"),
@@ -155,14 +155,14 @@ def median_window(controller: str) -> float:
         (('SEC(".struct_ops")', ""), "has no struct tcp_congestion_ops"),
     ],
 )
-def test_what_cannot_be_installed_is_told_with_the_reason(
-    vegas: Path, change: tuple[str, str], told: str
+def test_what_cannot_be_installed_is_refused_with_the_reason(
+    vegas: Path, change: tuple[str, str], message: str
 ) -> None:
     text = vegas.read_text(encoding="ascii")
     assert change[0] in text
     vegas.write_text(text.replace(*change), encoding="ascii")
     before = there()
-    with pytest.raises(InputError, match=f"(?s){told}"):
+    with pytest.raises(InputError, match=f"(?s){message}"):
         kernel_cc.install(vegas)
     assert there() == before
 
@@ -197,7 +197,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 @pytest.mark.skipif(sys.platform != "linux", reason="congestion controls in BPF are Linux's")
 @pytest.mark.parametrize(
-    ("patch", "told"),
+    ("patch", "message"),
     [
         (lambda m: m.setattr("os.geteuid", lambda: 1000), "only root .* still simulates"),
         (lambda m: m.setattr(machine, "BTF", Path("/nowhere")), "CONFIG_DEBUG_INFO_BTF=y"),
@@ -210,13 +210,13 @@ Patch = Callable[[pytest.MonkeyPatch], None]
     ids=["root", "BTF", "bpftool", "clang"],
 )
 def test_what_is_missing_is_said_with_what_still_works(
-    patch: Patch, told: str, monkeypatch: pytest.MonkeyPatch
+    patch: Patch, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(machine, "BTF", Path("/"))
     monkeypatch.setattr(machine, "program", str)
     patch(monkeypatch)
-    with pytest.raises(kernel_cc.KernelCcError, match=told):
+    with pytest.raises(kernel_cc.KernelCcError, match=message):
         kernel_cc.install("vegas")
 
 

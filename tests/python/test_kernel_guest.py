@@ -125,7 +125,7 @@ allnoconfig:
 \t@cp $(KCONFIG_ALLCONFIG) .config
 linux:
 \t@echo '  CC      one.o'; echo '  CC      two.o'
-\t@test ! -e $(CURDIR)/../fail || { echo 'two.c: no luck today'; exit 1; }
+\t@test ! -e $(CURDIR)/../fail || { echo 'two.c: not today'; exit 1; }
 \t@test ! -e $(CURDIR)/../wait || sleep 60
 \t@echo done > linux; chmod +x linux
 """
@@ -201,7 +201,7 @@ def test_a_build_that_failed_says_why_and_goes_on_where_it_stopped(
     job = building.Build(source, 1, lambda *_: None)
     job.folder.mkdir(parents=True)
     (job.folder / "fail").touch()
-    with pytest.raises(KernelError, match=r"compile failed \(exit code 2\).*no luck today"):
+    with pytest.raises(KernelError, match=r"compile failed \(exit code 2\).*not today"):
         made(source)
     assert cache.kernels() == []
     (job.folder / "fail").unlink()
@@ -273,7 +273,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, invoke: Inv
 SCENARIO = "{}"
 
 
-def test_a_guest_is_told_its_job_and_brings_tables_back(home: Path, tmp_path: Path) -> None:
+def test_a_guest_receives_its_job_and_returns_tables(home: Path, tmp_path: Path) -> None:
     pl.DataFrame({"flow": [0]}).write_ipc(tmp_path / "flows.arrow")
     installed(
         home,
@@ -287,8 +287,8 @@ def test_a_guest_is_told_its_job_and_brings_tables_back(home: Path, tmp_path: Pa
 
 FAILURES = {
     "panic": (
-        'echo booting; echo "Kernel panic - not syncing: Out of luck"; echo rest',
-        r"before its time; its last words: Kernel panic - not syncing: Out of luck$",
+        'echo booting; echo "Kernel panic - not syncing: Out of memory"; echo rest',
+        r"before its time; its last words: Kernel panic - not syncing: Out of memory$",
     ),
     "silent": ("exit 0", "the guest ended before its time; it said nothing"),
     "crashed": (
@@ -335,7 +335,7 @@ def test_a_guest_is_broken_off(home: Path, tmp_path: Path) -> None:
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
-def test_a_guest_dies_with_whoever_wanted_it(home: Path, tmp_path: Path) -> None:
+def test_a_guest_dies_with_the_process_that_started_it(home: Path, tmp_path: Path) -> None:
     installed(home, f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 60")
     program = f"from weir.kernel import world; world.run({SCENARIO!r}, 1)"
     with subprocess.Popen([sys.executable, "-c", program]) as process:
@@ -361,7 +361,7 @@ def _patience() -> Iterator[None]:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether a process runs; one that nobody has waited for does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -378,7 +378,7 @@ def test_the_command_line_quotes_what_it_must(monkeypatch: pytest.MonkeyPatch) -
         machine.arguments(seed=3)
 
 
-def test_memory_needs_room_and_the_right_to_run_code(
+def test_memory_needs_space_and_the_right_to_run_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert machine.memory_folder([str(tmp_path)]) == tmp_path

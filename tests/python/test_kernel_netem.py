@@ -52,8 +52,8 @@ def test_netem_and_our_links_do_the_same_to_reno(tmp_path: Path) -> None:
     assert with_netem.flows["loss_ratio"].null_count() == 1
     assert with_netem.flows["queue_delay_ms_mean"].null_count() == 1
     settings = with_netem.runs["settings"][0]
-    told = settings.partition("netem in place of our links: ")[2]
-    sent, dropped, lost = (int(part.split()[0]) for part in told.split(", "))
+    report = settings.partition("netem in place of our links: ")[2]
+    sent, dropped, lost = (int(part.split()[0]) for part in report.split(", "))
     assert sent > 10_000
     assert dropped > 0
     assert lost == 0
@@ -62,10 +62,10 @@ def test_netem_and_our_links_do_the_same_to_reno(tmp_path: Path) -> None:
 
 @needs_guest
 @pytest.mark.timeout(300)
-def test_netem_loses_by_luck_and_says_so(tmp_path: Path) -> None:
+def test_netem_loses_at_random_and_reports_it(tmp_path: Path) -> None:
     _, found = figures(tmp_path, NETEM, "1%")
-    told = found.runs["settings"][0].partition("netem in place of our links: ")[2]
-    sent, _, lost = (int(part.split()[0]) for part in told.split(", "))
+    report = found.runs["settings"][0].partition("netem in place of our links: ")[2]
+    sent, _, lost = (int(part.split()[0]) for part in report.split(", "))
     assert lost / (sent + lost) == pytest.approx(0.01, rel=0.5)
     assert found.flows["retransmits"][0] > 0
 

@@ -1,4 +1,4 @@
-"""Linux's TCP in a guest: skipped where no guest kernel has been built, unless it is asked for."""
+"""Linux's TCP in a guest: skipped where no guest kernel has been built, unless it is requested."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from weir.kernel import build as building
 from weir.kernel import cache, world
 from weir.kernel.cache import Kernel
 from weir.runner import default_jobs, execute
-from weir.scenario import SIM, VIRTUAL
+from weir.scenario import SIM, VIRTUAL, Effective
 
-ASKED = os.environ.get("WEIR_TEST_UML") == "1"
+REQUESTED = os.environ.get("WEIR_TEST_UML") == "1"
 
 pytestmark = [
     pytest.mark.skipif(
-        cache.newest() is None and not ASKED,
-        reason="no guest kernel: `weir kernel build` makes it, or WEIR_TEST_UML=1 asks for it here",
+        cache.newest() is None and not REQUESTED,
+        reason="no guest kernel: `weir kernel build` makes it, or WEIR_TEST_UML=1 builds it here",
     ),
-    pytest.mark.timeout(3600 if ASKED else 300),
+    pytest.mark.timeout(3600 if REQUESTED else 300),
 ]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def kernel() -> Kernel:
-    """Built here if it is asked for."""
+    """Built here if it is requested."""
     return building.build(jobs=default_jobs(), report=lambda *_: None)[0]
 
 
@@ -41,7 +41,7 @@ def scenario(stack: str, loss: str = "0%") -> str:
 
 def test_a_guest_computes_what_its_host_does() -> None:
     text = scenario("rack/cubic", loss="1%")
-    ours = execute(text, 7, SIM)
+    ours = execute(Effective.from_json(text), 7, SIM)
     theirs = world.run(text, 7, SIM)
     assert ours.keys() == theirs.keys()
     assert all(ours[name].equals(theirs[name]) for name in ours)

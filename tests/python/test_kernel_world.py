@@ -56,8 +56,8 @@ def test_a_bulk_flow_fills_the_link_and_is_sampled(tmp_path: Path) -> None:
     )
     assert _interfaces() == before, "namespaces and devices are gone"
     flow = results.flows.row(0, named=True)
-    # 1448 of 1500 bytes are payload. What arrived before the warm-up was over may be read after it,
-    # by so much more the later a busy machine gets to it.
+    # 1448 of 1500 bytes are payload. What arrived before the warm-up was over may be read after it:
+    # more of it if the machine is busy and reads late.
     share = flow["goodput_mbps"] / (20 * 1448 / 1500)
     low, high = (0.95, 1.005) if not results.caution else (0.85, 1.02)
     assert low < share < high, (share, results.runs["health"][0])
@@ -189,7 +189,7 @@ def test_our_own_flows_share_the_links_with_the_kernels(tmp_path: Path) -> None:
         frame.flows.select("name", "stack", "completed") for frame in (simulated, results)
     )
     assert ours.equals(theirs)
-    # Their luck is the same, and no timer is late by much.
+    # Their random numbers are the same, and no timer is late by much.
     assert numbers(results.flows["start_s"]) == numbers(simulated.flows["start_s"])
     assert min(numbers(results.flows["goodput_mbps"])) > 0.5
     assert results.runs["goodput_mbps"][0] < 10

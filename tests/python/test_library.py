@@ -28,7 +28,7 @@ def test_every_point_of_a_scenario_is_valid(name: str) -> None:
 def test_a_trace_is_found_beside_its_scenario() -> None:
     source = read("cellular-trace", (("measure.duration", "1s"), ("measure.warmup", "0s")))
     first = scenario_plan(source, {}).runs[0]
-    assert execute(first.case.scenario.text, first.seed)["flows"]["delivered_bytes"][0] > 0
+    assert execute(first.case.scenario, first.seed)["flows"]["delivered_bytes"][0] > 0
 
 
 def test_the_sweep_of_1000_runs_has_them_and_is_where_the_documents_say() -> None:

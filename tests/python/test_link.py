@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -39,7 +40,7 @@ with socket.create_connection((os.environ["WEIR_LINK_HOST"], int(sys.argv[1]))) 
         s.sendall(b"x")
         assert s.recv(1) == b"x"
         times.append(time.monotonic() - began)
-    # A link takes with it what is under way: the server is to hear of the end before.
+    # A link that ends drops what is in flight: the server must receive the FIN before.
     s.shutdown(socket.SHUT_WR)
     assert s.recv(1) == b""
 print(*times)
@@ -139,7 +140,7 @@ def test_a_round_trip_takes_what_was_asked_and_all_is_as_before(tmp_path: Path) 
     found = json.loads(report.read_text())
     up, down = found["rows"]
     assert (up["way"], down["way"], found["exit_code"]) == ("up", "down", 0)
-    # The last acknowledgement may still be under way when the command has ended.
+    # The last acknowledgement may still be in flight when the command has ended.
     assert 20 <= up["sent"] <= up["received"] <= up["sent"] + 1
     assert up["lost"] == up["queue_dropped"] == down["lost"] == down["queue_dropped"] == 0
     assert "health" in done.stderr
@@ -330,7 +331,7 @@ def test_a_trace_of_mahimahi_serves_one_packet_at_a_time(tmp_path: Path) -> None
 def test_under_sudo_the_command_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", "65534")
     done = behind("--quiet", command=["sh", "-c", "id -u; echo $USER"])
-    assert done.stdout.split() == ["65534", "nobody"], done.stderr
+    assert done.stdout.split() == ["65534", pwd.getpwuid(65534).pw_name], done.stderr
 
 
 @needs_namespaces
@@ -350,7 +351,7 @@ def test_what_is_missing_outside_is_said(tmp_path: Path, monkeypatch: pytest.Mon
 
 @needs_namespaces
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [
         (("--rate", "10mbps"), "10mbps"),
         (("--queue", "64p"), "give a rate as well"),
@@ -361,12 +362,12 @@ def test_what_is_missing_outside_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         (("no-such-command",), "no-such-command"),
     ],
 )
-def test_mistakes_are_told_and_leave_nothing_behind(args: tuple[str, ...], told: str) -> None:
+def test_mistakes_are_reported_and_leave_no_interfaces(args: tuple[str, ...], message: str) -> None:
     before = outside()
     with started("link", *args, "true") as process:
         _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2, stderr
-    assert told in stderr.splitlines()[-1]
+    assert message in stderr.splitlines()[-1]
     assert outside() == before
 
 

@@ -128,7 +128,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> weir.Results:
     manifest = json.loads((results.path / "manifest.json").read_text(encoding="utf-8"))
     for key in ("command", "version"):
         manifest[key] = text
-    manifest["health"] |= {"verdict": text, "complaints": [text]}
+    manifest["health"] |= {"verdict": text, "warnings": [text]}
     manifest["host"] |= dict.fromkeys(("system", "release", "machine", "python"), text)
     for case in manifest["cases"]:
         case["scenario"]["description"] = text

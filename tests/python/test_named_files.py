@@ -54,25 +54,25 @@ def test_what_a_scenario_names_is_a_regular_file_of_bounded_size(
     key: str, content: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "named"
-    make, complaint = CONTENTS[content]
+    make, message = CONTENTS[content]
     make(file)
-    with pytest.raises(_native.ScenarioError, match=complaint) as refused:
-        _native.parse_scenario(scenario(key, file), [], "test.toml")
+    with pytest.raises(_native.ScenarioError, match=message) as refused:
+        _native.Scenario.parse(scenario(key, file), [], "test.toml")
     assert str(file) in str(refused.value)
     assert KEYS[key][1] in str(refused.value)
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_no_text_of_a_named_file_is_printed(key: str, tmp_path: Path) -> None:
-    """Or a scenario of somebody else would print files that only the user may read."""
+    """Otherwise a foreign scenario would print files that only the user may read."""
     file = tmp_path / "shadow"
     file.write_text(f"{PRIVATE}\n{PRIVATE}\n", encoding="utf-8")
     try:
-        told = _native.parse_scenario(scenario(key, file), [], "test.toml")
+        output = _native.Scenario.parse(scenario(key, file), [], "test.toml").to_json()
     except _native.ScenarioError as error:
-        told = str(error)
+        output = str(error)
     for part in PRIVATE.split("$"):
-        assert len(part) == 1 or part not in told
+        assert len(part) == 1 or part not in output
 
 
 def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     program = (
         "import sys, weir._native as native\n"
         "for text in sys.argv[1:]:\n"
-        "    try: native.parse_scenario(text, [], 'test.toml')\n"
+        "    try: native.Scenario.parse(text, [], 'test.toml')\n"
         "    except native.ScenarioError as error: print(error)\n"
     )
     texts = [scenario(key, fifo) for key in KEYS]

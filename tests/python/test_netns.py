@@ -73,7 +73,7 @@ def test_large_packets_cross_a_link_whole() -> None:
 
 
 @needs_namespaces
-def test_mistakes_are_told_and_leave_nothing_behind() -> None:
+def test_mistakes_are_reported_and_leave_no_interfaces() -> None:
     names = Path("/run/netns")
     before = list(names.glob("*"))
     with pytest.raises(ScenarioError, match="--loss=150%"), netns.joined(loss="150%"):

@@ -99,7 +99,7 @@ def test_a_sweep_is_drawn_as_curves_and_one_point_over_time(tmp_path: Path) -> N
     }
 
 
-def test_flows_of_one_run_are_told_apart(tmp_path: Path) -> None:
+def test_flows_of_one_run_are_distinguished(tmp_path: Path) -> None:
     drawn = {f.name: f for f in figures(compared(tmp_path, "reno", flows=3))}
     assert drawn["flows"].data.height == 3
     assert drawn["goodput"].data["name"].n_unique() == 3

@@ -81,7 +81,7 @@ def test_without_frames_nodes_stand_alone(tmp_path: Path) -> None:
     assert drawn.svg().startswith("<svg")
 
 
-def test_drops_are_told_by_cause(tmp_path: Path) -> None:
+def test_drops_are_listed_by_cause(tmp_path: Path) -> None:
     results = run(tmp_path, topology__radio__queue="1")
     (drawn,) = [figure for figure in figures(results) if figure.name == "topology"]
     nodes = results.scan("nodes").collect()

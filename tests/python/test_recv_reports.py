@@ -1,4 +1,4 @@
-"""What `weir recv` keeps of sessions until it is printed: little, whatever strangers announce."""
+"""What `weir recv` keeps of sessions until it is printed: little, whatever peers announce."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_sessions_that_wait_for_a_terminal_have_a_bounded_number_of_rows(
     assert "more sessions ended" in shown.err
 
 
-def test_every_file_that_arrived_is_in_the_table_before_what_strangers_announce(
+def test_every_file_that_arrived_is_in_the_table_before_what_attackers_announce(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     printer = recv._Printer(transfer.Bar(Progress(disable=True)), tables=True, quiet=False)

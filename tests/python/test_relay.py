@@ -63,7 +63,7 @@ def test_datagrams_cross_and_are_counted(how: signal.Signals) -> None:
     assert process.returncode == 0
     document = json.loads(out)
     assert (document["schema"], document["command"], document["clients"]) == (1, "relay", 1)
-    assert document["healthy"] == (not document["complaints"])
+    assert document["healthy"] == (not document["warnings"])
     up, down = document["rows"]
     assert (up["way"], up["received"], up["lost"], up["sent"]) == ("up", 3, 1, 2)
     assert (down["way"], down["received"], down["lost"], down["sent"]) == ("down", 1, 0, 1)

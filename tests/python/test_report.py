@@ -123,13 +123,13 @@ def test_figures_as_files(tmp_path: Path) -> None:
     assert {"cwnd.svg", "cwnd.pdf", "limits.svg"} <= names
 
 
-def test_without_samples_the_rest_is_still_told(tmp_path: Path) -> None:
+def test_without_samples_the_rest_is_still_reported(tmp_path: Path) -> None:
     page = written(drop_rows(drop_rows(compared(tmp_path), "samples"), "queues"))
     assert "Congestion window over time" not in page.text
     assert "Each measure, by stack" in page.text
 
 
-def test_one_repeat_is_told_apart_from_many(tmp_path: Path) -> None:
+def test_one_repeat_is_distinguished_from_many(tmp_path: Path) -> None:
     page = written(compared(tmp_path, repeat=1))
     assert "There is one repeat only" in page.text
     assert "mostly start-up" in page.text

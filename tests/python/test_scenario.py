@@ -37,7 +37,7 @@ def test_commas_inside_brackets_and_quotes_belong_to_the_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "complaint"),
+    ("item", "message"),
     [
         ("topology.rate", "write it as key=value"),
         ("=3", "write it as key=value"),
@@ -45,8 +45,8 @@ def test_commas_inside_brackets_and_quotes_belong_to_the_value() -> None:
         ("topology.rate=", "a value is empty"),
     ],
 )
-def test_a_malformed_sweep_is_refused(item: str, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
+def test_a_malformed_sweep_is_refused(item: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         parse_sweep([item])
 
 
@@ -129,16 +129,16 @@ def test_too_many_runs_are_taken_for_a_slip() -> None:
 def test_unreadable_files_are_named(tmp_path: Path) -> None:
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    for path, complaint in [
+    for path, message in [
         (tmp_path / "none.toml", "no such file"),
         (tmp_path, "is a directory"),
         (binary, "not a text file"),
     ]:
-        with pytest.raises(InputError, match=complaint):
+        with pytest.raises(InputError, match=message):
             read(path)
 
 
-def test_a_mistake_in_a_file_is_told_with_its_line() -> None:
+def test_a_mistake_in_a_file_is_reported_with_its_line() -> None:
     with pytest.raises(weir.ScenarioError, match=r"test, line 4.*stak"):
         Source('name = "x"\n[[flow]]\ncount = 1\nstak = "reno"\n', "test").effective()
 

@@ -21,7 +21,7 @@ from weir import export, manifest, schemas
 ROOT = Path(__file__).parents[2]
 SHORT = ("--repeat", "1", "--quiet", "--json")
 PRINTED = re.compile(r'(?:print_json|list_plan)\(\s*"(?P<command>[a-z-]+)')
-TOLD = re.compile(r'_print\("(?P<command>kernel [a-z]+)"')
+KERNEL_COMMAND = re.compile(r'_print\("(?P<command>kernel [a-z]+)"')
 
 
 def registry() -> Registry[Any]:
@@ -66,7 +66,7 @@ def test_everything_that_is_printed_has_a_schema() -> None:
     sources = (ROOT / "python" / "weir" / "cli").glob("*.py")
     texts = [source.read_text(encoding="utf-8") for source in sources]
     commands = {match["command"] for text in texts for match in PRINTED.finditer(text)}
-    commands |= {match["command"] for text in texts for match in TOLD.finditer(text)}
+    commands |= {match["command"] for text in texts for match in KERNEL_COMMAND.finditer(text)}
     assert len(commands) > 12
     known = {command.partition(" ")[0] for command in commands}
     assert known <= set(schemas.names())
@@ -155,10 +155,10 @@ def test_what_both_ends_of_a_transfer_print(tmp_path: Path) -> None:
         assert receiver.stderr is not None
         assert "listening" in receiver.stderr.readline()
         with started("send", str(tmp_path / "file.bin"), address, "--json") as sender:
-            told, problem = sender.communicate(timeout=60)
+            answer, problem = sender.communicate(timeout=60)
         assert sender.returncode == 0, problem
         heard, _ = receiver.communicate(timeout=60)
-    for name, text in [("send", told), ("recv", heard)]:
+    for name, text in [("send", answer), ("recv", heard)]:
         document = json.loads(text)
         check(name, document)
         assert document["rows"][0]["size_bytes"] == 100_000

@@ -1,4 +1,4 @@
-"""Keys, and files over bare UDP: what is told, what arrives, what is counted."""
+"""Keys, and files over bare UDP: what is reported, what arrives, what is counted."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from weir import runner
 from weir.api import Comparison
 from weir.errors import InputError
 from weir.results import TABLES
+from weir.scenario import Effective
 from weir.store import RunDirectory
 from weir.sweep import Plan
 
@@ -82,14 +83,14 @@ def test_an_unfinished_directory_is_found_again_and_only_the_rest_is_run(
 ) -> None:
     directory = RunDirectory.create(tmp_path, plan)
     first = plan.runs[0]
-    directory.keep(first, runner.execute(first.case.scenario.text, first.seed))
+    directory.keep(first, runner.execute(first.case.scenario, first.seed))
     assert not list((tmp_path / "compare").glob("2*")), "no final name before it is complete"
     del directory  # another process may go on
 
     executed = []
     sound = runner.execute
 
-    def watched(scenario: str, seed: int, *where: Any) -> dict[str, pl.DataFrame]:
+    def watched(scenario: Effective, seed: int, *where: Any) -> dict[str, pl.DataFrame]:
         executed.append((scenario, seed))
         return sound(scenario, seed, *where)
 
@@ -137,7 +138,7 @@ def test_ctrl_c_keeps_the_finished_runs(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         asked = time.monotonic()
         _, stderr = process.communicate(timeout=60)
-    assert time.monotonic() - asked < 20, "it does not wait for the runs that are under way"
+    assert time.monotonic() - asked < 20, "it does not wait for runs in progress"
     assert process.returncode == 130
     assert "--resume" in stderr
     assert stderr.count("\n") == 1

@@ -18,7 +18,7 @@ from weir.studies import Cell, Settings, StudyResult
 
 
 class Tiny:
-    """Two cells that nobody has published."""
+    """Two cells without published values."""
 
     name = "tiny"
     description = "two cells"
@@ -52,8 +52,8 @@ class Drawn(Tiny):
         return StudyResult([*result.rows, *wide], result.findings, result.results)
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
-        told = f"{len(rows)} cells of {results.manifest['name']}"
-        return [ReportSection("In its own words", paragraphs=[told])]
+        text = f"{len(rows)} cells of {results.manifest['name']}"
+        return [ReportSection("In its own words", paragraphs=[text])]
 
 
 @pytest.fixture(autouse=True)
@@ -72,13 +72,13 @@ def test_json_has_the_cells(invoke: Invoke) -> None:
     assert result.stdout == invoke("study", "tiny", "--json", "--quiet", "--seed", 4).stdout
 
 
-def test_a_machine_that_could_not_keep_up_is_told_beside_the_cells(
+def test_a_machine_that_could_not_keep_up_is_reported_with_the_cells(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "health" not in json.loads(invoke("study", "tiny", "--json", "--quiet").stdout)
     monkeypatch.setattr(Results, "caution", "bad verdict: strained in 1 of 2 runs")
-    told = json.loads(invoke("study", "tiny", "--json", "--quiet").stdout)
-    assert told["health"] == "bad verdict: strained in 1 of 2 runs"
+    printed = json.loads(invoke("study", "tiny", "--json", "--quiet").stdout)
+    assert printed["health"] == "bad verdict: strained in 1 of 2 runs"
 
 
 def test_the_cells_are_printed_and_kept(invoke: Invoke) -> None:

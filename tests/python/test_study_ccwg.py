@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from weir import _native, report, studies
+from weir import report, studies
 from weir.curves import Curve
+from weir.scenario import Source
 from weir.studies import StudyResult, envelopes
 from weir.studies.ccwg import ns3
 from weir.studies.ccwg.bbr_draft import BBR_DRAFT, STARTUP
@@ -77,7 +78,7 @@ def test_every_bundle_is_a_scenario_that_weir_reads() -> None:
     for bundle in BUNDLES:
         assert bundle.stacks
         for stack in bundle.stacks:
-            _native.parse_scenario(bundle.scenario(stack, 1, 1), [], bundle.name)
+            Source(bundle.scenario(stack, 1, 1), bundle.name).effective()
 
 
 def test_ns3s_bounds_are_those_of_its_program() -> None:
@@ -136,9 +137,9 @@ def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:
 
 def test_findings_name_what_fails(done: StudyResult) -> None:
     failed = [found for found in done.rows if found.get("holds") is False]
-    told = " ".join(done.findings)
+    text = " ".join(done.findings)
     for found in failed:
-        assert f"{found['row']}, {found['column']}: " in told
+        assert f"{found['row']}, {found['column']}: " in text
     for finding in done.findings:
         assert finding.endswith("."), finding
         assert not {"nan", "None"} & set(finding.split()), finding

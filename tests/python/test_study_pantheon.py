@@ -10,8 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from weir import _native, report, studies
+from weir import report, studies
 from weir.plots.scatter import ScatterAxes, scatter
+from weir.scenario import Source
 from weir.studies import StudyResult
 from weir.studies.cells import Cells
 from weir.studies.pantheon.experiment import FLOWS, label, scenario
@@ -61,7 +62,7 @@ def test_opportunities_are_a_poisson_process_of_the_paths_rate(mbps: float) -> N
 def test_every_scenario_is_one_that_weir_reads() -> None:
     for path in PATHS:
         for flows in FLOWS:
-            _native.parse_scenario(scenario(path, flows, "cubic", 1, 1), [], "here")
+            Source(scenario(path, flows, "cubic", 1, 1), "here").effective()
 
 
 def test_schemes_are_those_of_the_list_that_exist() -> None:

@@ -85,7 +85,7 @@ def test_a_scenario_has_it_as_a_key(invoke: Invoke, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0 or not Path("/dev/net/tun").exists(),
-    reason="a link wants root and /dev/net/tun",
+    reason="a link requires root and /dev/net/tun",
 )
 def test_a_link_delays_as_tc_says() -> None:
     code = (

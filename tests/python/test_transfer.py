@@ -102,7 +102,7 @@ def _arrived(folder: Path) -> int:
     return 0
 
 
-def test_several_files_arrive_and_are_told_of(invoke: Invoke, tmp_path: Path) -> None:
+def test_several_files_arrive_and_are_reported(invoke: Invoke, tmp_path: Path) -> None:
     files = [_file(tmp_path / f"{size}.bin", size) for size in (0, 1, 28_000, 2_800_000)]
     with Receiver(tmp_path / "in") as receiver:
         result = invoke("send", *files, receiver.address, "--json")
@@ -264,7 +264,7 @@ def test_a_quota_bounds_what_all_senders_leave(invoke: Invoke, tmp_path: Path) -
     assert _names(receiver.folder) == ["1.bin"]
 
 
-def test_a_full_disk_is_told_to_the_sender(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_to_the_sender(invoke: Invoke, tmp_path: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 
@@ -337,6 +337,7 @@ def test_silence_is_given_up_and_said_for_how_long(invoke: Invoke, tmp_path: Pat
         (("--bind", "192.0.2.1:0"), 1, "192.0.2.1:0"),
         (("--dir", "a.bin", "--bind", "127.0.0.1:0"), 1, "cannot use 'a.bin'"),
         (("--max-size", "5x"), 2, "--max-size: '5x' is not a size"),
+        (("--memory", "2mb", "--bind", "somewhere"), 2, "--memory 2mb: at least 2mib are needed"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -358,9 +359,9 @@ def _line(result: Any) -> str:
 def test_a_window_follows_the_marks_of_a_relay(tmp_path: Path, invoke: Invoke) -> None:
     """TCP Muzha over a relay with feedback, beside Reno over the same without."""
     file = _file(tmp_path / "big.bin", 2_000_000)
-    told = ("feedback", "{ kind = 'drai', memory = '40ms' }")
+    feedback_key = ("feedback", "{ kind = 'drai', memory = '40ms' }")
     dropped = {}
-    for stack, feedback in (("newreno/muzha", [told]), ("newreno/reno", [])):
+    for stack, feedback in (("newreno/muzha", [feedback_key]), ("newreno/reno", [])):
         controller = stack.partition("/")[2]
         trace = tmp_path / f"{controller}.csv"
         with Receiver(tmp_path / controller) as receiver:
@@ -381,7 +382,7 @@ def test_a_window_follows_the_marks_of_a_relay(tmp_path: Path, invoke: Invoke) -
             continue
         segments = json.loads(result.stdout)["session"]["segments"]
         assert segments <= up["stamped"] <= up["received"]
-        # The window is larger than what the link holds, so it was told to slow down, and did.
+        # The window is larger than what the link holds, so the feedback has slowed the sender down.
         assert up["lowest_index"] < 3
         head, *rows = trace.read_text().splitlines()
         assert head == "time_s,cwnd_bytes,srtt_ms,bytes_done,segments,retransmits"

@@ -43,7 +43,7 @@ def nothing_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def results(invoke: Invoke) -> Path:
-    """Results whose manifest holds the program, as somebody else would hand them over."""
+    """Results whose manifest holds the program, as another user would send them."""
     Path("foreign.toml").write_text(SCENARIO, encoding="utf-8")
     done = invoke("run", "foreign.toml", "--trust-controllers", "--quiet")
     assert done.exit_code == 0, done.output
@@ -163,11 +163,11 @@ def test_other_processes_run_what_this_one_may(
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert run_plan(plan, executor=pool, show_progress=False).runs.height == 1
         trust._trusted.clear()
-        work = pool.submit(runner.execute, plan.cases[0].scenario.text, 1)
+        work = pool.submit(runner.execute, plan.cases[0].scenario, 1)
         assert trusted, "the worker has been trusted with it above"
         assert work.result()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        work = pool.submit(runner.execute, plan.cases[0].scenario.text, 1)
+        work = pool.submit(runner.execute, plan.cases[0].scenario, 1)
         with pytest.raises(weir.ScenarioError, match=r"own\.py"):
             work.result()
 
@@ -186,8 +186,8 @@ def test_the_text_counts_and_not_its_name(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_results_tell_which_programs_they_hold(results: Path) -> None:
     manifest = json.loads((results / "manifest.json").read_text())
-    told = manifest["controllers"]["theirs.py"]["sha256"]
-    assert told == hashlib.sha256(FOREIGN.encode()).hexdigest()
+    recorded = manifest["controllers"]["theirs.py"]["sha256"]
+    assert recorded == hashlib.sha256(FOREIGN.encode()).hexdigest()
 
 
 def test_export_in_python_refuses_too(results: Path) -> None:

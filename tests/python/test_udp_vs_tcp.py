@@ -15,6 +15,7 @@ from weir.api import run_plan
 from weir.disk import write_text
 from weir.netns import NamespaceError
 from weir.results import Results
+from weir.scenario import Effective
 from weir.stats import Estimate
 from weir.studies import Cell, Settings, StudyResult, studies
 from weir.studies.claims import verdict_of
@@ -44,9 +45,9 @@ def source() -> Source:
     return load()
 
 
-def made(text: str, seed: int, *_: object) -> Any:
+def made(scenario: Effective, seed: int, *_: object) -> Any:
     """A world in which CUBIC dies of losses, bare UDP loses a quarter, and ours takes 1 s/GB."""
-    fields = json.loads(text)
+    fields = scenario.fields
     transfer, network = Transfer(**fields["transfer"]), Network(**fields["network"])
     seconds = 1e-3 * seed + transfer.size_bytes / 1e9
     if transfer.stack == "cubic" and network.loss_percent and transfer.size_bytes > 1:
@@ -228,23 +229,23 @@ def test_claims_are_judged_by_the_numbers(rows: list[Cell]) -> None:
 
 
 def test_findings_are_computed(source: Source, rows: list[Cell]) -> None:
-    told = findings(rows, source, EXTENTS["full"], "a box")
-    assert told[0] == (
+    texts = findings(rows, source, EXTENTS["full"], "a box")
+    assert texts[0] == (
         "Our reliable UDP delivers every file intact in 120 of 120 cells. Published: 5 of 5 in 40 "
         "of 65 such cells."
     )
-    (directions,) = (text for text in told if "which way its packets were lost" in text)
+    (directions,) = (text for text in texts if "which way its packets were lost" in text)
     assert "25 % loss of ACKs: 4 of 20 cells whole" in directions
-    (limits,) = (text for text in told if text.startswith("With the source's limits"))
+    (limits,) = (text for text in texts if text.startswith("With the source's limits"))
     assert "stop-and-wait max 10 with 25 % loss: 4 of 4 files" in limits
-    assert any("takes 0.0015 to 0.112 s" in text for text in told)
-    assert any("in the worst 75 % of the bytes" in text for text in told)
-    assert any(text.startswith("The published TCP is faster with 50 ms delay in") for text in told)
+    assert any("takes 0.0015 to 0.112 s" in text for text in texts)
+    assert any("in the worst 75 % of the bytes" in text for text in texts)
+    assert any(text.startswith("The published TCP is faster with 50 ms delay in") for text in texts)
 
 
 def test_the_report_draws_what_there_is(source: Source, rows: list[Cell], results: Results) -> None:
-    told = findings(rows, source, EXTENTS["full"], "a box")
-    kept = {"study": "udp-vs-tcp", "rows": rows, "findings": told}
+    texts = findings(rows, source, EXTENTS["full"], "a box")
+    kept = {"study": "udp-vs-tcp", "rows": rows, "findings": texts}
     write_text(results.path / "study.json", json.dumps(kept))
     text = report.write(results.path).read_text(encoding="utf-8")
     for words in ("beyond reasonable time", "(2/2)", "(0/2)", "0.021 / timeout", "Files that"):
@@ -275,7 +276,7 @@ def test_a_row_that_took_too_long_is_not_tried_with_larger_files() -> None:
     carrier = Carrier(site)
     plan = study_plan(EXTENTS["small"], "small", 2, 1)
     own = [run for run in plan.runs if run.case.label.startswith("local, TCP (1500B)")]
-    failures = [carrier(run.case.scenario.text, run.seed)["flows"]["failure"].item() for run in own]
+    failures = [carrier(run.case.scenario, run.seed)["flows"]["failure"].item() for run in own]
     assert site.carried == [1]
     assert failures == ["timeout", *[GIVEN_UP] * (len(own) - 1)]
 

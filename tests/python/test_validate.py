@@ -351,7 +351,7 @@ def test_flows_that_meet_are_judged_as_distributions() -> None:
 
     assert verdict(90.0, 107.0, 103.0, 108.0, 109.0) == "holds"
     assert verdict(115.0, 116.0, 117.0, 118.0, 119.0) == "differs"
-    assert verdict(115.0, 116.0, 117.0, 118.0) == "undecided", "too few to reject"
+    assert verdict(115.0, 116.0, 117.0, 118.0) == "inconclusive", "too few to reject"
     assert verdict(99.0, 100.0) == "holds", "within the tolerance no test is needed"
 
 
@@ -377,7 +377,7 @@ def test_a_row_holds_within_its_tolerance(metric: str, factor: float, holds: boo
     assert row["ratio"] == pytest.approx(factor)
     assert judge.score(rows)["all"] == {
         "held": 4 + bool(holds) + (holds is None),
-        "undecided": 0,
+        "inconclusive": 0,
         "judged": 5,
     }
 
@@ -417,7 +417,7 @@ def test_the_simulator_does_what_the_kernel_did(ran: Validation) -> None:
     failing = [row for row in ran.rows if row["holds"] is False]
     assert not failing, failing
     assert ran.score["deterministic"]["judged"] >= 19
-    assert ran.score["packets"] == {"held": 2, "undecided": 0, "judged": 2}
+    assert ran.score["packets"] == {"held": 2, "inconclusive": 0, "judged": 2}
 
 
 def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> None:
@@ -513,15 +513,15 @@ def _is_hosted(found: Reference) -> bool:
     return True
 
 
-@pytest.mark.skipif("WEIR_BLESS" not in os.environ, reason="only when asked for")
+@pytest.mark.skipif("WEIR_BLESS" not in os.environ, reason="only on request")
 @pytest.mark.timeout(1800)
 def test_bless_the_results_in_the_documentation(tmp_path: Path) -> None:
     found = validate(TRUTH, out=tmp_path, show_progress=False)
     headers, lines = table(found.rows)
     shown = [headers, ["---"] * len(headers), *lines]
     text = "".join(f"| {' | '.join(cells)} |\n" for cells in shown)
-    told = "".join(f"- {text}\n" for text in findings(found.rows))
+    points = "".join(f"- {text}\n" for text in findings(found.rows))
     before, rest = DOCUMENT.read_text(encoding="utf-8").split(_BEGIN)
     after = rest.split(_END)[1]
-    whole = "".join((before, _BEGIN, "\n", text, "\n", told, "\n", _END, after))
+    whole = "".join((before, _BEGIN, "\n", text, "\n", points, "\n", _END, after))
     DOCUMENT.write_text(whole, encoding="utf-8")

@@ -108,13 +108,13 @@ def test_a_ratio_has_an_interval_over_repeats() -> None:
     [
         ((100.0, 104.0), (100.1, 104.1), "holds"),
         ((110.0, 114.0), (101.0, 104.0), "differs"),
-        ((102.0, 98.0), (90.0, 110.0), "undecided"),
-        ((90.0, 130.0), (110.0, 90.0), "undecided"),
+        ((102.0, 98.0), (90.0, 110.0), "inconclusive"),
+        ((90.0, 130.0), (110.0, 90.0), "inconclusive"),
         ((100.0, None), (97.0, None), "holds"),
         ((110.0,), (100.0,), "differs"),
     ],
 )
-def test_what_few_runs_cannot_tell_is_undecided(
+def test_what_few_runs_cannot_tell_is_inconclusive(
     ours: tuple[float | None, ...], theirs: tuple[float | None, ...], verdict: str
 ) -> None:
     key = "mean_srtt_ms"
@@ -126,11 +126,15 @@ def test_what_few_runs_cannot_tell_is_undecided(
     holds = {"holds": True, "differs": False}.get(verdict)
     assert (row["verdict"], row["holds"]) == (verdict, holds)
     judged = judge.score([row])["all"]
-    assert judged == {"held": verdict == "holds", "undecided": verdict == "undecided", "judged": 1}
+    assert judged == {
+        "held": verdict == "holds",
+        "inconclusive": verdict == "inconclusive",
+        "judged": 1,
+    }
 
 
 def test_notes_say_what_is_known_of_what_does_not_hold() -> None:
-    row = {"case": "10m-2-flow-cubic", "verdict": "undecided", "note": "ours: mean of 5 seeds"}
+    row = {"case": "10m-2-flow-cubic", "verdict": "inconclusive", "note": "ours: mean of 5 seeds"}
     assert "single packets" in explained(row)["note"]
     assert explained(row)["note"].startswith("ours: mean of 5 seeds; ")
     for verdict in ("holds", None):
@@ -177,7 +181,7 @@ def test_what_is_the_same_is_found_the_same(invoke: Invoke) -> None:
     judged = [row for row in document["rows"] if row["tolerance"]]
     assert len(judged) == 3 * 3 + 2 + 1
     assert all(row["ratio"] == 1 and row["holds"] for row in judged)
-    held = {"held": len(judged), "undecided": 0, "judged": len(judged)}
+    held = {"held": len(judged), "inconclusive": 0, "judged": len(judged)}
     assert document["score"]["all"] == held
     (request,) = (row for row in judged if row["metric"] == "request_latency_ms_p50")
     assert (request["flow"], request["ours"] > 40) == (1, True)

@@ -188,24 +188,24 @@ def test_every_row_is_there_and_holds(found: Validation) -> None:
     assert found.score["all"]["held"] == found.score["all"]["judged"] >= 42 + 4 + 3 + 3
 
 
-def test_where_there_is_luck_there_is_an_interval(found: Validation) -> None:
+def test_what_is_random_has_an_interval(found: Validation) -> None:
     for row in found.rows:
         if row["kind"] != "airtimes" and row["ratio"] is not None:
             assert row["ratio_interval"]["n"] == SIZES["small"].seeds
             assert row["ratio_interval"]["lo"] <= row["ratio"] <= row["ratio_interval"]["hi"]
 
 
-def test_whoever_is_wrong_is_told(found: Validation) -> None:
+def test_wrong_rows_are_reported(found: Validation) -> None:
     frame, stop = SCENES["airtimes-1000b-2m-1m"], SCENES["stop-and-wait-1000b-2m-1m-1h"]
     late = replace(frame, known={**frame.known, "cts_us": frame.known["cts_us"] + 0.01})
     assert stop.expected is not None
     slow = replace(stop, expected=stop.expected * 1.012)
     unknown = replace(stop, name="never-run")
-    told = rows([late, slow, unknown], found.results)
-    assert [row["metric"] for row in told if row["holds"] is False] == ["cts_us", GOODPUT]
-    assert told[-1]["note"] == "skipped: the simulation failed"
-    assert told[-1]["verdict"] is None
-    assert any("never-run" in text for text in findings(told))
+    judged = rows([late, slow, unknown], found.results)
+    assert [row["metric"] for row in judged if row["holds"] is False] == ["cts_us", GOODPUT]
+    assert judged[-1]["note"] == "skipped: the simulation failed"
+    assert judged[-1]["verdict"] is None
+    assert any("never-run" in text for text in findings(judged))
 
 
 def test_the_report_has_a_picture_of_each_group(found: Validation) -> None:
@@ -239,9 +239,11 @@ def test_the_document_has_what_the_command_printed(found: Validation, tmp_path: 
     listed, after = rest.split(_END)
     if os.environ.get("WEIR_BLESS") is not None:
         whole = comparison().run_plan(out=tmp_path, show_progress=False)
-        told = "".join(f"- {point}\n" for point in findings(whole.rows))
+        points = "".join(f"- {point}\n" for point in findings(whole.rows))
         tables = "\n".join(_table(group, whole.rows) for group in GROUPS)
-        DOCUMENT.write_text(f"{before}{_BEGIN}\n{tables}\n{told}\n{_END}{after}", encoding="utf-8")
+        DOCUMENT.write_text(
+            f"{before}{_BEGIN}\n{tables}\n{points}\n{_END}{after}", encoding="utf-8"
+        )
         return
     cells = {cell.strip() for line in listed.splitlines() for cell in line.split("|")}
     for row in found.rows:
@@ -280,7 +282,7 @@ def test_the_command_prints_rows(invoke: Invoke) -> None:
     assert [row["metric"] for row in printed["rows"]] == list(FRAMES)
     expected = SCENES["airtimes-1000b-2m-1m"].known.values()
     assert [row["reference"] for row in printed["rows"]] == [rounded(v) for v in expected]
-    assert printed["score"]["airtimes"] == {"held": 6, "undecided": 0, "judged": 6}
+    assert printed["score"]["airtimes"] == {"held": 6, "inconclusive": 0, "judged": 6}
 
 
 def test_the_command_prints_a_table(invoke: Invoke) -> None:
@@ -299,7 +301,7 @@ def test_a_dry_run_lists_every_run(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--virtual",), "--virtual has no effect with --radio"),
         (("--reference", "."), "--radio has no effect with --reference"),
@@ -308,7 +310,7 @@ def test_a_dry_run_lists_every_run(invoke: Invoke) -> None:
         (("--case", "wired-*"), "--case wired-*: there is no such case"),
     ],
 )
-def test_what_means_nothing_is_refused(invoke: Invoke, options: Sequence[str], told: str) -> None:
+def test_invalid_options_are_refused(invoke: Invoke, options: Sequence[str], message: str) -> None:
     result = invoke("validate", "--radio", *options)
     assert result.exit_code == 2
-    assert told in result.output
+    assert message in result.output

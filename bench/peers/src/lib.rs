@@ -45,7 +45,7 @@ pub fn run(work: impl FnOnce(Job) -> Result<(), Box<dyn std::error::Error>>) {
     if let Err(error) = done {
         say(&json!({ "error": error.to_string() }));
     }
-    // Whoever asked stops this process; an orderly end of the runtimes would take its time.
+    // The caller ends this process: an orderly end of the runtimes would take long.
     let _ = io::stdin().read_line(&mut line);
     std::process::exit(0);
 }

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from weir.bench import measure, ns3, show
-from weir.bench.cases import Case, Rival, cases
+from weir.bench.cases import Case, Ns3Case, cases
 from weir.cli import output
 from weir.errors import WeirError
 
@@ -28,7 +28,7 @@ def bench(
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measures how fast the simulator is, beside ns-3 where that is installed."""
+    """Measures how fast the simulator is, and compares it with ns-3 if that is installed."""
     chosen = [c.scaled(scale) for c in cases() if only in c.group or only in c.name]
     if not chosen:
         groups = ", ".join(dict.fromkeys(c.group for c in cases()))
@@ -47,13 +47,13 @@ def bench(
 
 def _measure(chosen: list[Case], repeat: int, *, with_ns3: bool) -> Iterator[measure.Row]:
     with TemporaryDirectory(prefix="weir-bench-") as directory:
-        rivals = [case for case in chosen if with_ns3 and isinstance(case, Rival)]
-        needed = {case.ns3_program for case in rivals if case.ns3_sim_s}
+        with_program = [case for case in chosen if with_ns3 and isinstance(case, Ns3Case)]
+        needed = {case.ns3_program for case in with_program if case.ns3_sim_s}
         programs = {name: ns3.build(Path(directory), name) for name in sorted(needed)}
         for case in chosen:
             output.note(f"{case.group}: {case.name}", quiet=not sys.stderr.isatty())
-            if with_ns3 and isinstance(case, Rival) and case.ns3_sim_s:
-                yield from ns3.beside(programs[case.ns3_program], case, repeat)
+            if with_ns3 and isinstance(case, Ns3Case) and case.ns3_sim_s:
+                yield from ns3.compare(programs[case.ns3_program], case, repeat)
             else:
                 yield measure.weir(case, repeat)
 

@@ -206,10 +206,10 @@ class Arrivals:
         """
 
 
-Rival = Dumbbell | Chain
-"""What ns-3 can do as well."""
+Ns3Case = Dumbbell | Chain
+"""A case that ns-3 can run too."""
 
-Case = Rival | Arrivals
+Case = Ns3Case | Arrivals
 
 
 def cases() -> tuple[Case, ...]:

@@ -63,8 +63,8 @@ class Fate:
 
     bytes: int
     killed: list[str] = field(default_factory=list)
-    found_nobody: int = 0
-    """Senders that came while relay or receiver were away, said so and were started again."""
+    unanswered: int = 0
+    """Senders that got no answer while the relay or receiver was down, and were started again."""
     after_last_kill_s: float = 0.0
     lost_bytes: int = 0
     """The most that was acknowledged at a sender and sent again later."""
@@ -224,8 +224,8 @@ class _Transfer:
         for used in (self.path, *self.traces):
             used.unlink(missing_ok=True)
 
-    def found_nobody(self) -> bool:
-        """Whether the sender found nobody, and had less than its 10 s since everybody is back."""
+    def unanswered(self) -> bool:
+        """Whether the sender got no answer, less than 10 s after all programs run again."""
         process = self._site.programs["sender"].process
         if not process.returncode or time.monotonic() - self.last_kill > _FIRST_ANSWER_S:
             return False
@@ -240,14 +240,14 @@ def transfer(site: Site, chaos: Chaos, number: int, seed: int, kills: int) -> Fa
     began = time.monotonic()
     usual_s = _START_S + 8 * one.fate.bytes / _bits_per_second(chaos.rate)
     for due in sorted(began + rng.uniform(0, usual_s) for _ in range(kills)):
-        while one.ends(due - time.monotonic()) and one.found_nobody():
-            one.fate.found_nobody += 1
+        while one.ends(due - time.monotonic()) and one.unanswered():
+            one.fate.unanswered += 1
             one.start()
         if one.ends(0):
             break
         one.kill()
-    while (ended := one.ends(ENDS_WITHIN_S)) and one.found_nobody():
-        one.fate.found_nobody += 1
+    while (ended := one.ends(ENDS_WITHIN_S)) and one.unanswered():
+        one.fate.unanswered += 1
         one.start()
     if not ended:
         site.programs["sender"].kill()
@@ -326,7 +326,7 @@ def kills(
         slowest = max(fate.after_last_kill_s for fate in fates)
         again = max(fate.lost_bytes for fate in fates)
         print(f"{len(fates)} transfers, {len(happened)} kills ({counts})")
-        print(f"{sum(fate.found_nobody for fate in fates)} senders found nobody there")
+        print(f"{sum(fate.unanswered for fate in fates)} senders got no answer")
         print(f"the last ended {slowest:.1f} s after its last kill")
         print(f"of what was acknowledged at most {again} bytes were sent again")
         print("\n".join(found) or "holds")

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from weir.bench import measure
-from weir.bench.cases import Rival
+from weir.bench.cases import Ns3Case
 from weir.errors import RunError
 
 SOURCES = Path("bench/ns3")
@@ -65,7 +65,7 @@ def build(directory: Path, name: str) -> Path:
     return program
 
 
-def beside(program: Path, case: Rival, repeats: int) -> Iterator[measure.Row]:
+def compare(program: Path, case: Ns3Case, repeats: int) -> Iterator[measure.Row]:
     """Both simulators on a case, in turns: a machine's speed drifts, so a ratio is of one round.
 
     Raises:
@@ -85,7 +85,7 @@ def beside(program: Path, case: Rival, repeats: int) -> Iterator[measure.Row]:
     yield row(case, theirs)
 
 
-def once(program: Path, case: Rival) -> measure.Row:
+def once(program: Path, case: Ns3Case) -> measure.Row:
     """One run of a case on ns-3.
 
     Raises:
@@ -95,7 +95,7 @@ def once(program: Path, case: Rival) -> measure.Row:
     return measure.run([str(program), *options])
 
 
-def row(case: Rival, runs: list[measure.Row]) -> measure.Row:
+def row(case: Ns3Case, runs: list[measure.Row]) -> measure.Row:
     """The runs of a case on ns-3 as a row."""
     sim_s = case.ns3_sim_s or case.sim_s
     note = "" if sim_s == case.sim_s else f"{sim_s:g} s of {case.sim_s:g} s"

@@ -19,7 +19,7 @@ _HEADERS = (
     "sim s/s",
     "peak MiB",
     "run MiB",
-    "remark",
+    "note",
 )
 
 _TITLES = {

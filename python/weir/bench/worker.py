@@ -22,7 +22,7 @@ def main() -> None:
     before_mib = peak_mib()
     began = time.process_time()
     with trust.deciding(trust.everything):
-        tables = execute(scenario.text, 1)
+        tables = execute(scenario, 1)
     cpu_s = time.process_time() - began
     summary = tables["summary"].row(0, named=True)
     measured = {

@@ -94,7 +94,7 @@ def _simulation() -> Check:
 
     run = Comparison(stacks=("reno",), duration="1s", repeat=1).plan().runs[0]
     try:
-        packets = execute(run.case.scenario.text, run.seed)["summary"]["data_packets"][0]
+        packets = execute(run.case.scenario, run.seed)["summary"]["data_packets"][0]
     except Exception as error:  # any error belongs in the table
         return Check("simulator", None, f"everything; it failed: {error}", is_needed=True)
     return Check("simulator", f"1 s simulated, {packets} packets", "everything", is_needed=True)
@@ -107,7 +107,7 @@ def _real_time() -> Check:
 
     quick = ("topology.delay", "1ms"), ("flow.0.workload.size", "300kb")
     try:
-        summary = execute(read("lab-router", quick).at({}).text, 1, "udp")["summary"]
+        summary = execute(read("lab-router", quick).at({}), 1, "udp")["summary"]
     except Exception as error:  # as above
         return Check("world udp", None, f"`--world udp`; it failed: {error}")
     return Check("world udp", f"{summary['late_ms_max'][0]:.2f} ms late at most", "`--world udp`")
@@ -127,7 +127,7 @@ def _kernel() -> Check:
             .plan()
             .runs[0]
         )
-        tables = execute(run.case.scenario.text, run.seed, "kernel")
+        tables = execute(run.case.scenario, run.seed, "kernel")
     except Exception as error:  # as above
         return Check("world kernel", None, f"{purpose}; {error}")
     late, goodput = tables["summary"]["late_ms_max"][0], tables["flows"]["goodput_mbps"][0]

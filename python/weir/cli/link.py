@@ -227,19 +227,19 @@ def _conclude(found: Mapping[str, Any], *, quiet: bool) -> None:
             f"{counts['queue_dropped']} dropped by the queue, {counts['lost']} lost"
         )
         output.note(text, quiet=quiet)
-    output.note(f"link: health {path.verdict(found)}", quiet=quiet and not found["complaints"])
+    output.note(f"link: health {path.verdict(found)}", quiet=quiet and not found["warnings"])
 
 
 def _write(file: Path, found: Mapping[str, Any], code: int) -> None:
     rows = [{"way": way, **found[way]} for way in ("up", "down")]
-    complaints = found["complaints"]
+    warnings = found["warnings"]
     document = {
         "schema": output.SCHEMA,
         "command": "link",
         "elapsed_s": found["elapsed_s"],
         "exit_code": code,
-        "healthy": not complaints,
-        "complaints": complaints,
+        "healthy": not warnings,
+        "warnings": warnings,
         "rows": rows,
     }
     file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")

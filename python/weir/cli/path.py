@@ -59,14 +59,14 @@ def last_second(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> lis
         lost = new["lost"] + new["queue_dropped"]
         rate = f"{way} {packets:.0f}/s {mbit:.2f} Mbit/s"
         parts.append(f"{rate}, {new['queued']} queued, {lost} lost")
-    if now["complaints"]:
+    if now["warnings"]:
         parts.append("NOT AS CONFIGURED")
     return parts
 
 
 def verdict(report: Mapping[str, Any]) -> str:
     """Says whether the path was as configured."""
-    return "; ".join(report["complaints"]) or "good: on time, no unintended loss"
+    return "; ".join(report["warnings"]) or "good: on time, no unintended loss"
 
 
 @contextmanager

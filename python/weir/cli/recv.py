@@ -86,6 +86,9 @@ def recv(
 ) -> None:
     """Receives, prints what became of each file."""
     size = None if max_size is None else round(transfer.quantity("size", "--max-size", max_size))
+    memory_bytes = round(transfer.quantity("size", "--memory", memory))
+    if memory_bytes < _LEAST_MEMORY:
+        raise InputError(f"--memory {memory}: at least 2mib are needed, for one sender")
     if key_file is not None and key_dir is not None:
         raise InputError(f"--key-file {key_file}, --key-dir {key_dir}: only one of them")
     key_files = [key_file] if key_dir is None else sorted(key_dir.glob("*.key"))
@@ -107,7 +110,7 @@ def recv(
                     if quota is None
                     else round(transfer.quantity("size", "--quota", quota)),
                     partial_expiry_s=transfer.quantity("time", "--partial-expiry", partial_expiry),
-                    memory=round(transfer.quantity("size", "--memory", memory)),
+                    memory=memory_bytes,
                     once=once,
                     key_file=key_file,
                     key_dir=key_dir,
@@ -276,3 +279,5 @@ _MOST_ROWS_WAITING = 2_000
 """A row takes about 1 kB."""
 _MOST_IN_TABLE = 200
 _MOST_OTHERS_IN_TABLE = 20
+_LEAST_MEMORY = 2 << 20
+"""A session holds up to 1 MiB of early data, and its buffers may be twice as large."""

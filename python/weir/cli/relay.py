@@ -59,9 +59,9 @@ _ROWS = (
     ("stamped (feedback)", "stamped"),
     ("lowest index stamped", "lowest_index"),
     ("error: receive buffer full", "overflow"),
-    ("error: memory full", "no_room"),
+    ("error: memory full", "memory_full"),
     ("error: could not be sent", "send_errors"),
-    ("error: no known client", "strangers"),
+    ("error: no known client", "unknown_client"),
 )
 
 
@@ -177,7 +177,7 @@ def _line(now: dict[str, Any], before: dict[str, Any] | None) -> str:
 
 
 def _print(report: dict[str, Any], cpu_s: float, *, as_json: bool) -> None:
-    complaints = report["complaints"]
+    warnings = report["warnings"]
     if as_json:
         rows = [{"way": way, **report[way]} for way in ("up", "down")]
         output.print_json(
@@ -186,8 +186,8 @@ def _print(report: dict[str, Any], cpu_s: float, *, as_json: bool) -> None:
             elapsed_s=report["elapsed_s"],
             cpu_s=cpu_s,
             clients=report["clients"],
-            healthy=not complaints,
-            complaints=complaints,
+            healthy=not warnings,
+            warnings=warnings,
         )
         return
     up, down = report["up"], report["down"]

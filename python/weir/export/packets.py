@@ -51,7 +51,7 @@ def record(run: ExportedRun, folder: Path) -> None:
         )
     text = json.dumps(scenario, ensure_ascii=False)
     try:
-        found = _native.record(text, run.seed, folder, run.stem)
+        found = _native.Scenario.from_json(text).record(run.seed, folder, run.stem)
     except _native.ScenarioError as error:
         raise InputError(f"{run.label}: {error}") from None
     except RuntimeError as error:

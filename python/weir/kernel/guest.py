@@ -67,9 +67,8 @@ def _carry_out(job: Path) -> dict[str, Any]:
     asked = json.loads((job / JOB).read_text(encoding="utf-8"))
     _sleep_until(_START_S)
     capture = job / CAPTURE if asked["pcap"] else None
-    result = _native.run(
-        asked["scenario"], asked["seed"], asked["world"], capture=capture, capture_from_zero=True
-    )
+    scenario = _native.Scenario.from_json(asked["scenario"])
+    result = scenario.run(asked["seed"], asked["world"], capture=capture, capture_from_zero=True)
     (job / TABLES).mkdir()
     result.write_to(job / TABLES)
     return {"error": None}

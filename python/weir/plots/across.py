@@ -22,7 +22,7 @@ _COLUMNS = 2
 _GUTTER = 45
 _LOG_FROM = 20.0
 _HEIGHT = 320
-_ROOM = 0.15
+_MARGIN = 0.15
 _LETTER, _LINE, _GAP = 7, 14, 10
 """Rough size of a letter, height of a line and distance from its dot, in pixels."""
 _BETTER = {"more": "   (better →)", "less": "   (← better)", "neither": ""}
@@ -114,8 +114,8 @@ class _Plane:
 def _domain(*columns: pl.Series) -> tuple[float, float]:
     values = [float(value) for column in columns for value in column.drop_nulls()]
     low, high = min(values, default=0.0), max(values, default=0.0)
-    room = _ROOM * (high - low) or abs(high) * _ROOM or 1.0
-    return max(low - room, 0.0), high + room
+    margin = _MARGIN * (high - low) or abs(high) * _MARGIN or 1.0
+    return max(low - margin, 0.0), high + margin
 
 
 def _cloud(

@@ -1,8 +1,8 @@
 """Throughput against delay as the Pantheon draws it: a panel per path, a named point per scheme.
 
 Delay is logarithmic and grows to the left, so that what is better lies to the upper right. Names
-stand beside their points, not in a legend: eighteen schemes have no eighteen colours that can be
-told apart. Where points are close together the names give way and a thin line leads to the point.
+stand beside their points, not in a legend: eighteen schemes would need eighteen distinct
+colours. Where points are close together the names give way and a thin line leads to the point.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _APART = 7.0
 """From the middle of a point to the beginning of its name."""
 
 _STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
-_ROOM = 1.12
+_HEADROOM = 1.12
 _NARROWEST = 1.6
 """A panel shows at least this ratio of delays: what differs by less is drawn as close as it is."""
 
@@ -177,12 +177,13 @@ def _dark(colours: Mapping[str, str]) -> alt.Color:
 
 
 def _frame(data: pl.DataFrame, level: float | None, width: float) -> _Frame:
-    """All points and the level with room around them; throughput from zero on."""
+    """All points and the level with a margin around them; throughput from zero on."""
     delays = [float(value) for value in data["x"]]
     low, high = min(delays), max(delays)
     wider = max(1.0, _NARROWEST / (high / low)) ** 0.5
     tops = [float(value) for value in data["y"]] + ([] if level is None else [level])
-    return _Frame(width, (low / wider / _ROOM, high * wider * _ROOM), (0.0, max(tops) * _ROOM))
+    x = low / wider / _HEADROOM, high * wider * _HEADROOM
+    return _Frame(width, x, (0.0, max(tops) * _HEADROOM))
 
 
 def _ticks(domain: tuple[float, float]) -> list[float]:
@@ -207,7 +208,7 @@ def _names(data: pl.DataFrame, level: float | None, frame: _Frame) -> pl.DataFra
         _, height = frame.pixel(frame.x[0], level)
         taken.append(_Box(0, height - 1, frame.width, height + 1))
     rows = []
-    # Those with the least room, in the crowd at the top right, choose first.
+    # Those with the least space, in the crowd at the top right, choose first.
     for series, (px, py) in sorted(points, key=lambda point: (point[1][1], -point[1][0])):
         boxes = list(_places(px, py, len(series) * _LETTER, frame.width))
         best = min(boxes, key=lambda box: math.fsum(box.overlap(other) for other in taken))

@@ -13,7 +13,7 @@ from weir.plots.figure import Figure, inline, layered
 
 _HEIGHT = 130
 _TICKS = 4
-_ROOM = 1.12
+_MARGIN = 1.12
 _FLOWS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 """Flows of one algorithm, in the order of their starts; the book draws the first two alike."""
 
@@ -74,7 +74,7 @@ def _panel(
     colour = alt.Color("series:N", scale=scale, legend=legend)
     ticks = alt.Axis(tickCount=_TICKS)
     # An interval of two or three repeats may be far wider than all there is to see.
-    highest = float(panel.data["value"].max() or 0.0) * _ROOM  # type: ignore[arg-type]
+    highest = float(panel.data["value"].max() or 0.0) * _MARGIN  # type: ignore[arg-type]
     y_scale = alt.Scale(domain=[0, highest]) if highest > 0 else alt.Scale(zero=True)
     y = alt.Y("value:Q", title=panel.y, axis=ticks, scale=y_scale)
     base = alt.Chart(inline(panel.data))

@@ -64,7 +64,7 @@ _SCHEMA = {
 def compose_radio(results: Results) -> Report:
     """The report of the rows that are kept beside the results."""
     rows: list[Row] = bounded.read_json(results.path / FILE)["rows"]
-    failing = [row for row in rows if row["verdict"] in ("differs", "undecided")]
+    failing = [row for row in rows if row["verdict"] in ("differs", "inconclusive")]
     sections = [
         ReportSection("Findings", points=list(findings(rows))),
         ReportSection("Rows that do not hold", tables=[_table("", failing)] if failing else []),

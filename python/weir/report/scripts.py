@@ -1,7 +1,7 @@
 """The scripts of a report: Vega, Vega-Lite and vega-embed in one, as the converter bundles them.
 
 Bundling takes 2 s, and the outcome depends on the version of the converter alone. So it is kept in
-the user's cache directory; `python -m weir.report.scripts` puts it there, as `make build` does.
+the user's cache directory. `make build` puts it there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,3 @@ def _keep(path: Path, text: str) -> None:
         temporary = Path(file.name)
         file.write(text)
     temporary.replace(path)
-
-
-if __name__ == "__main__":
-    vega()

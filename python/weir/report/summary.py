@@ -334,9 +334,9 @@ def _about_runs(results: Results) -> Iterator[str]:
                 "have no width."
             )
     health = results.manifest.get("health", {})
-    verdict, complaints = health.get("verdict", "good"), health.get("complaints", [])
+    verdict, warnings = health.get("verdict", "good"), health.get("warnings", [])
     if verdict != "good":
-        why = f" ({complaints[0]})" if complaints else ""
+        why = f" ({warnings[0]})" if warnings else ""
         yield f"The machine's own verdict on these runs is: {verdict}{why}."
 
 

@@ -25,7 +25,7 @@ def compose_validation(results: Results) -> Report:
     """The report of the rows that are kept beside the results."""
     kept = bounded.read_json(results.path / FILE)
     rows, kernels = kept["rows"], " and ".join(kept["kernels"])
-    failing = [row for row in rows if row["verdict"] in ("differs", "undecided")]
+    failing = [row for row in rows if row["verdict"] in ("differs", "inconclusive")]
     overview = ReportTable(TITLE, *table(rows), note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
     pictures = list(_figures(results, rows))
     sections = [

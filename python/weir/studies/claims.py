@@ -58,12 +58,40 @@ def in_words(claims: Sequence[Cell]) -> Iterator[str]:
 
 
 def ratio(one: Estimate, other: Estimate) -> Estimate:
-    """Returns one over the other; the interval is conservative, from the ends of both."""
+    """Returns one over the other. Its interval is conservative: all quotients of both intervals.
+
+    It has no bound where the interval of `other` includes zero, and only a lower one where that
+    begins at zero and `one` is never negative.
+    """
     if one.mean is None or not other.mean:
         return Estimate(None, None, None, 0)
-    low = one.lo / other.hi if one.lo is not None and other.hi else None
-    high = one.hi / other.lo if one.hi is not None and other.lo else None
+    low, high = _quotients(one, other)
     return Estimate(one.mean / other.mean, low, high, min(one.n, other.n))
+
+
+def _quotients(one: Estimate, other: Estimate) -> tuple[float | None, float | None]:
+    """Returns the least and the largest quotient of two intervals."""
+    if one.lo is None or one.hi is None or other.lo is None or other.hi is None:
+        return None, None
+    if other.lo > 0 or other.hi < 0:
+        found = [a / b for a in (one.lo, one.hi) for b in (other.lo, other.hi)]
+        return min(found), max(found)
+    if other.lo == 0 < other.hi and one.lo >= 0:
+        return one.lo / other.hi, None
+    return None, None
+
+
+def above(ours: Estimate, least: float) -> bool | None:
+    """Whether the whole interval lies above; None if it reaches both sides."""
+    if ours.mean is None or ours.lo is None or ours.hi is None:
+        return None
+    return True if ours.lo > least else False if ours.hi < least else None
+
+
+def below(ours: Estimate, most: float) -> bool | None:
+    """Whether the whole interval lies below; None if it reaches both sides."""
+    is_above = above(ours, most)
+    return None if is_above is None else not is_above
 
 
 def size_of(estimate: Estimate) -> float:

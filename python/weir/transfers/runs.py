@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Protocol
+from typing import Protocol
 
 import polars as pl
 
+from weir.scenario import Effective
 from weir.transfers.model import Network, Outcome, Transfer
 
 Tables = dict[str, pl.DataFrame]
@@ -52,13 +52,13 @@ class Carrier:
         self._site = site
         self._hopeless: dict[tuple[str, ...], int] = {}
 
-    def __call__(self, scenario: str, *_: object) -> Tables:
+    def __call__(self, scenario: Effective, *_: object) -> Tables:
         """Carries the file; a seed only tells repeats apart, for time here is real.
 
         Raises:
             WeirError: the network cannot be made here.
         """
-        fields: dict[str, Any] = json.loads(scenario)
+        fields = scenario.fields
         transfer, network = Transfer(**fields["transfer"]), Network(**fields["network"])
         row = tuple(fields["row"])
         if transfer.size_bytes >= self._hopeless.get(row, transfer.size_bytes + 1):

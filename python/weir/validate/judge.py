@@ -1,4 +1,4 @@
-"""Ours beside the kernel's: ratios, and whether a row holds.
+"""Ours compared with the kernel's: ratios, and whether a row holds.
 
 What is judged, and how strictly, depends on how a case came about:
 
@@ -14,7 +14,7 @@ What is judged, and how strictly, depends on how a case came about:
 
 How strictly, depends on the kernel as well: `RECORDED`, in virtual time (`VIRTUAL`) or `LIVE`.
 
-A judged row *holds* if ours is within the tolerance, else it *differs*. It is *undecided* if the
+A judged row *holds* if ours is within the tolerance, else it *differs*. It is *inconclusive* if the
 95 % interval of its ratio contains 1 and is wider than the tolerance, wherever its middle happens
 to be: so few runs cannot tell.
 """
@@ -29,7 +29,7 @@ from typing import Any, Literal, get_args
 from weir.stats import Estimate, distribution_p_value, mean_interval, mean_ratio, rounded
 from weir.validate.truth import KEYS, OVERLAP, REQUEST, Reference, Values
 
-Verdict = Literal["holds", "differs", "undecided"]
+Verdict = Literal["holds", "differs", "inconclusive"]
 Kind = Literal["deterministic", "drawn", "loss", "shared", "mix", "requests", "packets"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -74,7 +74,7 @@ class Tolerance:
         if ratio.lo is not None and ratio.hi is not None and ratio.lo <= 1 <= ratio.hi:
             half = (ratio.hi - ratio.lo) / 2 * abs(reference)
             if half > self._tolerance(reference):
-                return "undecided"
+                return "inconclusive"
         return "holds" if self.holds(pair.ours, reference) else "differs"
 
     def _tolerance(self, reference: float) -> float:
@@ -90,7 +90,7 @@ class SameDistribution(Tolerance):
     """How far ours may be from the kernel's where both scatter.
 
     A row beyond the tolerance holds all the same if a two-sample Kolmogorov-Smirnov test does not
-    tell the two samples apart, and is undecided where there are too few recordings for one.
+    tell the two samples apart, and is inconclusive where there are too few recordings for one.
     """
 
     def verdict(self, pair: Pair) -> Verdict:
@@ -98,12 +98,12 @@ class SameDistribution(Tolerance):
         if self.holds(pair.ours, pair.reference):
             return "holds"
         if len(pair.kernels) < LEAST_RECORDINGS:
-            return "undecided"
+            return "inconclusive"
         return "differs" if distribution_p_value(pair.mine, pair.kernels) < REJECT else "holds"
 
 
 LEAST_RECORDINGS = 5
-"""Recordings that a two-sample test needs to judge a row; with fewer it is undecided.
+"""Recordings that a two-sample test needs to judge a row; with fewer it is inconclusive.
 
 Against 40 runs, four reach `REJECT` only if all lie beyond them (three of four: p = 0.015); of five
 recordings four suffice (p = 0.002).
@@ -235,7 +235,7 @@ def unjudged(row: Row) -> Row:
 
 
 def _verdict(verdict: Verdict | None) -> Row:
-    """What is said, and whether it is good news: nothing if undecided."""
+    """What is said, and whether it is good news: nothing if inconclusive."""
     return {"verdict": verdict, "holds": {"holds": True, "differs": False}.get(verdict or "")}
 
 
@@ -288,12 +288,12 @@ def _interval(estimate: Estimate) -> dict[str, float | int | None] | None:
 
 
 def score(found: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """By kind of case, and for all together: how many were judged, hold, and are undecided."""
+    """By kind of case, and for all together: how many were judged, hold, and are inconclusive."""
     totals = {}
     for name in (*KINDS, "all"):
         judged_verdicts = [
             row["verdict"] for row in found if row["verdict"] and name in (row["kind"], "all")
         ]
-        held, undecided = judged_verdicts.count("holds"), judged_verdicts.count("undecided")
-        totals[name] = {"held": held, "undecided": undecided, "judged": len(judged_verdicts)}
+        held, inconclusive = judged_verdicts.count("holds"), judged_verdicts.count("inconclusive")
+        totals[name] = {"held": held, "inconclusive": inconclusive, "judged": len(judged_verdicts)}
     return {name: total for name, total in totals.items() if total["judged"]}

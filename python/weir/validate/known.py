@@ -1,4 +1,4 @@
-"""What is known of cases whose rows differ, or stay undecided: a sentence for their notes."""
+"""What is known of cases whose rows differ, or stay inconclusive: a sentence for their notes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KNOWN = (
         f"{_BBR}; over 5 seeds a median request takes 0.92 of its time in Linux (± 0.05), "
         "why is not known",
     ),
-    ("10m-pie-reno", "one draw; four more runs of Linux have sawteeth of 1.59 to 1.83 s"),
+    ("10m-pie-reno", "the five recordings of Linux have sawteeth of 1.68 to 1.89 s"),
     ("*-bbr", _BBR),
 )
 """By the names of cases, the first that matches."""
@@ -27,7 +27,7 @@ _KNOWN = (
 
 def explained(row: Row) -> Row:
     """The row, with what is known of its case in its note if it does not hold."""
-    if row["verdict"] not in ("differs", "undecided"):
+    if row["verdict"] not in ("differs", "inconclusive"):
         return row
     reason = next((text for pattern, text in _KNOWN if fnmatchcase(row["case"], pattern)), "")
     return {**row, "note": "; ".join(filter(None, [row["note"], reason]))}

@@ -20,7 +20,9 @@ TITLES = {
 }
 """A short name of each metric, in the order in which they are shown."""
 
-TITLE = "Ours, and its ratio to the kernel's: ✓ holds, ✗ differs, ? undecided, else only reported"
+TITLE = (
+    "Ours, and its ratio to the kernel's: ✓ holds, ✗ differs, ? inconclusive, else only reported"
+)
 """What stands above the table of all cases."""
 
 UNITS = (
@@ -66,8 +68,8 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _held(total: Mapping[str, int], what: str = "rows") -> str:
-    undecided = f", {total['undecided']} undecided" if total["undecided"] else ""
-    return f"{total['held']} of {total['judged']} {what} hold{undecided}"
+    inconclusive = f", {total['inconclusive']} inconclusive" if total["inconclusive"] else ""
+    return f"{total['held']} of {total['judged']} {what} hold{inconclusive}"
 
 
 def table(rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
@@ -105,7 +107,7 @@ def _rule(rows: Sequence[Row], kind: Kind) -> str:
 
 def mark(row: Row) -> str:
     """The verdict on a row in one letter; nothing where it is only reported."""
-    return {"holds": "✓", "differs": "✗", "undecided": "?", None: ""}[row["verdict"]]
+    return {"holds": "✓", "differs": "✗", "inconclusive": "?", None: ""}[row["verdict"]]
 
 
 def value_text(value: float | None) -> str:

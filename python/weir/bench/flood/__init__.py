@@ -1,1 +1,1 @@
-"""A receiver among strangers: what ten kinds of attack cost it and honest senders."""
+"""A receiver under attack: what ten kinds of attack cost it and honest senders."""

@@ -1,6 +1,6 @@
 """The command `python -m weir.bench.flood`.
 
-Ten kinds of stranger attack a `weir recv` at once, from thousands of loopback addresses, while an
+Ten kinds of attacker attack a `weir recv` at once, from thousands of loopback addresses, while an
 honest sender sends it a large file and another one sends small files. The command measures the
 receiver's memory, how much longer the large file takes, and the longest time between small files.
 """
@@ -14,18 +14,18 @@ from typing import Annotated
 
 import typer
 
+from weir.bench.flood.attackers import KINDS
 from weir.bench.flood.measure import Flood, run
-from weir.bench.flood.strangers import KINDS
 
 
 def flood(
-    seconds: Annotated[float, typer.Option(min=1, help="How long strangers come.")] = 60.0,
-    per_s: Annotated[int, typer.Option(min=1, help="What they do in a second.")] = 2_000,
+    seconds: Annotated[float, typer.Option(min=1, help="How long the attack lasts.")] = 60.0,
+    per_s: Annotated[int, typer.Option(min=1, help="Steps of all attackers per second.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
-    only: Annotated[str, typer.Option(help="Kinds of stranger, comma-separated.")] = "",
+    only: Annotated[str, typer.Option(help="Kinds of attacker, comma-separated.")] = "",
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Attacks a receiver with ten kinds of stranger, and measures what honest senders notice."""
+    """Attacks a receiver in ten ways, and measures the effect on honest senders."""
     kinds = tuple(only.split(",")) if only else tuple(KINDS)
     for kind in kinds:
         if kind not in KINDS:
@@ -35,9 +35,9 @@ def flood(
     if json_:
         print(json.dumps({**asdict(outcome), "faults": faults}))
     else:
-        print(f"{outcome.steps} steps of {len(kinds)} kinds of stranger in {seconds:g} s")
+        print(f"{outcome.steps} steps of {len(kinds)} kinds of attacker in {seconds:g} s")
         print(f"receiver's memory at most {outcome.peak_rss_mib:.0f} MiB")
-        print(f"60 MB: {outcome.alone_s:.2f} s alone, {outcome.attacked_s:.2f} s among strangers")
+        print(f"60 MB: {outcome.alone_s:.2f} s alone, {outcome.attacked_s:.2f} s under attack")
         print(
             f"{outcome.small_served} small files, at most {outcome.longest_unserved_s:.1f} s apart"
         )

@@ -1,4 +1,4 @@
-"""One flood: a receiver, strangers, honest senders, and what is measured."""
+"""One flood: a receiver, attackers, honest senders, and what is measured."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir import _native
+from weir.bench.flood.attackers import KINDS, Target
 from weir.bench.flood.segments import Address
-from weir.bench.flood.strangers import KINDS, Target
 
 MEMORY_BOUND_MIB = 100
 SLOWER_BY_AT_MOST = 2.0
@@ -35,14 +35,14 @@ _WORKERS = 2
 class Outcome:
     """What a flood has done."""
 
-    strangers_per_s: int
+    steps_per_s: int
     steps: int
-    """What strangers did: a datagram sent, or a connection opened and misused."""
+    """Steps of attackers: a datagram sent, or a connection opened and misused."""
     peak_rss_mib: float
     alone_s: float
-    """The large file without strangers."""
+    """The large file without attackers."""
     attacked_s: float
-    """And among them."""
+    """The large file under attack."""
     small_served: int
     longest_unserved_s: float
     """The longest time between two small files that arrived."""
@@ -56,7 +56,7 @@ class Outcome:
             f"memory under {MEMORY_BOUND_MIB} MiB": self.peak_rss_mib < MEMORY_BOUND_MIB,
             f"the large file at most {SLOWER_BY_AT_MOST:g} times as long": slower
             <= SLOWER_BY_AT_MOST,
-            f"somebody served every {UNSERVED_AT_MOST_S:g} s": self.longest_unserved_s
+            f"a small file served every {UNSERVED_AT_MOST_S:g} s": self.longest_unserved_s
             <= UNSERVED_AT_MOST_S,
         }
         return [claim for claim, holds in claims.items() if not holds]
@@ -68,7 +68,7 @@ class Flood:
 
     seconds: float = 60.0
     per_s: int = 2_000
-    """What all strangers do in a second."""
+    """Steps of all attackers per second."""
     large_bytes: int = 60_000_000
     rate: str = "100mbit"
     """Of the honest sender."""
@@ -85,7 +85,7 @@ def run(flood: Flood) -> Outcome:
             alone_s = _send(_file(folder / "alone", flood.large_bytes), address, flood.rate)
             target = Target(address, tuple(recorded), known, _KNOWN_BYTES)
             memory, small = _Memory(process.pid), _Small(folder, address)
-            with _strangers(flood, target) as steps:
+            with _attackers(flood, target) as steps:
                 time.sleep(min(2.0, flood.seconds / 4))
                 ends = time.monotonic() + flood.seconds - min(2.0, flood.seconds / 4)
                 attacked_s = _send(_file(folder / "large", flood.large_bytes), address, flood.rate)
@@ -96,7 +96,7 @@ def run(flood: Flood) -> Outcome:
             alive = process.poll() is None
             memory.stop()
     return Outcome(
-        strangers_per_s=flood.per_s,
+        steps_per_s=flood.per_s,
         steps=done,
         peak_rss_mib=memory.peak_kib / 1024,
         alone_s=alone_s,
@@ -250,7 +250,7 @@ class _Small:
 
 
 @contextmanager
-def _strangers(flood: Flood, target: Target) -> Iterator[Callable[[], int]]:
+def _attackers(flood: Flood, target: Target) -> Iterator[Callable[[], int]]:
     """Runs the attackers; yields a function that returns the number of their steps."""
     spawn = multiprocessing.get_context("spawn")
     counter = spawn.Value("q", 0)

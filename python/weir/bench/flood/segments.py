@@ -1,4 +1,4 @@
-"""Segments as a stranger makes them: enough of docs/transport.md to open a connection by hand."""
+"""Segments as an attacker makes them: enough of docs/transport.md to open a connection by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What of a segment a stranger looks at."""
+    """The fields of a segment that an attacker reads."""
 
     source: int
     destination: int
@@ -66,7 +66,7 @@ def _checksum(datagram: bytearray) -> int:
 
 
 class Connection:
-    """A connection that a stranger opens by hand, and over which it says what it likes."""
+    """A connection that an attacker opens by hand, to send any bytes over it."""
 
     def __init__(self, rng: random.Random, receiver: Address, host: str) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -27,14 +27,14 @@ QUIC = ("quiche", "quinn")
 SRT = "srt"
 
 BEST = "the best other"
-"""In a goal: whichever of the other protocols' contenders took the least time in a round."""
+"""In a goal: the fastest contender of the other protocols in a round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """At most so many times what another contender takes.
+    """At most this many times what another contender takes.
 
-    Or so many round trips of the path, or percent of all data segments.
+    Or this many round trips of the path, or percent of all data segments.
     """
 
     contender: str

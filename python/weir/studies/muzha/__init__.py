@@ -16,7 +16,7 @@ STUDY = ContestStudy(
     name="muzha",
     description=(
         "does TCP Muzha carry 5 to 10 % more than NewReno over 802.11 hops, with fewer "
-        "retransmissions and fairly, and what does that hang on"
+        "retransmissions and fairly, and on what does that depend"
     ),
     extents=EXTENTS,
     cases=cases,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from weir.report.summary import listed
 from weir.studies.cells import Cells, digits, interval_text
+from weir.studies.claims import above, below
 from weir.studies.muzha import chain, limits, losses, marking, mobility, slowstart
-from weir.studies.muzha.expected import above, below
 from weir.studies.muzha.experiment import MUZHA, WINDOWS
 from weir.studies.muzha.published import printed
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from weir.stats import Estimate
 from weir.studies import Cell
 from weir.studies.cells import Cells, digits, interval_text
-from weir.studies.claims import claim
+from weir.studies.claims import above, below, claim
 from weir.studies.claims import ratio as over
 from weir.studies.muzha import chain, cross, losses, mobility, slowstart
 from weir.studies.muzha.experiment import (
@@ -50,19 +50,6 @@ def claims(cells: Cells) -> Iterator[Cell]:
     yield from _limits(cells)
     yield from _random_loss(cells)
     yield from _notices(cells)
-
-
-def above(ours: Estimate, least: float) -> bool | None:
-    """Whether the whole interval lies above; None if it reaches both sides."""
-    if ours.mean is None or ours.lo is None or ours.hi is None:
-        return None
-    return True if ours.lo > least else False if ours.hi < least else None
-
-
-def below(ours: Estimate, most: float) -> bool | None:
-    """Whether the whole interval lies below; None if it reaches both sides."""
-    is_above = above(ours, most)
-    return None if is_above is None else not is_above
 
 
 def within(ours: Estimate, low: float, high: float) -> bool | None:

@@ -101,7 +101,8 @@ def _chain(results: Results, cells: Cells) -> ReportSection:
                         limits.GAIN,
                         "NewReno with other windows",
                         "Throughput over that at window 32. “cwl” is a fifth of the hops there and "
-                        "back, “cwl(1/8)” a quarter of the hops.",
+                        "back, “cwl(1/8)” a quarter of the hops. With “receiver-cwl” the receiver "
+                        "offers that window.",
                     ),
                     (
                         limits.RESENT,

@@ -9,6 +9,7 @@ from weir.report.summary import listed
 from weir.stats import Estimate
 from weir.studies import claims
 from weir.studies.cells import Cells, digits, interval_text
+from weir.studies.claims import above, below
 from weir.studies.muzha import (
     chain,
     conditions,
@@ -17,7 +18,7 @@ from weir.studies.muzha import (
     levels,
     sensitivity,
 )
-from weir.studies.muzha.expected import above, below, within
+from weir.studies.muzha.expected import within
 from weir.studies.muzha.experiment import MUZHA, MUZHA_RTT, NEWRENO, VEGAS, WINDOWS, hops_in
 from weir.studies.muzha.published import printed
 

@@ -28,8 +28,9 @@ from weir.studies.muzha.quantities import RETRANSMISSIONS, THROUGHPUT, ratio, su
 SENDERS: Mapping[str, Sender] = {
     "cwl": Sender(STACKS[NEWRENO], "cwl"),
     "cwl(1/8)": Sender(STACKS[NEWRENO], "cwl(1/8)"),
+    "receiver-cwl": Sender(STACKS[NEWRENO], "receiver-cwl"),
 }
-"""NewReno under limits that go by the length of the route."""
+"""NewReno under limits that go by the length of the route, the last applied by the receiver."""
 
 GAIN = "window limits, gain"
 RESENT = "window limits, resent"

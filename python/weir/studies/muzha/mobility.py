@@ -24,11 +24,11 @@ SPEEDS = (2, 10, 20, 30)
 _SPREAD = 0.1
 WINDOW = 8
 SEEDS = 2
-"""So many times as many repeats as elsewhere: patterns of movement differ more than anything "
+"""This many times as many repeats as elsewhere: patterns of movement differ more than anything "
 "else."""
 
 GAIN = "gain"
-CWL = "CWL"
+CWL, RECEIVER_CWL = "CWL", "CWL, receiver"
 ROUTE_CHANGES = Quantity("route changes", "route_changes", "changes")
 
 
@@ -70,14 +70,15 @@ SENDERS = {
     "TCP-F, 1 s": Family(STACKS[NEWRENO], "tcp-f(timer=1s)", "rfn"),
     "ELFN, 0.2 s": Family(STACKS[NEWRENO], "elfn(probe=200ms)", "elfn"),
     CWL: Family(STACKS[NEWRENO], window="cwl"),
+    RECEIVER_CWL: Family(STACKS[NEWRENO], window="receiver-cwl"),
 }
 """TCP-F usually waits for 10 s unless it learns of a route, ELFN between two probes for 2 s.
-The last has a window that goes by the length of the route."""
+The last two have windows that go by the length of the route."""
 
 _TWO = ("AODV", "DSR")
 _ONLY_ON = {
     "BuS": ("ABR",),
-    **dict.fromkeys(("TCP-F, 1 s", "ELFN, 0.2 s", CWL), _TWO),
+    **dict.fromkeys(("TCP-F, 1 s", "ELFN, 0.2 s", CWL, RECEIVER_CWL), _TWO),
 }
 
 

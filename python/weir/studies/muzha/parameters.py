@@ -42,8 +42,8 @@ def _sensitivity(results: Results, cells: Cells) -> ReportSection:
             "sender "
             "applies it in detail. Each row below changes one thing that is ours. “Thresholds: "
             "half” "
-            "lets routers see room sooner; “signal: medium” watches the carrier in place of the "
-            "queue; “version 2” is our reading of the last slide."
+            "lets routers see spare capacity sooner; “signal: medium” watches the carrier in place "
+            "of the queue; “version 2” is our reading of the last slide."
         ],
         figures=[
             _dots(own, groups, "sensitivity", "Muzha's throughput, one setting changed", results),

@@ -114,8 +114,8 @@ def waits(hops: int) -> float:
 
     After each packet a node draws the backoff of its next one, and counts it down while the medium
     around it is idle: so in the waits of nodes up to two hops away, and at once where it hears
-    nobody. Who sends again soon, as at the ends of a chain, waits for what is left. Without that
-    there would be 15 slots for each of 2 h exchanges.
+    no other node. A node that sends again soon, as at the ends of a chain, waits for what is left.
+    Without that there would be 15 slots for each of 2 h exchanges.
     """
     import numpy as np
 

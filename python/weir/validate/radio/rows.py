@@ -36,15 +36,15 @@ def rows(scenes: Sequence[Scene], results: Results) -> list[Row]:
 
 
 def score(found: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """By group, and for all together: how many rows were judged, hold, and are undecided."""
+    """By group, and for all together: how many rows were judged, hold, and are inconclusive."""
     totals = {}
     for group in (*GROUPS, "all"):
         verdicts = [
             row["verdict"] for row in found if row["verdict"] and group in (row["kind"], "all")
         ]
         if verdicts:
-            held, undecided = verdicts.count("holds"), verdicts.count("undecided")
-            totals[group] = {"held": held, "undecided": undecided, "judged": len(verdicts)}
+            held, inconclusive = verdicts.count("holds"), verdicts.count("inconclusive")
+            totals[group] = {"held": held, "inconclusive": inconclusive, "judged": len(verdicts)}
     return totals
 
 

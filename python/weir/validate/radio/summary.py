@@ -9,7 +9,7 @@ from weir.validate.radio.rows import GOODPUT, SHARE, score
 from weir.validate.radio.scenes import GROUPS, Group
 from weir.validate.summary import mark, value_text
 
-TITLE = "Ours beside arithmetic, theory and papers: ✓ holds, ✗ differs, ? undecided"
+TITLE = "Ours compared with arithmetic, theory and papers: ✓ holds, ✗ differs, ? inconclusive"
 """What stands above the table of all rows."""
 
 UNITS = "frames in us, goodput in kbit/s, shares of one hop's goodput; ± is half of a 95 % interval"
@@ -80,8 +80,8 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _held(total: dict[str, int], what: str = "rows") -> str:
-    undecided = f", {total['undecided']} undecided" if total["undecided"] else ""
-    return f"{total['held']} of {total['judged']} {what} hold{undecided}"
+    inconclusive = f", {total['inconclusive']} inconclusive" if total["inconclusive"] else ""
+    return f"{total['held']} of {total['judged']} {what} hold{inconclusive}"
 
 
 def _farthest(rows: Sequence[Row]) -> str:

@@ -1,4 +1,4 @@
-"""Ten kinds of stranger: generators that send a datagram or open a connection at each step."""
+"""Ten kinds of attacker: generators that send a datagram or open a connection at each step."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from weir.bench.flood.segments import ACK, SYN, Address, Connection, Segment, emit
 
 NETWORKS = 40
-"""Strangers come from this many networks of 127.0.0.0/8."""
+"""Attackers have addresses of this many networks of 127.0.0.0/8."""
 _HELLO = struct.Struct("!4sBI")
 _HEADER = struct.Struct("!BQ32sB")
-_LOOSE = struct.Struct("!BIQ32sB")
+_DATAGRAM_FILE = struct.Struct("!BIQ32sB")
 _HOARD = 300
-"""Connections that a stranger keeps open at a time."""
+"""Connections that an attacker keeps open at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A receiver, and what of it strangers know."""
+    """A receiver, and what attackers know of it."""
 
     address: Address
     recorded: tuple[bytes, ...]
@@ -42,7 +42,7 @@ Kind = Callable[[random.Random, Target], Iterator[None]]
 
 
 def host(rng: random.Random) -> str:
-    """An address of a stranger."""
+    """An address of an attacker."""
     return f"127.{1 + rng.randrange(NETWORKS)}.0.{1 + rng.randrange(254)}"
 
 
@@ -164,7 +164,7 @@ def crumbs(rng: random.Random, target: Target) -> Iterator[None]:
 
     def act(connection: Connection) -> None:
         size = 8_000_000
-        header = _checked(_LOOSE.pack(4, 1, size, rng.randbytes(32), 1) + b"f")
+        header = _checked(_DATAGRAM_FILE.pack(4, 1, size, rng.randbytes(32), 1) + b"f")
         connection.say(0, target.hello(1) + header)
         for offset in range(0, size, size // 200):
             connection.say_beside(offset, b"x")
