@@ -19,7 +19,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build demo test lint test-rust test-python fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
+.PHONY: help setup build wheel demo test lint test-rust test-python fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,12 @@ help: ## Print this list
 setup: $(TOOLS) ## Create .venv with the pinned Python packages
 
 build: $(NATIVE) ## Compile the Rust core (release) and install weir into .venv
+
+wheel: $(TOOLS) ## An abi3 wheel in dist/, without the benchmarks: pip installs it where no Rust toolchain is
+	rm -f dist/weir-*.whl
+	$(BIN)/maturin build --release --locked --out dist
+	@! $(BIN)/python -m zipfile -l dist/weir-*.whl | grep -F weir/bench/
+	@ls dist/weir-*.whl
 
 demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints where the reports are
 	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
@@ -103,7 +109,7 @@ lock: ## Pin the newest Python packages that pyproject.toml allows into requirem
 	./.ci/lock
 
 clean: ## Remove everything that was built (results stay)
-	rm -rf $(VENV) target .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
+	rm -rf $(VENV) dist target .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
 
 $(TOOLS): requirements.txt .ci/prepare
 	./.ci/prepare $(VENV)
@@ -114,7 +120,7 @@ $(NATIVE): $(TOOLS) $(SOURCES)
 	@touch $@.begun
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
 	@$(BIN)/python -m compileall -q $(CURDIR)/python/weir
-	@$(BIN)/python -m weir.report.scripts
+	@$(BIN)/python -c 'from weir.report import scripts; scripts.vega()'
 	@mv $@.begun $@
 	@touch -r $@ $(TESTED)
 
