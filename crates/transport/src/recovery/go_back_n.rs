@@ -6,6 +6,10 @@
 //! was resent, so they are waited out before three more make the sender go back again. Nor does a
 //! duplicate count that comes sooner than a round trip after the oldest segment left: it answers an
 //! earlier one. Without that, segments resent in vain would, by their own duplicates, cause ever more.
+//!
+//! The shortest round trip says little once a queue has grown. So copies are counted too: where an
+//! acknowledgement answers an earlier copy (the Eifel detection, RFC 3522), each later copy of that
+//! segment is still in flight, and the receiver will answer it by a duplicate.
 
 use super::{AckSummary, DUP_THRESH, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
@@ -17,11 +21,13 @@ pub(super) struct GoBackN {
     duplicates: u32,
     /// Duplicates still expected from before the sender went back.
     stale: u32,
+    /// Duplicates still expected from copies of segments that are acknowledged.
+    spurious: u32,
 }
 
 impl GoBackN {
     pub(super) fn new(window: Option<u32>) -> Self {
-        Self { window, duplicates: 0, stale: 0 }
+        Self { window, duplicates: 0, stale: 0, spurious: 0 }
     }
 }
 
@@ -35,6 +41,13 @@ impl LossRecovery for GoBackN {
         if ack.covered.cum_acked > 0 {
             self.duplicates = 0;
             self.stale = 0;
+            self.spurious = match ack.covered.spurious_copies {
+                // It answers the last copy, and what was sent before that was answered before.
+                0 => 0,
+                copies => self.spurious + copies,
+            };
+        } else if ack.duplicate && self.spurious > 0 {
+            self.spurious -= 1;
         } else if ack.duplicate && self.stale > 0 {
             self.stale -= 1;
         } else if ack.duplicate && answers_oldest(cx, board) {

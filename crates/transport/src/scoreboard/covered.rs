@@ -26,6 +26,8 @@ pub(crate) struct Covered {
     pub(crate) delivered: u64,
     /// Segments newly covered cumulatively.
     pub(crate) segments: u32,
+    /// Copies of them that are still in flight, because an earlier one was acknowledged (RFC 3522).
+    pub(crate) spurious_copies: u32,
     /// The newest transmission among them.
     pub(crate) newest: Option<(Transmission, SendRecord)>,
     /// The newest transmission among those that cannot be an answer to a spurious retransmission.
@@ -59,7 +61,10 @@ impl Covered {
             let sent_ms = crate::timestamp_ms(segment.sent_at);
             echo_ms.is_some_and(|echo| (echo.wrapping_sub(sent_ms) as i32) < 0)
         };
-        if !(segment.was_retransmitted() && (too_soon() || echoes_earlier())) {
+        if segment.was_retransmitted() && (too_soon() || echoes_earlier()) {
+            // Which of the earlier ones it answers is unknown: the first, unless that one was lost.
+            self.spurious_copies += segment.transmissions - 1;
+        } else {
             self.newest_credible = self.newest_credible.max(Some(sent));
             self.last_credible = Some(segment.sent_at);
         }

@@ -387,6 +387,28 @@ fn going_back_in_vain_does_not_feed_on_itself() {
     }
 }
 
+/// The same where a queue of half a second has come up since the shortest round trip was measured.
+#[test]
+fn going_back_in_vain_does_not_feed_on_itself_behind_a_queue() {
+    let mut pair = Pair::connected(&with_stack("go-back-n(12)/none"));
+    let (mut sent, mut free) = (0, pair.now);
+    pair.network(move |p| {
+        if !has_data(p) {
+            return Verdict::Deliver;
+        }
+        sent += 1;
+        let jam = if sent == 100 { Duration::from_millis(500) } else { Duration::ZERO };
+        free = free.max(p.at) + jam + Duration::from_millis(1);
+        Verdict::Late(free - p.at)
+    });
+    pair.write(Client, 2_000 * MSS);
+    pair.drive();
+    // Two timeouts while the queue is there, and one window for the duplicates of each.
+    let stats = pair.client.connection.stats();
+    assert_eq!(pair.server.read, 2_000 * MSS);
+    assert!((12..5 * 12).contains(&stats.retransmits), "{stats:?}");
+}
+
 /// The same before a round trip could be measured: no timestamps, and the SYN was sent twice.
 #[test]
 fn going_back_before_a_round_trip_is_known_does_not_feed_on_itself_either() {
