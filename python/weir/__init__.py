@@ -1,8 +1,12 @@
 """Weir: a laboratory for reliable transport and congestion control.
 
 >>> import weir
->>> results = weir.compare("reno", "cubic", rate="10mbit", rtt="40ms")  # doctest: +SKIP
->>> results.flows  # doctest: +SKIP
+>>> results = weir.compare("reno", "bbr", rate="10mbit", rtt="40ms", duration="20s", repeat=3)
+>>> delay = [results.estimate(stack, "queue_delay_ms_mean").mean for stack in ("reno", "bbr")]
+>>> delay[1] < delay[0]
+True
+>>> results.flows.height
+6
 """
 
 from importlib import import_module

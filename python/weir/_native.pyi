@@ -6,6 +6,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, final
 
+from weir.emulation import PathReport
+from weir.transfer import SendSession, SentFile
+
 __all__ = [
     "MAX_FILE_BYTES",
     "AckEvent",
@@ -279,7 +282,7 @@ class HostLink:
     def enter(self) -> None:
         """Move the calling thread into the namespace, for good."""
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> PathReport:
         """Return what it did so far: counters per direction, lateness, warnings."""
 
     def close(self) -> None:
@@ -308,10 +311,10 @@ class TunLink:
     def namespaces(self) -> list[Path]:
         """The files that stand for the namespaces until it is stopped."""
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> PathReport:
         """Return what it did so far: counters per direction, lateness, warnings."""
 
-    def stop(self) -> dict[str, Any]:
+    def stop(self) -> PathReport:
         """Stop it and return the last report."""
 
 @final
@@ -342,10 +345,10 @@ class UdpRelay:
     def address(self) -> str:
         """Where clients send to."""
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> PathReport:
         """Return what it did so far: counters per direction, lateness, warnings."""
 
-    def stop(self) -> dict[str, Any]:
+    def stop(self) -> PathReport:
         """Stop it and return the last report."""
 
 @final
@@ -527,15 +530,15 @@ def send_files(
     pacing: bool,
     max_retransmits: int,
     max_wait_s: float,
-    tell: Callable[[str, dict[str, Any]], None],
+    on_event: Callable[[str, Any], object],
     key_file: str | PathLike[str] | None = None,
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+) -> tuple[list[SentFile], SendSession]:
     """Send files to ``target`` (``HOST:PORT``): a row per file, and facts about the whole.
 
-    ``tell("progress", facts)`` is called several times a second; what it raises ends the transfer.
-    After Ctrl-C the facts say ``interrupted``. The stack ``udp`` sends bare datagrams. Raises
-    ``ValueError`` for options, addresses and keys, ``TransferError`` if a file cannot be read,
-    ``KeyboardInterrupt`` before anything was sent.
+    ``on_event("progress", facts)`` is called several times a second; what it raises ends the
+    transfer. After Ctrl-C the facts say ``interrupted``. The stack ``udp`` sends bare datagrams.
+    Raises ``ValueError`` for options, addresses and keys, ``TransferError`` if a file cannot be
+    read, ``KeyboardInterrupt`` before anything was sent.
     """
 
 def receive_files(
@@ -545,7 +548,7 @@ def receive_files(
     max_size: int | None,
     max_files: int,
     once: bool,
-    tell: Callable[[str, dict[str, Any]], None],
+    on_event: Callable[[str, Any], object],
     memory: int = ...,
     quota: int | None = None,
     partial_expiry_s: float = ...,
@@ -556,7 +559,7 @@ def receive_files(
 
     All senders together get at most ``memory`` bytes for what they send early or unasked. All files
     in the folder take at most ``quota`` bytes; partial ones are removed after ``partial_expiry_s``.
-    ``tell`` is called with ``listening`` (``address``), ``progress`` several times a second,
+    ``on_event`` is called with ``listening`` (``address``), ``progress`` several times a second,
     ``warning`` (``text``), and ``ended`` (``sender``, ``key``, ``failure``, ``rows``, and in
     ``omitted`` how many files of each verdict have no row) when a session is over; what it raises
     ends the receiver.

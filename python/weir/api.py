@@ -256,8 +256,10 @@ def compare(
 ) -> Results:
     """Runs `stacks` on one bottleneck, with the same seeds, and returns what happened.
 
-    >>> results = compare("reno", "cubic", rate="10mbit", rtt="40ms", repeat=5)  # doctest: +SKIP
-    >>> results.estimate("cubic", "goodput_mbps")  # doctest: +SKIP
+    >>> results = compare("reno", "cubic", rate="10mbit", rtt="40ms", duration="20s", repeat=3)
+    >>> goodput = results.estimate("cubic", "goodput_mbps")
+    >>> (goodput.n, 9 < goodput.mean < 10)
+    (3, True)
 
     Quantities are text with a unit, as on the command line.
 
@@ -353,6 +355,11 @@ def run(
     pcap: str | Path | None = None,
 ) -> Results:
     """Runs a scenario: every point of its sweep, every repeat.
+
+    >>> queues = {"topology.queue": ["0.5bdp", "2bdp"]}
+    >>> results = run("two-flows", sweep=queues, sets={"measure.duration": "30s"}, repeat=2)
+    >>> [case["label"] for case in results.cases]
+    ['two-flows, topology.queue=0.5bdp', 'two-flows, topology.queue=2bdp']
 
     Args:
         scenario: The path of a file, the name of a scenario that comes with Weir, or TOML text of

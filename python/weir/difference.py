@@ -88,7 +88,13 @@ class Change:
 
 
 class Diff:
-    """Comparison of two result directories."""
+    """Comparison of two result directories.
+
+    >>> from weir import compare
+    >>> before, after = (compare("reno", size="1mb", queue=q, repeat=3) for q in ("1bdp", "2bdp"))
+    >>> (Diff(before, before).differs, Diff(before, after).differs)
+    (False, True)
+    """
 
     def __init__(self, a: Results, b: Results) -> None:
         """Takes results whose cases match.

@@ -18,6 +18,9 @@ BySeed = Mapping[int, float | None]
 def jain(rates: Sequence[float], demands: Sequence[float] | None = None) -> float | None:
     """Jain's index (Σ x)² / (n Σ x²): 1 when all are equal, 1/n when one has everything.
 
+    >>> [jain(rates) for rates in ([5, 5], [10, 0], [7])]
+    [1.0, 0.5, None]
+
     Args:
         rates: what each flow got.
         demands: requested rate of each flow, if they differ; x is then rate / demand.

@@ -1,6 +1,12 @@
-"""A command behind an emulated link: `weir link`.
+"""Commands behind an emulated link: `weir link` from Python.
 
-The command runs in its own network namespace, whose only route is a TUN device. Its packets pass
+>>> with Link(rate="20mbit", rtt="40ms", queue="1bdp") as link:  # doctest: +SKIP
+...     done = link.run(["sh", "-c", "ping -c 3 $WEIR_LINK_HOST"])
+...     report = link.report()
+>>> report["up"]["sent"]  # doctest: +SKIP
+3
+
+A command runs in its own network namespace, whose only route is a TUN device. Its packets pass
 the simulator's path, in a thread of this process, and leave through a second TUN device in the
 caller's namespace. Packets of the other direction pass a path of their own. Links can be nested:
 the caller's namespace is then the one behind the outer link.
@@ -13,15 +19,17 @@ import pwd
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from weir import _native, cleanup, netns
+from weir.emulation import PathReport, given, native_errors, seconds
 from weir.errors import InputError, WeirError
+from weir.tc import options as tc_options
 
 HOST_VARIABLE = "WEIR_LINK_HOST"
 """Environment variable with the address of the outermost link's host."""
@@ -31,30 +39,135 @@ _NETWORKS = 256
 """Networks 100.64.N.0/30 (RFC 6598) for the two ends of a link."""
 
 
-@dataclass(slots=True)
 class Link:
-    """A running link and the namespace behind it."""
+    """A link with a new network namespace behind it. Linux, requires root.
+
+    It is a context manager: its start creates both, its end removes them. The options are those of
+    `weir link`: quantities are text with a unit, and `up` (from the commands) and `down` override
+    them for one direction, as in `"loss=10%,jitter=5ms"`.
+    """
 
     host: str
-    """The address of the caller's namespace, as the command sees it."""
+    """The address of the caller's namespace, as commands see it."""
     inside: str
-    """The address of the command."""
+    """The address of the commands."""
     confined: str | None
     """Why only the host can be reached from behind the link, if so."""
-    _native: _native.HostLink = field(repr=False)
 
-    def start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    def __init__(
+        self,
+        *,
+        rate: str | None = None,
+        rtt: str | None = None,
+        delay: str | None = None,
+        queue: str | None = None,
+        loss: str | None = None,
+        jitter: str | None = None,
+        corrupt: str | None = None,
+        duplicate: str | None = None,
+        reorder: str | None = None,
+        trace: str | Path | None = None,
+        tc: str | None = None,
+        up: str = "",
+        down: str = "",
+        seed: int = 1,
+        pcap: str | Path | None = None,
+    ) -> None:
+        """Describes the link.
+
+        Args:
+            rate: Rate of IP packets, as in `10mbit`.
+            rtt: Sum of the delays of both directions, as in `40ms`.
+            delay: One-way delay, in place of `rtt`.
+            queue: Queue capacity, with `rate`: `64p`, `1bdp`, `100ms`, `64kb`.
+            loss: Share of packets lost, as in `1%`.
+            jitter: Largest random variation of the delay.
+            corrupt: Share of packets with a flipped bit.
+            duplicate: Share of packets duplicated.
+            reorder: Share of packets delayed by a further 10 ms.
+            trace: Delivery opportunities in place of `rate`: a file in mahimahi's format.
+            tc: The link in the syntax of `tc`, as in `netem delay 20ms loss 1%`.
+            up: Options of the direction from the commands.
+            down: Options of the direction to the commands.
+            seed: Random seed.
+            pcap: File for the packets at both ends; it is complete when the link has ended.
+
+        Raises:
+            InputError: two options exclude each other, or `tc` cannot be read.
+        """
+        options = given(
+            rate=rate,
+            delay=_one_way(rtt, delay),
+            queue=queue,
+            loss=loss,
+            jitter=jitter,
+            corrupt=corrupt,
+            duplicate=duplicate,
+            reorder=reorder,
+            rate_trace=None if trace is None else str(trace),
+        )
+        self._options = _merged(tc_options(tc), options)
+        self._directions, self._seed = (up, down), seed
+        self._pcap = None if pcap is None else Path(pcap)
+        self._native: _native.HostLink | None = None
+
+    def __enter__(self) -> Self:
+        """Creates it.
+
+        Raises:
+            NamespaceError: the machine lacks something, which it names.
+            ScenarioError: an option is not allowed.
+        """
+        lacking = netns.missing()
+        if lacking is not None:
+            raise netns.NamespaceError(
+                f"{lacking}, which a link needs; weir relay works without it for UDP programs, "
+                "and weir run for simulations"
+            )
+        with native_errors(), ExitStack() as stack:
+            self._create(stack)
+            self._cleanup = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._native = None
+        self._cleanup.close()
+
+    def _create(self, stack: ExitStack) -> None:
+        device = f"weir-{os.getpid()}"
+        with cleanup.locked():
+            number = _free_network()
+            network = f"100.64.{number}.0/30"
+            self.host, self.inside = f"100.64.{number}.1", f"100.64.{number}.2"
+            ends = (self.inside, self.host)
+            try:
+                self._native = _native.HostLink(
+                    device, ends, _MTU, self._options, self._directions, self._seed, self._pcap
+                )
+            except OSError as error:
+                raise netns.NamespaceError(str(error)) from None
+            stack.callback(self._native.close)
+        self.confined = None
+        try:
+            stack.enter_context(cleanup.masqueraded(network, device))
+        except cleanup.OutsideError as error:
+            self.confined = str(error)
+
+    def start(self, command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
         """Starts `command` behind the link; under `sudo` as the calling user.
+
+        `how` are further arguments of `subprocess.Popen`, as in `stdout=subprocess.PIPE`.
 
         Raises:
             InputError: there is no such command, or it may not be run.
         """
-        user = _caller()
-        environment = {HOST_VARIABLE: self.host, **os.environ, **user.environment}
+        native, user = self._running(), _caller()
+        variables = how.pop("env", None) or os.environ
+        environment = {HOST_VARIABLE: self.host, **variables, **user.environment}
 
         def start() -> subprocess.Popen[bytes]:
-            self._native.enter()
-            return subprocess.Popen(command, env=environment, **user.options)
+            native.enter()
+            return subprocess.Popen(command, env=environment, **user.options, **how)
 
         try:
             # Namespaces belong to threads: a child starts in that of the thread.
@@ -63,51 +176,29 @@ class Link:
         except OSError as error:
             raise InputError(f"{command[0]}: {error.strerror}") from None
 
-    def report(self) -> dict[str, Any]:
-        """Returns counters per direction (``up`` is from the command), lateness in ms, warnings."""
-        return self._native.report()
+    def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """Runs `command` behind the link to its end and captures its output.
 
+        Raises:
+            InputError: there is no such command, or it may not be run.
+        """
+        with self.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            out, err = process.communicate()
+        return subprocess.CompletedProcess(list(command), process.returncode, out, err)
 
-@contextmanager
-def opened(
-    options: Sequence[tuple[str, str]],
-    ways: tuple[str, str],
-    seed: int = 1,
-    pcap: Path | None = None,
-) -> Iterator[Link]:
-    """Creates a link with a new namespace behind it; removes both at the end.
+    def report(self) -> PathReport:
+        """Returns the counters so far, until the link ends.
 
-    `options` are those of `weir relay`, for both directions. `ways` (up and down, as in
-    ``"loss=10%,delay=5ms"``) overrides them per direction. The packets at both ends are recorded in
-    the file `pcap`, which is complete at the end.
+        Raises:
+            RunError: the link has failed.
+        """
+        with native_errors():
+            return self._running().report()
 
-    Raises:
-        NamespaceError: where the machine lacks something, which it names.
-        ScenarioError: if an option is not allowed.
-    """
-    lacking = netns.missing()
-    if lacking is not None:
-        raise netns.NamespaceError(
-            f"{lacking}, which a link needs; weir relay works without it for UDP programs, and "
-            "weir run for simulations"
-        )
-    device = f"weir-{os.getpid()}"
-    with ExitStack() as stack:
-        with cleanup.locked():
-            number = _free_network()
-            network = f"100.64.{number}.0/30"
-            host, inside = f"100.64.{number}.1", f"100.64.{number}.2"
-            try:
-                native = _native.HostLink(device, (inside, host), _MTU, options, ways, seed, pcap)
-            except OSError as error:
-                raise netns.NamespaceError(str(error)) from None
-            stack.callback(native.close)
-        confined = None
-        try:
-            stack.enter_context(cleanup.masqueraded(network, device))
-        except cleanup.OutsideError as error:
-            confined = str(error)
-        yield Link(host, inside, confined, native)
+    def _running(self) -> _native.HostLink:
+        if self._native is None:
+            raise RuntimeError("the link is not running: use it in a with statement")
+        return self._native
 
 
 def end_all_behind(command: subprocess.Popen[bytes]) -> None:
@@ -195,3 +286,19 @@ def _free_network() -> int:
     if free is None:
         raise netns.NamespaceError("no network 100.64.N.0/30 is free for a link")
     return free
+
+
+def _merged(of_tc: list[tuple[str, str]], options: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Returns the options and those of `tc`, which must not overlap."""
+    both = {key for key, _ in options} & {key for key, _ in of_tc}
+    if both:
+        raise InputError(f"tc: it sets '{min(both)}' too; give it only once")
+    return [*of_tc, *options]
+
+
+def _one_way(rtt: str | None, delay: str | None) -> str | None:
+    if rtt is None:
+        return delay
+    if delay is not None:
+        raise InputError(f"rtt='{rtt}', delay='{delay}': give only one of them")
+    return f"{round(seconds('rtt', rtt) * 1e9 / 2)}ns"

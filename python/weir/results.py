@@ -59,6 +59,10 @@ _MISUNDERSTANDINGS = (
 def load(directory: str | Path) -> Results:
     """The results in `directory`, a run directory or the `latest` link to one.
 
+    >>> from weir import compare
+    >>> compare("reno", duration="5s", repeat=2).path == load("results/compare/latest").path
+    True
+
     Raises:
         InputError: there are none, they are damaged, or a newer version of Weir wrote them.
     """
@@ -432,6 +436,12 @@ class Results:
 
     def differences(self, relevant: str = "1%") -> pl.DataFrame:
         """Every case against the first one at its point of the sweep, metric by metric.
+
+        >>> from weir import compare
+        >>> results = compare("reno", "bbr", queue="2bdp", duration="20s", repeat=3)
+        >>> rows = results.differences().filter(pl.col("metric") == "queue_delay_ms_mean")
+        >>> rows["verdict"].to_list()
+        ['significant']
 
         Args:
             relevant: The share of the reference's mean from which on a difference is of practical

@@ -72,6 +72,10 @@ def mean_interval(values: Iterable[float | None], bounds: Bounds = (None, None))
     It is Student's t interval, except for strongly skewed samples (|skewness| above 2) of 20 and
     more, whose interval comes from a bias-corrected bootstrap with a fixed seed: below that size
     the bootstrap is the worse of the two.
+
+    >>> goodput = mean_interval([9.5, 9.7, 9.6, None])
+    >>> (goodput.n, round(goodput.mean, 2), round(goodput.hi - goodput.mean, 2))
+    (3, 9.6, 0.25)
     """
     sample = _present(values)
     n = len(sample)
@@ -245,7 +249,11 @@ def _suffices(n: int, spread: float, tests: int) -> bool:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values adjusted for their number (Holm 1979), in the order given."""
+    """The p-values adjusted for their number (Holm 1979), in the order given.
+
+    >>> holm([0.04, 0.01])
+    [0.04, 0.02]
+    """
     ranked = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted = [1.0] * len(p_values)
     highest = 0.0

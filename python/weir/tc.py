@@ -32,6 +32,9 @@ def keys(forward: str | None, reverse: str | None = None) -> Overrides:
 def options(text: str | None) -> list[tuple[str, str]]:
     """Options of `weir link` for both directions.
 
+    >>> options("netem delay 20ms loss 1%")
+    [('delay', '20ms'), ('loss', '1%')]
+
     Raises:
         InputError: a word cannot be read, or there is nothing like it here.
     """
@@ -40,4 +43,4 @@ def options(text: str | None) -> list[tuple[str, str]]:
     try:
         return _native.tc_options(text)
     except ValueError as error:
-        raise InputError(f"--tc '{text}': {error}") from None
+        raise InputError(f"tc='{text}': {error}") from None

@@ -21,7 +21,7 @@ from conftest import Invoke
 from typer.testing import CliRunner
 
 import weir
-from weir import _native, studies
+from weir import _native, netns, studies
 from weir.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -177,7 +177,10 @@ def test_the_python_of_a_page_works(
     for block in blocks:
         small = re.sub(r"repeat=\d+", "repeat=2", block)
         small = re.sub(r'"\d+s"', '"1s"', small)
-        assert small != block, "an example states its repeats"
+        if re.search(r"weir\.(compare|run)\(", block):
+            assert small != block, "an example states its repeats"
+        if "requires root" in block and netns.missing() is not None:
+            continue
         exec(compile(small, page, "exec"), {"weir": weir})  # noqa: S102
 
 

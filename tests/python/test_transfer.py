@@ -19,6 +19,7 @@ import pytest
 from conftest import Invoke, started
 
 from weir import _native
+from weir.transfer import SendSession, send
 
 DEADLINE_S = 60
 
@@ -51,9 +52,11 @@ class Receiver:
 
     def _run(self) -> None:
         with suppress(_StopReceivingError):
-            _native.receive_files(self.folder, "127.0.0.1:0", tell=self._tell, **self._limits)
+            _native.receive_files(
+                self.folder, "127.0.0.1:0", on_event=self._on_event, **self._limits
+            )
 
-    def _tell(self, kind: str, facts: dict[str, Any]) -> None:
+    def _on_event(self, kind: str, facts: dict[str, Any]) -> None:
         if kind == "listening":
             self.address = facts["address"]
             self._listening.set()
@@ -169,21 +172,10 @@ def test_senders_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
         assert (receiver.folder / path.name).read_bytes() == path.read_bytes()
 
 
-def _send(paths: list[Path], target: str) -> dict[str, Any]:
-    _, facts = _native.send_files(
-        paths,
-        target,
-        stack="rack/bbr",
-        mss=1420,
-        initial_window=10,
-        max_rate_bps=None,
-        pacing=True,
-        max_retransmits=10,
-        max_wait_s=30,
-        tell=lambda _kind, _facts: None,
-    )
-    assert facts["complete"], facts
-    return facts
+def _send(paths: list[Path], target: str) -> SendSession:
+    session = send(paths, target, stack="rack/bbr", max_retransmits=10).session
+    assert session["complete"], session
+    return session
 
 
 def test_a_killed_sender_goes_on_from_what_arrived(invoke: Invoke, tmp_path: Path) -> None:
@@ -383,6 +375,7 @@ def test_a_window_follows_the_marks_of_a_relay(tmp_path: Path, invoke: Invoke) -
         segments = json.loads(result.stdout)["session"]["segments"]
         assert segments <= up["stamped"] <= up["received"]
         # The window is larger than what the link holds, so the feedback has slowed the sender down.
+        assert up["lowest_index"] is not None
         assert up["lowest_index"] < 3
         head, *rows = trace.read_text().splitlines()
         assert head == "time_s,cwnd_bytes,srtt_ms,bytes_done,segments,retransmits"

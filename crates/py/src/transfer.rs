@@ -24,10 +24,10 @@ create_exception!(
     "A transfer that did not happen: why, in one line."
 );
 
-/// Sends files and says what became of them: a row per file, and facts about the whole. `tell` is
+/// Sends files and says what became of them: a row per file, and facts about the whole. `on_event` is
 /// called several times a second; what it raises ends the transfer.
 #[pyfunction]
-#[pyo3(signature = (paths, target, *, stack, mss, initial_window, max_rate_bps, pacing, max_retransmits, max_wait_s, tell, key_file=None))]
+#[pyo3(signature = (paths, target, *, stack, mss, initial_window, max_rate_bps, pacing, max_retransmits, max_wait_s, on_event, key_file=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of weir send, by keyword")]
 pub(crate) fn send_files<'py>(
     py: Python<'py>,
@@ -40,7 +40,7 @@ pub(crate) fn send_files<'py>(
     pacing: bool,
     max_retransmits: u32,
     max_wait_s: f64,
-    tell: Py<PyAny>,
+    on_event: Py<PyAny>,
     key_file: Option<PathBuf>,
 ) -> PyResult<(Vec<Bound<'py, PyDict>>, Bound<'py, PyDict>)> {
     let bad = |error: String| PyValueError::new_err(error);
@@ -56,14 +56,14 @@ pub(crate) fn send_files<'py>(
         key: read_key(key_file)?,
     };
     options.validate().map_err(bad)?;
-    let mut teller = ProgressReporter { tell, raised: None, faults: Arc::clone(&faults) };
+    let mut reporter = ProgressReporter { on_event, raised: None, faults: Arc::clone(&faults) };
     let sent = py.detach(|| {
         let remotes = transfer::resolve(target)?;
-        let mut watch = |progress: &Progress| teller.on_progress(progress);
+        let mut watch = |progress: &Progress| reporter.on_progress(progress);
         transfer::send(&paths, &remotes, &options, &mut watch)
     });
     if let Some(raised) =
-        teller.raised.filter(|raised| !raised.is_instance_of::<PyKeyboardInterrupt>(py))
+        reporter.raised.filter(|raised| !raised.is_instance_of::<PyKeyboardInterrupt>(py))
     {
         return Err(raised);
     }
@@ -75,10 +75,10 @@ pub(crate) fn send_files<'py>(
     Ok((rows, sent_facts(py, &sent)?))
 }
 
-/// Receives files until interrupted, or with `once` until the first session is over. `tell` is called
+/// Receives files until interrupted, or with `once` until the first session is over. `on_event` is called
 /// with what happens: `listening`, `progress`, `ended`; what it raises ends the receiver.
 #[pyfunction]
-#[pyo3(signature = (folder, bind, *, max_size, max_files, once, tell, memory=64 << 20, quota=None, partial_expiry_s=604_800.0, key_file=None, key_dir=None))]
+#[pyo3(signature = (folder, bind, *, max_size, max_files, once, on_event, memory=64 << 20, quota=None, partial_expiry_s=604_800.0, key_file=None, key_dir=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of weir recv, by keyword")]
 pub(crate) fn receive_files(
     py: Python<'_>,
@@ -87,7 +87,7 @@ pub(crate) fn receive_files(
     max_size: Option<u64>,
     max_files: u32,
     once: bool,
-    tell: Py<PyAny>,
+    on_event: Py<PyAny>,
     memory: u64,
     quota: Option<u64>,
     partial_expiry_s: f64,
@@ -111,9 +111,9 @@ pub(crate) fn receive_files(
         once,
         keys: read_keys(key_file, key_dir)?,
     };
-    let mut teller = ProgressReporter { tell, raised: None, faults: Arc::default() };
-    let received = py.detach(|| transfer::recv(&options, &mut |what| teller.on_receiving(&what)));
-    match (teller.raised, received) {
+    let mut reporter = ProgressReporter { on_event, raised: None, faults: Arc::default() };
+    let received = py.detach(|| transfer::recv(&options, &mut |what| reporter.on_receiving(&what)));
+    match (reporter.raised, received) {
         (Some(raised), _) => Err(raised),
         (None, result) => result.map_err(failure),
     }
@@ -157,7 +157,7 @@ fn failure(error: transfer::TransferError) -> PyErr {
 
 /// Passes on what happens, and looks for signals.
 struct ProgressReporter {
-    tell: Py<PyAny>,
+    on_event: Py<PyAny>,
     raised: Option<PyErr>,
     /// What a controller in Python did wrong.
     faults: Arc<Faults>,
@@ -205,7 +205,7 @@ impl ProgressReporter {
             let facts = PyDict::new(py);
             fill(&facts)?;
             py.check_signals()?;
-            self.tell.call1(py, (kind, facts)).map(drop)
+            self.on_event.call1(py, (kind, facts)).map(drop)
         });
         match outcome {
             Ok(()) => ControlFlow::Continue(()),

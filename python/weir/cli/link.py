@@ -7,19 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from weir import capture
-from weir import link as links
 from weir.cli import options, output, path
 from weir.cli.help import NETWORK, OUTPUT
-from weir.errors import InputError
-from weir.tc import options as tc_options
+from weir.emulation import PathReport
+from weir.link import Link, end_all_behind, resolvers_are_local
 
 _HELP = (
     "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"
@@ -107,22 +106,27 @@ def link(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the command, reports the link's counters on stderr, exits with the command's code."""
-    given = _merged(
-        tc_options(tc),
-        rate=rate,
-        delay=_one_way(rtt, delay),
-        queue=queue,
-        loss=loss,
-        jitter=jitter,
-        corrupt=corrupt,
-        duplicate=duplicate,
-        reorder=reorder,
-        rate_trace=None if trace is None else str(trace),
-    )
     words = command or [os.environ.get("SHELL") or "/bin/sh"]
     packets = None if pcap is None else _file_in(pcap)
-    link_ = links.opened(given, (up, down), seed, packets)
-    with _Relay() as relay, path.input_errors(), link_ as work:
+    with options.as_typed():
+        link_ = Link(
+            rate=rate,
+            rtt=rtt,
+            delay=delay,
+            queue=queue,
+            loss=loss,
+            jitter=jitter,
+            corrupt=corrupt,
+            duplicate=duplicate,
+            reorder=reorder,
+            trace=trace,
+            tc=tc,
+            up=up,
+            down=down,
+            seed=seed,
+            pcap=packets,
+        )
+    with _Relay() as relay, link_ as work:
         _introduce(work, quiet=quiet)
         process = relay.begin(lambda: work.start(words))
         # An interactive shell owns the terminal: print no counters in between.
@@ -151,7 +155,7 @@ class _Relay:
     def __exit__(self, *_: object) -> None:
         # If the link failed, end the processes behind it.
         if self._process is not None and self._process.poll() is None:
-            links.end_all_behind(self._process)
+            end_all_behind(self._process)
         for number, handler in self._earlier.items():
             signal.signal(number, handler)
 
@@ -189,20 +193,20 @@ def _is_foreground() -> bool:
         os.close(terminal)
 
 
-def _introduce(work: links.Link, *, quiet: bool) -> None:
+def _introduce(work: Link, *, quiet: bool) -> None:
     reach = "the host's networks" if work.confined is None else f"this host only: {work.confined}"
     output.note(f"link: {work.inside}; the host is {work.host}; reaches {reach}", quiet=quiet)
-    if links.resolvers_are_local():
+    if resolvers_are_local():
         text = "link: the host's DNS server is on its loopback, out of reach: use addresses"
         output.note(text, quiet=quiet)
 
 
-def _attend(process: subprocess.Popen[bytes], work: links.Link, *, show: bool) -> int:
+def _attend(process: subprocess.Popen[bytes], work: Link, *, show: bool) -> int:
     """Waits for the end; prints a line of counters every few seconds.
 
     A line that is redrawn in place would overwrite the command's output.
     """
-    before: dict[str, Any] | None = None
+    before: PathReport | None = None
     polls = 0
     while True:
         try:
@@ -216,10 +220,10 @@ def _attend(process: subprocess.Popen[bytes], work: links.Link, *, show: bool) -
         before = now
 
 
-def _conclude(found: Mapping[str, Any], *, quiet: bool) -> None:
+def _conclude(found: PathReport, *, quiet: bool) -> None:
     """Prints a line per direction, and the verdict, which is printed in any case if it is bad."""
     elapsed = found["elapsed_s"]
-    for way in ("up", "down"):
+    for way in path.DIRECTIONS:
         counts = found[way]
         mbit = counts["sent_bytes"] * 8e-6 / elapsed
         text = (
@@ -230,8 +234,8 @@ def _conclude(found: Mapping[str, Any], *, quiet: bool) -> None:
     output.note(f"link: health {path.verdict(found)}", quiet=quiet and not found["warnings"])
 
 
-def _write(file: Path, found: Mapping[str, Any], code: int) -> None:
-    rows = [{"way": way, **found[way]} for way in ("up", "down")]
+def _write(file: Path, found: PathReport, code: int) -> None:
+    rows = [{"way": way, **found[way]} for way in path.DIRECTIONS]
     warnings = found["warnings"]
     document = {
         "schema": output.SCHEMA,
@@ -249,20 +253,3 @@ def _file_in(folder: Path) -> Path:
     """Returns the capture file of this link, so that several can record at the same time."""
     capture.prepare(folder)
     return folder.absolute() / f"link-{os.getpid()}{capture.SUFFIX}"
-
-
-def _merged(of_tc: list[tuple[str, str]], **options: str | None) -> list[tuple[str, str]]:
-    """Returns the options given and those of `--tc`, which must not overlap."""
-    given = path.given(**options)
-    both = {key for key, _ in given} & {key for key, _ in of_tc}
-    if both:
-        raise InputError(f"--tc: it sets '{min(both)}' too; give it only once")
-    return [*of_tc, *given]
-
-
-def _one_way(rtt: str | None, delay: str | None) -> str | None:
-    if rtt is None:
-        return delay
-    if delay is not None:
-        raise InputError(f"--rtt {rtt} --delay {delay}: give only one of them")
-    return f"{round(path.seconds('--rtt', rtt) * 1e9 / 2)}ns"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from weir.cli.help import OUTPUT
+from weir.errors import InputError
 
 Json = Annotated[
     bool,
@@ -20,3 +25,23 @@ Quiet = Annotated[
         "--quiet", "-q", help="No progress bar and no messages on stderr.", rich_help_panel=OUTPUT
     ),
 ]
+
+
+@contextmanager
+def as_typed() -> Iterator[None]:
+    """Names arguments in errors as options: `--max-wait forever:` for `max_wait='forever':`."""
+    try:
+        yield
+    except InputError as error:
+        arguments, colon, text = str(error).partition(": ")
+        if not _ARGUMENTS.fullmatch(arguments):
+            raise
+        options = [
+            "--" + name.replace("_", "-") + (f" {shlex.quote(value)}" if value else "")
+            for name, value in _ARGUMENT.findall(arguments)
+        ]
+        raise type(error)(f"{' '.join(options)}{colon}{text}") from None
+
+
+_ARGUMENT = re.compile(r"([a-z]+(?:_[a-z]+)*)(?:='([^']*)')?")
+_ARGUMENTS = re.compile(rf"{_ARGUMENT.pattern}(, {_ARGUMENT.pattern})*")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from weir._native import ScenarioError, parse_quantity
 from weir.cli.help import NETWORK
-from weir.errors import InputError, RunError
+from weir.emulation import PathReport
 
 
 def option(help_: str, metavar: str, panel: str = NETWORK) -> Any:
@@ -34,28 +31,19 @@ Up = Annotated[str, option("Options of the direction up: key=value,...", "OPTION
 Down = Annotated[str, option("Options of the direction down: key=value,...", "OPTIONS")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=NETWORK)]
 
-
-def given(**options: str | None) -> list[tuple[str, str]]:
-    """Returns the options given, in the form of the native module."""
-    return [(key, value) for key, value in options.items() if value is not None]
+DIRECTIONS: tuple[Literal["up"], Literal["down"]] = ("up", "down")
+"""Keys of a report with the counters of a direction."""
 
 
-def seconds(name: str, text: str) -> float:
-    """Returns the value of an option in seconds."""
-    try:
-        return parse_quantity("time", text)
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from None
-
-
-def last_second(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[str]:
+def last_second(now: PathReport, before: PathReport | None) -> list[str]:
     """Per direction: packets and bits per second since `before`, queue length, total losses."""
     parts = []
     span = now["elapsed_s"] - (before["elapsed_s"] if before else 0.0)
-    for way in ("up", "down"):
-        new, old = now[way], before[way] if before else dict.fromkeys(now[way], 0)
-        packets = (new["sent"] - old["sent"]) / span
-        mbit = (new["sent_bytes"] - old["sent_bytes"]) * 8e-6 / span
+    for way in DIRECTIONS:
+        new = now[way]
+        sent, sent_bytes = (before[way]["sent"], before[way]["sent_bytes"]) if before else (0, 0)
+        packets = (new["sent"] - sent) / span
+        mbit = (new["sent_bytes"] - sent_bytes) * 8e-6 / span
         lost = new["lost"] + new["queue_dropped"]
         rate = f"{way} {packets:.0f}/s {mbit:.2f} Mbit/s"
         parts.append(f"{rate}, {new['queued']} queued, {lost} lost")
@@ -64,19 +52,6 @@ def last_second(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> lis
     return parts
 
 
-def verdict(report: Mapping[str, Any]) -> str:
+def verdict(report: PathReport) -> str:
     """Says whether the path was as configured."""
     return "; ".join(report["warnings"]) or "good: on time, no unintended loss"
-
-
-@contextmanager
-def input_errors() -> Iterator[None]:
-    """Turns errors of the native module into input errors and run errors."""
-    try:
-        yield
-    except ScenarioError:
-        raise
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    except OSError as error:
-        raise RunError(str(error)) from None

@@ -10,9 +10,11 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from weir import _native
-from weir.cli import options, output, transfer
-from weir.errors import InputError, StoppedError
+from weir import transfer
+from weir.cli import options, output
+from weir.cli import transfer as tables
+from weir.errors import StoppedError
+from weir.transfer import FailedError
 
 _HELP = """Receive files from [bold]weir send[/bold], from any number of senders, until Ctrl-C.
 
@@ -72,7 +74,7 @@ def recv(
             metavar="SIZE", help="Most memory for what all senders together send early or unasked."
         ),
     ] = "64mb",
-    key_file: transfer.KeyFile = None,
+    key_file: tables.KeyFile = None,
     key_dir: Annotated[
         Path | None,
         typer.Option(
@@ -85,36 +87,28 @@ def recv(
     quiet: options.Quiet = False,
 ) -> None:
     """Receives, prints what became of each file."""
-    size = None if max_size is None else round(transfer.quantity("size", "--max-size", max_size))
-    memory_bytes = round(transfer.quantity("size", "--memory", memory))
-    if memory_bytes < _LEAST_MEMORY:
-        raise InputError(f"--memory {memory}: at least 2mib are needed, for one sender")
-    if key_file is not None and key_dir is not None:
-        raise InputError(f"--key-file {key_file}, --key-dir {key_dir}: only one of them")
     key_files = [key_file] if key_dir is None else sorted(key_dir.glob("*.key"))
     for file in key_files:
-        transfer.warn_of_exposed(file, quiet=quiet)
-    transfer.heed_interrupts()
+        tables.warn_of_exposed(file, quiet=quiet)
+    tables.heed_interrupts()
     with (
-        transfer.bar(show=not quiet) as progress,
+        tables.bar(show=not quiet) as progress,
         _Sessions(progress, as_json=json, quiet=quiet) as sessions,
     ):
         try:
-            with transfer.errors_mapped():
-                _native.receive_files(
+            with options.as_typed():
+                transfer.receive(
                     directory,
                     bind,
-                    max_size=size,
-                    max_files=max_files,
-                    quota=None
-                    if quota is None
-                    else round(transfer.quantity("size", "--quota", quota)),
-                    partial_expiry_s=transfer.quantity("time", "--partial-expiry", partial_expiry),
-                    memory=memory_bytes,
                     once=once,
+                    max_size=max_size,
+                    max_files=max_files,
+                    quota=quota,
+                    partial_expiry=partial_expiry,
+                    memory=memory,
                     key_file=key_file,
                     key_dir=key_dir,
-                    tell=sessions.tell,
+                    on_event=sessions.on_event,
                 )
         except KeyboardInterrupt:
             sessions.interrupted = True
@@ -129,10 +123,10 @@ def recv(
 class _Sessions:
     """What is reported of sessions: printed as they end, or kept for what is printed at the end.
 
-    `tell` is called by the thread that serves the network, so it only hands over what it is given.
+    `on_event` is called by the thread that serves the network, so it only hands over its facts.
     """
 
-    def __init__(self, progress: transfer.Bar, *, as_json: bool, quiet: bool) -> None:
+    def __init__(self, progress: tables.Bar, *, as_json: bool, quiet: bool) -> None:
         self._printer = _Printer(progress, tables=not as_json, quiet=quiet)
         self._as_json, self._others = as_json, 0
         self.rows: list[dict[str, Any]] = []
@@ -148,7 +142,7 @@ class _Sessions:
     def __exit__(self, *_: object) -> None:
         self._printer.close()
 
-    def tell(self, kind: str, facts: Mapping[str, Any]) -> None:
+    def on_event(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Takes in what happens."""
         self._printer.put(kind, facts)
         if kind == "ended":
@@ -161,7 +155,7 @@ class _Sessions:
     def _keep(self, facts: Mapping[str, Any]) -> None:
         """Every file that arrived is printed at the end, and of all others a bounded number."""
         self.omitted.update(facts["omitted"])
-        for row in transfer.with_goodput(facts["rows"]):
+        for row in tables.with_goodput(facts["rows"]):
             if row["verdict"] == "kept" or self._others < _MOST_OTHERS:
                 self._others += row["verdict"] != "kept"
                 self.rows.append(row)
@@ -171,18 +165,18 @@ class _Sessions:
     def judge(self) -> None:
         """Fails if anything of the only session is missing."""
         if self._failure:
-            raise transfer.FailedError(self._failure)
+            raise FailedError(self._failure)
         files = self._verdicts.total()
         missing = files - self._verdicts["kept"] - self._verdicts["already"]
         if missing:
-            of = transfer.counted_files(files)
-            raise transfer.FailedError(f"{missing} of {of} did not arrive")
+            of = tables.counted_files(files)
+            raise FailedError(f"{missing} of {of} did not arrive")
 
 
 class _Printer:
     """Draws the bar and tables in a thread of its own, however long a terminal takes for them."""
 
-    def __init__(self, progress: transfer.Bar, *, tables: bool, quiet: bool) -> None:
+    def __init__(self, progress: tables.Bar, *, tables: bool, quiet: bool) -> None:
         self._bar, self._tables, self._quiet = progress, tables, quiet
         self._changed = threading.Condition()
         self._latest: Mapping[str, Any] | None = None
@@ -245,8 +239,8 @@ class _Printer:
         rows, omitted, failure = facts["rows"], facts["omitted"], facts["failure"]
         if rows:
             files = len(rows) + sum(omitted.values())
-            title = f"{transfer.counted_files(files)} from {sender}"
-            table = transfer.table(title, rows, transfer.not_shown(omitted))
+            title = f"{tables.counted_files(files)} from {sender}"
+            table = tables.table(title, rows, tables.not_shown(omitted))
             with self._bar.hidden():
                 output.show(table.rich())
         if failure:
@@ -279,5 +273,3 @@ _MOST_ROWS_WAITING = 2_000
 """A row takes about 1 kB."""
 _MOST_IN_TABLE = 200
 _MOST_OTHERS_IN_TABLE = 20
-_LEAST_MEMORY = 2 << 20
-"""A session holds up to 1 MiB of early data, and its buffers may be twice as large."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from weir import _native
+from weir import _native, emulation
 from weir.cli import options, output, path
+from weir.emulation import PathReport
 from weir.errors import InputError
 from weir.grid import Grid
+from weir.relay import Relay
 
 _HELP = (
     "Relay UDP with configurable delay, loss and reordering.\n\n"
@@ -118,28 +120,32 @@ def relay(
     quiet: options.Quiet = False,
 ) -> None:
     """Relays until stopped, then prints counters."""
-    seconds = None if duration is None else path.seconds("--duration", duration)
+    seconds = None if duration is None else emulation.seconds("--duration", duration)
     if check:
         _check(delay or _CHECK_DELAY, seconds or _CHECK_S, as_json=json)
         return
     if listen is None or to is None:
         raise InputError("--listen and --to are required, as in --listen :9000 --to 127.0.0.1:9001")
-    given = path.given(
+    work = Relay(
+        f"{_EVERYWHERE}{listen}" if listen.startswith(":") else listen,
+        to,
         loss=loss,
         delay=delay,
         rate=rate,
         queue=queue,
         jitter=jitter,
         corrupt=corrupt,
+        corrupt_bits=corrupt_bits,
         duplicate=duplicate,
         reorder=reorder,
         feedback=feedback,
+        up=up,
+        down=down,
+        serial=serial,
+        seed=seed,
+        clients=clients,
+        idle=idle,
     )
-    listen = f"{_EVERYWHERE}{listen}" if listen.startswith(":") else listen
-    with path.input_errors():
-        work = _native.UdpRelay(
-            [listen, to], given, [up, down], serial, seed, clients, idle, corrupt_bits
-        )
     output.note(f"relay: {work.address} to {to}; Ctrl-C ends it", quiet=quiet)
     began = time.process_time()
     with _stop_signals() as stopped:
@@ -148,10 +154,10 @@ def relay(
     _print(report, time.process_time() - began, as_json=json)
 
 
-def _watch(work: _native.UdpRelay, stopped: Event, seconds: float | None, *, quiet: bool) -> None:
+def _watch(work: Relay, stopped: Event, seconds: float | None, *, quiet: bool) -> None:
     """Waits for the end; prints a line of counters every second."""
     began = time.monotonic()
-    before: dict[str, Any] | None = None
+    before: PathReport | None = None
     while not stopped.wait(_pause(began, seconds)):
         if seconds is not None and time.monotonic() - began >= seconds:
             break
@@ -170,16 +176,16 @@ def _pause(began: float, seconds: float | None) -> float:
     return max(0.0, min(1.0, left))
 
 
-def _line(now: dict[str, Any], before: dict[str, Any] | None) -> str:
+def _line(now: PathReport, before: PathReport | None) -> str:
     clients = now["clients"]
     parts = path.last_second(now, before)
     return "; ".join([*parts, f"{clients} client{'' if clients == 1 else 's'}"])
 
 
-def _print(report: dict[str, Any], cpu_s: float, *, as_json: bool) -> None:
+def _print(report: PathReport, cpu_s: float, *, as_json: bool) -> None:
     warnings = report["warnings"]
     if as_json:
-        rows = [{"way": way, **report[way]} for way in ("up", "down")]
+        rows = [{"way": way, **report[way]} for way in path.DIRECTIONS]
         output.print_json(
             "relay",
             rows,
@@ -190,7 +196,8 @@ def _print(report: dict[str, Any], cpu_s: float, *, as_json: bool) -> None:
             warnings=warnings,
         )
         return
-    up, down = report["up"], report["down"]
+    up: Mapping[str, object] = report["up"]
+    down: Mapping[str, object] = report["down"]
     cells = [(name, _count(up[key]), _count(down[key])) for name, key in _ROWS]
     for name, key in (("P50", "late_ms_p50"), ("P99", "late_ms_p99"), ("worst", "late_ms_max")):
         cells.append((f"late, {name}, ms", _millis(up[key]), _millis(down[key])))
@@ -205,7 +212,7 @@ def _check(delay: str, seconds: float, *, as_json: bool) -> None:
     if count < 1_000:
         raise InputError(f"--duration {seconds:g}s: a check takes at least 0.1s")
     began = time.process_time()
-    with path.input_errors():
+    with emulation.native_errors():
         found = _native.relay_check(delay, _CHECK_GAP, _CHECK_SIZE, count)
     cpu_s = time.process_time() - began
     relay_ = found.pop("relay")
@@ -233,11 +240,11 @@ def _check(delay: str, seconds: float, *, as_json: bool) -> None:
     output.show(Grid(title, ("", "P50", "P99", "worst"), cells, note=f"Health: {verdict}").rich())
 
 
-def _count(value: int | None) -> str:
+def _count(value: object) -> str:
     return "–" if value is None else str(value)
 
 
-def _millis(value: float | None) -> str:
+def _millis(value: object) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import csv
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.filesize import decimal
 
-from weir import _native
-from weir.cli import complete, options, output, transfer
+from weir import transfer
+from weir.cli import complete, options, output
+from weir.cli import transfer as tables
 from weir.errors import InputError, StoppedError
-
-DEFAULT_STACK = "rack/bbr(overflow=avoid)"
-"""Stack of a transfer without --stack."""
-DEFAULT_MSS, DEFAULT_SEALED_MSS = "1420b", "1396b"
-"""Datagrams fit packets of 1500 bytes, over IPv6 too."""
+from weir.transfer import (
+    DEFAULT_MSS,
+    DEFAULT_SEALED_MSS,
+    DEFAULT_STACK,
+    FailedError,
+    Progress,
+    SendSession,
+    Sent,
+    SentFile,
+)
 
 _TRACED = ("cwnd_bytes", "srtt_ms", "bytes_done", "segments", "retransmits")
 
@@ -105,7 +111,7 @@ def send(
             help="Write time, window, RTT and losses to this file, ten times a second.",
         ),
     ] = None,
-    key_file: transfer.KeyFile = None,
+    key_file: tables.KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -118,36 +124,38 @@ def send(
             raise InputError(f"'{path}' is a directory; name the files in it, as in {path}/*")
         if not Path(path).exists():
             raise InputError(f"there is no file '{path}'")
-    default_mss = DEFAULT_MSS if key_file is None else DEFAULT_SEALED_MSS
-    transfer.warn_of_exposed(key_file, quiet=quiet)
-    with transfer.bar(show=not quiet) as progress, _tracing(trace) as note:
+    tables.warn_of_exposed(key_file, quiet=quiet)
+    with tables.bar(show=not quiet) as progress, _tracing(trace) as note:
 
-        def on_event(_kind: str, report: dict[str, Any]) -> None:
+        def on_progress(report: Progress) -> None:
             progress.show(report)
             note(report)
 
-        rows, facts = _send(
-            paths,
-            target,
-            stack=_stack(stack, window),
-            mss=round(transfer.quantity("size", "--mss", mss or default_mss)),
-            initial_window=initial_window,
-            max_rate_bps=None if rate is None else round(transfer.quantity("rate", "--rate", rate)),
-            pacing=pacing == "on",
-            max_retransmits=max_retransmits,
-            max_wait_s=transfer.quantity("time", "--max-wait", max_wait),
-            key_file=key_file,
-            tell=on_event,
-        )
+        with options.as_typed(), _interrupts_reported():
+            sent = transfer.send(
+                paths,
+                target,
+                stack=stack,
+                rate=rate,
+                pacing=pacing == "on",
+                window=window,
+                initial_window=initial_window,
+                mss=mss,
+                max_retransmits=max_retransmits,
+                max_wait=max_wait,
+                key_file=key_file,
+                on_progress=on_progress,
+            )
+    rows, facts = sent.files, sent.session
     if json:
-        output.print_json("send", transfer.with_goodput(rows), session=facts)
+        output.print_json("send", tables.with_goodput(rows), session=facts)
     elif facts["segments"]:
-        output.show(transfer.table(_title(rows, facts), rows, _note(rows, facts)).rich())
-    _finish(rows, facts)
+        output.show(tables.table(_title(rows, facts), rows, _note(rows, facts)).rich())
+    _finish(sent)
 
 
 @contextmanager
-def _tracing(file: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _tracing(file: Path | None) -> Iterator[Callable[[Progress], None]]:
     """Yields a function that writes a progress report as a row of the trace."""
     if file is None:
         yield lambda _report: None
@@ -162,76 +170,59 @@ def _tracing(file: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
         rows.writerow(("time_s", *_TRACED))
         began = time.monotonic()
 
-        def note(report: dict[str, Any]) -> None:
+        def note(report: Progress) -> None:
             if report["cwnd_bytes"] is not None:
-                values = (report[key] for key in _TRACED)
+                facts: Mapping[str, object] = report
+                values = (facts[key] for key in _TRACED)
                 rows.writerow((f"{time.monotonic() - began:.3f}", *values))
 
         yield note
 
 
-def _send(paths: list[str], target: str, **how: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+@contextmanager
+def _interrupts_reported() -> Iterator[None]:
     try:
-        with transfer.errors_mapped():
-            return _native.send_files(paths, target, **how)
+        yield
     except KeyboardInterrupt:
         raise StoppedError("interrupted before anything was sent") from None
 
 
-def _stack(stack: str | None, window: int | None) -> str:
-    """Returns the stack with its fixed window, if given."""
-    if window is None:
-        return stack or DEFAULT_STACK
-    if stack == "udp":
-        raise InputError(f"--window {window}: udp has none; --rate limits it")
-    recovery, _, controller = (stack or "rack/none").rpartition("/")
-    if recovery in {"go-back-n", "selective-repeat"}:
-        return f"{recovery}({window})/{controller}"
-    if controller == "none":
-        return f"{recovery or 'rack'}/none({window})"
-    raise InputError(
-        f"--window {window}: '{stack}' computes its window; a fixed one is allowed with the "
-        "controller none or the recoveries go-back-n and selective-repeat"
-    )
-
-
-def _title(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
+def _title(rows: list[SentFile], facts: SendSession) -> str:
     seconds = (facts["ended_ns"] - facts["began_ns"]) / 1e9
-    return f"{transfer.counted(rows)} to {facts['receiver']}: {seconds:.2f} s"
+    return f"{tables.counted(rows)} to {facts['receiver']}: {seconds:.2f} s"
 
 
-def _note(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
+def _note(rows: list[SentFile], facts: SendSession) -> str:
     if not facts["segments"]:
         return ""
-    counted_rows = [row for row in rows if row["datagrams_sent"] is not None]
-    if counted_rows:
-        sent, there = (
-            sum(row[key] for row in counted_rows) for key in ("datagrams_sent", "datagrams_arrived")
-        )
+    if any(row["datagrams_sent"] is not None for row in rows):
+        sent = sum(row["datagrams_sent"] or 0 for row in rows)
+        there = sum(row["datagrams_arrived"] or 0 for row in rows)
         return f"{there} of {sent} datagrams arrived; time is from the offer to the last of them."
     again = 100 * facts["retransmits"] / facts["segments"]
     rtt = "" if facts["srtt_ms"] is None else f", RTT {facts['srtt_ms']:.2f} ms"
     reconnects = f", reconnected {facts['reconnects']} times" if facts["reconnects"] else ""
-    sent = decimal(facts["sent_bytes"])
+    size = decimal(facts["sent_bytes"])
     shares = f"{again:.2f} % retransmitted{rtt}{reconnects}"
-    return f"{sent} sent in {facts['segments']} segments, {shares}."
+    return f"{size} sent in {facts['segments']} segments, {shares}."
 
 
-def _finish(rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:
-    if facts["interrupted"]:
-        raise StoppedError(facts["problem"])
-    if facts["problem"]:
-        raise transfer.FailedError(facts["problem"])
-    missing = [row for row in rows if not transfer.is_there(row)]
+def _finish(sent: Sent) -> None:
+    problem, missing = sent.session["problem"], sent.missing
+    if problem is not None and sent.session["interrupted"]:
+        raise StoppedError(problem)
+    if problem:
+        raise FailedError(problem)
     if missing:
         reasons = "; ".join(f"'{row['file']}': {_why(row)}" for row in missing)
-        of = transfer.counted(rows)
-        raise transfer.FailedError(f"{len(missing)} of {of} did not arrive: {reasons}")
+        of = tables.counted(sent.files)
+        raise FailedError(f"{len(missing)} of {of} did not arrive: {reasons}")
 
 
-def _why(row: dict[str, Any]) -> str:
-    if row["datagrams_sent"] and row["datagrams_arrived"] < row["datagrams_sent"]:
-        return f"{row['datagrams_arrived']} of {row['datagrams_sent']} datagrams did"
+def _why(row: SentFile) -> str:
+    sent, there = row["datagrams_sent"] or 0, row["datagrams_arrived"] or 0
+    if there < sent:
+        return f"{there} of {sent} datagrams did"
     if row["verdict"] == "mismatch":
         return "the received data has another hash; did the file change during the transfer?"
     return str(row["reason"] or row["verdict"])

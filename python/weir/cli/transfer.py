@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,36 +20,11 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from weir import _native
 from weir.cli import output
-from weir.errors import InputError, WeirError
 from weir.grid import Grid
 from weir.plain import plain
 
 Row = Mapping[str, Any]
-
-
-class FailedError(WeirError):
-    """A transfer that failed completely or in part."""
-
-
-@contextmanager
-def errors_mapped() -> Iterator[None]:
-    """Turns errors of the native module into input errors and transfer errors."""
-    try:
-        yield
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    except _native.TransferError as error:
-        raise FailedError(str(error)) from error
-
-
-def quantity(kind: Literal["time", "rate", "size"], option: str, text: str) -> float:
-    """Returns the value of an option in seconds, bits per second or bytes."""
-    try:
-        return _native.parse_quantity(kind, text)
-    except ValueError as error:
-        raise InputError(f"{option}: {error}") from error
 
 
 KeyFile = Annotated[
@@ -186,11 +161,6 @@ def not_shown(verdicts: Mapping[str, int]) -> str:
     """Counts the files that a table leaves out, by result."""
     parts = [f"{number} {_VERDICTS[verdict]}" for verdict, number in verdicts.items() if number]
     return f"Not shown: {', '.join(parts)}." if parts else ""
-
-
-def is_there(row: Row) -> bool:
-    """Whether the receiver has the complete file."""
-    return row["verdict"] in {"kept", "already"}
 
 
 _VERDICTS = {

@@ -44,6 +44,11 @@ def export(
     other runs; runs that failed have nothing to export. Runs that are simulated once more for their
     packets may execute controllers in Python of the results only with `trust_controllers`.
 
+    >>> from weir import compare
+    >>> files = export(compare("reno", duration="5s", repeat=1), "iperf3", "iperf3")
+    >>> [file.suffix for file in files]
+    ['.json']
+
     Raises:
         InputError: there is no such format, case or repeat, the folder is there already, or the
             runs do not have what the format holds.

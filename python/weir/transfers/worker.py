@@ -53,7 +53,7 @@ def _receive_weir(job: Job) -> None:
     sessions: list[Mapping[str, Any]] = []
     began = _cpu_s()
 
-    def tell(kind: str, facts: Mapping[str, Any]) -> None:
+    def on_event(kind: str, facts: Mapping[str, Any]) -> None:
         nonlocal began
         if kind == "listening":
             began = _cpu_s()
@@ -67,7 +67,7 @@ def _receive_weir(job: Job) -> None:
         max_size=None,
         max_files=1,
         once=True,
-        tell=tell,
+        on_event=on_event,
         key_file=job.get("key_file"),
     )
     (row,) = (row for session in sessions for row in session["rows"])
@@ -89,7 +89,7 @@ def _send_weir(job: Job) -> None:
         pacing=True,
         max_retransmits=job.get("max_retransmits", _PATIENCE),
         max_wait_s=job.get("max_wait_s", _MAX_WAIT_S),
-        tell=lambda *_: None,
+        on_event=lambda *_: None,
         key_file=job.get("key_file"),
     )
     if facts["problem"]:

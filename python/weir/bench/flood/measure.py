@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir import _native
+from weir import transfer
 from weir.bench.flood.attackers import KINDS, Target
 from weir.bench.flood.segments import Address
 
@@ -176,23 +176,12 @@ def _record(folder: Path, receiver: Address) -> tuple[list[bytes], bytes]:
     for work in (forth, and_back):
         threading.Thread(target=work, daemon=True).start()
     to = "{}:{}".format(*front.getsockname())
-    rows, _ = _transfer(path, to)
-    return recorded, bytes.fromhex(str(rows[0]["blake3"]))
+    (row,) = _sent(path, to).files
+    return recorded, bytes.fromhex(row["blake3"])
 
 
-def _transfer(path: Path, to: str) -> tuple[list[dict[str, object]], dict[str, object]]:
-    return _native.send_files(
-        [str(path)],
-        to,
-        stack="rack/bbr",
-        mss=1_420,
-        initial_window=10,
-        max_rate_bps=100_000_000,
-        pacing=True,
-        max_retransmits=100,
-        max_wait_s=30.0,
-        tell=lambda _kind, _facts: None,
-    )
+def _sent(path: Path, to: str) -> transfer.Sent:
+    return transfer.send([path], to, stack="rack/bbr", rate="100mbit")
 
 
 class _Memory:
@@ -239,12 +228,12 @@ class _Small:
             path = self._path.with_name(f"small-{self.served}")
             path.write_bytes(os.urandom(1_000))
             try:
-                rows, _ = _transfer(path, self._to)
-            except _native.TransferError:
-                rows = []
+                arrived = not _sent(path, self._to).missing
+            except transfer.FailedError:
+                arrived = False
             now = time.monotonic()
             self.longest_s = max(self.longest_s, now - served_at)
-            if rows and rows[0]["verdict"] == "kept":
+            if arrived:
                 served_at = now
                 self.served += 1
 

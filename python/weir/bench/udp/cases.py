@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from weir.cli.send import DEFAULT_STACK
+from weir.transfer import DEFAULT_STACK
 from weir.transfers import LOCAL, Network, Transfer
 from weir.transfers.model import LONGEST_MSS, SEAL_BYTES
 
