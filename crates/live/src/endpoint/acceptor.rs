@@ -166,7 +166,7 @@ fn slot<A>(
 ) -> Option<Option<ConnectionId>> {
     let mut census = OriginCounts::of(unmatched.key.remote.ip());
     for (id, peer) in table.iter().filter(|(_, peer)| !peer.connection.is_closed()) {
-        census.count(peer.key.remote.ip(), peer.heard_at, id);
+        census.count(peer.key.remote.ip(), peer.active_at, id);
     }
     match census.slot(unmatched.now, limits) {
         Slot::Free => Some(None),

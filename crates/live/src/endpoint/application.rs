@@ -38,6 +38,12 @@ pub trait Application {
         None
     }
 
+    /// Whether the peer has said what the connection is for. Until then, a connection does not count as
+    /// active at a limit of connections, whatever arrives on it.
+    fn is_established(&self) -> bool {
+        true
+    }
+
     /// The next [loose](Datagram) datagram that may be sent. It is sent once, and no acknowledgement says whether it
     /// arrives.
     fn poll_loose(&mut self, _now: Instant) -> Option<Datagram> {

@@ -14,7 +14,8 @@ pub struct Limits {
     pub per_address: usize,
     /// Connections from one network: an IPv4 /24 or an IPv6 /48, as they are given to one site.
     pub per_network: usize,
-    /// Where one of these is reached, a peer that was silent for this long is evicted.
+    /// Where one of these is reached, a connection is evicted on which nothing new was delivered in either
+    /// direction for this long. What arrives before its peer has said what it is for does not count.
     pub evictable: Duration,
     /// How long a handshake may take.
     pub handshake: Duration,
@@ -60,7 +61,7 @@ impl Origin {
 /// Whether another connection from one place would be too many, and whose end would change that.
 pub(super) struct OriginCounts<T> {
     origin: Origin,
-    /// In all, from the same network, from the same address: how many there are, and the most silent.
+    /// In all, from the same network, from the same address: how many there are, and the least recently active.
     counted: [(usize, Option<(Instant, T)>); 3],
 }
 
@@ -79,16 +80,16 @@ impl<T: Copy> OriginCounts<T> {
         Self { origin: Origin::of(ip), counted: [(0, None); 3] }
     }
 
-    /// Counts a connection that was last heard at an instant.
-    pub(super) fn count(&mut self, ip: IpAddr, heard_at: Instant, id: T) {
+    /// Counts a connection that was last active at an instant.
+    pub(super) fn count(&mut self, ip: IpAddr, active_at: Instant, id: T) {
         let origin = Origin::of(ip);
         let same =
             [true, origin.network == self.origin.network, origin.address == self.origin.address];
-        for ((count, most_silent), _) in self.counted.iter_mut().zip(same).filter(|(_, same)| *same)
+        for ((count, oldest), _) in self.counted.iter_mut().zip(same).filter(|(_, same)| *same)
         {
             *count += 1;
-            if most_silent.is_none_or(|(before, _)| heard_at < before) {
-                *most_silent = Some((heard_at, id));
+            if oldest.is_none_or(|(before, _)| active_at < before) {
+                *oldest = Some((active_at, id));
             }
         }
     }
@@ -99,8 +100,8 @@ impl<T: Copy> OriginCounts<T> {
         let reached = self.counted.iter().zip(most).filter(|((count, _), most)| count >= most);
         match reached.last() {
             None => Slot::Free,
-            Some(((_, Some((heard_at, id))), _))
-                if now.saturating_since(*heard_at) >= limits.evictable =>
+            Some(((_, Some((active_at, id))), _))
+                if now.saturating_since(*active_at) >= limits.evictable =>
             {
                 Slot::InPlaceOf(*id)
             }
@@ -144,13 +145,13 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// The slot for one more from `from` at 10 s, among connections from `there`, heard at these
+    /// The slot for one more from `from` at 10 s, among connections from `there`, active at these
     /// seconds.
     fn slot(from: &str, there: &[(&str, u64)]) -> Slot<usize> {
         let limits = Limits { connections: 4, per_network: 3, per_address: 2, ..Limits::default() };
         let mut census = OriginCounts::of(from.parse().expect("an address"));
-        for (id, (ip, heard_at)) in there.iter().enumerate() {
-            census.count(ip.parse().expect("an address"), at(*heard_at), id);
+        for (id, (ip, active_at)) in there.iter().enumerate() {
+            census.count(ip.parse().expect("an address"), at(*active_at), id);
         }
         census.slot(at(10), &limits)
     }
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_silent_is_evicted() {
+    fn the_least_recently_active_is_evicted() {
         let two = [("192.0.2.1", 5), ("192.0.2.1", 4)];
         assert_eq!(slot("192.0.2.1", &two), Slot::InPlaceOf(1));
         let four = [("192.0.2.1", 9), ("192.0.2.1", 6), ("198.51.100.1", 1), ("198.51.100.2", 2)];

@@ -37,6 +37,12 @@ pub(super) struct Peer<A> {
     introduction: CookieExchange,
     /// When the peer was last heard of.
     pub(super) heard_at: Instant,
+    /// How many loose datagrams arrived.
+    loose: u64,
+    /// These, and stream bytes that arrived in order or were acknowledged.
+    progress: u64,
+    /// When that last grew after the peer had said what the connection is for; until then, when it began.
+    pub(super) active_at: Instant,
     /// Sent next: what did not fit into the outbox.
     queue: VecDeque<Queued>,
     /// The present flight began with a claim.
@@ -106,6 +112,9 @@ impl<A> Peer<A> {
             admitted_by: None,
             introduction: CookieExchange::Done,
             heard_at: now,
+            loose: 0,
+            progress: 0,
+            active_at: now,
             deadline: None,
             touched: false,
             queue: VecDeque::new(),
@@ -129,6 +138,7 @@ impl<A: Application> Peer<A> {
         let done = match framing.open(now, datagram, scratch) {
             Opened::Segment(segment) => {
                 *heard_at = now;
+                self.loose += u64::from(Datagram::parse(segment).is_some());
                 handle(connection, application, introduction, now, segment, ecn)
             }
             Opened::Answer(bytes) => {
@@ -172,6 +182,12 @@ impl<A: Application> Peer<A> {
         if let Err(error) = self.application.on_turn(now, &mut self.connection) {
             self.fail(now, error);
         }
+        let stats = self.connection.stats();
+        let progress = stats.delivered_bytes + stats.acked_bytes + self.loose;
+        if progress != self.progress && self.application.is_established() {
+            self.active_at = now;
+        }
+        self.progress = progress;
     }
 
     pub(super) fn next_time(&self, now: Instant, limits: &Limits) -> Option<Instant> {

@@ -10,9 +10,14 @@ use crate::socket::SendBatch;
 /// Has only the bytes of its stream that were not acknowledged.
 struct Forgetful {
     acked: u64,
+    established: bool,
 }
 
 impl Application for Forgetful {
+    fn is_established(&self) -> bool {
+        self.established
+    }
+
     fn fill(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         buf.fill(0);
         match offset < self.acked {
@@ -55,7 +60,7 @@ fn pair(now: Instant) -> (Peer<Forgetful>, Connection) {
     exchange(now, &mut client, &mut server);
     assert!(client.is_synchronised() && server.is_synchronised());
     let key = Key { remote: ([10, 0, 0, 1], 9).into(), ports: Ports::default() };
-    (Peer::new(now, key, client, Forgetful { acked: 0 }, Framing::Clear), server)
+    (Peer::new(now, key, client, Forgetful { acked: 0, established: false }, Framing::Clear), server)
 }
 
 fn exchange(now: Instant, one: &mut Connection, other: &mut Connection) {
@@ -93,4 +98,31 @@ fn a_waiting_segment_is_discarded_once_its_bytes_are_acknowledged() {
     assert!(peer.error.is_none(), "{:?}", peer.error);
     let lengths: Vec<_> = segments[1..].iter().map(|sent| Queued::Segment(*sent).len()).collect();
     assert!(sink.0.into_inner().starts_with(&lengths), "what is not acknowledged leaves");
+}
+
+/// A peer that sends a datagram now and then holds no place at a limit of connections: only new bytes count, and
+/// only once it has said what it wants.
+#[test]
+fn a_connection_is_active_while_it_brings_something_new() {
+    let start = Instant::from_nanos(1_000_000_000);
+    let (mut peer, mut server) = pair(start);
+    let mut datagrams = Vec::new();
+    for _ in 0..2 {
+        server.write(start, 100);
+        let sent = server.poll_transmit(start).expect("a segment").segment;
+        let mut datagram = Vec::new();
+        wire::emit(&sent, peer.key.ports, &vec![0; sent.payload_len as usize], &mut datagram);
+        datagrams.push(datagram);
+    }
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let mut arrive = |seconds, datagram: &[u8], established| {
+        peer.application.established = established;
+        peer.receive(at(seconds), datagram, Ecn::NotEct, &mut Vec::new(), &mut Vec::new());
+        peer.turn(at(seconds));
+        assert_eq!(peer.heard_at, at(seconds));
+        peer.active_at
+    };
+    assert_eq!(arrive(1, &datagrams[0], false), start, "nothing is announced");
+    assert_eq!(arrive(2, &datagrams[1], true), at(2));
+    assert_eq!(arrive(7, &datagrams[1], true), at(2), "a copy is nothing new");
 }

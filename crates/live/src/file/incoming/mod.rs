@@ -374,6 +374,10 @@ impl Incoming {
 }
 
 impl Application for Incoming {
+    fn is_established(&self) -> bool {
+        self.files.announced() > 0
+    }
+
     fn fill(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         self.outbox.fill(offset, buf)
     }
