@@ -85,8 +85,7 @@ impl<T: Copy> OriginCounts<T> {
         let origin = Origin::of(ip);
         let same =
             [true, origin.network == self.origin.network, origin.address == self.origin.address];
-        for ((count, oldest), _) in self.counted.iter_mut().zip(same).filter(|(_, same)| *same)
-        {
+        for ((count, oldest), _) in self.counted.iter_mut().zip(same).filter(|(_, same)| *same) {
             *count += 1;
             if oldest.is_none_or(|(before, _)| active_at < before) {
                 *oldest = Some((active_at, id));

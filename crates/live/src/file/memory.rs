@@ -73,6 +73,11 @@ impl Share {
         fits
     }
 
+    /// Takes `bytes` more for what it can do without: not of the half that is for what it cannot.
+    pub(crate) fn take_spare(&self, bytes: usize) -> bool {
+        self.memory.used.get().saturating_add(bytes) <= self.memory.limit / 2 && self.take(bytes)
+    }
+
     /// How much the session holds.
     pub(crate) fn held(&self) -> Bytes {
         Bytes(self.held.get() as u64)
@@ -135,6 +140,15 @@ mod tests {
         assert_eq!(memory.used.get(), 11);
         assert!(!new.claim(90), "it is the largest itself");
         assert!(new.is_evicted());
+    }
+
+    #[test]
+    fn what_can_be_spared_is_half() {
+        let memory = Memory::new(Bytes(100));
+        let [one, two] = [(); 2].map(|()| memory.share());
+        assert!(one.take_spare(40) && !two.take_spare(11) && two.take_spare(10));
+        assert!(two.claim(50));
+        assert!(!one.is_evicted());
     }
 
     #[test]

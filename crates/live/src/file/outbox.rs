@@ -27,6 +27,11 @@ impl Outbox {
         self.bytes.len()
     }
 
+    /// The memory that they take, in bytes.
+    pub(crate) fn held(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Makes what was pushed available to send.
     pub(crate) fn write(&mut self, now: Instant, connection: &mut Connection) {
         let end = self.base + self.bytes.len() as u64;
@@ -41,6 +46,9 @@ impl Outbox {
         if acked > self.base {
             self.bytes.drain(..(acked - self.base) as usize);
             self.base = acked;
+            if self.bytes.is_empty() && self.held() > KEPT {
+                self.bytes = Vec::new();
+            }
         }
     }
 
@@ -53,3 +61,6 @@ impl Outbox {
         Ok(())
     }
 }
+
+/// Memory that stays reserved for the next frames.
+const KEPT: usize = 4 << 10;

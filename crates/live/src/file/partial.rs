@@ -29,7 +29,8 @@ const LOOSE: &str = "loose";
 #[derive(Debug)]
 pub(crate) struct Partial {
     disk: Arc<dyn Disk>,
-    file: Arc<dyn DiskFile>,
+    /// The hidden file. One that does not exist yet is made when there is something to write.
+    file: Option<Arc<dyn DiskFile>>,
     path: PathBuf,
     size: u64,
     hash: Hash,
@@ -52,8 +53,8 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Opens the partial file of `header` in `folder` to go on with it, or a new one. If another session
-    /// has it, this one gets its own. Of several that a killed receiver has left, the one with the most
+    /// Opens the partial file of `header` in `folder` to go on with it, or prepares a new one. If another
+    /// session has it, this one gets its own. Of several that a killed receiver has left, the one with the most
     /// bytes is opened and the others are removed.
     pub(crate) fn open(disk: &Arc<dyn Disk>, folder: &Path, header: &Header) -> io::Result<Self> {
         let mut most: Option<Self> = None;
@@ -73,19 +74,33 @@ impl Partial {
             };
             less.discard()?;
         }
-        if let Some(most) = most {
-            return Ok(most);
-        }
-        let (file, path) = take_place(disk.as_ref(), folder, header, RESUMABLE)?;
-        Self::resume(disk, file, path, header)
+        Ok(most.unwrap_or_else(|| Self::new(disk, folder, header, RESUMABLE)))
     }
 
     /// A partial file that takes nothing over from earlier sessions, nor leaves anything to later ones.
-    pub(crate) fn fresh(disk: &Arc<dyn Disk>, folder: &Path, header: &Header) -> io::Result<Self> {
-        let (file, path) = take_place(disk.as_ref(), folder, header, LOOSE)?;
-        file.set_size(0)?;
-        let partial = Self::resume(disk, file, path, header)?;
-        Ok(Self { max_ahead: MAX_RANGES_FRESH, resumable: false, ..partial })
+    pub(crate) fn fresh(disk: &Arc<dyn Disk>, folder: &Path, header: &Header) -> Self {
+        let partial = Self::new(disk, folder, header, LOOSE);
+        Self { max_ahead: MAX_RANGES_FRESH, resumable: false, ..partial }
+    }
+
+    /// A partial file of nothing yet, which has no place on the disk.
+    fn new(disk: &Arc<dyn Disk>, folder: &Path, header: &Header, ending: &str) -> Self {
+        Self {
+            disk: Arc::clone(disk),
+            file: None,
+            path: place(folder, &header.hash, ending, 1),
+            size: header.size,
+            hash: header.hash,
+            prefix: 0,
+            staging: Vec::new(),
+            ahead: RangeSet::new(),
+            max_ahead: MAX_RANGES,
+            digest: Digest::new(disk.helpers()),
+            noted: 0,
+            has_journal: false,
+            repairing: false,
+            resumable: true,
+        }
     }
 
     fn resume(
@@ -94,7 +109,7 @@ impl Partial {
         path: PathBuf,
         header: &Header,
     ) -> io::Result<Self> {
-        let Header { size, hash, .. } = *header;
+        let size = header.size;
         let mut journal = [0; JOURNAL_LEN];
         let len = file.size()?;
         let known = len > size && read_exact(file.as_ref(), journal_at(size), &mut journal).is_ok();
@@ -105,22 +120,10 @@ impl Partial {
             file.set_size(0)?;
         }
         let prefix = prefix.unwrap_or(0);
-        Ok(Self {
-            disk: Arc::clone(disk),
-            file,
-            path,
-            size,
-            hash,
-            prefix,
-            staging: Vec::new(),
-            ahead: RangeSet::new(),
-            max_ahead: MAX_RANGES,
-            digest: Digest::new(disk.helpers()),
-            noted: prefix,
-            has_journal: noted.is_some(),
-            repairing: false,
-            resumable: true,
-        })
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let new = Self::new(disk, folder, header, RESUMABLE);
+        let has_journal = noted.is_some();
+        Ok(Self { file: Some(file), path, prefix, noted: prefix, has_journal, ..new })
     }
 
     /// How much there is without a hole.
@@ -137,13 +140,14 @@ impl Partial {
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let end = offset + bytes.len() as u64;
         if offset > self.prefix {
+            let file = self.file()?;
             if !self.has_journal {
                 // A file of full length without one is complete.
                 let journal = journal(self.noted, self.size, &self.hash);
-                self.file.write_all_at(&journal, journal_at(self.size))?;
+                file.write_all_at(&journal, journal_at(self.size))?;
                 self.has_journal = true;
             }
-            self.file.write_all_at(bytes, offset)?;
+            file.write_all_at(bytes, offset)?;
             let known = self.ahead.insert(offset..end, self.max_ahead);
             return known.map(drop).ok_or_else(|| io::Error::other("too many holes"));
         }
@@ -168,12 +172,13 @@ impl Partial {
             ahead.insert(range, Reassembly::MAX_RANGES);
         }
         self.ahead = ahead;
+        let Some(file) = &other.file else { return Ok(()) };
         let mut buffer = Vec::new();
         for range in other.ahead.iter() {
             let mut at = range.start.max(self.prefix);
             while at < range.end {
                 buffer.resize((range.end - at).min(CHUNK as u64) as usize, 0);
-                read_exact(other.file.as_ref(), at, &mut buffer)?;
+                read_exact(file.as_ref(), at, &mut buffer)?;
                 self.write(at, &buffer)?;
                 at += buffer.len() as u64;
             }
@@ -186,7 +191,8 @@ impl Partial {
         self.flush()?;
         if self.noted != self.prefix && !self.repairing {
             let journal = journal(self.prefix, self.size, &self.hash);
-            let noted = self.digest.note(self.file.as_ref(), &journal, journal_at(self.size));
+            let file = self.file()?;
+            let noted = self.digest.note(file.as_ref(), &journal, journal_at(self.size));
             noted.map_err(|unwritten| unwritten.error)?;
             self.noted = self.prefix;
             self.has_journal = true;
@@ -211,11 +217,12 @@ impl Partial {
             return Ok(());
         }
         self.flush()?;
+        let file = self.file()?;
         let until = self.prefix.min(self.digest.count().saturating_add(budget));
         while self.digest.count() < until {
             let at = self.digest.count();
             self.staging.resize((until - at).min(CHUNK as u64) as usize, 0);
-            if let Err(error) = read_exact(self.file.as_ref(), at, &mut self.staging) {
+            if let Err(error) = read_exact(file.as_ref(), at, &mut self.staging) {
                 // What was not read is nothing to be written.
                 self.staging.clear();
                 return Err(error);
@@ -245,19 +252,24 @@ impl Partial {
         if self.has_journal {
             self.note()?;
         }
-        self.settle()
+        // Also if it is empty.
+        self.file()?;
+        self.settle()?;
+        self.rest();
+        Ok(())
     }
 
     /// Brings the content, and nothing else, to the disk. The journal stays until the content is safe.
     pub(crate) fn seal(&mut self) -> io::Result<()> {
+        let file = self.file()?;
         if self.has_journal {
-            self.file.sync()?;
+            file.sync()?;
         }
-        self.file.set_size(self.size)?;
-        self.file.sync()
+        file.set_size(self.size)?;
+        file.sync()
     }
 
-    /// Where it is.
+    /// Where it is, or is to be once there is something of it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -275,7 +287,7 @@ impl Partial {
     /// The hashes of the parts of what is there.
     pub(crate) fn hash_parts(&mut self) -> io::Result<Vec<Hash>> {
         self.settle()?;
-        hash_parts(self.file.as_ref(), self.size)
+        hash_parts(self.file()?.as_ref(), self.size)
     }
 
     /// Of a complete file, wants these ranges again, which are in order and apart.
@@ -314,16 +326,60 @@ impl Partial {
         }
     }
 
+    /// The memory for gathering bytes.
+    pub(crate) fn staging_memory(&self) -> usize {
+        self.staging.capacity()
+    }
+
+    /// The memory for the ranges that arrived early: here, and in the connection that brought them.
+    pub(crate) fn range_memory(&self) -> usize {
+        // A vector that grows has up to twice the space it needs.
+        self.ahead.len() * size_of::<Range<u64>>() * 2 * 2
+    }
+
+    /// Writes out what is gathered, and frees the memory.
+    pub(crate) fn unstage(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.rest();
+        Ok(())
+    }
+
     /// Removes it.
     pub(crate) fn discard(self) -> io::Result<()> {
-        self.disk.remove(&self.path)
+        match self.file {
+            Some(_held) => self.disk.remove(&self.path),
+            None => Ok(()),
+        }
+    }
+
+    /// The hidden file, made if there is none. What other sessions have left stays theirs.
+    fn file(&mut self) -> io::Result<Arc<dyn DiskFile>> {
+        if let Some(file) = &self.file {
+            return Ok(Arc::clone(file));
+        }
+        let folder = self.path.parent().unwrap_or(Path::new(".")).to_owned();
+        let ending = if self.resumable { RESUMABLE } else { LOOSE };
+        let hash = self.hash;
+        for path in places(&folder, &hash, ending) {
+            if self.resumable && self.disk.entry(&path).is_some() {
+                continue;
+            }
+            if let Some(file) = self.disk.open_locked(&path)? {
+                if !self.resumable {
+                    file.set_size(0)?;
+                }
+                (self.file, self.path) = (Some(Arc::clone(&file)), path);
+                return Ok(file);
+            }
+        }
+        Err(io::Error::other(format!("{MAX_AT_ONCE} senders are sending it already")))
     }
 
     fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let last = self.prefix + bytes.len() as u64 == self.size;
         if last && self.staging.is_empty() {
             // A small file comes all at once.
-            self.file.write_all_at(bytes, self.prefix)?;
+            self.file()?.write_all_at(bytes, self.prefix)?;
             if self.digest.count() == self.prefix {
                 self.digest.update(bytes).map_err(|unwritten| self.lose(unwritten))?;
             }
@@ -333,9 +389,7 @@ impl Partial {
         while !bytes.is_empty() {
             let space = CHUNK - self.prefix as usize % CHUNK;
             let (part, rest) = bytes.split_at(bytes.len().min(space));
-            if self.staging.capacity() == 0 {
-                self.staging.reserve_exact(CHUNK.min((self.size - self.prefix) as usize));
-            }
+            self.reserve(part.len());
             self.staging.extend_from_slice(part);
             self.prefix += part.len() as u64;
             if part.len() == space || self.is_complete() {
@@ -346,17 +400,30 @@ impl Partial {
         Ok(())
     }
 
+    /// Makes space for `len` more gathered bytes. The space grows with them, so that few bytes of a long file
+    /// take little memory.
+    fn reserve(&mut self, len: usize) {
+        let (needed, space) = (self.staging.len() + len, self.staging.capacity());
+        if needed > space {
+            let left = usize::try_from(self.size - self.prefix).unwrap_or(usize::MAX);
+            let most = CHUNK.min(self.staging.len().saturating_add(left));
+            let wanted = needed.max(2 * space).max(LEAST_STAGING).min(most);
+            self.staging.reserve_exact(wanted - self.staging.len());
+        }
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         if self.staging.is_empty() {
             return Ok(());
         }
+        let file = self.file()?;
         let at = self.prefix - self.staging.len() as u64;
         let kept = if self.digest.count() == at {
             let piece = std::mem::take(&mut self.staging);
-            let empty = self.digest.take(&self.file, piece, self.size - self.prefix);
+            let empty = self.digest.take(&file, piece, self.size - self.prefix);
             empty.map(|empty| self.staging = empty)
         } else {
-            let written = self.file.write_all_at(&self.staging, at);
+            let written = file.write_all_at(&self.staging, at);
             self.staging.clear();
             written.map_err(|error| WriteFailed { at, error })
         };
@@ -393,28 +460,16 @@ pub(crate) fn remove_leftovers(disk: &dyn Disk, folder: &Path, hash: &Hash) {
     }
 }
 
-/// A hidden file for the content of `header` that no other session has.
-fn take_place(
-    disk: &dyn Disk,
-    folder: &Path,
-    header: &Header,
-    ending: &str,
-) -> io::Result<(Arc<dyn DiskFile>, PathBuf)> {
-    for path in places(folder, &header.hash, ending) {
-        if let Some(file) = disk.open_locked(&path)? {
-            return Ok((file, path));
-        }
-    }
-    Err(io::Error::other(format!("{MAX_AT_ONCE} senders are sending it already")))
-}
-
 /// Where parts of a content may lie, a place for each session that is at it.
 fn places(folder: &Path, hash: &Hash, ending: &str) -> impl Iterator<Item = PathBuf> {
+    (1..=MAX_AT_ONCE).map(move |n| place(folder, hash, ending, n))
+}
+
+/// The place of the `n`-th session, from 1.
+fn place(folder: &Path, hash: &Hash, ending: &str, n: u32) -> PathBuf {
     let id: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    (1..=MAX_AT_ONCE).map(move |n| {
-        let number = if n == 1 { String::new() } else { format!("-{n}") };
-        folder.join(format!("{HIDDEN_PREFIX}{id}{number}.{ending}"))
-    })
+    let number = if n == 1 { String::new() } else { format!("-{n}") };
+    folder.join(format!("{HIDDEN_PREFIX}{id}{number}.{ending}"))
 }
 
 /// Where the journal of a file of `size` bytes lies: in one sector, so that it is the old or the new one if the process
@@ -449,6 +504,8 @@ const CHECK_LEN: usize = 8;
 /// than a core's cache. A power of two, at whose multiples in the file pieces end: others BLAKE3 has to
 /// take apart.
 const CHUNK: usize = 256 << 10;
+/// The first memory for gathering.
+const LEAST_STAGING: usize = 16 << 10;
 /// The connection keeps no more ranges apart; bytes that were known before it may come to these.
 const MAX_RANGES: usize = 2 * Reassembly::MAX_RANGES;
 /// A file that is not sent again has as many holes only if it cannot become whole.

@@ -60,7 +60,10 @@ fn pair(now: Instant) -> (Peer<Forgetful>, Connection) {
     exchange(now, &mut client, &mut server);
     assert!(client.is_synchronised() && server.is_synchronised());
     let key = Key { remote: ([10, 0, 0, 1], 9).into(), ports: Ports::default() };
-    (Peer::new(now, key, client, Forgetful { acked: 0, established: false }, Framing::Clear), server)
+    (
+        Peer::new(now, key, client, Forgetful { acked: 0, established: false }, Framing::Clear),
+        server,
+    )
 }
 
 fn exchange(now: Instant, one: &mut Connection, other: &mut Connection) {

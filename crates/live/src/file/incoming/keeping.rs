@@ -25,6 +25,7 @@ impl Incoming {
             Ok(()) => self.on_written(bytes.len() as u64),
             Err(error) => self.on_disk_error(&error),
         }
+        self.charge_staging();
     }
 
     /// Other sessions write too, so what was admitted may be too much by now.

@@ -25,6 +25,7 @@ use super::frame::{Answer, FrameError, Hash, Header, Verdict};
 use super::inbox::Inbox;
 use super::memory::Share;
 use super::outbox::Outbox;
+use super::partial::Partial;
 use super::shared::SharedState;
 use super::unreliable::{DatagramFile, Tally};
 use super::window::Window;
@@ -121,9 +122,11 @@ pub struct Incoming {
     /// The claim that another session has taken over, until it is known whether this one's sender lives.
     lost: Option<Rc<Claim>>,
     shared: Rc<SharedState>,
-    /// The memory that this session holds, and what of it is the inbox's.
+    /// The memory that this session holds, what of it is for early bytes, ranges and answers, and what is for
+    /// gathering bytes of the present file.
     share: Rc<Share>,
     charged: usize,
+    staged: usize,
     /// Why the offset at which the present file continues has not been sent yet.
     wait: Option<Wait>,
     /// The file that is to be repaired, while the hashes of its parts arrive.
@@ -179,6 +182,7 @@ impl Incoming {
             files: SessionFiles::new(Rc::clone(&share)),
             share,
             charged: 0,
+            staged: 0,
             inbox: Inbox::new(UNKNOWN_SENDER_BUFFER),
             outbox: Outbox::default(),
             window: Window::new(folder.window.start, folder.window.end),
@@ -255,11 +259,13 @@ impl Incoming {
         self.share.held()
     }
 
-    /// The memory that bytes of unknown meaning, hashes of parts and the bits of datagrams take, counted anew.
+    /// The memory that early and gathered bytes, answers, hashes of parts and the bits of datagrams take, counted
+    /// anew.
     pub fn held_memory(&self) -> Bytes {
         let parts = self.repair.as_ref().map_or(0, |(_, parts)| size_of_val(&parts[..]));
         let bits = self.datagram.as_ref().map_or(0, DatagramFile::memory);
-        Bytes((self.inbox.measure() + parts + bits) as u64)
+        let file = self.of_partial(|partial| partial.range_memory() + partial.staging_memory());
+        Bytes((self.inbox.measure() + self.outbox.held() + file + parts + bits) as u64)
     }
 
     /// Whether others need the memory that the session holds.
@@ -296,15 +302,38 @@ impl Incoming {
         }
     }
 
-    /// Accounts for the memory of the inbox.
+    /// What `measure` says of the present file, if a part of it is here.
+    fn of_partial(&self, measure: impl FnOnce(&Partial) -> usize) -> usize {
+        let claim = self.claim.as_ref();
+        claim.and_then(|claim| claim.with(|partial| measure(partial))).unwrap_or(0)
+    }
+
+    /// Accounts for the memory of inbox, outbox and present file.
     fn charge(&mut self) {
-        let held = self.inbox.held();
+        self.charge_staging();
+        let ranges = self.of_partial(Partial::range_memory);
+        let held = self.inbox.held() + self.outbox.held() + ranges;
         let before = std::mem::replace(&mut self.charged, held);
         if held <= before {
             self.share.give_back(before - held);
         } else if !self.share.claim(held - before) {
             self.break_off(NO_MEMORY.to_owned());
         }
+    }
+
+    /// Accounts for the memory in which bytes of the present file are gathered. Where none can be spared, they
+    /// are written at once.
+    fn charge_staging(&mut self) {
+        let mut held = self.of_partial(Partial::staging_memory);
+        if held > self.staged && !self.share.take_spare(held - self.staged) {
+            let unstaged = self.claim.as_ref().and_then(|claim| claim.with(Partial::unstage));
+            if let Some(Err(error)) = unstaged {
+                self.on_disk_error(&error);
+            }
+            held = self.of_partial(Partial::staging_memory);
+        }
+        let before = std::mem::replace(&mut self.staged, held);
+        self.share.give_back(before.saturating_sub(held));
     }
 
     /// Whether the sender may say more: not while much waits for its acknowledgement or for verdicts, nor
@@ -387,7 +416,7 @@ impl Application for Incoming {
         if in_order {
             self.whole += bytes.len() as u64;
         }
-        while !matches!(self.state, State::Failed(_)) {
+        while !matches!(self.state, State::Failed(_)) && !bytes.is_empty() {
             if at < self.piece.end {
                 let mine = (self.piece.end - at).min(bytes.len() as u64) as usize;
                 let known = self.piece.start.saturating_sub(at).min(mine as u64) as usize;
@@ -397,9 +426,7 @@ impl Application for Incoming {
                 if at == self.piece.end {
                     self.on_progress();
                 }
-            }
-            if bytes.is_empty() {
-                break;
+                continue;
             }
             let next = in_order && self.may_read() && self.inbox.awaits(at);
             let Some(len) = next.then(|| self.read_frame_in(bytes)).flatten() else {
@@ -444,6 +471,7 @@ impl Application for Incoming {
         self.reconsider(now);
         self.tend(now);
         self.reassure(now);
+        self.charge();
         self.outbox.write(now, connection);
         if self.is_done() {
             self.said_at.get_or_insert(now);

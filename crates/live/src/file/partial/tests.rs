@@ -81,11 +81,13 @@ fn two_sessions_with_one_file_get_one_each() {
     let content = noise(1000);
     let header = header_of("x", &content);
     let mut first = open(&folder, &header).expect("writable");
-    let second = open(&folder, &header).expect("writable");
+    let mut second = open(&folder, &header).expect("writable");
+    assert!(folder.names().is_empty(), "there is nothing to write yet");
+    for (partial, len) in [(&mut first, 400), (&mut second, 300)] {
+        partial.write(0, &content[..len]).expect("space");
+        partial.note().expect("space");
+    }
     assert_ne!(first.path(), second.path());
-    first.write(0, &content[..400]).expect("space");
-    first.note().expect("space");
-    assert_eq!(second.prefix(), 0);
     drop(first);
     let third = open(&folder, &header).expect("writable");
     assert_eq!(third.prefix(), 400);
@@ -160,13 +162,24 @@ fn other_bytes_than_announced_do_not_verify() {
 fn a_link_in_the_place_of_a_partial_file_is_not_followed() {
     let folder = TempDir::new();
     let header = header_of("x", &noise(10));
-    let path = {
-        let partial = open(&folder, &header).expect("writable");
-        partial.path().to_owned()
-    };
-    fs::remove_file(&path).expect("removable");
+    let path = open(&folder, &header).expect("readable").path().to_owned();
     let elsewhere = folder.path().join("elsewhere");
     std::os::unix::fs::symlink(&elsewhere, &path).expect("links");
     assert!(open(&folder, &header).is_err());
     assert!(!elsewhere.exists());
+}
+
+/// What a session leaves, while another one that began with nothing has not written yet, stays.
+#[test]
+fn a_new_partial_file_takes_no_place_that_another_session_has_left() {
+    let folder = TempDir::new();
+    let content = noise(1000);
+    let header = header_of("x", &content);
+    let mut late = open(&folder, &header).expect("writable");
+    let mut other = open(&folder, &header).expect("writable");
+    other.write(0, &content[..400]).expect("space");
+    other.leave().expect("space");
+    late.write(0, &content[..100]).expect("space");
+    drop(late);
+    assert_eq!(open(&folder, &header).expect("writable").prefix(), 400);
 }

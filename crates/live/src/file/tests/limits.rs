@@ -45,6 +45,61 @@ fn a_turn_reads_a_bounded_number_of_headers() {
     assert!(most <= 64, "{most} headers between two turns");
 }
 
+/// Nor does it make a file before there is something to put into it.
+#[test]
+fn a_header_makes_no_file() {
+    let to = TempDir::new();
+    let finalizer = Finalizer::without_thread();
+    let mut incoming = Incoming::new(receiving_in(&to), shared(), finalizer.handle());
+    let bytes = announcements(10, "x");
+    incoming.store(0, &bytes).expect("space");
+    assert_eq!(incoming.files().len(), 10);
+    assert!(to.names().is_empty(), "{:?}", to.names());
+    let mut piece = Vec::new();
+    Announcement::Data { offset: 0, len: 3 }.encode(&mut piece);
+    piece.extend(b"abc");
+    incoming.store(bytes.len() as u64, &piece).expect("space");
+    let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
+    let later = Instant::ZERO + Duration::from_secs(1);
+    incoming.on_turn(later, &mut connection).expect("a working disk");
+    assert_eq!(to.names().len(), 1, "what was gathered is written after a while");
+}
+
+/// A few bytes of each of many long files must not take the memory of an honest sender; that one gets no memory
+/// in which to gather bytes, and its bytes are written at once.
+#[test]
+fn what_a_session_holds_of_its_file_counts_as_memory() {
+    let to = TempDir::new();
+    let finalizer = Finalizer::without_thread();
+    let folder = Folder { memory: Bytes(64 << 10), ..receiving_in(&to) };
+    let shared = Rc::new(SharedState::new(&folder));
+    let content = noise(400_000);
+    let open = |name: &str| {
+        let mut incoming = Incoming::new(folder.clone(), Rc::clone(&shared), finalizer.handle());
+        let mut bytes = Vec::new();
+        Announcement::Hello { files: 1 }.encode(&mut bytes);
+        let header =
+            Header { hash: *blake3::hash(name.as_bytes()).as_bytes(), ..header_of(name, &content) };
+        Announcement::File(header).encode(&mut bytes);
+        Announcement::Data { offset: 0, len: content.len() as u64 }.encode(&mut bytes);
+        incoming.store(0, &bytes).expect("space");
+        (incoming, bytes.len() as u64)
+    };
+    let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
+    let mut sessions: Vec<_> = (0..8).map(|n| open(&n.to_string())).collect();
+    for (incoming, start) in &mut sessions {
+        for (at, piece) in content.chunks(1_400).take(40).enumerate() {
+            incoming.store(*start + at as u64 * 1_400, piece).expect("space");
+        }
+        incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+        assert!(incoming.held_memory() <= incoming.charged_memory());
+        assert!(incoming.failure().is_none(), "{:?}", incoming.failure());
+        assert_eq!(incoming.files()[0].arrived, 40 * 1_400);
+    }
+    let held: u64 = sessions.iter().map(|(incoming, _)| incoming.held_memory().get()).sum();
+    assert!((16 << 10..=64 << 10).contains(&held), "{held} bytes");
+}
+
 /// Another session may have made 999 files of that name before.
 #[test]
 fn a_header_costs_the_network_thread_few_look_ups() {

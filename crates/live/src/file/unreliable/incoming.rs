@@ -60,7 +60,7 @@ impl DatagramFile {
         }
         Ok(Ok(Self {
             share: Rc::clone(share),
-            partial: Some(Partial::fresh(disk, folder, header)?),
+            partial: Some(Partial::fresh(disk, folder, header)),
             size,
             piece,
             there: vec![0; pieces.div_ceil(64) as usize],
