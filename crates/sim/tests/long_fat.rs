@@ -12,6 +12,7 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 const RATE: Rate = Rate::from_mbit(500);
 const RTT: Duration = Duration::from_millis(80);
+const STACK: &str = "rack/bbr(overflow=avoid)";
 const SHORT: Limit = Limit::Packets(100);
 
 /// One file over `forward`; the way back loses as much.
@@ -22,14 +23,26 @@ fn transfer(
     forward: LinkConfig,
     seed: u64,
 ) -> FlowRow {
+    let reverse = LinkConfig { queue: LinkConfig::new(RATE, RTT).queue, ..forward.clone() };
+    over(stack, pace_window, size, RTT, forward, reverse, seed)
+}
+
+fn over(
+    stack: &str,
+    pace_window: bool,
+    size: Bytes,
+    rtt: Duration,
+    forward: LinkConfig,
+    reverse: LinkConfig,
+    seed: u64,
+) -> FlowRow {
     let config = Config {
         stack: stack.parse().expect("a stack"),
         mss: 1_420,
         pace_window,
         ..Config::for_datagrams()
     };
-    let reverse = LinkConfig { queue: LinkConfig::new(RATE, RTT).queue, ..forward.clone() };
-    let dumbbell = Dumbbell { forward, reverse, access: Access::None, rtts: vec![RTT] };
+    let dumbbell = Dumbbell { forward, reverse, access: Access::None, rtts: vec![rtt] };
     let topology = dumbbell.build().expect("the topology is sound");
     let spec = RunSpec {
         radio: None,
@@ -89,6 +102,27 @@ fn bbr_for_datagrams_overflows_a_queue_once() {
             });
         assert!(ours.1 < most && linux.1 > 0.04, "{queue:?}: {ours:?}, as Linux {linux:?}");
         assert!(ours.0 < linux.0 * 1.01, "{queue:?}: {ours:?}, as Linux {linux:?}");
+    }
+}
+
+/// The same over paths that hold hundreds of segments: a doubling startup has sent 1/ln 2 - 1 = 0.44
+/// bandwidth-delay products too much when the first overflow can show, and more the later it is detected.
+#[test]
+fn startup_of_bbr_for_datagrams_overshoots_by_less_than_its_path_holds() {
+    println!("rate, RTT, queue in BDP: sent again in BDP, time in RTTs");
+    for (mbit, millis) in [(50, 80), (500, 20), (500, 80), (2_000, 80)] {
+        let (rate, rtt) = (Rate::from_mbit(mbit), Duration::from_millis(millis));
+        let bdp = rate.bytes_in(rtt);
+        for hundredths in [3, 10, 25, 50, 100] {
+            let queue = Limit::Bytes(Bytes(bdp.get() * hundredths / 100));
+            let forward = LinkConfig::new(rate, rtt / 2).with_limit(queue);
+            let reverse = LinkConfig { queue: LinkConfig::new(rate, rtt).queue, ..forward.clone() };
+            let flow = over(STACK, true, bdp * 12, rtt, forward, reverse, 1);
+            let again = (flow.retransmits * 1_420) as f64 / bdp.get() as f64;
+            let rtts = flow.fct_s.expect("it ends") / rtt.as_secs_f64();
+            println!("{rate} {rtt} {:.2}: {again:.2} {rtts:.1}", hundredths as f64 / 100.0);
+            assert!(again < 1.0, "{rate} {rtt} {hundredths} %: {again} BDP sent again");
+        }
     }
 }
 

@@ -4,10 +4,15 @@
 //! drops the rest, and every eighth round trip drops what probing adds.
 //!
 //! ```text
-//! share    = lost / (lost + delivered)    of 128 segments, and of a round with as many
+//! share    = lost / (lost + delivered)    of n >= 64 segments, and of a round with as many
 //! usual    = (usual + share) / 2          after each round in which nothing overflowed
-//! overflow : share > usual + 1/8          of 128 segments that startup or a probe may have sent
+//! overflow : share > u + 2 % + 3 sqrt(u (1 - u) / n),  u = usual + 1 / n
+//!                                         of n segments that startup or a probe may have sent
 //! ```
+//!
+//! The 2 % are BBRv3's (draft-ietf-ccwg-bbr §5.6.2, BBRLossThresh). The root is the standard deviation of the share
+//! where segments are lost independently. One loss more than usual keeps few losses of few segments from
+//! counting: with none before, it takes 6 of 64, BBRv3's number in startup.
 //!
 //! After an overflow in startup one round conserves packets, which measures the rate of the full link,
 //! and startup ends. The next probe then waits for 63 rounds, at most two seconds, as BBRv3's does
@@ -83,8 +88,10 @@ impl Detector {
         self.round.add(ack);
         self.lately.add(ack);
         let Some(share) = self.lately.share(mss) else { return false };
+        let segments = self.lately.segments(mss);
         self.lately = Tally::default();
-        let overflows = probing && self.usual.is_some_and(|usual| share > usual + MORE);
+        let overflows =
+            probing && self.usual.is_some_and(|usual| share > largest_share(usual, segments));
         if overflows {
             self.round = Tally::default();
         }
@@ -108,6 +115,17 @@ impl Tally {
         let sent = self.delivered + self.lost;
         (sent >= mss * ENOUGH_SEGMENTS).then(|| self.lost.get().saturating_mul(UNIT) / sent.get())
     }
+
+    fn segments(&self, mss: Bytes) -> u64 {
+        (self.delivered + self.lost).get() / mss.get()
+    }
+}
+
+/// The largest share of losses, in 1/1024, of this many segments that random loss explains.
+fn largest_share(usual: u64, segments: u64) -> u64 {
+    let expected = (usual + UNIT / segments).min(UNIT);
+    let deviation = (expected * (UNIT - expected) / segments).isqrt();
+    expected + LOSS_THRESHOLD + 3 * deviation
 }
 
 impl Bbr {
@@ -130,9 +148,9 @@ impl Bbr {
     }
 }
 
-const ENOUGH_SEGMENTS: u64 = 128;
+const ENOUGH_SEGMENTS: u64 = 64;
 const UNIT: u64 = 1_024;
-const MORE: u64 = UNIT / 8;
+const LOSS_THRESHOLD: u64 = UNIT * 2 / 100;
 const HOLD_ROUNDS: u64 = 63;
 const HOLD: Duration = Duration::from_secs(2);
 
@@ -158,8 +176,14 @@ mod tests {
         }
         assert_eq!(overflows(&mut detector, 4, 32, true), 0, "a quarter always");
         assert_eq!(overflows(&mut detector, 4, 40, true), 0, "a sixteenth more");
-        assert_eq!(overflows(&mut detector, 4, 50, false), 0, "nothing probes");
-        assert_eq!(overflows(&mut detector, 4, 50, true), 4);
+        assert_eq!(overflows(&mut detector, 4, 52, false), 0, "nothing probes");
+        assert_eq!(overflows(&mut detector, 4, 52, true), 4);
+    }
+
+    #[test]
+    fn six_of_64_are_an_overflow_where_nothing_was_lost_before() {
+        assert_eq!([5, 6].map(|lost| lost * UNIT / 64 > largest_share(0, 64)), [false, true]);
+        assert_eq!(largest_share(UNIT, 64), UNIT + LOSS_THRESHOLD, "all are lost always");
     }
 
     #[test]
