@@ -11,16 +11,9 @@ from weir import report, studies
 from weir.stats import Estimate
 from weir.studies import StudyResult, claims
 from weir.studies.cells import Cells, cell
-from weir.studies.coexist import expected as coexist_expected
-from weir.studies.coexist.experiment import BUFFERS
-from weir.studies.coexist.measures import SHARE, table
-from weir.studies.contest import FOUR
-from weir.studies.random_loss import laws
-from weir.studies.random_loss.experiment import MSS, PACKET
-from weir.studies.rtt_fairness import expected as rtt_expected
-from weir.studies.rtt_fairness.experiment import QUEUES
-from weir.studies.rtt_fairness.measures import EXPONENT
-from weir.studies.steps.links import LINKS
+from weir.studies.described import DescribedStudy
+from weir.studies.random_loss import measures as laws
+from weir.studies.steps import measures as steps
 
 NAMES = ("coexist", "random-loss", "rtt-fairness", "steps")
 
@@ -57,8 +50,11 @@ def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:
 
 def test_the_two_shares_of_a_pair_add_up_to_one() -> None:
     result = _cells("coexist")
-    for buffer, (one, other) in itertools.product(BUFFERS, itertools.combinations(FOUR, 2)):
-        own = result.table(table(SHARE, buffer))
+    stacks = ("reno", "cubic", "bbr", "vegas")
+    for buffer, (one, other) in itertools.product(
+        _described("coexist").constants["buffers"], itertools.combinations(stacks, 2)
+    ):
+        own = result.table(f"share, {buffer} BDP")
         there, back = own.mean(one, other), own.mean(other, one)
         assert there is not None
         assert back is not None
@@ -66,25 +62,23 @@ def test_the_two_shares_of_a_pair_add_up_to_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "side", "verdict"),
+    ("low", "high", "pair", "verdict"),
     [
-        (0.6, 0.8, "above", "agrees"),
-        (0.2, 0.4, "above", "differs"),
-        (0.4, 0.8, "above", "inconclusive"),
-        (0.2, 0.4, "below", "agrees"),
-        (0.45, 0.6, "about", "agrees"),
-        (0.7, 0.8, "about", "differs"),
+        (0.6, 0.8, ("bbr", "cubic", "0.5"), "agrees"),
+        (0.2, 0.4, ("bbr", "cubic", "0.5"), "differs"),
+        (0.4, 0.8, ("bbr", "cubic", "0.5"), "inconclusive"),
+        (0.2, 0.4, ("bbr", "cubic", "4"), "agrees"),
+        (0.45, 0.6, ("veno", "reno", "1"), "agrees"),
+        (0.7, 0.8, ("veno", "reno", "1"), "differs"),
     ],
 )
 def test_a_claim_about_a_share_needs_the_whole_interval(
-    low: float, high: float, side: coexist_expected.Side, verdict: str
+    low: float, high: float, pair: tuple[str, str, str], verdict: str
 ) -> None:
-    expectation = coexist_expected.Expectation("bbr", "cubic", 0.5, side, "someone")
-    share = cell(
-        table(SHARE, 0.5), "bbr", "cubic", "share", Estimate((low + high) / 2, low, high, 5)
-    )
-    holds = expectation.holds(Cells([share]).ours("bbr", "cubic"))
-    assert {True: "agrees", False: "differs", None: "inconclusive"}[holds] == verdict
+    one, other, buffer = pair
+    share = cell(f"share, {buffer} BDP", one, other, "share", _within(low, high))
+    (found,) = _described("coexist").claims([share])
+    assert claims.verdict_of(found) == verdict
 
 
 @pytest.mark.parametrize(
@@ -121,10 +115,16 @@ def test_the_interval_of_a_ratio_holds_every_quotient_of_both_intervals(
 def test_a_claim_about_a_part_of_an_exponent_needs_the_whole_interval(
     over_drop_tail: tuple[float, float], verdict: str
 ) -> None:
-    estimates = dict(zip(QUEUES, (_within(*over_drop_tail), _within(0.2, 0.22)), strict=True))
-    cells = [cell(EXPONENT, "reno", queue, "", ours) for queue, ours in estimates.items()]
-    *_, last = rtt_expected.claims(Cells(cells))
+    estimates = {"drop-tail": _within(*over_drop_tail), "fq-codel": _within(0.2, 0.22)}
+    cells = [cell("exponent", "reno", queue, "", ours) for queue, ours in estimates.items()]
+    *_, last = _described("rtt-fairness").claims(cells)
     assert claims.verdict_of(last) == verdict
+
+
+def _described(name: str) -> DescribedStudy:
+    found = studies.find(name)
+    assert isinstance(found, DescribedStudy)
+    return found
 
 
 def _within(low: float, high: float) -> Estimate:
@@ -139,16 +139,18 @@ def test_the_laws_are_those_of_their_sources() -> None:
     assert laws.reno(1e-9) == laws.ceiling(1e-9), "no law promises more than the link"
 
 
-def test_the_capacity_of_a_link_is_the_sum_of_its_phases() -> None:
-    rate_steps = LINKS[0]
-    full = MSS / PACKET
-    assert rate_steps.capacity_mbit(0) == pytest.approx(full * (15 * 20 + 15 * 5 + 15 * 20))
-    assert rate_steps.capacity_mbit(20) == pytest.approx(full * (10 * 5 + 15 * 20))
-    for link in LINKS:
-        ats = [change.at_s for change in link.changes]
+def test_the_phases_of_a_link_follow_each_other() -> None:
+    links = _described("steps").constants["links"]
+    assert list(steps.phases(links[0])) == [
+        (0, 20, "", 15),
+        (15, 5, "down to a quarter", 30),
+        (30, 20, "up fourfold", 45),
+    ]
+    for link in links:
+        ats = [at for at, *_ in link["changes"]]
         assert ats == sorted(ats)
         assert ats[0] == 0
-        assert ats[-1] < link.seconds
+        assert ats[-1] < link["seconds"]
 
 
 _DONE: dict[str, Cells] = {}

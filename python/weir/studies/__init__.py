@@ -1,6 +1,7 @@
 """Named studies: published experiments, repeated, with published and measured values.
 
-A study is a module of this package with a constant `STUDY`. Adding the file is all it takes.
+A study is a folder of this package with a `study.toml` (`described`), or a module with a constant
+`STUDY`. Adding it is all it takes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -87,11 +89,17 @@ class DrawnStudy(Study, Protocol):
 
 def studies() -> dict[str, Study]:
     """Every study by name."""
+    from weir.studies.described import FILE, DescribedStudy
+
     found: dict[str, Study] = {}
     for module in pkgutil.iter_modules(__path__):
-        study = getattr(import_module(f"{__name__}.{module.name}"), "STUDY", None)
-        if isinstance(study, Study):
-            found[study.name] = study
+        package, folder = f"{__name__}.{module.name}", files(__name__) / module.name
+        if (folder / FILE).is_file():
+            own: object = DescribedStudy(folder, package)
+        else:
+            own = getattr(import_module(package), "STUDY", None)
+        if isinstance(own, Study):
+            found[own.name] = own
     return dict(sorted(found.items()))
 
 

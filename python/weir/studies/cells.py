@@ -40,6 +40,14 @@ class Cells:
         """Those of one table."""
         return Cells([cell for cell in self.all if cell["table"] == name])
 
+    def starting(self, prefix: str) -> Cells:
+        """Those of the tables whose names begin like this."""
+        return Cells([cell for cell in self.all if str(cell["table"]).startswith(prefix)])
+
+    def means(self) -> list[tuple[str, str, float | None]]:
+        """Row, column and mean of each."""
+        return [(str(c["row"]), str(c["column"]), c["ours"]["mean"]) for c in self.all]
+
     def rows(self) -> list[str]:
         """The names of their rows, in order."""
         return list(dict.fromkeys(str(cell["row"]) for cell in self.all))

@@ -69,6 +69,12 @@ def ratio(one: Estimate, other: Estimate) -> Estimate:
     return Estimate(one.mean / other.mean, low, high, min(one.n, other.n))
 
 
+def over(ours: Estimate, base: float) -> Estimate:
+    """Returns an estimate over an exact number."""
+    mean, low, high = (None if v is None else v / base for v in (ours.mean, ours.lo, ours.hi))
+    return Estimate(mean, low, high, ours.n)
+
+
 def _quotients(one: Estimate, other: Estimate) -> tuple[float | None, float | None]:
     """Returns the least and the largest quotient of two intervals."""
     if one.lo is None or one.hi is None or other.lo is None or other.hi is None:
@@ -92,6 +98,15 @@ def below(ours: Estimate, most: float) -> bool | None:
     """Whether the whole interval lies below; None if it reaches both sides."""
     is_above = above(ours, most)
     return None if is_above is None else not is_above
+
+
+def within(ours: Estimate, low: float, high: float) -> bool | None:
+    """Whether the mean lies in a range; None if only a part of the interval does."""
+    if ours.mean is None or ours.lo is None or ours.hi is None:
+        return None
+    if low <= ours.mean <= high:
+        return True
+    return False if ours.hi < low or ours.lo > high else None
 
 
 def size_of(estimate: Estimate) -> float:

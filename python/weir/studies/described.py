@@ -1,0 +1,161 @@
+"""Studies that a folder describes: cases, cells, claims and figures as data, findings as a text.
+
+`study.toml` names everything; scenario files and `findings.txt` lie next to it. What a measure
+needs beyond expressions is a function of the folder's `measures.py`, which `functions` names.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any
+
+from weir.api import run_plan
+from weir.results import Results
+from weir.scenario import Source
+from weir.studies import Cell, Settings, StudyResult, claims
+from weir.studies.cells import Cells, cell
+from weir.studies.contest import Contests
+from weir.studies.texts import Entry, Scope, evaluated, expanded, filled, sentences
+from weir.sweep import Plan, plan
+
+if TYPE_CHECKING:
+    from weir.report.model import ReportSection
+
+FILE = "study.toml"
+_FINDINGS = "findings.txt"
+
+
+class DescribedStudy:
+    """A study as its folder describes it."""
+
+    def __init__(self, folder: Traversable, package: str) -> None:
+        self._folder, self._package = folder, package
+        self.data: dict[str, Any] = tomllib.loads(self._text(FILE))
+        self.name: str = self.data["name"]
+        self.description: str = self.data["description"]
+
+    def run(self, settings: Settings) -> StudyResult:
+        """Runs every case, and measures and judges the results."""
+        scope = self.scope(settings)
+        results = run_plan(self.plan(settings), **settings.how)
+        rows = self.rows(results, scope)
+        return StudyResult(rows, self.findings(rows, scope), results)
+
+    def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
+        """Its tables and figures."""
+        from weir.studies.pictures import sections  # drawing libraries load slowly
+
+        entries = self.data.get("section", [])
+        return sections(entries, results, _with_cells(self.constants, rows))
+
+    @cached_property
+    def constants(self) -> dict[str, Any]:
+        """Names with the same value in every run of the study."""
+        published = {
+            name: tomllib.loads(self._text(file))
+            for name, file in self.data.get("published", {}).items()
+        }
+        measures = self.data.get("functions", [])
+        functions = {name: self._function(name) for name in measures}
+        found = {**functions, **published, **self.data.get("constants", {})}
+        for name, text in self.data.get("derived", {}).items():
+            found[name] = evaluated(text, found)
+        return found
+
+    def scope(self, settings: Settings) -> dict[str, Any]:
+        """The same with what a size sets."""
+        sizes: Mapping[str, Mapping[str, Any]] = self.data["sizes"]
+        own = {**sizes[settings.size], "size": settings.size, "seed": settings.seed}
+        if settings.repeat is not None:
+            own["repeat"] = settings.repeat
+        return {**self.constants, **own}
+
+    def plan(self, settings: Settings) -> Plan:
+        """Every run."""
+        scope = self.scope(settings)
+        words = ["weir", "study", self.name, "--size", settings.size]
+        words += ["--repeat", str(scope["repeat"]), "--seed", str(settings.seed)]
+        sources = dict(self._sources(scope))
+        return plan(self.name, shlex.join(words), sources, {})
+
+    def rows(self, results: Results, scope: Scope) -> list[Cell]:
+        """What is claimed, then what was measured."""
+        own = {**scope, "results": results, "contests": Contests(results)}
+        measured = [found for entry in self.data["cell"] for found in _measured(entry, own)]
+        return [*self.claims(measured, scope), *measured]
+
+    def claims(self, measured: Sequence[Cell], scope: Scope | None = None) -> list[Cell]:
+        """The claims that these cells can test, each with its verdict."""
+        known = _with_cells(self.constants if scope is None else scope, measured)
+        return list(_stated(self.data.get("claim", []), known))
+
+    def findings(self, rows: Sequence[Cell], scope: Scope) -> list[str]:
+        """What the cells say, in sentences."""
+        own = Cells(rows).table(claims.TABLE).all
+        judged = {"claims": own, "verdicts": claims.in_words(own), "summary": claims.summary}
+        return sentences(self._text(_FINDINGS), {**_with_cells(scope, rows), **judged})
+
+    def _sources(self, scope: Scope) -> Iterator[tuple[str, Source]]:
+        common = self.data.get("set", {})
+        for entry in self.data["case"]:
+            for own in expanded(entry, scope):
+                file = filled(entry["scenario"], own)
+                seeds = {"measure.repeat": "{{ repeat }}", "measure.seed": "{{ seed }}"}
+                keys = {**seeds, **common, **entry.get("set", {})}
+                texts = ((key, filled(text, own)) for key, text in keys.items())
+                overrides = tuple((key, text) for key, text in texts if text)
+                source = Source(self._text(file), f"study {self.name}", overrides)
+                yield filled(entry["label"], own), source
+
+    def _text(self, file: str) -> str:
+        return (self._folder / file).read_text(encoding="utf-8")
+
+    def _function(self, name: str) -> Any:
+        return getattr(import_module(f"{self._package}.measures"), name)
+
+
+def _stated(entries: Sequence[Entry], scope: Scope) -> Iterator[Cell]:
+    """The claims of a description that can be tested, each with the number that tests it."""
+    for entry in entries:
+        for own in expanded({**entry, "when": True}, scope):
+            own["ours"] = evaluated(entry["ours"], own)
+            if not evaluated(entry.get("when", "ours.mean is not none"), own):
+                continue
+            yield claims.claim(
+                filled(entry["says"], own),
+                filled(entry["measured"], own),
+                own["ours"],
+                evaluated(entry["holds"], own),
+                filled(entry.get("note", ""), own),
+                evaluated(entry.get("published"), own),
+            )
+
+
+def _measured(entry: Entry, scope: Scope) -> Iterator[Cell]:
+    """The cells of one entry: those of an expression, or one per iteration."""
+    for own in expanded(entry, scope):
+        if "cells" in entry:
+            yield from evaluated(entry["cells"], own)
+            continue
+        place = [filled(entry[part], own) for part in ("table", "row", "column", "unit")]
+        more = {name: evaluated(text, own) for name, text in entry.get("more", {}).items()}
+        yield cell(
+            place[0],
+            place[1],
+            place[2],
+            place[3],
+            evaluated(entry["ours"], own),
+            published=evaluated(entry.get("published"), own),
+            note=filled(entry.get("note", ""), own),
+            **more,
+        )
+
+
+def _with_cells(scope: Scope, rows: Sequence[Cell]) -> dict[str, Any]:
+    cells = Cells(rows)
+    return {**scope, "cells": cells, "table": cells.table}

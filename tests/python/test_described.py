@@ -1,0 +1,85 @@
+"""Studies as descriptions: loops and expressions, cells and claims, and the files themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jinja2 import UndefinedError
+
+from weir import studies
+from weir.stats import Estimate
+from weir.studies import claims, texts
+from weir.studies.cells import cell
+from weir.studies.described import DescribedStudy
+
+DESCRIBED = [study for study in studies.studies().values() if isinstance(study, DescribedStudy)]
+
+LOOP = {"for", "let", "when"}
+KEYS = {
+    "case": LOOP | {"label", "scenario", "set"},
+    "cell": LOOP | {"cells", "table", "row", "column", "unit", "ours", "published", "note", "more"},
+    "claim": LOOP | {"says", "measured", "ours", "holds", "note", "published"},
+    "section": LOOP | {"title", "text", "table", "figure"},
+    "section.table": LOOP | {"kind", "table", "title", "note", "heading", "checked"},
+    "section.figure": LOOP
+    | {"kind", "name", "title", "caption", "runs", "axes", "numbers", "data", "panel", "levels"}
+    | {"moments", "figures"},
+}
+TOP = {"name", "description", "functions", "published", "constants", "derived", "sizes", "set"}
+
+
+def test_loops_may_use_earlier_names_and_filter() -> None:
+    entry = {
+        "for": {"a": [1, 2, 3], "b, c": "[(a, 2 * a), (a, 0)]"},
+        "let": {"total": "b + c"},
+        "when": "total > 2",
+    }
+    found = [(own["a"], own["total"]) for own in texts.expanded(entry, {})]
+    assert found == [(1, 3), (2, 6), (3, 9), (3, 3)]
+
+
+def test_a_name_that_is_not_defined_is_an_error() -> None:
+    with pytest.raises(UndefinedError, match="nowhere"):
+        texts.filled("{{ nowhere }}", {})
+
+
+def test_paragraphs_are_sentences_without_line_breaks() -> None:
+    text = "One {% for n in [1, 2] %}\n{{ n }}{{ ',' if not loop.last }}\n{% endfor %}\n\n\nTwo.\n"
+    assert texts.sentences(text, {}) == ["One 1, 2", "Two."]
+
+
+@pytest.mark.parametrize("study", DESCRIBED, ids=lambda study: study.name)
+def test_a_description_has_only_keys_that_are_read(study: DescribedStudy) -> None:
+    """A slip in a name would otherwise go unseen."""
+    assert list(_unknown(study.data)) == []
+
+
+@pytest.mark.parametrize("study", DESCRIBED, ids=lambda study: study.name)
+@pytest.mark.parametrize("size", studies.SIZES)
+def test_every_case_is_a_valid_scenario(study: DescribedStudy, size: str) -> None:
+    plan = study.plan(studies.Settings(size, repeat=1, seed=7))
+    assert {run.seed for run in plan.runs} == {7}
+    assert len({case.label for case in plan.cases}) == len(plan.cases)
+
+
+def test_a_claim_without_a_number_is_left_out() -> None:
+    study = studies.find("random-loss")
+    assert isinstance(study, DescribedStudy)
+    known = cell("goodput", "cubic", "1%", "Mbit/s", Estimate(1.0, 0.9, 1.1, 3))
+    found = study.claims([known])
+    assert [claims.verdict_of(own) for own in found] == ["agrees"]
+    assert found[0]["row"].startswith("CUBIC is close to a standstill")
+
+
+def _unknown(data: dict[str, Any]) -> Iterator[str]:
+    yield from data.keys() - TOP - KEYS.keys()
+    for kind in ("case", "cell", "claim", "section"):
+        for entry in data.get(kind, []):
+            yield from (f"{kind}.{key}" for key in entry.keys() - KEYS[kind])
+            for part in ("table", "figure"):
+                inner = entry.get(part, []) if kind == "section" else []
+                for own in inner:
+                    allowed = KEYS[f"section.{part}"]
+                    yield from (f"section.{part}.{key}" for key in own.keys() - allowed)
