@@ -19,7 +19,8 @@ DESCRIBED = [study for study in studies.studies().values() if isinstance(study, 
 LOOP = {"for", "let", "when"}
 KEYS = {
     "case": LOOP | {"label", "scenario", "set"},
-    "cell": LOOP | {"cells", "table", "row", "column", "unit", "ours", "published", "note", "more"},
+    "cell": LOOP
+    | {"cells", "parts", "table", "row", "column", "unit", "ours", "published", "note", "more"},
     "claim": LOOP | {"says", "measured", "ours", "holds", "note", "published"},
     "section": LOOP | {"title", "text", "table", "figure"},
     "section.table": LOOP | {"kind", "table", "title", "note", "heading", "checked"},
@@ -60,7 +61,7 @@ def test_a_description_has_only_keys_that_are_read(study: DescribedStudy) -> Non
 @pytest.mark.parametrize("size", studies.SIZES)
 def test_every_case_is_a_valid_scenario(study: DescribedStudy, size: str) -> None:
     plan = study.plan(studies.Settings(size, repeat=1, seed=7))
-    assert {run.seed for run in plan.runs} == {7}
+    assert min(run.seed for run in plan.runs) == 7
     assert len({case.label for case in plan.cases}) == len(plan.cases)
 
 

@@ -8,62 +8,51 @@ from pathlib import Path
 
 import pytest
 
+from weir import studies
 from weir.api import run_plan
 from weir.fairness import jain
 from weir.scenario import Source
 from weir.stats import Estimate
-from weir.studies import Settings, StudyResult
-from weir.studies import find as find_study
+from weir.studies import Settings, StudyResult, claims
 from weir.studies.cells import Cells, cell, interval_text
-from weir.studies.contest import Contests, Extent
-from weir.studies.muzha import (
-    STUDY,
-    chain,
-    cross,
-    expected,
-    levels,
-    limits,
-    losses,
-    marking,
-    mobility,
-    sensitivity,
-    slowstart,
-)
-from weir.studies.muzha.experiment import (
-    EXTENTS,
-    HOPS,
-    MUZHA,
-    MUZHA_RTT,
-    NEWRENO,
-    STACKS,
-    VEGAS,
-    WINDOWS,
-    Radio,
-    Sender,
-    scenario,
-)
-from weir.studies.muzha.findings import throughput as answer_on_throughput
-from weir.studies.muzha.measures import cases
-from weir.studies.muzha.published import printed
-from weir.sweep import plan
+from weir.studies.contest import Contests
+from weir.studies.described import DescribedStudy
+from weir.studies.muzha.measures import index_of_printed, printed_range
+from weir.sweep import Plan, plan
 
-TINY = Extent(tuple(STACKS), 7, 2, values=(4,))
+TINY = {"lengths": [4], "seconds": 7, "repeat": 2}
+WINDOWS = (4, 8, 32)
+
+
+def _study() -> DescribedStudy:
+    found = studies.find("muzha")
+    assert isinstance(found, DescribedStudy)
+    return found
+
+
+STUDY = _study()
+SLIDES = STUDY.constants["slides"]
+PROTOCOLS = STUDY.constants["protocols"]
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     """Every part of the study with the shortest chain, two seeds and two seconds that count."""
-    tiny = replace(STUDY, extents={"small": TINY})
+    tiny = _study()
+    tiny.data["sizes"]["small"] = TINY
     out = tmp_path_factory.mktemp("muzha")
     return tiny.run(Settings(how={"out": out, "show_progress": False}))
 
 
-def test_the_study_is_found_by_its_name() -> None:
-    assert find_study("muzha").name == STUDY.name
-    full = STUDY.extents["full"]
-    assert full.repeat >= 10
-    assert list(full.values) == list(HOPS)
-    assert full.seconds == 50
+@pytest.fixture(scope="module")
+def full() -> Plan:
+    return STUDY.plan(Settings("full"))
+
+
+def test_the_full_size_has_the_lengths_and_times_of_the_slides() -> None:
+    sizes = STUDY.data["sizes"]["full"]
+    assert sizes["lengths"] == [4, 5, 6, 7, 8, 9, 10, 13, 16, 32]
+    assert (sizes["repeat"], sizes["seconds"]) == (10, 50)
 
 
 # What is published.
@@ -75,24 +64,24 @@ def test_the_index_comparison_is_as_the_slides_print_it() -> None:
         6: ((54, 89, 65), (16, 6, 10), (0.74, 0.99)),
         8: ((34, 35, 37), (25, 9, 18), (0.89, 0.99)),
     }
-    assert {index.hops for index in printed().indices} == set(rows)
-    for hops, (throughput, resent, fairness) in rows.items():
-        index = printed().index(hops)
-        assert index is not None
-        assert tuple(index.throughput[who] for who in (NEWRENO, VEGAS, MUZHA)) == throughput
-        assert tuple(index.retransmissions[who] for who in (NEWRENO, VEGAS, MUZHA)) == resent
-        assert tuple(index.fairness[who] for who in (VEGAS, MUZHA)) == fairness
+    assert {index["hops"] for index in SLIDES["index"]} == set(rows)
+    for index in SLIDES["index"]:
+        throughput, resent, fairness = rows[index["hops"]]
+        assert tuple(index["throughput"].values()) == throughput
+        assert tuple(index["retransmissions"].values()) == resent
+        assert tuple(index["fairness"].values()) == fairness
+        assert list(index["throughput"]) == ["NewReno", "Vegas", "Muzha"]
 
 
 @pytest.mark.parametrize(
     ("hops", "own", "throughput", "delay", "aggregate", "fairness", "computed"),
     [
-        (4, VEGAS, (35.7, 118.0), (72.4, 100.4), 153.7, 0.72, 0.777),
-        (4, MUZHA, (106.0, 102.0), (63.9, 65.3), 208, 0.99, 1.000),
-        (6, VEGAS, (23.2, 89.9), (264.0, 101.6), 113.1, 0.74, 0.742),
-        (6, MUZHA, (65.3, 53.6), (119.5, 112.4), 118.9, 0.99, 0.990),
-        (8, VEGAS, (20.2, 41.7), (91.9, 168.0), 61.9, 0.89, 0.892),
-        (8, MUZHA, (43.7, 36.8), (97.2, 112.4), 80.5, 0.99, 0.993),
+        (4, "Vegas", (35.7, 118.0), (72.4, 100.4), 153.7, 0.72, 0.777),
+        (4, "Muzha", (106.0, 102.0), (63.9, 65.3), 208, 0.99, 1.000),
+        (6, "Vegas", (23.2, 89.9), (264.0, 101.6), 113.1, 0.74, 0.742),
+        (6, "Muzha", (65.3, 53.6), (119.5, 112.4), 118.9, 0.99, 0.990),
+        (8, "Vegas", (20.2, 41.7), (91.9, 168.0), 61.9, 0.89, 0.892),
+        (8, "Muzha", (43.7, 36.8), (97.2, 112.4), 80.5, 0.99, 0.993),
     ],
 )
 def test_the_cross_is_as_the_slides_print_it(
@@ -104,87 +93,81 @@ def test_the_cross_is_as_the_slides_print_it(
     fairness: float,
     computed: float,
 ) -> None:
-    row = printed().cross(hops, (own, NEWRENO))
-    assert row is not None
-    assert (row.throughput, row.delay) == (throughput, delay)
-    assert (row.aggregate, row.fairness) == (aggregate, fairness)
-    assert jain(list(row.throughput)) == pytest.approx(computed, abs=5e-4)
-    assert sum(row.throughput) == pytest.approx(row.aggregate, abs=0.11)
+    (row,) = (r for r in SLIDES["cross"] if (r["hops"], r["pair"]) == (hops, [own, "NewReno"]))
+    assert (tuple(row["throughput"]), tuple(row["delay"])) == (throughput, delay)
+    assert (row["aggregate"], row["fairness"]) == (aggregate, fairness)
+    assert jain(row["throughput"]) == pytest.approx(computed, abs=5e-4)
+    assert sum(row["throughput"]) == pytest.approx(row["aggregate"], abs=0.11)
 
 
 def test_rows_that_cannot_be_what_they_say_are_flagged() -> None:
-    assert {index.hops for index in printed().indices if index.is_ambiguous} == {6, 8}
-    assert all(index.note for index in printed().indices)
+    assert {index["hops"] for index in SLIDES["index"] if index.get("ambiguous")} == {6, 8}
+    assert all(index["note"] for index in SLIDES["index"])
     # Where the printed index is not that of the throughputs beside it, a note says so.
-    for row in printed().crosses:
-        is_off = abs((jain(list(row.throughput)) or 0.0) - row.fairness) > 0.011
-        assert bool(row.note) == is_off, row
+    for row in SLIDES["cross"]:
+        is_off = abs((jain(row["throughput"]) or 0.0) - row["fairness"]) > 0.011
+        assert ("note" in row) == is_off, row
+    assert index_of_printed(SLIDES) == sum("note" not in row for row in SLIDES["cross"])
 
 
 # What is run.
 
 
-def test_every_scenario_can_be_read_and_has_the_settings_of_the_source() -> None:
-    texts = cases(EXTENTS["full"])
-    assert len(texts) > 500
-    for label, text in texts.items():
-        effective = Source(text, label).effective()
-        assert effective.repeat >= 10 or label.startswith("trace"), label
-        for setting in ("initial_window = 2", 'delayed_ack = "off"', "timestamps = false"):
-            assert setting in text, label
-        assert ('min_rto = "1s"' in text) == ("timeouts from 1 s" in label), label
+def test_every_scenario_has_the_settings_of_the_source(full: Plan) -> None:
+    assert len(full.cases) > 500
+    for case in full.cases:
+        assert case.scenario.repeat >= 10 or case.label.startswith("trace"), case.label
+        for flow in case.scenario.fields["flow"]:
+            assert flow["initial_window"] == 2, case.label
+            assert (flow["delayed_ack"], flow["timestamps"]) == ("off", False), case.label
+            assert (flow["min_rto"] == "1s") == ("timeouts from 1 s" in case.label), case.label
 
 
-def test_all_that_the_source_names_is_run() -> None:
-    texts = cases(EXTENTS["full"])
+def test_all_that_the_source_names_is_run(full: Plan) -> None:
+    labels = {case.label for case in full.cases}
+    assert len(labels) == len(full.cases)
     for window in WINDOWS:
-        for hops in HOPS:
-            assert all(chain.label(protocol, hops, window) in texts for protocol in STACKS)
-        for hops in cross.HOPS:
-            assert all(
-                cross.label(pair, hops, cross.SETTINGS[window]) in texts for pair in cross.PAIRS
-            )
-            assert chain.label(MUZHA_RTT, hops, window) in texts
-            assert window != WINDOWS[-1] or all(
-                limits.label(name, hops) in texts for name in limits.SENDERS
-            )
-    grid = {label for label in texts if label.startswith("grid,")}
-    assert len(grid) == 36 * len(levels.GRID_HOPS)
-    assert levels.LEVELS == (3, 4, 5, 6, 7)
-    assert list(losses.RATES) == [0, 1, 2, 5, 10]
-    policies = {family.policy.partition("(")[0] for family in mobility.SENDERS.values()}
+        for hops in STUDY.data["sizes"]["full"]["lengths"]:
+            for protocol in (*PROTOCOLS, "Muzha, memory 1 RTT"):
+                assert f"chain, {protocol}, {hops} hops, window {window}" in labels
+            for limit in STUDY.constants["limits"]:
+                assert f"limit, {limit}, {hops} hops" in labels
+        for hops, pair in itertools.product((4, 6, 8), STUDY.constants["pairs"]):
+            assert f"cross, {' + '.join(pair)}, {hops} hops, window {window}" in labels
+    assert sum(label.startswith("grid,") for label in labels) == 36 * 2
+    assert STUDY.constants["level_counts"] == [3, 4, 5, 6, 7]
+    assert STUDY.constants["rates"] == [0, 1, 2, 5, 10]
+    families = STUDY.constants["mobile"].values()
+    policies = {family.get("policy", "none").partition("(")[0] for family in families}
     assert policies == {"none", "tcp-f", "elfn", "atcp", "bus"}
 
 
-def test_labels_are_names_of_one_case_each() -> None:
-    parts = (*(chain, cross, levels, limits, losses, marking, mobility, sensitivity, slowstart),)
-    labels = [label for part in parts for label in part.cases(EXTENTS["full"])]
-    assert len(labels) == len(set(labels))
-
-
-@pytest.mark.parametrize("protocol", STACKS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_limit_is_a_receivers_window_to_the_controller_too(
     protocol: str, tmp_path: Path
 ) -> None:
     """A run with `window_limit` equals one whose receiver offers that window."""
-    extent = replace(TINY, seconds=10.0, values=(4, 8))
+    cases = STUDY.sources(Settings("full", repeat=2))
     sources: dict[str, Source] = {}
-    for window, hops in itertools.product(WINDOWS, extent.values):
-        text = scenario(Radio(int(hops)), [Sender(STACKS[protocol], window)], extent)
-        limit = f"window_limit = {window}"
-        assert limit in text
-        receiver = text.replace(limit, f'recv_buffer = "{window * Sender.mss}B"')
+    for window, hops in itertools.product(WINDOWS, (4, 8)):
+        own = cases[f"chain, {protocol}, {hops} hops, window {window}"]
+        own = own.with_override("measure.duration", "10s")
+        kept = tuple(pair for pair in own.overrides if pair[0] != "flow.*.window_limit")
+        assert len(kept) == len(own.overrides) - 1
+        receiver = replace(own, overrides=kept)
         sources |= {
-            f"limit {window} {hops}": Source(text, "limit"),
-            f"receiver {window} {hops}": Source(receiver, "receiver"),
+            f"limit {window} {hops}": own,
+            f"receiver {window} {hops}": receiver.with_override(
+                "flow.0.recv_buffer", f"{window * 1000}B"
+            ),
         }
     results = run_plan(plan("window", "window", sources, {}), out=tmp_path, show_progress=False)
     flows = Contests(results)
-    for window, hops in itertools.product(WINDOWS, extent.values):
+    for window, hops in itertools.product(WINDOWS, (4, 8)):
         for column in ("goodput_mbps", "retransmits", "timeouts"):
             limited = flows.flow(f"limit {window} {hops}", "flow", column)
             assert limited == flows.flow(f"receiver {window} {hops}", "flow", column)
-            assert len(limited) == extent.repeat
+            assert len(limited) == 2
 
 
 # What is found.
@@ -199,8 +182,8 @@ def test_every_cell_has_a_place_and_a_value_or_says_why_not(done: StudyResult) -
     assert len(places) == len(set(places))
     own = Cells(done.rows)
     for window in WINDOWS:
-        for protocol in STACKS:
-            ours = own.table(chain.table("throughput", window)).ours(protocol, "4 hops")
+        for protocol in PROTOCOLS:
+            ours = own.table(f"throughput, window {window}").ours(protocol, "4 hops")
             assert ours.n == 2
             assert ours.mean is not None
             assert 0 < ours.mean < 264, "a quarter of what one hop carries"
@@ -209,34 +192,33 @@ def test_every_cell_has_a_place_and_a_value_or_says_why_not(done: StudyResult) -
 def test_published_values_stand_beside_ours(done: StudyResult) -> None:
     own = Cells(done.rows)
     for window in WINDOWS:
-        found = own.table(cross.table(4, cross.SETTINGS[window])).at(
-            cross.flow_name(MUZHA, NEWRENO), "throughput"
+        found = own.table(f"cross of 4 hops, window {window}").at(
+            "Muzha beside NewReno", "throughput"
         )
         assert found is not None
         assert found["published"] == 106.0
-        index = own.table(chain.index_table(window)).at("4 hops, throughput", VEGAS)
+        index = own.table(f"index comparison, window {window}").at("4 hops, throughput", "Vegas")
         assert index is not None
         assert index["published"] == 214
         assert index["ambiguous"] is False
 
 
 def test_every_row_of_the_index_comparison_stands_beside_ours(done: StudyResult) -> None:
-    own = Cells(done.rows).table(chain.index_table(32))
+    own = Cells(done.rows).table("index comparison, window 32")
     assert own.rows() == [
         "4 hops, throughput",
         "4 hops, retransmissions",
         "4 hops, fairness beside NewReno",
     ]
-    found = own.at("4 hops, fairness beside NewReno", VEGAS)
+    found = own.at("4 hops, fairness beside NewReno", "Vegas")
     assert found is not None
     assert found["published"] == 0.925
     assert 0.5 <= found["ours"]["mean"] <= 1
 
 
 def test_printed_ranges_are_those_of_the_index_comparison() -> None:
-    ranges = printed().ranges(MUZHA, NEWRENO)
-    assert ranges["throughput"] == pytest.approx((186 / 175, 65 / 54))
-    assert ranges["retransmissions"] == pytest.approx((10 / 16, 18 / 25))
+    assert printed_range(SLIDES, "throughput") == pytest.approx((186 / 175, 65 / 54))
+    assert printed_range(SLIDES, "retransmissions") == pytest.approx((10 / 16, 18 / 25))
 
 
 @pytest.mark.parametrize(
@@ -252,13 +234,13 @@ def test_printed_ranges_are_those_of_the_index_comparison() -> None:
 def test_a_printed_range_asks_for_the_mean_and_rules_out_by_the_interval(
     ours: Estimate, holds: bool | None
 ) -> None:
-    assert expected.within(ours, 1.06, 1.2) is holds
+    assert claims.within(ours, 1.06, 1.2) is holds
 
 
 def test_the_index_of_mean_throughputs_is_not_the_mean_of_indices(done: StudyResult) -> None:
-    own = Cells(done.rows).table(cross.table(4, cross.SETTINGS[32]))
-    row = cross.pair_name((NEWRENO, NEWRENO))
-    each, means = own.mean(row, cross.FAIRNESS), own.mean(row, cross.FAIRNESS_OF_MEANS)
+    own = Cells(done.rows).table("cross of 4 hops, window 32")
+    row = "NewReno + NewReno"
+    each, means = own.mean(row, "Jain"), own.mean(row, "Jain of means")
     assert each is not None
     assert means is not None
     assert each != means
@@ -266,14 +248,16 @@ def test_the_index_of_mean_throughputs_is_not_the_mean_of_indices(done: StudyRes
 
 
 def test_queues_mark_and_atcp_sees_congestion(tmp_path: Path) -> None:
-    extent = replace(TINY, seconds=50, repeat=1)
-    sources = {name: Source(text, name) for name, text in marking.cases(extent).items()}
-    results = run_plan(plan("red", "red", sources, {}), out=tmp_path, show_progress=False)
-    cells = list(marking.cells(results, Contests(results), extent))
-    own = Cells(cells).table(marking.table(4))
+    study = _study()
+    study.data["sizes"]["small"] = {**TINY, "seconds": 50, "repeat": 1}
+    for kind, key, start in (("case", "label", "marking"), ("cell", "table", "RED")):
+        study.data[kind] = [e for e in study.data[kind] if e.get(key, "").startswith(start)]
+    settings = Settings()
+    results = run_plan(study.plan(settings), out=tmp_path, show_progress=False)
+    own = Cells(study.rows(results, study.scope(settings))).table("RED and ECN, 4 hops")
     assert "ATCP, RED and ECN" in own.rows()
     for row in own.rows():
-        marks, congested = own.mean(row, marking.MARKS), own.mean(row, marking.CONGESTED)
+        marks, congested = own.mean(row, "marks"), own.mean(row, "times congested")
         assert marks is not None
         assert congested is not None
         assert marks == 0 or row.endswith("RED and ECN"), row
@@ -282,16 +266,16 @@ def test_queues_mark_and_atcp_sees_congestion(tmp_path: Path) -> None:
 
 
 def test_windows_by_the_length_of_the_route_resend_less(done: StudyResult) -> None:
-    own = Cells(done.rows).table(limits.RESENT)
-    rows = limits.rows()
+    own = Cells(done.rows).table("window limits, resent")
+    rows = own.rows()
     assert rows[-3:] == ["cwl", "cwl(1/8)", "receiver-cwl"]
-    resent = [own.mean(row, chain.ALL_HOPS) for row in rows]
-    assert own.mean("window 32", chain.ALL_HOPS) == 1
+    resent = [own.mean(row, "all lengths") for row in rows]
+    assert own.mean("window 32", "all lengths") == 1
     assert all(value is not None and value < 1 for value in resent[-3:])
 
 
 def test_slow_start_takes_a_share_of_the_time(done: StudyResult) -> None:
-    own = Cells(done.rows).table(slowstart.TABLE)
+    own = Cells(done.rows).table("slow start")
     shares = [own.mean(row, column) for row in own.rows() for column in own.columns()]
     assert shares
     assert all(share is not None and 0 <= share < 1 for share in shares)
@@ -299,8 +283,8 @@ def test_slow_start_takes_a_share_of_the_time(done: StudyResult) -> None:
 
 def test_muzha_is_marked_by_its_routers(done: StudyResult) -> None:
     """Were it not, it would be NewReno, and no setting would matter."""
-    own = Cells(done.rows).table(sensitivity.TABLE)
-    heading = sensitivity.column("throughput", sensitivity.WINDOWS[-1])
+    own = Cells(done.rows).table("sensitivity")
+    heading = "throughput, window 32"
     assert len({own.mean(row, heading) for row in own.rows()}) > 5
 
 
@@ -312,9 +296,9 @@ def test_findings_are_sentences_made_from_the_cells(done: StudyResult) -> None:
         assert not {"nan", "None", "nan,", "None,"} & set(finding.split()), finding
     own = Cells(done.rows)
     for window in WINDOWS:
-        gain = own.table(chain.table(chain.GAIN, window)).ours(MUZHA, chain.ALL_HOPS)
+        gain = own.table(f"gain, window {window}").ours("Muzha", "all lengths")
         assert f"{interval_text(gain)} at window {window}" in done.findings[1]
-        short = own.table(chain.table(chain.RESENT, window)).ours(MUZHA, chain.SHORT)
+        short = own.table(f"resent, window {window}").ours("Muzha", "lengths 4 to 8")
         assert f"{interval_text(short)} at window {window}" in done.findings[0]
 
 
@@ -328,19 +312,21 @@ def test_findings_are_sentences_made_from_the_cells(done: StudyResult) -> None:
     ],
 )
 def test_the_claim_of_more_throughput_needs_the_whole_interval(
-    low: float, high: float, verdict: str, answer: str
+    low: float, high: float, verdict: str, answer: str, done: StudyResult
 ) -> None:
     ours = Estimate((low + high) / 2, low, high, 10)
+    gains = [f"gain, window {window}" for window in WINDOWS]
     made = [
-        cell(chain.table(chain.GAIN, window), MUZHA, column, chain.TIMES, ours)
-        for window in WINDOWS
-        for column in ("4 hops", chain.ALL_HOPS)
+        cell(gain, "Muzha", column, "× NewReno", ours)
+        for gain in gains
+        for column in ("4 hops", "all lengths")
     ]
-    every = expected.claims(Cells(made))
-    claims = [c for c in every if f"NewReno on a chain, {chain.ALL_HOPS}," in str(c["row"])]
-    assert len(claims) == len(WINDOWS)
-    assert all(str(c["note"]).startswith(verdict) for c in claims)
-    assert answer in answer_on_throughput(Cells(made))
+    stated = STUDY.claims(made)
+    own = [c for c in stated if "NewReno on a chain, all lengths," in str(c["row"])]
+    assert len(own) == len(WINDOWS)
+    assert all(str(c["note"]).startswith(verdict) for c in own)
+    others = [row for row in done.rows if row["table"] not in gains or row["row"] != "Muzha"]
+    assert answer in STUDY.findings([*made, *others], STUDY.constants)[1]
 
 
 def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:

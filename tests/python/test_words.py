@@ -72,7 +72,7 @@ def test_a_source_has_no_banned_word(folder: str) -> None:
     sources = [
         path
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in {".rs", ".py", ".pyi", ".toml", ".json"}
+        if path.suffix in {".rs", ".py", ".pyi", ".toml", ".json", ".txt"}
         and "target" not in path.parts
         and path not in LISTS
     ]

@@ -73,15 +73,17 @@ class DescribedStudy:
         own = {**sizes[settings.size], "size": settings.size, "seed": settings.seed}
         if settings.repeat is not None:
             own["repeat"] = settings.repeat
-        return {**self.constants, **own}
+        scope = {**self.constants, **own}
+        for name, text in own.get("derived", {}).items():
+            scope[name] = evaluated(text, scope)
+        return scope
 
     def plan(self, settings: Settings) -> Plan:
         """Every run."""
         scope = self.scope(settings)
         words = ["weir", "study", self.name, "--size", settings.size]
         words += ["--repeat", str(scope["repeat"]), "--seed", str(settings.seed)]
-        sources = dict(self._sources(scope))
-        return plan(self.name, shlex.join(words), sources, {})
+        return plan(self.name, shlex.join(words), self.sources(settings), {})
 
     def rows(self, results: Results, scope: Scope) -> list[Cell]:
         """What is claimed, then what was measured."""
@@ -99,6 +101,10 @@ class DescribedStudy:
         own = Cells(rows).table(claims.TABLE).all
         judged = {"claims": own, "verdicts": claims.in_words(own), "summary": claims.summary}
         return sentences(self._text(_FINDINGS), {**_with_cells(scope, rows), **judged})
+
+    def sources(self, settings: Settings) -> dict[str, Source]:
+        """The scenario of every case by its label."""
+        return dict(self._sources(self.scope(settings)))
 
     def _sources(self, scope: Scope) -> Iterator[tuple[str, Source]]:
         common = self.data.get("set", {})
@@ -137,8 +143,11 @@ def _stated(entries: Sequence[Entry], scope: Scope) -> Iterator[Cell]:
 
 
 def _measured(entry: Entry, scope: Scope) -> Iterator[Cell]:
-    """The cells of one entry: those of an expression, or one per iteration."""
+    """The cells of one entry: of its parts, of an expression, or one per iteration."""
     for own in expanded(entry, scope):
+        if "parts" in entry:
+            yield from (found for part in entry["parts"] for found in _measured(part, own))
+            continue
         if "cells" in entry:
             yield from evaluated(entry["cells"], own)
             continue

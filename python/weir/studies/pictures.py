@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from weir.plots.bars import BarAxes, bars
 from weir.plots.dots import DotAxes, dots
 from weir.plots.figure import Figure
 from weir.plots.heat import HeatAxes, heat_map
@@ -27,14 +28,14 @@ _TEXT = ("panel", "row", "column", "series", "group", "text")
 
 def sections(entries: Sequence[Entry], results: Results, scope: Scope) -> list[ReportSection]:
     """One section per iteration of each entry."""
-    known = {**scope, "results": results}
+    known = {**scope, "results": results, "runs_of": runs_of}
     return [_section(entry, own) for entry in entries for own in expanded(entry, known)]
 
 
 def _section(entry: Entry, scope: Scope) -> ReportSection:
     tables = [t for part in entry.get("table", []) for t in _tables(part, scope)]
     figures = [f for part in entry.get("figure", []) for f in _figures(part, scope)]
-    texts = [filled(text, scope) for text in entry.get("text", [])]
+    texts = [text for text in (filled(t, scope) for t in entry.get("text", [])) if text]
     return ReportSection(filled(entry["title"], scope), texts, tables=tables, figures=figures)
 
 
@@ -106,6 +107,14 @@ def _heat(
     yield heat_map(name, title, caption, data, HeatAxes(**_axes(entry, scope)), runs)
 
 
+def _bars(
+    entry: Entry, scope: Scope, name: str, title: str, caption: str, runs: Sequence[int]
+) -> Iterator[Figure]:
+    names = ("panel", "group", "series", "value", "lo", "hi", "published")
+    data = _rows(entry, scope, names).drop_nulls("value")
+    yield bars(name, title, caption, data, BarAxes(**_axes(entry, scope)), runs)
+
+
 def _dots(
     entry: Entry, scope: Scope, name: str, title: str, caption: str, runs: Sequence[int]
 ) -> Iterator[Figure]:
@@ -142,6 +151,7 @@ def _timeline(
 _KINDS: Mapping[str, Draw] = {
     "lines": _lines,
     "heat": _heat,
+    "bars": _bars,
     "dots": _dots,
     "scatter": _scatter,
     "timeline": _timeline,

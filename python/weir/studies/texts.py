@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -83,7 +84,12 @@ def filled(text: str, scope: Scope) -> str:
 def sentences(template: str, scope: Scope) -> list[str]:
     """Returns the paragraphs of a text, which empty lines separate."""
     parts = _template(template).render(scope).split("\n\n")
-    return [" ".join(part.split()) for part in parts if part.strip()]
+    return [_in_line(part) for part in parts if part.strip()]
+
+
+def _in_line(text: str) -> str:
+    """White space as single spaces, with none before a mark of punctuation."""
+    return re.sub(r" ([,.;)])(?= |$)", r"\1", " ".join(text.split()))
 
 
 def expanded(entry: Entry, scope: Scope) -> Iterator[dict[str, Any]]:

@@ -1,32 +1,67 @@
-"""The cells of the study: throughput, P95 one-way delay, loss and utilisation by path."""
+"""Rates of paths, and throughput, one-way delay and loss of each run."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
 
 import polars as pl
 
 from weir.results import Results
-from weir.stats import Estimate, mean_interval
-from weir.studies import Cell
-from weir.studies.cells import cell
-from weir.studies.contest import Extent
-from weir.studies.pantheon.experiment import FLOWS, flows_name, label
-from weir.studies.pantheon.paths import PATHS, SECONDS, Path
+from weir.stats import Estimate
+from weir.studies.cells import Cells
+from weir.studies.schemes import END_TO_END, KINDS, present
 
-THROUGHPUT, DELAY, LOSS, USED = "throughput", "P95 one-way delay", "loss", "utilisation"
-OVERALL = "all paths"
-STRETCH, MEAN_USED, MEAN_LOSS = "delay over the path's own", "utilisation", "loss"
+__all__ = ["END_TO_END", "KINDS", "present"]
+
+SECONDS = 30
+"""How long a run takes, and after how long a trace of opportunities repeats."""
 
 _BITS = 8e-6
-_TOO_FEW = "fewer than 100 packets arrived: no P95"
+_OPPORTUNITY_MBIT = 1500 * _BITS
+
+Path = Mapping[str, Any]
+"""One of the description's paths."""
+
+
+@cache
+def poisson(mbps: float) -> tuple[int, ...]:
+    """Moments, in ms, at which 1500 bytes may leave: of a Poisson process with this mean rate.
+
+    The last one ends the cycle. Times are whole milliseconds, as in mahimahi's files, so that
+    several may fall together.
+    """
+    rng = random.Random(f"pantheon, {mbps:g} Mbit/s")  # noqa: S311
+    count = round(mbps * SECONDS / _OPPORTUNITY_MBIT)
+    times = list(itertools.accumulate(-math.log(1 - rng.random()) for _ in range(count)))
+    scale = SECONDS * 1000 / times[-1]
+    return tuple(round(time * scale) for time in times)
+
+
+def trace(path: Path, direction: str) -> str:
+    """The opportunities of a direction, as in a scenario; empty if its rate is constant."""
+    own = poisson(path[direction]) if path.get("is_poisson") else path.get(f"{direction}_ms", ())
+    return f"{{ rate_trace = [{', '.join(map(str, own))}] }}" if own else ""
+
+
+def titled(paths: Sequence[Path]) -> dict[int, str]:
+    """For tables and pictures, by number."""
+    return {path["number"]: f"{path['number']}. {path['name']}" for path in paths}
+
+
+def packet_ms(path: Path) -> float:
+    """How long a full packet takes to leave the bottleneck once its turn has come."""
+    return 0.0 if path.get("is_poisson") else _OPPORTUNITY_MBIT / float(path["up"]) * 1e3
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run of a path came to."""
+    """Result of one run over a path."""
 
     seed: int
     throughput_mbps: float
@@ -35,86 +70,44 @@ class Outcome:
     used: float
 
 
-def table(kind: str, flows: int) -> str:
-    """The name of a table."""
-    return f"{kind}, {flows_name(flows)}"
+def values(
+    results: Results, path: Path, flows: int, stack: str, quantity: str
+) -> list[float | None]:
+    """A quantity of each run of a case."""
+    return [getattr(own, quantity) for own in _outcomes(results, path, flows, stack)]
 
 
-def study_cells(results: Results, extent: Extent) -> list[Cell]:
-    """Every cell."""
-    runs = _runs(results)
-    cells: list[Cell] = []
-    for flows in FLOWS:
-        own = {
-            (path.number, stack): [
-                _outcome(path, flows, run) for run in runs.get(label(path, flows, stack), [])
-            ]
-            for path in PATHS
-            for stack in extent.stacks
-        }
-        cells += _overall(own, flows, extent.stacks)
-        for kind, unit, value, bounds in _KINDS:
-            cells += [
-                _cell(
-                    (table(kind, flows), path.title, stack, unit),
-                    [value(outcome) for outcome in own[path.number, stack]],
-                    bounds,
-                )
-                for path in PATHS
-                for stack in extent.stacks
-            ]
-    return cells
+def overall(
+    results: Results, paths: Sequence[Path], flows: int, stack: str, quantity: str
+) -> list[float | None]:
+    """A quantity over all paths, seed by seed: means, of delays the geometric one."""
+    by_seed: dict[int, list[tuple[Path, Outcome]]] = {}
+    for path in paths:
+        for outcome in _outcomes(results, path, flows, stack):
+            by_seed.setdefault(outcome.seed, []).append((path, outcome))
+    whole = [own for own in by_seed.values() if len(own) == len(paths)]
+    if quantity == "delay_ms_p95":
+        return [_stretch(own) for own in whole]
+    return [math.fsum(getattr(o, quantity) for _, o in own) / len(own) for own in whole]
 
 
-_KINDS: Sequence[
-    tuple[str, str, Callable[[Outcome], float | None], tuple[float | None, float | None]]
-] = (
-    (THROUGHPUT, "Mbit/s", lambda outcome: outcome.throughput_mbps, (0.0, None)),
-    (DELAY, "ms", lambda outcome: outcome.delay_ms_p95, (0.0, None)),
-    (LOSS, "share", lambda outcome: outcome.loss, (0.0, 1.0)),
-    (USED, "share", lambda outcome: outcome.used, (0.0, 1.0)),
-)
-
-
-def _cell(
-    place: tuple[str, str, str, str],
-    values: Sequence[float | None],
-    bounds: tuple[float | None, float | None],
-) -> Cell:
-    """A mean over the runs; none where one of them has no value."""
-    if None in values:
-        return cell(*place, Estimate(None, None, None, len(values)), note=_TOO_FEW)
-    return cell(*place, mean_interval(values, bounds))
-
-
-def _overall(
-    outcomes: Mapping[tuple[int, str], Sequence[Outcome]], flows: int, stacks: Sequence[str]
-) -> Iterator[Cell]:
-    """Each scheme over all paths: means, of the stretch of delays the geometric one."""
-    name = table(OVERALL, flows)
-    for stack in stacks:
-        by_seed: dict[int, list[tuple[Path, Outcome]]] = {}
-        for path in PATHS:
-            for outcome in outcomes[path.number, stack]:
-                by_seed.setdefault(outcome.seed, []).append((path, outcome))
-        whole = [own for own in by_seed.values() if len(own) == len(PATHS)]
-        used = [math.fsum(o.used for _, o in own) / len(own) for own in whole]
-        lost = [math.fsum(o.loss for _, o in own) / len(own) for own in whole]
-        yield cell(name, stack, MEAN_USED, "", mean_interval(used, (0.0, 1.0)))
-        yield _cell((name, stack, STRETCH, ""), [_stretch(own) for own in whole], (1.0, None))
-        yield cell(name, stack, MEAN_LOSS, "", mean_interval(lost, (0.0, 1.0)))
+def _outcomes(results: Results, path: Path, flows: int, stack: str) -> Iterator[Outcome]:
+    count = "1 flow" if flows == 1 else f"{flows} flows"
+    label = f"path {path['number']}, {count}, {stack}"
+    return (_outcome(path, flows, run) for run in _runs(results).get(label, []))
 
 
 def _stretch(own: Sequence[tuple[Path, Outcome]]) -> float | None:
     """The geometric mean of P95 delay over the delay of a path without any queue."""
     logs = [
-        math.log(outcome.delay_ms_p95 / (path.delay_ms + path.packet_ms))
+        math.log(outcome.delay_ms_p95 / (path["delay"] + packet_ms(path)))
         for path, outcome in own
         if outcome.delay_ms_p95 is not None
     ]
     return math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(own) else None
 
 
+@lru_cache(maxsize=2)
 def _runs(results: Results) -> dict[str, list[dict[str, object]]]:
     """By case, in order of seeds: the seed, the first start, its flow's delay, and both links."""
     ok = results.runs.filter(status="ok").select("run", "label", "seed")
@@ -135,7 +128,7 @@ def _outcome(path: Path, flows: int, run: Mapping[str, object]) -> Outcome:
     either dropped or came out: packets in flight at the end are neither.
     """
     value = {name: _number(number) for name, number in run.items()}
-    seconds = SECONDS - value["start_s"] - path.delay_ms / 1e3
+    seconds = SECONDS - value["start_s"] - path["delay"] / 1e3
     kinds = ("queue", "loss", "aqm", "policer")
     dropped = math.fsum(
         value[f"dropped_{kind}{where}"] for kind in kinds for where in ("", "_wire")
@@ -159,8 +152,47 @@ def _delay(path: Path, flows: int, run: Mapping[str, object]) -> float | None:
     own = run["flow_delay_ms"] if flows == 1 else run["queue_delay_ms_p95"]
     if own is None:
         return None
-    return _number(own) + (0.0 if flows == 1 else path.packet_ms + path.delay_ms)
+    return _number(own) + (0.0 if flows == 1 else packet_ms(path) + path["delay"])
 
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
+
+
+_NEAR = 0.9
+"""A scheme that has this part of the best throughput is among those whose delays are compared."""
+
+
+def best_schemes(throughput: Cells, delay: Cells) -> list[tuple[str, int]]:
+    """Who has the least delay among those near the best throughput, and on how many paths."""
+    counts: dict[str, int] = {}
+    for path in throughput.rows():
+        means = {s: m for s in throughput.columns() if (m := throughput.mean(path, s)) is not None}
+        delays = {s: m for s in means if (m := delay.mean(path, s)) is not None}
+        near = [s for s in delays if means[s] >= _NEAR * max(means.values())]
+        if near:
+            best = min(near, key=lambda stack: delays[stack])
+            counts[best] = counts.get(best, 0) + 1
+    return sorted(counts.items(), key=lambda own: -own[1])
+
+
+def winners(used: Cells) -> set[str]:
+    """The schemes that use some path best."""
+    return {
+        max(parts, key=lambda stack: parts[stack])
+        for path in used.rows()
+        if (parts := {s: m for s in used.columns() if (m := used.mean(path, s)) is not None})
+    }
+
+
+def point(ours: Estimate) -> Estimate:
+    """The same with an interval of no width where it has none."""
+    low, high = (ours.mean if end is None else end for end in (ours.lo, ours.hi))
+    return replace(ours, lo=low, hi=high)
+
+
+def levels(paths: Sequence[Path]) -> dict[str, float]:
+    """What the link of each path carries, by its title."""
+    return {
+        title: float(path["up"]) for path, title in zip(paths, titled(paths).values(), strict=True)
+    }

@@ -32,7 +32,7 @@ _SAMPLE_S = 0.1
 _SLICE_S = 0.5
 
 Link = Mapping[str, Any]
-"""One of the description's links; `changes` are time in s, rate in Mbit/s and what is asked."""
+"""One of the description's links; `changes` are time in s, rate in Mbit/s, event."""
 
 
 def rate_steps(link: Link) -> str:
