@@ -18,7 +18,7 @@ DESCRIBED = [study for study in studies.studies().values() if isinstance(study, 
 
 LOOP = {"for", "let", "when"}
 KEYS = {
-    "case": LOOP | {"label", "scenario", "set"},
+    "case": LOOP | {"label", "scenario", "set", "with"},
     "cell": LOOP
     | {"cells", "parts", "table", "row", "column", "unit", "ours", "published", "note", "more"},
     "claim": LOOP | {"says", "measured", "ours", "holds", "note", "published"},

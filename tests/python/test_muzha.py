@@ -35,6 +35,10 @@ SLIDES = STUDY.constants["slides"]
 PROTOCOLS = STUDY.constants["protocols"]
 
 
+pytestmark = pytest.mark.timeout(600)
+"""The study runs in seconds, but a machine may have other things to do."""
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     """Every part of the study with the shortest chain, two seeds and two seconds that count."""

@@ -10,17 +10,23 @@ import pytest
 
 from weir import report, studies
 from weir.curves import Curve
-from weir.scenario import Source
 from weir.studies import StudyResult, envelopes
-from weir.studies.ccwg import ns3
-from weir.studies.ccwg.bbr_draft import BBR_DRAFT, STARTUP
-from weir.studies.ccwg.bundle import MSS, Observed
-from weir.studies.ccwg.experiment import BUNDLES
-from weir.studies.ccwg.rfc9743 import RFC9743
+from weir.studies.ccwg.measures import MSS, Observed, after_startup, alpha
 from weir.studies.cells import Cells
+from weir.studies.described import DescribedStudy
 
 pytestmark = pytest.mark.timeout(600)
 """Each study runs in seconds, but a machine may have other things to do."""
+
+
+def _study() -> DescribedStudy:
+    found = studies.find("ccwg")
+    assert isinstance(found, DescribedStudy)
+    return found
+
+
+CONSTANTS = _study().constants
+BUNDLES = CONSTANTS["bundles"]
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +53,14 @@ def _observed(phases: list[str], marked: float) -> Observed:
 
 
 def test_alpha_begins_at_one_and_decays_by_a_sixteenth_per_round_trip() -> None:
-    times, values = ns3.alpha(_observed(["x"], 0.0))
+    times, values = alpha(_observed(["x"], 0.0))
     rounds = np.round((times - times[0]) / 0.01)
     assert values == pytest.approx((15 / 16) ** rounds)
 
 
 @pytest.mark.parametrize("marked", [0.1, 0.5, 1.0])
 def test_alpha_comes_to_the_share_of_marked_packets(marked: float) -> None:
-    _, values = ns3.alpha(_observed(["x"], marked))
+    _, values = alpha(_observed(["x"], marked))
     # 10 packets per round trip, so counts are whole to one of ten.
     assert float(values[-300:].mean()) == pytest.approx(marked, abs=0.02)
 
@@ -67,25 +73,21 @@ def test_phases_are_spans() -> None:
 
 
 def test_the_draft_is_checked_by_what_follows_startup() -> None:
-    (check,) = (c for c in STARTUP.checks if c.name == "DRAIN follows STARTUP")
-    assert check.value(_observed(["startup", "drain", "probe_bw"], 0)) == 1
-    assert check.value(_observed(["startup", "probe_bw"], 0)) == 0
-    assert check.value(_observed(["startup"], 0)) is None
+    assert after_startup(_observed(["startup", "drain", "probe_bw"], 0)) == 1
+    assert after_startup(_observed(["startup", "probe_bw"], 0)) == 0
+    assert after_startup(_observed(["startup"], 0)) is None
 
 
-def test_every_bundle_is_a_scenario_that_weir_reads() -> None:
-    assert len(BUNDLES) == len({bundle.name for bundle in BUNDLES}) == 15
-    for bundle in BUNDLES:
-        assert bundle.stacks
-        for stack in bundle.stacks:
-            Source(bundle.scenario(stack, 1, 1), bundle.name).effective()
+def test_the_bundles_have_names_of_their_own() -> None:
+    names = [bundle["name"] for bundle in (*BUNDLES, *CONSTANTS["comparisons"])]
+    assert len(names) == len(set(names)) == 15
 
 
 def test_ns3s_bounds_are_those_of_its_program() -> None:
     bounds = {
-        (bundle.name, check.name): (check.envelope.low, check.envelope.high)
-        for bundle in ns3.NS3
-        for check in bundle.checks
+        (bundle["name"], check["name"]): (check.get("low"), check.get("high"))
+        for bundle in BUNDLES
+        for check in bundle["checks"]
     }
     wanted = {
         ("ns-3 dctcp-10ms", "least goodput per 200 ms, from 5.6 s on"): (48, 49),
@@ -98,11 +100,11 @@ def test_ns3s_bounds_are_those_of_its_program() -> None:
 
 def test_every_check_of_every_stack_has_a_verdict(done: StudyResult) -> None:
     cells = Cells(done.rows)
-    for bundle in (*ns3.NS3, *BBR_DRAFT):
-        own = cells.table(bundle.name).all
-        assert len(own) == len(bundle.stacks) * len(bundle.checks)
-    for bundle in RFC9743:
-        assert len(cells.table(bundle.name).all) > 0
+    for bundle in BUNDLES:
+        own = cells.table(bundle["name"]).all
+        assert len(own) == len(CONSTANTS["versions"][bundle["stacks"]]) * len(bundle["checks"])
+    for bundle in CONSTANTS["comparisons"]:
+        assert len(cells.table(bundle["name"]).all) > 0
     judged = [found for found in done.rows if envelopes.is_judged(found)]
     assert {True, False} <= {found["holds"] for found in judged}
     for found in judged:
@@ -131,8 +133,8 @@ def test_ns3s_maxima_stand_beside_ours(done: StudyResult) -> None:
 
 def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:
     text = Path(report.write(done.results.path)).read_text(encoding="utf-8")
-    for bundle in BUNDLES:
-        assert bundle.name[1:] in text
+    for bundle in (*BUNDLES, *CONSTANTS["comparisons"]):
+        assert bundle["name"][1:] in text
 
 
 def test_findings_name_what_fails(done: StudyResult) -> None:

@@ -9,25 +9,24 @@ import pytest
 from weir import report, studies
 from weir.studies import StudyResult, envelopes
 from weir.studies.cells import Cells
+from weir.studies.described import DescribedStudy
 from weir.studies.envelopes import Envelope, judged
 from weir.studies.schemes import KINDS, present
-from weir.studies.transperf import nsperf
-from weir.studies.transperf.measures import scores_table
-from weir.studies.transperf.scored import (
-    CONVERGENCE,
-    FAIRNESS,
-    LOCK_ON,
-    LOSS,
-    RTT,
-    TESTS,
-    TPUT,
-    bdp_packets,
-)
+from weir.studies.transperf.measures import highest_rtt_ms, queue_packets
 
 PLACE = ("table", "row", "column", "")
 
 pytestmark = pytest.mark.timeout(600)
 """Each study runs in seconds, but a machine may have other things to do."""
+
+
+def _study() -> DescribedStudy:
+    found = studies.find("transperf")
+    assert isinstance(found, DescribedStudy)
+    return found
+
+
+TESTS = _study().constants["tests"]
 
 
 @pytest.fixture(scope="module")
@@ -62,36 +61,33 @@ def test_envelopes_are_said_in_words() -> None:
 
 def test_the_sample_is_transperfs() -> None:
     sample = TESTS[0]
-    assert (sample.flows, sample.bdps) == (4, 1.0)
-    wanted = {TPUT: 80, RTT: 40, LOCK_ON: 35, LOSS: 99, FAIRNESS: 70, CONVERGENCE: 50}
-    assert sample.scores == wanted
+    assert (sample["flows"], sample["bdps"]) == (4, 1.0)
+    wanted = {"tput": 80, "rtt_med": 40, "lock_on_bw": 35, "loss_avoid": 99}
+    assert sample["scores"] == {**wanted, "fairness": 70, "convergence_fairness": 50}
     # 50 Mbit/s times 40 ms in packets of 1514 bytes.
-    assert bdp_packets(1.0) == 165
-    assert sample.highest_rtt_ms == pytest.approx(88, abs=0.1), "1.1 times 40 ms and a full buffer"
+    assert queue_packets(sample) == 165
+    assert highest_rtt_ms(sample) == pytest.approx(88, abs=0.1), "1.1 times 40 ms and a full buffer"
 
 
 def test_defaults_follow_the_kind_of_test() -> None:
     single, several, shallow, policed = TESTS[1:]
-    assert single.scores == {TPUT: 80, RTT: 30, LOCK_ON: 80, LOSS: 100}
-    assert (several.scores[LOSS], several.scores[FAIRNESS], several.scores[CONVERGENCE]) == (
-        96,
-        96,
-        90,
-    )
-    assert bdp_packets(shallow.bdps) < 0.1 * bdp_packets(1.0), "what transperf calls shallow"
-    assert (shallow.scores[FAIRNESS], shallow.scores[CONVERGENCE]) == (80, 70)
-    assert (policed.scores[LOSS], policed.scores[CONVERGENCE]) == (70, 85)
+    assert single["scores"] == {"tput": 80, "rtt_med": 30, "lock_on_bw": 80, "loss_avoid": 100}
+    several_of = ("loss_avoid", "fairness", "convergence_fairness")
+    assert [several["scores"][name] for name in several_of] == [96, 96, 90]
+    assert queue_packets(shallow) < 0.1 * queue_packets(single), "what transperf calls shallow"
+    assert [shallow["scores"][name] for name in several_of] == [96, 80, 70]
+    assert [policed["scores"][name] for name in several_of] == [70, 96, 85]
 
 
 def test_every_score_has_a_verdict(done: StudyResult) -> None:
     cells = Cells(done.rows)
     for test in TESTS:
-        own = cells.table(scores_table(test))
+        own = cells.table(f"transperf, {test['name']}")
         assert own.rows() == list(present(KINDS))
         for stack in own.rows():
             scored = {found["column"] for found in own.all if found["row"] == stack}
-            assert scored >= set(test.scores) - {LOCK_ON}
-            assert (LOCK_ON in scored) == stack.startswith("bbr"), "who has a STARTUP locks on"
+            assert scored >= set(test["scores"]) - {"lock_on_bw"}
+            assert ("lock_on_bw" in scored) == stack.startswith("bbr"), "who has a STARTUP locks on"
         for found in own.all:
             if found["ours"]["mean"] is None:  # who carries nothing is neither fair nor unfair
                 assert found["holds"] is None
@@ -104,18 +100,19 @@ def test_every_score_has_a_verdict(done: StudyResult) -> None:
 
 def test_scores_are_between_0_and_100(done: StudyResult) -> None:
     for test in TESTS:
-        for found in Cells(done.rows).table(scores_table(test)).all:
-            if found["column"] in test.scores and found["column"] != LOCK_ON:
+        for found in Cells(done.rows).table(f"transperf, {test['name']}").all:
+            if found["column"] in test["scores"] and found["column"] != "lock_on_bw":
                 assert 0 <= (found["ours"]["mean"] or 0) <= 101, found
 
 
 def test_nsperfs_five_tests_are_there(done: StudyResult) -> None:
     names = {str(row["table"]) for row in done.rows}
-    for test in nsperf.SIZES["small"].values:
+    sizes = _study().data["sizes"]
+    for test in sizes["small"]["values"]:
         assert any(name.startswith(f"nsperf {test},") for name in names), test
-    full = nsperf.SIZES["full"]
-    assert len(full.values[nsperf.RANDOM_LOSS]) == 13
-    assert full.values[nsperf.COEXIST] == (0.1, 1, 2, 4, 8, 16)
+    full = sizes["full"]["values"]
+    assert len(full["random_loss"]) == 13
+    assert full["coexist"] == [0.1, 1, 2, 4, 8, 16]
 
 
 def test_a_share_of_two_is_a_share(done: StudyResult) -> None:

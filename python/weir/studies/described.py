@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weir.api import run_plan
 from weir.results import Results
 from weir.scenario import Source
-from weir.studies import Cell, Settings, StudyResult, claims
+from weir.studies import Cell, Settings, StudyResult, claims, envelopes
 from weir.studies.cells import Cells, cell
 from weir.studies.contest import Contests
 from weir.studies.texts import Entry, Scope, evaluated, expanded, filled, sentences
@@ -99,7 +99,13 @@ class DescribedStudy:
     def findings(self, rows: Sequence[Cell], scope: Scope) -> list[str]:
         """What the cells say, in sentences."""
         own = Cells(rows).table(claims.TABLE).all
-        judged = {"claims": own, "verdicts": claims.in_words(own), "summary": claims.summary}
+        judged = {
+            "claims": own,
+            "verdicts": claims.in_words(own),
+            "summary": claims.summary,
+            "bounds_met": envelopes.summary,
+            "judged_in_words": envelopes.in_words,
+        }
         return sentences(self._text(_FINDINGS), {**_with_cells(scope, rows), **judged})
 
     def sources(self, settings: Settings) -> dict[str, Source]:
@@ -112,8 +118,9 @@ class DescribedStudy:
             for own in expanded(entry, scope):
                 file = filled(entry["scenario"], own)
                 seeds = {"measure.repeat": "{{ repeat }}", "measure.seed": "{{ seed }}"}
-                keys = {**seeds, **common, **entry.get("set", {})}
-                texts = ((key, filled(text, own)) for key, text in keys.items())
+                more = evaluated(entry.get("with", {}), own)
+                keys = {**seeds, **common, **entry.get("set", {}), **more}
+                texts = ((filled(key, own), filled(text, own)) for key, text in keys.items())
                 overrides = tuple((key, text) for key, text in texts if text)
                 source = Source(self._text(file), f"study {self.name}", overrides)
                 yield filled(entry["label"], own), source

@@ -103,7 +103,9 @@ def _line_data(entry: Entry, scope: Scope) -> Iterator[pl.DataFrame]:
 def _heat(
     entry: Entry, scope: Scope, name: str, title: str, caption: str, runs: Sequence[int]
 ) -> Iterator[Figure]:
-    data = _rows(entry, scope, ("panel", "row", "column", "value"))
+    has_text = any("text" in part for part in entry["data"])
+    names = ("panel", "row", "column", "value", *(["text"] if has_text else []))
+    data = _rows(entry, scope, names)
     yield heat_map(name, title, caption, data, HeatAxes(**_axes(entry, scope)), runs)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from jinja2.environment import TemplateExpression
 
+from weir.report.html import slug
 from weir.report.summary import listed
 from weir.stats import Estimate, mean_interval
 from weir.studies import claims
@@ -31,6 +32,7 @@ _ENV.filters |= {
     "g": lambda value: f"{value:g}",
     "fixed": lambda value, places: f"{value:.{places}f}",
     "listed": listed,
+    "slug": slug,
     "capitalised": lambda text: text[:1].upper() + text[1:],
 }
 _ENV.globals |= {
