@@ -9,7 +9,7 @@ import pytest
 
 from weir.studies import Settings, StudyResult, claims, studies
 from weir.studies.cells import Cells
-from weir.studies.netesto import STUDY, measures, summary
+from weir.studies.netesto import STUDY, measures
 from weir.studies.netesto.experiment import (
     CLIENTS,
     EXTENTS,
@@ -93,7 +93,8 @@ def test_deep_buffers_cost_time_and_the_words_follow(cells: Cells) -> None:
     assert flat is not None
     flat["ours"] = cells.table(table).at("2-flow, cubic", "0.5 BDP")["ours"]  # type: ignore[index]
     sensitivity = measures.Sensitivity(next(stream_tests(SMALL)), low=0.25, high=1.0, n=2)
-    again = {c["row"]: c for c in summary.expectations(cells, SMALL, sensitivity)}
+    scope = {**STUDY.scope(Settings()), "sensitivity": sensitivity}
+    again = {c["row"]: c for c in STUDY.claims(cells.all, scope)}
     assert claims.verdict_of(again[said]) == "differs"
     moved = next(c for c in again.values() if c["published"] == 20)
     assert (moved["ours"]["mean"], claims.verdict_of(moved)) == (4, "agrees")

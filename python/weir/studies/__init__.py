@@ -94,10 +94,9 @@ def studies() -> dict[str, Study]:
     found: dict[str, Study] = {}
     for module in pkgutil.iter_modules(__path__):
         package, folder = f"{__name__}.{module.name}", files(__name__) / module.name
-        if (folder / FILE).is_file():
-            own: object = DescribedStudy(folder, package)
-        else:
-            own = getattr(import_module(package), "STUDY", None)
+        own = getattr(import_module(package), "STUDY", None)
+        if own is None and (folder / FILE).is_file():
+            own = DescribedStudy(folder, package)
         if isinstance(own, Study):
             found[own.name] = own
     return dict(sorted(found.items()))

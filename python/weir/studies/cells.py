@@ -44,6 +44,10 @@ class Cells:
         """Those of the tables whose names begin like this."""
         return Cells([cell for cell in self.all if str(cell["table"]).startswith(prefix)])
 
+    def names(self) -> list[str]:
+        """The names of the tables, in order."""
+        return list(dict.fromkeys(str(cell["table"]) for cell in self.all))
+
     def means(self) -> list[tuple[str, str, float | None]]:
         """Row, column and mean of each."""
         return [(str(c["row"]), str(c["column"]), c["ours"]["mean"]) for c in self.all]

@@ -11,7 +11,7 @@ from weir.censoring import Wait
 from weir.results import Results
 from weir.stats import Estimate, mean_interval
 from weir.studies import Cell
-from weir.studies.cells import cell, goodput_interval
+from weir.studies.cells import Cells, cell, frame, goodput_interval
 from weir.studies.joins import Join, joins, wait_cell
 from weir.studies.latencies import Latencies, kind, labelled_flows
 from weir.studies.netesto.experiment import (
@@ -24,9 +24,12 @@ from weir.studies.netesto.experiment import (
     rate_label,
     size_buffers,
     size_label,
+    small_and_large,
     stream_tests,
 )
-from weir.studies.networks import LAN, WAN_10M, WAN_100M, Network
+from weir.studies.networks import LAN, NETWORKS, WAN_10M, WAN_100M, Network
+
+__all__ = ["NETWORKS", "flow_name", "size_buffers", "small_and_large"]
 
 SHARE, CROSSES, RECLAIMS = "share of the newest", "crosses", "reclaims"
 RATIO, RTT, LOST = "largest over smallest", "RTT", "retransmitted"
@@ -174,3 +177,40 @@ def _small_over_large(flows: pl.DataFrame) -> Estimate:
     if not {"small", "large"} <= set(wide.columns):
         return Estimate(None, None, None, 0)
     return mean_interval(wide["small"] / wide["large"], (0.0, None))
+
+
+titles = {network.id: network.title for network in NETWORKS}
+
+
+def equal_rows(own: Cells) -> list[str]:
+    """The rows of two flows of one algorithm."""
+    return [row for row in own.rows() if row.startswith("2-flow, ") and " then " not in row]
+
+
+def _of_row(own: Cells, row: str, panel: str, series: str) -> pl.DataFrame:
+    """One row over the buffers, as a line of that name."""
+    places = [float(column.removesuffix(" BDP")) for column in own.columns()]
+    part = frame(Cells([c for c in own.all if c["row"] == row]), panel, places)
+    return part.with_columns(pl.lit(series).alias("series"))
+
+
+def pair_frames(own: Cells) -> pl.DataFrame:
+    """Shares of the later of two flows; panels say who comes first."""
+    found: dict[str, list[pl.DataFrame]] = {}
+    names = ("same algorithm", "CUBIC first", "CUBIC second")
+    for row in own.rows():
+        if row.startswith("2-flow, "):
+            first, _, second = row.removeprefix("2-flow, ").partition(" then ")
+            panel = names[0] if not second else names[1] if first == "cubic" else names[2]
+            series = second if panel == names[1] else first
+            found.setdefault(panel, []).append(_of_row(own, row, panel, series))
+    return pl.concat(part for name in names for part in found.get(name, []))
+
+
+def equal_frames(own: Cells) -> pl.DataFrame:
+    """Flows of one algorithm in both tests."""
+    rows = [row for row in own.rows() if " then " not in row]
+    parts = [row.partition(", ") for row in sorted(rows, key=lambda row: row[:6])]
+    return pl.concat(
+        _of_row(own, f"{test}, {stack}", f"{test} test", stack) for test, _, stack in parts
+    )

@@ -37,7 +37,8 @@ Test = Mapping[str, Any]
 
 def queue_packets(test: Test) -> int:
     """A buffer in whole packets, as transperf's `bdp` computes it."""
-    return max(1, round(test["bdps"] * RATE_MBPS * 1e6 * RTT_MS * 1e-3 / (8 * PACKET)))
+    bdps = float(test["bdps"])
+    return max(1, round(bdps * RATE_MBPS * 1e6 * RTT_MS * 1e-3 / (8 * PACKET)))
 
 
 def network(test: Test) -> str:
@@ -118,7 +119,7 @@ def _lock_on(results: Results, test: Test, own: Rows) -> float | None:
     known = [rate for rate in found if rate is not None]
     if len(known) < len(found):
         return None
-    return 100 * min(known) * test["flows"] / _rate_mbps(test)
+    return 100 * min(known) * int(test["flows"]) / _rate_mbps(test)
 
 
 def _loss(_: Results, __: Test, own: Rows) -> float | None:
