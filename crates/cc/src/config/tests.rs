@@ -1,6 +1,9 @@
 use proptest::prelude::*;
 
+use weir_units::Bytes;
+
 use super::*;
+use crate::{Decimal, Decrease, Increase};
 
 fn round_trip(text: &str) -> String {
     CcConfig::parse(text).expect("a valid controller").to_string()
@@ -71,6 +74,7 @@ fn errors_name_the_parameter_the_value_and_what_is_allowed() {
             "bic(beta=1)",
             "lp(offsets=some)",
             "lp(none)",
+            "lp(offsets=none,offsets=none)",
             "dctcp()",
             "dctcp(1/16)",
             "dctcp(g=1/3)",

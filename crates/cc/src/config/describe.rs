@@ -1,0 +1,250 @@
+//! How an entry of the list becomes a variant of [`CcConfig`], a line of its catalogue, and what reads,
+//! prints and builds it.
+
+use std::ops::RangeInclusive;
+
+use weir_units::Duration;
+
+use super::{CatalogueEntry, CcConfig};
+use crate::{Decimal, Gain, MuzhaTable};
+
+/// A controller of the list.
+pub(super) struct Description {
+    pub(super) entry: CatalogueEntry,
+    /// With every parameter at its default; `None` for the linear controls, which `linear` reads.
+    pub(super) default: Option<fn() -> CcConfig>,
+    pub(super) parameters: &'static [Parameter],
+    /// Where one parameter is not at its default, all are written.
+    pub(super) whole: bool,
+}
+
+/// A parameter of a controller.
+pub(super) struct Parameter {
+    /// What stands in front of the value, as in `hystart=`; empty if the value stands alone.
+    pub(super) prefix: &'static str,
+    /// An example of the value, or its words.
+    pub(super) form: &'static str,
+    /// What is allowed.
+    pub(super) allowed: &'static str,
+    /// Sets it from text; `None` if the text is not allowed.
+    pub(super) set: fn(&mut CcConfig, &str) -> Option<()>,
+    /// Its value as text, if it has one.
+    pub(super) show: fn(&CcConfig) -> Option<String>,
+}
+
+/// A value that is no word.
+pub(super) trait Shown {
+    fn shown(&self) -> Option<String>;
+}
+
+/// Declares the controllers, in the order of the catalogue.
+macro_rules! controllers {
+    ($(
+        plain { $(
+            $(#[doc = $doc:literal])+
+            $variant:ident $({ $(
+                $(#[doc = $field_doc:literal])+ $field:ident: $type:ty = $default:expr,
+            )+ })? = $name:literal, $summary:literal, [$($example:literal),+],
+            takes $($whole:ident)? [
+                $( $prefix:literal $place:ident $(. $part:ident)? { $($spec:tt)+ } ),* $(,)?
+            ],
+            |$start:ident, $mss:ident| $new:expr;
+        )+ }
+        $( linear {
+            $( $linear:literal, $linear_summary:literal, [$($linear_example:literal),+]; )+
+        } )?
+    )+) => {
+        /// Which controller, with its parameters.
+        ///
+        /// ```
+        /// use weir_cc::CcConfig;
+        /// use weir_units::Bytes;
+        ///
+        /// let config: CcConfig = "cubic(hystart=off)".parse()?;
+        /// assert_eq!(config.to_string(), "cubic(hystart=off)");
+        /// let cc = config.build(Bytes(1_200), Bytes(12_000))?;
+        /// assert_eq!((cc.name(), cc.cwnd(), cc.phase()), ("cubic", Bytes(12_000), "slow_start"));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum CcConfig {
+            $( $(
+                $(#[doc = $doc])+
+                $variant $({ $( $(#[doc = $field_doc])+ $field: $type, )+ })?,
+            )+ )+
+            /// A linear control.
+            Parametric {
+                /// Growth per round trip.
+                increase: Increase,
+                /// The answer to a loss.
+                decrease: Decrease,
+            },
+            /// What only a kernel's TCP has; no catalogue lists it, and it cannot be built here.
+            Kernel(KernelName),
+            /// A class in a file of another language; no catalogue lists it, and its host builds it.
+            Script(Script),
+        }
+
+        /// The controllers of the catalogue.
+        pub(super) const LIST: &[Description] = &[$(
+            $( Description {
+                entry: CatalogueEntry {
+                    name: $name,
+                    summary: $summary,
+                    parameters: $crate::config::describe::after_comma(concat!(
+                        "" $(, ",", $prefix, $crate::config::describe::parameter!(@form $($spec)+))*
+                    )),
+                    examples: &[$($example),+],
+                },
+                default: Some(|| CcConfig::$variant $({ $( $field: $default, )+ })?),
+                parameters: &[$( Parameter {
+                    prefix: $prefix,
+                    form: $crate::config::describe::parameter!(@form $($spec)+),
+                    allowed: $crate::config::describe::parameter!(@allowed $($spec)+),
+                    set: |config, text| {
+                        let CcConfig::$variant { $place, .. } = config else { return None };
+                        (*$place)$(.$part)? =
+                            $crate::config::describe::parameter!(@read text, $($spec)+)?;
+                        Some(())
+                    },
+                    show: |config| {
+                        let CcConfig::$variant { $place, .. } = config else { return None };
+                        $crate::config::describe::parameter!(@show (*$place)$(.$part)?, $($spec)+)
+                    },
+                }, )*],
+                whole: $crate::config::describe::parameter!(@whole $($whole)?),
+            }, )+
+            $( $( Description {
+                entry: CatalogueEntry {
+                    name: $linear,
+                    summary: $linear_summary,
+                    parameters: "a,b",
+                    examples: &[$($linear_example),+],
+                },
+                default: None,
+                parameters: &[],
+                whole: true,
+            }, )+ )?
+        )+];
+
+        impl CcConfig {
+            /// Builds the controller for segments of `mss` (at least one byte) and the given initial window
+            /// (at least one segment).
+            ///
+            /// # Errors
+            /// For a [`Kernel`](Self::Kernel)'s, and for a [`Script`](Self::Script) without a host.
+            pub fn build(
+                &self,
+                mss: Bytes,
+                initial_window: Bytes,
+            ) -> Result<Box<dyn CongestionController>, CcBuildError> {
+                Ok(match *self {
+                    $( $( Self::$variant $({ $($field),+ })? => {
+                        let ($start, $mss) = (initial_window, mss);
+                        let _ = ($start, $mss);
+                        Box::new($new)
+                    } )+ )+
+                    Self::Parametric { increase, decrease } => {
+                        Box::new(Parametric::new(initial_window, increase, decrease))
+                    }
+                    Self::Kernel(name) => return Err(CcBuildError::Kernel(name)),
+                    Self::Script(ref script) => return script.build(mss, initial_window),
+                })
+            }
+        }
+    };
+}
+
+/// The parts of a parameter: words, or an example with what is allowed and what reads it.
+macro_rules! parameter {
+    (@form $type:ident: $first:ident = $word:literal $(| $value:ident = $other:literal)*) => {
+        concat!($word $(, "|", $other)*)
+    };
+    (@allowed $type:ident: $first:ident = $word:literal $(| $value:ident = $other:literal)*) => {
+        concat!($word $(, ", ", $other)*)
+    };
+    (@read $text:ident, $type:ident: $($value:ident = $word:literal)|+) => {
+        match $text {
+            $( $word => Some($type::$value), )+
+            _ => None,
+        }
+    };
+    (@show $place:expr, $type:ident: $($value:ident = $word:literal)|+) => {
+        Some(match $place { $( $type::$value => $word, )+ }.to_owned())
+    };
+    (@form $form:literal, $allowed:literal, $read:expr) => { $form };
+    (@allowed $form:literal, $allowed:literal, $read:expr) => { $allowed };
+    (@read $text:ident, $form:literal, $allowed:literal, $read:expr) => {{
+        let read: fn(&str) -> Option<_> = $read;
+        read($text)
+    }};
+    (@show $place:expr, $form:literal, $allowed:literal, $read:expr) => {
+        $crate::config::describe::Shown::shown(&$place)
+    };
+    (@whole) => { false };
+    (@whole all) => { true };
+}
+
+pub(super) use {controllers, parameter};
+
+/// A list without the comma in front of it.
+pub(super) const fn after_comma(list: &'static str) -> &'static str {
+    if list.is_empty() { list } else { list.split_at(1).1 }
+}
+
+/// A decimal number in `range`, in thousandths.
+pub(super) fn decimal(text: &str, range: RangeInclusive<u32>) -> Option<Decimal> {
+    text.parse().ok().filter(|number: &Decimal| range.contains(&number.thousandths()))
+}
+
+/// A time in whole milliseconds.
+pub(super) fn millis(text: &str, range: RangeInclusive<u64>) -> Option<Duration> {
+    let number = text.strip_suffix("ms").and_then(|number| number.parse().ok());
+    number.filter(|millis| range.contains(millis)).map(Duration::from_millis)
+}
+
+/// A number of segments.
+pub(super) fn segments(text: &str, least: u64) -> Option<u64> {
+    text.parse().ok().filter(|number| (least..=MAX_WINDOW).contains(number))
+}
+
+/// A number of indices.
+pub(super) fn levels(text: &str) -> Option<MuzhaTable> {
+    text.parse().ok().filter(|levels| (3..=7).contains(levels)).map(MuzhaTable::Levels)
+}
+
+impl Shown for Option<u64> {
+    fn shown(&self) -> Option<String> {
+        self.map(|number| number.to_string())
+    }
+}
+
+impl Shown for Decimal {
+    fn shown(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
+impl Shown for Gain {
+    fn shown(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
+impl Shown for Duration {
+    fn shown(&self) -> Option<String> {
+        Some(format!("{}ms", self.as_millis()))
+    }
+}
+
+impl Shown for MuzhaTable {
+    fn shown(&self) -> Option<String> {
+        match self {
+            Self::Levels(levels) => Some(levels.to_string()),
+            Self::Linear(..) => None,
+        }
+    }
+}
+
+const MAX_WINDOW: u64 = 1_000_000;
