@@ -6,27 +6,31 @@ use weir_net::{LinkConfig, Service};
 use weir_scene::{FlowSizes, FlowSpec, LinkSpec, TransportSpec, Workload};
 use weir_units::{Duration, Rate};
 
-use crate::check::MAX_ARRIVALS;
+use crate::direction::trace_rate;
 use crate::error::Problem;
-use crate::lower::trace_rate;
-use crate::scenario_file::ScenarioFile;
+use crate::workload::{Connections, MAX_ARRIVALS};
 
 /// IPv4's header and TCP's without options.
 const TCP_IP_HEADERS: u64 = 20 + 20;
 /// The option of RFC 7323 with its padding.
 const TIMESTAMPS: u64 = 12;
 
+/// Where connections are described, and the end of the run.
+pub(crate) struct FlowContext {
+    pub(crate) section: String,
+    pub(crate) end: Duration,
+}
+
 /// Connections that come so often that their data packets, headers included and each sent once, take
 /// `load` of the slowest link: `gap = 8 · (E[size] + header · E[⌈size/mss⌉]) / (load · rate)`.
 pub(crate) fn arrivals(
-    scenario: &ScenarioFile,
-    index: usize,
+    work: &Connections,
+    place: &FlowContext,
     spec: &FlowSpec,
     links: &[LinkSpec],
 ) -> Result<Workload, Problem> {
-    let work = &scenario.flow[index].workload;
     let problem =
-        |key: &str, message: String| Problem::new(format!("flow.{index}.workload.{key}"), message);
+        |key: &str, message: String| Problem::new(format!("{}.{key}", place.section), message);
     let sizes = work.sizes.distribution().map_err(|message| problem("sizes", message))?;
     let TransportSpec::Reliable(config) = &spec.transport else {
         return Err(problem("kind", "'flow-sizes' is not allowed over udp".to_owned()));
@@ -47,7 +51,7 @@ pub(crate) fn arrivals(
     let bytes = sizes.mean() + header * sizes.mean_segments(config.mss);
     let bits_per_sec = work.load.as_f64() * rate.as_bits_per_sec() as f64;
     let mean_gap = Duration::from_nanos((bytes * 8e9 / bits_per_sec).round() as u64);
-    let expected = scenario.measure.duration.as_nanos().checked_div(mean_gap.as_nanos());
+    let expected = place.end.as_nanos().checked_div(mean_gap.as_nanos());
     if work.arrivals.is_none() && expected.is_none_or(|number| number > MAX_ARRIVALS) {
         let message = format!(
             "{} means a connection every {mean_gap}, more than {MAX_ARRIVALS} in a run; set \

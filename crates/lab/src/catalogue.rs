@@ -1,18 +1,19 @@
 //! What there is to choose from.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use weir_cc::CcConfig;
 use weir_transport::{RecoveryConfig, RoutePolicy};
 
-use crate::feedback::{Agent, AgentKind};
-use crate::flow::{Flow, Workload, WorkloadKind};
-use crate::keys::{Key, Kind};
+use crate::direction::{BurstLoss, Direction, IMPAIRMENTS, Policer};
+use crate::feedback::Feedback;
+use crate::flow::Flow;
+use crate::keys::{self, Choices, Key, Kind, Section as _, Words};
 use crate::queue::Discipline;
 use crate::radio::{Radio, RadioRed};
 use crate::run::World;
 use crate::scenario_file::{Measure, ScenarioFile};
-use crate::topology::{BurstLoss, Direction, GraphLink, Policer, Topology, TopologyKind};
+use crate::topology::{GraphLink, Topology, TopologyKind};
+use crate::workload::Workload;
 
 /// A section of a scenario file.
 #[derive(Clone, Debug)]
@@ -32,8 +33,8 @@ pub fn sections() -> Vec<Section> {
         section::<ScenarioFile>("The file", ScenarioFile::KEYS),
         section::<Topology>("`[topology]`", Topology::KEYS),
     ];
-    let after = [
-        section::<Agent>("`feedback` of a bottleneck", Agent::KEYS),
+    let feedback = Feedback::KINDS.iter().map(|kind| Section::of("feedback", kind));
+    let links = [
         section::<Direction>("`[topology.forward]` and `[topology.reverse]`", Direction::KEYS),
         section::<BurstLoss>("`burst_loss` of a direction", BurstLoss::KEYS),
         section::<Policer>("`policer` of a direction", Policer::KEYS),
@@ -41,10 +42,11 @@ pub fn sections() -> Vec<Section> {
         section::<Radio>("`[topology.radio]`", Radio::KEYS),
         section::<RadioRed>("`red` of `[topology.radio]`", RadioRed::KEYS),
         section::<Flow>("`[[flow]]`", Flow::KEYS),
-        section::<Workload>("`workload` of a flow", Workload::KEYS),
-        section::<Measure>("`[measure]`", Measure::KEYS),
     ];
-    before.into_iter().chain(queues).chain(after).collect()
+    let workloads = Workload::KINDS.iter().map(|kind| Section::of("workload", kind));
+    let measure = section::<Measure>("`[measure]`", Measure::KEYS);
+    let network = before.into_iter().chain(queues).chain(feedback).chain(links);
+    network.chain(workloads).chain([measure]).filter(|section| !section.keys.is_empty()).collect()
 }
 
 impl Section {
@@ -54,28 +56,9 @@ impl Section {
     }
 }
 
-fn section<T: Default + Serialize>(title: &str, keys: &'static [Key]) -> Section {
-    Section { title: title.to_owned(), keys, defaults: defaults::<T> }
+fn section<S: keys::Section + Default>(title: &str, keys: &'static [Key]) -> Section {
+    Section { title: title.to_owned(), keys, defaults: keys::defaults::<S> }
 }
-
-fn defaults<T: Default + Serialize>() -> Value {
-    serde_json::to_value(T::default()).expect("every key can be written")
-}
-
-/// The keys of a direction that make something go wrong or change.
-const IMPAIRMENTS: &[&str] = &[
-    "policer",
-    "loss",
-    "burst_loss",
-    "drop",
-    "corrupt",
-    "duplicate",
-    "reorder",
-    "jitter",
-    "rate_trace",
-    "rate_steps",
-    "delay_steps",
-];
 
 /// Everything that a scenario may name, as a JSON object of lists; each entry has `name`, `description`
 /// and `parameters`.
@@ -97,36 +80,36 @@ pub fn catalogue() -> String {
             "examples": entry.examples,
         })
     });
-    let topologies = TopologyKind::CATALOGUE
-        .iter()
-        .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));
-    let workloads = WorkloadKind::CATALOGUE
-        .iter()
-        .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));
+    let kinds = TopologyKind::WORDS.iter().zip(TopologyKind::ABOUT);
+    let topologies = kinds.map(|((name, kind), about)| plain(name, about, &topology_keys(*kind)));
     let impairments = Direction::KEYS
         .iter()
         .filter(|key| IMPAIRMENTS.contains(&key.name))
         .map(|key| plain(key.name, key.about.trim(), key.form));
-    let queues = Discipline::KINDS.iter().map(|kind| {
-        let keys: Vec<&str> = kind.keys.iter().map(|key| key.name).collect();
-        plain(kind.name, kind.about, &keys.join(", "))
-    });
-    let feedback = AgentKind::CATALOGUE
-        .iter()
-        .map(|(kind, name, about)| plain(name, about, &kind.keys()[1..].join(", ")));
     let worlds = World::CATALOGUE.iter().map(|(_, name, about)| plain(name, about, ""));
     json!({
         "controllers": controllers.collect::<Vec<_>>(),
         "recoveries": recoveries.collect::<Vec<_>>(),
         "route_policies": policies.collect::<Vec<_>>(),
-        "queues": queues.collect::<Vec<_>>(),
-        "feedback": feedback.collect::<Vec<_>>(),
+        "queues": of_kinds(Discipline::KINDS),
+        "feedback": of_kinds(Feedback::KINDS),
         "impairments": impairments.collect::<Vec<_>>(),
         "topologies": topologies.collect::<Vec<_>>(),
-        "workloads": workloads.collect::<Vec<_>>(),
+        "workloads": of_kinds(Workload::KINDS),
         "worlds": worlds.collect::<Vec<_>>(),
     })
     .to_string()
+}
+
+fn of_kinds(kinds: &[Kind]) -> Vec<Value> {
+    let keys = |kind: &Kind| kind.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
+    kinds.iter().map(|kind| plain(kind.name, kind.about, &keys(kind))).collect()
+}
+
+/// The keys of a topology of this kind but `kind` itself.
+fn topology_keys(kind: TopologyKind) -> String {
+    let table = Topology { kind, ..Topology::default() }.to_table();
+    table.keys().skip(1).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn plain(name: &str, about: &str, parameters: &str) -> Value {

@@ -2,26 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
 use weir_net::MAX_DELAY;
 use weir_scene::{MAX_DATAGRAM, MAX_PACKET};
-use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
+use weir_units::{BufferSize, Bytes, Duration, Rate};
 
-use crate::error::Problem;
-use crate::feedback::{AgentKind, Feedback};
-use crate::flow::{Flow, Protocol, Workload, WorkloadKind};
-use crate::keys::foreign;
+use crate::direction::check_burst;
+use crate::error::{Checked, Problem, require};
+use crate::feedback::{Drai, Feedback};
+use crate::flow::{Flow, Protocol};
 use crate::scenario_file::ScenarioFile;
-use crate::topology::{Direction, GraphLink, Topology, TopologyKind};
-
-type Checked = Result<(), Problem>;
+use crate::topology::{GraphLink, Topology, TopologyKind};
+use crate::workload::{MAX_ARRIVALS, Workload};
 
 /// A run longer than this is taken for a slip.
 const LONGEST_RUN: Duration = Duration::from_secs(30 * 86_400);
 /// No framing takes more.
 const MAX_OVERHEAD: Bytes = Bytes(1_000);
-/// Ethernet's MTU.
-pub(crate) const FULL_PACKET: Bytes = Bytes(1_500);
 const OVERHEAD: &str = "at most 1kb for each packet";
 const MAX_FLOWS: u64 = 100_000;
 /// A route has at most 255 links, those of the hosts included.
@@ -31,8 +27,6 @@ const MAX_REPEATS: u32 = 100_000;
 const MAX_SAMPLES: u64 = 20_000_000;
 const MAX_EVENTS: u32 = 10_000_000;
 const MAX_REQUESTS: u32 = 10_000_000;
-/// Connections that one flow makes; more would fill the memory with their rows.
-pub(crate) const MAX_ARRIVALS: u64 = 10_000_000;
 const DELAY: &str = "it is at most a day (24h)";
 /// With the largest TCP header.
 const MAX_MSS: u64 = MAX_PACKET - 20 - 60;
@@ -43,78 +37,7 @@ const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
 /// Linux's `SOCK_MIN_SNDBUF`.
 const MIN_SEND_BUFFER: Bytes = Bytes(4_608);
 
-/// What comes round more often than this is taken for a slip: it would only cost time.
-const SHORTEST_PERIOD: Duration = Duration::from_micros(1);
-/// A message longer than this is taken for a slip: no simulated link carries it.
-const MAX_MESSAGE: Bytes = Bytes(1 << 50);
-
-/// Refuses keys without effect for the chosen kind of topology, feedback or workload.
-pub(crate) fn foreign_keys(tree: &Map<String, Value>, scenario: &ScenarioFile) -> Checked {
-    let topology = tree.get("topology");
-    refuse_foreign(topology, "topology", scenario.topology.kind.keys(), |key| {
-        kinds_with(key, TopologyKind::CATALOGUE, TopologyKind::keys)
-    })?;
-    if scenario.topology.kind == TopologyKind::Radio {
-        let written = topology.and_then(|topology| topology.get("radio"));
-        refuse_foreign(written, "topology.radio", &scenario.topology.radio.keys(), |_| {
-            "another placement, routing, mac or mobility".to_owned()
-        })?;
-    }
-    for (section, agent) in scenario.topology.agents() {
-        let path = section.trim_start_matches("topology").replace('.', "/");
-        let written = topology.and_then(|topology| topology.pointer(&path));
-        foreign_to_agent(written, &section, agent)?;
-    }
-    for (index, flow) in scenario.flow.iter().enumerate() {
-        let written = tree.get("flow").and_then(|flows| flows.get(index)?.get("workload"));
-        let section = format!("flow.{index}.workload");
-        refuse_foreign(written, &section, flow.workload.kind.keys(), |key| {
-            kinds_with(key, WorkloadKind::CATALOGUE, WorkloadKind::keys)
-        })?;
-        let written = tree.get("flow").and_then(|flows| flows.get(index));
-        let own: Vec<&str> = flow.keys().collect();
-        refuse_foreign(written, &format!("flow.{index}"), &own, |_| {
-            "a reliable stack; stack is udp".to_owned()
-        })?;
-    }
-    Ok(())
-}
-
-/// What is wrong with an agent, if anything.
-pub(crate) fn check_feedback(agent: &Feedback, written: Option<&Value>, section: &str) -> Checked {
-    foreign_to_agent(written, section, agent)?;
-    agent.check(section)
-}
-
-fn foreign_to_agent(written: Option<&Value>, section: &str, agent: &Feedback) -> Checked {
-    refuse_foreign(written, section, agent.0.kind.keys(), |key| {
-        kinds_with(key, AgentKind::CATALOGUE, AgentKind::keys)
-    })
-}
-
-/// The names of the kinds that have `key`.
-fn kinds_with<K: Copy>(
-    key: &str,
-    catalogue: &[(K, &str, &str)],
-    keys: impl Fn(K) -> &'static [&'static str],
-) -> String {
-    let having = catalogue.iter().filter(|(kind, ..)| keys(*kind).contains(&key));
-    format!("kind {}", having.map(|(_, name, _)| *name).collect::<Vec<_>>().join(", "))
-}
-
-fn refuse_foreign(
-    written: Option<&Value>,
-    section: &str,
-    own: &[&str],
-    owner: impl Fn(&str) -> String,
-) -> Checked {
-    let Some(Value::Object(table)) = written else { return Ok(()) };
-    let found = table.iter().find(|(key, value)| !value.is_null() && !own.contains(&key.as_str()));
-    let Some((key, value)) = found else { return Ok(()) };
-    Err(foreign(format!("{section}.{key}"), value, &owner(key)))
-}
-
-/// Checks everything else.
+/// Checks what the keys of a scenario demand of each other.
 pub(crate) fn check(scenario: &ScenarioFile) -> Checked {
     check_name(&scenario.name)?;
     check_measure(scenario)?;
@@ -127,19 +50,6 @@ pub(crate) fn check(scenario: &ScenarioFile) -> Checked {
     }
     check_numbers(scenario)?;
     check_names(scenario)
-}
-
-/// Demands something of a key's value.
-pub(crate) fn require(
-    holds: bool,
-    key: String,
-    value: impl ToString,
-    allowed: impl ToString,
-) -> Checked {
-    if holds {
-        return Ok(());
-    }
-    Err(Problem::new(key, format!("{} is not allowed; {}", value.to_string(), allowed.to_string())))
 }
 
 fn check_name(name: &str) -> Checked {
@@ -189,8 +99,8 @@ fn check_topology(topology: &Topology) -> Checked {
     for (section, agent) in topology.agents() {
         agent.check(&section)?;
     }
-    check_direction(&topology.forward, "topology.forward")?;
-    check_direction(&topology.reverse, "topology.reverse")?;
+    topology.forward.check("topology.forward")?;
+    topology.reverse.check("topology.reverse")?;
     if topology.kind == TopologyKind::LabRouter {
         check_relay(topology)?;
     }
@@ -226,13 +136,6 @@ fn check_relay(topology: &Topology) -> Checked {
     Ok(())
 }
 
-/// A token bucket in which no full packet finds tokens is taken for a slip.
-fn check_burst(burst: Bytes, key: String, mtu: Option<Bytes>, overhead: Bytes) -> Checked {
-    let longest = mtu.unwrap_or(FULL_PACKET) + overhead;
-    let allowed = format!("at least {longest}, or no full packet gets through");
-    require(burst >= longest, key, burst, allowed)
-}
-
 fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
     let key = |name: &str| format!("{section}.{name}");
     for (name, node) in [("from", &link.from), ("to", &link.to)] {
@@ -247,58 +150,7 @@ fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
     }
     require(link.overhead <= MAX_OVERHEAD, key("overhead"), link.overhead, OVERHEAD)?;
     require(link.cost >= 1, key("cost"), link.cost, "at least 1")?;
-    check_direction(&link.impair, &key("impair"))
-}
-
-pub(crate) fn check_direction(direction: &Direction, section: &str) -> Checked {
-    let key = |name: &str| format!("{section}.{name}");
-    let Direction { rate, rate_trace, rate_steps, delay_steps, .. } = direction;
-    if let Some(rate) = rate {
-        require(*rate > Rate::ZERO, key("rate"), rate, "a rate is above zero")?;
-    }
-    if !rate_trace.is_empty() {
-        crate::traces::trace(rate_trace)
-            .map_err(|message| Problem::new(key("rate_trace"), message))?;
-        let allowed = "a link with a rate_trace has no rate and no rate_steps";
-        require(rate.is_none(), key("rate"), rate.unwrap_or_default(), allowed)?;
-        require(rate_steps.is_empty(), key("rate_steps"), "a list of steps", allowed)?;
-    }
-    if let Some(burst) = direction.burst {
-        check_burst(burst, key("burst"), None, Bytes::ZERO)?;
-        let allowed = "tokens arrive at a rate, and this link has a rate_trace";
-        require(rate_trace.is_empty(), key("burst"), burst, allowed)?;
-    }
-    if let Some(policer) = &direction.policer {
-        require(
-            policer.rate > Rate::ZERO,
-            key("policer.rate"),
-            policer.rate,
-            "a rate is above zero",
-        )?;
-        check_burst(policer.burst, key("policer.burst"), None, Bytes::ZERO)?;
-    }
-    let ordered = |times: Vec<Duration>| times.windows(2).all(|pair| pair[0] < pair[1]);
-    let order = "each step comes later than the one before";
-    let times = rate_steps.iter().map(|step| step.at).collect();
-    require(ordered(times), key("rate_steps"), "this order", order)?;
-    let times = delay_steps.iter().map(|step| step.at).collect();
-    require(ordered(times), key("delay_steps"), "this order", order)?;
-    require(!direction.drop.contains(&0), key("drop"), 0, "packets are counted from 1")?;
-    if direction.reorder > Ratio::ZERO {
-        let delay = direction.reorder_delay;
-        require(
-            !delay.is_zero(),
-            key("reorder_delay"),
-            delay,
-            "above 0s, or nothing is reordered",
-        )?;
-    }
-    if let Some(burst) = &direction.burst_loss {
-        let leaves = burst.bad_to_good > Ratio::ZERO;
-        let allowed = "above 0%, or the bad state never ends";
-        require(leaves, key("burst_loss.bad_to_good"), burst.bad_to_good, allowed)?;
-    }
-    Ok(())
+    link.impair.check(&key("impair"))
 }
 
 fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
@@ -345,11 +197,11 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     }
     let allowed = format!("it is at most send_time = {}", flow.send_time);
     require(flow.send_jitter <= flow.send_time, key("send_jitter"), flow.send_jitter, allowed)?;
-    let over_links = flow.workload.kind != WorkloadKind::FlowSizes
-        || scenario.topology.kind != TopologyKind::Radio;
+    let arriving = matches!(flow.workload, Workload::FlowSizes(_));
+    let over_links = !arriving || scenario.topology.kind != TopologyKind::Radio;
     let allowed = "over radio there is no link to load";
     require(over_links, key("workload.kind"), "'flow-sizes'", allowed)?;
-    check_workload(flow, section)
+    flow.workload.check(&key("workload"), flow.carrier())
 }
 
 /// An index is useless to a sender that counts other levels than the router.
@@ -357,10 +209,9 @@ fn check_levels(flow: &Flow, section: &str, topology: &Topology) -> Checked {
     let Protocol::Reliable(stack) = &flow.stack else { return Ok(()) };
     let Some(expected) = stack.controller.index_levels().map(u32::from) else { return Ok(()) };
     for (key, agent) in topology.agents() {
-        let levels = agent.0.levels;
-        let agree = agent.0.kind != AgentKind::Drai || levels == expected;
+        let Feedback::Drai(Drai { levels, .. }) = agent else { continue };
         let allowed = format!("it goes by {expected} levels, and {key} gives {levels}");
-        require(agree, format!("{section}.stack"), stack, allowed)?;
+        require(*levels == expected, format!("{section}.stack"), stack, allowed)?;
     }
     Ok(())
 }
@@ -437,53 +288,6 @@ fn check_path(flow: &Flow, section: &str, topology: &Topology) -> Checked {
     let to = flow.to.as_ref().map_or("nothing".to_owned(), |node| format!("'{}'", node.0));
     let paired = flow.from.is_some() == flow.to.is_some();
     require(paired && (flow.from.is_none() || flow.from != flow.to), key("to"), to, allowed)
-}
-
-fn check_workload(flow: &Flow, section: &str) -> Checked {
-    let key = |name: &str| format!("{section}.workload.{name}");
-    let workload = &flow.workload;
-    let size = workload.size.unwrap_or_default();
-    let allowed = format!("above zero, at most {MAX_MESSAGE}");
-    let possible = |bytes: Bytes| bytes > Bytes::ZERO && bytes <= MAX_MESSAGE;
-    require(possible(size), key("size"), size, &allowed)?;
-    let long_enough = format!("at least {SHORTEST_PERIOD}");
-    match workload.kind {
-        WorkloadKind::Bulk | WorkloadKind::File => Ok(()),
-        WorkloadKind::FlowSizes => {
-            let reliable = flow.stack != Protocol::Udp;
-            let allowed = "over udp no connection tells when it is done";
-            require(reliable, key("kind"), "'flow-sizes'", allowed)?;
-            require(workload.load > Ratio::ZERO, key("load"), workload.load, "above 0%")?;
-            if let Some(arrivals) = workload.arrivals {
-                let allowed = format!("1 to {MAX_ARRIVALS}");
-                require(
-                    (1..=MAX_ARRIVALS).contains(&arrivals),
-                    key("arrivals"),
-                    arrivals,
-                    allowed,
-                )?;
-            }
-            let sizes = workload.sizes.distribution();
-            sizes.map(drop).map_err(|message| Problem::new(key("sizes"), message))
-        }
-        WorkloadKind::Request | WorkloadKind::PoissonRequest => {
-            let reliable = flow.stack != Protocol::Udp;
-            let request = workload.kind == WorkloadKind::Request;
-            let kind = if request { "'request'" } else { "'poisson-request'" };
-            require(reliable, key("kind"), kind, "over udp no answer is sure to come")?;
-            let Workload { request, response, mean_gap, .. } = *workload;
-            require(possible(request), key("request"), request, &allowed)?;
-            require(possible(response), key("response"), response, &allowed)?;
-            require(mean_gap >= SHORTEST_PERIOD, key("mean_gap"), mean_gap, long_enough)
-        }
-        WorkloadKind::Rate | WorkloadKind::OnOff => {
-            require(workload.on >= SHORTEST_PERIOD, key("on"), workload.on, long_enough)?;
-            let Some(rate) = workload.rate else { return Ok(()) };
-            require(rate > Rate::ZERO, key("rate"), rate, "above zero")?;
-            let fits = flow.stack != Protocol::Udp || size.get() <= MAX_DATAGRAM;
-            require(fits, key("size"), size, format!("a datagram has at most {MAX_DATAGRAM} bytes"))
-        }
-    }
 }
 
 /// A number that would fill the memory is a slip.

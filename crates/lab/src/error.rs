@@ -42,6 +42,22 @@ impl Problem {
     }
 }
 
+/// Whether keys are as they may be.
+pub(crate) type Checked = Result<(), Problem>;
+
+/// Demands something of a key's value.
+pub(crate) fn require(
+    holds: bool,
+    key: String,
+    value: impl ToString,
+    allowed: impl ToString,
+) -> Checked {
+    if holds {
+        return Ok(());
+    }
+    Err(Problem::new(key, format!("{} is not allowed; {}", value.to_string(), allowed.to_string())))
+}
+
 /// Separates key and message of a problem that serde carries, whose errors are only text.
 const SEPARATOR: char = '\u{1f}';
 

@@ -1,6 +1,7 @@
 //! Key `feedback`: what a bottleneck tells the senders of the packets that pass it.
+//!
+//! A new kind is a line in the list, its section, and a branch of [`Feedback::config`].
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_net::FeedbackConfig;
 use weir_net::feedback::{
     AntiEcnConfig, Capacity, DraiConfig, Estimator, QuickStartConfig, RcpConfig, Share, Signal,
@@ -9,13 +10,22 @@ use weir_net::feedback::{
 use weir_units::{Duration, Ratio};
 
 use crate::error::Problem;
-use crate::keys::{form, keep, section};
+use crate::keys::{Word, form, kinds, section, words};
+
+kinds! {
+    /// An agent of a bottleneck.
+    pub enum Feedback {
+        Drai(Drai) = "drai", "TCP Muzha's index of the bandwidth left, for muzha, muzha2 and drai-*";
+        AntiEcn(AntiEcn) = "anti-ecn", "a bit that says whether the link has spare capacity, for anti-ecn";
+        QuickStart(QuickStart) = "quick-start", "approves rates to start with (RFC 4782), for flows with quick_start";
+        Xcp(Explicit) = "xcp", "says by how much each sender changes its rate, for xcp";
+        Rcp(Explicit) = "rcp", "sets one rate for all flows, for rcp";
+    }
+}
 
 section! {
-    /// An agent of a bottleneck. Which keys apply depends on `kind`, see [`AgentKind::keys`].
-    pub struct Agent {
-        /// Kind of feedback.
-        kind: AgentKind = AgentKind::Drai,
+    /// TCP Muzha's index.
+    pub struct Drai {
         /// Number of indices, 3 to 7.
         levels: u32 = 5,
         /// Shares of unused bandwidth at which the next higher index begins, one less than `levels`.
@@ -26,206 +36,110 @@ section! {
         memory: Duration = Duration::from_millis(200),
         /// What counts as utilisation: `service`, the link has a packet to send, or `medium`, the
         /// medium is busy. On a wire both are the same.
-        signal: SignalForm = SignalForm::Service,
+        signal: Word<Signal> = Word(Signal::Service),
         /// Effect of the number of flows on the unused bandwidth: `none`, `literal` divides it,
         /// `accelerate` divides it for the accelerating indices.
-        share: ShareForm = ShareForm::Accelerate,
+        share: Word<Share> = Word(Share::Accelerate),
         /// Source of the index: `utilisation`, or `hybrid`: queue and MAC retries first.
-        estimator: EstimatorForm = EstimatorForm::Utilisation,
+        estimator: Word<Estimator> = Word(Estimator::Utilisation),
+    }
+}
+
+section! {
+    /// A bit about spare capacity.
+    pub struct AntiEcn {
+        /// Time constant of the average utilisation.
+        memory: Duration = Duration::from_millis(200),
         /// Average utilisation below which the link reports spare capacity.
         below: Ratio = Ratio::from_percent(90),
+    }
+}
+
+section! {
+    /// Rates to start with.
+    pub struct QuickStart {
         /// Share of the rate up to which requests are approved.
         threshold: Ratio = Ratio::from_percent(85),
+    }
+}
+
+section! {
+    /// Explicit rates.
+    pub struct Explicit {
         /// Assumed capacity of the link: its `nominal` rate, or the rate `measured` while it sends.
-        capacity: CapacityForm = CapacityForm::Nominal,
+        capacity: Word<Capacity> = Word(Capacity::Nominal),
     }
 }
 
-/// Kinds of feedback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AgentKind {
-    /// TCP Muzha's index.
-    Drai,
-    /// A bit that says whether the link has spare capacity.
-    AntiEcn,
-    /// Rates to start with.
-    QuickStart,
-    /// XCP.
-    Xcp,
-    /// RCP.
-    Rcp,
+words! {
+    Signal { Service = "service", Medium = "medium" }
 }
 
-/// [`Signal`] as a scenario writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SignalForm {
-    /// The link has a packet to send.
-    Service,
-    /// The medium is taken.
-    Medium,
+words! {
+    Share { None = "none", Literal = "literal", Accelerate = "accelerate" }
 }
 
-/// [`Share`] as a scenario writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ShareForm {
-    /// The number of flows does nothing.
-    None,
-    /// It divides what is left.
-    Literal,
-    /// It divides what is left where that would accelerate.
-    Accelerate,
+words! {
+    Estimator { Utilisation = "utilisation", Hybrid = "hybrid" }
 }
 
-/// [`Estimator`] as a scenario writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EstimatorForm {
-    /// The average utilisation.
-    Utilisation,
-    /// Queue and MAC retries first.
-    Hybrid,
-}
-
-/// [`Capacity`] as a scenario writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CapacityForm {
-    /// The rate.
-    Nominal,
-    /// What it sends while it is busy.
-    Measured,
-}
-
-/// An agent as a scenario writes it: with the keys of its kind.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Feedback(pub Agent);
-
-impl AgentKind {
-    /// Every kind with a line about it, in the order in which `weir list` prints them.
-    pub const CATALOGUE: &[(Self, &str, &str)] = &[
-        (
-            Self::Drai,
-            "drai",
-            "TCP Muzha's index of the bandwidth left, for muzha, muzha2 and drai-*",
-        ),
-        (
-            Self::AntiEcn,
-            "anti-ecn",
-            "a bit that says whether the link has spare capacity, for anti-ecn",
-        ),
-        (
-            Self::QuickStart,
-            "quick-start",
-            "approves rates to start with (RFC 4782), for flows with quick_start",
-        ),
-        (Self::Xcp, "xcp", "says by how much each sender changes its rate, for xcp"),
-        (Self::Rcp, "rcp", "sets one rate for all flows, for rcp"),
-    ];
-
-    /// The keys of an agent that mean something for this kind.
-    pub fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::Drai => {
-                &["kind", "levels", "thresholds", "memory", "signal", "share", "estimator"]
-            }
-            Self::AntiEcn => &["kind", "below", "memory"],
-            Self::QuickStart => &["kind", "threshold"],
-            Self::Xcp | Self::Rcp => &["kind", "capacity"],
-        }
-    }
+words! {
+    Capacity { Nominal = "nominal", Measured = "measured" }
 }
 
 impl Feedback {
-    /// Says what is wrong with its values, if anything.
+    /// The agent that this means.
+    pub(crate) fn config(&self) -> FeedbackConfig {
+        match self {
+            Self::Drai(drai) => FeedbackConfig::Drai(drai.config()),
+            Self::AntiEcn(agent) => {
+                FeedbackConfig::AntiEcn(AntiEcnConfig { below: agent.below, memory: agent.memory })
+            }
+            Self::QuickStart(agent) => {
+                FeedbackConfig::QuickStart(QuickStartConfig { threshold: agent.threshold })
+            }
+            Self::Xcp(agent) => FeedbackConfig::Xcp(XcpConfig { capacity: agent.capacity.0 }),
+            Self::Rcp(agent) => FeedbackConfig::Rcp(RcpConfig { capacity: agent.capacity.0 }),
+        }
+    }
+
+    /// What is wrong with its values, if anything; the model checks the rest.
     pub(crate) fn check(&self, section: &str) -> Result<(), Problem> {
-        let Self(agent) = self;
+        let Self::Drai(drai) = self else { return Ok(()) };
         let refuse = |key: &str, value: String, allowed: &str| {
             Err(Problem::new(
                 format!("{section}.{key}"),
                 format!("{value} is not allowed; {allowed}"),
             ))
         };
-        if !(3..=7).contains(&agent.levels) {
-            return refuse("levels", agent.levels.to_string(), "a whole number from 3 to 7");
+        if !(3..=7).contains(&drai.levels) {
+            return refuse("levels", drai.levels.to_string(), "a whole number from 3 to 7");
         }
-        let given = agent.thresholds.len();
+        let given = drai.thresholds.len();
         if given > 0
-            && (given + 1 != agent.levels as usize || Thresholds::new(&agent.thresholds).is_none())
+            && (given + 1 != drai.levels as usize || Thresholds::new(&drai.thresholds).is_none())
         {
             const ALLOWED: &str = "one less than levels, each above the one before";
             return refuse("thresholds", format!("a list of {given}"), ALLOWED);
         }
         Ok(())
     }
-
-    /// The agent that this means.
-    pub(crate) fn config(&self) -> FeedbackConfig {
-        let Self(agent) = self;
-        let capacity = match agent.capacity {
-            CapacityForm::Nominal => Capacity::Nominal,
-            CapacityForm::Measured => Capacity::Measured,
-        };
-        match agent.kind {
-            AgentKind::Drai => FeedbackConfig::Drai(agent.drai()),
-            AgentKind::AntiEcn => {
-                FeedbackConfig::AntiEcn(AntiEcnConfig { below: agent.below, memory: agent.memory })
-            }
-            AgentKind::QuickStart => {
-                FeedbackConfig::QuickStart(QuickStartConfig { threshold: agent.threshold })
-            }
-            AgentKind::Xcp => FeedbackConfig::Xcp(XcpConfig { capacity }),
-            AgentKind::Rcp => FeedbackConfig::Rcp(RcpConfig { capacity }),
-        }
-    }
 }
 
-impl Agent {
-    fn drai(&self) -> DraiConfig {
+impl Drai {
+    fn config(&self) -> DraiConfig {
         let usual = || Thresholds::usual(u8::try_from(self.levels).ok()?);
         let thresholds = Thresholds::new(&self.thresholds).or_else(usual);
         DraiConfig {
             thresholds: thresholds.unwrap_or(DraiConfig::default().thresholds),
             memory: self.memory,
-            signal: match self.signal {
-                SignalForm::Service => Signal::Service,
-                SignalForm::Medium => Signal::Medium,
-            },
-            share: match self.share {
-                ShareForm::None => Share::None,
-                ShareForm::Literal => Share::Literal,
-                ShareForm::Accelerate => Share::Accelerate,
-            },
-            estimator: match self.estimator {
-                EstimatorForm::Utilisation => Estimator::Utilisation,
-                EstimatorForm::Hybrid => Estimator::Hybrid,
-            },
+            signal: self.signal.0,
+            share: self.share.0,
+            estimator: self.estimator.0,
         }
     }
 }
 
-impl Serialize for Feedback {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut table = serde_json::to_value(&self.0).map_err(serde::ser::Error::custom)?;
-        keep(&mut table, self.0.kind.keys());
-        table.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Feedback {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Agent::deserialize(deserializer).map(Self)
-    }
-}
-
 form! {
-    Feedback => "section",
-    AgentKind => "`drai`, `anti-ecn`, `quick-start`, `xcp` or `rcp`",
-    SignalForm => "`service` or `medium`",
-    ShareForm => "`none`, `literal` or `accelerate`",
-    EstimatorForm => "`utilisation` or `hybrid`",
-    CapacityForm => "`nominal` or `measured`",
     Vec<Ratio> => "list of ratios",
 }

@@ -5,15 +5,16 @@ use std::str::FromStr;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use weir_scene::{Ends, UdpConfig};
 use weir_transport::{Config, DelayedAck, RoutePolicy, Stack, StackError, WindowLimit};
-use weir_units::{Bytes, Duration, Rate, Ratio};
+use weir_units::{Bytes, Duration, Rate};
 
-use crate::keys::{form, section};
-use crate::sizes::Sizes;
+use crate::keys::{Only, Word, form, section, words};
 use crate::topology::Node;
+use crate::workload::{Carrier, Workload};
 
 section! {
-    /// One flow, or `count` equal ones. The keys from `initial_window` on have no effect on `udp`.
+    /// One flow, or `count` equal ones.
     pub struct Flow {
         /// Name in the tables; by default `flow0`, `flow1`, … Random numbers are drawn by name.
         name: Option<String> = None,
@@ -58,137 +59,62 @@ section! {
         mss: Option<u32> = None,
         /// Implementation of the connection in world `kernel`: the kernel's TCP, or Weir's on the same
         /// links. No effect in other worlds.
-        ends: EndsForm = EndsForm::Kernel,
+        ends: Word<Ends> = Word(Ends::Kernel),
         /// First congestion window, in segments.
-        initial_window: u32 = Config::default().initial_window,
+        initial_window: u32 = Config::default().initial_window => CONNECTION,
         /// Rate to request from routers instead of the initial window (RFC 4782). Bottlenecks with
         /// `feedback` of kind `quick-start` approve it in whole or in part.
-        quick_start: Option<Rate> = Config::default().quick_start,
+        quick_start: Option<Rate> = Config::default().quick_start => CONNECTION,
         /// Maximum sending rate, as `SO_MAX_PACING_RATE`; it paces every stack.
-        max_pacing_rate: Option<Rate> = Config::default().max_pacing_rate,
+        max_pacing_rate: Option<Rate> = Config::default().max_pacing_rate => CONNECTION,
         /// Send buffer: memory for unacknowledged segments. Each takes 768 bytes beyond its payload, as
         /// in Linux. Default: unlimited, in world `kernel` 8 MiB or more.
-        send_buffer: Option<Bytes> = Config::default().send_buffer,
+        send_buffer: Option<Bytes> = Config::default().send_buffer => CONNECTION,
         /// Receive buffer, hence the largest window offered.
-        recv_buffer: Bytes = Config::default().recv_buffer,
+        recv_buffer: Bytes = Config::default().recv_buffer => CONNECTION,
         /// Initial receive window, which grows by twice the received bytes. Default: 65535 bytes with
         /// `delayed_ack = "linux"` (Linux before 6.11), otherwise the whole buffer.
-        initial_recv_window: Option<Bytes> = Config::default().initial_recv_window,
+        initial_recv_window: Option<Bytes> = Config::default().initial_recv_window => CONNECTION,
         /// Maximum number of outstanding segments, in addition to the windows: a number, or `cwl`.
         /// `cwl` is one for every five hops of the round trip (`cwl(1/8)`: eight), where the network
         /// reports the hops. With `receiver-cwl` (`receiver-cwl(1/8)`) the receiver offers this many.
-        window_limit: Option<Limit> = Config::default().window_limit.map(Limit),
+        window_limit: Option<Limit> = Config::default().window_limit.map(Limit) => CONNECTION,
         /// Offer selective acknowledgements; without them `sack` and `rack` recover as `newreno`.
-        sack: bool = Config::default().sack,
+        sack: bool = Config::default().sack => CONNECTION,
         /// Offer timestamps.
-        timestamps: bool = Config::default().timestamps,
+        timestamps: bool = Config::default().timestamps => CONNECTION,
         /// Offer explicit congestion notification; by default if the controller needs it, as `dctcp`
         /// does. Without ECN `dctcp` behaves as `reno`.
-        ecn: Option<bool> = Config::default().ecn,
+        ecn: Option<bool> = Config::default().ecn => CONNECTION,
         /// When the receiver acknowledges. Default: `off` for the textbook recovery schemes, `linux`
         /// for those of TCP.
-        delayed_ack: Option<AckPolicy> = Config::default().delayed_ack.map(AckPolicy),
+        delayed_ack: Option<Word<DelayedAck>> = Config::default().delayed_ack.map(Word) => CONNECTION,
         /// Retransmission timeout before the first RTT sample.
-        initial_rto: Duration = Config::default().initial_rto,
+        initial_rto: Duration = Config::default().initial_rto => CONNECTION,
         /// Smallest retransmission timeout.
-        min_rto: Duration = Config::default().min_rto,
+        min_rto: Duration = Config::default().min_rto => CONNECTION,
         /// Largest retransmission timeout.
-        max_rto: Duration = Config::default().max_rto,
+        max_rto: Duration = Config::default().max_rto => CONNECTION,
         /// Retransmission timeout that neither adapts nor backs off.
-        fixed_rto: Option<Duration> = Config::default().fixed_rto,
+        fixed_rto: Option<Duration> = Config::default().fixed_rto => CONNECTION,
         /// Consecutive timeouts after which the connection fails.
-        max_retransmits: u32 = Config::default().max_retransmits,
+        max_retransmits: u32 = Config::default().max_retransmits => CONNECTION,
         /// Time without progress after which the connection fails.
-        max_wait: Option<Duration> = Config::default().max_wait,
+        max_wait: Option<Duration> = Config::default().max_wait => CONNECTION,
         /// Send new data on the first two duplicate acknowledgements.
-        limited_transmit: bool = Config::default().limited_transmit,
+        limited_transmit: bool = Config::default().limited_transmit => CONNECTION,
         /// Maximum number of segments sent at once, as with segmentation offload; 1 sends them one by
         /// one.
-        gso: u32 = Config::default().gso,
+        gso: u32 = Config::default().gso => CONNECTION,
         /// Let the congestion window grow only while the sender uses it.
-        cwnd_validation: bool = Config::default().cwnd_validation,
+        cwnd_validation: bool = Config::default().cwnd_validation => CONNECTION,
         /// Return to the initial window after an idle time.
-        slow_start_after_idle: bool = Config::default().slow_start_after_idle,
+        slow_start_after_idle: bool = Config::default().slow_start_after_idle => CONNECTION,
         /// Time for which the side that closed first remembers the connection.
-        time_wait: Duration = Config::default().time_wait,
+        time_wait: Duration = Config::default().time_wait => CONNECTION,
         /// Reaction of the sender to a notice of a broken route, see `weir list route_policies`.
-        route_policy: Failure = Failure(Config::default().route_policy),
+        route_policy: Failure = Failure(Config::default().route_policy) => CONNECTION,
     }
-}
-
-section! {
-    /// What an application does. Which keys apply depends on `kind`, see [`WorkloadKind::keys`].
-    pub struct Workload {
-        /// Kind of traffic.
-        kind: WorkloadKind = WorkloadKind::Bulk,
-        /// Bytes of the file (by default `1mb`), or of each message at a `rate` (by default `1000b`;
-        /// over `udp` one datagram).
-        size: Option<Bytes> = None,
-        /// Bytes of a request.
-        request: Bytes = Bytes(100),
-        /// Bytes of a response.
-        response: Bytes = Bytes(10_000),
-        /// Pause between a response and the next request.
-        gap: Duration = Duration::ZERO,
-        /// Mean time from one request to the next, whether that is answered or not.
-        mean_gap: Duration = Duration::from_millis(100),
-        /// Payload rate, by default `1mbit`; of `on-off` during on periods, by default unlimited.
-        rate: Option<Rate> = None,
-        /// Time for which it sends.
-        on: Duration = Duration::from_secs(1),
-        /// Time for which it is silent.
-        off: Duration = Duration::from_secs(1),
-        /// Distribution of these times: all equal, or exponential with this mean.
-        spread: PeriodForm = PeriodForm::Fixed,
-        /// Distribution of connection sizes: `web-search`, `data-mining`, or a file in the scenario's
-        /// folder. Each line of it has a size in bytes and the share of connections up to that size.
-        sizes: Sizes = Sizes::default(),
-        /// Average load of the slowest link on the route by the data packets of connections, each sent
-        /// once.
-        load: Ratio = Ratio::from_percent(60),
-        /// Number of connections; by default those that arrive until the end.
-        arrivals: Option<u64> = None,
-    }
-}
-
-/// What an application may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkloadKind {
-    /// Sends as much as it can.
-    Bulk,
-    /// Sends a number of bytes.
-    File,
-    /// Asks, waits for the answer, pauses, asks again.
-    Request,
-    /// Asks at random times, whether earlier requests are answered or not.
-    PoissonRequest,
-    /// Sends messages at a constant rate.
-    Rate,
-    /// Sends and is silent in turn.
-    OnOff,
-    /// Makes connections at random times, with sizes from a distribution.
-    FlowSizes,
-}
-
-/// [`PeriodSpread`] as a scenario writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PeriodForm {
-    /// All equal.
-    Fixed,
-    /// Exponential.
-    Exponential,
-}
-
-/// [`Ends`](weir_scene::Ends) as a scenario writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EndsForm {
-    /// The kernel's.
-    Kernel,
-    /// Ours.
-    Weir,
 }
 
 /// What carries a flow: a reliable stack, or bare datagrams.
@@ -200,10 +126,6 @@ pub enum Protocol {
     Reliable(Stack),
 }
 
-/// [`DelayedAck`] as a scenario writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckPolicy(pub DelayedAck);
-
 /// [`RoutePolicy`] as a scenario writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure(pub RoutePolicy);
@@ -213,11 +135,21 @@ pub struct Failure(pub RoutePolicy);
 pub struct Limit(pub WindowLimit);
 
 impl Flow {
-    /// The keys that mean something over its transport: `udp` has none of those of a connection.
-    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
-        let connection = Self::KEYS.iter().position(|key| key.name == "initial_window");
-        let own = connection.filter(|_| self.stack == Protocol::Udp).unwrap_or(Self::KEYS.len());
-        Self::KEYS[..own].iter().map(|key| key.name)
+    /// Fills in the defaults that depend on other keys, of the flow with this index.
+    pub(crate) fn complete(&mut self, index: usize) {
+        self.name.get_or_insert_with(|| format!("flow{index}"));
+        self.mss.get_or_insert(match self.stack {
+            Protocol::Udp => UdpConfig::default().payload,
+            Protocol::Reliable(_) => Config::default().mss,
+        });
+    }
+
+    /// What carries its workload.
+    pub(crate) fn carrier(&self) -> Carrier {
+        match self.stack {
+            Protocol::Udp => Carrier::Datagrams,
+            Protocol::Reliable(_) => Carrier::Connection,
+        }
     }
 
     /// The names of the `count` flows that this section stands for.
@@ -225,40 +157,6 @@ impl Flow {
         let name = self.name.as_deref().unwrap_or_default();
         let several = self.count > 1;
         (0..self.count).map(move |i| if several { format!("{name}.{i}") } else { name.to_owned() })
-    }
-}
-
-impl WorkloadKind {
-    /// Every kind with a line about it, in the order in which `weir list` prints them.
-    pub const CATALOGUE: &[(Self, &str, &str)] = &[
-        (Self::Bulk, "bulk", "sends as much as it can until it is stopped"),
-        (Self::File, "file", "sends a number of bytes and completes when the last has arrived"),
-        (Self::Request, "request", "asks, waits for the whole answer, pauses, asks again"),
-        (
-            Self::PoissonRequest,
-            "poisson-request",
-            "asks at random times on one connection, whether earlier requests are answered or not",
-        ),
-        (Self::Rate, "rate", "sends messages at a constant rate"),
-        (Self::OnOff, "on-off", "sends at a rate or as much as it can, is silent, sends again"),
-        (
-            Self::FlowSizes,
-            "flow-sizes",
-            "makes connections at random times, with sizes from a distribution, at a load",
-        ),
-    ];
-
-    /// The keys of a workload that mean something for this kind.
-    pub fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::Bulk => &["kind"],
-            Self::File => &["kind", "size"],
-            Self::Request => &["kind", "request", "response", "gap"],
-            Self::PoissonRequest => &["kind", "request", "response", "mean_gap"],
-            Self::Rate => &["kind", "rate", "size"],
-            Self::OnOff => &["kind", "on", "off", "spread", "rate", "size"],
-            Self::FlowSizes => &["kind", "sizes", "load", "arrivals"],
-        }
     }
 }
 
@@ -297,27 +195,6 @@ impl Serialize for Protocol {
 impl<'de> Deserialize<'de> for Protocol {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
-}
-
-/// The names of the policies.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DelayedAck", rename_all = "kebab-case")]
-enum AckPolicyName {
-    Off,
-    Rfc1122,
-    Linux,
-}
-
-impl Serialize for AckPolicy {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        AckPolicyName::serialize(&self.0, serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for AckPolicy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        AckPolicyName::deserialize(deserializer).map(Self)
     }
 }
 
@@ -370,13 +247,20 @@ impl Visitor<'_> for LimitVisitor {
     }
 }
 
+/// The keys of a connection, which `udp` has none of.
+const CONNECTION: Only<Flow> =
+    Only { owner: || "a reliable stack".to_owned(), holds: |flow| flow.stack != Protocol::Udp };
+
+words! {
+    Ends { Kernel = "kernel", Weir = "weir" }
+}
+
+words! {
+    DelayedAck { Off = "off", Rfc1122 = "rfc1122", Linux = "linux" }
+}
+
 form! {
-    EndsForm => "`kernel` or `weir`",
-    AckPolicy => "`off`, `rfc1122` or `linux`",
     Failure => "a policy",
     Limit => "whole number, `cwl` or `receiver-cwl`",
     Protocol => "`recovery/controller`, a controller, or `udp`",
-    Workload => "section",
-    PeriodForm => "`fixed` or `exponential`",
-    WorkloadKind => "`bulk`, `file`, `request`, `poisson-request`, `rate`, `on-off` or `flow-sizes`",
 }

@@ -4,14 +4,14 @@ use weir_live::{Capture, Router};
 use weir_scene::{Outcome, RunSpec};
 
 use crate::error::ScenarioError;
-use crate::run::{RunError, Watch};
+use crate::run_error::{RunError, Watch};
 
 #[cfg(target_os = "linux")]
 mod host {
     use weir_live::kernel::{self, KernelError};
 
     use super::*;
-    use crate::run::unfit;
+    use crate::run_error::unfit;
 
     /// Runs it over this kernel's TCP.
     pub(crate) fn run(

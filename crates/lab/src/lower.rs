@@ -3,33 +3,27 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_net::radio::NodeId;
-use weir_net::{
-    Counting, DeliveryTrace, DropList, DropTailConfig, GilbertElliott, Impairments, Jitter, Limit,
-    LinkConfig, Numbering, Order, PolicerConfig, QueueConfig, Reorder, Schedule, Service, Spread,
-};
+use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, QueueConfig, Service};
 use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, HostConfig, LabRouter, Relay, Route, Span,
     Topology as Built, TopologyError, parking_lot_spans,
 };
 use weir_scene::{
-    Ends, FlowSpec, MeasureSpec, OnOff, PeriodSpread, RadioPath, RunSpec, TransportSpec, UdpConfig,
-    Workload as Work,
+    FlowSpec, MeasureSpec, RadioPath, RunSpec, TransportSpec, UdpConfig, Workload as Model,
 };
 use weir_transport::Config;
-use weir_units::{BufferSize, Bytes, Duration, Instant, Rate, Ratio};
+use weir_units::{BufferSize, Bytes, Duration, Rate};
 
-use crate::arrivals::arrivals;
-use crate::check::FULL_PACKET;
+use crate::arrivals::{FlowContext, arrivals};
+use crate::direction::{Direction, FULL_PACKET, after, mean_rate, shape};
 use crate::error::Problem;
 use crate::feedback::Feedback;
-use crate::flow::{EndsForm, Flow, PeriodForm, Protocol, WorkloadKind};
+use crate::flow::{Flow, Protocol};
 use crate::hosts::name_hosts;
 use crate::queue::{Place, Queue};
 use crate::scenario_file::ScenarioFile;
-use crate::topology::{
-    BurstLoss, Direction, GraphLink, JitterOrder, JitterSpread, RelayKind, Topology, TopologyKind,
-};
-use crate::traces;
+use crate::topology::{GraphLink, RelayKind, Topology, TopologyKind};
+use crate::workload::Workload;
 
 /// How many scenarios this process has lowered.
 pub fn lowered() -> u64 {
@@ -74,8 +68,10 @@ pub(crate) fn lower(scenario: &ScenarioFile) -> Result<RunSpec, Problem> {
     for (index, flow) in scenario.flow.iter().enumerate() {
         for (number, (name, route)) in flow.names().zip(&mut routes).enumerate() {
             let mut spec = flow_spec(flow, name, number as u64, route);
-            if flow.workload.kind == WorkloadKind::FlowSizes {
-                spec.workload = arrivals(scenario, index, &spec, &built.links)?;
+            if let Workload::FlowSizes(connections) = &flow.workload {
+                let end = scenario.measure.duration;
+                let place = FlowContext { section: format!("flow.{index}.workload"), end };
+                spec.workload = arrivals(connections, &place, &spec, &built.links)?;
             }
             specs.push(spec);
         }
@@ -240,7 +236,7 @@ pub(crate) fn relay_way(direction: &Direction, numbering: Numbering) -> Option<L
         service: service.unwrap_or(Service::Infinite),
         ..LinkConfig::default()
     };
-    impair(&mut config, direction, numbering);
+    direction.impair(&mut config, numbering);
     shape(&mut config, direction.burst);
     Some(config)
 }
@@ -261,7 +257,7 @@ fn bottleneck(
         queue: queue(written, mean_rate(direction, rate), topology.rtt, packet),
         ..LinkConfig::new(rate, delay)
     };
-    impair(&mut config, direction, numbering);
+    direction.impair(&mut config, numbering);
     shape(&mut config, direction.burst.or(topology.burst));
     config
 }
@@ -276,7 +272,7 @@ fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> L
         queue: queue(Some(written), mean_rate(direction, rate), topology.rtt, packet),
         ..LinkConfig::new(rate, link.delay)
     };
-    impair(&mut config, direction, Numbering::Any);
+    direction.impair(&mut config, Numbering::Any);
     shape(&mut config, direction.burst.or(link.burst));
     config
 }
@@ -296,85 +292,6 @@ fn relay_buffer(topology: &Topology) -> BufferSize {
     topology.queue.as_ref().and_then(Queue::as_size).unwrap_or(BufferSize::Infinite)
 }
 
-/// What `bdp` refers to: the rate, or the mean of a trace.
-pub(crate) fn mean_rate(direction: &Direction, rate: Rate) -> Rate {
-    let Ok(trace) = traces::trace(&direction.rate_trace) else { return rate };
-    trace_rate(&trace).unwrap_or(rate)
-}
-
-/// What a trace carries on average.
-pub(crate) fn trace_rate(trace: &DeliveryTrace) -> Option<Rate> {
-    let period = trace.period();
-    let carried = trace.capacity(Instant::ZERO, Instant::ZERO + period);
-    Rate::from_transfer(carried, period)
-}
-
-/// Puts what changes and goes wrong in a direction on its link.
-pub(crate) fn impair(config: &mut LinkConfig, direction: &Direction, numbering: Numbering) {
-    if let Service::Rate(rate) = &mut config.service {
-        rate.steps = direction.rate_steps.iter().map(|step| (after(step.at), step.rate)).collect();
-    }
-    if let Ok(trace) = traces::trace(&direction.rate_trace) {
-        config.service = Service::Trace(trace);
-    }
-    config.delay = Schedule {
-        initial: config.delay.initial,
-        steps: direction.delay_steps.iter().map(|step| (after(step.at), step.delay)).collect(),
-    };
-    config.impairments = Impairments {
-        loss: direction.loss,
-        burst_loss: direction.burst_loss.as_ref().map(burst_loss),
-        drops: drops(direction, numbering),
-        corrupt: direction.corrupt,
-        duplicate: direction.duplicate,
-        reorder: (direction.reorder > Ratio::ZERO).then_some(Reorder {
-            probability: direction.reorder,
-            extra_delay: direction.reorder_delay,
-        }),
-        policer: direction
-            .policer
-            .as_ref()
-            .map(|policer| PolicerConfig { rate: policer.rate, burst: policer.burst }),
-        jitter: jitter(direction),
-    };
-}
-
-/// Makes a link with a rate a token bucket.
-pub(crate) fn shape(config: &mut LinkConfig, burst: Option<Bytes>) {
-    if let (Service::Rate(rate), Some(burst)) = (&config.service, burst) {
-        config.service = Service::Shaper { rate: rate.clone(), burst };
-    }
-}
-
-fn burst_loss(burst: &BurstLoss) -> GilbertElliott {
-    GilbertElliott {
-        good_to_bad: burst.good_to_bad,
-        bad_to_good: burst.bad_to_good,
-        loss_in_good: burst.loss_in_good,
-        loss_in_bad: burst.loss_in_bad,
-    }
-}
-
-fn drops(direction: &Direction, counts: Numbering) -> Vec<DropList> {
-    let numbers = direction.drop.clone();
-    if numbers.is_empty() { Vec::new() } else { vec![DropList { counts, numbers }] }
-}
-
-fn jitter(direction: &Direction) -> Option<Jitter> {
-    if direction.jitter.is_zero() {
-        return None;
-    }
-    let spread = match direction.jitter_spread {
-        JitterSpread::Uniform => Spread::Uniform(direction.jitter),
-        JitterSpread::Normal => Spread::Normal(direction.jitter),
-    };
-    let order = match direction.jitter_order {
-        JitterOrder::Kept => Order::Kept,
-        JitterOrder::Free => Order::Free,
-    };
-    Some(Jitter { spread, order })
-}
-
 fn flow_spec(flow: &Flow, name: String, number: u64, route: Route) -> FlowSpec {
     let start = after(flow.start + flow.stagger.saturating_mul(number));
     let stop = flow.stop.map(after).or(flow.duration.map(|span| start.saturating_add(span)));
@@ -383,14 +300,12 @@ fn flow_spec(flow: &Flow, name: String, number: u64, route: Route) -> FlowSpec {
         route_forward: route.forward,
         route_reverse: route.reverse,
         transport: transport(flow),
-        workload: workload(flow),
+        // `arrivals` takes the place of connections, which needs to know the links.
+        workload: flow.workload.model().unwrap_or(Model::Bulk),
         start,
         stop,
         start_jitter: flow.start_jitter,
-        ends: match flow.ends {
-            EndsForm::Kernel => Ends::Kernel,
-            EndsForm::Weir => Ends::Weir,
-        },
+        ends: flow.ends.0,
     }
 }
 
@@ -431,35 +346,6 @@ fn transport(flow: &Flow) -> TransportSpec {
     }))
 }
 
-fn workload(flow: &Flow) -> Work {
-    let work = &flow.workload;
-    let size = work.size.unwrap_or_default();
-    match work.kind {
-        // `arrivals` takes its place, which needs to know the links.
-        WorkloadKind::Bulk | WorkloadKind::FlowSizes => Work::Bulk,
-        WorkloadKind::File => Work::File { size },
-        WorkloadKind::Request => {
-            Work::Request { request: work.request, response: work.response, gap: work.gap }
-        }
-        WorkloadKind::PoissonRequest => Work::PoissonRequest {
-            request: work.request,
-            response: work.response,
-            mean_gap: work.mean_gap,
-        },
-        WorkloadKind::Rate => Work::Rate { rate: work.rate.unwrap_or_default(), size },
-        WorkloadKind::OnOff => Work::OnOff(OnOff {
-            on: work.on,
-            off: work.off,
-            spread: match work.spread {
-                PeriodForm::Fixed => PeriodSpread::Fixed,
-                PeriodForm::Exponential => PeriodSpread::Exponential,
-            },
-            rate: work.rate,
-            size,
-        }),
-    }
-}
-
 fn host(flow: &Flow) -> HostConfig {
     let limit = flow.host_buffer.map_or(Limit::Infinite, Limit::Bytes);
     let buffer = DropTailConfig { limit, counting: Counting::Waiting, overhead: Bytes::ZERO };
@@ -471,10 +357,6 @@ fn ends(flow: &Flow, nodes: &[String]) -> Option<Span> {
     let number = |name: &str| nodes.iter().position(|node| node == name);
     let (from, to) = (flow.from.as_ref()?, flow.to.as_ref()?);
     Some(Span { from: number(&from.0)?, to: number(&to.0)? })
-}
-
-fn after(time: Duration) -> Instant {
-    Instant::ZERO.saturating_add(time)
 }
 
 fn unbuildable(error: TopologyError) -> Problem {

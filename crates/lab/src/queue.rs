@@ -7,11 +7,9 @@ use std::fmt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
 use weir_net::{Limit, QueueConfig};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
-use crate::error::Problem;
 use crate::keys::form;
 
 pub(crate) use disciplines::Discipline;
@@ -62,7 +60,7 @@ impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.as_size() {
             Some(size) => size.serialize(serializer),
-            None => self.0.to_table().serialize(serializer),
+            None => self.0.serialize(serializer),
         }
     }
 }
@@ -87,8 +85,7 @@ impl<'de> Visitor<'de> for SizeOrTable {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Queue, A::Error> {
-        let table: Map<String, Value> = Map::deserialize(MapAccessDeserializer::new(map))?;
-        Discipline::from_table(table).map(Queue).map_err(Problem::into_custom)
+        Discipline::deserialize(MapAccessDeserializer::new(map)).map(Queue)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Section `[topology.radio]`: nodes that share a channel.
 
-use serde::{Deserialize, Serialize};
 use weir_net::radio::{
     AbrConfig, Access, AodvConfig, Area, Arp, Connection, DsrConfig, GridShape,
     InterfaceQueueConfig, MacConfig, Mobility, NodeId, Notices, Phy, Placement, Propagation,
@@ -12,33 +11,42 @@ use weir_units::{Bytes, Duration, Length, Rate, Ratio, Speed};
 
 use crate::error::Problem;
 use crate::feedback::Feedback;
-use crate::keys::{form, section};
+use crate::keys::{Word, Words, choices, form, only, section, words};
 use crate::retries::Retries;
 
 section! {
-    /// Multihop wireless. Which keys apply depends on `placement`, `routing` and `mobility`.
+    /// Multihop wireless.
     pub struct Radio {
         /// Placement of the nodes.
         placement: PlacementKind = PlacementKind::Chain,
         /// Hops of a `chain`, or of each of the two chains of a `cross`.
-        hops: u32 = 4,
-        /// Distance of neighbours (`chain`, `cross`, `grid`).
-        spacing: Length = Length(200_000),
+        hops: u32 = 4
+            => only!(placement: PlacementKind = Chain | Cross),
+        /// Distance of neighbours.
+        spacing: Length = Length(200_000)
+            => only!(placement: PlacementKind = Chain | Cross | Grid),
         /// Columns of a `grid`.
-        columns: u32 = 5,
+        columns: u32 = 5
+            => only!(placement: PlacementKind = Grid),
         /// Rows of a `grid`.
-        rows: u32 = 5,
-        /// Number of nodes (`random`).
-        nodes: u32 = 30,
-        /// Width of the area (`random`, and of all that move).
-        width: Length = Length(1_500_000),
+        rows: u32 = 5
+            => only!(placement: PlacementKind = Grid),
+        /// Number of nodes.
+        nodes: u32 = 30
+            => only!(placement: PlacementKind = Random),
+        /// Width of the area.
+        width: Length = Length(1_500_000)
+            => only!(placement: PlacementKind = Random, mobility: MobilityKind = Waypoint),
         /// Height of the area.
-        height: Length = Length(300_000),
-        /// Draw again until every node reaches every other (`random`).
-        connected: bool = true,
+        height: Length = Length(300_000)
+            => only!(placement: PlacementKind = Random, mobility: MobilityKind = Waypoint),
+        /// Draw again until every node reaches every other.
+        connected: bool = true
+            => only!(placement: PlacementKind = Random),
         /// Positions: a list of texts `x, y` in metres, or a file in the scenario's folder with one per
-        /// line (`points`).
-        points: Vec<String> = Vec::new(),
+        /// line.
+        points: Vec<String> = Vec::new()
+            => only!(placement: PlacementKind = Points),
         /// Distance up to which frames can be read; by default that of ns-2's radio, 250 m.
         range: Option<Length> = None,
         /// Distance up to which frames are sensed, with a `range`; by default 2.2 times `range`.
@@ -46,9 +54,11 @@ section! {
         /// MAC model: that of `ns-2`, or of IEEE 802.11.
         mac: MacKind = MacKind::Ns2,
         /// Rate of data frames: `1mbit`, `2mbit`, `5.5mbit` or `11mbit`.
-        rate: Rate = Rate::from_mbit(2),
+        rate: Rate = Rate::from_mbit(2)
+            => only!(mac: MacKind = Ns2 | Ns2Old | Standard),
         /// Rate of control frames and broadcasts.
-        basic_rate: Rate = Rate::from_mbit(1),
+        basic_rate: Rate = Rate::from_mbit(1)
+            => only!(mac: MacKind = Ns2 | Ns2Old | Standard),
         /// Unicast packets of at least this length are preceded by RTS.
         rts_threshold: Bytes = Bytes::ZERO,
         /// Initial contention window, in slots; by default that of the MAC, 31.
@@ -76,23 +86,29 @@ section! {
         packet_error: Ratio = Ratio::ZERO,
         /// Routing protocol.
         routing: RoutingKind = RoutingKind::Aodv,
-        /// Constants of `aodv`.
-        constants: ConstantsKind = ConstantsKind::Ns2,
+        /// Constants of the protocol.
+        constants: ConstantsKind = ConstantsKind::Ns2
+            => only!(routing: RoutingKind = Aodv),
         /// Notices of broken routes from routers to transports.
-        notices: NoticeKind = NoticeKind::None,
+        notices: Word<Notices> = Word(Notices::None)
+            => only!(routing: RoutingKind = Aodv | Dsr | Abr),
         /// Feedback of nodes to the senders of forwarded packets.
         feedback: Option<Feedback> = None,
         /// Movement of the nodes.
         mobility: MobilityKind = MobilityKind::None,
-        /// Minimum speed of a node (`waypoint`).
-        min_speed: Speed = Speed(1_000),
-        /// Maximum speed of a node (`waypoint`).
-        max_speed: Speed = Speed(10_000),
+        /// Minimum speed of a node.
+        min_speed: Speed = Speed(1_000)
+            => only!(mobility: MobilityKind = Waypoint),
+        /// Maximum speed of a node.
+        max_speed: Speed = Speed(10_000)
+            => only!(mobility: MobilityKind = Waypoint),
         /// Time at each waypoint.
-        pause: Duration = Duration::ZERO,
+        pause: Duration = Duration::ZERO
+            => only!(mobility: MobilityKind = Waypoint),
         /// Movements: a file in the scenario's folder, in ns-2's `setdest` format or CSV (`t, node, x,
-        /// y`), or its lines (`trace`).
-        trace: Vec<String> = Vec::new(),
+        /// y`), or its lines.
+        trace: Vec<String> = Vec::new()
+            => only!(mobility: MobilityKind = Trace),
     }
 }
 
@@ -115,113 +131,65 @@ section! {
     }
 }
 
-/// Placement of the nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PlacementKind {
-    /// In a row; flows from its first node to its last.
-    Chain,
-    /// Two rows that share the node in the middle.
-    Cross,
-    /// In rows and columns.
-    Grid,
-    /// Anywhere in the area.
-    Random,
-    /// Where the scenario says.
-    Points,
+choices! {
+    /// Placement of the nodes.
+    pub enum PlacementKind {
+        Chain = "chain", "In a row; flows from its first node to its last.";
+        Cross = "cross", "Two rows that share the node in the middle.";
+        Grid = "grid", "In rows and columns.";
+        Random = "random", "Anywhere in the area.";
+        Points = "points", "Where the scenario says.";
+    }
 }
 
-/// Whose MAC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MacKind {
-    /// ns-2.35's.
-    #[serde(rename = "ns-2")]
-    Ns2,
-    /// ns-2's of before 2006, whose first wait does not freeze.
-    #[serde(rename = "ns-2-old")]
-    Ns2Old,
-    /// IEEE 802.11-1999's.
-    Standard,
-    /// The same with the parameters of Bianchi's paper: FHSS, and no bound on retries.
-    Bianchi,
+choices! {
+    /// Whose MAC.
+    pub enum MacKind {
+        Ns2 = "ns-2", "ns-2.35's.";
+        Ns2Old = "ns-2-old", "ns-2's of before 2006, whose first wait does not freeze.";
+        Standard = "standard", "IEEE 802.11-1999's.";
+        Bianchi = "bianchi", "The same with the parameters of Bianchi's paper: FHSS, and no bound on retries.";
+    }
 }
 
-/// Routing protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RoutingKind {
-    /// Shortest paths, known from the beginning.
-    Static,
-    /// RFC 3561.
-    Aodv,
-    /// RFC 4728.
-    Dsr,
-    /// Associativity-based routing (Toh 1997).
-    Abr,
+choices! {
+    /// Routing protocols.
+    pub enum RoutingKind {
+        Static = "static", "Shortest paths, known from the beginning.";
+        Aodv = "aodv", "RFC 3561.";
+        Dsr = "dsr", "RFC 4728.";
+        Abr = "abr", "Associativity-based routing (Toh 1997).";
+    }
 }
 
-/// Whose constants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ConstantsKind {
-    /// ns-2.35's.
-    #[serde(rename = "ns-2")]
-    Ns2,
-    /// The RFC's.
-    Rfc,
+choices! {
+    /// Whose constants.
+    pub enum ConstantsKind {
+        Ns2 = "ns-2", "ns-2.35's.";
+        Rfc = "rfc", "The RFC's.";
+    }
 }
 
-/// What routers tell transports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NoticeKind {
-    /// Nothing.
-    None,
-    /// TCP-F's route failure and re-establishment notifications.
-    Rfn,
-    /// Explicit link failure notifications.
-    Elfn,
-    /// ICMP's destination unreachable.
-    Unreachable,
-    /// TCP-BuS's ERDN and ERSN.
-    Bus,
+words! {
+    Notices {
+        None = "none",
+        Rfn = "rfn",
+        Elfn = "elfn",
+        Unreachable = "unreachable",
+        Bus = "bus",
+    }
 }
 
-/// Movement of the nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MobilityKind {
-    /// Not at all.
-    None,
-    /// Random waypoint, in its steady state from the start.
-    Waypoint,
-    /// As a trace says.
-    Trace,
+choices! {
+    /// Movement of the nodes.
+    pub enum MobilityKind {
+        None = "none", "Not at all.";
+        Waypoint = "waypoint", "Random waypoint, in its steady state from the start.";
+        Trace = "trace", "As a trace says.";
+    }
 }
 
 impl Radio {
-    /// The keys that have an effect together with the others.
-    pub(crate) fn keys(&self) -> Vec<&'static str> {
-        let own = |key: &str| match key {
-            "hops" => matches!(self.placement, PlacementKind::Chain | PlacementKind::Cross),
-            "spacing" => !matches!(self.placement, PlacementKind::Random | PlacementKind::Points),
-            "columns" | "rows" => self.placement == PlacementKind::Grid,
-            "nodes" | "connected" => self.placement == PlacementKind::Random,
-            "width" | "height" => {
-                self.placement == PlacementKind::Random || self.mobility == MobilityKind::Waypoint
-            }
-            "points" => self.placement == PlacementKind::Points,
-            "rate" | "basic_rate" => self.mac != MacKind::Bianchi,
-            "constants" => self.routing == RoutingKind::Aodv,
-            "notices" => self.routing != RoutingKind::Static,
-            "min_speed" | "max_speed" | "pause" => self.mobility == MobilityKind::Waypoint,
-            "trace" => self.mobility == MobilityKind::Trace,
-            _ => true,
-        };
-        Self::KEYS.iter().map(|key| key.name).filter(|key| own(key)).collect()
-    }
-
     /// How many nodes there are, as far as the description makes sense.
     pub(crate) fn nodes(&self) -> usize {
         self.build().map_or(0, |spec| spec.nodes())
@@ -406,13 +374,7 @@ impl Radio {
     }
 
     fn routing(&self) -> Routing {
-        let notices = match self.notices {
-            NoticeKind::None => Notices::None,
-            NoticeKind::Rfn => Notices::Rfn,
-            NoticeKind::Elfn => Notices::Elfn,
-            NoticeKind::Unreachable => Notices::Unreachable,
-            NoticeKind::Bus => Notices::Bus,
-        };
+        let notices = self.notices.0;
         match self.routing {
             RoutingKind::Static => Routing::Shortest(self.reach_mm()),
             RoutingKind::Aodv => {
@@ -477,12 +439,6 @@ const WIDEST_WINDOW: u32 = 65_535;
 const LONGEST_GAP: Duration = Duration::from_millis(10);
 
 form! {
-    PlacementKind => "`chain`, `cross`, `grid`, `random` or `points`",
-    MacKind => "`ns-2`, `ns-2-old`, `standard` or `bianchi`",
-    RoutingKind => "`static`, `aodv`, `dsr` or `abr`",
-    ConstantsKind => "`ns-2` or `rfc`",
-    NoticeKind => "`none`, `rfn`, `elfn`, `unreachable` or `bus`",
-    MobilityKind => "`none`, `waypoint` or `trace`",
     Vec<String> => "list of lines",
     Radio => "section",
     RadioRed => "section",

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, QueueConfig, Service};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
-use crate::check;
+use crate::direction::{self, Direction};
 use crate::error::{Place, Problem, ScenarioError};
 use crate::feedback::Feedback;
 use crate::lower;
 use crate::overrides;
 use crate::queue::Queue;
-use crate::scenario_file::deserialize;
-use crate::topology::{Direction, RelayKind};
+use crate::reading::deserialize;
+use crate::topology::RelayKind;
 use crate::traces;
 
 /// Links, and which of them packets cross on their way up (to the server) and down.
@@ -149,7 +149,7 @@ impl OptionName<'_> {
             queue.0.complete();
             queue.0.check("queue").map_err(|problem| self.explain(problem))?;
         }
-        check::check_direction(&direction, "").map_err(|problem| self.explain(problem))?;
+        direction.check("").map_err(|problem| self.explain(problem))?;
         Ok(Way { direction, delay, feedback })
     }
 
@@ -170,16 +170,16 @@ impl OptionName<'_> {
         let rate = direction.rate.unwrap_or(Rate::ZERO);
         let default = Queue::drop_tail(BufferSize::Packets(DEFAULT_QUEUE));
         let written = direction.queue.as_ref().or(served.then_some(&default));
-        let rate = lower::mean_rate(direction, rate);
+        let rate = direction::mean_rate(direction, rate);
         let mut config = LinkConfig {
             service: direction.rate.map_or(Service::Infinite, |rate| Service::Rate(rate.into())),
             delay: (*delay).into(),
-            queue: lower::queue(written, rate, rtt, check::FULL_PACKET),
+            queue: lower::queue(written, rate, rtt, direction::FULL_PACKET),
             feedback: feedback.as_ref().map(Feedback::config),
             ..LinkConfig::default()
         };
-        lower::impair(&mut config, direction, Numbering::Any);
-        lower::shape(&mut config, direction.burst);
+        direction.impair(&mut config, Numbering::Any);
+        direction::shape(&mut config, direction.burst);
         Ok(config)
     }
 
@@ -224,8 +224,8 @@ impl OptionName<'_> {
 /// An agent as a scenario writes it, or a kind alone.
 fn feedback(written: Value) -> Result<Feedback, Problem> {
     let written = if written.is_string() { json!({ "kind": written }) } else { written };
-    let feedback: Feedback = deserialize(written.clone())?;
-    check::check_feedback(&feedback, Some(&written), "feedback")?;
+    let feedback: Feedback = deserialize(written)?;
+    feedback.check("feedback")?;
     Ok(feedback)
 }
 

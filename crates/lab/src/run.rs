@@ -8,14 +8,14 @@ use std::str::FromStr;
 
 use arrow_ipc::writer::FileWriter;
 use weir_cc::CcConfig;
-use weir_live::world::{self as real_time, WorldError};
+use weir_live::world as real_time;
 use weir_live::{Capture, Router};
 use weir_scene::{Outcome, RunSpec, TransportSpec, Workload};
-use weir_sim::SimError;
 use weir_units::{Instant, known};
 
 use crate::error::{Problem, ScenarioError};
 use crate::kernel;
+use crate::run_error::{RunError, Watch, unfit};
 use crate::scenario::Scenario;
 use crate::table::{self, Table};
 use crate::tap::Captures;
@@ -38,29 +38,6 @@ pub enum World {
 pub struct Results {
     tables: Vec<Table>,
 }
-
-/// A run that did not end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RunError {
-    /// The scenario cannot be built, or not be run in this world.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// A checker of the simulated world found something that cannot be.
-    #[error("the simulation failed: {0}")]
-    Simulation(String),
-    /// The world in real time could not go on.
-    #[error("the run in real time failed: {0}")]
-    RealTime(String),
-    /// The system refused to record packets.
-    #[error("packets cannot be recorded: {0}")]
-    Capture(String),
-    /// Its watcher stopped it.
-    #[error("the run was broken off")]
-    Stopped,
-}
-
-/// Callback that receives the run's time many times a second and may stop the run.
-pub type Watch<'a> = dyn FnMut(Instant) -> ControlFlow<()> + 'a;
 
 /// Runs `scenario` in a world. In the simulated one the same scenario and seed give the same tables,
 /// on every machine.
@@ -208,30 +185,6 @@ pub fn check_kernel(
     let spec = scenario.spec();
     check_host(spec, World::Kernel(router))?;
     kernel::check_for(spec, router, controllers)
-}
-
-pub(crate) fn unfit(error: &dyn std::error::Error) -> ScenarioError {
-    ScenarioError::nowhere(Problem::new("", error.to_string()))
-}
-
-impl From<SimError> for RunError {
-    fn from(error: SimError) -> Self {
-        match error {
-            SimError::Check(_) => Self::Simulation(error.to_string()),
-            SimError::Spec(_) => unfit(&error).into(),
-            SimError::Stopped => Self::Stopped,
-        }
-    }
-}
-
-impl From<WorldError> for RunError {
-    fn from(error: WorldError) -> Self {
-        match error {
-            WorldError::Spec(_) | WorldError::Unfit { .. } => unfit(&error).into(),
-            WorldError::Stopped => Self::Stopped,
-            _ => Self::RealTime(error.to_string()),
-        }
-    }
 }
 
 impl World {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use weir_scene::RunSpec;
 
+use crate::check::check;
 use crate::document::Document;
 use crate::error::{Problem, ScenarioError};
 use crate::lower;
@@ -156,6 +157,7 @@ fn lower_tree(
 impl Lowered {
     fn new(tree: Map<String, Value>) -> Result<Self, Problem> {
         let file = ScenarioFile::from_tree(tree)?;
+        check(&file)?;
         let spec = lower::lower(&file)?;
         Ok(Self { file: Arc::new(file), spec: Arc::new(spec) })
     }

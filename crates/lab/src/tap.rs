@@ -10,7 +10,7 @@ use weir_trace::CapturedPacket;
 use weir_units::Instant;
 
 use crate::error::{Problem, ScenarioError};
-use crate::run::RunError;
+use crate::run_error::RunError;
 
 /// Captures of what one run sends.
 pub(crate) struct Captures<'a> {

@@ -1,122 +1,57 @@
 //! Section `[topology]`: the network between senders and receivers.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use weir_units::{BufferSize, Bytes, Duration, Rate, Ratio};
+use weir_units::{BufferSize, Bytes, Duration, Rate};
 
+use crate::direction::Direction;
 use crate::feedback::Feedback;
-use crate::keys::{form, section};
+use crate::keys::{Only, Words, choices, form, only, section};
 use crate::queue::Queue;
 use crate::radio::Radio;
 
 section! {
-    /// The network. Which keys apply depends on `kind`, see [`TopologyKind::keys`].
+    /// The network.
     pub struct Topology {
         /// Shape of the network.
         kind: TopologyKind = TopologyKind::Dumbbell,
         /// Rate of the bottleneck, or of each hop, in IP bytes.
-        rate: Rate = Rate::from_mbit(10),
+        rate: Rate = Rate::from_mbit(10) => BOTTLENECK,
         /// Round trip without queues and serialisation: of every flow (dumbbell), of the whole row
         /// (chain, parking lot); what `bdp` refers to (graph).
-        rtt: Duration = Duration::from_millis(40),
+        rtt: Duration = Duration::from_millis(40) => ROUTED,
         /// Queue of each bottleneck: the limit of a drop-tail queue, or a discipline as in
         /// `{ kind = "codel" }`. Default: `1bdp` (the rate times `rtt`), or `64kib` for the relay of a
         /// laboratory.
-        queue: Option<Queue> = None,
+        queue: Option<Queue> = None => TWO_WAY,
         /// Feedback of each bottleneck to the senders of passing packets, as in `{ kind = "drai" }`; by
         /// default none.
-        feedback: Option<Feedback> = None,
+        feedback: Option<Feedback> = None => BOTTLENECK,
         /// Makes the bottleneck a token bucket of this size, filled at `rate`: packets are sent at once
         /// while there are tokens (Linux's `tbf`).
-        burst: Option<Bytes> = None,
+        burst: Option<Bytes> = None => BOTTLENECK,
         /// Bytes added to each packet at the bottleneck, in transmission times and in limits that are
         /// not in packets: `14b` for Ethernet's header.
-        overhead: Bytes = Bytes::ZERO,
+        overhead: Bytes = Bytes::ZERO => BOTTLENECK,
         /// Longest IP packet that passes the bottleneck.
-        mtu: Option<Bytes> = None,
+        mtu: Option<Bytes> = None => BOTTLENECK,
         /// Rate of each host's own link; by default hosts are attached directly to the routers.
-        access_rate: Option<Rate> = None,
+        access_rate: Option<Rate> = None => ROUTED,
         /// Number of bottlenecks in a row.
-        hops: u32 = 3,
+        hops: u32 = 3 => only!(kind: TopologyKind = ParkingLot | Chain),
         /// How the laboratory's relay handles a datagram.
-        relay: RelayKind = RelayKind::Serial,
+        relay: RelayKind = RelayKind::Serial => RELAY,
         /// Time for which the relay holds a datagram on its way forward (one-way).
-        delay: Duration = Duration::ZERO,
+        delay: Duration = Duration::ZERO => RELAY,
         /// Time for which the relay holds a datagram on its way back (one-way).
-        reverse_delay: Duration = Duration::ZERO,
+        reverse_delay: Duration = Duration::ZERO => RELAY,
         /// Links of a graph.
-        link: Vec<GraphLink> = Vec::new(),
+        link: Vec<GraphLink> = Vec::new() => only!(kind: TopologyKind = Graph),
         /// Nodes that share a channel (radio).
-        radio: Radio = Radio::default(),
+        radio: Radio = Radio::default() => only!(kind: TopologyKind = Radio),
         /// Differences and impairments of the data's direction.
-        forward: Direction = Direction::default(),
+        forward: Direction = Direction::default() => TWO_WAY,
         /// Differences and impairments of the acknowledgements' direction.
-        reverse: Direction = Direction::default(),
-    }
-}
-
-section! {
-    /// One direction of a bottleneck: what differs from the other, and what goes wrong.
-    pub struct Direction {
-        /// Rate in this direction, if it differs.
-        rate: Option<Rate> = None,
-        /// Queue in this direction, if it differs.
-        queue: Option<Queue> = None,
-        /// Token bucket in this direction, if it differs.
-        burst: Option<Bytes> = None,
-        /// Drops packets that exceed a token bucket, in front of the queue.
-        policer: Option<Policer> = None,
-        /// Packets lost independently of each other, in front of the queue.
-        loss: Ratio = Ratio::ZERO,
-        /// Packets lost in bursts, in front of the queue.
-        burst_loss: Option<BurstLoss> = None,
-        /// Packets lost by number, counted from 1: data packets forward, every packet back, every packet
-        /// on a link of a graph.
-        drop: Vec<u64> = Vec::new(),
-        /// Packets damaged, which the checksum detects.
-        corrupt: Ratio = Ratio::ZERO,
-        /// Packets that arrive twice.
-        duplicate: Ratio = Ratio::ZERO,
-        /// Packets delayed by `reorder_delay`, so that later ones overtake.
-        reorder: Ratio = Ratio::ZERO,
-        /// Time by which `reorder` delays a packet.
-        reorder_delay: Duration = Duration::from_millis(10),
-        /// Random variation of the delay: at most this (uniform), or its standard deviation (normal).
-        jitter: Duration = Duration::ZERO,
-        /// Distribution of the jitter.
-        jitter_spread: JitterSpread = JitterSpread::Uniform,
-        /// Whether jitter keeps the order of packets.
-        jitter_order: JitterOrder = JitterOrder::Kept,
-        /// Delivery opportunities instead of a rate: a file in mahimahi's format in the scenario's
-        /// folder, or its times in milliseconds.
-        rate_trace: Vec<u64> = Vec::new(),
-        /// Later rates, as in `[{ at = "10s", rate = "5mbit" }]`; `0bit` is a blackout.
-        rate_steps: Vec<RateStep> = Vec::new(),
-        /// Later one-way delays of this direction, as in `[{ at = "10s", delay = "50ms" }]`.
-        delay_steps: Vec<DelayStep> = Vec::new(),
-    }
-}
-
-section! {
-    /// Losses in bursts after Gilbert and Elliott: a good and a bad state, changed once per packet.
-    pub struct BurstLoss {
-        /// Probability to go from good to bad.
-        good_to_bad: Ratio = Ratio::from_percent(1),
-        /// Probability to go from bad to good; the bad state lasts the inverse of this, in packets.
-        bad_to_good: Ratio = Ratio::from_percent(30),
-        /// Loss in the good state.
-        loss_in_good: Ratio = Ratio::ZERO,
-        /// Loss in the bad state.
-        loss_in_bad: Ratio = Ratio::ONE,
-    }
-}
-
-section! {
-    /// Drops what exceeds a token bucket.
-    pub struct Policer {
-        /// Rate at which tokens arrive.
-        rate: Rate = Rate::from_mbit(10),
-        /// Bucket size: bytes that may pass at once.
-        burst: Bytes = Bytes(15_000),
+        reverse: Direction = Direction::default() => TWO_WAY,
     }
 }
 
@@ -152,73 +87,32 @@ section! {
     }
 }
 
-/// A later rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RateStep {
-    /// From this time on.
-    pub at: Duration,
-    /// The rate is this.
-    pub rate: Rate,
+choices! {
+    /// Shapes of the network.
+    pub enum TopologyKind {
+        Dumbbell = "dumbbell", "flows that share one bottleneck and nothing else";
+        ParkingLot = "parking-lot", "one flow crosses all bottlenecks, the others one each";
+        Chain = "chain", "bottlenecks in a row, flows between any two routers";
+        Graph = "graph", "any graph, with shortest-path routes";
+        LabRouter = "lab-router", "a relay program between two hosts, serial or ideal";
+        Radio = "radio", "nodes that share a channel, over which packets hop";
+    }
 }
 
-/// A later delay.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DelayStep {
-    /// From this time on.
-    pub at: Duration,
-    /// The one-way delay is this.
-    pub delay: Duration,
+choices! {
+    /// What a laboratory's relay does with a datagram.
+    pub enum RelayKind {
+        Serial = "serial", "Reads one, sleeps, forwards it, reads the next.";
+        DelayLine = "delay-line", "Delays each on its own.";
+    }
 }
 
-/// Shapes of the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TopologyKind {
-    /// Flows that share one bottleneck and nothing else.
-    Dumbbell,
-    /// Bottlenecks in a row: one flow crosses all, the others one each.
-    ParkingLot,
-    /// Bottlenecks in a row, flows between any two routers.
-    Chain,
-    /// Any graph, with shortest-path routes.
-    Graph,
-    /// A relay program between two hosts, as in a laboratory course.
-    LabRouter,
-    /// Nodes that share a radio channel.
-    Radio,
-}
-
-/// What a laboratory's relay does with a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RelayKind {
-    /// Reads one, sleeps, forwards it, reads the next.
-    Serial,
-    /// Delays each on its own.
-    DelayLine,
-}
-
-/// Distributions of jitter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum JitterSpread {
-    /// Uniform around the delay.
-    Uniform,
-    /// Normal around the delay.
-    Normal,
-}
-
-/// Whether jitter reorders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum JitterOrder {
-    /// A packet that would overtake arrives with the one before it.
-    Kept,
-    /// Packets arrive as their delays fall.
-    Free,
-}
+const BOTTLENECK: Only<Topology> = only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain);
+const RELAY: Only<Topology> = only!(kind: TopologyKind = LabRouter);
+const ROUTED: Only<Topology> = only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain | Graph);
+/// Those with a direction for data and one for acknowledgements.
+const TWO_WAY: Only<Topology> =
+    only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain | LabRouter);
 
 /// A node of a graph by name, or a router of a chain by number, counted from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -263,6 +157,16 @@ impl Topology {
 }
 
 impl Topology {
+    /// Fills in the defaults that depend on other keys.
+    pub(crate) fn complete(&mut self) {
+        let queue = match self.kind {
+            TopologyKind::LabRouter => BufferSize::Bytes(Bytes(64 << 10)),
+            _ => BufferSize::Bdp(1_000),
+        };
+        self.queue.get_or_insert(Queue::drop_tail(queue));
+        self.queues_mut().for_each(|queue| queue.0.complete());
+    }
+
     /// Every queue that is written down, with its key.
     pub(crate) fn queues(&self) -> Vec<(String, &Queue)> {
         let Self { queue, forward, reverse, .. } = self;
@@ -297,8 +201,8 @@ impl Topology {
         shared.chain(of_nodes).chain(of_links).collect()
     }
 
-    /// The same, to change them.
-    pub(crate) fn queues_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
+    /// Every queue that is written down, to change it.
+    fn queues_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
         let Self { queue, forward, reverse, link, .. } = self;
         let shared = [queue, &mut forward.queue, &mut reverse.queue].into_iter().flatten();
         let of_links = link.iter_mut().flat_map(|link| {
@@ -308,66 +212,7 @@ impl Topology {
     }
 }
 
-impl TopologyKind {
-    /// Every kind with a line about it, in the order in which `weir list` prints them.
-    pub const CATALOGUE: &[(Self, &str, &str)] = &[
-        (Self::Dumbbell, "dumbbell", "flows that share one bottleneck and nothing else"),
-        (Self::ParkingLot, "parking-lot", "one flow crosses all bottlenecks, the others one each"),
-        (Self::Chain, "chain", "bottlenecks in a row, flows between any two routers"),
-        (Self::Graph, "graph", "any graph, with shortest-path routes"),
-        (Self::LabRouter, "lab-router", "a relay program between two hosts, serial or ideal"),
-        (Self::Radio, "radio", "nodes that share a channel, over which packets hop"),
-    ];
-
-    /// The keys of `[topology]` that mean something for this kind.
-    pub fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::Dumbbell => &[
-                "kind",
-                "rate",
-                "rtt",
-                "queue",
-                "feedback",
-                "burst",
-                "overhead",
-                "mtu",
-                "access_rate",
-                "forward",
-                "reverse",
-            ],
-            Self::ParkingLot | Self::Chain => &[
-                "kind",
-                "rate",
-                "rtt",
-                "queue",
-                "feedback",
-                "burst",
-                "overhead",
-                "mtu",
-                "access_rate",
-                "hops",
-                "forward",
-                "reverse",
-            ],
-            Self::Graph => &["kind", "rtt", "access_rate", "link"],
-            Self::LabRouter => {
-                &["kind", "queue", "relay", "delay", "reverse_delay", "forward", "reverse"]
-            }
-            Self::Radio => &["kind", "radio"],
-        }
-    }
-}
-
 form! {
-    TopologyKind => "`dumbbell`, `parking-lot`, `chain`, `graph`, `lab-router` or `radio`",
-    RelayKind => "`serial` or `delay-line`",
-    JitterSpread => "`uniform` or `normal`",
-    JitterOrder => "`kept` or `free`",
     Node => "name of a node or number of a router",
-    Direction => "section",
-    BurstLoss => "section",
-    Policer => "section",
     Vec<GraphLink> => "list of sections",
-    Vec<RateStep> => "list of `{ at, rate }`",
-    Vec<DelayStep> => "list of `{ at, delay }`",
 }

@@ -34,7 +34,8 @@ fn reference() -> String {
         text += "|---|---|---|---|\n";
         for key in section.keys {
             let default = default(&defaults[key.name]);
-            let about = key.about.trim();
+            let only = key.only.map(|only| format!(" Only with {}.", only()));
+            let about = key.about.trim().to_owned() + &only.unwrap_or_default();
             text += &format!("| `{}` | {} | {default} | {about} |\n", key.name, key.form);
         }
     }

@@ -10,8 +10,7 @@ use weir_net::{
 use weir_units::{BufferSize, Bytes, Duration, Ratio};
 
 use super::Place;
-use crate::check::require;
-use crate::error::Problem;
+use crate::error::{Problem, require};
 use crate::keys::{Word, kinds, section, words};
 
 kinds! {

@@ -1,0 +1,205 @@
+//! Key `workload` of a flow: what its application sends.
+//!
+//! A new kind is a line in the list, its section, and a branch of [`Workload::model`].
+
+use weir_scene::{MAX_DATAGRAM, OnOff, PeriodSpread, Workload as Model};
+use weir_units::{Bytes, Duration, Rate, Ratio};
+
+use crate::error::{Checked, Problem, require};
+use crate::keys::{Word, kinds, section, words};
+use crate::sizes::Sizes;
+
+kinds! {
+    /// What an application does.
+    pub enum Workload {
+        Bulk(Bulk) = "bulk", "sends as much as it can until it is stopped";
+        File(File) = "file", "sends a number of bytes and completes when the last has arrived";
+        Request(Request) = "request", "asks, waits for the whole answer, pauses, asks again";
+        PoissonRequest(PoissonRequest) = "poisson-request", "asks at random times on one connection, whether earlier requests are answered or not";
+        Rate(Messages) = "rate", "sends messages at a constant rate";
+        OnOff(Periods) = "on-off", "sends at a rate or as much as it can, is silent, sends again";
+        FlowSizes(Connections) = "flow-sizes", "makes connections at random times, with sizes from a distribution, at a load";
+    }
+}
+
+section! {
+    /// Everything that the connection takes.
+    pub struct Bulk {}
+}
+
+section! {
+    /// A file.
+    pub struct File {
+        /// Bytes of the file.
+        size: Bytes = Bytes(1_000_000),
+    }
+}
+
+section! {
+    /// One request after the other.
+    pub struct Request {
+        /// Bytes of a request.
+        request: Bytes = Bytes(100),
+        /// Bytes of a response.
+        response: Bytes = Bytes(10_000),
+        /// Pause between a response and the next request.
+        gap: Duration = Duration::ZERO,
+    }
+}
+
+section! {
+    /// Requests at random times.
+    pub struct PoissonRequest {
+        /// Bytes of a request.
+        request: Bytes = Bytes(100),
+        /// Bytes of a response.
+        response: Bytes = Bytes(10_000),
+        /// Mean time from one request to the next, whether that is answered or not.
+        mean_gap: Duration = Duration::from_millis(100),
+    }
+}
+
+section! {
+    /// Messages at a constant rate.
+    pub struct Messages {
+        /// Bytes of a message; over `udp` one datagram.
+        size: Bytes = MESSAGE,
+        /// Payload rate.
+        rate: Rate = Rate::from_mbit(1),
+    }
+}
+
+section! {
+    /// On and off periods.
+    pub struct Periods {
+        /// Bytes of a message at a `rate`; over `udp` one datagram.
+        size: Bytes = MESSAGE,
+        /// Payload rate during on periods; by default unlimited.
+        rate: Option<Rate> = None,
+        /// Time for which it sends.
+        on: Duration = Duration::from_secs(1),
+        /// Time for which it is silent.
+        off: Duration = Duration::from_secs(1),
+        /// Distribution of these times: all equal, or exponential with this mean.
+        spread: Word<PeriodSpread> = Word(PeriodSpread::Fixed),
+    }
+}
+
+section! {
+    /// Connections that come and go.
+    pub struct Connections {
+        /// Distribution of connection sizes: `web-search`, `data-mining`, or a file in the scenario's
+        /// folder. Each line of it has a size in bytes and the share of connections up to that size.
+        sizes: Sizes = Sizes::default(),
+        /// Average load of the slowest link on the route by the data packets of connections, each sent
+        /// once.
+        load: Ratio = Ratio::from_percent(60),
+        /// Number of connections; by default those that arrive until the end.
+        arrivals: Option<u64> = None,
+    }
+}
+
+words! {
+    PeriodSpread { Fixed = "fixed", Exponential = "exponential" }
+}
+
+/// What carries a workload.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Carrier {
+    /// A connection.
+    Connection,
+    /// Datagrams, of which any may be lost.
+    Datagrams,
+}
+
+impl Workload {
+    /// What the application does in every world; `None` for connections, whose rate depends on the links.
+    pub(crate) fn model(&self) -> Option<Model> {
+        Some(match *self {
+            Self::Bulk(_) => Model::Bulk,
+            Self::File(File { size }) => Model::File { size },
+            Self::Request(Request { request, response, gap }) => {
+                Model::Request { request, response, gap }
+            }
+            Self::PoissonRequest(PoissonRequest { request, response, mean_gap }) => {
+                Model::PoissonRequest { request, response, mean_gap }
+            }
+            Self::Rate(Messages { rate, size }) => Model::Rate { rate, size },
+            Self::OnOff(Periods { size, rate, on, off, spread: Word(spread) }) => {
+                Model::OnOff(OnOff { on, off, spread, rate, size })
+            }
+            Self::FlowSizes(_) => return None,
+        })
+    }
+
+    /// What is wrong with its keys, if anything.
+    pub(crate) fn check(&self, section: &str, carrier: Carrier) -> Checked {
+        let key = |name: &str| format!("{section}.{name}");
+        let needs_connection = |allowed: &str| {
+            let kind = format!("'{}'", self.kind());
+            require(carrier == Carrier::Connection, key("kind"), kind, allowed)
+        };
+        let volume = |name: &str, bytes: Bytes| {
+            let possible = bytes > Bytes::ZERO && bytes <= MAX_MESSAGE;
+            require(possible, key(name), bytes, format!("above zero, at most {MAX_MESSAGE}"))
+        };
+        let messages = |size: Bytes, rate: Rate| {
+            require(rate > Rate::ZERO, key("rate"), rate, "above zero")?;
+            let fits = carrier == Carrier::Connection || size.get() <= MAX_DATAGRAM;
+            require(fits, key("size"), size, format!("a datagram has at most {MAX_DATAGRAM} bytes"))
+        };
+        let period = |name: &str, time: Duration| {
+            require(time >= SHORTEST_PERIOD, key(name), time, format!("at least {SHORTEST_PERIOD}"))
+        };
+        match *self {
+            Self::Bulk(_) => Ok(()),
+            Self::File(File { size }) => volume("size", size),
+            Self::Request(Request { request, response, .. }) => {
+                needs_connection(NO_ANSWER)?;
+                volume("request", request)?;
+                volume("response", response)
+            }
+            Self::PoissonRequest(PoissonRequest { request, response, mean_gap }) => {
+                needs_connection(NO_ANSWER)?;
+                volume("request", request)?;
+                volume("response", response)?;
+                period("mean_gap", mean_gap)
+            }
+            Self::Rate(Messages { size, rate }) => {
+                volume("size", size)?;
+                messages(size, rate)
+            }
+            Self::OnOff(Periods { size, rate, on, .. }) => {
+                volume("size", size)?;
+                period("on", on)?;
+                rate.map_or(Ok(()), |rate| messages(size, rate))
+            }
+            Self::FlowSizes(ref connections) => {
+                needs_connection("over udp no connection tells when it is done")?;
+                connections.check(section)
+            }
+        }
+    }
+}
+
+impl Connections {
+    fn check(&self, section: &str) -> Checked {
+        let key = |name: &str| format!("{section}.{name}");
+        require(self.load > Ratio::ZERO, key("load"), self.load, "above 0%")?;
+        if let Some(arrivals) = self.arrivals {
+            let few = (1..=MAX_ARRIVALS).contains(&arrivals);
+            require(few, key("arrivals"), arrivals, format!("1 to {MAX_ARRIVALS}"))?;
+        }
+        let sizes = self.sizes.distribution();
+        sizes.map(drop).map_err(|message| Problem::new(key("sizes"), message))
+    }
+}
+
+const MESSAGE: Bytes = Bytes(1_000);
+const NO_ANSWER: &str = "over udp no answer is sure to come";
+/// What comes round more often than this is taken for a slip: it would only cost time.
+const SHORTEST_PERIOD: Duration = Duration::from_micros(1);
+/// A message longer than this is taken for a slip: no simulated link carries it.
+const MAX_MESSAGE: Bytes = Bytes(1 << 50);
+/// Connections that one flow makes; more would fill the memory with their rows.
+pub(crate) const MAX_ARRIVALS: u64 = 10_000_000;
