@@ -6,14 +6,23 @@ import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
-from weir import _native, arguments, runner, trust
+from weir import _native, arguments, options, runner, trust
 from weir.arguments import spelled, suggesting
 from weir.errors import InputError
+from weir.options import (
+    MEASUREMENT,
+    NETWORK,
+    OUTPUT,
+    TRAFFIC,
+    collection,
+    documented,
+    option,
+)
 from weir.progress import bar
 from weir.results import Results, load
 from weir.scenario import (
@@ -46,18 +55,55 @@ stack = "reno"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
+@dataclass(frozen=True)
+class Execution:
+    """How a plan is executed: no effect on results."""
+
+    out: str | Path = option(
+        RESULTS, "Parent of the new result directory.", group=OUTPUT, form="DIR", short="-o"
+    )
+    jobs: int | None = option(
+        None,
+        "Number of runs in parallel.",
+        group=MEASUREMENT,
+        otherwise="one per core; 1 in real time",
+        short="-j",
+        least=1,
+    )
+    resume: bool = option(
+        False, "Continue an interrupted call with the same arguments.", group=MEASUREMENT
+    )
+    executor: Executor | None = option(
+        None, "What runs the simulations, in place of threads of this process.", python_only=True
+    )
+    dask: str | None = option(
+        None,
+        "Send the runs to a Dask cluster: its scheduler's address, or its scheduler file.",
+        group=MEASUREMENT,
+        form="ADDRESS|FILE",
+    )
+    show_progress: bool = option(
+        True, "Whether to show a bar on a terminal or in a notebook.", python_only=True
+    )
+    pcap: str | Path | None = option(
+        None,
+        "Record the packets at both ends of the bottleneck, one pcapng file per run, in the "
+        "worlds `sim` and `kernel`.",
+        group=OUTPUT,
+        form="DIR",
+    )
+
+
 class RunOptions(TypedDict, total=False):
-    """Execution options of a plan; they have no effect on results."""
+    """The keywords of [`Execution`][weir.api.Execution]."""
 
     out: str | Path
     jobs: int | None
     resume: bool
     executor: Executor | None
     dask: str | None
-    """Address of a Dask scheduler, or its scheduler file."""
     show_progress: bool
     pcap: str | Path | None
-    """A folder for the packets of each run, which the worlds `sim` and `kernel` record."""
 
 
 def run_plan(
@@ -70,41 +116,40 @@ def run_plan(
     Raises:
         WeirError: every run failed, results could not be written, or Ctrl-C.
     """
+    chosen = Execution(**how)
     is_watched = plan.is_real_time and run_one is None
     control = _native.RunControl() if is_watched else None
-    show = how.get("show_progress", True)
-    pcap = how.get("pcap")
     with (
-        _executor(plan, run_one, how) as executor,
-        bar(plan.name, len(plan.runs), show=show, control=control) as watch,
+        _executor(plan, run_one, chosen) as executor,
+        bar(plan.name, len(plan.runs), show=chosen.show_progress, control=control) as watch,
     ):
         path = runner.run_plan(
             plan,
-            Path(how.get("out", RESULTS)),
-            jobs=how.get("jobs"),
-            resume=how.get("resume", False),
+            Path(chosen.out),
+            jobs=chosen.jobs,
+            resume=chosen.resume,
             executor=executor,
             watch=watch,
             control=control,
             run_one=run_one,
-            pcap=None if pcap is None else Path(pcap),
+            pcap=None if chosen.pcap is None else Path(chosen.pcap),
         )
     return load(path)
 
 
 def _executor(
-    plan: Plan, run_one: runner.Execute | None, how: RunOptions
+    plan: Plan, run_one: runner.Execute | None, how: Execution
 ) -> AbstractContextManager[Executor | None]:
     """Returns what executes the runs, if it is not this process."""
-    where = how.get("dask")
+    where = how.dask
     if where is None:
-        return nullcontext(how.get("executor"))
+        return nullcontext(how.executor)
     worlds = {case.world for case in plan.cases}
     if run_one is not None or worlds != {SIM}:
         what = "real transfers" if run_one else f"world {next(iter(worlds - {SIM}))}"
         raise InputError(f"--dask {where}: only simulated runs can go to a cluster, not {what}")
     for other in ("jobs", "executor"):
-        if how.get(other) is not None:
+        if getattr(how, other) is not None:
             raise InputError(f"--{other} has no effect with --dask")
     from weir.cluster import connected  # Dask is imported only if used
 
@@ -116,24 +161,122 @@ class Comparison:
     """Stacks that are to run, one after the other, on the same dumbbell with the same seeds."""
 
     stacks: Sequence[str]
-    rate: str = "10mbit"
-    rtt: str = "40ms"
-    queue: str = "1bdp"
-    loss: str = "0%"
-    duration: str = "60s"
-    warmup: str | None = None
-    """Left out of the measurement; a tenth of `duration` by default, nothing with `size`."""
-    start_jitter: str = "100ms"
-    flows: int = 1
-    size: str | None = None
-    repeat: int = 10
-    seed: int = 1
-    tc: str | None = None
-    """The bottleneck in the words of `tc`, in place of `rate`, `rtt`, `queue` and `loss`."""
-    reverse_tc: str | None = None
-    sets: Overrides = ()
-    sweep: Sweep = field(default_factory=dict)
-    world: str = SIM
+    rate: str = option(
+        "10mbit",
+        "Rate of the bottleneck, as in `10mbit`.",
+        group=NETWORK,
+        form="RATE",
+        key="topology.rate",
+        example="10mbit",
+    )
+    rtt: str = option(
+        "40ms",
+        "Round-trip time without queueing, as in `40ms`.",
+        group=NETWORK,
+        form="TIME",
+        key="topology.rtt",
+        example="40ms",
+    )
+    queue: str = option(
+        "1bdp",
+        "Queue capacity: `1bdp`, `64p`, `100ms`, `64kb`.",
+        group=NETWORK,
+        form="SIZE",
+        key="topology.queue",
+        example="1bdp",
+    )
+    loss: str = option(
+        "0%",
+        "Share of data packets lost at random, as in `1%`.",
+        group=NETWORK,
+        form="SHARE",
+        key="topology.forward.loss",
+        example="1%",
+    )
+    duration: str = option(
+        "60s",
+        "Duration of a run, as in `60s`; with {size}, its limit.",
+        group=MEASUREMENT,
+        form="TIME",
+        key="measure.duration",
+        example="60s",
+    )
+    warmup: str | None = option(
+        None,
+        "Time at the start that is not measured.",
+        group=MEASUREMENT,
+        form="TIME",
+        key="measure.warmup",
+        example="5s",
+        otherwise="a tenth of {duration}; 0 with {size}",
+    )
+    start_jitter: str = option(
+        "100ms",
+        "Each flow starts at a random time up to this.",
+        group=TRAFFIC,
+        form="TIME",
+        key="flow.0.start_jitter",
+        example="100ms",
+    )
+    flows: int = option(
+        1,
+        "Number of flows, all of the same stack.",
+        group=TRAFFIC,
+        key="flow.0.count",
+        least=1,
+    )
+    size: str | None = option(
+        None,
+        "Send a file of this size instead of sending continuously.",
+        group=TRAFFIC,
+        form="SIZE",
+        key="flow.0.workload.size",
+        example="10mb",
+    )
+    repeat: int = option(
+        10,
+        "Runs per stack, each with its own seed.",
+        group=MEASUREMENT,
+        key="measure.repeat",
+        short="-n",
+        least=1,
+    )
+    seed: int = option(
+        1,
+        "Random seed of the first repeat; each next repeat adds 1.",
+        group=MEASUREMENT,
+        key="measure.seed",
+        least=0,
+    )
+    tc: str | None = option(
+        None,
+        "Bottleneck in tc syntax: 'netem delay 20ms loss 1%', 'tbf rate 10mbit burst 32kbit "
+        "latency 50ms'.",
+        group=NETWORK,
+        form="TEXT",
+    )
+    reverse_tc: str | None = option(
+        None,
+        "The same for the reverse direction; the RTT is the sum of both delays.",
+        group=NETWORK,
+        form="TEXT",
+    )
+    sets: Overrides = option(
+        (),
+        'Further keys of the scenario, as in `{"flow.0.mss": "1000"}`.',
+        python_only=True,
+    )
+    sweep: Sweep = collection(
+        dict,
+        'Keys with the values to run, as in `{"topology.queue": ["1bdp", "4bdp"]}`.',
+        python_only=True,
+    )
+    world: str = option(
+        SIM,
+        "Simulator (`sim`), real UDP over loopback (`udp`), or the Linux kernel's TCP over "
+        "emulated links (`kernel`).",
+        group=MEASUREMENT,
+    )
 
     def plan(self, form: str = "{name}='{value}'") -> Plan:
         """Every run of the comparison; `form` is how errors spell an argument and its value.
@@ -146,7 +289,8 @@ class Comparison:
         for stack in self.stacks:
             if list(self.stacks).count(stack) > 1:
                 raise InputError(f"{stack} is given twice")
-        with spelled(form, self._keys(""), self.stacks):
+        names = options.names_of_keys(Comparison)
+        with spelled(form, names, self._keys(""), self.stacks):
             return self._plan()
 
     def _plan(self) -> Plan:
@@ -155,25 +299,11 @@ class Comparison:
 
     def command(self) -> str:
         """The command line that repeats this comparison exactly."""
-        options: dict[str, object] = {
-            "rate": self.rate,
-            "rtt": self.rtt,
-            "queue": self.queue,
-            "loss": self.loss,
-            "duration": self.duration,
-            "warmup": self._warmup(),
-            "start-jitter": self.start_jitter,
-            "flows": self.flows,
-            "size": self.size,
-            "repeat": self.repeat,
-            "seed": self.seed,
-            "tc": self.tc,
-            "reverse-tc": self.reverse_tc,
-        }
         words = ["weir", "compare", *self.stacks]
-        for option, value in options.items():
-            if value is not None:
-                words += [f"--{option}", str(value)]
+        for name in options.of(Comparison):
+            value = self._warmup() if name == "warmup" else getattr(self, name)
+            if value is not None and name not in ("sets", "sweep", "world"):
+                words += [options.flag(name), str(value)]
         return shlex.join([*words, *_key_words(self.sets, self.sweep), *_world_words(self.world)])
 
     def _source(self, stack: str) -> Source:
@@ -182,37 +312,24 @@ class Comparison:
         return Source(_DUMBBELL, "command line", keys).in_world(self.world)
 
     def _keys(self, stack: str) -> dict[str, str]:
-        keys = {
-            "flow.0.stack": stack,
-            "flow.0.count": str(self.flows),
-            "flow.0.start_jitter": self.start_jitter,
-            "topology.rate": self.rate,
-            "topology.rtt": self.rtt,
-            "topology.queue": self.queue,
-            "topology.forward.loss": self.loss,
-            "measure.duration": self.duration,
-            "measure.warmup": self._warmup(),
-            "measure.repeat": str(self.repeat),
-            "measure.seed": str(self.seed),
-        }
+        keys = {"flow.0.stack": stack}
         if self.size is not None:
-            keys |= {"flow.0.workload.kind": "file", "flow.0.workload.size": self.size}
+            keys["flow.0.workload.kind"] = "file"
+        for key, name in options.names_of_keys(Comparison).items():
+            value = self._warmup() if name == "warmup" else getattr(self, name)
+            if value is not None:
+                keys[key] = str(value)
         return keys
 
     def _keys_of_tc(self) -> Overrides:
         """Returns the keys that `tc` sets; no other option may set them differently."""
         keys = tc_keys(self.tc, self.reverse_tc)
-        options = {
-            "topology.rate": "rate",
-            "topology.rtt": "rtt",
-            "topology.queue": "queue",
-            "topology.forward.loss": "loss",
-        }
+        names = options.names_of_keys(Comparison)
         for key, value in keys:
-            option = options.get(key)
-            if option is not None and getattr(self, option) != getattr(Comparison, option):
-                mine_is = getattr(self, option)
-                raise InputError(f"--{option} {mine_is}: --tc sets {value}; give only one of them")
+            name = names.get(key)
+            if name is not None and getattr(self, name) != getattr(Comparison, name):
+                own = f"{options.flag(name)} {getattr(self, name)}"
+                raise InputError(f"{own}: --tc sets {value}; give only one of them")
         return keys
 
     def _warmup(self) -> str:
@@ -227,33 +344,30 @@ class Comparison:
         return f"{round(seconds * 1000 / _WARMUP_SHARE)}ms"
 
 
+class CompareOptions(RunOptions, total=False):
+    """The keywords of [`compare`][weir.compare]: those of `Comparison`, and of `Execution`."""
+
+    rate: str
+    rtt: str
+    queue: str
+    loss: str
+    duration: str
+    warmup: str | None
+    start_jitter: str
+    flows: int
+    size: str | None
+    repeat: int
+    seed: int
+    tc: str | None
+    reverse_tc: str | None
+    sets: Mapping[str, object]
+    sweep: Mapping[str, Sequence[object]]
+    world: str
+
+
 @suggesting
-def compare(
-    *stacks: str,
-    rate: str = Comparison.rate,
-    rtt: str = Comparison.rtt,
-    queue: str = Comparison.queue,
-    loss: str = Comparison.loss,
-    duration: str = Comparison.duration,
-    warmup: str | None = Comparison.warmup,
-    start_jitter: str = Comparison.start_jitter,
-    flows: int = Comparison.flows,
-    size: str | None = Comparison.size,
-    repeat: int = Comparison.repeat,
-    seed: int = Comparison.seed,
-    tc: str | None = None,
-    reverse_tc: str | None = None,
-    sets: Mapping[str, object] = _NOTHING,
-    sweep: Mapping[str, Sequence[object]] = _NOTHING,
-    world: str = SIM,
-    out: str | Path = RESULTS,
-    jobs: int | None = None,
-    resume: bool = False,
-    executor: Executor | None = None,
-    dask: str | None = None,
-    show_progress: bool = True,
-    pcap: str | Path | None = None,
-) -> Results:
+@documented(CompareOptions, Comparison, Execution)
+def compare(*stacks: str, **given: Unpack[CompareOptions]) -> Results:
     """Runs `stacks` on one bottleneck, with the same seeds, and returns what happened.
 
     >>> results = compare("reno", "cubic", rate="10mbit", rtt="40ms", duration="20s", repeat=3)
@@ -266,77 +380,22 @@ def compare(
     Args:
         stacks: What to compare: `recovery/controller`, or a controller alone, which means `rack/`;
             `FILE.py:CLASS` is a controller of your own. Differences are taken to the first.
-        rate: Rate of the bottleneck, as in `10mbit`.
-        rtt: Round-trip time without queueing, as in `40ms`.
-        queue: Space in the queue: `1bdp`, `64p`, `100ms`, `64kb`.
-        loss: Share of data packets lost at random, as in `1%`.
-        duration: Length of a run; with `size`, the longest that it may take.
-        warmup: Left out of the measurement; by default a tenth of `duration`, nothing with `size`.
-        start_jitter: Each flow starts at a random time up to this.
-        flows: Flows of the same stack.
-        size: Send a file of this size instead of sending all the time.
-        repeat: Runs per stack, each with its own seed.
-        seed: Seed of the first repeat; the next has the next.
-        tc: The bottleneck as `tc` writes it, in place of `rate`, `rtt`, `queue` and `loss`.
-        reverse_tc: The same for the way back.
-        sets: Further keys of the scenario, as in `{"flow.0.mss": "1000"}`.
-        sweep: Keys with the values to run, as in `{"topology.queue": ["1bdp", "4bdp"]}`.
-        world: `sim`, `udp` (real transfers over loopback) or `kernel` (the kernel's TCP).
-        out: Where result directories are made.
-        jobs: Runs at a time; one per core by default, in real time one.
-        resume: Go on with an interrupted comparison of the same arguments.
-        executor: What runs the simulations, in place of threads of this process.
-        dask: The address of a Dask scheduler, or the file in which it has left that.
-        show_progress: Whether to show a bar on a terminal or in a notebook.
-        pcap: A folder for the packets of each run, which `sim` and `kernel` record.
 
     Raises:
         TypeError: there is no such argument; the message names the nearest one.
         WeirError, ScenarioError: an argument is not valid, or nothing could be run.
     """
     arguments.stacks(stacks)
-    arguments.quantities(
-        rate=rate,
-        rtt=rtt,
-        queue=queue,
-        loss=loss,
-        duration=duration,
-        warmup=warmup,
-        start_jitter=start_jitter,
-        size=size,
-    )
-    comparison = Comparison(
-        stacks=stacks,
-        rate=rate,
-        rtt=rtt,
-        queue=queue,
-        loss=loss,
-        duration=duration,
-        warmup=warmup,
-        start_jitter=start_jitter,
-        flows=flows,
-        size=size,
-        repeat=repeat,
-        seed=seed,
-        tc=tc,
-        reverse_tc=reverse_tc,
-        sets=arguments.overrides(sets),
-        sweep=arguments.swept(sweep),
-        world=world,
-    )
-    return run_plan(
-        comparison.plan(),
-        out=out,
-        jobs=jobs,
-        resume=resume,
-        executor=executor,
-        dask=dask,
-        show_progress=show_progress,
-        pcap=pcap,
-    )
+    arguments.quantities(options.of(Comparison), given)
+    chosen: dict[str, Any] = {n: v for n, v in given.items() if n in options.of(Comparison)}
+    chosen["sets"] = arguments.overrides(given.get("sets", _NOTHING))
+    chosen["sweep"] = arguments.swept(given.get("sweep", _NOTHING))
+    how: RunOptions = {n: v for n, v in given.items() if n not in chosen}  # type: ignore[assignment]
+    return run_plan(Comparison(stacks, **chosen).plan(), **how)
 
 
 @suggesting
+@documented(RunOptions, Execution)
 def run(
     scenario: str | Path,
     *,
@@ -346,13 +405,7 @@ def run(
     sweep: Mapping[str, Sequence[object]] = _NOTHING,
     world: str = SIM,
     trust_controllers: bool = False,
-    out: str | Path = RESULTS,
-    jobs: int | None = None,
-    resume: bool = False,
-    executor: Executor | None = None,
-    dask: str | None = None,
-    show_progress: bool = True,
-    pcap: str | Path | None = None,
+    **how: Unpack[RunOptions],
 ) -> Results:
     """Runs a scenario: every point of its sweep, every repeat.
 
@@ -370,13 +423,6 @@ def run(
         sweep: Keys with the values to run, as in `{"topology.queue": ["1bdp", "4bdp"]}`.
         world: `sim`, `udp` (real transfers over loopback) or `kernel` (the kernel's TCP).
         trust_controllers: Whether programs that it holds or names may run: controllers in Python.
-        out: Where result directories are made.
-        jobs: Runs at a time; one per core by default, in real time one.
-        resume: Go on with an interrupted call of the same arguments.
-        executor: What runs the simulations, in place of threads of this process.
-        dask: The address of a Dask scheduler, or the file in which it has left that.
-        show_progress: Whether to show a bar on a terminal or in a notebook.
-        pcap: A folder for the packets of each run, which `sim` and `kernel` record.
 
     Raises:
         TypeError: there is no such argument; the message names the nearest one.
@@ -390,16 +436,7 @@ def run(
     source = source.in_world(world)
     with trust.deciding(trust.everything if trust_controllers else None):
         plan = scenario_plan(source, arguments.swept(sweep), repeat=repeat, seed=seed)
-    return run_plan(
-        plan,
-        out=out,
-        jobs=jobs,
-        resume=resume,
-        executor=executor,
-        dask=dask,
-        show_progress=show_progress,
-        pcap=pcap,
-    )
+    return run_plan(plan, **how)
 
 
 def scenario_plan(

@@ -10,35 +10,10 @@ from typing import ParamSpec, TypeVar
 
 from weir._native import ScenarioError
 from weir.errors import InputError, unknown
+from weir.options import Option
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-KEYS: Mapping[str, str] = {
-    "topology.rate": "rate",
-    "topology.rtt": "rtt",
-    "topology.queue": "queue",
-    "topology.forward.loss": "loss",
-    "flow.0.count": "flows",
-    "flow.0.start_jitter": "start_jitter",
-    "flow.0.workload.size": "size",
-    "measure.duration": "duration",
-    "measure.warmup": "warmup",
-    "measure.repeat": "repeat",
-    "measure.seed": "seed",
-}
-"""The arguments of a comparison that are keys of its scenario."""
-
-_EXAMPLES = {
-    "rate": "10mbit",
-    "rtt": "40ms",
-    "queue": "1bdp",
-    "loss": "1%",
-    "duration": "60s",
-    "warmup": "5s",
-    "start_jitter": "100ms",
-    "size": "10mb",
-}
 
 
 def suggesting(function: Callable[P, R]) -> Callable[P, R]:
@@ -56,16 +31,17 @@ def suggesting(function: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
-def quantities(**given: object) -> None:
+def quantities(table: Mapping[str, Option], given: Mapping[str, object]) -> None:
     """Refuses numbers where a unit is needed.
 
     Raises:
         InputError: one is not text; the message names it.
     """
     for name, value in given.items():
-        if value is not None and not isinstance(value, str):
-            example = f"{name}={_EXAMPLES[name]!r}"
-            raise InputError(f"{name}={value!r}: write it as text with its unit, as in {example}")
+        example = table[name].example if name in table else None
+        if example is not None and value is not None and not isinstance(value, str):
+            written = f"{name}={example!r}"
+            raise InputError(f"{name}={value!r}: write it as text with its unit, as in {written}")
 
 
 def stacks(given: Sequence[object]) -> None:
@@ -99,19 +75,22 @@ def swept(sweep: Mapping[str, Sequence[object]]) -> dict[str, tuple[str, ...]]:
 
 
 @contextmanager
-def spelled(form: str, values: Mapping[str, str], stacks: Sequence[str]) -> Iterator[None]:
+def spelled(
+    form: str, names: Mapping[str, str], values: Mapping[str, str], stacks: Sequence[str]
+) -> Iterator[None]:
     """Says in errors what a person has written, in place of the key of the scenario behind it.
 
-    `values` are those of the scenario's keys; `form` is what stands for them, made of `name` and
-    `value`, as in `--{name} {value}`. What is wrong with a stack names it already.
+    `names` are those of the options by key, `values` those of the keys. `form` is what stands for
+    them, made of `name` and `value`, as in `--{name} {value}`. What is wrong with a stack names it
+    already.
     """
     try:
         yield
     except (ScenarioError, InputError) as error:
         text = str(error)
         for key, value in values.items():
-            if text.startswith(f"{key}={value}: ") and key in KEYS:
-                name = KEYS[key].replace("_", "-") if form.startswith("-") else KEYS[key]
+            if text.startswith(f"{key}={value}: ") and key in names:
+                name = names[key].replace("_", "-") if form.startswith("-") else names[key]
                 written = form.format(name=name, value=value)
                 raise type(error)(written + text.removeprefix(f"{key}={value}")) from None
         for stack in stacks:

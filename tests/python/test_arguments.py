@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from conftest import Invoke
+from typer.main import get_command
 
 import weir
+from weir import options
+from weir.api import CompareOptions, Comparison, Execution
+from weir.cli.app import app
+from weir.cli.help import Group
 
 SMALL: dict[str, Any] = {"duration": "1s", "repeat": 2, "show_progress": False}
 
@@ -40,6 +45,41 @@ def test_every_argument_is_named_and_explained(function: Any) -> None:
     assert all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters)
     for parameter in parameters:
         assert f"        {parameter.name}: " in (function.__doc__ or ""), parameter.name
+
+
+@pytest.mark.parametrize("tables", [(Comparison, Execution)])
+def test_keywords_and_options_are_those_of_the_table(tables: tuple[type, ...]) -> None:
+    """A static type has to repeat names and types; nothing else repeats them."""
+    keywords = get_type_hints(CompareOptions)
+    declared = {name: get_type_hints(t)[name] for t in tables for name in options.of(t)}
+    assert len(declared) > 20
+    assert keywords.keys() == declared.keys()
+    as_mappings = {"sets", "sweep"}
+    same = {name for name in declared if declared[name] == keywords[name]}
+    assert same == declared.keys() - as_mappings
+
+    context = get_command(app).make_context("weir", [], resilient_parsing=True)
+    root = get_command(app)
+    assert isinstance(root, Group)
+    verb = root.get_command(context, "compare")
+    assert verb
+    taken = {flag for param in verb.params for flag in param.opts}
+    for table in tables:
+        for name, one in options.of(table).items():
+            assert one.python_only or options.flag(name) in taken, name
+            assert not one.short or one.short in taken, name
+    defaults = {p.name: p.default for p in inspect.signature(weir.compare).parameters.values()}
+    assert (defaults["flows"], defaults["rate"], defaults["out"]) == (1, "10mbit", "results")
+
+
+def test_every_key_of_the_table_exists_in_a_scenario() -> None:
+    plan = Comparison(["reno"], size="1mb", duration="1s", repeat=1).plan()
+    [run] = plan.runs
+    for key, name in options.names_of_keys(Comparison).items():
+        found: Any = run.case.scenario.fields
+        for part in key.split("."):
+            found = found[int(part)] if part.isdigit() else found[part]
+        assert found not in (None, {}), name
 
 
 @pytest.mark.parametrize(

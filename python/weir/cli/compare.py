@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group
 from rich.text import Text
 
-from weir.api import Comparison
-from weir.cli import complete, options, output, plans, rows
-from weir.cli.help import MEASUREMENT, NETWORK, TRAFFIC
+from weir.api import Comparison, Execution
+from weir.cli import complete, options, output, plans, rows, table
 from weir.comparison import caution, contrasts
 from weir.results import Results
 from weir.scenario import SIM, parse_assignments, parse_sweep
@@ -51,6 +50,7 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(compare)
 
 
+@table.taking(Comparison, Execution)
 def compare(
     stacks: Annotated[
         list[str],
@@ -58,136 +58,32 @@ def compare(
             metavar="STACK...", help="Stacks to compare.", autocompletion=complete.stacks
         ),
     ],
-    rate: Annotated[
-        str,
-        typer.Option(
-            metavar="RATE", help="Rate of the bottleneck, as in 10mbit.", rich_help_panel=NETWORK
-        ),
-    ] = Comparison.rate,
-    rtt: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Round-trip time without queueing, as in 40ms.",
-            rich_help_panel=NETWORK,
-        ),
-    ] = Comparison.rtt,
-    queue: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE",
-            help="Queue capacity: 1bdp, 64p, 100ms, 64kb.",
-            rich_help_panel=NETWORK,
-        ),
-    ] = Comparison.queue,
-    loss: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of data packets lost at random, as in 1%.",
-            rich_help_panel=NETWORK,
-        ),
-    ] = Comparison.loss,
-    duration: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Duration of a run, as in 60s; with --size, its limit.",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = Comparison.duration,
-    warmup: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Time at the start that is not measured.",
-            show_default="a tenth of --duration; 0 with --size",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
-    start_jitter: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Each flow starts at a random time up to this.",
-            rich_help_panel=TRAFFIC,
-        ),
-    ] = Comparison.start_jitter,
-    flows: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Number of flows, all of the same stack.", rich_help_panel=TRAFFIC
-        ),
-    ] = Comparison.flows,
-    size: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Send a file of this size instead of sending continuously.",
-            rich_help_panel=TRAFFIC,
-        ),
-    ] = None,
-    repeat: Annotated[
-        int,
-        typer.Option(
-            "--repeat",
-            "-n",
-            min=1,
-            help="Runs per stack, each with its own seed.",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = Comparison.repeat,
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Random seed of the first repeat; each next repeat adds 1.",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = Comparison.seed,
+    *,
     relevant: plans.Relevant = plans.RELEVANT,
-    tc: plans.Tc = None,
-    reverse_tc: plans.ReverseTc = None,
     sets: plans.Set = None,
     sweep: plans.SweepOption = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
     router: plans.Router = plans.OURS,
-    pcap: plans.Pcap = None,
-    jobs: plans.Jobs = None,
-    dask: plans.Dask = None,
-    out: plans.Out = plans.OutDefault,
-    resume: plans.Resume = False,
     dry_run: plans.DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Runs the stacks, prints tables or JSON, draws the report."""
     share = plans.relevant_share(relevant)
+    how = plans.execution(given, quiet=quiet)
     comparison = Comparison(
         stacks=stacks,
-        rate=rate,
-        rtt=rtt,
-        queue=queue,
-        loss=loss,
-        duration=duration,
-        warmup=warmup,
-        start_jitter=start_jitter,
-        flows=flows,
-        size=size,
-        repeat=repeat,
-        seed=seed,
-        tc=tc,
-        reverse_tc=reverse_tc,
         sets=parse_assignments(sets or [], "--set"),
         sweep=parse_sweep(sweep or []),
         world=plans.world_of(world, virtual=virtual, router=router),
+        **plans.of_table(Comparison, given),
     )
     plan = comparison.plan("--{name} {value}")
     if dry_run:
         plans.list_plan("compare", plan, as_json=json)
         return
-    how = plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap, dask=dask)
     results = plans.run_plan(plan, **how)
     _print(results, share, as_json=json)
     plans.finish(results, quiet=quiet, relevant=share)

@@ -21,9 +21,7 @@ from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from weir.cli.output import Output
-
-NETWORK, TRAFFIC, MEASUREMENT, OUTPUT = "Network", "Traffic", "Measurement", "Output"
-"""The groups of options, in the order of the page."""
+from weir.options import MEASUREMENT, NETWORK, OUTPUT, TRAFFIC
 
 _OTHERS = "Options"
 _ORDER = (NETWORK, TRAFFIC, MEASUREMENT, OUTPUT)

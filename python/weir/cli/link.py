@@ -16,9 +16,9 @@ import typer
 
 from weir import capture
 from weir.cli import options, output, path
-from weir.cli.help import NETWORK, OUTPUT
 from weir.emulation import PathReport
 from weir.link import Link, end_all_behind, resolvers_are_local
+from weir.options import NETWORK, OUTPUT
 
 _HELP = (
     "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"

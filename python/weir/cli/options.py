@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from weir.cli.help import OUTPUT
 from weir.errors import InputError
+from weir.options import OUTPUT
 
 Json = Annotated[
     bool,

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from weir.cli.help import NETWORK
 from weir.emulation import PathReport
+from weir.options import NETWORK
 
 
 def option(help_: str, metavar: str, panel: str = NETWORK) -> Any:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Unpack
+from typing import Annotated, Any, Unpack, cast
 
 import typer
 
 from weir import api, comparison, trust
-from weir.api import RESULTS, RunOptions
-from weir.cli import complete, output
-from weir.cli.help import MEASUREMENT, NETWORK, OUTPUT
+from weir.api import RESULTS, Comparison, Execution, RunOptions
+from weir.cli import complete, output, table
 from weir.errors import InputError, RunError
 from weir.grid import Grid
+from weir.options import MEASUREMENT, OUTPUT
+from weir.options import of as known
 from weir.plain import plain
 from weir.results import Results
 from weir.runner import failure_text
@@ -29,54 +31,14 @@ DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="List the runs without starting them.", rich_help_panel=OUTPUT),
 ]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Continue an interrupted command.",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        min=1,
-        help="Number of runs in parallel.",
-        show_default="one per core; 1 in real time",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS|FILE",
-        help="Send the runs to a Dask cluster: its scheduler's address, or its scheduler file.",
-        show_default=False,
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Parent of the new result directory.",
-        rich_help_panel=OUTPUT,
-    ),
-]
+Resume = Annotated[bool, table.option(Execution, "resume")]
+Jobs = Annotated[int | None, table.option(Execution, "jobs")]
+Dask = Annotated[str | None, table.option(Execution, "dask")]
+Out = Annotated[Path, table.option(Execution, "out")]
 OutDefault = Path(RESULTS)
 World = Annotated[
     str,
-    typer.Option(
-        "--world",
-        metavar="|".join(worlds()),
-        help="Simulator, real UDP over loopback, or the Linux kernel's TCP over emulated links.",
-        autocompletion=complete.worlds,
-        rich_help_panel=MEASUREMENT,
-    ),
+    table.option(Comparison, "world", metavar="|".join(worlds()), autocompletion=complete.worlds),
 ]
 Virtual = Annotated[
     bool,
@@ -96,38 +58,9 @@ Router = Annotated[
         rich_help_panel=MEASUREMENT,
     ),
 ]
-Pcap = Annotated[
-    Path | None,
-    typer.Option(
-        "--pcap",
-        metavar="DIR",
-        help="Record the packets at both ends of the bottleneck, one pcapng file per run, "
-        "in the worlds sim and kernel.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-Tc = Annotated[
-    str | None,
-    typer.Option(
-        "--tc",
-        metavar="TEXT",
-        help="Bottleneck in tc syntax: 'netem delay 20ms loss 1%', 'tbf rate 10mbit burst "
-        "32kbit latency 50ms'.",
-        show_default=False,
-        rich_help_panel=NETWORK,
-    ),
-]
-ReverseTc = Annotated[
-    str | None,
-    typer.Option(
-        "--reverse-tc",
-        metavar="TEXT",
-        help="The same for the reverse direction; the RTT is the sum of both delays.",
-        show_default=False,
-        rich_help_panel=NETWORK,
-    ),
-]
+Pcap = Annotated[Path | None, table.option(Execution, "pcap")]
+Tc = Annotated[str | None, table.option(Comparison, "tc")]
+ReverseTc = Annotated[str | None, table.option(Comparison, "reverse_tc")]
 TrustControllers = Annotated[
     bool,
     typer.Option(
@@ -214,19 +147,26 @@ def _is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def of_table(table: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options of the table among those given."""
+    return {name: given[name] for name in known(table) if name in given}
+
+
+def execution(given: Mapping[str, Any], *, quiet: bool) -> RunOptions:
+    """Returns the execution settings among the options given."""
+    return cast("RunOptions", {**of_table(Execution, given), "show_progress": not quiet})
+
+
 def how(
     out: Path,
     jobs: int | None,
     *,
     resume: bool = False,
     quiet: bool = False,
-    pcap: Path | None = None,
     dask: str | None = None,
 ) -> RunOptions:
     """Returns the execution settings from the options."""
-    return RunOptions(
-        out=out, jobs=jobs, resume=resume, show_progress=not quiet, pcap=pcap, dask=dask
-    )
+    return RunOptions(out=out, jobs=jobs, resume=resume, show_progress=not quiet, dask=dask)
 
 
 def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:

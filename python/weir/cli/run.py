@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from weir.api import scenario_plan
-from weir.cli import complete, options, output, plans, rows
-from weir.cli.help import MEASUREMENT
+from weir.api import Execution, scenario_plan
+from weir.cli import complete, options, output, plans, rows, table
+from weir.options import MEASUREMENT
 from weir.scenario import SIM, parse_assignments, parse_sweep, read
 from weir.tables import cases_table
 from weir.tc import keys
@@ -46,6 +46,7 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(run)
 
 
+@table.taking(Execution)
 def run(
     file: Annotated[
         Path,
@@ -55,6 +56,7 @@ def run(
             autocompletion=complete.scenarios,
         ),
     ],
+    *,
     tc: plans.Tc = None,
     reverse_tc: plans.ReverseTc = None,
     sets: plans.Set = None,
@@ -83,14 +85,10 @@ def run(
     virtual: plans.Virtual = False,
     router: plans.Router = plans.OURS,
     trust_controllers: plans.TrustControllers = False,
-    pcap: plans.Pcap = None,
-    jobs: plans.Jobs = None,
-    dask: plans.Dask = None,
-    out: plans.Out = plans.OutDefault,
-    resume: plans.Resume = False,
     dry_run: plans.DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Runs the file, prints tables or JSON, draws the report."""
     overrides = parse_assignments(sets or [], "--set")
@@ -101,7 +99,7 @@ def run(
     if dry_run:
         plans.list_plan("run", plan, as_json=json)
         return
-    how = plans.how(out, jobs, resume=resume, quiet=quiet, pcap=pcap, dask=dask)
+    how = plans.execution(given, quiet=quiet)
     results = plans.run_plan(plan, **how)
     if json:
         flows = rows.flow_rows(results)

@@ -11,8 +11,8 @@ from rich.console import Group
 
 from weir import studies
 from weir.cli import complete, options, output, plans
-from weir.cli.help import MEASUREMENT
 from weir.grid import Grid, cautioned
+from weir.options import MEASUREMENT
 from weir.scenario import SIM
 from weir.studies import envelopes
 from weir.studies.cells import count_text, decimals
