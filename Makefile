@@ -38,7 +38,7 @@ demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints wh
 	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
 	$(WEIR) study lab-udp
 
-test: lint test-rust test-python ## Everything: lint, Rust tests, Python tests
+test: lint docs test-rust test-python ## Everything: lint, the Rust reference, Rust tests, Python tests
 
 lint: $(TESTED) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stubs against the module
 	cargo fmt --all --check
@@ -51,6 +51,9 @@ lint: $(TESTED) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stub
 # The native module has no tests here, but what the others need is then compiled once for both.
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
 	cargo test --workspace --profile sim --locked
+	@if [ -e /dev/net/tun ] && { unshare --net true || unshare --user --map-root-user --net true; } 2>/dev/null; \
+	then cargo test --workspace --lib --profile sim --locked -- --ignored emulator::tests; \
+	else echo 'skipped: the tests of emulated links, which need network namespaces and /dev/net/tun'; fi
 
 # What depends on the clock runs alone, after all others.
 test-python: $(TESTED) ## Python tests

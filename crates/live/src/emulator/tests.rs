@@ -1,6 +1,5 @@
-//! Real programs' packets through emulated links. Where namespaces or TUN devices cannot be had, the
-//! tests say so and are skipped.
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+//! Real programs' packets through emulated links. They need network namespaces and TUN devices, and are
+//! ignored by default; `make test` runs them where it finds both.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -15,21 +14,8 @@ use super::*;
 use crate::clock;
 use crate::relay::{Background, HostedLink, Route};
 
-/// Two namespaces, or why there are none.
-fn namespaces() -> Option<[Namespace; 2]> {
-    match (Namespace::new(), Namespace::new()) {
-        (Ok(first), Ok(second)) if std::path::Path::new("/dev/net/tun").exists() => {
-            Some([first, second])
-        }
-        (Err(error), _) | (_, Err(error)) => {
-            println!("skipped: {error}");
-            None
-        }
-        _ => {
-            println!("skipped: there is no /dev/net/tun");
-            None
-        }
-    }
+fn namespaces() -> [Namespace; 2] {
+    [(); 2].map(|()| Namespace::new().expect("a network namespace"))
 }
 
 fn link(name: &str, config: LinkConfig) -> LinkSpec {
@@ -61,8 +47,9 @@ fn server(port: u16) -> SocketAddr {
 }
 
 #[test]
+#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
 fn tcp_and_udp_take_the_ways_of_their_flows() {
-    let Some([left, right]) = namespaces() else { return };
+    let [left, right] = namespaces();
     let delay =
         |millis| LinkConfig { delay: Duration::from_millis(millis).into(), ..Default::default() };
     let spec = RunSpec {
@@ -112,8 +99,9 @@ fn tcp_and_udp_take_the_ways_of_their_flows() {
 }
 
 #[test]
+#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
 fn a_datagram_takes_as_long_as_the_links_on_its_way() {
-    let Some([left, right]) = namespaces() else { return };
+    let [left, right] = namespaces();
     let there = LinkConfig { delay: Duration::from_millis(30).into(), ..Default::default() };
     let spec = RunSpec {
         radio: None,
@@ -145,8 +133,9 @@ fn a_datagram_takes_as_long_as_the_links_on_its_way() {
 }
 
 #[test]
+#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
 fn a_link_at_work_counts_what_it_loses_as_asked() {
-    let Some([left, right]) = namespaces() else { return };
+    let [left, right] = namespaces();
     let mut up = LinkConfig::new(Rate::from_mbit(100), Duration::ZERO);
     up.impairments.loss = Ratio::from_percent(30);
     up.queue = QueueConfig::DropTail(DropTailConfig::from(Limit::Packets(5)));
@@ -174,8 +163,9 @@ fn a_link_at_work_counts_what_it_loses_as_asked() {
 }
 
 #[test]
+#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
 fn a_namespace_is_gone_with_its_owner_and_can_be_entered_until_then() {
-    let Some([namespace, other]) = namespaces() else { return };
+    let [namespace, other] = namespaces();
     let read = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
     let inside = namespace.run(read);
     assert_ne!(inside, read());
@@ -205,8 +195,9 @@ fn a_namespace_is_gone_with_its_owner_and_can_be_entered_until_then() {
 }
 
 #[test]
+#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
 fn superpackets_are_packets_to_the_link_and_streams_arrive_intact() {
-    let Some([left, right]) = namespaces() else { return };
+    let [left, right] = namespaces();
     let mut up = LinkConfig::new(Rate::from_mbit(400), Duration::from_millis(2));
     up.impairments.loss = Ratio::from_percent(1);
     up.impairments.corrupt = Ratio::from_percent(1);
