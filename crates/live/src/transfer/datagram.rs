@@ -9,7 +9,7 @@ use weir_units::{Duration, Instant};
 use super::send::{Sent, open_endpoint};
 use super::{FIRST_ANSWER, GOODBYE, Progress, SendOptions, TransferError, WATCH_INTERVAL, Watch};
 use crate::clock;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{ConnectionId, Core, DatagramSink, Endpoint};
 use crate::file::{DatagramOptions, Failure, OutgoingDatagrams, OutgoingFile};
 
 /// One run of `weir send --stack udp`.
@@ -47,60 +47,116 @@ impl DatagramSender<'_, '_> {
         remote: SocketAddr,
         files: Vec<OutgoingFile>,
     ) -> (Result<(), TransferError>, Vec<OutgoingFile>) {
-        let pouring = DatagramOptions { piece: self.options.mss, rate: self.options.max_rate };
-        let outgoing = OutgoingDatagrams::new(files, pouring);
-        let id = endpoint.connect(remote, &self.options.config(None), outgoing);
-        let started = clock::now();
+        let (core, sink) = endpoint.parts();
+        let session = DatagramSession::begin(clock::now(), remote, files, self.options, core, sink);
         loop {
             let turned = endpoint.turn(WATCH_INTERVAL);
-            if let Some(ended) = endpoint.next_ended() {
-                let end = end_of(remote, ended.error.as_ref(), &ended.application);
-                return (end, ended.application.into_files());
+            let (core, sink) = endpoint.parts();
+            let now = clock::now();
+            if let Some(outcome) = session.step(now, turned, core, sink) {
+                return outcome;
             }
-            let Some((connection, application)) = endpoint.get(id) else { continue };
-            let end = match turned {
-                Ok(()) => self.judge(started, remote, connection, application),
-                Err(error) => Some(Err(TransferError::system("the socket failed", &error))),
-            };
-            if let Some(end) = end {
-                let files = application.files().to_vec();
-                if end.is_err() {
-                    endpoint.abort(id);
-                    // If the socket has failed, the receiver will notice by itself.
-                    let _ = endpoint.turn(Duration::ZERO);
-                }
-                return (end, files);
+            if self.is_interrupted(now, core) {
+                return session.break_off(now, TransferError::Interrupted, core, sink);
             }
         }
     }
 
-    /// How a connection that lives should end, if it should, after telling how far it is.
-    fn judge(
-        &mut self,
-        started: Instant,
+    /// Reports how far it is. Returns whether the watcher interrupts it.
+    fn is_interrupted(&mut self, now: Instant, core: &Core<OutgoingDatagrams>) -> bool {
+        if now.saturating_since(self.watched_at) < WATCH_INTERVAL {
+            return false;
+        }
+        let Some((_, connection, application)) = core.connections().next() else { return false };
+        self.watched_at = now;
+        (self.watch)(&progress(connection, application)).is_break()
+    }
+}
+
+/// A connection for files in bare datagrams.
+#[derive(Debug)]
+pub struct DatagramSession {
+    id: ConnectionId,
+    remote: SocketAddr,
+    started: Instant,
+    max_wait: Duration,
+}
+
+impl DatagramSession {
+    /// Opens the connection, over which `files` are offered.
+    pub fn begin(
+        now: Instant,
         remote: SocketAddr,
+        files: Vec<OutgoingFile>,
+        options: &SendOptions,
+        core: &mut Core<OutgoingDatagrams>,
+        sink: &impl DatagramSink,
+    ) -> Self {
+        let pouring = DatagramOptions { piece: options.mss, rate: options.max_rate };
+        let outgoing = OutgoingDatagrams::new(files, pouring);
+        let id = core.connect(now, remote, &options.config(None), outgoing, sink);
+        Self { id, remote, started: now, max_wait: options.max_wait }
+    }
+
+    /// After a turn of the endpoint, with its result: how it ended and the files, once it has.
+    pub fn step(
+        &self,
+        now: Instant,
+        turned: io::Result<()>,
+        core: &mut Core<OutgoingDatagrams>,
+        sink: &impl DatagramSink,
+    ) -> Option<(Result<(), TransferError>, Vec<OutgoingFile>)> {
+        if let Some(ended) = core.next_ended() {
+            let end = end_of(self.remote, ended.error.as_ref(), &ended.application);
+            return Some((end, ended.application.into_files()));
+        }
+        let (connection, application) = core.get(self.id)?;
+        let end = match turned {
+            Ok(()) => self.judge(now, connection, application)?,
+            Err(error) => Err(TransferError::system("the socket failed", &error)),
+        };
+        match end {
+            Ok(()) => Some((Ok(()), application.files().to_vec())),
+            Err(error) => Some(self.break_off(now, error, core, sink)),
+        }
+    }
+
+    /// Ends it with an error.
+    fn break_off(
+        &self,
+        now: Instant,
+        error: TransferError,
+        core: &mut Core<OutgoingDatagrams>,
+        sink: &impl DatagramSink,
+    ) -> (Result<(), TransferError>, Vec<OutgoingFile>) {
+        let files = core.get(self.id).map(|(_, application)| application.files().to_vec());
+        core.abort(now, self.id);
+        // If the socket has failed, the receiver will notice by itself.
+        core.turn(now, sink);
+        (Err(error), files.unwrap_or_default())
+    }
+
+    /// How a connection that lives should end, if it should.
+    fn judge(
+        &self,
+        now: Instant,
         connection: &Connection,
         application: &OutgoingDatagrams,
     ) -> Option<Result<(), TransferError>> {
-        let now = clock::now();
-        let quiet = now.saturating_since(application.active_at().unwrap_or(started));
+        let remote = self.remote;
+        let quiet = now.saturating_since(application.active_at().unwrap_or(self.started));
         if application.is_settled() {
             return (connection.is_finished() || quiet >= GOODBYE).then_some(Ok(()));
         }
         let unheard = application.heard_at().is_none() && !connection.is_synchronised();
-        if unheard && quiet >= self.options.max_wait.min(FIRST_ANSWER) {
+        if unheard && quiet >= self.max_wait.min(FIRST_ANSWER) {
             return Some(Err(TransferError::NoAnswer { remote, waited: quiet }));
         }
-        if quiet >= self.options.max_wait.saturating_mul(2) {
+        if quiet >= self.max_wait.saturating_mul(2) {
             let reason = "the receiver fell silent".to_owned();
             return Some(Err(TransferError::Broken { remote, reason }));
         }
-        if now.saturating_since(self.watched_at) < WATCH_INTERVAL {
-            return None;
-        }
-        self.watched_at = now;
-        let progress = progress(connection, application);
-        (self.watch)(&progress).is_break().then_some(Err(TransferError::Interrupted))
+        None
     }
 }
 

@@ -17,6 +17,7 @@ use thiserror::Error;
 use weir_transport::{Config, ConnectionError, Stack, StackError};
 use weir_units::{Bytes, Duration, Rate};
 
+pub use self::datagram::DatagramSession;
 pub use self::options::SendOptions;
 pub use self::recv::{Receiving, RecvOptions, Sessions, recv};
 pub use self::send::{ConnectionSequence, Destination, Sender, Sent, send};

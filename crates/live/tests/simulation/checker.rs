@@ -91,7 +91,12 @@ impl Checker {
     pub(crate) fn new(plan: &Plan) -> Self {
         let mut legitimate: BTreeMap<String, Vec<[u8; 32]>> = BTreeMap::new();
         let mut contents = BTreeMap::new();
-        for (name, seed, len) in plan.senders.iter().flat_map(|sending| &sending.files) {
+        for (name, seed, len) in plan
+            .senders
+            .iter()
+            .chain(plan.bare.iter().map(|bare| &bare.sending))
+            .flat_map(|sending| &sending.files)
+        {
             let hash = *blake3::hash(&content(*seed, *len)).as_bytes();
             legitimate.entry(name.clone()).or_default().push(hash);
             contents.insert(hash, (*seed, *len));
@@ -350,18 +355,32 @@ impl Checker {
         }
     }
 
+    /// A command over bare UDP has ended, perhaps with files that did not arrive.
+    pub(crate) fn on_bare_end(&mut self, files: &[OutgoingFile], machine: &Machine) {
+        for file in files {
+            if let Some(Verdict::Kept { name } | Verdict::Already { name }) = &file.verdict {
+                self.on_kept(name, file.header.hash, machine);
+            }
+        }
+    }
+
+    /// A sender knows that a file is there.
+    fn on_kept(&mut self, name: &str, hash: [u8; 32], machine: &Machine) {
+        let path = received(name);
+        let there = machine.read(&path).map(|bytes| *blake3::hash(&bytes).as_bytes());
+        if there != Some(hash) {
+            self.report(format!("{name} was kept and is not there"));
+        }
+        self.promised.insert(path, hash);
+    }
+
     /// Returns whether the command has done its work; if not, its user starts it again.
     pub(crate) fn on_end(&mut self, ending: &FlowEnd<'_>, machine: &Machine) -> bool {
         let FlowEnd { sender, sent, result } = ending;
         for file in &sent.files {
             match &file.verdict {
                 Some(Verdict::Kept { name } | Verdict::Already { name }) => {
-                    let path = received(name);
-                    let there = machine.read(&path).map(|bytes| *blake3::hash(&bytes).as_bytes());
-                    if there != Some(file.header.hash) {
-                        self.report(format!("{name} was kept and is not there"));
-                    }
-                    self.promised.insert(path, file.header.hash);
+                    self.on_kept(name, file.header.hash, machine);
                     if let Some(known) = self.acknowledged.get_mut(&file.header.hash) {
                         *known = Acknowledged::default();
                     }

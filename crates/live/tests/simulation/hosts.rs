@@ -8,10 +8,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_live::endpoint::{Application, ConnectionId, Core, Limits, Randomness};
-use weir_live::file::{Disk, Finalizer, Folder, Incoming, Outgoing, OutgoingFile};
+use weir_live::file::{
+    Disk, Finalizer, Folder, Incoming, Outgoing, OutgoingDatagrams, OutgoingFile,
+};
 use weir_live::seal::Key;
 use weir_live::socket::Arrival;
-use weir_live::transfer::{ConnectionSequence, Destination, Sender, Sent, Sessions, TransferError};
+use weir_live::transfer::{
+    ConnectionSequence, DatagramSession, Destination, Sender, Sent, Sessions, TransferError,
+};
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rng};
 
@@ -166,13 +170,7 @@ impl<'a> SendingProgram<'a> {
         let options = &sending.options;
         let key = options.key.as_ref();
         let mut process = Process::start(network, machine, address, key, rng);
-        let disk: Arc<dyn Disk> = Arc::new(process.disk.clone());
-        let mut files = Vec::new();
-        for (name, ..) in &sending.files {
-            let path = Path::new(SENT).join(name);
-            files
-                .push(OutgoingFile::prepare_on(Arc::clone(&disk), &path, &mut |_, _| Ok(())).ok()?);
-        }
+        let files = prepare(&process.disk, sending)?;
         let (now, remote) = (network.now.get(), receiver_address());
         let mut sender = Sender::new(now, &files, remote, options);
         let way =
@@ -202,6 +200,50 @@ impl<'a> SendingProgram<'a> {
     pub(crate) fn finish(self, left: Vec<OutgoingFile>) -> Sent {
         self.sender.finish(left)
     }
+}
+
+/// `weir send --stack udp`.
+pub(crate) struct DatagramProgram {
+    pub(crate) process: Process<OutgoingDatagrams>,
+    session: DatagramSession,
+}
+
+impl DatagramProgram {
+    /// Reads the files and opens the connection; `None` if the disk does not let it.
+    pub(crate) fn start(
+        network: &Rc<Network>,
+        machine: &Machine,
+        sending: &Sending,
+        address: SocketAddr,
+        rng: &mut Rng,
+    ) -> Option<Self> {
+        let options = &sending.options;
+        let mut process = Process::start(network, machine, address, options.key.as_ref(), rng);
+        let files = prepare(&process.disk, sending)?;
+        let (now, remote) = (network.now.get(), receiver_address());
+        let Process { core, outlet, .. } = &mut process;
+        let session = DatagramSession::begin(now, remote, files, options, core, outlet);
+        Some(Self { process, session })
+    }
+
+    pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+    ) -> Option<(Result<(), TransferError>, Vec<OutgoingFile>)> {
+        self.process.turn(now);
+        let Process { core, outlet, .. } = &mut self.process;
+        self.session.step(now, Ok(()), core, outlet)
+    }
+}
+
+/// Reads the files of a command; `None` if the disk does not let it.
+fn prepare(disk: &ProcessDisk, sending: &Sending) -> Option<Vec<OutgoingFile>> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let prepare = |(name, ..): &(String, u64, usize)| {
+        let path = Path::new(SENT).join(name);
+        OutgoingFile::prepare_on(Arc::clone(&disk), &path, &mut |_, _| Ok(())).ok()
+    };
+    sending.files.iter().map(prepare).collect()
 }
 
 /// An attacker that speaks the protocol, and sends what no sender sends.

@@ -9,6 +9,7 @@
 //! $ WEIR_FILE_SEED=4711 cargo test --profile sim -p weir-live --test simulation -- --nocapture
 //! ```
 
+mod bare;
 mod checker;
 mod disk;
 mod hostile;

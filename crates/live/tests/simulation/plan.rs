@@ -13,6 +13,7 @@ use super::network::Conditions;
 pub(crate) struct Plan {
     pub(crate) key: Option<Key>,
     pub(crate) senders: Vec<Sending>,
+    pub(crate) bare: Vec<BareSending>,
     /// Until everything is mended.
     pub(crate) conditions: Conditions,
     /// In order of time.
@@ -42,6 +43,13 @@ pub(crate) struct Sending {
     pub(crate) starts_at: Instant,
     /// Another sender has the same files.
     pub(crate) twin: bool,
+}
+
+/// A command with `--stack udp`, and when it is killed.
+#[derive(Debug)]
+pub(crate) struct BareSending {
+    pub(crate) sending: Sending,
+    pub(crate) killed_at: Option<Instant>,
 }
 
 impl Sending {
@@ -95,12 +103,14 @@ impl Plan {
         let windows = senders.iter().map(|one| one.windows()).sum();
         let transfer = on_the_wire + conditions.round_trip().saturating_mul(windows);
         let (faults, mended_at) = faults(rng, senders.len(), transfer);
-        let (hostile, memory) = hostile(seed, mended_at, senders.len());
+        let bare = bare(seed, key.as_ref());
+        let (hostile, memory) = hostile(seed, mended_at, senders.len() + bare.len());
         // Each may have to start anew some times, and slow start takes its time.
         let patience = Duration::from_secs(150) + transfer.saturating_mul(8);
         Self {
             key,
             senders,
+            bare,
             conditions,
             faults,
             mended_at,
@@ -135,6 +145,7 @@ impl Plan {
         Self {
             key: None,
             senders: vec![sender],
+            bare: Vec::new(),
             conditions,
             faults: Vec::new(),
             mended_at,
@@ -196,6 +207,27 @@ fn senders(rng: &mut Rng, key: Option<&Key>) -> Vec<Sending> {
         senders.push(Sending { options, files, starts_at, twin: twins });
     }
     senders
+}
+
+/// Senders of bare UDP, in every third simulation.
+fn bare(seed: u64, key: Option<&Key>) -> Vec<BareSending> {
+    let rng = &mut stream(seed, "senders of bare UDP");
+    let count = [0, 0, 0, 0, 1, 2][rng.below(6) as usize];
+    let mut all = Vec::new();
+    for n in 0..count {
+        let mut sending = senders(rng, key).swap_remove(0);
+        for (name, _, len) in &mut sending.files {
+            *name = format!("bare-{n}-{name}");
+            *len = (*len).min(300_000);
+        }
+        let rate = [0, 1, 10, 100][rng.below(4) as usize];
+        sending.options.carrier = Carrier::Udp;
+        sending.options.max_rate = (rate > 0).then(|| Rate::from_mbit(rate));
+        sending.starts_at += long_tailed(rng, 1_000_000, 3);
+        let killed_at = one_in(rng, 4).then(|| sending.starts_at + long_tailed(rng, 200_000, 4));
+        all.push(BareSending { sending, killed_at });
+    }
+    all
 }
 
 fn files(rng: &mut Rng, sender: usize) -> Vec<(String, u64, usize)> {

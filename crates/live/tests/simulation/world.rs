@@ -9,6 +9,7 @@ use weir_transport::Segment;
 use weir_transport::wire;
 use weir_units::{Duration, Ecn, Instant, Rng, stream};
 
+use super::bare::BareHost;
 use super::checker::{Checker, FlowEnd};
 use super::disk::{Death, Machine};
 use super::hostile::{Hostile, script};
@@ -26,6 +27,7 @@ pub(crate) struct World<'a> {
     network: Rc<Network>,
     receiver: Receiver,
     senders: Vec<SendingHost<'a>>,
+    bare: Vec<BareHost<'a>>,
     faults: VecDeque<(Instant, Fault)>,
     /// How many datagrams attackers have still to send, and when the next.
     hostile: (u64, Instant),
@@ -93,6 +95,12 @@ impl<'a> World<'a> {
             network: Network::new(seed, plan.conditions),
             receiver,
             senders: senders.collect(),
+            bare: plan
+                .bare
+                .iter()
+                .enumerate()
+                .map(|(n, one)| BareHost::new(seed, n, one))
+                .collect(),
             faults: plan.faults.iter().copied().collect(),
             hostile: (plan.hostile_datagrams, Instant::ZERO),
             attackers: attackers.collect(),
@@ -136,7 +144,8 @@ impl<'a> World<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.mended && self.senders.iter().all(|sender| sender.done)
+        let done = self.senders.iter().all(|sender| sender.done);
+        self.mended && done && self.bare.iter().all(|sender| sender.done)
     }
 
     /// Whether nothing can arrive.
@@ -168,7 +177,8 @@ impl<'a> World<'a> {
             Some(program) => Some(program.process.wakes_at().min(host.ends_at)),
         });
         let arrival = self.network.next_arrival();
-        let next = [receiver, senders, fault, mending, hostile, attackers.min(), arrival]
+        let bare = self.bare.iter().filter_map(BareHost::next_time).min();
+        let next = [receiver, senders, bare, fault, mending, hostile, attackers.min(), arrival]
             .into_iter()
             .flatten()
             .min();
@@ -197,9 +207,14 @@ impl<'a> World<'a> {
         for n in 0..self.senders.len() {
             self.attend_sender(n);
         }
+        for host in &mut self.bare {
+            if let Some(files) = host.attend(now, &self.network, &mut self.tally) {
+                self.checker.on_bare_end(&files, &self.receiver.machine);
+            }
+        }
     }
 
-    fn deliver(&mut self, datagram: Datagram) {
+    fn deliver(&mut self, mut datagram: Datagram) {
         let receiver = self.receiver.program.as_mut().map(|program| &mut program.process);
         if let Some(process) = receiver.filter(|process| process.address() == datagram.to) {
             return process.deliver(datagram);
@@ -217,10 +232,17 @@ impl<'a> World<'a> {
                 return process.deliver(datagram);
             }
         }
+        for host in &mut self.bare {
+            let Some(other) = host.deliver(datagram) else { return };
+            datagram = other;
+        }
         // ICMP says that no program listens, if the machine says it.
         let to_receiver = datagram.to == receiver_address();
         if to_receiver && self.plan.refusals && self.receiver.program.is_none() {
             let (now, by) = (self.now(), datagram.to.ip());
+            for host in &mut self.bare {
+                host.on_refusal(now, datagram.from, datagram.to);
+            }
             for sender in &mut self.senders {
                 if let Some(program) = &mut sender.program
                     && program.process.address() == datagram.from
