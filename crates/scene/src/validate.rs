@@ -16,7 +16,7 @@ pub const MAX_PACKET: u64 = 65_535;
 /// The largest payload of a UDP datagram over IPv4.
 pub const MAX_DATAGRAM: u64 = MAX_PACKET - 20 - 8;
 
-/// Says what is wrong with a description, if anything; [`run`](crate::run) asks first as well.
+/// Says what is wrong with a description, if anything.
 ///
 /// # Errors
 /// For the first thing that cannot be.

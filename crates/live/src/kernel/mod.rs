@@ -4,7 +4,7 @@
 //! All senders are in one namespace, all receivers in another, and what the kernel sends from one to
 //! the other crosses the links of the run in real time ([`crate::emulator`]). Flow `i` has port 6000 +
 //! `i`. The router works on the calling thread; one thread drives all senders and asks the kernel how
-//! its connections are (`TCP_INFO`), one takes what arrives. Flows of our own ([`Ends::Weir`]
+//! its connections are (`TCP_INFO`), one takes what arrives. Flows of our own ([`Ends::Weir`](weir_scene::Ends::Weir)
 //! (weir_scene::Ends::Weir), and all bare datagrams) live on the router's thread and share the links.
 
 mod check;

@@ -12,9 +12,9 @@
 //!
 //! The two messages of the handshake carry the SYN and the SYN-ACK, so a key costs one round trip: the
 //! retry, which proves the sender's address before the receiver spends memory or a Diffie-Hellman on
-//! it, and makes the second initiation fresh ([`gate`]). No answer is longer than its question. After that
-//! each datagram is encrypted on its own under its counter, as in WireGuard, a window of [`replay`] numbers
-//! keeps each from counting twice, and keys change with time ([`traffic`]).
+//! it, and makes the second initiation fresh (`gate`). No answer is longer than its question. After that
+//! each datagram is encrypted on its own under its counter, as in WireGuard, a window of `replay` numbers
+//! keeps each from counting twice, and keys change with time (`traffic`).
 //!
 //! What [`Seal::open`] does not recognise changes nothing. A key is 32 random bytes ([`Key`]); there are
 //! no pass phrases, since an attacker who records an initiation may try guesses against it at leisure.

@@ -14,7 +14,7 @@ pub struct SendOptions {
     /// Bytes of payload in a segment, at most [`SendOptions::MAX_MSS`].
     pub mss: u32,
     /// The first congestion window in segments. The usual one counts for more where the way takes longer
-    /// packets than an Ethernet ([`first_window`]).
+    /// packets than an Ethernet (`first_window`).
     pub initial_window: u32,
     /// A bound of the rate at which segments leave.
     pub max_rate: Option<Rate>,
