@@ -1,10 +1,12 @@
 #![no_main]
 
 #[path = "../../crates/net/tests/fuzzing/files.rs"]
-mod files;
+mod deliveries;
+#[path = "../../crates/radio/tests/fuzzing/files.rs"]
+mod nodes;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    files::check_deliveries(data);
-    files::check_movements(data);
-    files::check_placements(data);
+    deliveries::check_deliveries(data);
+    nodes::check_movements(data);
+    nodes::check_placements(data);
 });

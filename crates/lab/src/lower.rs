@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir_net::radio::NodeId;
 use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, QueueConfig, Service};
+use weir_radio::NodeId;
 use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, HostConfig, LabRouter, Relay, Route, Span,
     Topology as Built, TopologyError, parking_lot_spans,

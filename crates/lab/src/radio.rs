@@ -1,11 +1,11 @@
 //! Section `[topology.radio]`: nodes that share a channel.
 
-use weir_net::radio::{
+use weir_net::{Limit, RedConfig};
+use weir_radio::{
     AbrConfig, Access, AodvConfig, Area, Arp, Connection, DsrConfig, GridShape,
     InterfaceQueueConfig, MacConfig, Mobility, NodeId, Notices, Phy, Placement, Propagation,
     RadioConfig, RandomPlacement, RandomWaypoint, RouterConfig, Speeds,
 };
-use weir_net::{Limit, RedConfig};
 use weir_scene::{Movement, Places, RadioPath, RadioSpec, Routing};
 use weir_units::{Bytes, Duration, Length, Rate, Ratio, Speed};
 

@@ -17,7 +17,7 @@ use crate::config::ConfigError;
 use crate::droptail::{DropTail, DropTailConfig};
 use crate::parcel::Parcel;
 use crate::queue::{Backlog, Dropped, Queue, Queued, mark};
-use crate::red::{Early, RedConfig};
+use crate::red::{EarlyDetection, RedConfig};
 use crate::stats::DropCause;
 
 /// A CHOKe queue's parameters: those of RED.
@@ -28,7 +28,7 @@ pub struct ChokeConfig(pub RedConfig);
 #[derive(Clone, Debug)]
 pub struct Choke<P> {
     fifo: DropTail<P>,
-    early: Early,
+    early: EarlyDetection,
     ecn: bool,
     marks: u64,
     rng: Rng,
@@ -50,7 +50,7 @@ impl<P: Parcel> Choke<P> {
         mut rng: Rng,
     ) -> Self {
         let ChokeConfig(red) = config;
-        let early = Early::new(red, parcel_time, stream(rng.next_u64(), "red"));
+        let early = EarlyDetection::new(red, parcel_time, stream(rng.next_u64(), "red"));
         let fifo = DropTail::new(DropTailConfig { overhead, ..red.limit.into() });
         Self { fifo, early, ecn: red.ecn, marks: 0, rng }
     }

@@ -205,7 +205,11 @@ fn check_order<T: Copy>(key: &'static str, schedule: &Schedule<T>) -> Result<(),
 /// A day: no path takes longer, and no sum of delays overflows.
 pub const MAX_DELAY: Duration = Duration::from_secs(86_400);
 
-pub(crate) fn check_span(key: &'static str, span: Duration) -> Result<(), ConfigError> {
+/// Refuses a time that is longer than [`MAX_DELAY`].
+///
+/// # Errors
+/// With `key` and the time.
+pub fn check_span(key: &'static str, span: Duration) -> Result<(), ConfigError> {
     if span > MAX_DELAY {
         return Err(ConfigError::new(key, span, "it may be a day (24h) at most"));
     }
@@ -228,7 +232,8 @@ impl Default for LinkConfig {
 }
 
 impl ConfigError {
-    pub(crate) fn new(key: &'static str, value: impl ToString, allowed: &'static str) -> Self {
+    /// A value that is not allowed, and what is.
+    pub fn new(key: &'static str, value: impl ToString, allowed: &'static str) -> Self {
         Self { key, value: value.to_string(), allowed }
     }
 }

@@ -119,7 +119,7 @@ impl<P> Queued<P> {
 
 /// Signals congestion with a mark (RFC 3168 §5), if the parcel is capable of ECN: says whether it is.
 /// `marks` counts those that no queue had marked before.
-pub(crate) fn mark<P: Parcel>(parcel: &mut P, marks: &mut u64) -> bool {
+pub fn mark<P: Parcel>(parcel: &mut P, marks: &mut u64) -> bool {
     match parcel.ecn() {
         Ecn::NotEct => return false,
         Ecn::Ce => {}

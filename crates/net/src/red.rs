@@ -62,13 +62,32 @@ pub struct RedConfig {
 #[derive(Clone, Debug)]
 pub struct Red<P> {
     fifo: DropTail<P>,
-    early: Early,
+    early: EarlyDetection,
     marks: u64,
 }
 
 /// RED's average and its decision, for any store of parcels.
+///
+/// ```
+/// use weir_net::{Backlog, EarlyDetection, Limit, RedConfig};
+/// use weir_units::{Bytes, Instant, Ratio, stream};
+///
+/// let red = RedConfig {
+///     limit: Limit::Infinite,
+///     min: Limit::Packets(5),
+///     max: Limit::Packets(15),
+///     probability: Ratio::from_percent(10),
+///     weight: Ratio::from_percent(50),
+///     gentle: false,
+///     ecn: false,
+/// };
+/// let mut early = EarlyDetection::new(red, None, stream(1, "red"));
+/// let behind = |packets| Backlog { packets, bytes: Bytes(1_500) * packets };
+/// assert!(!early.on_arrival(Instant::ZERO, behind(4)), "the average is 2");
+/// assert!(early.on_arrival(Instant::ZERO, behind(40)), "it is 21, above max");
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) struct Early {
+pub struct EarlyDetection {
     config: RedConfig,
     min: u64,
     max: u64,
@@ -109,7 +128,11 @@ impl RedConfig {
         Ratio::from_billionths(libm::round(weight * 1e9) as u32)
     }
 
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+    /// Whether an average can be kept with these parameters.
+    ///
+    /// # Errors
+    /// For thresholds of different units or in the wrong order, and a weight of zero.
+    pub fn validate(&self) -> Result<(), ConfigError> {
         const UNITS: &str = "min and max are both in packets, or both in bytes, times or BDPs";
         let (min, max) = match (self.min, self.max) {
             (Limit::Bytes(min), Limit::Bytes(max)) => (min.get(), max.get()),
@@ -145,15 +168,16 @@ impl<P: Parcel> Red<P> {
     ) -> Self {
         Self {
             fifo: DropTail::new(DropTailConfig { overhead, ..config.limit.into() }),
-            early: Early::new(config, parcel_time, rng),
+            early: EarlyDetection::new(config, parcel_time, rng),
             marks: 0,
         }
     }
 }
 
-impl Early {
-    /// An average of zero.
-    pub(crate) fn new(config: RedConfig, parcel_time: Option<Duration>, rng: Rng) -> Self {
+impl EarlyDetection {
+    /// An average of zero. A full-sized parcel takes `parcel_time` to be sent; without it idle times do not
+    /// count.
+    pub fn new(config: RedConfig, parcel_time: Option<Duration>, rng: Rng) -> Self {
         let units = |limit| match limit {
             Limit::Bytes(bytes) => bytes.get(),
             Limit::Packets(packets) => packets,
@@ -177,7 +201,7 @@ impl Early {
     }
 
     /// A parcel arrives behind `backlog`. Returns whether it is signalled.
-    pub(crate) fn on_arrival(&mut self, now: Instant, backlog: Backlog) -> bool {
+    pub fn on_arrival(&mut self, now: Instant, backlog: Backlog) -> bool {
         self.observe(now, backlog);
         self.signals()
     }
@@ -188,7 +212,7 @@ impl Early {
     }
 
     /// The queue has been empty since then.
-    pub(crate) fn on_idle(&mut self, since: Instant) {
+    pub fn on_idle(&mut self, since: Instant) {
         self.idle_since = Some(since);
     }
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 use weir_units::Instant;
 
-use crate::feedback::Occupancy;
-use crate::queue::Backlog;
+use weir_net::Backlog;
+use weir_net::feedback::Occupancy;
 
 /// Events that an observer of one node's interface receives. Times do not decrease from call to call.
 pub trait Agent<P>: fmt::Debug + Send {

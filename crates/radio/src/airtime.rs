@@ -12,12 +12,12 @@
 
 use weir_units::{Bytes, Duration, Rate};
 
-use crate::config::{ConfigError, check_span};
+use weir_net::{ConfigError, check_span};
 
 /// The times, lengths and rates of a physical layer.
 ///
 /// ```
-/// use weir_net::radio::Phy;
+/// use weir_radio::Phy;
 /// use weir_units::{Bytes, Duration, Rate};
 ///
 /// let phy = Phy::dsss(Rate::from_mbit(11))?;

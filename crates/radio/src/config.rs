@@ -4,8 +4,8 @@ use weir_units::{Bytes, Duration, Ratio};
 
 use super::airtime::Phy;
 use super::propagation::Propagation;
-use crate::config::ConfigError;
-use crate::red::RedConfig;
+use weir_net::ConfigError;
+use weir_net::RedConfig;
 
 /// The parameters that all nodes of a radio network share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl RadioConfig {
         if self.ttl == 0 {
             return Err(ConfigError::new("ttl", self.ttl, ABOVE_ZERO));
         }
-        crate::config::check_span("link_delay", self.link_delay)
+        weir_net::check_span("link_delay", self.link_delay)
     }
 }
 

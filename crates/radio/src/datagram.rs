@@ -4,7 +4,7 @@ use std::fmt;
 
 use weir_units::Bytes;
 
-use crate::Parcel;
+use weir_net::Parcel;
 
 /// A node, which has the same address at every layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,7 @@ use super::datagram::NodeId;
 use super::dcf::{FrameKind, Header};
 use super::ifq::Packet;
 use super::position::Position;
-use crate::Parcel;
+use weir_net::Parcel;
 
 /// A frame on the air.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use super::position::Position;
 /// Nodes and the links between them, which work both ways.
 ///
 /// ```
-/// use weir_net::radio::{Graph, NodeId, Position};
+/// use weir_radio::{Graph, NodeId, Position};
 ///
 /// let chain: Vec<Position> = (0..4).map(|i| Position::metres(i * 200, 0)).collect();
 /// let graph = Graph::in_range(&chain, 250_000);

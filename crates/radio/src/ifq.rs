@@ -14,9 +14,9 @@ use weir_units::{Bytes, Duration, Instant, Rng};
 
 use super::config::{InterfaceQueueConfig, Order};
 use super::datagram::{Content, Datagram, NodeId};
-use crate::Parcel;
-use crate::queue::{Backlog, mark};
-use crate::red::Early;
+use weir_net::EarlyDetection;
+use weir_net::Parcel;
+use weir_net::{Backlog, mark};
 
 /// What an interface sends.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +45,7 @@ pub(super) struct InterfaceQueue<P, M> {
     first: VecDeque<Outgoing<P, M>>,
     rest: VecDeque<Outgoing<P, M>>,
     bytes: Bytes,
-    red: Option<Early>,
+    red: Option<EarlyDetection>,
     marks: u64,
 }
 
@@ -86,7 +86,7 @@ impl<P: Parcel, M> InterfaceQueue<P, M> {
             first: VecDeque::new(),
             rest: VecDeque::new(),
             bytes: Bytes::ZERO,
-            red: config.red.map(|red| Early::new(red, Some(parcel_time), rng)),
+            red: config.red.map(|red| EarlyDetection::new(red, Some(parcel_time), rng)),
             marks: 0,
         }
     }
@@ -184,10 +184,10 @@ mod tests {
     use weir_units::{Ratio, stream};
 
     use super::*;
-    use crate::droptail::Limit;
-    use crate::link::probe::Probe;
-    use crate::parcel::Ecn;
-    use crate::red::RedConfig;
+    use crate::probe::Probe;
+    use weir_net::Ecn;
+    use weir_net::Limit;
+    use weir_net::RedConfig;
 
     fn queue(packets: usize, order: Order) -> InterfaceQueue<Probe, u64> {
         with_red(InterfaceQueueConfig { packets, order, red: None })

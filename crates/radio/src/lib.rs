@@ -23,6 +23,8 @@ mod medium;
 mod mobility;
 mod placement;
 mod position;
+#[cfg(test)]
+mod probe;
 mod propagation;
 mod receiver;
 mod routing;

@@ -14,7 +14,7 @@
 
 use weir_units::Duration;
 
-use crate::config::ConfigError;
+use weir_net::ConfigError;
 
 /// How signals spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use weir_units::{Duration, Instant};
 
 use super::datagram::DropReason;
-use crate::feedback::Occupancy;
+use weir_net::feedback::Occupancy;
 
 /// What one node, or a whole network, has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A flow: two ends, their applications, and its statistics.
 
-use weir_net::radio::Notice;
+use weir_radio::Notice;
 use weir_trace::{AckRow, FlowRow, RequestRow, SampleRow};
 use weir_units::{Instant, stream};
 

@@ -4,7 +4,7 @@
 //! events and packets in flight still name it after it is gone. Its state goes with it: of ended
 //! connections an empty place of eight bytes remains.
 
-use weir_net::radio::Notice;
+use weir_radio::Notice;
 
 use crate::flow::{Flow, Side};
 use crate::flow_stats::FlowEnd;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use weir_net::radio::Notice;
+use weir_radio::Notice;
 use weir_transport::Arrived;
 use weir_units::{Duration, Instant};
 

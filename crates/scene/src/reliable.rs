@@ -1,7 +1,7 @@
 //! A flow over a reliable connection.
 
 use weir_cc::RecoveryState;
-use weir_net::radio::Notice;
+use weir_radio::Notice;
 use weir_trace::{AckRow, SampleRow};
 use weir_transport::{
     Config, Connection, Event, Flags, LimitingEnd, PathEvent, Segment, Transmit, WindowLimit,

@@ -1,11 +1,10 @@
-//! Text files that a scenario names: delivery traces, movements, placements.
+//! Text files that a scenario names: delivery traces.
 //!
 //! No text causes a panic. What is read has no more entries than the text has lines, and its properties are bounded.
 
 use std::fmt::Display;
 
 use weir_net::DeliveryTrace;
-use weir_net::radio::{Mobility, Placement};
 use weir_units::{Bytes, Duration, Instant};
 
 /// Reads the input as a delivery trace.
@@ -18,32 +17,6 @@ pub(crate) fn check_deliveries(input: &[u8]) {
             assert!(cycle <= DeliveryTrace::OPPORTUNITY * text.lines().count() as u64);
             assert!(trace.capacity(Instant::ZERO, Instant::ZERO) == Bytes::ZERO);
         }
-        Err(error) => check_message(&error),
-    }
-}
-
-/// Reads the input as movements in either format.
-pub(crate) fn check_movements(input: &[u8]) {
-    let text = String::from_utf8_lossy(input);
-    for read in [Mobility::parse_csv(&text), Mobility::parse_setdest(&text)] {
-        match read {
-            Ok(mobility) => {
-                assert!((1..=text.lines().count()).contains(&mobility.nodes()));
-                for seconds in [0, 1, 1_000_000] {
-                    let now = Instant::ZERO + Duration::from_secs(seconds);
-                    assert_eq!(mobility.positions(now).len(), mobility.nodes());
-                }
-            }
-            Err(error) => check_message(&error),
-        }
-    }
-}
-
-/// Reads the input as a placement.
-pub(crate) fn check_placements(input: &[u8]) {
-    let text = String::from_utf8_lossy(input);
-    match Placement::parse(&text) {
-        Ok(placement) => assert!((2..=text.lines().count()).contains(&placement.positions.len())),
         Err(error) => check_message(&error),
     }
 }

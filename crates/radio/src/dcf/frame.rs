@@ -2,17 +2,17 @@
 
 use weir_units::Duration;
 
-use crate::radio::datagram::NodeId;
+use crate::datagram::NodeId;
 
 /// What a frame says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::radio) struct Header {
-    pub(in crate::radio) kind: FrameKind,
-    pub(in crate::radio) from: NodeId,
-    pub(in crate::radio) to: NodeId,
+pub(crate) struct Header {
+    pub(crate) kind: FrameKind,
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
     /// For how long after its end it reserves the medium.
-    pub(in crate::radio) duration: Duration,
-    pub(in crate::radio) airtime: Duration,
+    pub(crate) duration: Duration,
+    pub(crate) airtime: Duration,
     /// Of data frames.
     pub(super) sequence: u32,
     /// Whether RTS and CTS went before it.
@@ -34,7 +34,7 @@ pub enum FrameKind {
 
 /// What the host is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::radio) enum Action {
+pub(crate) enum Action {
     Nothing,
     /// Put this on the air.
     Transmit(Header),
@@ -52,14 +52,14 @@ pub(in crate::radio) enum Action {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::radio) enum Outcome {
+pub(crate) enum Outcome {
     Sent,
     GivenUp(Attempt),
 }
 
 /// What went unanswered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::radio) enum Attempt {
+pub(crate) enum Attempt {
     /// An RTS, or data without one.
     Short,
     /// Data behind a CTS.

@@ -12,7 +12,7 @@ use super::super::receiver::{Begun, Ended, Signal};
 use super::super::routing::Router;
 use super::super::stats::RadioStats;
 use super::Radio;
-use crate::Parcel;
+use weir_net::Parcel;
 
 impl<P, R> Radio<P, R>
 where

@@ -13,7 +13,7 @@ use super::super::stats::PacketClass;
 use super::air::chance;
 use super::node::Current;
 use super::{Radio, RadioEvent};
-use crate::Parcel;
+use weir_net::Parcel;
 
 /// What the router reacts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

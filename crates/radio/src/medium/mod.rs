@@ -35,8 +35,8 @@ use super::ifq::{Outgoing, Packet};
 use super::position::Position;
 use super::routing::{Notice, Router, Upcall};
 use super::stats::RadioStats;
-use crate::Parcel;
-use crate::config::ConfigError;
+use weir_net::ConfigError;
+use weir_net::Parcel;
 
 /// Nodes that share a channel.
 #[derive(Debug)]

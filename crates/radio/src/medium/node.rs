@@ -11,8 +11,8 @@ use super::super::ifq::{InterfaceQueue, Outgoing, Packet};
 use super::super::receiver::Receiver;
 use super::super::routing::Router;
 use super::super::stats::{BusyTime, RadioStats};
-use crate::Parcel;
-use crate::feedback::Occupancy;
+use weir_net::Parcel;
+use weir_net::feedback::Occupancy;
 
 #[derive(Debug)]
 pub(super) struct Node<P, R: Router<P>> {

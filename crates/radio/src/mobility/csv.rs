@@ -6,9 +6,9 @@
 use weir_units::Instant;
 
 use super::{Leg, Mobility, TraceFileError, is_too_far};
-use crate::radio::decimal::scaled;
-use crate::radio::placement::Placement;
-use crate::radio::position::Position;
+use crate::decimal::scaled;
+use crate::placement::Placement;
+use crate::position::Position;
 
 impl Mobility {
     /// Reads a table of samples. A first line that names the columns and lines with `#` are skipped.
@@ -79,7 +79,7 @@ const ALLOWED: &str = "write t, node, x, y: seconds, a node's number, metres";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::radio::NodeId;
+    use crate::NodeId;
     use weir_units::Duration;
 
     #[test]

@@ -13,9 +13,9 @@
 use weir_units::Instant;
 
 use super::{Leg, Mobility, TraceFileError, is_too_far};
-use crate::radio::decimal::scaled;
-use crate::radio::placement::Placement;
-use crate::radio::position::Position;
+use crate::decimal::scaled;
+use crate::placement::Placement;
+use crate::position::Position;
 
 impl Mobility {
     /// Reads a file of ns-2's `setdest`.
@@ -159,7 +159,7 @@ const ALLOWED: &str = "write '$node_(N) set X_ METRES', the same with Y_, or \
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::radio::NodeId;
+    use crate::NodeId;
     use weir_units::Duration;
 
     const FILE: &str = r#"

@@ -19,9 +19,9 @@
 use weir_units::{Duration, Instant, Rng};
 
 use super::{Leg, Mobility, micrometres};
-use crate::radio::datagram::NodeId;
-use crate::radio::placement::{Area, Placement};
-use crate::radio::position::Position;
+use crate::datagram::NodeId;
+use crate::placement::{Area, Placement};
+use crate::position::Position;
 
 /// Parameters of random waypoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -146,7 +146,7 @@ fn at(column: u16, row: u16, spacing_mm: u64) -> Position {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::radio::Graph;
+    use crate::Graph;
 
     const RANGE_MM: u64 = 250_000;
 

@@ -3,8 +3,8 @@
 use weir_units::Rng;
 
 use super::{Area, Placement, PlacementError, check};
-use crate::radio::graph::Graph;
-use crate::radio::position::Position;
+use crate::graph::Graph;
+use crate::position::Position;
 
 /// Nodes that stand anywhere in an area with equal probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

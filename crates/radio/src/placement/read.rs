@@ -1,8 +1,8 @@
 //! Places from a file: one `x, y` in metres per line, node after node.
 
 use super::{Placement, PlacementError};
-use crate::radio::decimal::scaled;
-use crate::radio::position::Position;
+use crate::decimal::scaled;
+use crate::position::Position;
 
 /// A file of places that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +56,7 @@ fn place(text: &str) -> Option<Position> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::radio::NodeId;
+    use crate::NodeId;
 
     #[test]
     fn places_are_read_in_metres() {

@@ -11,8 +11,8 @@ use super::fixed::{StaticRouter, StaticRoutes};
 use super::message::Message;
 use super::notices::Notices;
 use super::{LinkFailure, Router, RouterCx};
-use crate::Parcel;
-use crate::radio::datagram::{Datagram, NodeId};
+use crate::datagram::{Datagram, NodeId};
+use weir_net::Parcel;
 
 /// Which routing protocol, with its parameters.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use weir_units::{Duration, Instant};
 
 use super::Packet;
-use crate::radio::datagram::NodeId;
+use crate::datagram::NodeId;
 
 /// How much a send buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use weir_units::{Duration, Instant};
 
 use super::message::Message;
 use super::{LinkFailure, Router, RouterCx, Upcall, next_leg};
-use crate::Parcel;
-use crate::radio::datagram::{Content, Datagram, DropReason, NodeId};
-use crate::radio::graph::{Graph, node};
+use crate::datagram::{Content, Datagram, DropReason, NodeId};
+use crate::graph::{Graph, node};
+use weir_net::Parcel;
 
 /// The next hop from every node to every other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,9 +122,9 @@ impl<P: Parcel + Debug> Router<P> for StaticRouter<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::radio::position::Position;
-    use crate::radio::routing::RouterConfig;
-    use crate::radio::routing::harness::TestNet;
+    use crate::position::Position;
+    use crate::routing::RouterConfig;
+    use crate::routing::harness::TestNet;
 
     fn chain(hops: u16) -> RouterConfig {
         let positions: Vec<Position> =

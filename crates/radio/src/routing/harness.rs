@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use weir_units::{Bytes, Duration, Instant, Rng, stream};
 
 use super::{AnyRouter, LinkFailure, Message, Notice, Router, RouterConfig, RouterCx, Upcall};
-use crate::radio::datagram::{Content, Datagram, DropReason, NodeId};
-use crate::{Ecn, Parcel};
+use crate::datagram::{Content, Datagram, DropReason, NodeId};
+use weir_net::{Ecn, Parcel};
 
 /// A parcel that knows what tests ask for.
 #[derive(Clone, Debug, PartialEq)]

@@ -140,7 +140,7 @@ pub enum Notice {
     /// TCP-F's RFN, ELFN, ICMP host unreachable, or TCP-BuS's ERDN: the route broke.
     Failed {
         /// Where the packet that found out, or for TCP-BuS that waits first at the pivoting node,
-        /// lies in its flow: [`Parcel::sequence`](crate::Parcel::sequence).
+        /// lies in its flow: [`Parcel::sequence`](weir_net::Parcel::sequence).
         sequence: u64,
     },
     /// TCP-F's RRN or TCP-BuS's ERSN: there is a route again.

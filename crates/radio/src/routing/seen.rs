@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use weir_units::{Duration, Instant};
 
-use crate::radio::datagram::NodeId;
+use crate::datagram::NodeId;
 
 /// Originator and number of recent floods: the last [`Seen::LIMIT`] of them, each for `life`.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use weir_net::Backlog;
 use weir_net::feedback::{FeedbackAgent, FeedbackConfig, Occupancy, Signal};
-use weir_net::radio::{
+use weir_radio::{
     Agent, AnyRouter, DropReason, Graph, Mobility, NodeId, Notice, Placement, Radio, RadioConfig,
     RadioEvent, RandomPlacement, RandomWaypoint, RouterConfig, StaticRoutes,
 };

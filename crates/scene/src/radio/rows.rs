@@ -1,8 +1,6 @@
 //! Rows about nodes and frames.
 
-use weir_net::radio::{
-    DropReason, FrameKind, FrameRecord, NodeId, PacketClass, Position, RadioStats,
-};
+use weir_radio::{DropReason, FrameKind, FrameRecord, NodeId, PacketClass, Position, RadioStats};
 use weir_trace::{FrameRow, NodeRow};
 use weir_units::{Duration, Instant};
 

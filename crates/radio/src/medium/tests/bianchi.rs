@@ -11,7 +11,7 @@
 //! where nothing but answers comes. As in the model there is no EIFS and no retry is the last.
 
 use super::*;
-use crate::radio::{Access, MacConfig, Phy, Propagation};
+use crate::{Access, MacConfig, Phy, Propagation};
 
 struct Model {
     phy: Phy,
@@ -133,7 +133,7 @@ fn a_few_stations_reach_the_models_throughput() {
 }
 
 #[test]
-#[ignore = "long: cargo test --profile sim -p weir-net bianchi -- --ignored"]
+#[ignore = "long: cargo test --profile sim -p weir-radio bianchi -- --ignored"]
 fn all_of_the_tables_are_reached() {
     for (window, stages) in [(32, 3), (32, 5), (128, 3)] {
         for (mode, threshold) in [("basic", BASIC), ("RTS", RTS)] {

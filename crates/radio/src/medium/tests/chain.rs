@@ -1,7 +1,7 @@
 //! Chains against closed forms and published measurements.
 
 use super::*;
-use crate::radio::{Access, MacConfig};
+use crate::{Access, MacConfig};
 
 /// A window of one: each packet of 1000 bytes and its headers is sent when the acknowledgement of the
 /// one before is back. Kilobits of payload per second.

@@ -3,9 +3,9 @@
 use weir_units::Ratio;
 
 use super::*;
-use crate::feedback::Occupancy;
-use crate::queue::Backlog;
-use crate::radio::{Access, Arp, FrameKind, MacConfig, PacketClass, Phy};
+use crate::{Access, Arp, FrameKind, MacConfig, PacketClass, Phy};
+use weir_net::Backlog;
+use weir_net::feedback::Occupancy;
 
 const DATA: u64 = 1_040;
 

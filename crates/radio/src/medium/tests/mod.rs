@@ -10,8 +10,8 @@ mod property;
 use weir_units::{Duration, Instant, stream};
 
 use super::*;
-use crate::link::probe::Probe;
-use crate::radio::routing::{LinkFailure, RouterCx};
+use crate::probe::Probe;
+use crate::routing::{LinkFailure, RouterCx};
 
 pub(super) type TestRadio = Radio<Probe, Table>;
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use weir_units::Ratio;
 
 use super::*;
-use crate::radio::{Access, Arp, InterfaceQueueConfig, MacConfig, PacketClass};
+use crate::{Access, Arp, InterfaceQueueConfig, MacConfig, PacketClass};
 
 #[derive(Clone, Debug)]
 struct Case {

@@ -5,9 +5,9 @@ use std::fmt::Debug;
 use super::message::{AbrMessage, Backtrack, RouteKey};
 use super::table::{Route, State};
 use super::{Abr, Notices, is_back};
-use crate::Parcel;
-use crate::radio::datagram::{Content, DropReason, NodeId};
-use crate::radio::routing::{Cx, LinkFailure, Message, Packet};
+use crate::datagram::{Content, DropReason, NodeId};
+use crate::routing::{Cx, LinkFailure, Message, Packet};
+use weir_net::Parcel;
 
 impl<P: Parcel + Debug> Abr<P> {
     /// The link layer could not deliver. Parcels break routes; messages are repeated by the node that

@@ -2,8 +2,8 @@
 
 use weir_units::Duration;
 
-use crate::radio::routing::buffer::BufferConfig;
-use crate::radio::routing::notices::Notices;
+use crate::routing::buffer::BufferConfig;
+use crate::routing::notices::Notices;
 
 /// Parameters of ABR. The paper leaves most to the implementer: values without a source are ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use weir_units::{Duration, Instant};
 use super::message::{AbrMessage, AbrQuery, AbrReply, RouteKey, Visit};
 use super::table::{Route, State};
 use super::{Abr, Next};
-use crate::Parcel;
-use crate::radio::datagram::{DropReason, NodeId};
-use crate::radio::routing::latencies::Latencies;
-use crate::radio::routing::{Cx, newer};
+use crate::datagram::{DropReason, NodeId};
+use crate::routing::latencies::Latencies;
+use crate::routing::{Cx, newer};
+use weir_net::Parcel;
 
 /// A search of this node for a destination.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use weir_units::Bytes;
 
-use crate::radio::datagram::NodeId;
-use crate::radio::routing::notices::NoticeMessage;
+use crate::datagram::NodeId;
+use crate::routing::notices::NoticeMessage;
 
 /// A message of ABR.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -62,8 +62,8 @@ use super::buffer::SendBuffer;
 use super::notices::{NoticeAgent, NoticeMessage, Notices, Passing};
 use super::seen::Seen;
 use super::{Cx, LinkFailure, Message, Packet, Router, Upcall, next_leg, packet};
-use crate::Parcel;
-use crate::radio::datagram::{Content, DropReason, NodeId};
+use crate::datagram::{Content, DropReason, NodeId};
+use weir_net::Parcel;
 
 /// ABR at one node.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use weir_units::Instant;
 use super::message::{AbrMessage, AbrReply, RouteKey};
 use super::table::State;
 use super::{Abr, NoticeMessage, Passing};
-use crate::Parcel;
-use crate::radio::datagram::{Content, NodeId};
-use crate::radio::routing::{Cx, Notice, Packet};
+use crate::datagram::{Content, NodeId};
+use crate::routing::{Cx, Notice, Packet};
+use weir_net::Parcel;
 
 /// Signals on their way, and what receivers at this node expect.
 #[derive(Clone, Debug, Default)]

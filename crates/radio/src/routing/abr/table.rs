@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_units::{Duration, Instant};
 
 use super::message::RouteKey;
-use crate::radio::datagram::NodeId;
+use crate::datagram::NodeId;
 
 /// Routes that go over this node.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::radio::routing::harness::TestNet;
-use crate::radio::routing::{Notice, RouterConfig};
+use crate::routing::harness::TestNet;
+use crate::routing::{Notice, RouterConfig};
 use proptest::prelude::*;
 use weir_units::{Bytes, stream};
 

@@ -7,9 +7,9 @@ use weir_units::{Duration, Instant};
 use super::message::{AodvMessage, RouteError};
 use super::table::State;
 use super::{Aodv, LocalRepair};
-use crate::Parcel;
-use crate::radio::datagram::{Content, DropReason, NodeId};
-use crate::radio::routing::{Cx, LinkFailure, Message, Packet, packet};
+use crate::datagram::{Content, DropReason, NodeId};
+use crate::routing::{Cx, LinkFailure, Message, Packet, packet};
+use weir_net::Parcel;
 
 impl<P: Parcel + Debug> Aodv<P> {
     /// The link layer could not deliver. Only parcels break links, as in ns-2.

@@ -2,8 +2,8 @@
 
 use weir_units::{Bytes, Duration};
 
-use crate::radio::routing::buffer::BufferConfig;
-use crate::radio::routing::notices::Notices;
+use crate::routing::buffer::BufferConfig;
+use crate::routing::notices::Notices;
 
 /// Parameters of AODV; [`AodvConfig::rfc3561`] and [`AodvConfig::ns2`] fill them in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

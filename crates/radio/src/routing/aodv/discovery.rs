@@ -7,9 +7,9 @@ use weir_units::{Duration, Instant};
 use super::message::{AodvMessage, RouteReply, RouteRequest};
 use super::table::{Offer, Taken};
 use super::{Aodv, RequestWait};
-use crate::Parcel;
-use crate::radio::datagram::{DropReason, NodeId};
-use crate::radio::routing::{Cx, Message, newer, packet};
+use crate::datagram::{DropReason, NodeId};
+use crate::routing::{Cx, Message, newer, packet};
+use weir_net::Parcel;
 
 /// A search in progress.
 #[derive(Clone, Copy, Debug)]

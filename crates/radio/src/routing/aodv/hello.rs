@@ -9,9 +9,9 @@ use weir_units::Instant;
 use super::Aodv;
 use super::config::HelloConfig;
 use super::message::{AodvMessage, RouteReply};
-use crate::Parcel;
-use crate::radio::datagram::NodeId;
-use crate::radio::routing::{Cx, Message, packet};
+use crate::datagram::NodeId;
+use crate::routing::{Cx, Message, packet};
+use weir_net::Parcel;
 
 /// When a node last spoke and heard.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use weir_units::{Bytes, Duration};
 
-use crate::radio::datagram::NodeId;
+use crate::datagram::NodeId;
 
 /// A message of AODV.
 #[derive(Clone, Debug, PartialEq, Eq)]

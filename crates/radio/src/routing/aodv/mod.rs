@@ -45,8 +45,8 @@ use super::notices::{NoticeAgent, NoticeMessage, Notices, Passing};
 use super::rate::RateLimit;
 use super::seen::Seen;
 use super::{Cx, LinkFailure, Message, Notice, Packet, Router, Upcall, next_leg};
-use crate::Parcel;
-use crate::radio::datagram::{Content, DropReason, NodeId};
+use crate::datagram::{Content, DropReason, NodeId};
+use weir_net::Parcel;
 
 /// AODV at one node.
 #[derive(Clone, Debug)]

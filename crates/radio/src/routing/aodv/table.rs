@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use weir_units::{Duration, Instant};
 
-use crate::radio::datagram::NodeId;
-use crate::radio::routing::newer;
+use crate::datagram::NodeId;
+use crate::routing::newer;
 
 /// Routes by destination.
 #[derive(Clone, Debug)]

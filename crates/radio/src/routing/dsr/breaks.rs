@@ -6,9 +6,9 @@ use weir_units::Duration;
 
 use super::message::{DsrMessage, SourceRoute};
 use super::{Dsr, NoticeMessage};
-use crate::Parcel;
-use crate::radio::datagram::{Content, DropReason, NodeId};
-use crate::radio::routing::{Cx, LinkFailure, Message, Packet};
+use crate::datagram::{Content, DropReason, NodeId};
+use crate::routing::{Cx, LinkFailure, Message, Packet};
+use weir_net::Parcel;
 
 /// An error that is to be sent, one for each beginning of a way.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use weir_units::{Duration, Instant};
 
 use super::message::SourceRoute;
-use crate::radio::datagram::NodeId;
+use crate::datagram::NodeId;
 
 /// Paths from this node.
 #[derive(Clone, Debug)]

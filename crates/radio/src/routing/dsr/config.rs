@@ -2,8 +2,8 @@
 
 use weir_units::Duration;
 
-use crate::radio::routing::buffer::BufferConfig;
-use crate::radio::routing::notices::Notices;
+use crate::routing::buffer::BufferConfig;
+use crate::routing::notices::Notices;
 
 /// Parameters of DSR; the defaults are RFC 4728 §9's, the send buffer ns-2's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use weir_units::{Duration, Instant};
 use super::Dsr;
 use super::cache::visits_twice;
 use super::message::{DsrMessage, DsrRequest, SourceRoute};
-use crate::Parcel;
-use crate::radio::datagram::{DropReason, NodeId};
-use crate::radio::routing::{Cx, Message, packet};
+use crate::datagram::{DropReason, NodeId};
+use crate::routing::{Cx, Message, packet};
+use weir_net::Parcel;
 
 /// A search in progress.
 #[derive(Clone, Copy, Debug)]

@@ -40,8 +40,8 @@ use self::overhear::Shortened;
 use super::buffer::SendBuffer;
 use super::notices::{NoticeAgent, NoticeMessage};
 use super::{Cx, LinkFailure, Message, Packet, Router, Upcall, next_leg, packet};
-use crate::Parcel;
-use crate::radio::datagram::{Content, DropReason, NodeId};
+use crate::datagram::{Content, DropReason, NodeId};
+use weir_net::Parcel;
 
 /// DSR at one node.
 #[derive(Clone, Debug)]

@@ -12,9 +12,9 @@ use weir_units::{Duration, Instant};
 
 use super::Dsr;
 use super::message::{DsrMessage, SourceRoute};
-use crate::Parcel;
-use crate::radio::datagram::{Content, NodeId};
-use crate::radio::routing::{Cx, Message, Packet};
+use crate::datagram::{Content, NodeId};
+use crate::routing::{Cx, Message, Packet};
+use weir_net::Parcel;
 
 /// Gratuitous replies of late: the source, the node that was overheard, and until when there is no other.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::radio::routing::harness::TestNet;
-use crate::radio::routing::{Notice, Notices, RouterConfig};
+use crate::routing::harness::TestNet;
+use crate::routing::{Notice, Notices, RouterConfig};
 use proptest::prelude::*;
 use weir_units::stream;
 

@@ -27,8 +27,8 @@ use weir_units::{Bytes, Duration, Instant};
 
 use super::message::Message;
 use super::{Cx, Notice, Packet, Upcall, packet};
-use crate::Parcel;
-use crate::radio::datagram::{Content, NodeId};
+use crate::datagram::{Content, NodeId};
+use weir_net::Parcel;
 
 /// Which notices routers send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

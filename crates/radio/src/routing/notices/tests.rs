@@ -1,8 +1,8 @@
 //! The agent's event table, row by row.
 
 use super::*;
-use crate::radio::routing::RouterCx;
-use crate::radio::routing::harness::{TestDatagram, TestParcel};
+use crate::routing::RouterCx;
+use crate::routing::harness::{TestDatagram, TestParcel};
 use weir_units::stream;
 
 const SOURCE: NodeId = NodeId(0);
