@@ -14,7 +14,7 @@
 
 use weir_units::{Bytes, Duration, Instant, Rate};
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::schedule::Schedule;
 
 /// A policer: drops what exceeds a token bucket.

@@ -13,8 +13,8 @@
 
 use weir_units::{Bytes, Duration, Instant, Rng, stream};
 
-use crate::config::ConfigError;
 use crate::droptail::{DropTail, DropTailConfig};
+use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::{Backlog, Dropped, Queue, Queued, mark};
 use crate::red::{EarlyDetection, RedConfig};

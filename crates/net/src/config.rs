@@ -4,10 +4,11 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::disciplines::QueueConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
+use crate::error::{ConfigError, check_span};
 use crate::feedback::FeedbackConfig;
 use crate::impair::Impairments;
-use crate::opportunities::DeliveryTrace;
 use crate::schedule::Schedule;
+use crate::service::{Service, check_order};
 
 /// A link's parameters.
 ///
@@ -40,54 +41,6 @@ pub struct LinkConfig {
     pub impairments: Impairments,
     /// What it tells the senders of passing parcels.
     pub feedback: Option<FeedbackConfig>,
-}
-
-/// How a link sends.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Service {
-    /// In no time: the link is only a delay.
-    Infinite,
-    /// At a rate. Zero is a blackout; a parcel half sent then waits for its rest.
-    Rate(Schedule<Rate>),
-    /// At once while tokens last, which arrive at a rate: Linux's `tbf`. Longer parcels than the burst
-    /// are dropped.
-    Shaper {
-        /// How fast tokens arrive.
-        rate: Schedule<Rate>,
-        /// How many bytes may go at once.
-        burst: Bytes,
-    },
-    /// A fixed time per parcel whatever its length, by direction: a relay that sleeps. When both
-    /// directions use the same link, they share its server and its queue.
-    PerPacket {
-        /// The time for a parcel towards the flow's receiver.
-        forward: Duration,
-        /// The time for a parcel that travels back.
-        reverse: Duration,
-    },
-    /// At recorded moments.
-    Trace(DeliveryTrace),
-}
-
-/// A link that cannot be.
-///
-/// ```
-/// use weir_net::LinkConfig;
-/// use weir_units::{Duration, Rate};
-///
-/// let error = LinkConfig::new(Rate::ZERO, Duration::ZERO).validate().unwrap_err();
-/// assert_eq!(error.to_string(), "rate = 0bit: a rate that never changes must be above zero");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key} = {value}: {allowed}")]
-#[non_exhaustive]
-pub struct ConfigError {
-    /// The parameter.
-    pub key: &'static str,
-    /// Its value.
-    pub value: String,
-    /// What it may be.
-    pub allowed: &'static str,
 }
 
 impl LinkConfig {
@@ -169,53 +122,6 @@ impl LinkConfig {
     }
 }
 
-impl Service {
-    fn validate(&self) -> Result<(), ConfigError> {
-        match self {
-            Self::Infinite | Self::Trace(_) => Ok(()),
-            Self::PerPacket { forward, reverse } => {
-                check_span("service time", *forward)?;
-                check_span("service time", *reverse)
-            }
-            Self::Shaper { burst: Bytes::ZERO, .. } => {
-                const HELP: &str = "it must be above zero, or nothing gets through";
-                Err(ConfigError::new("burst", Bytes::ZERO, HELP))
-            }
-            Self::Rate(rate) | Self::Shaper { rate, .. } => check_rate(rate),
-        }
-    }
-}
-
-fn check_rate(rate: &Schedule<Rate>) -> Result<(), ConfigError> {
-    if rate.is_constant() && rate.initial == Rate::ZERO {
-        const HELP: &str = "a rate that never changes must be above zero";
-        return Err(ConfigError::new("rate", rate.initial, HELP));
-    }
-    check_order("rate_steps", rate)
-}
-
-fn check_order<T: Copy>(key: &'static str, schedule: &Schedule<T>) -> Result<(), ConfigError> {
-    const HELP: &str = "steps must be in the order of their times, no two at the same time";
-    match schedule.first_disorder() {
-        Some(time) => Err(ConfigError::new(key, format!("step at {time}"), HELP)),
-        None => Ok(()),
-    }
-}
-
-/// A day: no path takes longer, and no sum of delays overflows.
-pub const MAX_DELAY: Duration = Duration::from_secs(86_400);
-
-/// Refuses a time that is longer than [`MAX_DELAY`].
-///
-/// # Errors
-/// With `key` and the time.
-pub fn check_span(key: &'static str, span: Duration) -> Result<(), ConfigError> {
-    if span > MAX_DELAY {
-        return Err(ConfigError::new(key, span, "it may be a day (24h) at most"));
-    }
-    Ok(())
-}
-
 impl Default for LinkConfig {
     /// A link that is not there: no rate, no delay, nothing lost.
     fn default() -> Self {
@@ -228,12 +134,5 @@ impl Default for LinkConfig {
             impairments: Impairments::default(),
             feedback: None,
         }
-    }
-}
-
-impl ConfigError {
-    /// A value that is not allowed, and what is.
-    pub fn new(key: &'static str, value: impl ToString, allowed: &'static str) -> Self {
-        Self { key, value: value.to_string(), allowed }
     }
 }

@@ -7,10 +7,11 @@ use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 use crate::cake::{Cake, CakeConfig};
 use crate::choke::{Choke, ChokeConfig};
 use crate::codel::{Codel, CodelConfig};
-use crate::config::{ConfigError, LinkConfig, Service};
+use crate::config::LinkConfig;
 use crate::droptail::DropTailConfig;
 use crate::dualpi2::{DualPi2, DualPi2Config};
 use crate::ecn_step::{EcnStep, EcnStepConfig};
+use crate::error::ConfigError;
 use crate::fq::{Fq, FqConfig};
 use crate::fq_codel::{FqCodel, FqCodelConfig};
 use crate::fq_pie::{FqPie, FqPieConfig};
@@ -18,6 +19,7 @@ use crate::parcel::Parcel;
 use crate::pie::{Pie, PieConfig};
 use crate::queue::{Backlog, Dropped, Queue, Queued};
 use crate::red::{Red, RedConfig};
+use crate::service::Service;
 use crate::sfq::{Sfq, SfqConfig};
 
 /// The link on which a queue is, as far as disciplines depend on it.

@@ -34,8 +34,8 @@
 
 use weir_units::{Bytes, Duration, Instant, Ratio};
 
-use crate::config::{ConfigError, check_span};
 use crate::droptail::{DropTail, DropTailConfig, Limit};
+use crate::error::{ConfigError, check_span};
 use crate::parcel::{Ecn, Parcel};
 use crate::queue::{Backlog, Dropped, Queue, Queued, mark};
 use crate::rotation::is_over;

@@ -18,8 +18,8 @@
 
 use weir_units::{Bytes, Duration, Instant, Rng};
 
-use crate::config::ConfigError;
 use crate::droptail::Limit;
+use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::{Backlog, Dropped, Queue, Queued, mark};
 use crate::rotation::{Joined, Rotation, check_rotation};

@@ -13,8 +13,8 @@
 use weir_units::{Bytes, Instant, Rng};
 
 use crate::codel::{CodelLaw, CodelState, Head, Signals};
-use crate::config::ConfigError;
 use crate::droptail::Limit;
+use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::{Backlog, Dropped, Queue, Queued};
 use crate::rotation::{Joined, Rotation, check_rotation};

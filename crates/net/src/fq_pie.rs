@@ -13,8 +13,8 @@
 
 use weir_units::{Bytes, Instant, Rng};
 
-use crate::config::ConfigError;
 use crate::droptail::Limit;
+use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::pie::{PieLaw, PieState, Verdict};
 use crate::queue::{Backlog, Dropped, Queue, Queued};

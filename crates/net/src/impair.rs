@@ -3,7 +3,7 @@
 use weir_units::{Bytes, Instant, Ratio, Rng};
 
 use crate::bucket::{PolicerConfig, TokenBucket};
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::jitter::{Jitter, Reorder};
 use crate::loss::{BurstLoss, DropList, GilbertElliott, ListLoss};
 use crate::parcel::Parcel;

@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Ratio, Rng};
 
-use crate::config::{ConfigError, check_span};
+use crate::error::{ConfigError, check_span};
 use crate::impair::Impairments;
 
 /// A delay that varies around the link's own; the sum never gets below zero.

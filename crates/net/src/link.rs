@@ -6,9 +6,10 @@
 
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
-use crate::config::{ConfigError, LinkConfig, Service};
+use crate::config::LinkConfig;
 use crate::disciplines::QueueConfig;
 use crate::droplog::{DropLog, DropRecord};
+use crate::error::ConfigError;
 use crate::feedback::{FeedbackAgent, Occupancy, Signal};
 use crate::impair::{Fate, Ingress};
 use crate::jitter::{Disorder, Flight};
@@ -16,6 +17,7 @@ use crate::parcel::Parcel;
 use crate::queue::{AnyQueue, Backlog, Dropped, Queue};
 use crate::schedule::Schedule;
 use crate::server::Server;
+use crate::service::Service;
 use crate::stats::{DropCause, Stats, Tally};
 use crate::wire::{InFlight, Wire};
 

@@ -33,8 +33,8 @@
 
 use weir_units::{Bytes, Duration, Instant, Ratio, Rng};
 
-use crate::config::ConfigError;
 use crate::droptail::{DropTail, DropTailConfig, Limit};
+use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::{Backlog, Dropped, Queue, Queued, mark};
 use crate::stats::DropCause;

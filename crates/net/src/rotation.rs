@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 
 use weir_units::{Bytes, Instant};
 
-use crate::config::ConfigError;
 use crate::droptail::Limit;
+use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::{Backlog, Queued};
 

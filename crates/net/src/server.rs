@@ -3,10 +3,10 @@
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::bucket::{NANO_BITS_PER_BYTE, TokenBucket};
-use crate::config::Service;
 use crate::opportunities::TraceServer;
 use crate::parcel::Parcel;
 use crate::schedule::Schedule;
+use crate::service::Service;
 
 /// The part of a link that sends, one parcel at a time.
 #[derive(Clone, Debug)]

@@ -22,8 +22,8 @@ use std::collections::VecDeque;
 
 use weir_units::{Bytes, Instant, Rng};
 
-use crate::config::ConfigError;
 use crate::droptail::Limit;
+use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::{Backlog, Dropped, Queue, Queued};
 use crate::rotation::{bucket_of, check_rotation, is_over};

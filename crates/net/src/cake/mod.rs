@@ -37,11 +37,12 @@ use std::sync::Arc;
 
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
-use crate::config::{ConfigError, Service, check_span};
 use crate::droptail::Limit;
+use crate::error::{ConfigError, check_span};
 use crate::parcel::{Hosts, Parcel};
 use crate::queue::{Backlog, Dropped, Queue, Queued};
 use crate::rotation::is_over;
+use crate::service::Service;
 use crate::stats::DropCause;
 
 use cobalt::{Cobalt, CobaltState, Fate};

@@ -14,7 +14,7 @@ use weir_units::{Duration, Feedback, Instant, Ratio};
 
 use super::check_memory;
 use super::occupancy::{Occupancy, Signal, Utilisation, billionths};
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::Backlog;
 

@@ -24,7 +24,7 @@ pub use self::occupancy::{Occupancy, Signal};
 pub use self::quick_start::{QuickStart, QuickStartConfig};
 pub use self::rcp::{Rcp, RcpConfig};
 pub use self::xcp::{Xcp, XcpConfig};
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::Backlog;
 

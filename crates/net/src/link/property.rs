@@ -11,7 +11,6 @@ use crate::bucket::PolicerConfig;
 use crate::cake::{CakeConfig, Isolation};
 use crate::choke::ChokeConfig;
 use crate::codel::{CodelConfig, CodelLaw};
-use crate::config::Service;
 use crate::disciplines::QueueConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
 use crate::dualpi2::{Classifier, DualPi2Config, Scheduler};
@@ -26,6 +25,7 @@ use crate::opportunities::DeliveryTrace;
 use crate::parcel::{Ecn, Hosts};
 use crate::pie::{PieConfig, PieLaw};
 use crate::red::RedConfig;
+use crate::service::Service;
 use crate::sfq::SfqConfig;
 
 /// A parcel to offer, this long after the one before.

@@ -5,7 +5,6 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 use super::probe::{Probe, at_us, drain, drain_until, link};
 use super::*;
 use crate::codel::{CodelConfig, CodelLaw};
-use crate::config::Service;
 use crate::disciplines::QueueConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
 use crate::impair::Impairments;
@@ -13,6 +12,7 @@ use crate::jitter::{Jitter, Order, Reorder, Spread};
 use crate::loss::{DropList, Numbering};
 use crate::opportunities::DeliveryTrace;
 use crate::parcel::Ecn;
+use crate::service::Service;
 
 const MS: Duration = Duration::from_millis(1);
 

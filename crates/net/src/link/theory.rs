@@ -5,9 +5,9 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio, Rng, stream};
 use super::probe::{Probe, drain_until, link};
 use super::*;
 use crate::bucket::PolicerConfig;
-use crate::config::Service;
 use crate::impair::Impairments;
 use crate::loss::GilbertElliott;
+use crate::service::Service;
 
 /// A byte takes a nanosecond.
 fn nanosecond_per_byte() -> LinkConfig {

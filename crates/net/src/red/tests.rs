@@ -2,10 +2,10 @@ use weir_units::{Rate, stream};
 
 use super::*;
 use crate::LinkConfig;
-use crate::config::Service;
 use crate::disciplines::QueueConfig;
 use crate::link::probe::{Probe, at_us, link};
 use crate::parcel::Ecn;
+use crate::service::Service;
 
 /// In packets, with an average that follows the backlog at once.
 fn config() -> RedConfig {
