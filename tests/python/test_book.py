@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from weir.studies import Settings, StudyResult, claims, studies
-from weir.studies.book import STUDY, expected, joins, mix, rpc, series
+from weir.studies.book import STUDY, joins, mix, rpc, series
 from weir.studies.book.experiment import (
     AT_ROUTER,
     AT_SWITCH,
@@ -18,13 +18,13 @@ from weir.studies.book.experiment import (
     STREAMS,
     study_plan,
 )
-from weir.studies.book.findings import findings
 from weir.studies.cells import Cells
 
 pytestmark = pytest.mark.timeout(300)
 """The study runs in a fixture, whose time counts for the first test that asks for it."""
 
 SMALL = EXTENTS["small"]
+SCOPE = STUDY.scope(Settings())
 SLICES = 60
 
 
@@ -78,7 +78,9 @@ def test_figure_14_has_both_of_its_delays() -> None:
             assert (topology["rtt"], router["queue"]) == (delay, "1bdp")
 
 
-def test_both_sizes_of_requests_run_at_once_beside_every_number_of_streams(cells: Cells) -> None:
+def test_both_sizes_of_requests_run_at_once_beside_every_number_of_streams(
+    cells: Cells, result: StudyResult
+) -> None:
     for table in (*mix.GOODPUT.values(), *mix.P99.values(), mix.LOST):
         own = cells.table(table)
         assert own.rows() == list(AT_SWITCH), table
@@ -86,7 +88,7 @@ def test_both_sizes_of_requests_run_at_once_beside_every_number_of_streams(cells
         assert all(cell["ours"]["mean"] is not None or cell["note"] for cell in own.all), table
     small, large = (cells.table(mix.GOODPUT[name]) for name in ("10KB", "1MB"))
     assert all((small.mean(s, "1") or 0) < (large.mean(s, "1") or 0) for s in AT_SWITCH)
-    assert "beside 16: reno" in mix.mix_words(cells)
+    assert "beside 16: reno" in " ".join(result.findings)
 
 
 def test_nothing_failed(result: StudyResult) -> None:
@@ -167,12 +169,12 @@ def test_verdicts_and_words_follow_the_numbers(cells: Cells) -> None:
     crossing = "two flows meet about ten seconds after the second starts (wan-10m)"
     for seconds, verdict in ((10.0, "agrees"), (1.0, "differs")):
         set_mean(cells, joins.TWO, "wan-10m, cubic", joins.CROSSES, seconds)
-        found = {c["row"]: c for c in expected.expectations(cells, SMALL)}
+        found = {c["row"]: c for c in STUDY.claims(cells.all, SCOPE)}
         assert claims.verdict_of(found[crossing]) == verdict
     set_mean(cells, joins.TWO, "wan-10m, reno", joins.ADAPTS, 12.34)
     for bdp in RIVAL_BUFFERS:
         set_mean(cells, rpc.RIVALRY, "share of bbr", f"{bdp:g} BDP", 0.75)
-    words = " ".join(findings(cells, SMALL))
+    words = " ".join(STUDY.findings(cells.all, SCOPE))
     assert "40 ms: 12.3 s" in words
     assert "It stays above one half." in words
 

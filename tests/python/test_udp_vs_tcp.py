@@ -19,7 +19,7 @@ from weir.scenario import Effective
 from weir.stats import Estimate
 from weir.studies import Cell, Settings, StudyResult, studies
 from weir.studies.claims import verdict_of
-from weir.studies.udp_vs_tcp import STUDY, study_rows
+from weir.studies.udp_vs_tcp import STUDY
 from weir.studies.udp_vs_tcp.experiment import (
     CONTENDERS,
     EXTENTS,
@@ -68,7 +68,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 @pytest.fixture(scope="module")
 def rows(source: Source, results: Results) -> list[Cell]:
-    return study_rows(source, results)
+    return STUDY.measured(source, results)
 
 
 def at(rows: list[Cell], table: str, row: str, column: str) -> Cell:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from weir import bounded, manifest
 from weir.plots.bars import BarAxes, bars
 from weir.plots.dots import DotAxes, dots
 from weir.plots.figure import Figure
@@ -28,8 +30,19 @@ _TEXT = ("panel", "row", "column", "series", "group", "text")
 
 def sections(entries: Sequence[Entry], results: Results, scope: Scope) -> list[ReportSection]:
     """One section per iteration of each entry."""
-    known = {**scope, "results": results, "runs_of": runs_of}
+    known = {**scope, "results": results, "runs_of": runs_of, "found": _finding(results)}
     return [_section(entry, own) for entry in entries for own in expanded(entry, known)]
+
+
+def _finding(results: Results) -> Callable[[str], str]:
+    """The finding that begins like this; nothing before findings are kept."""
+    file = Path(results.path) / manifest.STUDY
+
+    def found(start: str) -> str:
+        kept = bounded.read_json(file)["findings"] if file.exists() else []
+        return next((str(text) for text in kept if text.startswith(start)), "")
+
+    return found
 
 
 def _section(entry: Entry, scope: Scope) -> ReportSection:

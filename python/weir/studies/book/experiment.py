@@ -67,6 +67,11 @@ class Extent:
         rtt_s = next(n.full_rtt_s for n in NETWORKS if n.id == network)
         return self.seconds(network) >= _SETTLING_RTTS * rtt_s
 
+    @property
+    def long_enough(self) -> list[str]:
+        """The networks on which they have."""
+        return [network for network in self.same if self.is_long_enough(network)]
+
     def repeated(self, repeat: int | None) -> Extent:
         """The same with every number of repeats replaced, unless by None."""
         if repeat is None:

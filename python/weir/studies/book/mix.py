@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import polars as pl
 
@@ -11,7 +10,7 @@ from weir.results import Results
 from weir.stats import mean_interval
 from weir.studies import Cell
 from weir.studies.book.experiment import AT_SWITCH, STREAMS, Extent, Mix, mix_tests
-from weir.studies.cells import Cells, cell, digits, goodput_interval
+from weir.studies.cells import cell, goodput_interval
 from weir.studies.latencies import Latencies, kind, labelled_flows
 from weir.studies.networks import LAN
 
@@ -20,8 +19,6 @@ GOODPUT = {name: f"mix-{name}" for name in (*Mix.REQUESTS, "stream")}
 
 P99 = {name: f"mix-{name}-p99" for name in Mix.REQUESTS}
 LOST = "mix-retransmitted"
-
-_JUMP = 2.0
 
 
 def mix_cells(results: Results, extent: Extent) -> Iterator[Cell]:
@@ -47,37 +44,3 @@ def _places(tests: dict[tuple[str, int], Mix]) -> Iterator[tuple[tuple[str, str]
     for stack in AT_SWITCH:
         for streams in STREAMS:
             yield (stack, str(streams)), tests[stack, streams].label
-
-
-def mix_words(cells: Cells) -> str:
-    """How evenly the three share at the least and the largest load; what changes suddenly."""
-    parts = []
-    for streams in (str(STREAMS[0]), str(STREAMS[-1])):
-        texts = []
-        for stack in AT_SWITCH:
-            values = (cells.table(table).mean(stack, streams) for table in GOODPUT.values())
-            shown = " / ".join("–" if value is None else digits(value) for value in values)
-            texts.append(f"{stack} {shown}")
-        parts.append(f"beside {streams}: {', '.join(texts)}")
-    text = (
-        "Streams with 10 KB and 1 MB requests at once: goodput in Gbit/s of the 10 KB connection / "
-        f"the 1 MB connection / one stream, {'; '.join(parts)}."
-    )
-    if all(c["ours"]["mean"] is None for table in P99.values() for c in cells.table(table).all):
-        return f"{text} There are too few requests for a P99."
-    sudden = "; ".join(_jumps(cells)) or "none"
-    return f"{text} Sudden changes (by a factor of {_JUMP:g} or more): {sudden}."
-
-
-def _jumps(cells: Cells) -> Iterator[str]:
-    """Latencies that change suddenly as the load doubles."""
-    for name, table in P99.items():
-        own = cells.table(table)
-        for stack in own.rows():
-            for few, many in pairwise(STREAMS):
-                before, after = own.mean(stack, str(few)), own.mean(stack, str(many))
-                if before and after and max(before / after, after / before) >= _JUMP:
-                    yield (
-                        f"P99 of {name}, {stack}, {digits(before)} to {digits(after)} ms between "
-                        f"{few} and {many} streams"
-                    )

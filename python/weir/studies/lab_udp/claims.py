@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.studies.lab_udp.cells import StudyCell
@@ -71,29 +71,6 @@ def counted(claim: Claim, cells: Sequence[StudyCell]) -> dict[str, Count]:
         times = [(a.ours[relay].seconds, b.ours[relay].seconds) for a, b in pairs]
         counts[relay] = _count(times)
     return counts
-
-
-def verdicts(cells: Sequence[StudyCell]) -> Iterator[str]:
-    """A sentence for each claim."""
-    for claim in CLAIMS:
-        counts = counted(claim, cells)
-        source = claim.table.partition("-")[0]
-        yield (
-            f"“{claim.text}” (source {source}): true in {counts['published']} published cells, "
-            f"{counts['serial']} of ours through the serial relay and {counts['delay_line']} over "
-            f"a delay line. {_verdict(counts)}"
-        )
-
-
-def _verdict(counts: dict[str, Count]) -> str:
-    serial, line = counts["serial"].holds, counts["delay_line"].holds
-    if serial and line:
-        return "It holds."
-    if serial:
-        return "It is true of this relay, not of a network with that delay."
-    if line:
-        return "It is true of such a network; our model of this relay does not show it."
-    return "We do not find it."
 
 
 def _count(pairs: Sequence[tuple[float, float]]) -> Count:

@@ -44,12 +44,11 @@ def sections(results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
 def _section(results: Results, rows: Sequence[Cell], source: Source, table: Table) -> ReportSection:
     times = [row for row in rows if row["table"] == table.id]
     speeds = [row for row in rows if row["table"] == f"{table.id}{SUFFIX}"]
-    tables = [study_table(f"Time ({table.id})", times)]
+    tables = [study_table("Time", times)]
     if speeds:
-        tables.append(study_table(f"Throughput ({table.id}{SUFFIX})", speeds))
-    title = f"{table.title[:1].lower()}{table.title[1:]}"
+        tables.append(study_table("Throughput", speeds))
     figures = list(_figures(results, [*times, *speeds], source, table))
-    return ReportSection(f"Source {source.id}: {title}", tables=tables, figures=figures)
+    return ReportSection(f"{table.title}, report {source.id}", tables=tables, figures=figures)
 
 
 def _figures(

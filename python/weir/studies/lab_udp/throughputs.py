@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from weir.stats import Estimate
 from weir.studies import Cell
@@ -14,8 +12,6 @@ from weir.studies.lab_udp.published import Source
 
 SUFFIX = "-throughput"
 """A table of times `002-loss` has its throughputs in `002-loss-throughput`."""
-
-_NEAR = 0.1
 
 
 def throughput_cells(cells: Sequence[StudyCell], sources: Sequence[Source]) -> Iterator[Cell]:
@@ -38,19 +34,15 @@ def throughput_cells(cells: Sequence[StudyCell], sources: Sequence[Source]) -> I
         }
 
 
-def throughput_words(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """How far ours are from the published ones, over each relay."""
-    own = [row for row in rows if str(row["table"]).endswith(SUFFIX)]
-    for relay in RELAYS:
-        ratios = [row[relay]["mean"] / row["published"] for row in own if row[relay]["mean"]]
-        if ratios:
-            near = sum(abs(ratio - 1) <= _NEAR for ratio in ratios)
-            yield (
-                f"Throughput, {relay.replace('_', ' ')}: {near} of the {len(ratios)} published "
-                f"throughputs are met within {_NEAR:.0%}; ours is {median(ratios):.2f} times the "
-                "published one (median). A throughput is the size of the file over the mean time, "
-                "in the sources and here."
-            )
+def throughput_ratios(
+    cells: Sequence[StudyCell], sources: Sequence[Source]
+) -> dict[str, list[float]]:
+    """Ours over the published ones, over each relay."""
+    own = list(throughput_cells(cells, sources))
+    return {
+        relay: [row[relay]["mean"] / row["published"] for row in own if row[relay]["mean"]]
+        for relay in RELAYS
+    }
 
 
 def _throughput(size: float, time: Estimate) -> Estimate:

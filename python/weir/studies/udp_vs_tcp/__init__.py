@@ -7,32 +7,35 @@ Every published cell stands beside ours; what the source concludes stands beside
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
 
 from weir import netns
 from weir.api import RunOptions, run_plan
 from weir.results import Results
 from weir.studies import Cell, Settings, StudyResult
-from weir.studies.udp_vs_tcp.expected import claims
-from weir.studies.udp_vs_tcp.experiment import EXTENTS, NAME, Extent, study_plan
-from weir.studies.udp_vs_tcp.findings import findings
+from weir.studies.described import DescribedStudy
+from weir.studies.udp_vs_tcp.experiment import EXTENTS, Extent, study_plan
+from weir.studies.udp_vs_tcp.findings import findings as transfer_findings
 from weir.studies.udp_vs_tcp.measures import Tables, study_cells
 from weir.studies.udp_vs_tcp.published import Source, load
+from weir.sweep import Plan
 from weir.transfers import Site
 from weir.transfers.runs import Carrier
 
-if TYPE_CHECKING:
-    from weir.report.model import ReportSection
 
+class UdpVsTcp(DescribedStudy):
+    """The study: transfers of its own, claims and figures as described."""
 
-class UdpVsTcp:
-    """The study."""
+    @cached_property
+    def constants(self) -> dict[str, Any]:
+        """The names of the description, and what is published."""
+        return {**super().constants, "source": load()}
 
-    name = NAME
-    description = (
-        "files of 1 B to 110 MB by TCP, UDP and reliable UDP: on one machine, between two hosts, "
-        "with delay, with a quarter of all packets lost"
-    )
+    def plan(self, settings: Settings) -> Plan:
+        """Every transfer, where there are two hosts."""
+        return study_plan(EXTENTS[settings.size], settings.size, settings.repeat, settings.seed)
 
     def run(self, settings: Settings) -> StudyResult:
         """Carries every file."""
@@ -47,23 +50,17 @@ class UdpVsTcp:
         alone: RunOptions = {**settings.how, "jobs": 1}
         with Site() as site:
             results = run_plan(plan, Carrier(site), **alone)
-        rows = study_rows(source, results)
-        sentences = findings(rows, source, extent, site.place)
+        rows = self.measured(source, results)
+        sentences = transfer_findings(rows, source, extent, site.place)
         if obstacle:
             sentences.insert(0, f"Only one machine: {obstacle}, so there are no two hosts.")
         return StudyResult(rows, sentences, results)
 
-    def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
-        """Times and complete transfers, setting by setting."""
-        from weir.studies.udp_vs_tcp import figures  # drawing libraries load slowly
-
-        return figures.sections(results, rows)
-
-
-def study_rows(source: Source, results: Results) -> list[Cell]:
-    """Every cell; what is claimed comes first."""
-    cells = study_cells(source, results)
-    return [*claims(Tables(source, cells)), *cells]
+    def measured(self, source: Source, results: Results) -> list[Cell]:
+        """Every cell; what is claimed comes first."""
+        cells = study_cells(source, results)
+        scope = {**self.constants, "tables": Tables(source, cells)}
+        return [*self.claims(cells, scope), *cells]
 
 
-STUDY = UdpVsTcp()
+STUDY = UdpVsTcp(files(__name__), __name__)

@@ -12,9 +12,9 @@ import polars as pl
 from weir.results import Results
 from weir.stats import Estimate, mean_interval
 from weir.studies import Cell
-from weir.studies.cells import cell
+from weir.studies.cells import Cells, cell
 from weir.studies.udp_vs_tcp.experiment import CONTENDERS, PACKETS, SETTINGS, SIZES, Contender
-from weir.studies.udp_vs_tcp.published import Printed, Source, Table
+from weir.studies.udp_vs_tcp.published import Printed, Source, Table, load
 from weir.transfers.runs import GIVEN_UP
 
 LEFT_OUT = "not run at this size of the study"
@@ -245,3 +245,80 @@ def _geometric(logarithms: Sequence[float]) -> Estimate:
     found = mean_interval(logarithms)
     low, mean, high = (None if v is None else math.exp(v) for v in (found.lo, found.mean, found.hi))
     return Estimate(mean, low, high, found.n)
+
+
+# Data of figures.
+
+_OF = 5
+"""Number of transfers behind each published count."""
+
+_Count = tuple[str, str, str, float | None, str]
+
+
+def _printed_counts(cells: Cells, tables: Sequence[Table]) -> Iterator[_Count]:
+    for table, found in _reliable(cells, tables):
+        printed, count = found["published"], found["published_complete"]
+        if count is not None:
+            yield _count("published", table, found, 1 - count / _OF, f"{count}/{_OF}")
+        elif isinstance(printed, float):
+            yield _count("published", table, found, 0.5, "?")
+        else:
+            failed = None if printed is None else 1.0
+            yield _count("published", table, found, failed, _short(printed or ""))
+
+
+def _own_counts(cells: Cells, tables: Sequence[Table]) -> Iterator[_Count]:
+    for table, found in _reliable(cells, tables):
+        complete, tried = found["complete"], found["tried"]
+        failed = 1 - complete / tried if tried else None
+        yield _count("ours", table, found, failed, f"{complete}/{tried}")
+
+
+def _reliable(cells: Cells, tables: Sequence[Table]) -> Iterator[tuple[Table, Cell]]:
+    for table in tables:
+        for found in cells.table(table.id).all:
+            if str(found["row"]).startswith("UDPR ("):
+                yield table, found
+
+
+def _count(panel: str, table: Table, found: Cell, failed: float | None, text: str) -> _Count:
+    packet = str(found["row"]).removeprefix("UDPR (").removesuffix(")")
+    return panel, f"{table.setting}, {packet}", str(found["column"]), failed, text
+
+
+def _short(printed: str) -> str:
+    """A word of the source that fits a found."""
+    return "too long" if printed.startswith("beyond") else printed.rpartition("/ ")[2]
+
+
+def counts(cells: Cells) -> list[_Count]:
+    """How many files arrived whole by reliable UDP alone: the others are in the tables."""
+    tables = load().tables
+    return [*_printed_counts(cells, tables), *_own_counts(cells, tables)]
+
+
+def times(own: Cells) -> pl.DataFrame:
+    """One panel per packet length: reliable transports, published and ours, over the sizes."""
+    return pl.concat([_frame(own, packet) for packet in PACKETS])
+
+
+def _frame(own: Cells, packet: str) -> pl.DataFrame:
+    """One panel: reliable transports, published and ours, over the sizes."""
+    rows = []
+    for name in ("UDPR", "TCP", "TCP bbr"):
+        for size in SIZES:
+            found = own.at(f"{name} ({packet})", size)
+            if found is None:
+                continue
+            printed, ours = seconds(found), found["ours"]
+            if printed:
+                rows.append((packet, f"{name}, published", size, printed, None, None, 1))
+            if whole(found):
+                place = (packet, f"{name}, ours", size)
+                rows.append((*place, ours["mean"], ours["lo"], ours["hi"], ours["n"]))
+    schema = {
+        **dict.fromkeys(("panel", "series", "at"), pl.String),
+        **dict.fromkeys(("value", "lo", "hi"), pl.Float64),
+        "n": pl.Int64,
+    }
+    return pl.DataFrame(rows, schema, orient="row")
