@@ -107,7 +107,7 @@ class Mismatch:
 
 def load(source: str) -> Source:
     """The tables of one source, which are part of the package."""
-    text = (files("weir.studies") / "data" / f"lab-udp-{source}.toml").read_text(encoding="utf-8")
+    text = (files(__package__) / f"published-{source}.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     about, conditions = data["source"], data["conditions"]
     fixed = Conditions(conditions["file_bytes"], conditions["loss_percent"], conditions["delay_ms"])

@@ -6,7 +6,6 @@ Every published cell stands beside ours; what the source concludes stands beside
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from importlib.resources import files
 from typing import Any

@@ -86,7 +86,7 @@ class Source:
 
 def load() -> Source:
     """The source, which is part of the package."""
-    text = (files("weir.studies") / "data" / "udp-vs-tcp.toml").read_text(encoding="utf-8")
+    text = (files(__package__) / "published.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     tables = tuple(_table(table, data["words"]) for table in data["table"])
     oddities = tuple(oddity["text"] for oddity in data["oddity"])
