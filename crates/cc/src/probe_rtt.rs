@@ -62,6 +62,11 @@ impl ProbeRtt {
         Some(Due::Round)
     }
 
+    /// When its time is over; `None` until few enough packets are in flight.
+    pub(crate) fn end(&self) -> Option<Instant> {
+        self.done_at
+    }
+
     /// Whether its time is over.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.done_at.is_some_and(|done| now > done)

@@ -21,7 +21,7 @@
 //! Parameter: `overflow=avoid` tells such a queue from a lossy path (`overflow`).
 //!
 //! Deviations from Linux: bandwidth in bits per second and windows in bytes, so roundings differ
-//! below one segment; time is exact instead of in ticks; samples of PROBE_RTT are known as limited
+//! below one segment; samples of PROBE_RTT are known as limited
 //! by the controller itself rather than through the connection's mark; the pacing rate stays above
 //! 1 kbit/s.
 

@@ -4,6 +4,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use super::{Bbr, HIGH_GAIN, UNIT};
 use crate::probe_rtt::{Due, ProbeRtt};
+use crate::ticks::ticks;
 use crate::{AckEvent, CcContext, RateSample};
 
 /// Where BBR is.
@@ -123,16 +124,17 @@ impl Bbr {
         }
     }
 
-    /// What will be in the network when the next segment leaves: what is delivered until then is
-    /// gone, and a gain above one adds a burst.
+    /// What will be in the network when the next segment leaves: the whole segments that are delivered
+    /// until then are gone, and a gain above one adds a burst.
     fn in_flight_at_departure(&self, cx: &CcContext<'_>, in_flight_now: Bytes) -> Bytes {
         let wait = cx.next_departure.saturating_since(cx.now);
+        let delivered = self.bw().bytes_in(wait).get() / cx.mss.get();
         let burst = if self.pacing_gain() > UNIT { self.burst_segments(cx.mss) } else { 0 };
-        (in_flight_now + cx.mss * burst).saturating_sub(self.bw().bytes_in(wait))
+        (in_flight_now + cx.mss * burst).saturating_sub(cx.mss * delivered)
     }
 
     pub(super) fn update_min_rtt(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
-        let expired = self.min_rtt_at.is_some_and(|at| cx.now > at + MIN_RTT_WINDOW);
+        let expired = self.min_rtt_at.is_some_and(|at| is_past(cx.now, at + MIN_RTT_WINDOW));
         if let Some(rtt) = ack.rtt
             && (self.min_rtt.is_none_or(|min| rtt < min) || expired && !maybe_delayed(cx, ack))
         {
@@ -161,7 +163,7 @@ impl Bbr {
     }
 
     pub(super) fn check_probe_rtt_done(&mut self, cx: &mut CcContext<'_>) {
-        if !self.probe_rtt.is_over(cx.now) {
+        if !self.probe_rtt.end().is_some_and(|end| is_past(cx.now, end)) {
             return;
         }
         self.min_rtt_at = Some(cx.now);
@@ -179,6 +181,11 @@ impl Bbr {
     }
 }
 
+/// Whether `time` was in an earlier tick of Linux's clock.
+fn is_past(now: Instant, time: Instant) -> bool {
+    ticks(now) > ticks(time)
+}
+
 /// A lone runt segment, whose ACK the receiver may have delayed.
 fn maybe_delayed(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
     let alone = ack.rate.is_some_and(|sample| sample.delivered == ack.acked);
@@ -193,3 +200,66 @@ const STARTUP_GAIN: u64 = UNIT * 277 / 100;
 const HELD_GAIN: u64 = UNIT + 4;
 const DRAIN_GAIN: u64 = UNIT * 1_000 / 2_885;
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use weir_units::{Rate, stream};
+
+    use super::*;
+    use crate::bbr::Overflow;
+
+    const MSS: Bytes = Bytes(1_250);
+    const RTT: Duration = Duration::from_millis(40);
+
+    /// A connection of 10 Mbit/s and 40 ms that probes upwards since its first nanosecond.
+    fn probing() -> Bbr {
+        let mut bbr = Bbr::new(MSS, MSS * 10, Overflow::Linux);
+        bbr.bandwidth.update(10, 1, Rate::from_mbit(10));
+        bbr.pacing_rate = Rate::from_mbit(12);
+        bbr.min_rtt = Some(RTT);
+        bbr.full_pipe.reached = true;
+        bbr.mode = Mode::ProbeBw(Phase { index: 0, start: Instant::ZERO, held: false });
+        bbr
+    }
+
+    /// Whether the probe ends more than a round trip later with so much in flight, when the next segment
+    /// leaves after `wait`.
+    fn ends(segments: u64, wait: Duration) -> bool {
+        let now = Instant::ZERO + RTT + Duration::from_millis(1);
+        let mut rng = stream(1, "unused");
+        let mut cx = CcContext::new(now, MSS, &mut rng);
+        cx.next_departure = now + wait;
+        let ack = AckEvent { prior_in_flight: MSS * segments, ..AckEvent::default() };
+        let bbr = probing();
+        let Mode::ProbeBw(phase) = bbr.mode else { unreachable!("it probes") };
+        bbr.phase_is_over(&cx, &ack, phase)
+    }
+
+    /// Linux's `bbr_packets_in_net_at_edt` counts what is delivered until then in whole packets. The target is
+    /// 5/4 of 40, three bursts of two, and two more; the burst that leaves counts too.
+    #[test]
+    fn a_part_of_a_segment_is_not_delivered_before_the_next_one_leaves() {
+        assert!(!ends(55, Duration::ZERO));
+        assert!(ends(56, Duration::ZERO));
+        assert!(ends(56, Duration::from_micros(999)), "in a millisecond a segment is delivered");
+        assert!(!ends(56, Duration::from_millis(1)));
+        assert!(ends(57, Duration::from_millis(1)));
+    }
+
+    /// Linux compares ticks: what is due 10 s after a time in the middle of one is due when that tick is over.
+    #[test]
+    fn the_minimum_rtt_is_too_old_in_the_tick_after_ten_seconds() {
+        let entered = |after: Duration| {
+            let mut bbr = probing();
+            let measured = Instant::ZERO + Duration::from_micros(100_000);
+            bbr.min_rtt_at = Some(measured);
+            let mut rng = stream(1, "unused");
+            let mut cx = CcContext::new(measured + after, MSS, &mut rng);
+            bbr.update_min_rtt(&mut cx, &AckEvent::default());
+            bbr.mode == Mode::ProbeRtt
+        };
+        // A tick begins 750 us after each millisecond of ours.
+        assert!(!entered(MIN_RTT_WINDOW + Duration::from_micros(749)));
+        assert!(entered(MIN_RTT_WINDOW + Duration::from_micros(750)));
+    }
+}
