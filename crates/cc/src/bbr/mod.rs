@@ -20,12 +20,15 @@
 //!
 //! Parameter: `overflow=avoid` tells such a queue from a lossy path (`overflow`).
 //!
-//! Deviations from Linux: bandwidth in bits per second and windows in bytes, so roundings differ
-//! below one segment; samples of PROBE_RTT are known as limited
-//! by the controller itself rather than through the connection's mark; the pacing rate stays above
-//! 1 kbit/s.
+//! Bandwidth and time have the kernel's units (`bandwidth`), because what these cut off decides over whole
+//! segments of the window, and the window over who loses a packet.
+//!
+//! Deviations from Linux: what is delivered, in flight or lost comes in bytes, and a part of a segment counts as
+//! one segment per acknowledgement or window; samples of PROBE_RTT are known as limited by the controller
+//! itself rather than through the connection's mark; the pacing rate stays above 1 kbit/s.
 
 pub(crate) mod aggregation;
+mod bandwidth;
 mod overflow;
 mod phases;
 mod policer;
@@ -38,7 +41,8 @@ use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
     RecoveryState,
 };
-use aggregation::{Aggregation, WINDOW_ROUNDS};
+use aggregation::{Aggregation, LONGEST, WINDOW_ROUNDS};
+use bandwidth::{Bandwidth, micros, segments, whole};
 use overflow::Detector;
 pub use overflow::Overflow;
 use phases::Mode;
@@ -53,7 +57,7 @@ pub struct Bbr {
     ssthresh: Option<Bytes>,
     mode: Mode,
 
-    bandwidth: MaxFilter<Rate>,
+    bandwidth: MaxFilter<Bandwidth>,
     policer: Policer,
     aggregation: Aggregation,
     overflow: Detector,
@@ -86,7 +90,7 @@ struct Round {
 /// Whether more sending stopped to bring more delivery.
 #[derive(Clone, Copy, Debug, Default)]
 struct FullPipe {
-    bandwidth: Rate,
+    bandwidth: Bandwidth,
     rounds: u32,
     reached: bool,
 }
@@ -117,13 +121,14 @@ impl Bbr {
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
         };
-        bbr.pacing_rate = bbr.initial_rate(Duration::from_millis(1));
+        bbr.pacing_rate = bbr.initial_rate(mss, Duration::from_millis(1));
         bbr
     }
 
     /// The bandwidth in use: the policer's, or the largest measured.
-    fn bw(&self) -> Rate {
-        self.policer.rate().unwrap_or(self.bandwidth.max())
+    fn bw(&self, mss: Bytes) -> Bandwidth {
+        let policed = self.policer.rate().map(|rate| Bandwidth::from_rate(rate, mss));
+        policed.unwrap_or(self.bandwidth.max())
     }
 
     fn update_model(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
@@ -134,7 +139,10 @@ impl Bbr {
                 if self.round.start {
                     self.aggregation.next_round(WINDOW_ROUNDS);
                 }
-                self.aggregation.on_ack(cx.now, ack.acked, self.bw(), self.cwnd);
+                let bandwidth = self.bw(cx.mss);
+                let explained = |time| cx.mss * bandwidth.segments_in(time);
+                let acked = whole(cx.mss, ack.acked);
+                self.aggregation.on_ack(micros(cx.now), acked, explained, self.cwnd);
             }
         }
         if self.round.start {
@@ -155,10 +163,9 @@ impl Bbr {
         }
         let app_limited = self.is_limited(sample);
         self.watch_for_policer(cx, ack.lost > Bytes::ZERO, app_limited);
-        if let Some(rate) = sample.rate()
-            && (!app_limited || rate >= self.bandwidth.max())
-        {
-            self.bandwidth.update(BANDWIDTH_ROUNDS, self.round.count, rate);
+        let bandwidth = Bandwidth::of(segments(cx.mss, sample.delivered), sample.interval);
+        if !app_limited || bandwidth >= self.bandwidth.max() {
+            self.bandwidth.update(BANDWIDTH_ROUNDS, self.round.count, bandwidth);
         }
     }
 
@@ -193,16 +200,15 @@ impl Bbr {
     }
 
     /// `gain / 256` of the bandwidth-delay product, in whole segments.
-    fn bdp(&self, mss: Bytes, bandwidth: Rate, gain: u64) -> Bytes {
+    fn bdp(&self, mss: Bytes, bandwidth: Bandwidth, gain: u64) -> Bytes {
         let Some(min_rtt) = self.min_rtt else { return self.initial_window };
-        let bytes = bandwidth.mul_ratio(gain, UNIT).bytes_in(min_rtt).min(LARGEST_BDP);
-        mss * bytes.get().div_ceil(mss.get())
+        mss * bandwidth.product(min_rtt, gain)
     }
 
     /// Adds three bursts to `window`, an even number of segments, and two more while probing
     /// upwards: short paths would starve on the exact product.
     fn quantised(&self, mss: Bytes, window: Bytes) -> Bytes {
-        let segments = window.get().div_ceil(mss.get()) + 3 * self.burst_segments(mss);
+        let segments = segments(mss, window) + 3 * self.burst_segments(mss);
         let probing_up = if self.mode.probes_up() { 2 } else { 0 };
         mss * (segments.next_multiple_of(2) + probing_up)
     }
@@ -216,7 +222,7 @@ impl Bbr {
     }
 
     /// The bytes that may be in flight at `gain / 256`.
-    fn inflight(&self, mss: Bytes, bandwidth: Rate, gain: u64) -> Bytes {
+    fn inflight(&self, mss: Bytes, bandwidth: Bandwidth, gain: u64) -> Bytes {
         self.quantised(mss, self.bdp(mss, bandwidth, gain))
     }
 
@@ -224,9 +230,9 @@ impl Bbr {
         if ack.acked > Bytes::ZERO {
             self.follow_recovery(cx, ack);
             if self.packet_conservation {
-                self.cwnd = self.cwnd.max(cx.bytes_in_flight + ack.acked);
+                self.cwnd = self.cwnd.max(replaced(cx, ack));
             } else {
-                self.approach_target(cx, ack.acked);
+                self.approach_target(cx, whole(cx.mss, ack.acked));
             }
         }
         if self.mode == Mode::ProbeRtt {
@@ -237,7 +243,7 @@ impl Bbr {
     /// What was lost leaves the window; a recovery begins by conserving packets and ends with the
     /// window from before.
     fn follow_recovery(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
-        self.cwnd = self.cwnd.saturating_sub(ack.lost).max(cx.mss);
+        self.cwnd = self.cwnd.saturating_sub(whole(cx.mss, ack.lost)).max(cx.mss);
         if cx.state == RecoveryState::Recovery && self.prior_state != RecoveryState::Recovery {
             if !self.overflow.is_avoided() {
                 self.conserve_packets(cx, ack);
@@ -253,14 +259,14 @@ impl Bbr {
     fn conserve_packets(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
         self.packet_conservation = true;
         self.round.next_delivered = self.delivered;
-        self.cwnd = cx.bytes_in_flight + ack.acked;
+        self.cwnd = replaced(cx, ack);
     }
 
     fn approach_target(&mut self, cx: &CcContext<'_>, acked: Bytes) {
-        let bandwidth = self.bw();
+        let bandwidth = self.bw(cx.mss);
         let mut target = self.bdp(cx.mss, bandwidth, self.cwnd_gain());
         if self.full_pipe.reached {
-            target += self.aggregation.window(bandwidth);
+            target += self.aggregation.window(cx.mss * bandwidth.segments_in(LONGEST));
         }
         let target = self.quantised(cx.mss, target);
         if self.full_pipe.reached {
@@ -273,7 +279,7 @@ impl Bbr {
 
     fn update_pacing_rate(&mut self, cx: &CcContext<'_>, gain: u64) {
         self.take_first_rtt(cx);
-        let rate = paced(self.bw(), gain);
+        let rate = self.bw(cx.mss).paced(cx.mss, gain);
         if self.full_pipe.reached || rate > self.pacing_rate {
             self.pacing_rate = rate.max(LEAST_RATE);
         }
@@ -283,14 +289,13 @@ impl Bbr {
     fn take_first_rtt(&mut self, cx: &CcContext<'_>) {
         if let (false, Some(srtt)) = (self.has_seen_rtt, cx.rtt.srtt) {
             self.has_seen_rtt = true;
-            self.pacing_rate = self.initial_rate(srtt);
+            self.pacing_rate = self.initial_rate(cx.mss, srtt);
         }
     }
 
-    fn initial_rate(&self, rtt: Duration) -> Rate {
-        let rtt = rtt.max(Duration::from_micros(1));
-        let rate = Rate::from_transfer(self.cwnd, rtt).unwrap_or(LEAST_RATE);
-        paced(rate, HIGH_GAIN).max(LEAST_RATE)
+    fn initial_rate(&self, mss: Bytes, rtt: Duration) -> Rate {
+        let bandwidth = Bandwidth::of(segments(mss, self.cwnd), rtt);
+        bandwidth.paced(mss, HIGH_GAIN).max(LEAST_RATE)
     }
 
     fn save_cwnd(&mut self) {
@@ -319,7 +324,7 @@ impl CongestionController for Bbr {
             return;
         }
         self.idle_restart = true;
-        self.aggregation.restart(cx.now);
+        self.aggregation.restart(micros(cx.now));
         match self.mode {
             Mode::ProbeBw(_) => self.update_pacing_rate(cx, UNIT),
             Mode::ProbeRtt => self.check_probe_rtt_done(cx),
@@ -333,7 +338,7 @@ impl CongestionController for Bbr {
         }
         if let Cause::Timeout { .. } = event.cause {
             self.prior_state = RecoveryState::Loss;
-            self.full_pipe.bandwidth = Rate::ZERO;
+            self.full_pipe.bandwidth = Bandwidth::default();
             // A timeout is as good as the end of a round.
             self.round.start = true;
             self.lost += event.lost;
@@ -353,7 +358,7 @@ impl CongestionController for Bbr {
     }
 
     fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.full_pipe.bandwidth = Rate::ZERO;
+        self.full_pipe.bandwidth = Bandwidth::default();
         self.full_pipe.rounds = 0;
         self.policer.reset();
     }
@@ -379,9 +384,9 @@ fn repairing(state: RecoveryState) -> bool {
     matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
 }
 
-/// One percent below the rate, so that a standing queue drains.
-fn paced(rate: Rate, gain: u64) -> Rate {
-    rate.mul_ratio(gain, UNIT).mul_ratio(99, 100)
+/// The window that lets one out per one delivered.
+fn replaced(cx: &CcContext<'_>, ack: &AckEvent) -> Bytes {
+    whole(cx.mss, cx.bytes_in_flight) + whole(cx.mss, ack.acked)
 }
 
 /// Gains are in 1/256. `2 / ln 2` is the smallest that doubles delivery per round.
@@ -391,8 +396,6 @@ const BANDWIDTH_ROUNDS: u64 = 10;
 const FULL_PIPE_ROUNDS: u32 = 3;
 const LEAST_SEGMENTS: u64 = 4;
 const LEAST_RATE: Rate = Rate::from_bits_per_sec(1_000);
-/// Sums with it cannot overflow.
-const LARGEST_BDP: Bytes = Bytes(u64::MAX / 8);
 /// Linux's largest burst less the headers that it reserves.
 const LARGEST_BURST: u64 = 65_536 - 1 - 320;
 const MOST_BURST_SEGMENTS: u64 = 127;

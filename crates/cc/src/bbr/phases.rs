@@ -2,6 +2,7 @@
 
 use weir_units::{Bytes, Duration, Instant};
 
+use super::bandwidth::{micros, whole};
 use super::{Bbr, HIGH_GAIN, UNIT};
 use crate::probe_rtt::{Due, ProbeRtt};
 use crate::ticks::ticks;
@@ -97,7 +98,8 @@ impl Bbr {
     }
 
     fn phase_is_over(&self, cx: &CcContext<'_>, ack: &AckEvent, phase: Phase) -> bool {
-        let lasted = cx.now.saturating_since(phase.start) > self.min_rtt.unwrap_or(Duration::MAX);
+        let since = micros(cx.now).saturating_since(micros(phase.start));
+        let lasted = self.min_rtt.is_some_and(|min_rtt| since.as_micros() > min_rtt.as_micros());
         let gain = self.pacing_gain();
         if gain == UNIT || phase.held {
             return lasted;
@@ -128,14 +130,14 @@ impl Bbr {
     /// until then are gone, and a gain above one adds a burst.
     fn in_flight_at_departure(&self, cx: &CcContext<'_>, in_flight_now: Bytes) -> Bytes {
         let wait = cx.next_departure.saturating_since(cx.now);
-        let delivered = self.bw().bytes_in(wait).get() / cx.mss.get();
         let burst = if self.pacing_gain() > UNIT { self.burst_segments(cx.mss) } else { 0 };
-        (in_flight_now + cx.mss * burst).saturating_sub(cx.mss * delivered)
+        let delivered = self.bw(cx.mss).segments_in(wait);
+        (whole(cx.mss, in_flight_now) + cx.mss * burst).saturating_sub(cx.mss * delivered)
     }
 
     pub(super) fn update_min_rtt(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         let expired = self.min_rtt_at.is_some_and(|at| is_past(cx.now, at + MIN_RTT_WINDOW));
-        if let Some(rtt) = ack.rtt
+        if let Some(rtt) = ack.rtt.map(|rtt| Duration::from_micros(rtt.as_micros()))
             && (self.min_rtt.is_none_or(|min| rtt < min) || expired && !maybe_delayed(cx, ack))
         {
             self.min_rtt = Some(rtt);
@@ -207,6 +209,7 @@ mod tests {
 
     use super::*;
     use crate::bbr::Overflow;
+    use crate::bbr::bandwidth::Bandwidth;
 
     const MSS: Bytes = Bytes(1_250);
     const RTT: Duration = Duration::from_millis(40);
@@ -214,7 +217,7 @@ mod tests {
     /// A connection of 10 Mbit/s and 40 ms that probes upwards since its first nanosecond.
     fn probing() -> Bbr {
         let mut bbr = Bbr::new(MSS, MSS * 10, Overflow::Linux);
-        bbr.bandwidth.update(10, 1, Rate::from_mbit(10));
+        bbr.bandwidth.update(10, 1, Bandwidth::of(1, Duration::from_millis(1)));
         bbr.pacing_rate = Rate::from_mbit(12);
         bbr.min_rtt = Some(RTT);
         bbr.full_pipe.reached = true;

@@ -4,6 +4,7 @@ use weir_units::{Bytes, Duration, Rate};
 
 use super::{Bbr3, LEAST_SEGMENTS, State, UNIT};
 use crate::CcContext;
+use crate::bbr::aggregation::LONGEST;
 
 impl Bbr3 {
     /// `gain / 100` of the bandwidth-delay product.
@@ -33,7 +34,8 @@ impl Bbr3 {
     /// `SetCwnd`.
     pub(super) fn update_cwnd(&mut self, cx: &CcContext<'_>, acked: Bytes) {
         let bandwidth = self.bw();
-        let most = self.bdp(bandwidth, self.cwnd_gain()) + self.aggregation.window(bandwidth);
+        let most = self.bdp(bandwidth, self.cwnd_gain())
+            + self.aggregation.window(bandwidth.bytes_in(LONGEST));
         let most = self.quantised(cx.mss, most);
         if self.full_pipe.reached {
             self.cwnd = (self.cwnd + acked).min(most);

@@ -191,7 +191,9 @@ impl Bbr3 {
         if self.round.start {
             self.aggregation.next_round(if self.full_pipe.reached { WINDOW_ROUNDS } else { 1 });
         }
-        self.aggregation.on_ack(cx.now, ack.acked, self.bw(), self.cwnd);
+        let bandwidth = self.bw();
+        let explained = |time| bandwidth.bytes_in(time);
+        self.aggregation.on_ack(cx.now, ack.acked, explained, self.cwnd);
     }
 
     fn bw(&self) -> Rate {
