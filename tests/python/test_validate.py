@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from conftest import Invoke
 
+from weir.api import run
 from weir.errors import InputError
 from weir.report import write
 from weir.validate import Validation, judge, truth, validate
@@ -418,6 +419,23 @@ def test_the_simulator_does_what_the_kernel_did(ran: Validation) -> None:
     assert not failing, failing
     assert ran.score["deterministic"]["judged"] >= 19
     assert ran.score["packets"] == {"held": 2, "inconclusive": 0, "judged": 2}
+
+
+def test_bbrs_windows_are_the_kernels_in_one_of_its_phases(tmp_path: Path) -> None:
+    """Before all 2,745 acknowledgements of the recording, in a run that draws its phase of seven.
+
+    It draws once in that time, for the first phase of its probing.
+    """
+    found = REFERENCES["10m-q34-bbr"]
+    hosted = host(found, acks=3_000)
+    sets = {"measure.duration": "5s", "flow.0.stop": "5s"}
+    text = hosted.source.text
+    results = run(text, repeat=14, sets=sets, out=tmp_path, show_progress=False)
+    assert found.windows is not None
+    rows = results.scan("acks").sort("run", "t_s").collect()
+    ran = rows.select("run", pl.col("cwnd_bytes") // hosted.mss).partition_by("run")
+    equal = [tuple(own["cwnd_bytes"])[: len(found.windows)] == found.windows for own in ran]
+    assert any(equal), equal
 
 
 def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> None:

@@ -59,6 +59,18 @@ def _prepare() -> None:
     known = (tcp / "tcp_available_congestion_control").read_text()
     # Only here may they be allowed; other network namespaces follow.
     (tcp / "tcp_allowed_congestion_control").write_text(known)
+    (tcp / "tcp_mem").write_text(_tcp_memory(Path("/proc/meminfo").read_text()))
+
+
+def _tcp_memory(meminfo: str) -> str:
+    """How much all buffers of TCP may hold, in pages: a third, a half and two thirds of the memory.
+
+    The kernel's own limits are 5 to 9 %. A flow of 10 Gbit/s over 10 ms exceeds them in a recovery,
+    and its receiver then drops what it has acknowledged selectively.
+    """
+    lines = (line.split() for line in meminfo.splitlines())
+    pages = next(int(words[1]) // 4 for words in lines if words[0] == "MemTotal:")
+    return f"{pages // 3} {pages // 2} {pages * 2 // 3}"
 
 
 def _carry_out(job: Path) -> dict[str, Any]:

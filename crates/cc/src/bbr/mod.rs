@@ -20,12 +20,10 @@
 //!
 //! Parameter: `overflow=avoid` tells such a queue from a lossy path (`overflow`).
 //!
-//! Bandwidth and time have the kernel's units (`bandwidth`), because what these cut off decides over whole
-//! segments of the window, and the window over who loses a packet.
+//! Bandwidth and time have the kernel's units (`bandwidth`): what these truncate decides over whole segments.
 //!
-//! Deviations from Linux: what is delivered, in flight or lost comes in bytes, and a part of a segment counts as
-//! one segment per acknowledgement or window; samples of PROBE_RTT are known as limited by the controller
-//! itself rather than through the connection's mark; the pacing rate stays above 1 kbit/s.
+//! Deviations from Linux: counts come in bytes, of which a part of a segment is rounded up; samples of PROBE_RTT are
+//! limited by the controller itself rather than through the connection's mark; pacing stays above 1 kbit/s.
 
 pub(crate) mod aggregation;
 mod bandwidth;
