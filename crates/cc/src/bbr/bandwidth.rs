@@ -7,7 +7,7 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 pub(super) struct Bandwidth(u64);
 
 impl Bandwidth {
-    /// So many segments in this time, of which whole microseconds count.
+    /// What moves `segments` in this time, of which whole microseconds count.
     pub(super) fn of(segments: u64, time: Duration) -> Self {
         let time = u128::from(time.as_micros().max(1));
         Self(narrow((u128::from(segments) << SCALE) / time).min(MOST))

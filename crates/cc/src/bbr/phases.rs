@@ -225,7 +225,7 @@ mod tests {
         bbr
     }
 
-    /// Whether the probe ends more than a round trip later with so much in flight, when the next segment
+    /// Whether the probe ends more than a round trip later with these segments in flight, when the next one
     /// leaves after `wait`.
     fn ends(segments: u64, wait: Duration) -> bool {
         let now = Instant::ZERO + RTT + Duration::from_millis(1);
