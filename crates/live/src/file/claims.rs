@@ -56,6 +56,8 @@ pub(crate) enum Health {
     Ended,
     /// Its sender is gone; this is what it has left.
     Gone(Box<Partial>),
+    /// A third session has taken its file over.
+    TakenOver,
 }
 
 impl Claims {
@@ -67,6 +69,26 @@ impl Claims {
         let (claim, arrivals) = (Rc::downgrade(&other), other.arrivals.get());
         let heard = other.heard.get().filter(|(count, _)| *count == arrivals);
         Some(CompetingSession { claim, arrivals, since: heard.map(|(_, at)| at), began: None })
+    }
+
+    /// The session that has most of the content of `own`, if that is more than `prefix` bytes. Sessions that wait
+    /// for each other are impossible then.
+    pub(crate) fn further(
+        &self,
+        own: &Rc<Claim>,
+        prefix: u64,
+        now: Instant,
+    ) -> Option<CompetingSession> {
+        let claims = self.incoming.borrow();
+        let others = claims.iter().filter_map(Weak::upgrade);
+        let (_, other) = others
+            .filter(|claim| claim.hash == own.hash && !Rc::ptr_eq(claim, own))
+            .filter_map(|claim| Some((claim.with(|partial| partial.prefix())?, claim)))
+            .filter(|(further, _)| *further > prefix)
+            .max_by_key(|(further, _)| *further)?;
+        // Its sender has just received from where to continue, so silence counts from now on.
+        let (claim, arrivals) = (Rc::downgrade(&other), other.arrivals.get());
+        Some(CompetingSession { claim, arrivals, since: Some(now), began: None })
     }
 
     pub(crate) fn claim(&self, hash: Hash, partial: Partial) -> Rc<Claim> {
@@ -133,12 +155,15 @@ impl Claim {
     /// much is there.
     pub(crate) fn merge(&self, mut other: Partial) -> io::Result<u64> {
         let Some(own) = self.take() else { return Ok(0) };
-        let (further, rest) = if other.prefix() >= own.prefix() {
+        other.end_repair()?;
+        let (mut further, rest) = if other.prefix() >= own.prefix() {
             other.absorb(&own)?;
             (other, own)
         } else {
             (own, other)
         };
+        // Only the file that goes may have a journal of the bytes that were acknowledged.
+        further.note()?;
         // A file that cannot be removed does no harm.
         let _ = rest.discard();
         let prefix = further.prefix();
@@ -162,6 +187,9 @@ impl CompetingSession {
     /// arrives in the beginning may have been in flight when its sender was killed.
     pub(crate) fn look(&mut self, now: Instant) -> Health {
         let Some(claim) = self.claim.upgrade() else { return Health::Ended };
+        if claim.is_lost() {
+            return Health::TakenOver;
+        }
         let began = *self.began.get_or_insert(now);
         if claim.arrivals.get() != self.arrivals {
             if now.saturating_since(began) >= AFTERMATH {
@@ -179,7 +207,7 @@ impl CompetingSession {
         if now < self.decides_at(now) {
             return Health::Unknown;
         }
-        claim.take().map_or(Health::Independent, |partial| Health::Gone(Box::new(partial)))
+        claim.take().map_or(Health::TakenOver, |partial| Health::Gone(Box::new(partial)))
     }
 
     /// When silence means that it is gone: it is counted from what arrived last, if that is known.
@@ -195,3 +223,6 @@ const SILENCE: Duration = Duration::from_millis(500);
 /// And this one within this time, if that was found to be wrong: two senders of one content that are alive must
 /// not take it from each other forever.
 const CONTESTED_SILENCE: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests;

@@ -155,7 +155,8 @@ impl Partial {
             return Ok(());
         }
         self.append(&bytes[(self.prefix - offset) as usize..])?;
-        if let Some(next) = self.ahead.first().filter(|next| next.start <= self.prefix) {
+        // An earlier session's segments may have been cut differently: these bytes may span a whole range.
+        while let Some(next) = self.ahead.first().filter(|next| next.start <= self.prefix) {
             self.flush()?;
             self.prefix = self.prefix.max(next.end);
             self.ahead.remove_below(self.prefix);
@@ -305,6 +306,19 @@ impl Partial {
         self.prefix = first.start;
         self.digest = Digest::new(self.disk.helpers());
         self.repairing = true;
+        Ok(())
+    }
+
+    /// Ends a repair whose session is gone. What its parts' hashes are is known to that session only, so the file
+    /// counts as complete again, as after a restart: its hash is wrong, and the next session repairs the rest.
+    pub(crate) fn end_repair(&mut self) -> io::Result<()> {
+        if self.repairing {
+            self.settle()?;
+            self.ahead = RangeSet::new();
+            self.prefix = self.size;
+            self.digest = Digest::new(self.disk.helpers());
+            self.repairing = false;
+        }
         Ok(())
     }
 

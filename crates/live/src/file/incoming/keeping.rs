@@ -110,23 +110,31 @@ impl Incoming {
             Wait::CompetingSession(competitor, decides_at) => match competitor.look(now) {
                 Health::Unknown => *decides_at = Some(competitor.decides_at(now)),
                 Health::Independent => self.welcome(own),
+                // Its sender may have been killed too, and what both have sent is there then.
+                Health::TakenOver => match self.shared.claims.further(claim, own, now) {
+                    Some(further) => *wait = Wait::CompetingSession(further, None),
+                    None => self.resume(own),
+                },
                 // The bytes that were in flight when its sender was killed may have completed it.
                 Health::Ended => match self.shared.claims.finishing(&claim.hash()) {
                     Some(mark) => *wait = Wait::Finish(mark),
                     None => self.look_up_again(own),
                 },
                 Health::Gone(partial) => match claim.merge(*partial) {
-                    Ok(prefix) => {
-                        if let Some(file) = self.files.present() {
-                            file.resumed_from = prefix;
-                        }
-                        self.welcome(prefix);
-                        self.on_progress();
-                    }
+                    Ok(prefix) => self.resume(prefix),
                     Err(error) => self.on_disk_error(&error),
                 },
             },
         }
+    }
+
+    /// Goes on with what earlier sessions have left.
+    fn resume(&mut self, prefix: u64) {
+        if let Some(file) = self.files.present() {
+            file.resumed_from = prefix;
+        }
+        self.welcome(prefix);
+        self.on_progress();
     }
 
     /// Asks for what is damaged of a file that is complete.

@@ -183,3 +183,27 @@ fn a_new_partial_file_takes_no_place_that_another_session_has_left() {
     drop(late);
     assert_eq!(open(&folder, &header).expect("writable").prefix(), 400);
 }
+
+#[test]
+fn bytes_that_span_what_is_ahead_reach_what_lies_behind_it() {
+    let (folder, content) = (TempDir::new(), noise(3_000));
+    let mut partial = open(&folder, &header_of("x", &content)).expect("a writable folder");
+    for range in [1_000..1_500, 2_000..3_000, 0..2_000] {
+        partial.write(range.start as u64, &content[range]).expect("space");
+    }
+    assert!(partial.is_complete(), "{}", partial.prefix());
+    assert!(partial.verify().expect("readable"));
+}
+
+#[test]
+fn a_repair_whose_session_is_gone_leaves_a_complete_file() {
+    let (folder, content) = (TempDir::new(), noise(600_000));
+    let mut partial = open(&folder, &header_of("x", &content)).expect("a writable folder");
+    partial.write(0, &vec![0; content.len()]).expect("space");
+    partial.repair(&[0..262_144, 524_288..600_000]).expect("space");
+    partial.write(0, &content[..1_000]).expect("space");
+    assert_eq!(partial.prefix(), 1_000);
+    partial.end_repair().expect("space");
+    assert!(partial.is_complete());
+    assert!(!partial.verify().expect("readable"), "the damage is found again");
+}
