@@ -266,9 +266,14 @@ impl HashJob {
     /// Returns whether the next may follow.
     fn handle(&mut self, work: Work) -> bool {
         let written = match &work {
-            Work::Keep(bytes, at) | Work::Note(bytes, at) => {
+            Work::Keep(bytes, at) => {
                 let written = self.file.write_all_at(bytes, *at);
                 written.map_err(|error| WriteFailed { at: *at, error })
+            }
+            Work::Note(bytes, at) => {
+                let written = self.file.write_all_at(bytes, *at);
+                // Content that follows is not written.
+                written.map_err(|error| WriteFailed { at: self.hasher.count(), error })
             }
             Work::Hash(_) => Ok(()),
         };
@@ -360,6 +365,21 @@ mod tests {
             let cores = thread::available_parallelism().map_or(1, usize::from);
             assert_eq!(helpers > 0, helped && cores > 1);
         }
+    }
+
+    #[test]
+    fn content_after_a_note_that_cannot_be_written_is_not_written_either() {
+        let folder = TempDir::new();
+        let (file, mut digest) = (file_in(&folder), Digest::new(Helpers::Inline));
+        for len in [WORTH_A_HELPER, 1_000] {
+            digest.take(&file, noise(len as usize), WORTH_A_HELPER).expect("space");
+        }
+        // No file has this offset.
+        digest.note(file.as_ref(), &[0], u64::MAX).expect("the helper will find out");
+        let taken = digest.take(&file, noise(1_000), WORTH_A_HELPER);
+        let unwritten = taken.and_then(|_| digest.settle()).expect_err("the note failed");
+        assert_eq!(unwritten.at, WORTH_A_HELPER + 1_000);
+        assert_eq!(file.size().expect("it is there"), unwritten.at);
     }
 
     #[test]
