@@ -338,6 +338,11 @@ impl Scoreboard {
         self.segments.is_empty()
     }
 
+    /// Whether any range is selectively acknowledged.
+    pub(crate) fn has_sacked_ranges(&self) -> bool {
+        !self.sacked_ranges.is_empty()
+    }
+
     pub(crate) fn sacked(&self) -> u64 {
         self.sacked + self.duplicates
     }

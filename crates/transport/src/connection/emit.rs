@@ -11,9 +11,10 @@ use crate::{HostProfile, timestamp_ms};
 impl Connection {
     /// The next segment to send, if there is one. Ask until there is none.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        let transmit = self.next_segment(now)?;
-        self.stats.segments_sent += 1;
-        Some(transmit)
+        // Not `?`: the segment would be copied once more.
+        let transmit = self.next_segment(now);
+        self.stats.segments_sent += u64::from(transmit.is_some());
+        transmit
     }
 
     #[inline(always)]

@@ -450,13 +450,23 @@ impl Connection {
         if received.delivered > 0 && segment.flags.contains(Flags::PSH) {
             self.receiver.on_push();
         }
-        if received.delivered > 0 && self.events.back() != Some(&Event::Readable) {
-            self.events.push_back(Event::Readable);
+        if received.delivered > 0 {
+            self.on_readable();
         }
         if received.finished {
             self.on_fin_received(now);
         }
         received.store
+    }
+
+    /// Says so once, unless something else has happened since.
+    #[inline]
+    fn on_readable(&mut self) {
+        if self.events.is_empty() {
+            self.readable_first = true;
+        } else if self.events.back() != Some(&Event::Readable) {
+            self.events.push_back(Event::Readable);
+        }
     }
 
     fn on_fin_received(&mut self, now: Instant) {

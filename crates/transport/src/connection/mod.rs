@@ -59,6 +59,9 @@ pub struct Connection {
     challenges: Challenges,
     time_wait_until: Option<Instant>,
     reset_due: Option<Segment>,
+    /// [`Event::Readable`] comes before all of `events`: where nothing else happens, which is nearly
+    /// always, the list stays empty.
+    readable_first: bool,
     events: VecDeque<Event>,
     stats: Stats,
     rtt_sample: Option<Duration>,
@@ -211,6 +214,7 @@ impl Connection {
             last_ack_sent: 0,
             time_wait_until: None,
             reset_due: None,
+            readable_first: false,
             events,
             stats: Stats::default(),
             rtt_sample: None,
@@ -330,7 +334,11 @@ impl Connection {
     }
 
     /// The next event, oldest first.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
+        if std::mem::take(&mut self.readable_first) {
+            return Some(Event::Readable);
+        }
         self.events.pop_front()
     }
 

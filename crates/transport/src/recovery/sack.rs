@@ -26,6 +26,10 @@ impl LossRecovery for Sack {
         } else if ack.duplicate && (ack.covered.sacked > 0 || !cx.sack) {
             self.duplicates += 1;
         }
+        let recovering = cx.is_recovering();
+        if !board.has_sacked_ranges() && self.duplicates < DUP_THRESH && !recovering {
+            return Found::default();
+        }
         let threshold = u64::from(DUP_THRESH);
         let by_bytes = board.sacked_above((threshold - 1) * cx.mss);
         let by_blocks = board.nth_sacked_range_from_top(DUP_THRESH as usize);
@@ -33,7 +37,6 @@ impl LossRecovery for Sack {
             Some(boundary) => board.lose_in_flight_below(boundary),
             None => 0,
         };
-        let recovering = cx.is_recovering();
         if board.lost() == 0 && self.duplicates >= DUP_THRESH && !recovering {
             lost += board.lose_first();
         }

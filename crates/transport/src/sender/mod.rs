@@ -412,7 +412,7 @@ impl Sender {
     /// within what is allowed.
     fn pacing_rate(&self) -> Option<Rate> {
         let own = self.controller.pacing_rate().or_else(|| self.first_flight_rate());
-        let rate = own.or_else(|| self.window_rate().filter(|_| self.pacing.window));
+        let rate = own.or_else(|| if self.pacing.window { self.window_rate() } else { None });
         match (rate, self.pacing.most) {
             (Some(rate), Some(most)) => Some(rate.min(most)),
             (rate, most) => rate.or(most),
