@@ -7,7 +7,7 @@ use weir_units::Duration;
 /// The first [`Histogram::EXACT`] samples are kept as they are, so that percentiles of a small
 /// sample are exact; beyond that, samples are counted in buckets that are at most a thousandth of
 /// their value wide. Mean, minimum, maximum and count are exact throughout.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Histogram {
     /// Samples not yet counted into `buckets`: recording appends here and counts in batches, which
     /// touches the large table rarely.
@@ -17,8 +17,23 @@ pub struct Histogram {
     zeros: u64,
     count: u64,
     sum: u128,
+    /// The largest value there is while there are no samples.
     min: u64,
     max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            pending: Vec::new(),
+            buckets: None,
+            zeros: 0,
+            count: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
 }
 
 /// A distribution summed up for a table: milliseconds, `None` where there are too few samples.
@@ -68,7 +83,7 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, sample: Duration) {
         let nanos = sample.as_nanos();
-        self.min = if self.count == 0 { nanos } else { self.min.min(nanos) };
+        self.min = self.min.min(nanos);
         self.count += 1;
         if nanos == 0 {
             self.zeros += 1;
@@ -87,7 +102,7 @@ impl Histogram {
         if other.count == 0 {
             return;
         }
-        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.zeros += other.zeros;
         self.count += other.count;
