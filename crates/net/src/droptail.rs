@@ -60,12 +60,21 @@ pub struct DropTailConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct DropTail<P> {
-    waiting: VecDeque<Queued<P>>,
+    waiting: VecDeque<Waiting<P>>,
     bytes: u64,
     max_packets: u64,
     max_bytes: u64,
     overhead: u64,
     counting: Counting,
+}
+
+/// A parcel that waits. Its length stands here too: its own memory may have left the processor's
+/// caches while it waited, and need not be read before it arrives.
+#[derive(Clone, Debug)]
+struct Waiting<P> {
+    parcel: P,
+    arrived: Instant,
+    len: Bytes,
 }
 
 impl Limit {
@@ -111,9 +120,15 @@ impl<P: Parcel> DropTail<P> {
     /// The parcel to send next.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Queued<P>> {
-        let head = self.waiting.pop_front()?;
-        self.bytes -= head.parcel.len().get();
-        Some(head)
+        self.pop_with_len().map(|(head, _)| head)
+    }
+
+    /// The parcel to send next, and its length.
+    #[inline]
+    pub(crate) fn pop_with_len(&mut self) -> Option<(Queued<P>, Bytes)> {
+        let Waiting { parcel, arrived, len } = self.waiting.pop_front()?;
+        self.bytes -= len.get();
+        Some((Queued { parcel, arrived }, len))
     }
 
     /// The waiting parcel at `index`, the oldest first.
@@ -123,14 +138,14 @@ impl<P: Parcel> DropTail<P> {
 
     /// Takes out the waiting parcel at `index`.
     pub(crate) fn remove(&mut self, index: usize) -> Option<Queued<P>> {
-        let removed = self.waiting.remove(index)?;
-        self.bytes -= removed.parcel.len().get();
-        Some(removed)
+        let Waiting { parcel, arrived, len } = self.waiting.remove(index)?;
+        self.bytes -= len.get();
+        Some(Queued { parcel, arrived })
     }
 
     /// How long the head has been waiting at `now`; not at all if there is none.
     pub(crate) fn head_sojourn(&self, now: Instant) -> Duration {
-        self.waiting.front().map_or(Duration::ZERO, |head| head.sojourn(now))
+        self.waiting.front().map_or(Duration::ZERO, |head| now.saturating_since(head.arrived))
     }
 
     /// The bytes stored, with what each parcel is charged beyond its length.
@@ -147,6 +162,11 @@ impl<P: Parcel> DropTail<P> {
     /// Whether it would take the parcel in.
     #[inline]
     pub(crate) fn has_space(&self, parcel: &P, in_service: Backlog) -> bool {
+        self.has_space_for(parcel.len(), in_service)
+    }
+
+    #[inline]
+    fn has_space_for(&self, len: Bytes, in_service: Backlog) -> bool {
         let waiting = self.waiting.len() as u64;
         if waiting + in_service.packets == 0 {
             return true;
@@ -156,7 +176,7 @@ impl<P: Parcel> DropTail<P> {
             Counting::Waiting => Backlog::default(),
         };
         let packets = waiting + counted.packets + 1;
-        let bytes = self.bytes + counted.bytes.get() + parcel.len().get();
+        let bytes = self.bytes + counted.bytes.get() + len.get();
         packets <= self.max_packets && bytes + packets * self.overhead <= self.max_bytes
     }
 }
@@ -170,9 +190,10 @@ impl<P: Parcel> Queue<P> for DropTail<P> {
         in_service: Backlog,
         dropped: &mut Vec<Dropped<P>>,
     ) {
-        if self.has_space(&parcel, in_service) {
-            self.bytes += parcel.len().get();
-            self.waiting.push_back(Queued { parcel, arrived: now });
+        let len = parcel.len();
+        if self.has_space_for(len, in_service) {
+            self.bytes += len.get();
+            self.waiting.push_back(Waiting { parcel, arrived: now, len });
         } else {
             dropped.push(Dropped { parcel, cause: DropCause::Queue });
         }

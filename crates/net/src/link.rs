@@ -41,37 +41,46 @@ use crate::wire::{InFlight, Wire};
 /// assert_eq!(link.stats(now).busy, Duration::from_millis(4));
 /// # Ok::<(), weir_net::ConfigError>(())
 /// ```
+// In this order in memory: what every parcel reads comes first, on as few cache lines as it can.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Link<P> {
-    ingress: Option<Box<Ingress>>,
-    queue: AnyQueue<P>,
-    server: Server,
-    delay: Schedule<Duration>,
-    disorder: Option<Box<Disorder>>,
-    /// Tells the senders of passing parcels what it sees.
-    agent: Option<Box<FeedbackAgent>>,
-    wire: Wire<P>,
-    mtu: Bytes,
-    /// What each parcel takes beyond its length.
-    overhead: Bytes,
-    may_overtake: bool,
-    departure: Departure,
+    /// When the server next takes a parcel, if one waits.
+    next_start: Instant,
     /// The end of the service in progress, or of the last one.
     busy_until: Instant,
     /// The length of the parcel whose service ends at `busy_until`.
     serving: Bytes,
-    /// When the server next takes a parcel, if one waits.
-    next_start: Instant,
     /// The latest arrival on the wire among parcels that keep their order.
     last_arrival: Instant,
+    wire: Wire<P>,
+    queue: AnyQueue<P>,
+    /// It is what most links are: nothing but a FIFO at a constant rate and a constant delay. Parcels
+    /// then take a way on which nothing else is asked for.
+    plain: bool,
+    may_overtake: bool,
+    departure: Departure,
+    mtu: Bytes,
+    /// What each parcel takes beyond its length.
+    overhead: Bytes,
+    ingress: Option<Box<Ingress>>,
+    disorder: Option<Box<Disorder>>,
+    /// Tells the senders of passing parcels what it sees.
+    agent: Option<Box<FeedbackAgent>>,
+    /// What the queue dropped in the step at hand; empty between steps.
+    dropped: Vec<Dropped<P>>,
     /// Over the parcels that the queue was given: the sum of the times at which their service ends
     /// or they were dropped, minus the sum of their arrivals. Wraps.
     residence: u128,
-    stats: Stats,
+    server: Server,
+    delay: Schedule<Duration>,
     log: DropLog,
-    /// What the queue dropped in the step at hand; empty between steps.
-    dropped: Vec<Dropped<P>>,
+    stats: Stats,
 }
+
+/// The two ways through a link: that of a link that is [`Link::plain`], and that of all others.
+const PLAIN: bool = true;
+const ANY: bool = false;
 
 /// When a parcel in service is on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +131,16 @@ impl<P: Parcel + Clone> Link<P> {
             Departure::AtEnd => server.burst().saturating_sub(config.overhead),
             Departure::Gradual | Departure::AtStart => mtu,
         };
+        let ingress = config.impairments.ingress(&mut stream);
         Ok(Self {
-            ingress: config.impairments.ingress(&mut stream),
+            plain: server.is_steady()
+                && departure == Departure::Gradual
+                && config.delay.is_constant()
+                && matches!(config.queue, QueueConfig::DropTail(_))
+                && ingress.is_none()
+                && disorder.is_none()
+                && config.feedback.is_none(),
+            ingress,
             queue: AnyQueue::new(config, &mut stream),
             server,
             delay: config.delay.clone(),
@@ -161,10 +178,10 @@ impl<P: Parcel + Clone> Link<P> {
         self.stats.offered.count(parcel.len());
         if parcel.len() > self.mtu {
             self.record_drop(now, &parcel, DropCause::Mtu);
-        } else if self.ingress.is_some() {
-            self.offer_impaired(now, parcel);
+        } else if self.plain {
+            self.admit::<PLAIN>(now, parcel);
         } else {
-            self.admit(now, parcel);
+            self.offer_unlike(now, parcel);
         }
     }
 
@@ -172,7 +189,9 @@ impl<P: Parcel + Clone> Link<P> {
     #[inline(always)]
     pub fn poll(&mut self, now: Instant) -> Option<Delivery<P>> {
         self.advance(now);
-        let InFlight { parcel, sojourn, .. } = self.wire.pop(now)?;
+        let InFlight { mut parcel, sojourn, .. } = self.wire.pop(now)?;
+        // Here and not when it starts on its way: its memory is at hand now.
+        parcel.add_queue_delay(sojourn);
         self.stats.delivered.count(parcel.len());
         Some(Delivery { parcel, sojourn })
     }
@@ -199,10 +218,13 @@ impl<P: Parcel + Clone> Link<P> {
     fn catch_up(&mut self, now: Instant) {
         while self.next_start <= now && !self.queue.is_empty() {
             let start = self.next_start;
-            let head = self.queue.dequeue(start, &mut self.dropped);
+            let head = self.queue.take(start, &mut self.dropped);
             self.settle_drops(start);
-            if let Some(head) = head {
-                self.start_service(start, head.sojourn(start), head.parcel);
+            let Some((head, len)) = head else { continue };
+            if self.plain {
+                self.start_service::<PLAIN>(start, head.sojourn(start), head.parcel, len);
+            } else {
+                self.start_service::<ANY>(start, head.sojourn(start), head.parcel, len);
             }
         }
     }
@@ -346,6 +368,16 @@ impl<P: Parcel + Clone> Link<P> {
         self.capacity(now, self.busy_until).unwrap_or_default()
     }
 
+    /// Takes a parcel in where the link is not [`Self::plain`].
+    #[inline(never)]
+    fn offer_unlike(&mut self, now: Instant, parcel: P) {
+        if self.ingress.is_some() {
+            self.offer_impaired(now, parcel);
+        } else {
+            self.admit::<ANY>(now, parcel);
+        }
+    }
+
     #[cold]
     fn offer_impaired(&mut self, now: Instant, mut parcel: P) {
         let fate = self.ingress.as_mut().map(|ingress| ingress.decide(&parcel));
@@ -368,7 +400,7 @@ impl<P: Parcel + Clone> Link<P> {
     fn admit_policed(&mut self, now: Instant, parcel: P) {
         let len = parcel.len() + self.overhead;
         if self.ingress.as_mut().is_none_or(|ingress| ingress.admits(now, len)) {
-            self.admit(now, parcel);
+            self.admit::<ANY>(now, parcel);
         } else {
             self.record_drop(now, &parcel, DropCause::Policer);
         }
@@ -376,19 +408,25 @@ impl<P: Parcel + Clone> Link<P> {
 
     /// Gives a parcel to the server, if that is free, or else to the queue.
     #[inline(always)]
-    fn admit(&mut self, now: Instant, mut parcel: P) {
-        if self.agent.is_some() {
+    fn admit<const KIND: bool>(&mut self, now: Instant, mut parcel: P) {
+        if KIND == ANY && self.agent.is_some() {
             self.tell_of_arrival(now, &mut parcel);
         }
         self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
         let idle = self.busy_until <= now && self.queue.is_empty();
+        if idle && KIND == PLAIN {
+            let len = parcel.len();
+            self.start_service::<PLAIN>(now, Duration::ZERO, parcel, len);
+            return self.note_peaks(now);
+        }
         if idle {
             self.queue.on_idle(self.busy_until);
             self.next_start = self.server.ready_at(now);
         }
         if idle && self.next_start == now {
             if let Some(parcel) = self.queue.pass(now, parcel, &mut self.dropped) {
-                self.start_service(now, Duration::ZERO, parcel);
+                let len = parcel.len();
+                self.start_service::<KIND>(now, Duration::ZERO, parcel, len);
             }
         } else {
             let in_service = self.in_service(now);
@@ -398,26 +436,41 @@ impl<P: Parcel + Clone> Link<P> {
         self.note_peaks(now);
     }
 
+    /// Sends a parcel of this length, which waited for `sojourn`.
     #[inline(always)]
-    fn start_service(&mut self, start: Instant, mut sojourn: Duration, mut parcel: P) {
-        if self.agent.is_some() {
+    fn start_service<const KIND: bool>(
+        &mut self,
+        start: Instant,
+        mut sojourn: Duration,
+        mut parcel: P,
+        len: Bytes,
+    ) {
+        if KIND == ANY && self.agent.is_some() {
             self.let_agent_mark(start, &mut parcel);
         }
-        let done = self.server.serve(start, &parcel, self.overhead);
-        let left = if self.departure == Departure::AtStart { start } else { done };
-        if self.departure == Departure::AtEnd {
+        let len_on_wire = len + self.overhead;
+        let done = if KIND == PLAIN {
+            self.server.serve_steadily(start, len_on_wire)
+        } else {
+            self.server.serve(start, &parcel, len_on_wire)
+        };
+        let left = if KIND == ANY && self.departure == Departure::AtStart { start } else { done };
+        if KIND == ANY && self.departure == Departure::AtEnd {
             sojourn += done - start;
         }
-        parcel.add_queue_delay(sojourn);
         self.busy_until = done;
-        self.serving = parcel.len();
-        self.next_start = self.server.ready_at(done);
-        self.stats.served.count(parcel.len());
+        self.serving = len;
+        self.next_start = if KIND == PLAIN { done } else { self.server.ready_at(done) };
+        self.stats.served.count(len);
         self.stats.busy += done - start;
         self.residence = self.residence.wrapping_add(u128::from(left.as_nanos()));
-        let arrival = self.arrival(left);
-        let entry = InFlight { arrival, sojourn, overtaken: false, parcel };
-        self.stats.reordered += self.wire.push(entry);
+        let arrival = if KIND == PLAIN {
+            self.last_arrival = self.last_arrival.max(left.saturating_add(self.delay.initial));
+            self.last_arrival
+        } else {
+            self.arrival(left)
+        };
+        self.stats.reordered += self.wire.push(arrival, sojourn, parcel);
     }
 
     /// The transmitter was idle since the last service if nothing waited, and has something to do from

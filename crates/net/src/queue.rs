@@ -150,6 +150,23 @@ impl<P: Parcel> AnyQueue<P> {
         Self::Managed(Box::new(managed.expect("it is no plain FIFO")))
     }
 
+    /// The parcel to send next, and its length.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        dropped: &mut Vec<Dropped<P>>,
+    ) -> Option<(Queued<P>, Bytes)> {
+        match self {
+            Self::DropTail(queue) => queue.pop_with_len(),
+            Self::Managed(queue) => {
+                let head = queue.dequeue(now, dropped)?;
+                let len = head.parcel.len();
+                Some((head, len))
+            }
+        }
+    }
+
     /// Whether all parcels leave in the order in which they came.
     pub(crate) fn is_fifo(&self) -> bool {
         match self {
@@ -177,7 +194,7 @@ impl<P: Parcel> Queue<P> for AnyQueue<P> {
     #[inline]
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
         match self {
-            Self::DropTail(queue) => queue.pop(),
+            Self::DropTail(queue) => queue.dequeue(now, dropped),
             Self::Managed(queue) => queue.dequeue(now, dropped),
         }
     }

@@ -25,6 +25,16 @@ pub(crate) struct RateServer {
     /// The part of a nanosecond that the last service took beyond its rounded end, in bits per
     /// second times nanoseconds.
     carry: u64,
+    /// What the last parcel took on its own: most are as long as the one before.
+    last: Transmission,
+}
+
+/// How long a parcel takes at a constant rate, and what is left of the last nanosecond.
+#[derive(Clone, Copy, Debug)]
+struct Transmission {
+    len: Bytes,
+    time: Duration,
+    rest: u64,
 }
 
 impl Server {
@@ -54,23 +64,32 @@ impl Server {
         }
     }
 
-    /// Sends `parcel`, with `overhead`, from `start` on, a time that [`Self::ready_at`] gave; returns when
-    /// it is done.
+    /// Sends `parcel`, `len` bytes with its overhead, from `start` on, a time that [`Self::ready_at`]
+    /// gave; returns when it is done.
     #[inline(always)]
-    pub(crate) fn serve<P: Parcel>(
-        &mut self,
-        start: Instant,
-        parcel: &P,
-        overhead: Bytes,
-    ) -> Instant {
+    pub(crate) fn serve<P: Parcel>(&mut self, start: Instant, parcel: &P, len: Bytes) -> Instant {
         match self {
             Self::Infinite => start,
-            Self::Rate(server) => server.serve(start, parcel.len() + overhead),
-            Self::Bucket(bucket) => bucket.take(start, parcel.len() + overhead),
+            Self::Rate(server) => server.serve(start, len),
+            Self::Bucket(bucket) => bucket.take(start, len),
             Self::PerPacket { forward, reverse } => {
                 start.saturating_add(if parcel.is_forward() { *forward } else { *reverse })
             }
-            Self::Trace(server) => server.serve(parcel.len() + overhead),
+            Self::Trace(server) => server.serve(len),
+        }
+    }
+
+    /// Whether it sends at a rate that never changes.
+    pub(crate) fn is_steady(&self) -> bool {
+        matches!(self, Self::Rate(server) if server.rate.is_constant())
+    }
+
+    /// As [`Self::serve`], of a server that [is steady](Self::is_steady).
+    #[inline(always)]
+    pub(crate) fn serve_steadily(&mut self, start: Instant, len: Bytes) -> Instant {
+        match self {
+            Self::Rate(server) => start.saturating_add(server.transmit_time(len)),
+            _ => start,
         }
     }
 
@@ -102,16 +121,37 @@ impl Server {
 
 impl RateServer {
     fn new(rate: Schedule<Rate>) -> Self {
-        Self { rate, carry: 0 }
+        let last = Transmission { len: Bytes::ZERO, time: Duration::ZERO, rest: 0 };
+        Self { rate, carry: 0, last }
     }
 
     #[inline]
     fn serve(&mut self, start: Instant, len: Bytes) -> Instant {
         if self.rate.is_constant() {
-            start.saturating_add(self.rate.initial.transmit_time(len, &mut self.carry))
+            start.saturating_add(self.transmit_time(len))
         } else {
             self.serve_stepped(start, len)
         }
+    }
+
+    /// [`Rate::transmit_time`] at a rate that is constant, with a division only where the length changes.
+    #[inline(always)]
+    fn transmit_time(&mut self, len: Bytes) -> Duration {
+        let rate = self.rate.initial;
+        if len != self.last.len {
+            let mut rest = 0;
+            let time = rate.transmit_time(len, &mut rest);
+            self.last = Transmission { len, time, rest };
+        }
+        let Transmission { time, rest, .. } = self.last;
+        // Each of the two is less than a nanosecond, so together they make one at most.
+        let lacking = rate.as_bits_per_sec() - rest;
+        if self.carry >= lacking {
+            self.carry -= lacking;
+            return time + Duration::from_nanos(1);
+        }
+        self.carry += rest;
+        time
     }
 
     /// Adds up what each stretch of constant rate sends until the parcel is through.
@@ -146,4 +186,29 @@ impl RateServer {
 
 fn capacity(rate: &Schedule<Rate>, from: Instant, to: Instant) -> Bytes {
     Bytes(u64::try_from(rate.work(from, to) / NANO_BITS_PER_BYTE).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The parts of a nanosecond add up as if each parcel were divided anew.
+        #[test]
+        fn what_is_remembered_of_the_last_parcel_changes_no_time(
+            bits in prop_oneof![1u64..1_000, 1_000_000..100_000_000_000u64, Just(u64::MAX)],
+            lens in prop::collection::vec(prop_oneof![Just(0u64), Just(52u64), Just(1_500u64), 1..70_000u64], 1..200),
+        ) {
+            let rate = Rate::from_bits_per_sec(bits);
+            let mut server = RateServer::new(rate.into());
+            let (mut now, mut expected, mut carry) = (Instant::ZERO, Instant::ZERO, 0);
+            for len in lens.into_iter().map(Bytes) {
+                now = server.serve(now, len);
+                expected = expected.saturating_add(rate.transmit_time(len, &mut carry));
+                prop_assert_eq!(now, expected);
+            }
+        }
+    }
 }
