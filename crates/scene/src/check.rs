@@ -18,8 +18,8 @@ pub(crate) struct TraceHash(u64);
 pub(crate) struct LinkChecks {
     /// Packets are numbered as they enter.
     entered: u32,
-    /// The number of the packet that came out last, where order is promised.
-    last_out: Option<u32>,
+    /// The number of the packet that came out last, where order is promised; at first that of the first.
+    last_out: u32,
     keeps_order: bool,
     /// The rate, where a packet never arrives sooner after another than it takes to send.
     pace: Option<Rate>,
@@ -82,7 +82,7 @@ impl LinkChecks {
         };
         Self {
             entered: 0,
-            last_out: None,
+            last_out: 0,
             keeps_order,
             pace: pace.filter(|_| steady && keeps_order),
             overhead: config.overhead,
@@ -106,12 +106,11 @@ impl LinkChecks {
     ) -> Result<(), String> {
         if self.keeps_order {
             // A duplicate carries its original's number.
-            let ahead = self.last_out.map_or(0, |last| packet.stamp.wrapping_sub(last) as i32);
-            if ahead < 0 {
+            if (packet.stamp.wrapping_sub(self.last_out) as i32) < 0 {
                 let body = packet.body;
                 return Err(format!("a link that keeps order let {body:?} be overtaken"));
             }
-            self.last_out = Some(packet.stamp);
+            self.last_out = packet.stamp;
         }
         if let Some(rate) = self.pace {
             let gap = self.last_arrival.map_or(Duration::MAX, |last| now.saturating_since(last));

@@ -18,6 +18,8 @@ use crate::spec::RunSpec;
 pub struct FlowTable {
     /// Those of the description.
     flows: Vec<Flow>,
+    /// Which of these are known to be over, and no longer counted as open.
+    over: Vec<bool>,
     /// Connections by their number above these; nothing where one has ended.
     arrivals: Vec<Option<Box<ReliableFlow>>>,
     /// Flows and connections to which something can still happen.
@@ -31,8 +33,9 @@ impl FlowTable {
         let flows: Vec<Flow> = numbered
             .map(|(index, flow)| Flow::new(index, flow, &spec.measure, seed, net))
             .collect();
-        let open = flows.iter().filter(|flow| !flow.is_over()).count();
-        let mut flow_table = Self { flows, arrivals: Vec::new(), open };
+        let over: Vec<bool> = flows.iter().map(Flow::is_over).collect();
+        let open = over.iter().filter(|over| !**over).count();
+        let mut flow_table = Self { flows, over, arrivals: Vec::new(), open };
         for index in 0..flow_table.flows.len() {
             flow_table.expect_arrival(index as u32, net);
         }
@@ -128,9 +131,17 @@ impl FlowTable {
     #[inline]
     fn touch(&mut self, at: usize, act: impl FnOnce(&mut Flow)) {
         let flow = &mut self.flows[at];
-        let was_over = flow.is_over();
         act(flow);
-        self.open -= usize::from(flow.is_over() && !was_over);
+        if flow.is_over() {
+            self.on_over(at);
+        }
+    }
+
+    #[cold]
+    fn on_over(&mut self, at: usize) {
+        if !std::mem::replace(&mut self.over[at], true) {
+            self.open -= 1;
+        }
     }
 
     /// Does something to a connection unless it has ended, and lets go of it when it ends: what comes
@@ -161,7 +172,9 @@ impl FlowTable {
         let Some(origin) = flow.origin else { return };
         let Some(source) = self.flows[origin.source as usize].source() else { return };
         source.take_in(flow, net);
-        self.open -= usize::from(source.is_over());
+        if source.is_over() {
+            self.on_over(origin.source as usize);
+        }
     }
 }
 

@@ -139,7 +139,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     pub fn forward(&mut self, packet: Packet<L>) {
         let packet = match self.spare.pop() {
             Some(mut memory) => {
-                *memory = packet;
+                memory.put(packet);
                 memory
             }
             None => Box::new(packet),
@@ -268,11 +268,13 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     }
 
     /// Until when that link keeps the sender waiting before it hands over another packet.
-    #[inline]
+    #[inline(always)]
     pub fn entry_waits_until(&self, flow: u32) -> Option<Instant> {
-        if !self.senders_wait {
-            return None;
-        }
+        if self.senders_wait { self.crowded_entry(flow) } else { None }
+    }
+
+    #[inline(never)]
+    fn crowded_entry(&self, flow: u32) -> Option<Instant> {
         let index = self.route(flow).forward[0];
         let first = &self.links[index as usize];
         if first.one_at_a_time { first.link.next_time() } else { None }
@@ -356,7 +358,7 @@ impl<Q: EventQueue> Medium for Network<Q> {
         self.entry(flow)
     }
 
-    #[inline]
+    #[inline(always)]
     fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
         self.entry_waits_until(flow)
     }

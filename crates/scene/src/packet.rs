@@ -88,6 +88,25 @@ impl<L> Packet<L> {
         Packet { flow, direction, hop, ecn, corrupted, ip_len, stamp, sent, queued, body, load }
     }
 
+    /// Puts `packet` here, part by part: copied as a whole it would be read back before its parts, just
+    /// written, can be read together.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, packet: Self) {
+        let Self { flow, direction, hop, ecn, corrupted, ip_len, stamp, sent, queued, body, load } =
+            packet;
+        self.flow = flow;
+        self.direction = direction;
+        self.hop = hop;
+        self.ecn = ecn;
+        self.corrupted = corrupted;
+        self.ip_len = ip_len;
+        self.stamp = stamp;
+        self.sent = sent;
+        self.queued = queued;
+        self.body = body;
+        self.load = load;
+    }
+
     /// What identifies it on its flow: where its payload begins, or the datagram's number.
     pub fn seq(&self) -> u64 {
         match self.body {
