@@ -55,8 +55,8 @@ pub struct Link<P> {
     last_arrival: Instant,
     wire: Wire<P>,
     queue: AnyQueue<P>,
-    /// It is what most links are: nothing but a FIFO at a constant rate and a constant delay. Parcels
-    /// then take a way on which nothing else is asked for.
+    /// Whether it is what most links are: a FIFO, a constant rate and a constant delay. Parcels then take a
+    /// path that tests for nothing else.
     plain: bool,
     may_overtake: bool,
     departure: Departure,
