@@ -167,8 +167,40 @@ def test_ends_that_die_or_hang_are_reported(site: Site, monkeypatch: pytest.Monk
     assert found.failure == "it ended with exit code 0"
     answer = 'print(\'{"address": "127.0.0.1:9"}\', flush=True); import time; time.sleep(60)'
     silent = Programs(["sleep", "60"], [sys.executable, "-c", answer])
-    monkeypatch.setattr("weir.transfers.site._CLOSE_S", 0.1)
+    monkeypatch.setattr("weir.transfers.site._PUBLISH_S", 0.1)
     assert site.carry(Transfer("tcp", "cubic", 1), LOCAL, 0.1, silent).failure == "timeout"
+
+
+def test_only_a_whole_file_is_given_time_to_close(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three of five bytes at the limit are out of time at once; all five wait for the answer."""
+    receiver = """
+import json, pathlib, sys, time
+job = json.loads(sys.stdin.readline())
+print(json.dumps({"address": "127.0.0.1:9"}), flush=True)
+pathlib.Path(job["directory"], "file").write_bytes(bytes(%d))
+ended = time.monotonic_ns()
+time.sleep(2)
+print(json.dumps({"ended_ns": ended, "cpu_s": 0.1}), flush=True)
+"""
+    sender = """
+import json, sys, time
+sys.stdin.readline()
+print(json.dumps({"began_ns": time.monotonic_ns(), "cpu_s": 0.1}), flush=True)
+"""
+    monkeypatch.setattr("weir.transfers.site._PUBLISH_S", 0.1)
+    monkeypatch.setattr("weir.transfers.site._CLOSE_S", 20.0)
+
+    def carry(arrived: int) -> Outcome:
+        programs = Programs(
+            [sys.executable, "-c", sender], [sys.executable, "-c", receiver % arrived]
+        )
+        return site.carry(Transfer("tcp", "cubic", 5), LOCAL, 0.5, programs)
+
+    assert carry(3).failure == "timeout"
+    whole = carry(5)
+    assert (whole.received_bytes, whole.failure) == (5, "incomplete")
 
 
 def test_another_file_is_not_what_was_sent(site: Site) -> None:
