@@ -71,7 +71,8 @@ def recv(
     memory: Annotated[
         str,
         typer.Option(
-            metavar="SIZE", help="Most memory for what all senders together send early or unasked."
+            metavar="SIZE",
+            help="Most memory for all senders: data out of order or not yet written, and answers.",
         ),
     ] = "64mb",
     key_file: tables.KeyFile = None,

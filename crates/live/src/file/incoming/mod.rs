@@ -47,7 +47,7 @@ pub struct Folder {
     pub quota: Option<Bytes>,
     /// For how long a partial file may wait for its sender.
     pub expiry: Duration,
-    /// The most memory for what senders send early or unasked, all of them together.
+    /// The most memory for all senders: data out of order, not requested or not yet written, and answers.
     pub memory: Bytes,
     /// What is offered at first, and at most once the path has shown what it carries.
     pub window: Range<Bytes>,
