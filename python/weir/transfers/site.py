@@ -28,7 +28,7 @@ _START_DELAY_S = 0.05
 _CLOSE_S = 15.0
 """Most time of the close beyond the transfer itself, which no result includes."""
 _PUBLISH_S = 1.0
-"""Most time between a file's last byte and its appearance under its own name."""
+"""Time beyond the limit in which a file appears under its own name; without, it is out of time."""
 
 
 @dataclass(frozen=True, slots=True)
