@@ -40,8 +40,9 @@ demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints wh
 
 test: lint docs test-rust test-python ## Everything: lint, the Rust reference, Rust tests, Python tests
 
-lint: $(TESTED) ## rustfmt, clippy with warnings denied, ruff, mypy strict, stubs against the module
+lint: $(TESTED) ## rustfmt, clippy with warnings denied, import cycles, ruff, mypy strict, stubs against the module
 	cargo fmt --all --check
+	$(BIN)/python tests/python/structure.py
 	cargo clippy --workspace --all-targets --profile sim --locked -- -D warnings
 	$(BIN)/ruff check python tests
 	$(BIN)/ruff format --check python tests
