@@ -29,11 +29,13 @@ struct World {
     gate: Gate,
     sender: Seal,
     receiver: Option<Seal>,
+    /// When the receiver read the SYN.
+    accepted: Instant,
     /// Datagrams that were on the way, by whom they are for.
     to_receiver: Vec<Vec<u8>>,
     to_sender: Vec<Vec<u8>>,
-    /// How many segments were sealed, which are numbered.
-    sealed: u32,
+    /// When each segment was sealed. They are numbered from 1.
+    sealed: Vec<Instant>,
     opened: BTreeSet<u32>,
     scratch: Vec<u8>,
 }
@@ -46,9 +48,10 @@ impl World {
             sender: gate.initiate(),
             gate,
             receiver: None,
+            accepted: Instant::ZERO,
             to_receiver: Vec::new(),
             to_sender: Vec::new(),
-            sealed: 0,
+            sealed: Vec::new(),
             opened: BTreeSet::new(),
             scratch: Vec::new(),
         };
@@ -95,8 +98,8 @@ impl World {
         let segment = match self.receiver {
             None => bare(SYN, Flags::SYN),
             Some(_) => {
-                self.sealed += 1;
-                bare(self.sealed, Flags::ACK)
+                self.sealed.push(self.now);
+                bare(self.sealed.len() as u32, Flags::ACK)
             }
         };
         let datagram = seal(&mut self.sender, self.now, &segment);
@@ -126,6 +129,7 @@ impl World {
             if let Some(Initiator { seal, syn, .. }) = newcomer {
                 assert_eq!(syn[4..], bare(SYN, Flags::SYN)[4..], "it is what the sender sealed");
                 self.receiver = Some(seal);
+                self.accepted = self.now;
                 self.answer();
             }
             return;
@@ -134,7 +138,7 @@ impl World {
             Opened::Segment(segment) => {
                 let number = number(segment);
                 assert_eq!(segment[4..], bare(number, Flags::ACK)[4..]);
-                assert!(number <= self.sealed, "never sealed: {number}");
+                assert!(number as usize <= self.sealed.len(), "never sealed: {number}");
                 assert!(self.opened.insert(number), "{number} was open before");
             }
             other => assert_eq!(other, Opened::Nothing),
@@ -168,11 +172,22 @@ impl World {
         self.answer();
         self.deliver_to_sender();
         self.to_receiver.clear();
+        if self.has_given_up() {
+            return;
+        }
         self.send();
         let before = self.opened.len();
         let datagram = self.to_receiver.pop().expect("just sent");
         self.receive(&datagram);
         assert_eq!(self.opened.len(), before + 1, "a segment does not come through");
+    }
+
+    /// A receiver follows the sender's keys only while it hears from it: one that opened nothing younger than
+    /// a key's life has ended its connection long before (`Limits::idle`).
+    fn has_given_up(&self) -> bool {
+        let sealed = self.opened.iter().map(|&number| self.sealed[number as usize - 1]);
+        let heard = sealed.fold(self.accepted, Instant::max);
+        self.now.saturating_since(heard) >= KEY_LIFE
     }
 
     fn deliver_to_sender(&mut self) {
@@ -229,6 +244,8 @@ fn changed(mut datagram: Vec<u8>, input: &mut Input<'_>) -> Vec<u8> {
 const SYN: u32 = 0x5359_4e00;
 const SYN_ACK: u32 = 0x5359_4e01;
 const ON_THE_WAY: usize = 50;
+/// `EPOCH_LIFE` of `seal::traffic`.
+const KEY_LIFE: Duration = Duration::from_secs(120);
 
 fn from() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 4_000))
