@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,7 +29,17 @@ KEYS = {
     | {"kind", "name", "title", "caption", "runs", "axes", "numbers", "data", "panel", "levels"}
     | {"moments", "figures"},
 }
-TOP = {"name", "description", "functions", "published", "constants", "derived", "sizes", "set"}
+TOP = {
+    "name",
+    "description",
+    "functions",
+    "published",
+    "constants",
+    "derived",
+    "sizes",
+    "set",
+    "titles",
+}
 
 
 def test_loops_may_use_earlier_names_and_filter() -> None:
@@ -63,6 +74,40 @@ def test_every_case_is_a_valid_scenario(study: DescribedStudy, size: str) -> Non
     plan = study.plan(studies.Settings(size, repeat=1, seed=7))
     assert min(run.seed for run in plan.runs) == 7
     assert len({case.label for case in plan.cases}) == len(plan.cases)
+
+
+@pytest.mark.parametrize(
+    ("study", "table", "title"),
+    [
+        ("lab-udp", "002-loss", "Time against loss, delay 0 ms, report 002"),
+        ("lab-udp", "000-loss-throughput", "Throughput against loss, delay 0 ms, report 000"),
+        ("udp-vs-tcp", "004-local", "Time on one machine (table 1)"),
+        ("udp-vs-tcp", claims.TABLE, "Expectations"),
+        ("book", "fig-19-p99.9", "P99.9 latency of 10 KB requests, by number of streams"),
+        (
+            "netesto",
+            "P99 of small, wan-10m, 0.5 BDP",
+            "Size tests, WAN, 10 Mbit/s, 40 ms, 0.5 BDP: P99 latency of small requests, by large "
+            "connections",
+        ),
+        ("coexist", "queue delay, 4 BDP", "Mean queueing delay, buffer of 4 BDP"),
+        ("steps", "time to settle", "Time to settle"),
+    ],
+)
+def test_tables_have_titles_in_the_words_of_readers(study: str, table: str, title: str) -> None:
+    assert studies.title(study, table) == title
+
+
+@pytest.mark.parametrize("study", DESCRIBED, ids=lambda study: study.name)
+def test_a_pattern_of_titles_is_reached(study: DescribedStudy) -> None:
+    """An earlier pattern that matches the same tables would hide it."""
+    patterns = list(study.data.get("titles", {}))
+    hidden = [
+        later
+        for place, later in enumerate(patterns)
+        if any(re.fullmatch(earlier, later) for earlier in patterns[:place])
+    ]
+    assert hidden == []
 
 
 def test_a_claim_without_a_number_is_left_out() -> None:

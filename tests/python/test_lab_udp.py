@@ -250,7 +250,7 @@ def test_the_words_follow_the_numbers(sources: list[Source]) -> None:
     assert "Where ours is faster" not in words
     slow = " ".join(findings(made(sources, 1.5, 1.0), sources, models))
     assert "is off by 50.0% on average" in slow
-    assert "misses on average: 002-loss: stop-and-wait +50%, W=5 +50%" in slow
+    assert "misses on average: loss, report 002: stop-and-wait +50%, W=5 +50%" in slow
 
 
 def test_claims_are_counted_cell_by_cell(sources: list[Source]) -> None:

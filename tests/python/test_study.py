@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -103,6 +104,7 @@ def test_tables_too_wide_for_a_terminal_are_only_named(invoke: Invoke) -> None:
     printed = invoke("study", "drawn", "--quiet").stdout
     assert "In the report and in --json only" in printed
     assert "59 s" not in printed
+    assert re.search(r"Wide +wide +60", printed), "title, name in --json, number of columns"
 
 
 def test_a_size_must_exist(invoke: Invoke) -> None:

@@ -102,27 +102,28 @@ def study(
     else:
         grids = (
             replace(grid, title=cautioned(grid.title, result.results.caution)).rich()
-            for grid in _tables(result.rows)
+            for grid in _tables(name, result.rows)
         )
         output.show(Group(*grids, *output.points(result.findings)))
     plans.finish(result.results, quiet=quiet)
 
 
-def _tables(cells: Sequence[studies.Cell]) -> Iterator[Grid]:
+def _tables(study: str, cells: Sequence[studies.Cell]) -> Iterator[Grid]:
     """Yields one grid per table: for each row, first published and then measured values."""
     wide = []
     for table in dict.fromkeys(cell["table"] for cell in cells):
         own = [cell for cell in cells if cell["table"] == table]
         columns = list(dict.fromkeys(cell["column"] for cell in own))
+        title = studies.title(study, table)
         if len(columns) > _WIDEST:
-            wide.append((table, str(len(columns))))
+            wide.append((title, table, str(len(columns))))
         else:
-            yield _grid(table, columns, own)
+            yield _grid(title, columns, own)
     if wide:
-        yield Grid("In the report and in --json only", ("table", "columns"), wide)
+        yield Grid("In the report and in --json only", ("table", "in --json", "columns"), wide)
 
 
-def _grid(table: str, columns: Sequence[str], cells: Sequence[studies.Cell]) -> Grid:
+def _grid(title: str, columns: Sequence[str], cells: Sequence[studies.Cell]) -> Grid:
     rows = []
     for row in dict.fromkeys(cell["row"] for cell in cells):
         by_column = {cell["column"]: cell for cell in cells if cell["row"] == row}
@@ -131,8 +132,7 @@ def _grid(table: str, columns: Sequence[str], cells: Sequence[studies.Cell]) -> 
             rows.append((row if number == 0 else "", series, *texts))
     units = {cell["unit"] for cell in cells if cell["unit"]}
     what = [*units, "mean ± 95 % interval"] if len(units) == 1 else ["mean ± 95 % interval"]
-    title = f"{table} ({', '.join(what)})"
-    return Grid(title, ("row", "column", *columns), rows, names=2)
+    return Grid(f"{title} ({', '.join(what)})", ("row", "column", *columns), rows, names=2)
 
 
 def _text(cell: studies.Cell, series: str) -> str:

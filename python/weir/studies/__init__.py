@@ -87,6 +87,26 @@ class DrawnStudy(Study, Protocol):
         ...
 
 
+@runtime_checkable
+class TitledStudy(Study, Protocol):
+    """A study whose tables have other titles for readers than names in `--json`."""
+
+    def title(self, table: str) -> str:
+        """The title of a table."""
+        ...
+
+
+def title(name: str, table: str) -> str:
+    """The title for readers of what `--json` calls `table` in the study `name`."""
+    own = find(name)
+    return own.title(table) if isinstance(own, TitledStudy) else capitalised(table)
+
+
+def capitalised(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
 def studies() -> dict[str, Study]:
     """Every study by name."""
     from weir.studies.described import FILE, DescribedStudy

@@ -6,6 +6,7 @@ needs beyond expressions is a function of the folder's `measures.py`, which `fun
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weir.api import run_plan
 from weir.results import Results
 from weir.scenario import Source
-from weir.studies import Cell, Settings, StudyResult, claims, envelopes
+from weir.studies import Cell, Settings, StudyResult, capitalised, claims, envelopes
 from weir.studies.cells import Cells, cell
 from weir.studies.contest import Contests
 from weir.studies.texts import Entry, Scope, evaluated, expanded, filled, sentences
@@ -52,6 +53,14 @@ class DescribedStudy:
 
         entries = self.data.get("section", [])
         return sections(entries, results, _with_cells(self.constants, rows))
+
+    def title(self, table: str) -> str:
+        """The title of the first pattern that the whole name matches; groups are names in it."""
+        titles: Mapping[str, str] = self.data.get("titles", {})
+        for pattern, text in titles.items():
+            if found := re.fullmatch(pattern, table):
+                return filled(text, {**self.constants, **found.groupdict()})
+        return capitalised(table)
 
     @cached_property
     def constants(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from jinja2.environment import TemplateExpression
 from weir.report.html import slug
 from weir.report.summary import listed
 from weir.stats import Estimate, mean_interval
-from weir.studies import claims
+from weir.studies import capitalised, claims
 from weir.studies.cells import digits, interval_text
 
 Scope = Mapping[str, Any]
@@ -33,7 +33,7 @@ _ENV.filters |= {
     "fixed": lambda value, places: f"{value:.{places}f}",
     "listed": listed,
     "slug": slug,
-    "capitalised": lambda text: text[:1].upper() + text[1:],
+    "capitalised": capitalised,
 }
 _ENV.globals |= {
     "abs": abs,

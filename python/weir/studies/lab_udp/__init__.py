@@ -19,7 +19,7 @@ from weir.studies.lab_udp.cells import StudyCell, study_cells
 from weir.studies.lab_udp.experiment import study_plan
 from weir.studies.lab_udp.findings import findings
 from weir.studies.lab_udp.published import SOURCES, Source, load
-from weir.studies.lab_udp.throughputs import throughput_cells
+from weir.studies.lab_udp.throughputs import SUFFIX, throughput_cells
 from weir.sweep import Plan
 
 if TYPE_CHECKING:
@@ -62,6 +62,15 @@ class LabUdp:
         from weir.studies.lab_udp import figures  # drawing libraries load slowly
 
         return figures.sections(results, rows)
+
+    def title(self, table: str) -> str:
+        """What a table shows and whose it is: `Time against loss, delay 0 ms, report 002`."""
+        times = table.removesuffix(SUFFIX)
+        source = load(times.partition("-")[0])
+        shown = next(each.title for each in source.tables if each.id == times)
+        if times != table:
+            shown = shown.replace("Time", "Throughput", 1)
+        return f"{shown}, report {source.id}"
 
     def plan(self, settings: Settings, sources: list[Source], models: dict[str, Model]) -> Plan:
         """Every run that the settings ask for."""

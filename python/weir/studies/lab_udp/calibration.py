@@ -65,7 +65,7 @@ def _words_002(
     exchanges: float, payload: int, datagrams: int, exchange: float, send: float, relay: float
 ) -> Iterator[str]:
     yield (
-        f"Datagram: row stop-and-wait of 002-delay grows by {exchanges:.0f} delays, so the file "
+        f"Datagram: row stop-and-wait of table delay grows by {exchanges:.0f} delays, so the file "
         f"takes about as many exchanges; rounded to whole kilobytes that is a payload of {payload} "
         f"bytes and {datagrams} datagrams."
     )
@@ -101,10 +101,10 @@ def calibrate_000(source: Source, other: Model) -> Model:
     send = exchange * other.send_ms / (other.send_ms + RELAY_HANDLINGS * other.relay_ms)
     relay = (exchange - send) / RELAY_HANDLINGS
     words = (
-        f"Datagram: row stop-and-wait of 000-delay grows by {exchanges:.0f} delays between "
+        f"Datagram: row stop-and-wait of table delay grows by {exchanges:.0f} delays between "
         f"{delay.columns[delayed[0]]:g} and {delay.columns[-1]:g} ms, which makes a payload of "
         f"{payload} bytes and {datagrams} datagrams.",
-        f"Timeout: row stop-and-wait of 000-loss, fitted over the losses expected at each rate, "
+        f"Timeout: row stop-and-wait of table loss, fitted over the losses expected at each rate, "
         f"grows by {timeout:.0f} ms per loss; the source does not print its timeout.",
         f"Hosts: the same fit leaves {exchange:.2f} ms per exchange without loss, divided between "
         f"sender ({send:.2f} ms) and relay ({relay:.2f} ms per datagram) as in source 002.",

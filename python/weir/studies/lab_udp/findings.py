@@ -11,7 +11,7 @@ from weir.studies.lab_udp.calibration import RELAY_HANDLINGS, Model
 from weir.studies.lab_udp.cells import StudyCell
 from weir.studies.lab_udp.claims import CLAIMS, counted
 from weir.studies.lab_udp.experiment import RELAYS
-from weir.studies.lab_udp.published import Source, mismatches
+from weir.studies.lab_udp.published import Source, in_words, mismatches
 from weir.studies.lab_udp.throughputs import throughput_ratios
 from weir.studies.texts import sentences
 
@@ -74,6 +74,7 @@ def findings(
         "farthest": lambda pairs: max(pairs, key=lambda pair: abs(pair[1] - 1)),
         "near": lambda ratios, by: sum(abs(ratio - 1) <= by for ratio in ratios),
         "where": _where,
+        "in_words": in_words,
         "slope": _slope,
         "gaining": lambda columns: sum(map(_gains_by_window, columns)),
         "lateness": lambda row: [
@@ -155,7 +156,7 @@ def _far_rows(cells: Cells) -> Iterator[str]:
         errors = {row: fmean(cell.error for cell in cells.row(table, row)) for row in rows}
         far = [f"{row} {error:+.0%}" for row, error in errors.items() if abs(error) >= _FAR_OFF]
         if far:
-            yield f"{table}: {', '.join(far)}"
+            yield f"{in_words(table)}: {', '.join(far)}"
 
 
 def _known_errors(sources: Sequence[Source]) -> Iterator[str]:
@@ -165,14 +166,14 @@ def _known_errors(sources: Sequence[Source]) -> Iterator[str]:
                 if row.repeats_row:
                     other, name = row.repeats_row
                     yield (
-                        f"Error of source {source.id}: {table.id} ({row.printed}), row "
-                        f"“{row.name}”, repeats row {name} of {other}. {row.note}"
+                        f"Error of source {source.id}: {in_words(table.id)} ({row.printed}), row "
+                        f"“{row.name}”, repeats row {name} of {in_words(other)}. {row.note}"
                     )
         for wrong in mismatches(source):
             yield (
-                f"Error of source {source.id}: {wrong.table}, {wrong.row} at {wrong.column}: the "
-                f"printed throughput is {wrong.printed:g}, the file over the time "
-                f"{wrong.computed:.2f}."
+                f"Error of source {source.id}: {in_words(wrong.table)}, {wrong.row} at "
+                f"{wrong.column}: the printed throughput is {wrong.printed:g}, the file over "
+                f"the time {wrong.computed:.2f}."
             )
 
 

@@ -63,6 +63,12 @@ class Table:
         return next(row for row in self.rows if row.name == name)
 
 
+def in_words(table: str) -> str:
+    """Name of a table in sentences: `loss, report 002` for `002-loss`."""
+    source, _, varied = table.partition("-")
+    return f"{varied}, report {source}"
+
+
 @dataclass(frozen=True, slots=True)
 class Drawing:
     """A figure of a report: which rows of which table it shows."""

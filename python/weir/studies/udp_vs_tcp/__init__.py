@@ -32,6 +32,11 @@ class UdpVsTcp(DescribedStudy):
         """The names of the description, and what is published."""
         return {**super().constants, "source": load()}
 
+    def title(self, table: str) -> str:
+        """What a table shows and where the source prints it."""
+        tables = {own.id: f"Time {own.title} ({own.printed})" for own in load().tables}
+        return tables.get(table) or super().title(table)
+
     def plan(self, settings: Settings) -> Plan:
         """Every transfer, where there are two hosts."""
         return study_plan(EXTENTS[settings.size], settings.size, settings.repeat, settings.seed)
