@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from weir import _native, cleanup, netns
-from weir.emulation import PathReport, given, native_errors, seconds
+from weir.emulation import PathReport, native_errors
 from weir.errors import InputError, WeirError
-from weir.tc import options as tc_options
+from weir.link_options import LinkOptions
 
 HOST_VARIABLE = "WEIR_LINK_HOST"
 """Environment variable with the address of the outermost link's host."""
@@ -95,19 +95,38 @@ class Link:
         Raises:
             InputError: two options exclude each other, or `tc` cannot be read.
         """
-        options = given(
+        described = LinkOptions(
             rate=rate,
-            delay=_one_way(rtt, delay),
+            rtt=rtt,
+            delay=delay,
             queue=queue,
             loss=loss,
             jitter=jitter,
             corrupt=corrupt,
             duplicate=duplicate,
             reorder=reorder,
-            rate_trace=None if trace is None else str(trace),
+            trace=trace,
+            tc=tc,
+            up=up,
+            down=down,
         )
-        self._options = _merged(tc_options(tc), options)
-        self._directions, self._seed = (up, down), seed
+        self._describe(described, seed, pcap)
+
+    @classmethod
+    def described(
+        cls, options: LinkOptions, *, seed: int = 1, pcap: str | Path | None = None
+    ) -> Self:
+        """The same, from options that were collected before.
+
+        Raises:
+            InputError: two options exclude each other, or `tc` cannot be read.
+        """
+        made = cls.__new__(cls)
+        made._describe(options, seed, pcap)
+        return made
+
+    def _describe(self, options: LinkOptions, seed: int, pcap: str | Path | None) -> None:
+        (self._options, self._directions), self._seed = options.lowered(), seed
         self._pcap = None if pcap is None else Path(pcap)
         self._native: _native.HostLink | None = None
 
@@ -286,19 +305,3 @@ def _free_network() -> int:
     if free is None:
         raise netns.NamespaceError("no network 100.64.N.0/30 is free for a link")
     return free
-
-
-def _merged(of_tc: list[tuple[str, str]], options: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Returns the options and those of `tc`, which must not overlap."""
-    both = {key for key, _ in options} & {key for key, _ in of_tc}
-    if both:
-        raise InputError(f"tc: it sets '{min(both)}' too; give it only once")
-    return [*of_tc, *options]
-
-
-def _one_way(rtt: str | None, delay: str | None) -> str | None:
-    if rtt is None:
-        return delay
-    if delay is not None:
-        raise InputError(f"rtt='{rtt}', delay='{delay}': give only one of them")
-    return f"{round(seconds('rtt', rtt) * 1e9 / 2)}ns"

@@ -293,7 +293,7 @@ def _health(plan: Plan, directory: RunDirectory) -> dict[str, Any]:
 
 def _guest(plan: Plan) -> dict[str, Any]:
     """Which kernel the guests ran, where there were any."""
-    kernel = cache.newest() if plan.needs_guests else None
+    kernel = cache.default() if plan.needs_guests else None
     return {"guest_kernel": {"version": kernel.version, "recipe": kernel.recipe}} if kernel else {}
 
 

@@ -103,7 +103,7 @@ def test_the_capture_has_what_the_tables_say(tmp_path: Path, rate: str) -> None:
 
 
 @needs_tshark
-@pytest.mark.skipif(cache.newest() is None, reason="no guest kernel: `weir kernel build` makes it")
+@pytest.mark.skipif(cache.default() is None, reason="no guest kernel: `weir kernel build` makes it")
 @pytest.mark.timeout(300)
 def test_in_a_guest_the_capture_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
     files = []

@@ -16,7 +16,13 @@ MODULES = sorted(
     for path in PACKAGE.rglob("*.py")
     if ">>>" in path.read_text(encoding="utf-8")
 )
-SHOWN = {"weir.kernel", "weir.plots", "weir.validate", "weir.validate.radio"}
+SHOWN = {
+    "weir.kernel",
+    "weir.kernel.programs",
+    "weir.plots",
+    "weir.validate",
+    "weir.validate.radio",
+}
 """Packages whose examples need a guest, minutes or results of another example."""
 NEEDS_ROOT = {"weir.link"}
 """Its example has a test of its own, in `test_network_api.py`."""

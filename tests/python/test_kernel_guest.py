@@ -26,9 +26,10 @@ from weir import _native
 from weir.kernel import build as building
 from weir.kernel import cache, guest, machine, recipe, world
 from weir.kernel.cache import Kernel
+from weir.kernel.machine import Machine
 from weir.kernel.recipe import Change, KernelError
 
-CHANGE = Change("a.c", "old(1)", "new(1)", times=2)
+CHANGE = Change("a.c", "old(1)", "new(1)", times=(2,))
 
 
 @pytest.fixture
@@ -91,8 +92,13 @@ def test_the_newest_sources_are_the_last(tmp_path: Path) -> None:
 # The cache.
 
 
-def test_the_newest_kernel_of_this_recipe_is_used(home: Path) -> None:
-    assert cache.newest() is None
+def test_the_newest_kernel_of_the_default_series_is_used(home: Path) -> None:
+    assert cache.default() is None
+    newer = installed(home, "", "6.12.3")
+    only = cache.default()
+    assert only is not None
+    assert only.path == newer
+    shutil.rmtree(newer)
     installed(home, "", "6.1.9")
     wanted = installed(home, "", "6.1.10")
     installed(home, "", "6.2.0", digest="another")
@@ -101,9 +107,21 @@ def test_the_newest_kernel_of_this_recipe_is_used(home: Path) -> None:
     unfinished = installed(home, "", "6.4.0")
     unfinished.rename(home / ".build-x")
     assert [kernel.version for kernel in cache.kernels()] == ["6.1.9", "6.1.10", "6.2.0"]
-    newest = cache.newest()
-    assert newest is not None
-    assert newest.path == wanted
+    installed(home, "", "6.12.3")
+    default = cache.default()
+    assert default is not None
+    assert default.path == wanted
+
+
+def test_a_kernel_is_chosen_by_its_version_or_series(home: Path) -> None:
+    for version in ("6.1.9", "6.1.10", "6.12.3"):
+        installed(home, "", version)
+    asked = ("6.1", "6.1.9", "6.12", "6")
+    assert [cache.needed(version).version for version in asked] == [
+        *("6.1.10", "6.1.9", "6.12.3", "6.12.3"),
+    ]
+    with pytest.raises(KernelError, match=r"--kernel 6\.2: no such .* 6\.1\.9, 6\.1\.10, 6\.12\.3"):
+        cache.needed("6.2")
 
 
 def test_without_a_kernel_the_message_says_how_to_get_one(home: Path, invoke: Invoke) -> None:
@@ -146,7 +164,8 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for change in recipe.CHANGES:
         path = tree / change.file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(change.old * change.times)
+        with path.open("a") as file:
+            file.write(change.old * change.times[0])
     archive = tmp_path / "linux-source-6.1.tar.xz"
     with tarfile.open(archive, "w:xz") as packed:
         packed.add(tree, tree.name)
@@ -376,12 +395,12 @@ def _is_alive(pid: int) -> bool:
 
 def test_the_command_line_quotes_what_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/a folder/python")
-    words = machine.arguments(seed=3)
+    words = machine.arguments(Machine(seed=3))
     assert 'init="/a folder/python"' in words
     assert "weir.seed=3" in words
     monkeypatch.setattr(sys, "executable", '/a "folder"/python')
     with pytest.raises(KernelError, match="a path with a quote"):
-        machine.arguments(seed=3)
+        machine.arguments(Machine(seed=3))
 
 
 def test_memory_needs_space_and_the_right_to_run_code(

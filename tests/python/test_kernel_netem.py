@@ -13,7 +13,7 @@ from weir.kernel import cache
 from weir.scenario import NETEM, VIRTUAL
 
 needs_guest = pytest.mark.skipif(
-    cache.newest() is None, reason="no guest kernel: `weir kernel build` makes it"
+    cache.default() is None, reason="no guest kernel: `weir kernel build` makes it"
 )
 
 TOLERANCE = 0.02

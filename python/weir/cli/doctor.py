@@ -175,7 +175,7 @@ def _namespaces() -> Check:
 
 def _guest_kernel() -> Check:
     purpose = "Linux's TCP in virtual time (`--world kernel --virtual`)"
-    kernel = cache.newest()
+    kernel = cache.default()
     if kernel is not None:
         return Check("guest kernel", f"Linux {kernel.version}", purpose)
     return Check("guest kernel", None, f"{purpose}: {cache.HINT}")

@@ -67,7 +67,7 @@ def build(
         typer.Option(
             metavar="FILE",
             help="Kernel source, as linux-source-6.1.tar.xz.",
-            show_default="the newest in /usr/src",
+            show_default="linux-source-6.1.tar.xz in /usr/src, or the newest there",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Build again, even if it exists.")] = False,
@@ -82,9 +82,9 @@ def build(
             source=source, jobs=jobs or default_jobs(), report=report, force=force
         )
     output.note("built" if is_new else "already built", quiet=quiet)
-    used = cache.newest()
+    used = cache.default()
     if used is not None and used.path != kernel.path:
-        output.note(f"runs use {used.version}, which is newer: {used.path}", quiet=quiet)
+        output.note(f"runs use {used.version} by default: {used.path}", quiet=quiet)
     _print("kernel build", [kernel], as_json=json)
 
 

@@ -10,15 +10,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weir import capture
-from weir.cli import options, output, path
+from weir.cli import link_virtual, options, output, path
 from weir.emulation import PathReport
+from weir.errors import InputError
 from weir.link import Link, end_all_behind, resolvers_are_local
+from weir.link_options import LinkOptions
 from weir.options import NETWORK, OUTPUT
+
+if TYPE_CHECKING:
+    from weir.kernel.programs import Ended
 
 _HELP = (
     "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"
@@ -29,6 +34,8 @@ _HELP = (
     "Options apply to both directions. [bold]--up[/bold] (from the command) and "
     "[bold]--down[/bold] override them per direction. They take every key of a scenario's "
     "\\[topology.forward], and delay.\n\n"
+    "With [bold]--virtual[/bold] the command runs in a guest in virtual time: without root, never "
+    "late, and with the same output each time.\n\n"
     "The link ends when the command does. The exit code is the command's, or 128 plus the number "
     "of the signal that killed it. See docs/link.md."
 )
@@ -45,7 +52,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir link --tc 'netem delay 50ms 10ms rate 5mbit limit 100' -- firefox
 
-  weir link --loss 1% --pcap captures -- curl -O http://192.0.2.7/big.bin"""
+  weir link --loss 1% --pcap captures -- curl -O http://192.0.2.7/big.bin
+
+  weir link --virtual --rtt 40ms --server 'iperf3 -s -1' -- sh -c 'iperf3 -c $WEIR_LINK_HOST'"""
 
 _POLL_S = 1.0
 _LINE_EVERY = 10
@@ -103,42 +112,72 @@ def link(
             "Record the packets at both ends of the link, in DIR/link-PID.pcapng.", "DIR", OUTPUT
         ),
     ] = None,
+    virtual: link_virtual.Virtual = False,
+    server: link_virtual.Server = None,
+    ready: link_virtual.ReadyOption = None,
+    out: link_virtual.Out = None,
+    time_limit: link_virtual.TimeLimit = None,
+    wall_limit: link_virtual.WallLimit = None,
+    memory: link_virtual.Memory = None,
+    kernel: link_virtual.KernelOption = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the command, reports the link's counters on stderr, exits with the command's code."""
+    described = LinkOptions(
+        rate=rate,
+        rtt=rtt,
+        delay=delay,
+        queue=queue,
+        loss=loss,
+        jitter=jitter,
+        corrupt=corrupt,
+        duplicate=duplicate,
+        reorder=reorder,
+        trace=trace,
+        tc=tc,
+        up=up,
+        down=down,
+    )
+    with options.as_typed():
+        described.lowered()
+    guest = link_virtual.Guest(server, ready, out, time_limit, wall_limit, memory, kernel)
+    if not virtual:
+        guest.refuse()
+    elif not command:
+        raise InputError("--virtual: give a command; a shell in virtual time would read nothing")
     words = command or [os.environ.get("SHELL") or "/bin/sh"]
     packets = None if pcap is None else _file_in(pcap)
-    with options.as_typed():
-        link_ = Link(
-            rate=rate,
-            rtt=rtt,
-            delay=delay,
-            queue=queue,
-            loss=loss,
-            jitter=jitter,
-            corrupt=corrupt,
-            duplicate=duplicate,
-            reorder=reorder,
-            trace=trace,
-            tc=tc,
-            up=up,
-            down=down,
-            seed=seed,
-            pcap=packets,
-        )
-    with _Relay() as relay, link_ as work:
-        _introduce(work, quiet=quiet)
-        process = relay.begin(lambda: work.start(words))
-        # An interactive shell owns the terminal: print no counters in between.
-        is_watched = not quiet and bool(command) and sys.stderr.isatty()
-        code = _attend(process, work, show=is_watched)
-        found = work.report()
+    server_ended: Ended | None = None
+    if virtual:
+        done = guest.run(words, described, seed, packets, quiet=quiet)
+        found, code, server_ended = done.report, done.client.code, done.server
+    else:
+        found, code = _run_live(words, described, seed, packets, quiet=quiet, watched=bool(command))
     if report is not None:
-        _write(report, found, code)
+        _write(report, found, code, server_ended)
     _conclude(found, quiet=quiet)
     if packets is not None:
         output.note(f"link: packets recorded in {packets}", quiet=quiet)
     raise typer.Exit(code if code >= 0 else 128 - code)
+
+
+def _run_live(
+    words: list[str],
+    described: LinkOptions,
+    seed: int,
+    pcap: Path | None,
+    *,
+    quiet: bool,
+    watched: bool,
+) -> tuple[PathReport, int]:
+    """Runs the command in real time; returns the link's counters and the exit code."""
+    link_ = Link.described(described, seed=seed, pcap=pcap)
+    with _Relay() as relay, link_ as work:
+        _introduce(work, quiet=quiet)
+        process = relay.begin(lambda: work.start(words))
+        # An interactive shell owns the terminal: print no counters in between.
+        code = _attend(process, work, show=not quiet and watched and sys.stderr.isatty())
+        return work.report(), code
 
 
 class _Relay:
@@ -234,10 +273,10 @@ def _conclude(found: PathReport, *, quiet: bool) -> None:
     output.note(f"link: health {path.verdict(found)}", quiet=quiet and not found["warnings"])
 
 
-def _write(file: Path, found: PathReport, code: int) -> None:
+def _write(file: Path, found: PathReport, code: int, server: Ended | None) -> None:
     rows = [{"way": way, **found[way]} for way in path.DIRECTIONS]
     warnings = found["warnings"]
-    document = {
+    document: dict[str, Any] = {
         "schema": output.SCHEMA,
         "command": "link",
         "elapsed_s": found["elapsed_s"],
@@ -246,6 +285,9 @@ def _write(file: Path, found: PathReport, code: int) -> None:
         "warnings": warnings,
         "rows": rows,
     }
+    if server is not None:
+        stdout, stderr = (text.decode(errors="replace") for text in (server.stdout, server.stderr))
+        document["server"] = {"exit_code": server.code, "stdout": stdout, "stderr": stderr}
     file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -173,13 +173,13 @@ def build(
     """
     if source is not None and not source.is_file():
         raise InputError(f"--source {source}: there is no such file")
-    there = cache.newest() if source is None else _made_of(source)
+    there = cache.default() if source is None else _made_of(source)
     if there is not None and not force:
         return there, False
     lacking = missing(source)
     if lacking:
         raise KernelError(f"a build needs more packages: apt-get install {' '.join(lacking)}")
-    return Build(source or recipe.sources()[-1], jobs, report).run(), True
+    return Build(source or recipe.default_source(), jobs, report).run(), True
 
 
 def _made_of(source: Path) -> Kernel | None:
@@ -198,7 +198,7 @@ def missing(source: Path | None = None) -> list[str]:
     """Returns the Debian packages that a build needs and this machine lacks."""
     programs = [package for name, package in recipe.PACKAGES.items() if shutil.which(name) is None]
     headers = [package for path, package in recipe.HEADERS.items() if not path.exists()]
-    kernel = [] if source or recipe.sources() else [recipe.SOURCE_PACKAGE]
+    kernel = [] if source or recipe.sources() else [recipe.PACKAGED[0]]
     return [*kernel, *programs, *headers]
 
 

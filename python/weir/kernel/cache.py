@@ -33,6 +33,10 @@ class Kernel:
         """What is run."""
         return self.path / BINARY
 
+    def is_of(self, series: str) -> bool:
+        """Whether it is of this version, or of a series that begins so: 6.1 is not 6.12."""
+        return f"{self.version}.".startswith(f"{series}.")
+
     @property
     def is_current(self) -> bool:
         """Whether it was made by the recipe of this version of Weir."""
@@ -51,19 +55,34 @@ def kernels() -> list[Kernel]:
     return sorted(filter(None, found), key=lambda kernel: recipe.version_key(kernel.version))
 
 
-def newest() -> Kernel | None:
-    """The one to run: the newest that this version's recipe made."""
+def default() -> Kernel | None:
+    """The one to run: the newest of the default series that this version's recipe made.
+
+    Without one of that series it is the newest of all.
+    """
     current = [kernel for kernel in kernels() if kernel.is_current]
-    return current[-1] if current else None
+    usual = [kernel for kernel in current if kernel.is_of(recipe.DEFAULT_SERIES)]
+    found = usual or current
+    return found[-1] if found else None
 
 
-def needed() -> Kernel:
-    """The same.
+def needed(version: str | None = None) -> Kernel:
+    """The same, or the newest of the version or series `version`, as `6.12`.
 
     Raises:
         KernelError: there is none; it says how to get one.
     """
-    kernel = newest()
+    if version is not None:
+        current = [kernel for kernel in kernels() if kernel.is_current]
+        named = [kernel for kernel in current if kernel.is_of(version)]
+        if named:
+            return named[-1]
+        there = ", ".join(kernel.version for kernel in current) or "none"
+        raise KernelError(
+            f"--kernel {version}: no such guest kernel; there are: {there}. `weir kernel build "
+            "--source FILE` builds another"
+        )
+    kernel = default()
     if kernel is not None:
         return kernel
     older = " (those there were made for another version of Weir)" if kernels() else ""

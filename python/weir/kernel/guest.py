@@ -5,13 +5,14 @@ Only the compiled core is imported, for everything else takes longer to load tha
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import resource
 import traceback
 from pathlib import Path
 from typing import Any
+
+from weir.kernel import system
 
 JOB, STATUS, LOG, TABLES = "job.json", "status.json", "guest.log", "tables"
 """The files of a job's folder: request, outcome, output, results."""
@@ -23,11 +24,6 @@ _START_S = 10
 """Every run begins at this moment of the guest's life, whatever its boot took: timers then have the
 same phase in each."""
 _FILES = 4096
-_POWER_OFF = 0x4321FEDC
-_TIMER_ABSTIME = 1
-_CLOCK_MONOTONIC = 1
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
@@ -39,18 +35,17 @@ def main() -> None:
         scenario = type(error).__name__ == "ScenarioError"
         status = {"error": str(error) if scenario else traceback.format_exc(), "scenario": scenario}
     (_MOUNTED / STATUS).write_text(json.dumps(status), encoding="utf-8")
-    os.sync()
-    _libc.reboot(_POWER_OFF)
+    system.power_off()
 
 
 def _prepare() -> None:
     # The working directory of the program that this kernel is on its host.
-    _mount("job", str(_MOUNTED), "hostfs", "/proc/self/cwd")
+    system.mount("job", str(_MOUNTED), "hostfs", "/proc/self/cwd")
     log = os.open(_MOUNTED / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    _mount("proc", "/proc", "proc")
-    _mount("sys", "/sys", "sysfs")
+    system.mount("proc", "/proc", "proc")
+    system.mount("sys", "/sys", "sysfs")
     # A thousand flows have two sockets each.
     resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, _FILES))
     # Otherwise the kernel lets timers come 50 us late, to wake up less often.
@@ -77,30 +72,17 @@ def _carry_out(job: Path) -> dict[str, Any]:
     from weir import _native
 
     asked = json.loads((job / JOB).read_text(encoding="utf-8"))
-    _sleep_until(_START_S)
+    system.sleep_until(_START_S)
+    if "client" in asked:
+        from weir.kernel import commands
+
+        return commands.run(job, asked)
     capture = job / CAPTURE if asked["pcap"] else None
     scenario = _native.Scenario.from_json(asked["scenario"])
     result = scenario.run(asked["seed"], asked["world"], capture=capture, capture_from_zero=True)
     (job / TABLES).mkdir()
     result.write_to(job / TABLES)
     return {"error": None}
-
-
-class _Timespec(ctypes.Structure):
-    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
-
-
-def _sleep_until(seconds: int) -> None:
-    moment = ctypes.byref(_Timespec(seconds, 0))
-    while _libc.clock_nanosleep(_CLOCK_MONOTONIC, _TIMER_ABSTIME, moment, None) != 0:
-        pass
-
-
-def _mount(source: str, target: str, kind: str, data: str = "") -> None:
-    words = (word.encode() for word in (source, target, kind))
-    if _libc.mount(*words, 0, data.encode() or None) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"mount {kind}: {os.strerror(number)}", target)
 
 
 if __name__ == "__main__":

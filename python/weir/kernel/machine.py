@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import weir
@@ -27,6 +29,7 @@ BOOT_LOG = "boot.log"
 """What the kernel says, in the folder of the job."""
 
 MEMORY_MB = 768
+LEAST_MEMORY_MB = 128
 
 _LOOK_S = 0.05
 _IDLE_S = 60.0
@@ -35,16 +38,37 @@ _START_NS = 1_500_000_000 * 10**9
 """The date at which every guest boots, so that none can depend on today's."""
 _HERTZ = os.sysconf("SC_CLK_TCK")
 
+Poll = Callable[[float], None]
+"""Called many times a second with the processor time that the guest has used, in seconds."""
 
-def boot(kernel: Kernel, job: Path, seed: int, control: _native.RunControl | None = None) -> None:
-    """Runs the job in `job` to its end, or until `control` breaks it off.
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a guest is given."""
+
+    seed: int
+    memory_mb: int = MEMORY_MB
+    charges_spinning: bool = False
+    """Whether calls of a process that does not block for long cost time: a loop of them ends then.
+    Not where only our own programs run, as recorded traces were made without."""
+
+
+def boot(
+    kernel: Kernel,
+    job: Path,
+    machine: Machine,
+    control: _native.RunControl | None = None,
+    poll: Poll | None = None,
+) -> None:
+    """Runs the job in `job` to its end, or until `control` or an error of `poll` breaks it off.
 
     Raises:
         KernelError: the guest cannot be started, hangs, or was broken off.
     """
-    command = [str(kernel.binary), *arguments(seed)]
+    command = [str(kernel.binary), *arguments(machine)]
     start = [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid()), *command]
-    environment = {"PATH": os.defpath, "TMPDIR": str(memory_folder()), "HOME": str(job)}
+    memory = str(memory_folder(memory_mb=machine.memory_mb))
+    environment = {"PATH": os.defpath, "TMPDIR": memory, "HOME": str(job)}
     with (job / BOOT_LOG).open("wb") as log:
         process = subprocess.Popen(
             start,
@@ -57,13 +81,13 @@ def boot(kernel: Kernel, job: Path, seed: int, control: _native.RunControl | Non
             start_new_session=True,
         )
         try:
-            _wait(process, control)
+            _wait(process, control, poll)
         finally:
             process.kill()
             process.wait()
 
 
-def arguments(seed: int) -> list[str]:
+def arguments(machine: Machine) -> list[str]:
     """The guest's command line, from which its random numbers grow.
 
     It has nothing of this run but the seed: the folder of the job is the working directory.
@@ -76,19 +100,23 @@ def arguments(seed: int) -> list[str]:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     return [
-        f"mem={MEMORY_MB}M",
+        f"mem={machine.memory_mb}M",
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
         *("con=null", "con0=null,fd:1", "loglevel=4"),
         *("time-travel=inf-cpu", f"time-travel-start={_START_NS}"),
         *("uml_dir=.", "umid=guest"),
-        f"weir.seed={seed}",
+        f"weir.seed={machine.seed}",
+        *(["weir_spin"] if machine.charges_spinning else []),
         *(f"{name}={_quoted(value)}" for name, value in environment.items()),
         f"init={_quoted(sys.executable)}",
         *("--", "-S", "-m", "weir.kernel.guest"),
     ]
 
 
-def memory_folder(folders: Sequence[str] = ("/dev/shm",)) -> Path:  # noqa: S108
+def memory_folder(
+    folders: Sequence[str] = ("/dev/shm",),  # noqa: S108
+    memory_mb: int = MEMORY_MB,
+) -> Path:
     """Returns the folder for the guest's memory file: in memory, with space, and executable.
 
     Raises:
@@ -96,16 +124,16 @@ def memory_folder(folders: Sequence[str] = ("/dev/shm",)) -> Path:  # noqa: S108
     """
     for folder in (*folders, tempfile.gettempdir()):
         path = Path(folder)
-        if path.is_dir() and _has_space(path) and _may_hold_code(path):
+        if path.is_dir() and _has_space(path, memory_mb) and _may_hold_code(path):
             return path
     raise KernelError(
-        f"no folder for a guest's memory ({MEMORY_MB} MB): neither {' nor '.join(folders)} nor "
+        f"no folder for a guest's memory ({memory_mb} MB): neither {' nor '.join(folders)} nor "
         f"{tempfile.gettempdir()} has the space and may hold executable code (TMPDIR names another)"
     )
 
 
-def _has_space(path: Path) -> bool:
-    return shutil.disk_usage(path).free > MEMORY_MB << 20
+def _has_space(path: Path, memory_mb: int) -> bool:
+    return shutil.disk_usage(path).free > memory_mb << 20
 
 
 def _may_hold_code(path: Path) -> bool:
@@ -119,7 +147,9 @@ def _may_hold_code(path: Path) -> bool:
     return True
 
 
-def _wait(process: subprocess.Popen[bytes], control: _native.RunControl | None) -> None:
+def _wait(
+    process: subprocess.Popen[bytes], control: _native.RunControl | None, poll: Poll | None
+) -> None:
     used, changed = -1.0, time.monotonic()
     while True:
         try:
@@ -131,6 +161,8 @@ def _wait(process: subprocess.Popen[bytes], control: _native.RunControl | None) 
         if control is not None and control.is_stopped:
             raise KernelError("the run was broken off")
         now = _cpu_s(process.pid)
+        if poll is not None:
+            poll(now)
         if now != used:
             used, changed = now, time.monotonic()
         elif time.monotonic() - changed > _IDLE_S:
@@ -138,12 +170,23 @@ def _wait(process: subprocess.Popen[bytes], control: _native.RunControl | None) 
 
 
 def _cpu_s(pid: int) -> float:
-    """The processor time of a process, its threads and the children it has waited for."""
+    """The processor time of a process, its threads and the children it has waited for.
+
+    A guest's processes are children of its kernel, which has not waited for those that run.
+    """
+    total = _ticks(pid)
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            total += sum(map(_ticks, map(int, (task / "children").read_text().split())))
+    return total / _HERTZ
+
+
+def _ticks(pid: int) -> int:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / _HERTZ
+        return 0
+    return sum(map(int, fields[11:15]))
 
 
 def _quoted(value: str) -> str:

@@ -10,11 +10,17 @@ import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
+_ADDR_NO_RANDOMIZE = 0x0040000
+"""Of personality(2). With random addresses the guest's memory, and with it the largest buffers of
+its TCP, differ from boot to boot: the kernel adds what lies between its program and its heap."""
 
 
 def main(parent: int, command: list[str]) -> None:
     """Never returns."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Where this is not permitted, as in some containers, the guest runs all the same.
+    libc.personality(ctypes.c_ulong(_ADDR_NO_RANDOMIZE))
     if os.getppid() != parent:
         sys.exit("the parent process has ended")
     # A guest that panics aborts, and its memory is not worth a core file.

@@ -6,11 +6,14 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from weir import _native
 from weir.kernel import cache, guest, machine
+from weir.kernel.cache import Kernel
+from weir.kernel.machine import Machine
 from weir.kernel.recipe import KernelError
 from weir.scenario import KERNEL
 
@@ -40,18 +43,34 @@ def run(
         job = Path(folder)
         asked = {"scenario": scenario, "seed": seed, "world": world, "pcap": pcap is not None}
         (job / guest.JOB).write_text(json.dumps(asked), encoding="utf-8")
-        try:
-            machine.boot(kernel, job, seed, control)
-        except KernelError as error:
-            raise KernelError(f"{error}{_quoted(job)}") from None
-        _check(job)
+        boot(kernel, job, Machine(seed), control)
         if pcap is not None:
-            _bring_out(job / guest.CAPTURE, pcap)
+            bring_out(job / guest.CAPTURE, pcap)
         files = sorted((job / guest.TABLES).glob("*.arrow"))
         return {file.stem: pl.read_ipc(file.read_bytes()) for file in files}
 
 
-def _bring_out(capture: Path, pcap: Path) -> None:
+def boot(
+    kernel: Kernel,
+    job: Path,
+    machine_: Machine,
+    control: _native.RunControl | None = None,
+    poll: machine.Poll | None = None,
+) -> dict[str, Any]:
+    """Runs the job in `job` in a guest; returns its outcome.
+
+    Raises:
+        KernelError: the guest failed; its last words are quoted.
+        ScenarioError: the guest refuses what the job needs.
+    """
+    try:
+        machine.boot(kernel, job, machine_, control, poll)
+    except KernelError as error:
+        raise KernelError(f"{error}{_quoted(job)}") from None
+    return _outcome(job)
+
+
+def bring_out(capture: Path, pcap: Path) -> None:
     """Copies the packets to where they are wanted, under their name once they are complete."""
     partial = pcap.with_name(f"{pcap.name}.partial")
     try:
@@ -62,15 +81,15 @@ def _bring_out(capture: Path, pcap: Path) -> None:
         raise KernelError(f"{pcap}: {error.strerror}") from None
 
 
-def _check(job: Path) -> None:
-    """Raises what went wrong in the guest."""
+def _outcome(job: Path) -> dict[str, Any]:
+    """The guest's answer; raises what went wrong there."""
     try:
-        status = json.loads((job / guest.STATUS).read_text(encoding="utf-8"))
+        status: dict[str, Any] = json.loads((job / guest.STATUS).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         raise KernelError(f"the guest ended before its time{_quoted(job)}") from None
     error = status["error"]
     if error is None:
-        return
+        return status
     if status["scenario"]:
         raise _native.ScenarioError(error)
     raise KernelError(f"the run in the guest failed: {' / '.join(_lines(error)[-_TAIL:])}")

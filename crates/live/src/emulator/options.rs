@@ -9,6 +9,7 @@ use super::device::DeviceSpec;
 use super::load::Load;
 use super::view::IpPacket;
 use crate::capture::Capture;
+use crate::clock;
 
 /// How a network is emulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct Options {
     /// Whether the kernel hands over superpackets.
     pub offload: Offload,
     /// So long before a packet is due the router wakes up and spins, for a quarter of the time at
-    /// most. Zero where time is virtual.
+    /// most.
     pub spin: Duration,
     /// The packets at both ends of the first monitored link go into a file.
     pub capture: Option<Capture>,
@@ -96,7 +97,7 @@ const FAST: Bytes = Bytes(500_000_000 / 8);
 
 impl Default for Options {
     /// `weir0` at both ends with 10.77.0.1 and 10.77.0.2, packets of 1500 bytes, one flow, superpackets
-    /// above 500 Mbit/s, and the last 60 us are spun.
+    /// above 500 Mbit/s, and the last 60 us are spun, except where time is virtual.
     fn default() -> Self {
         let device = |host| DeviceSpec {
             name: "weir0".to_owned(),
@@ -108,7 +109,7 @@ impl Default for Options {
             mtu: 1_500,
             classify: Classify::One,
             offload: Offload::Auto,
-            spin: Duration::from_micros(60),
+            spin: if clock::is_virtual() { Duration::ZERO } else { Duration::from_micros(60) },
             capture: None,
         }
     }

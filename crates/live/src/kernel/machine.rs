@@ -18,9 +18,6 @@ pub(super) struct Machine {
     pub(super) teller: TcpInfoReader,
     /// The congestion controls of its TCP.
     pub(super) controllers: Vec<String>,
-    /// Whether it is a guest of User-Mode Linux: its timers are on time, and to look at its clock is
-    /// what makes virtual time go on.
-    pub(super) is_guest: bool,
 }
 
 /// A setting of a namespace's TCP.
@@ -48,8 +45,7 @@ impl Machine {
         let controllers = fs::read_to_string(CONTROLLERS)
             .map_err(|error| missing(&format!("{CONTROLLERS}, which cannot be read: {error}")))?;
         let controllers = controllers.split_whitespace().map(str::to_owned).collect();
-        let is_guest = fs::read_to_string(CPU).is_ok_and(|cpu| cpu.contains("User Mode Linux"));
-        Ok(Self { teller, controllers, is_guest })
+        Ok(Self { teller, controllers })
     }
 }
 
@@ -117,7 +113,6 @@ fn largest_buffer<L: Clone + std::fmt::Debug>(spec: &RunSpec, net: &Network<Heap
 
 const TUN: &str = "/dev/net/tun";
 const CONTROLLERS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-const CPU: &str = "/proc/cpuinfo";
 const SMALLEST_BUFFER: u64 = 8 << 20;
 /// What the largest window scale allows (RFC 7323 §2.3).
 const LARGEST_BUFFER: u64 = 1 << 30;

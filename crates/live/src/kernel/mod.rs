@@ -155,7 +155,7 @@ pub fn run(
     let routers = routers.map_err(KernelError::of_netem)?;
     let _alarm = Alarm::set();
     let _punctual = TimerSlackGuard::set();
-    let options = Options { capture: capture.cloned(), ..site::options(spec, &machine) };
+    let options = Options { capture: capture.cloned(), ..site::options(spec) };
     let ends = routers.as_ref().map_or(site.ends(), Routers::ends);
     let emulator = Emulator::open(spec, seed, ends, &options)?;
     let devices = options.devices.each_ref().map(|device| device.address);

@@ -3,11 +3,10 @@
 use std::os::fd::OwnedFd;
 
 use weir_scene::RunSpec;
-use weir_units::Duration;
 
 use super::KernelError;
 use super::check::kernel_config;
-use super::machine::{self, Machine, Setting};
+use super::machine::{self, Setting};
 use super::sockets::{self, FIRST_PORT};
 use crate::emulator::{Classify, Namespace, Options};
 
@@ -43,17 +42,12 @@ impl Namespaces {
 }
 
 /// Devices that take the longest segment of any flow.
-pub(super) fn options(spec: &RunSpec, machine: &Machine) -> Options {
+pub(super) fn options(spec: &RunSpec) -> Options {
     const HEADERS: u32 = 40;
     const ETHERNET: u32 = 1_500;
     let configs = spec.flows.iter().filter_map(kernel_config);
     let longest = configs.map(|config| config.mss + sockets::options_len(config) + HEADERS);
     let mtu = longest.max().unwrap_or(ETHERNET).max(ETHERNET);
     let mtu = u16::try_from(mtu).expect("no segment is longer than a packet");
-    let mut options =
-        Options { mtu, classify: Classify::ByPort { first: FIRST_PORT }, ..Options::default() };
-    if machine.is_guest {
-        options.spin = Duration::ZERO;
-    }
-    options
+    Options { mtu, classify: Classify::ByPort { first: FIRST_PORT }, ..Options::default() }
 }

@@ -1,0 +1,167 @@
+"""`weir link --virtual`: the command in a guest, in virtual time."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weir._native import parse_quantity
+from weir.cli import output, path
+from weir.emulation import seconds
+from weir.errors import InputError
+from weir.link_options import LinkOptions
+
+if TYPE_CHECKING:
+    from weir.kernel.programs import Done
+
+PANEL = "Virtual time"
+
+Virtual = Annotated[
+    bool,
+    typer.Option(
+        "--virtual",
+        help="Run in a guest in virtual time, without root. `weir kernel build` builds its kernel.",
+        rich_help_panel=PANEL,
+    ),
+]
+Server = Annotated[
+    str | None,
+    path.option("Command at the far end of the link, started before; for sh.", "COMMAND", PANEL),
+]
+ReadyOption = Annotated[
+    str | None,
+    path.option(
+        "When the server is ready: port:5201 (open), line:TEXT (printed) or delay:1s (default).",
+        "CONDITION",
+        PANEL,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    path.option("Keep what was written in the working folder, in this folder.", "DIR", PANEL),
+]
+TimeLimit = Annotated[
+    str | None,
+    path.option("End the commands after this virtual time: 10min by default.", "TIME", PANEL),
+]
+WallLimit = Annotated[str | None, path.option("End the guest after this real time.", "TIME", PANEL)]
+Memory = Annotated[str | None, path.option("Memory of the guest: 768mb by default.", "SIZE", PANEL)]
+KernelOption = Annotated[
+    str | None, path.option("Version of the guest kernel, as in 6.12.", "VERSION", PANEL)
+]
+
+_NAMES = ("server", "ready", "out", "time-limit", "wall-limit", "memory", "kernel")
+_TIME_LIMIT = "10min"
+_MEGABYTE = 10**6
+_STDOUT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """The options that need `--virtual`."""
+
+    server: str | None
+    ready: str | None
+    out: Path | None
+    time_limit: str | None
+    wall_limit: str | None
+    memory: str | None
+    kernel: str | None
+
+    def refuse(self) -> None:
+        """Refuses them without `--virtual`."""
+        given = (name for name, value in zip(_NAMES, astuple(self), strict=True) if value)
+        for name in given:
+            raise InputError(f"--{name} needs --virtual")
+
+    def run(
+        self,
+        command: list[str],
+        link: LinkOptions,
+        seed: int,
+        pcap: Path | None,
+        *,
+        quiet: bool,
+    ) -> Done:
+        """Runs the commands; the client's output is ours, the server's goes to stderr by lines."""
+        from weir.kernel import cache, programs
+        from weir.ready import DEFAULT, Ready
+
+        if self.ready is not None and self.server is None:
+            raise InputError(f"--ready {self.ready}: there is no --server")
+        limit = None if self.wall_limit is None else seconds("--wall-limit", self.wall_limit)
+        shown = _Shown(quiet)
+        done = programs.run(
+            command,
+            server=None if self.server is None else ["sh", "-c", self.server],
+            ready=DEFAULT if self.ready is None else Ready.parse(self.ready),
+            link=link,
+            seed=seed,
+            time_limit_s=seconds("--time-limit", self.time_limit or _TIME_LIMIT),
+            wall_limit_s=limit,
+            memory_mb=_megabytes(self.memory),
+            out=self.out,
+            pcap=pcap,
+            kernel=cache.needed(self.kernel),
+            show=shown.show,
+        )
+        shown.end()
+        if done.server is not None:
+            output.note(f"link: server {_ending(done.server.code)}", quiet=quiet)
+        if done.files and self.out is None:
+            text = f"link: {len(done.files)} files written are lost without --out: {done.files[0]}"
+            output.note(text + (", …" if len(done.files) > 1 else ""), quiet=quiet)
+        took = f"{done.virtual_s:.1f} s of virtual time in {done.wall_s:.1f} s"
+        output.note(f"link: {took}", quiet=quiet)
+        return done
+
+
+class _Shown:
+    """Passes outputs on while the commands run."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._line = b""
+
+    def show(self, name: str, stream: int, new: bytes) -> None:
+        """Writes new output: that of the server to stderr, by lines with a prefix."""
+        if name == "client":
+            to = sys.stdout if stream == _STDOUT else sys.stderr
+            to.buffer.write(new)
+            to.flush()
+            return
+        *lines, self._line = (self._line + new).split(b"\n")
+        for line in lines:
+            output.note(f"server: {line.decode(errors='replace')}", quiet=self._quiet)
+
+    def end(self) -> None:
+        """Writes what has no end of line."""
+        if self._line:
+            output.note(f"server: {self._line.decode(errors='replace')}", quiet=self._quiet)
+
+
+def _ending(code: int) -> str:
+    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+
+
+def _megabytes(text: str | None) -> int:
+    """The guest's memory in MB.
+
+    Raises:
+        InputError: it is no size, or too small for a guest.
+    """
+    from weir.kernel.machine import LEAST_MEMORY_MB, MEMORY_MB
+
+    if text is None:
+        return MEMORY_MB
+    try:
+        size = parse_quantity("size", text)
+    except ValueError as error:
+        raise InputError(f"--memory {text}: {error}") from None
+    if size < LEAST_MEMORY_MB * _MEGABYTE:
+        raise InputError(f"--memory {text}: a guest needs {LEAST_MEMORY_MB}mb or more")
+    return int(size // _MEGABYTE)

@@ -1,0 +1,236 @@
+"""Commands in a guest, behind an emulated link, in virtual time.
+
+>>> done = run(  # doctest: +SKIP
+...     ["iperf3", "-c", "100.64.0.1", "-t", "5", "-J"],
+...     server=["iperf3", "-s", "-1"],
+...     link=LinkOptions(rate="20mbit", rtt="40ms"),
+... )
+>>> done.client.code, done.report["up"]["sent_bytes"]  # doctest: +SKIP
+(0, 12543692)
+
+Two calls with the same arguments and the same files give the same bytes, as far as the commands
+take nothing from the host's processor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weir import ready as readiness
+from weir.emulation import PathReport
+from weir.errors import InputError, WeirError
+from weir.kernel import cache, commands, guest, world
+from weir.kernel.cache import Kernel
+from weir.kernel.machine import MEMORY_MB, Machine
+from weir.kernel.recipe import KernelError
+from weir.link import HOST_VARIABLE
+from weir.link_options import LinkOptions
+from weir.ready import Ready
+
+HOST = commands.HOST
+"""The address of the server's end, for commands behind the link."""
+
+_STALLED_CPU_S = 120.0
+"""A guest that has computed for so long while no virtual time passed is given up."""
+
+Show = Callable[[str, int, bytes], None]
+"""Called with new output: `client` or `server`, 1 (standard output) or 2 (standard error)."""
+
+
+class LimitError(WeirError):
+    """A command did not end within a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A command at its end."""
+
+    code: int
+    """Its exit code, or the negative number of the signal that ended it."""
+    stdout: bytes
+    stderr: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a run of commands gave."""
+
+    client: Ended
+    server: Ended | None
+    report: PathReport
+    """The link's counters when the client had ended; `up` is from the client."""
+    files: tuple[str, ...]
+    """Paths of the files written in the working folder, below it."""
+    virtual_s: float
+    """From the start of the server, or of the client without one, to the end of the client."""
+    wall_s: float
+
+
+def run(
+    client: Sequence[str],
+    *,
+    server: Sequence[str] | None = None,
+    ready: Ready = readiness.DEFAULT,
+    link: LinkOptions | None = None,
+    seed: int = 1,
+    time_limit_s: float = 600.0,
+    wall_limit_s: float | None = None,
+    memory_mb: int = MEMORY_MB,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    out: Path | None = None,
+    pcap: Path | None = None,
+    kernel: Kernel | None = None,
+    show: Show | None = None,
+) -> Done:
+    """Runs `client` behind a link, and `server` at its other end, in a guest of their own.
+
+    The commands see this machine's files as its user does. What they write is seen by both, and is
+    lost with the guest, but for `out`.
+
+    Args:
+        client: The command behind the link, and its arguments. `$WEIR_LINK_HOST` is the server's
+            address; it is 100.64.0.1 in every run.
+        server: The command at the other end, started before.
+        ready: When the client may start. The time counts from the server's start.
+        link: The link; without it packets take no time.
+        seed: Random seed of the link, and of the guest kernel's random numbers.
+        time_limit_s: Virtual time after which the commands are ended.
+        wall_limit_s: Real time after which the guest is ended.
+        memory_mb: The guest's memory.
+        environment: Environment variables of the commands, in place of this process's.
+        folder: Their working folder, in place of this process's.
+        out: A folder that receives what they wrote in the working folder.
+        pcap: A file for the packets at both ends of the link.
+        kernel: The guest kernel, in place of the default one.
+        show: Receives output while the commands run.
+
+    Raises:
+        InputError: a command cannot be started, or the server ended before it was ready.
+        ScenarioError: an option of the link is not allowed.
+        LimitError: a limit was reached.
+        KernelError: there is no guest kernel, or the guest failed.
+    """
+    kernel = kernel or cache.needed()
+    began = time.monotonic()
+    options, ways = (link or LinkOptions()).lowered()
+    variables = dict(os.environ if environment is None else environment)
+    asked = {
+        commands.CLIENT: list(client),
+        commands.SERVER: None if server is None else list(server),
+        "ready": [ready.kind, ready.value],
+        "options": options,
+        "ways": ways,
+        "seed": seed,
+        "time_limit_s": time_limit_s,
+        "environment": {**variables, HOST_VARIABLE: HOST},
+        "folder": str((folder or Path.cwd()).absolute()),
+        "pcap": pcap is not None,
+    }
+    with tempfile.TemporaryDirectory(prefix="weir-guest-") as name:
+        job = Path(name)
+        (job / guest.JOB).write_text(json.dumps(asked), encoding="utf-8")
+        watch = _Watch(job, wall_limit_s, show)
+        virtual = Machine(seed, memory_mb, charges_spinning=True)
+        status = world.boot(kernel, job, virtual, poll=watch.poll)
+        watch.show_new()
+        if status["refused"] is not None:
+            raise InputError(status["refused"])
+        if status["limited"]:
+            raise LimitError(_over(status["limited"], time_limit_s))
+        if pcap is not None:
+            world.bring_out(job / guest.CAPTURE, pcap)
+        if out is not None:
+            _bring_out(job / commands.WRITTEN, out)
+        ends = {name: _ended(job, name, code) for name, code in status["codes"].items()}
+        return Done(
+            client=ends[commands.CLIENT],
+            server=ends.get(commands.SERVER),
+            report=status["report"],
+            files=tuple(status["files"]),
+            virtual_s=status["elapsed_s"],
+            wall_s=time.monotonic() - began,
+        )
+
+
+def _over(names: Sequence[str], time_limit_s: float) -> str:
+    who = " and ".join("the server" if name == commands.SERVER else "the command" for name in names)
+    runs = "runs" if len(names) == 1 else "run"
+    return (
+        f"time limit of {time_limit_s:g} s (virtual) reached: {who} still {runs}; it needs longer "
+        "(--time-limit), or waits for something that never happens"
+    )
+
+
+def _ended(job: Path, name: str, code: int) -> Ended:
+    out, err = (path.read_bytes() for path in commands.output(job, name))
+    return Ended(code, out, err)
+
+
+def _bring_out(written: Path, out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if written.is_dir():
+            shutil.copytree(written, out, symlinks=True, dirs_exist_ok=True)
+    except OSError as error:
+        raise KernelError(f"--out {out}: {error.strerror}") from None
+    except shutil.Error as error:
+        raise KernelError(f"--out {out}: {error.args[0][0][2]}") from None
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Follows a guest while it runs: its outputs, its limits, its progress in virtual time."""
+
+    job: Path
+    wall_limit_s: float | None
+    show: Show | None
+    began: float = field(default_factory=time.monotonic)
+    virtual_s: float | None = None
+    """The guest's time, once the commands have been started."""
+    cpu_at_progress_s: float = 0.0
+    seen: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Bytes of each output that have been shown."""
+
+    def poll(self, cpu_s: float) -> None:
+        """Raises an error if the guest has exceeded a limit."""
+        self.show_new()
+        progress = self._progress()
+        if progress != self.virtual_s:
+            self.virtual_s, self.cpu_at_progress_s = progress, cpu_s
+        at = "before the start" if progress is None else f"at {progress:g} s"
+        if self.wall_limit_s is not None and time.monotonic() - self.began > self.wall_limit_s:
+            raise LimitError(f"wall limit of {self.wall_limit_s:g} s reached {at} of virtual time")
+        if cpu_s - self.cpu_at_progress_s > _STALLED_CPU_S:
+            raise LimitError(
+                f"virtual time stands still {at}, after {_STALLED_CPU_S:.0f} s of computing: a "
+                "command computes too long, or polls memory; the guest has one processor without "
+                "preemption"
+            )
+
+    def show_new(self) -> None:
+        """Passes on what the commands have printed since the last call."""
+        if self.show is None:
+            return
+        for name in (commands.SERVER, commands.CLIENT):
+            for stream, path in enumerate(commands.output(self.job, name), start=1):
+                with suppress(FileNotFoundError), path.open("rb") as file:
+                    file.seek(self.seen.get((name, stream), 0))
+                    new = file.read()
+                    self.seen[name, stream] = file.tell()
+                    if new:
+                        self.show(name, stream, new)
+
+    def _progress(self) -> float | None:
+        try:
+            return float((self.job / commands.PROGRESS).read_text())
+        except (FileNotFoundError, ValueError):
+            return None
