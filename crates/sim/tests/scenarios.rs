@@ -204,7 +204,7 @@ fn mistakes_are_named() {
 /// scheme gives up instead of waiting for ever.
 #[test]
 fn every_scheme_gives_up_on_a_link_that_dies() {
-    for (recovery, _) in RecoveryConfig::CATALOGUE {
+    for recovery in RecoveryConfig::CATALOGUE.iter().map(|entry| entry.name) {
         let config = Config {
             stack: format!("{recovery}/reno").parse().unwrap(),
             max_retransmits: 3,

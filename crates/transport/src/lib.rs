@@ -59,16 +59,15 @@ pub mod wire;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-pub use config::{
-    Config, DelayedAck, Detection, HostProfile, RackConfig, RecoveryConfig, Stack, StackError, Tlp,
-};
+pub use config::{CatalogueEntry, Config, DelayedAck, HostProfile, Stack, StackError};
 pub use connection::{Arrived, Connection, ConnectionError, Event, Transmit};
 pub use policy::{
-    AtResume, BusConfig, ElfnConfig, PathEvent, RouteCatalogueEntry, RoutePolicy, RoutePolicyError,
-    RouteState, TcpFConfig,
+    AtResume, BusConfig, ElfnConfig, PathEvent, RoutePolicy, RoutePolicyError, RouteState,
+    TcpFConfig,
 };
 pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
+pub use recovery::{Detection, RackConfig, RecoveryConfig, Tlp};
 pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 pub use stats::{Flight, Snapshot, Stats};

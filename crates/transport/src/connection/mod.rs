@@ -15,7 +15,7 @@ use crate::receiver::{Receiver, window_scale};
 use crate::segment::{Segment, SeqNum};
 use crate::sender::Sender;
 use crate::stats::{Flight, Snapshot, Stats};
-use crate::{Config, HostProfile, PathEvent, RecoveryConfig, RouteState};
+use crate::{Config, HostProfile, PathEvent, RouteState};
 
 /// One end of a connection.
 ///
@@ -487,13 +487,6 @@ impl Connection {
         self.time_wait_until = None;
         self.handshake.due = false;
         self.sender.stop(now, &mut self.stats);
-    }
-}
-
-impl RecoveryConfig {
-    /// Whether selective acknowledgements mean anything to the scheme.
-    pub(crate) fn reads_sack(self) -> bool {
-        matches!(self, Self::SelectiveRepeat { .. } | Self::Sack | Self::Rack(_))
     }
 }
 

@@ -12,6 +12,7 @@ use super::atcp::Atcp;
 use super::bus::Bus;
 use super::elfn::Elfn;
 use super::tcp_f::TcpF;
+use crate::config::CatalogueEntry;
 
 /// Which route-failure policy, with its parameters.
 ///
@@ -95,20 +96,6 @@ impl Default for BusConfig {
 /// Holland and Vaidya's interval.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// A line of [`RoutePolicy::CATALOGUE`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RouteCatalogueEntry {
-    /// The name by which users choose it.
-    pub name: &'static str,
-    /// What it is.
-    pub summary: &'static str,
-    /// What may stand in parentheses, empty for nothing.
-    pub parameters: &'static str,
-    /// Ways to write it; the first is the bare name.
-    pub examples: &'static [&'static str],
-}
-
 /// A policy that does not exist, or parameters that it does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -157,32 +144,32 @@ fn policies(wanted: &str) -> impl fmt::Display {
 
 impl RoutePolicy {
     /// Every policy, in the order in which `weir list` prints them.
-    pub const CATALOGUE: &[RouteCatalogueEntry] = &[
-        RouteCatalogueEntry {
+    pub const CATALOGUE: &[CatalogueEntry] = &[
+        CatalogueEntry {
             name: "none",
             summary: "ignores what the network says of its routes",
             parameters: "",
             examples: &["none"],
         },
-        RouteCatalogueEntry {
+        CatalogueEntry {
             name: "tcp-f",
             summary: "snoozes from the notice of a failure to that of a route, then resends (TCP-F)",
             parameters: "timer=10s",
             examples: &["tcp-f", "tcp-f(timer=5s)"],
         },
-        RouteCatalogueEntry {
+        CatalogueEntry {
             name: "elfn",
             summary: "stands by after a failure and probes until something is acknowledged (ELFN)",
             parameters: "probe=2s,window=keep|one,rto=keep|reset",
             examples: &["elfn", "elfn(probe=500ms)", "elfn(window=one)", "elfn(rto=reset)"],
         },
-        RouteCatalogueEntry {
+        CatalogueEntry {
             name: "atcp",
             summary: "repairs losses itself unless ECN reports congestion, probes while disconnected (ATCP)",
             parameters: "",
             examples: &["atcp"],
         },
-        RouteCatalogueEntry {
+        CatalogueEntry {
             name: "bus",
             summary: "waits for the repair, then resends what does not wait at the pivoting node (TCP-BuS)",
             parameters: "probe=2s",

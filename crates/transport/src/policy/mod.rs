@@ -23,7 +23,7 @@ use std::fmt;
 use weir_units::{Duration, Instant};
 
 pub use self::config::{
-    AtResume, BusConfig, ElfnConfig, RouteCatalogueEntry, RoutePolicy, RoutePolicyError, TcpFConfig,
+    AtResume, BusConfig, ElfnConfig, RoutePolicy, RoutePolicyError, TcpFConfig,
 };
 
 /// What the network says about the path.

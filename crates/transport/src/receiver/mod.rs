@@ -11,9 +11,9 @@ pub(crate) use self::echo::EchoMode;
 use self::echo::{AckUrgency, Echo as EcnEcho};
 use self::limit::OfferLimit;
 pub(crate) use self::limit::window_scale;
-use crate::reassembly::{OutOfOrder, Reassembly, Stored};
+use crate::reassembly::{Reassembly, Stored};
 use crate::segment::SackBlocks;
-use crate::{Config, DelayedAck, HostProfile, RecoveryConfig};
+use crate::{Config, DelayedAck, HostProfile};
 
 /// The receiving half of a connection. Positions are stream offsets.
 #[derive(Debug)]
@@ -68,11 +68,7 @@ pub(crate) struct Received {
 
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Self {
-        let keeps = !matches!(
-            config.stack.recovery,
-            RecoveryConfig::StopAndWait | RecoveryConfig::GoBackN { .. }
-        );
-        let out_of_order = if keeps { OutOfOrder::Keep } else { OutOfOrder::Discard };
+        let out_of_order = config.stack.recovery.scheme().receiver.out_of_order;
         Self {
             reassembly: match config.host_profile {
                 HostProfile::Kernel => Reassembly::new(out_of_order),

@@ -4,8 +4,10 @@
 //! sender sends marked segments first, then new data. [`Epoch`] keeps the Linux-like state around
 //! that (open, disorder, recovery, loss) and tells the controller of each episode once.
 
+mod describe;
 mod epoch;
 mod go_back_n;
+mod list;
 mod newreno;
 mod rack;
 mod reno;
@@ -18,10 +20,13 @@ use std::fmt;
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
+pub(crate) use self::describe::known_schemes;
 pub(crate) use self::epoch::{Epoch, EpochChange, Prr};
+pub use self::list::RecoveryConfig;
+pub use self::rack::{Detection, RackConfig, Tlp};
+use crate::HostProfile;
 use crate::scoreboard::{Covered, Scoreboard};
 use crate::sender::Pause;
-use crate::{HostProfile, RecoveryConfig};
 
 /// Decides what is lost.
 pub(crate) trait LossRecovery: fmt::Debug + Send {
@@ -158,32 +163,6 @@ pub(crate) enum Expired {
     Probe,
     /// The retransmission timer.
     Timeout,
-}
-
-impl RecoveryConfig {
-    /// The scheme for a peer that does not acknowledge selectively: NewReno where the scheme is one
-    /// of TCP's that reads SACK (RFC 6582 §1), and Linux's where that is Linux's.
-    pub(crate) fn build_without_sack(self) -> Box<dyn LossRecovery> {
-        match self {
-            Self::Sack => Self::NewReno.build(),
-            Self::Rack(_) => Box::new(newreno::NewReno::as_linux()),
-            other => other.build(),
-        }
-    }
-
-    pub(crate) fn build(self) -> Box<dyn LossRecovery> {
-        match self {
-            Self::StopAndWait => Box::new(stop_and_wait::StopAndWait),
-            Self::GoBackN { window } => Box::new(go_back_n::GoBackN::new(window)),
-            Self::SelectiveRepeat { window } => {
-                Box::new(selective_repeat::SelectiveRepeat::new(window))
-            }
-            Self::Reno => Box::new(reno::Reno::default()),
-            Self::NewReno => Box::new(newreno::NewReno::default()),
-            Self::Sack => Box::new(sack::Sack::default()),
-            Self::Rack(config) => Box::new(rack::Rack::new(config)),
-        }
-    }
 }
 
 /// Duplicate acknowledgements that reveal a loss (RFC 5681 §3.2).

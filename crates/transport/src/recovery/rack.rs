@@ -18,11 +18,48 @@
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
+use super::describe::word_parameters;
 use super::{AckSummary, DUP_THRESH, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
-use crate::config::{Detection, HostProfile, RackConfig, Tlp};
+use crate::config::HostProfile;
 use crate::on_tick;
 use crate::scoreboard::{Scoreboard, Transmission};
 use crate::sender::Pause;
+
+/// Which parts of Linux's recovery are in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RackConfig {
+    /// What shows a loss.
+    pub detection: Detection,
+    /// Whether a silent tail is probed.
+    pub tlp: Tlp,
+}
+
+/// What shows a loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detection {
+    /// Something sent later has arrived (RFC 8985).
+    #[default]
+    Time,
+    /// Three segments above it have arrived, as Linux counts with `tcp_recovery=0`.
+    Count,
+}
+
+/// Whether a silent tail is probed (RFC 8985 §7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tlp {
+    /// After two round trips.
+    #[default]
+    On,
+    /// It waits for the timeout, as in Linux with `tcp_early_retrans=0`.
+    Off,
+}
+
+word_parameters! {
+    RackConfig {
+        detection: Detection { Time = "time" | Count = "count" },
+        tlp: Tlp { On = "on" | Off = "off" },
+    }
+}
 
 /// RACK's and the loss probe's state.
 #[derive(Debug)]

@@ -3,24 +3,13 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
-use weir_transport::{Config, DelayedAck, Event};
+use weir_transport::{Config, DelayedAck, Event, RecoveryConfig};
 use weir_units::{Bytes, Duration, stream};
 
 use super::pair::Side::{self, Client, Server};
 use super::pair::{Pair, Passing, Verdict};
 use super::with_stack;
 
-const RECOVERIES: [&str; 9] = [
-    "stop-and-wait",
-    "go-back-n",
-    "go-back-n(30)",
-    "selective-repeat",
-    "selective-repeat(8)",
-    "reno",
-    "newreno",
-    "sack",
-    "rack",
-];
 const CONTROLLERS: [&str; 5] = ["none", "none(12)", "reno", "cubic", "muzha"];
 
 /// How the network misbehaves: the number of segments per hundred that are …
@@ -150,7 +139,7 @@ fn assert_bounds(pair: &mut Pair, bytes: [u64; 2]) {
 
 #[test]
 fn every_stack_delivers_through_any_conditions() {
-    for recovery in RECOVERIES {
+    for recovery in RecoveryConfig::CATALOGUE.iter().flat_map(|entry| entry.examples) {
         for controller in CONTROLLERS {
             let stack = format!("{recovery}/{controller}");
             let inputs = (config(stack.clone()), conditions(), [0..120_000u64, 0..20_000u64]);

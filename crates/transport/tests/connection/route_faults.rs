@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
-use weir_transport::{Config, Event, PathEvent, RouteState};
+use weir_transport::{Config, Event, PathEvent, RecoveryConfig, RouteState};
 use weir_units::{Bytes, Duration};
 
 use super::pair::Side::{Client, Server};
@@ -15,10 +15,12 @@ use super::{has_data, with_stack};
 
 const POLICIES: [&str; 7] =
     ["none", "tcp-f", "tcp-f(timer=1s)", "elfn", "elfn(window=one,rto=reset)", "atcp", "bus"];
-const RECOVERIES: [&str; 7] =
-    ["sack", "newreno", "rack", "reno", "go-back-n", "selective-repeat", "stop-and-wait"];
 
 const MSS: u32 = 1_000;
+
+fn recoveries() -> impl Iterator<Item = &'static str> {
+    RecoveryConfig::CATALOGUE.iter().map(|entry| entry.name)
+}
 
 fn config(recovery: &str, controller: &str, policy: &str) -> Config {
     Config {
@@ -84,7 +86,7 @@ enum Lost {
 #[test]
 fn every_policy_survives_a_break_with_every_recovery_scheme() {
     for policy in POLICIES {
-        for recovery in RECOVERIES {
+        for recovery in recoveries() {
             for notices in [Notices::Both, Notices::Break, Notices::Nothing] {
                 for lost in [Lost::Everything, Lost::Data, Lost::Acknowledgements] {
                     survive(&config(recovery, "reno", policy), notices, lost);
@@ -213,7 +215,7 @@ fn scramble(config: &Config, steps: &[Step], seed: u64) {
 #[test]
 fn any_notices_in_any_conditions_end_in_a_complete_transfer() {
     for policy in POLICIES {
-        for recovery in RECOVERIES {
+        for recovery in recoveries() {
             for controller in ["reno", "cubic"] {
                 let limit = [None, Some("cwl".parse().expect("a limit"))][policy.len() % 2];
                 let config = Config { window_limit: limit, ..config(recovery, controller, policy) };

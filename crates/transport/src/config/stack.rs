@@ -1,0 +1,200 @@
+//! A stack as text: a recovery scheme and a controller.
+
+use std::fmt;
+use std::str::FromStr;
+
+use weir_cc::{CcConfig, CcConfigError, Script};
+
+use crate::recovery::{RecoveryConfig, known_schemes};
+
+/// A recovery scheme and a controller, written `recovery/controller`.
+///
+/// ```
+/// use weir_transport::{RecoveryConfig, Stack};
+///
+/// let stack: Stack = "go-back-n(30)/none".parse()?;
+/// assert_eq!(stack.recovery, RecoveryConfig::GoBackN { window: Some(30) });
+/// assert_eq!("cubic".parse::<Stack>()?.to_string(), "rack/cubic");
+/// # Ok::<(), weir_transport::StackError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stack {
+    /// What is lost, what is sent again, when.
+    pub recovery: RecoveryConfig,
+    /// How much may be in flight.
+    pub controller: CcConfig,
+}
+
+/// A line of [`RecoveryConfig::CATALOGUE`] or [`RoutePolicy::CATALOGUE`](crate::RoutePolicy::CATALOGUE).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CatalogueEntry {
+    /// The name by which users choose it.
+    pub name: &'static str,
+    /// What it is.
+    pub summary: &'static str,
+    /// What may stand in parentheses, empty for nothing.
+    pub parameters: &'static str,
+    /// Ways to write it; the first is the bare name.
+    pub examples: &'static [&'static str],
+}
+
+/// A stack that cannot be read.
+///
+/// ```
+/// use weir_transport::Stack;
+///
+/// let message = |text: &str| text.parse::<Stack>().unwrap_err().to_string();
+/// assert!(message("rak/reno").starts_with("unknown recovery scheme 'rak'; did you mean rack?"));
+/// assert_eq!(message("sack(3)/reno"), "recovery scheme 'sack' does not take '(3)': it has no parameters");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StackError {
+    /// No such recovery scheme.
+    #[error("unknown recovery scheme '{0}'; {known}", known = known_schemes(.0))]
+    UnknownRecovery(String),
+    /// A parenthesis is missing.
+    #[error(
+        "'{text}' is not a recovery scheme: write name or name(parameters), as in rack or go-back-n(30)"
+    )]
+    Malformed {
+        /// What was given.
+        text: String,
+    },
+    /// Parameters that the recovery scheme does not take.
+    #[error("recovery scheme '{scheme}' does not take '({given})': {allowed}")]
+    Parameters {
+        /// The recovery scheme.
+        scheme: &'static str,
+        /// What was given.
+        given: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// A parameter out of range or unreadable.
+    #[error("recovery scheme '{scheme}': {parameter} = '{value}', allowed is {allowed}")]
+    Value {
+        /// The recovery scheme.
+        scheme: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What was given.
+        value: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// The controller cannot be read.
+    #[error(transparent)]
+    Controller(#[from] CcConfigError),
+}
+
+impl FromStr for Stack {
+    type Err = StackError;
+
+    /// Reads `recovery/controller`; a bare controller runs over `rack`, as Linux does.
+    fn from_str(text: &str) -> Result<Self, StackError> {
+        Self::read(text, CcConfig::parse)
+    }
+}
+
+impl Stack {
+    /// The same for flows that may be a kernel's, whose congestion controls have further names.
+    ///
+    /// # Errors
+    /// For what is no stack.
+    pub fn parse_also_kernels(text: &str) -> Result<Self, StackError> {
+        Self::read(text, CcConfig::parse_also_kernels)
+    }
+
+    fn read(
+        text: &str,
+        controller_of: impl Fn(&str) -> Result<CcConfig, CcConfigError>,
+    ) -> Result<Self, StackError> {
+        let (recovery, controller) = Self::split(text.trim());
+        Ok(Self { recovery: recovery.parse()?, controller: controller_of(controller.trim())? })
+    }
+
+    /// A path to a controller's file has slashes too: what comes first is a folder unless it is a
+    /// recovery scheme.
+    fn split(text: &str) -> (&str, &str) {
+        match text.split_once('/') {
+            Some((first, _))
+                if Script::is_meant(text) && first.parse::<RecoveryConfig>().is_err() =>
+            {
+                ("rack", text)
+            }
+            Some(split) => split,
+            None => ("rack", text),
+        }
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.recovery, self.controller)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_reads_back_as_it_prints() {
+        for text in [
+            "rack/reno",
+            "rack(tlp=off)/reno",
+            "rack(detection=count)/reno",
+            "rack(detection=count,tlp=off)/reno",
+            "go-back-n(30)/none",
+            "selective-repeat/none",
+            "sack/reno",
+        ] {
+            let stack: Stack = text.parse().unwrap();
+            assert_eq!(stack.to_string(), text);
+        }
+        assert_eq!("reno".parse::<Stack>().unwrap().to_string(), "rack/reno");
+    }
+
+    #[test]
+    fn a_controller_in_a_file_may_follow_a_recovery_scheme_or_stand_alone() {
+        for (text, stack) in [
+            ("mine.py:Mine", "rack/mine.py:Mine"),
+            ("rack/mine.py:Mine", "rack/mine.py:Mine"),
+            ("newreno/dir/mine.py:Mine(b=0.5)", "newreno/dir/mine.py:Mine(b=0.5)"),
+            ("go-back-n(30)/../mine.py:Mine", "go-back-n(30)/../mine.py:Mine"),
+            ("dir/mine.py:Mine", "rack/dir/mine.py:Mine"),
+            ("./rack/mine.py:Mine", "rack/./rack/mine.py:Mine"),
+            ("/tmp/mine.py:Mine", "rack//tmp/mine.py:Mine"),
+            ("rack//tmp/mine.py:Mine", "rack//tmp/mine.py:Mine"),
+        ] {
+            let read: Stack = text.parse().unwrap();
+            assert_eq!(read.to_string(), stack);
+            assert_eq!(stack.parse::<Stack>().unwrap(), read);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, part) in [
+            ("tcp/reno", "unknown recovery scheme 'tcp'"),
+            ("sack(3)/reno", "'sack' does not take '(3)': it has no parameters"),
+            (
+                "rack(3)/reno",
+                "'rack' does not take '(3)': it takes detection=time|count,tlp=on|off",
+            ),
+            ("rack(tlp=no)/reno", "'rack': tlp = 'no', allowed is on, off"),
+            ("rack(tlp=off/reno", "'rack(tlp=off' is not a recovery scheme"),
+            (
+                "go-back-n(0)/none",
+                "window = '0', allowed is a whole number of segments, at least 1",
+            ),
+            ("go-back-n(x)/none", "'go-back-n': window = 'x'"),
+            ("rack/fast", "fast"),
+        ] {
+            let message = text.parse::<Stack>().unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}
