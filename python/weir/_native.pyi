@@ -265,8 +265,9 @@ class HostLink:
     and of the caller, in one /30; all that the namespace sends elsewhere goes to the caller too.
     ``options`` hold for both directions, the two of ``ways`` (up, from the namespace, and down) for
     one each. Packets are recorded in the file ``capture``, which is there once the link has been
-    closed. Raises ``ScenarioError`` for an option that is not allowed, ``OSError`` where
-    namespace or devices cannot be made, or packets not be recorded.
+    closed. If it is ``apart``, the outside is a namespace of its own, in place of the caller's.
+    Raises ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespace or
+    devices cannot be made, or packets not be recorded.
     """
 
     def __new__(
@@ -278,9 +279,10 @@ class HostLink:
         ways: Sequence[str],
         seed: int,
         capture: Path | None = None,
+        apart: bool = False,
     ) -> HostLink: ...
-    def enter(self) -> None:
-        """Move the calling thread into the namespace, for good."""
+    def enter(self, far: bool = False) -> None:
+        """Move the calling thread into the namespace, for good; ``far`` into the one outside."""
 
     def report(self) -> PathReport:
         """Return what it did so far: counters per direction, lateness, warnings."""

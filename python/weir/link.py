@@ -72,6 +72,7 @@ class Link:
         down: str = "",
         seed: int = 1,
         pcap: str | Path | None = None,
+        apart: bool = False,
     ) -> None:
         """Describes the link.
 
@@ -91,6 +92,7 @@ class Link:
             down: Options of the direction to the commands.
             seed: Random seed.
             pcap: File for the packets at both ends; it is complete when the link has ended.
+            apart: Whether the far end is a namespace of its own, for commands started there.
 
         Raises:
             InputError: two options exclude each other, or `tc` cannot be read.
@@ -110,11 +112,16 @@ class Link:
             up=up,
             down=down,
         )
-        self._describe(described, seed, pcap)
+        self._describe(described, seed, pcap, apart=apart)
 
     @classmethod
     def described(
-        cls, options: LinkOptions, *, seed: int = 1, pcap: str | Path | None = None
+        cls,
+        options: LinkOptions,
+        *,
+        seed: int = 1,
+        pcap: str | Path | None = None,
+        apart: bool = False,
     ) -> Self:
         """The same, from options that were collected before.
 
@@ -122,10 +129,13 @@ class Link:
             InputError: two options exclude each other, or `tc` cannot be read.
         """
         made = cls.__new__(cls)
-        made._describe(options, seed, pcap)
+        made._describe(options, seed, pcap, apart=apart)
         return made
 
-    def _describe(self, options: LinkOptions, seed: int, pcap: str | Path | None) -> None:
+    def _describe(
+        self, options: LinkOptions, seed: int, pcap: str | Path | None, *, apart: bool
+    ) -> None:
+        self._apart = apart
         (self._options, self._directions), self._seed = options.lowered(), seed
         self._pcap = None if pcap is None else Path(pcap)
         self._native: _native.HostLink | None = None
@@ -161,21 +171,34 @@ class Link:
             ends = (self.inside, self.host)
             try:
                 self._native = _native.HostLink(
-                    device, ends, _MTU, self._options, self._directions, self._seed, self._pcap
+                    device,
+                    ends,
+                    _MTU,
+                    self._options,
+                    self._directions,
+                    self._seed,
+                    self._pcap,
+                    self._apart,
                 )
             except OSError as error:
                 raise netns.NamespaceError(str(error)) from None
             stack.callback(self._native.close)
+        if self._apart:
+            self.confined = "it is a namespace of its own"
+            return
         self.confined = None
         try:
             stack.enter_context(cleanup.masqueraded(network, device))
         except cleanup.OutsideError as error:
             self.confined = str(error)
 
-    def start(self, command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
+    def start(
+        self, command: Sequence[str], *, far: bool = False, **how: Any
+    ) -> subprocess.Popen[bytes]:
         """Starts `command` behind the link; under `sudo` as the calling user.
 
-        `how` are further arguments of `subprocess.Popen`, as in `stdout=subprocess.PIPE`.
+        With `far` it starts at the far end, which `apart` must have made. `how` are further
+        arguments of `subprocess.Popen`, as in `stdout=subprocess.PIPE`.
 
         Raises:
             InputError: there is no such command, or it may not be run.
@@ -185,7 +208,7 @@ class Link:
         environment = {HOST_VARIABLE: self.host, **variables, **user.environment}
 
         def start() -> subprocess.Popen[bytes]:
-            native.enter()
+            native.enter(far)
             return subprocess.Popen(command, env=environment, **user.options, **how)
 
         try:

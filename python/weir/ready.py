@@ -60,6 +60,11 @@ class Ready:
         """The time to wait, for `delay`."""
         return parse_quantity("time", self.value)
 
+    @property
+    def longest_s(self) -> float:
+        """A time that it takes in any case."""
+        return self.delay_s if self.kind == "delay" else 0.0
+
     def is_met(self, waited_s: float, pid: int, outputs: tuple[Path, ...]) -> bool:
         """Whether the server is ready, `waited_s` after it was started.
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -377,3 +377,95 @@ def test_what_a_machine_lacks_is_said(invoke: Invoke, monkeypatch: pytest.Monkey
     assert result.exit_code == 1
     assert "only root may" in result.stderr
     assert "weir relay works without it" in result.stderr
+
+
+# A server at the far end.
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    "ready",
+    [
+        pytest.param("port:5000", id="port"),
+        pytest.param("line:listening", id="line"),
+        pytest.param("delay:1s", id="delay"),
+    ],
+)
+def test_a_server_runs_at_the_far_end(ready: str, tmp_path: Path) -> None:
+    """Its port is not one of this host's: two such links work at the same time."""
+    report = tmp_path / "report.json"
+    options = ("--rtt", "20ms", "--report", str(report), "--ready", ready)
+    program = f"{sys.executable} -c '{SERVER}'"
+    done = behind(*options, "--server", program, command=[sys.executable, "-c", CLIENT])
+    assert (done.returncode, done.stdout) == (0, "got 5\n"), done.stderr
+    assert "server: listening" in done.stderr
+    assert "link: server ended with exit code 3" in done.stderr
+    found = json.loads(report.read_text())["server"]
+    assert (found["exit_code"], found["stderr"]) == (3, "bye\n")
+
+
+SERVER = """
+import socket, sys
+with socket.create_server(("", 5000)) as server:
+    print("listening", flush=True)
+    connection, _ = server.accept()
+    with connection:
+        connection.sendall(str(len(connection.recv(5))).encode())
+print("bye", file=sys.stderr)
+sys.exit(3)
+"""
+CLIENT = """
+import os, socket
+with socket.create_connection((os.environ["WEIR_LINK_HOST"], 5000)) as s:
+    s.sendall(b"hello")
+    print("got", s.recv(9).decode())
+"""
+
+
+@needs_namespaces
+def test_a_server_that_goes_on_is_stopped_with_what_it_started() -> None:
+    child = f"sleep 97.{os.getpid()}"
+    server = f"{child} & echo started; wait"
+    done = behind("--server", server, "--ready", "line:started", command=["true"])
+    assert done.returncode == 0, done.stderr
+    assert f"link: server was ended by signal {signal.SIGTERM.value}" in done.stderr
+    assert not _running(child)
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("server", "message"),
+    [
+        ("exit 4", "--server: it ended with exit code 4 before it was ready (port:9)"),
+        ("nothere", "exit code 127 before it was ready"),
+    ],
+)
+def test_a_server_that_ends_early_is_bad_input(server: str, message: str) -> None:
+    done = behind("--server", server, "--ready", "port:9", command=["echo", "started"])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+@needs_namespaces
+def test_ctrl_c_ends_the_wait_for_a_server() -> None:
+    """Nothing of the server goes on."""
+    mark = f"sleep 71.{os.getpid()}"
+    with started("link", "--server", mark, "--ready", "port:9", "--", "true") as process:
+        for _ in range(PATIENCE_S * 10):
+            if _running(mark):
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signal.SIGINT
+    assert not _running(mark)
+
+
+def _running(command: str) -> bool:
+    """Whether a process has exactly this command line."""
+    wanted = "\0".join([*command.split(), ""]).encode()
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if process.read_bytes() == wanted:
+                return True
+    return False

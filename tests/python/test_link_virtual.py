@@ -300,7 +300,8 @@ def test_an_option_of_the_link_that_is_not_allowed_is_bad_input(invoke: Invoke) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--server", "x", "--", "true"], "--server needs --virtual"),
+        (["--ready", "port:1", "--", "true"], "there is no --server"),
+        (["--out", "x", "--", "true"], "--out needs --virtual"),
         (["--memory", "1gb", "--", "true"], "--memory needs --virtual"),
         (["--virtual"], "--virtual: give a command"),
         (["--virtual", "--ready", "port:1", "--", "true"], "there is no --server"),

@@ -12,20 +12,24 @@ use weir_live::relay::Background;
 
 use crate::relay::{hosted_for_packets, report};
 
-/// A link from a namespace of its own to that of the calling thread, at work until it is closed.
+/// A link from a namespace of its own to that of the calling thread or another one, at work until it is
+/// closed.
 #[pyclass(module = "weir._native")]
 pub(crate) struct HostLink {
     work: Option<Background>,
     inside: Namespace,
+    /// Its thread ends with the link, and the namespace with the last process in it.
+    outside: Namespace,
 }
 
 #[pymethods]
 impl HostLink {
     /// `device` is the name of the device at each end, `addresses` are those inside and outside, in one
     /// /30. `options` hold for both directions, the two of `ways` (up, from inside, and down) for one each.
-    /// Packets are recorded in the file `capture`, which is there when the link has been closed.
+    /// Packets are recorded in the file `capture`, which is there when the link has been closed. If it
+    /// is `apart`, the outside is a namespace of its own, in place of the caller's.
     #[new]
-    #[pyo3(signature = (device, addresses, mtu, options, ways, seed, capture = None))]
+    #[pyo3(signature = (device, addresses, mtu, options, ways, seed, capture = None, apart = false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
@@ -36,6 +40,7 @@ impl HostLink {
         ways: [String; 2],
         seed: u64,
         capture: Option<PathBuf>,
+        apart: bool,
     ) -> PyResult<Self> {
         let (links, route) = hosted_for_packets(&options, &ways[0], &ways[1])?;
         let [inner, outer] = [address(&addresses[0])?, address(&addresses[1])?];
@@ -46,17 +51,23 @@ impl HostLink {
         py.detach(|| {
             let refused = |error: NamespaceError| PyOSError::new_err(error.to_string());
             let inside = Namespace::new().map_err(refused)?;
-            let outside = Namespace::enter(Path::new(OWN_NAMESPACE)).map_err(refused)?;
+            let outside = if apart {
+                Namespace::new().map_err(refused)?
+            } else {
+                Namespace::enter(Path::new(OWN_NAMESPACE)).map_err(refused)?
+            };
             let link = TunLink::open([&inside, &outside], &links, route, seed, &options)
                 .map_err(|error| PyOSError::new_err(error.to_string()))?;
             inside.route_all_by(outer)?;
-            Ok(Self { work: Some(Background::start(link)), inside })
+            Ok(Self { work: Some(Background::start(link)), inside, outside })
         })
     }
 
-    /// Moves the calling thread into the namespace, for good.
-    fn enter(&self) -> PyResult<()> {
-        Ok(self.inside.take_in_caller()?)
+    /// Moves the calling thread into the namespace, for good; `far` into the one outside.
+    #[pyo3(signature = (far = false))]
+    fn enter(&self, far: bool) -> PyResult<()> {
+        let namespace = if far { &self.outside } else { &self.inside };
+        Ok(namespace.take_in_caller()?)
     }
 
     /// What it did so far.

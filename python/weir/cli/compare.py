@@ -64,6 +64,7 @@ def compare(
     sweep: plans.SweepOption = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
+    kernel: plans.Kernel = None,
     router: plans.Router = plans.OURS,
     dry_run: plans.DryRun = False,
     json: options.Json = False,
@@ -72,6 +73,7 @@ def compare(
 ) -> None:
     """Runs the stacks, prints tables or JSON, draws the report."""
     share = plans.relevant_share(relevant)
+    plans.choose_kernel(kernel, virtual=virtual, dask=given.get("dask"))
     how = plans.execution(given, quiet=quiet)
     comparison = Comparison(
         stacks=stacks,

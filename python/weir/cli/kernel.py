@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from weir.cli import options, output
 from weir.grid import Grid
 from weir.kernel import build as building
-from weir.kernel import cache
+from weir.kernel import cache, recipe
 from weir.kernel.cache import Kernel
 
 _BUILD_HELP = (
@@ -105,9 +105,17 @@ def record(
             "--jobs", "-j", min=1, help="Guests in parallel.", show_default="one per core"
         ),
     ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION", help="Guest kernel, as in 6.12.", show_default=recipe.DEFAULT_SERIES
+        ),
+    ] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs every case and writes the folder."""
+    if kernel is not None:
+        cache.choose(kernel)
     from weir.kernel.record import CASES
     from weir.kernel.record import record as record_all
     from weir.runner import default_jobs

@@ -10,20 +10,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from weir import capture
 from weir.cli import link_virtual, options, output, path
+from weir.cli.link_virtual import FarEnd
 from weir.emulation import PathReport
 from weir.errors import InputError
 from weir.link import Link, end_all_behind, resolvers_are_local
 from weir.link_options import LinkOptions
+from weir.link_server import Server
 from weir.options import NETWORK, OUTPUT
-
-if TYPE_CHECKING:
-    from weir.kernel.programs import Ended
+from weir.outputs import Ended
 
 _HELP = (
     "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"
@@ -140,7 +140,8 @@ def link(
     )
     with options.as_typed():
         described.lowered()
-    guest = link_virtual.Guest(server, ready, out, time_limit, wall_limit, memory, kernel)
+        far = link_virtual.FarEnd.of(server, ready)
+    guest = link_virtual.Guest(far, out, time_limit, wall_limit, memory, kernel)
     if not virtual:
         guest.refuse()
     elif not command:
@@ -152,7 +153,9 @@ def link(
         done = guest.run(words, described, seed, packets, quiet=quiet)
         found, code, server_ended = done.report, done.client.code, done.server
     else:
-        found, code = _run_live(words, described, seed, packets, quiet=quiet, watched=bool(command))
+        link_ = Link.described(described, seed=seed, pcap=packets, apart=far is not None)
+        is_watched = not quiet and bool(command) and sys.stderr.isatty()
+        found, code, server_ended = _run_live(link_, words, far, quiet=quiet, watched=is_watched)
     if report is not None:
         _write(report, found, code, server_ended)
     _conclude(found, quiet=quiet)
@@ -162,22 +165,25 @@ def link(
 
 
 def _run_live(
-    words: list[str],
-    described: LinkOptions,
-    seed: int,
-    pcap: Path | None,
-    *,
-    quiet: bool,
-    watched: bool,
-) -> tuple[PathReport, int]:
-    """Runs the command in real time; returns the link's counters and the exit code."""
-    link_ = Link.described(described, seed=seed, pcap=pcap)
+    link_: Link, words: list[str], far: FarEnd | None, *, quiet: bool, watched: bool
+) -> tuple[PathReport, int, Ended | None]:
+    """Runs the commands in real time; returns the link's counters and how they ended."""
     with _Relay() as relay, link_ as work:
         _introduce(work, quiet=quiet)
-        process = relay.begin(lambda: work.start(words))
-        # An interactive shell owns the terminal: print no counters in between.
-        code = _attend(process, work, show=not quiet and watched and sys.stderr.isatty())
-        return work.report(), code
+        if far is None:
+            process = relay.begin(lambda: work.start(words))
+            # An interactive shell owns the terminal: print no counters in between.
+            code = _attend(process, work, show=watched)
+            return work.report(), code, None
+        shown = link_virtual.Shown(quiet=quiet)
+        server = Server(work, far.command, far.ready, shown.show, check=relay.check)
+        with server:
+            process = relay.begin(lambda: work.start(words))
+            code = _attend(process, work, show=watched)
+            found = work.report()
+        shown.end()
+        link_virtual.note_server(server.ended, quiet=quiet)
+        return found, code, server.ended
 
 
 class _Relay:
@@ -200,13 +206,17 @@ class _Relay:
 
     def begin(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
         """Starts the command, unless a signal to stop has already arrived."""
-        if self._early:
-            raise typer.Exit(128 + self._early[0])
+        self.check()
         self._process = process = start()
         # Signals that arrived during the start.
         for number in self._early:
             self._hand_on(process, number)
         return process
+
+    def check(self) -> None:
+        """Ends this program if a signal to stop has arrived before the command's start."""
+        if self._early:
+            raise typer.Exit(128 + self._early[0])
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._process is None:

@@ -1,19 +1,23 @@
-"""`weir link --virtual`: the command in a guest, in virtual time."""
+"""`weir link`: a server at the far end, and commands in a guest in virtual time."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weir import ready as readiness
 from weir._native import parse_quantity
 from weir.cli import output, path
 from weir.emulation import seconds
 from weir.errors import InputError
 from weir.link_options import LinkOptions
+from weir.options import NETWORK
+from weir.outputs import Ended
+from weir.ready import Ready
 
 if TYPE_CHECKING:
     from weir.kernel.programs import Done
@@ -30,14 +34,14 @@ Virtual = Annotated[
 ]
 Server = Annotated[
     str | None,
-    path.option("Command at the far end of the link, started before; for sh.", "COMMAND", PANEL),
+    path.option("Command at the far end of the link, started before; for sh.", "COMMAND", NETWORK),
 ]
 ReadyOption = Annotated[
     str | None,
     path.option(
         "When the server is ready: port:5201 (open), line:TEXT (printed) or delay:1s (default).",
         "CONDITION",
-        PANEL,
+        NETWORK,
     ),
 ]
 Out = Annotated[
@@ -54,18 +58,39 @@ KernelOption = Annotated[
     str | None, path.option("Version of the guest kernel, as in 6.12.", "VERSION", PANEL)
 ]
 
-_NAMES = ("server", "ready", "out", "time-limit", "wall-limit", "memory", "kernel")
+_NAMES = ("out", "time-limit", "wall-limit", "memory", "kernel")
 _TIME_LIMIT = "10min"
 _MEGABYTE = 10**6
 _STDOUT = 1
 
 
 @dataclass(frozen=True, slots=True)
+class FarEnd:
+    """A server at the far end."""
+
+    command: str
+    """For `sh`."""
+    ready: Ready
+
+    @classmethod
+    def of(cls, server: str | None, ready: str | None) -> FarEnd | None:
+        """Reads the options; None without a server.
+
+        Raises:
+            InputError: there is a condition without a server, or it cannot be read.
+        """
+        if server is None:
+            if ready is not None:
+                raise InputError(f"--ready {ready}: there is no --server")
+            return None
+        return cls(server, readiness.DEFAULT if ready is None else Ready.parse(ready))
+
+
+@dataclass(frozen=True, slots=True)
 class Guest:
     """The options that need `--virtual`."""
 
-    server: str | None
-    ready: str | None
+    far: FarEnd | None
     out: Path | None
     time_limit: str | None
     wall_limit: str | None
@@ -74,8 +99,8 @@ class Guest:
 
     def refuse(self) -> None:
         """Refuses them without `--virtual`."""
-        given = (name for name, value in zip(_NAMES, astuple(self), strict=True) if value)
-        for name in given:
+        values = (self.out, self.time_limit, self.wall_limit, self.memory, self.kernel)
+        for name in (name for name, value in zip(_NAMES, values, strict=True) if value):
             raise InputError(f"--{name} needs --virtual")
 
     def run(
@@ -89,16 +114,15 @@ class Guest:
     ) -> Done:
         """Runs the commands; the client's output is ours, the server's goes to stderr by lines."""
         from weir.kernel import cache, programs
-        from weir.ready import DEFAULT, Ready
 
-        if self.ready is not None and self.server is None:
-            raise InputError(f"--ready {self.ready}: there is no --server")
+        if self.kernel is not None:
+            cache.choose(self.kernel)
         limit = None if self.wall_limit is None else seconds("--wall-limit", self.wall_limit)
-        shown = _Shown(quiet)
+        shown = Shown(quiet=quiet)
         done = programs.run(
             command,
-            server=None if self.server is None else ["sh", "-c", self.server],
-            ready=DEFAULT if self.ready is None else Ready.parse(self.ready),
+            server=None if self.far is None else ["sh", "-c", self.far.command],
+            ready=readiness.DEFAULT if self.far is None else self.far.ready,
             link=link,
             seed=seed,
             time_limit_s=seconds("--time-limit", self.time_limit or _TIME_LIMIT),
@@ -106,12 +130,11 @@ class Guest:
             memory_mb=_megabytes(self.memory),
             out=self.out,
             pcap=pcap,
-            kernel=cache.needed(self.kernel),
             show=shown.show,
         )
         shown.end()
         if done.server is not None:
-            output.note(f"link: server {_ending(done.server.code)}", quiet=quiet)
+            note_server(done.server, quiet=quiet)
         if done.files and self.out is None:
             text = f"link: {len(done.files)} files written are lost without --out: {done.files[0]}"
             output.note(text + (", …" if len(done.files) > 1 else ""), quiet=quiet)
@@ -120,10 +143,11 @@ class Guest:
         return done
 
 
-class _Shown:
+class Shown:
     """Passes outputs on while the commands run."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool) -> None:
+        """Without a line so far."""
         self._quiet = quiet
         self._line = b""
 
@@ -144,8 +168,11 @@ class _Shown:
             output.note(f"server: {self._line.decode(errors='replace')}", quiet=self._quiet)
 
 
-def _ending(code: int) -> str:
-    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+def note_server(ended: Ended, *, quiet: bool) -> None:
+    """Says how the server ended."""
+    code = ended.code
+    how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+    output.note(f"link: server {how}", quiet=quiet)
 
 
 def _megabytes(text: str | None) -> int:

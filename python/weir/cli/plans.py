@@ -16,6 +16,8 @@ from weir.api import RESULTS, Comparison, Execution, RunOptions
 from weir.cli import complete, output, table
 from weir.errors import InputError, RunError
 from weir.grid import Grid
+from weir.kernel import cache
+from weir.kernel.recipe import DEFAULT_SERIES
 from weir.options import MEASUREMENT, OUTPUT
 from weir.options import of as known
 from weir.plain import plain
@@ -46,6 +48,16 @@ Virtual = Annotated[
         "--virtual",
         help="With --world kernel: run in a guest in virtual time, without root. "
         "`weir kernel build` builds its kernel.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+Kernel = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        metavar="VERSION",
+        help="With --virtual: version of the guest kernel, as in 6.12.",
+        show_default=DEFAULT_SERIES,
         rich_help_panel=MEASUREMENT,
     ),
 ]
@@ -126,6 +138,22 @@ def world_of(world: str, *, virtual: bool, router: str = OURS) -> str:
     if router == GUESTS_OWN:
         return NETEM
     return VIRTUAL if virtual else world
+
+
+def choose_kernel(version: str | None, *, virtual: bool, dask: object = None) -> None:
+    """Makes a guest kernel the one of all runs.
+
+    Raises:
+        InputError: there are no guests, or they run elsewhere.
+        KernelError: there is no such kernel.
+    """
+    if version is None:
+        return
+    if not virtual:
+        raise InputError(f"--kernel {version}: there are no guests; add --virtual")
+    if dask is not None:
+        raise InputError(f"--kernel {version}: workers of --dask use their default kernel")
+    cache.choose(version)
 
 
 def programs(*, trusted: bool) -> AbstractContextManager[None]:

@@ -83,6 +83,7 @@ def run(
     ] = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
+    kernel: plans.Kernel = None,
     router: plans.Router = plans.OURS,
     trust_controllers: plans.TrustControllers = False,
     dry_run: plans.DryRun = False,
@@ -91,6 +92,7 @@ def run(
     **given: Any,
 ) -> None:
     """Runs the file, prints tables or JSON, draws the report."""
+    plans.choose_kernel(kernel, virtual=virtual, dask=given.get("dask"))
     overrides = parse_assignments(sets or [], "--set")
     source = read(file, (*keys(tc, reverse_tc), *overrides))
     source = source.in_world(plans.world_of(world, virtual=virtual, router=router))

@@ -76,6 +76,7 @@ def study(
     ] = studies.Settings.seed,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
+    kernel: plans.Kernel = None,
     jobs: plans.Jobs = None,
     dask: plans.Dask = None,
     out: plans.Out = plans.OutDefault,
@@ -84,6 +85,7 @@ def study(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
+    plans.choose_kernel(kernel, virtual=virtual, dask=dask)
     result = studies.study(
         name,
         size=size,

@@ -61,6 +61,7 @@ def validate(
     virtual: Annotated[
         bool, typer.Option("--virtual", help="Compare with a guest's kernel, in virtual time.")
     ] = False,
+    kernel: plans.Kernel = None,
     radio: Annotated[
         bool, typer.Option("--radio", help="Compare wireless networks with theory and papers.")
     ] = False,
@@ -104,6 +105,7 @@ def validate(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the cases, prints the rows, draws the report."""
+    plans.choose_kernel(kernel, virtual=virtual)
     how = plans.how(out, jobs, resume=resume, quiet=quiet)
     if reference is not None:
         _refuse("with --reference", truth=truth)

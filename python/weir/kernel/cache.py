@@ -16,6 +16,9 @@ BINARY = "linux"
 CONFIG = "config"
 RECORD = "build.json"
 
+CHOICE = "WEIR_GUEST_KERNEL"
+"""Environment variable with the version of the guest kernel, as `--kernel` has it."""
+
 HINT = "`weir kernel build` makes it, once, in 5 to 15 minutes"
 
 
@@ -58,33 +61,42 @@ def kernels() -> list[Kernel]:
 def default() -> Kernel | None:
     """The one to run: the newest of the default series that this version's recipe made.
 
-    Without one of that series it is the newest of all.
+    Without one of that series it is the newest of all. The environment variable `CHOICE` names
+    another version or series.
     """
+    chosen = os.environ.get(CHOICE)
     current = [kernel for kernel in kernels() if kernel.is_current]
-    usual = [kernel for kernel in current if kernel.is_of(recipe.DEFAULT_SERIES)]
-    found = usual or current
+    usual = [kernel for kernel in current if kernel.is_of(chosen or recipe.DEFAULT_SERIES)]
+    found = usual or ([] if chosen else current)
     return found[-1] if found else None
 
 
-def needed(version: str | None = None) -> Kernel:
-    """The same, or the newest of the version or series `version`, as `6.12`.
+def choose(version: str) -> None:
+    """Makes a version or series, as `6.12`, the default of this process and its children.
+
+    Raises:
+        KernelError: there is no such kernel; it says how to get one.
+    """
+    os.environ[CHOICE] = version
+    needed()
+
+
+def needed() -> Kernel:
+    """The same.
 
     Raises:
         KernelError: there is none; it says how to get one.
     """
-    if version is not None:
-        current = [kernel for kernel in kernels() if kernel.is_current]
-        named = [kernel for kernel in current if kernel.is_of(version)]
-        if named:
-            return named[-1]
-        there = ", ".join(kernel.version for kernel in current) or "none"
-        raise KernelError(
-            f"--kernel {version}: no such guest kernel; there are: {there}. `weir kernel build "
-            "--source FILE` builds another"
-        )
     kernel = default()
     if kernel is not None:
         return kernel
+    chosen = os.environ.get(CHOICE)
+    there = ", ".join(kernel.version for kernel in kernels() if kernel.is_current)
+    if chosen and there:
+        raise KernelError(
+            f"--kernel {chosen}: no such guest kernel; there are: {there}. `weir kernel build "
+            f"--source {recipe.SOURCES}/linux-source-{chosen}.tar.xz` builds another"
+        )
     older = " (those there were made for another version of Weir)" if kernels() else ""
     raise KernelError(
         f"there is no guest kernel in {home()}{older}: {HINT}; the worlds sim and udp work without"

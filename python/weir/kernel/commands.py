@@ -138,6 +138,8 @@ class _Run:
         """Starts a command in a process group of its own."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         files = [os.open(path, flags, 0o644) for path in output(self.job, name)]
+        # A command that never blocks would let no later moment be shown.
+        self.show(at_once=True)
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:

@@ -19,8 +19,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from weir.kernel.machine import MEMORY_MB, Machine
 from weir.kernel.recipe import KernelError
 from weir.link import HOST_VARIABLE
 from weir.link_options import LinkOptions
+from weir.outputs import Ended, Follower, Show
 from weir.ready import Ready
 
 HOST = commands.HOST
@@ -41,22 +41,9 @@ HOST = commands.HOST
 _STALLED_CPU_S = 120.0
 """A guest that has computed for so long while no virtual time passed is given up."""
 
-Show = Callable[[str, int, bytes], None]
-"""Called with new output: `client` or `server`, 1 (standard output) or 2 (standard error)."""
-
 
 class LimitError(WeirError):
     """A command did not end within a limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A command at its end."""
-
-    code: int
-    """Its exit code, or the negative number of the signal that ended it."""
-    stdout: bytes
-    stderr: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +125,13 @@ def run(
     with tempfile.TemporaryDirectory(prefix="weir-guest-") as name:
         job = Path(name)
         (job / guest.JOB).write_text(json.dumps(asked), encoding="utf-8")
-        watch = _Watch(job, wall_limit_s, show)
+        files = {name: commands.output(job, name) for name in (commands.SERVER, commands.CLIENT)}
+        follower = None if show is None else Follower(files, show)
+        watch = _Watch(job, wall_limit_s, follower)
         virtual = Machine(seed, memory_mb, charges_spinning=True)
         status = world.boot(kernel, job, virtual, poll=watch.poll)
-        watch.show_new()
+        if follower is not None:
+            follower.poll()
         if status["refused"] is not None:
             raise InputError(status["refused"])
         if status["limited"]:
@@ -150,7 +140,8 @@ def run(
             world.bring_out(job / guest.CAPTURE, pcap)
         if out is not None:
             _bring_out(job / commands.WRITTEN, out)
-        ends = {name: _ended(job, name, code) for name, code in status["codes"].items()}
+        codes = status["codes"].items()
+        ends = {name: Ended.read(commands.output(job, name), code) for name, code in codes}
         return Done(
             client=ends[commands.CLIENT],
             server=ends.get(commands.SERVER),
@@ -170,11 +161,6 @@ def _over(names: Sequence[str], time_limit_s: float) -> str:
     )
 
 
-def _ended(job: Path, name: str, code: int) -> Ended:
-    out, err = (path.read_bytes() for path in commands.output(job, name))
-    return Ended(code, out, err)
-
-
 def _bring_out(written: Path, out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -192,17 +178,16 @@ class _Watch:
 
     job: Path
     wall_limit_s: float | None
-    show: Show | None
+    follower: Follower | None
     began: float = field(default_factory=time.monotonic)
     virtual_s: float | None = None
     """The guest's time, once the commands have been started."""
     cpu_at_progress_s: float = 0.0
-    seen: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Bytes of each output that have been shown."""
 
     def poll(self, cpu_s: float) -> None:
         """Raises an error if the guest has exceeded a limit."""
-        self.show_new()
+        if self.follower is not None:
+            self.follower.poll()
         progress = self._progress()
         if progress != self.virtual_s:
             self.virtual_s, self.cpu_at_progress_s = progress, cpu_s
@@ -215,19 +200,6 @@ class _Watch:
                 "command computes too long, or polls memory; the guest has one processor without "
                 "preemption"
             )
-
-    def show_new(self) -> None:
-        """Passes on what the commands have printed since the last call."""
-        if self.show is None:
-            return
-        for name in (commands.SERVER, commands.CLIENT):
-            for stream, path in enumerate(commands.output(self.job, name), start=1):
-                with suppress(FileNotFoundError), path.open("rb") as file:
-                    file.seek(self.seen.get((name, stream), 0))
-                    new = file.read()
-                    self.seen[name, stream] = file.tell()
-                    if new:
-                        self.show(name, stream, new)
 
     def _progress(self) -> float | None:
         try:
