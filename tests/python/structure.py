@@ -26,8 +26,6 @@ ALLOWED = {
     ("radio::routing::aodv", "radio::routing::message"): "as abr",
     ("radio::routing::dsr", "radio::routing::message"): "as abr",
     ("radio::routing::notices", "radio::routing::message"): "as abr",
-    ("cc::config::describe", "cc::config::list"): _OPEN,
-    ("cc::script", "cc::config"): _OPEN,
     ("live::emulator::superpacket", "live::emulator::load"): _OPEN,
     ("live::endpoint::outbox", "live::endpoint::core"): _OPEN,
     ("live::endpoint::peer", "live::endpoint::acceptor"): _OPEN,

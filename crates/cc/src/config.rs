@@ -9,6 +9,7 @@ mod linear;
 mod list;
 mod parse;
 mod print;
+mod script;
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,9 +18,10 @@ use weir_units::known;
 
 use self::arguments::Arguments;
 use self::list::LIST;
-use crate::{KernelName, Script};
+use crate::KernelName;
 
 pub use self::list::CcConfig;
+pub use self::script::{BuildScripted, Script};
 
 /// A line of [`CcConfig::CATALOGUE`].
 ///

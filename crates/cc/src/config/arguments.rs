@@ -1,11 +1,11 @@
 //! A name of the list and the text of its parameters.
 
 use super::describe::Description;
-use super::{CcConfigError, LIST};
+use super::{CcConfig, CcConfigError, LIST};
 
 /// A controller of the list and the text of its parameters.
 pub(super) struct Arguments<'a> {
-    pub(super) controller: &'static Description,
+    pub(super) controller: &'static Description<CcConfig>,
     text: Option<&'a str>,
 }
 

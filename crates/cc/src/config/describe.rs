@@ -1,25 +1,25 @@
-//! How an entry of the list becomes a variant of [`CcConfig`], a line of its catalogue, and what reads,
-//! prints and builds it.
+//! How an entry of the list becomes a variant of the configuration, a line of its catalogue, and what
+//! reads, prints and builds it.
 
 use std::ops::RangeInclusive;
 
 use weir_units::Duration;
 
-use super::{CatalogueEntry, CcConfig};
+use super::CatalogueEntry;
 use crate::{Decimal, Gain, MuzhaTable};
 
-/// A controller of the list.
-pub(super) struct Description {
+/// A controller of the list, which has configurations `C`.
+pub(super) struct Description<C: 'static> {
     pub(super) entry: CatalogueEntry,
     /// With every parameter at its default; `None` for the linear controls, which `linear` reads.
-    pub(super) default: Option<fn() -> CcConfig>,
-    pub(super) parameters: &'static [Parameter],
+    pub(super) default: Option<fn() -> C>,
+    pub(super) parameters: &'static [Parameter<C>],
     /// Where one parameter is not at its default, all are written.
     pub(super) whole: bool,
 }
 
 /// A parameter of a controller.
-pub(super) struct Parameter {
+pub(super) struct Parameter<C> {
     /// What stands in front of the value, as in `hystart=`; empty if the value stands alone.
     pub(super) prefix: &'static str,
     /// An example of the value, or its words.
@@ -27,9 +27,9 @@ pub(super) struct Parameter {
     /// What is allowed.
     pub(super) allowed: &'static str,
     /// Sets it from text; `None` if the text is not allowed.
-    pub(super) set: fn(&mut CcConfig, &str) -> Option<()>,
+    pub(super) set: fn(&mut C, &str) -> Option<()>,
     /// Its value as text, if it has one.
-    pub(super) show: fn(&CcConfig) -> Option<String>,
+    pub(super) show: fn(&C) -> Option<String>,
 }
 
 /// A value that is no word.
@@ -87,7 +87,7 @@ macro_rules! controllers {
         }
 
         /// The controllers of the catalogue.
-        pub(super) const LIST: &[Description] = &[$(
+        pub(super) const LIST: &[Description<CcConfig>] = &[$(
             $( Description {
                 entry: CatalogueEntry {
                     name: $name,

@@ -32,7 +32,7 @@ pub(super) fn read(given: &Arguments<'_>) -> Result<CcConfig, CcConfigError> {
     Ok(config)
 }
 
-impl Parameter {
+impl<C> Parameter<C> {
     fn name(&self) -> &'static str {
         self.prefix.strip_suffix('=').unwrap_or(self.form)
     }

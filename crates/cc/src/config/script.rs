@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use weir_units::Bytes;
 
-use crate::{CcBuildError, CcConfigError, CongestionController};
+use super::{CcBuildError, CcConfigError};
+use crate::CongestionController;
 
 /// Builds the controllers of a class, one for each connection.
 pub trait BuildScripted: fmt::Debug + Send + Sync {
