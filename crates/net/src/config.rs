@@ -96,12 +96,7 @@ impl LinkConfig {
 
     /// The rate it starts with; `None` if it has no rate.
     pub fn rate(&self) -> Option<Rate> {
-        match &self.service {
-            Service::Rate(schedule) | Service::Shaper { rate: schedule, .. } => {
-                Some(schedule.initial)
-            }
-            Service::Infinite | Service::PerPacket { .. } | Service::Trace(_) => None,
-        }
+        self.service.rate()
     }
 
     /// Says what is wrong with it, if anything.

@@ -7,7 +7,6 @@ use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 use crate::cake::{Cake, CakeConfig};
 use crate::choke::{Choke, ChokeConfig};
 use crate::codel::{Codel, CodelConfig};
-use crate::config::LinkConfig;
 use crate::droptail::DropTailConfig;
 use crate::dualpi2::{DualPi2, DualPi2Config};
 use crate::ecn_step::{EcnStep, EcnStepConfig};
@@ -24,7 +23,7 @@ use crate::sfq::{Sfq, SfqConfig};
 
 /// The link on which a queue is, as far as disciplines depend on it.
 pub(crate) struct Site<'a> {
-    link: &'a LinkConfig,
+    service: &'a Service,
     stream: &'a mut dyn FnMut(&'static str) -> Rng,
     /// What each parcel takes beyond its length.
     overhead: Bytes,
@@ -95,9 +94,8 @@ macro_rules! disciplines {
 
         impl<P: Parcel> Managed<P> {
             /// The empty queue of a link; `None` if that is the plain FIFO.
-            pub(crate) fn new(site: &mut Site<'_>) -> Option<Self> {
-                let link = site.link;
-                match &link.queue {
+            pub(crate) fn new(config: &QueueConfig, site: &mut Site<'_>) -> Option<Self> {
+                match config {
                     QueueConfig::DropTail(_) => None,
                     $( QueueConfig::$name($new_config) => {
                         let ($new_config, $site) = ($new_config.to_owned(), site);
@@ -158,7 +156,7 @@ disciplines! {
     /// A queue per flow, fair among hosts.
     Cake(CakeConfig): ByFlow,
         new(config, site) {
-            let rate = site.link.rate().filter(|rate| *rate > Rate::ZERO);
+            let rate = site.service.rate().filter(|rate| *rate > Rate::ZERO);
             Cake::new(config, rate, site.overhead, site.mtu, (site.stream)("cake"))
         },
         check(config, service) config.validate(service);
@@ -178,17 +176,18 @@ disciplines! {
 
 impl<'a> Site<'a> {
     pub(crate) fn new(
-        link: &'a LinkConfig,
+        service: &'a Service,
+        overhead: Bytes,
+        mtu: Option<Bytes>,
         stream: &'a mut dyn FnMut(&'static str) -> Rng,
     ) -> Self {
-        let overhead = link.overhead;
-        Self { link, stream, overhead, mtu: link.mtu.unwrap_or(FULL_SIZE) + overhead }
+        Self { service, stream, overhead, mtu: mtu.unwrap_or(FULL_SIZE) + overhead }
     }
 
     /// What a full-sized parcel takes to be sent, where idle times count for RED: see red.rs, below a
     /// token bucket they do not.
     fn parcel_time(&self) -> Option<Duration> {
-        let rate = match &self.link.service {
+        let rate = match self.service {
             Service::Rate(rate) => Some(rate.initial),
             _ => None,
         };

@@ -3,7 +3,6 @@
 use weir_units::{Duration, Ratio, Rng};
 
 use crate::error::{ConfigError, check_span};
-use crate::impair::Impairments;
 
 /// A delay that varies around the link's own; the sum never gets below zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,21 +57,6 @@ pub(crate) struct Flight {
     pub(crate) keeps_order: bool,
 }
 
-impl Impairments {
-    /// Those on the wire, if there are any.
-    pub(crate) fn disorder(
-        &self,
-        stream: &mut impl FnMut(&'static str) -> Rng,
-    ) -> Option<Box<Disorder>> {
-        if self.jitter.is_none() && self.reorder.is_none() {
-            return None;
-        }
-        let jitter = self.jitter.map(|jitter| (jitter, stream("jitter")));
-        let reorder = self.reorder.map(|reorder| (reorder, stream("reorder")));
-        Some(Box::new(Disorder { jitter, reorder }))
-    }
-}
-
 impl Reorder {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.extra_delay.is_zero() {
@@ -91,6 +75,20 @@ impl Jitter {
 }
 
 impl Disorder {
+    /// Jitter and reordering at work, if there is either.
+    pub(crate) fn new(
+        jitter: Option<Jitter>,
+        reorder: Option<Reorder>,
+        stream: &mut impl FnMut(&'static str) -> Rng,
+    ) -> Option<Box<Self>> {
+        if jitter.is_none() && reorder.is_none() {
+            return None;
+        }
+        let jitter = jitter.map(|jitter| (jitter, stream("jitter")));
+        let reorder = reorder.map(|reorder| (reorder, stream("reorder")));
+        Some(Box::new(Self { jitter, reorder }))
+    }
+
     /// Whether a parcel may arrive before one that was sent earlier.
     pub(crate) fn may_overtake(&self) -> bool {
         let free = self.jitter.as_ref().is_some_and(|(jitter, _)| jitter.order == Order::Free);

@@ -4,8 +4,11 @@
 //! that happened since, each dequeue at its exact time. So the world needs one pending event per
 //! link, the next delivery, and how often a link is touched changes nothing that comes out of it.
 
+mod any_queue;
+
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
+use self::any_queue::AnyQueue;
 use crate::config::LinkConfig;
 use crate::disciplines::QueueConfig;
 use crate::droplog::{DropLog, DropRecord};
@@ -14,7 +17,7 @@ use crate::feedback::{FeedbackAgent, Occupancy, Signal};
 use crate::impair::{Fate, Ingress};
 use crate::jitter::{Disorder, Flight};
 use crate::parcel::Parcel;
-use crate::queue::{AnyQueue, Backlog, Dropped, Queue};
+use crate::queue::{Backlog, Dropped, Queue};
 use crate::schedule::Schedule;
 use crate::server::Server;
 use crate::service::Service;
@@ -123,7 +126,8 @@ impl<P: Parcel + Clone> Link<P> {
         mut stream: impl FnMut(&'static str) -> Rng,
     ) -> Result<Self, ConfigError> {
         config.validate()?;
-        let disorder = config.impairments.disorder(&mut stream);
+        let (jitter, reorder) = (config.impairments.jitter, config.impairments.reorder);
+        let disorder = Disorder::new(jitter, reorder, &mut stream);
         let server = Server::new(&config.service);
         let mtu = config.mtu.unwrap_or(Bytes::MAX);
         let departure = Departure::new(config);

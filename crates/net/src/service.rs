@@ -34,6 +34,14 @@ pub enum Service {
 }
 
 impl Service {
+    /// The rate it starts with, if it has one.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        match self {
+            Self::Rate(schedule) | Self::Shaper { rate: schedule, .. } => Some(schedule.initial),
+            Self::Infinite | Self::PerPacket { .. } | Self::Trace(_) => None,
+        }
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::Infinite | Self::Trace(_) => Ok(()),
