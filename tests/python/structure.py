@@ -45,12 +45,6 @@ ALLOWED = {
     ("scene::reliable", "scene::flow"): _OPEN,
     ("scene::udp", "scene::flow"): _OPEN,
     ("sim::world", "sim::run"): _OPEN,
-    ("transport::policy::atcp", "transport::policy::config"): _OPEN,
-    ("transport::policy::bus", "transport::policy::config"): _OPEN,
-    ("transport::policy::elfn", "transport::policy::config"): _OPEN,
-    ("transport::policy::tcp_f", "transport::policy::config"): _OPEN,
-    ("transport::recovery", "transport::sender"): _OPEN,
-    ("transport::scoreboard", "transport::sender"): _OPEN,
 }
 """Imports that close a cycle, each with its reason: only between a trait and its registry."""
 

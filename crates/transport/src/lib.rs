@@ -41,6 +41,7 @@
 
 mod config;
 mod connection;
+mod pause;
 mod policy;
 mod ranges;
 mod reassembly;

@@ -18,8 +18,8 @@ use weir_units::{Bytes, Instant};
 pub(crate) use self::covered::{AckTime, Covered};
 pub(crate) use self::sent::{Fate, Sent, Transmission};
 
+use crate::pause::Pause;
 use crate::ranges::RangeSet;
-use crate::sender::Pause;
 use weir_cc::host::SendRecord;
 
 /// The sender's record of outstanding segments.

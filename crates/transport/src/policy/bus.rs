@@ -19,12 +19,19 @@
 //!
 //! Parameter: `probe`, the interval at which a source asks that hears nothing; ours is 2 s.
 
-use weir_units::Instant;
+use weir_units::{Duration, Instant};
 
+use super::elfn::PROBE;
 use super::{
-    AckInfo, AtResume, BusConfig, Order, Policy, PolicyCx, Probe, ResendRequest, Resume,
-    RouteState, Rto,
+    AckInfo, AtResume, Order, Policy, PolicyCx, Probe, ResendRequest, Resume, RouteState, Rto,
 };
+
+/// Parameters of `bus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusConfig {
+    /// The time between probes.
+    pub probe: Duration,
+}
 
 /// TCP-BuS's states.
 #[derive(Debug)]
@@ -41,6 +48,12 @@ struct Repair {
     probe_at: Instant,
     /// A probe is out, and an acknowledgement may answer it.
     probed: bool,
+}
+
+impl Default for BusConfig {
+    fn default() -> Self {
+        Self { probe: PROBE }
+    }
 }
 
 impl Bus {

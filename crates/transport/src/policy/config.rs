@@ -7,11 +7,11 @@ use std::str::FromStr;
 
 use weir_units::{Duration, known};
 
-use super::Policy;
 use super::atcp::Atcp;
-use super::bus::Bus;
-use super::elfn::Elfn;
-use super::tcp_f::TcpF;
+use super::bus::{Bus, BusConfig};
+use super::elfn::{Elfn, ElfnConfig};
+use super::tcp_f::{TcpF, TcpFConfig};
+use super::{AtResume, Policy};
 use crate::config::CatalogueEntry;
 
 /// Which route-failure policy, with its parameters.
@@ -39,62 +39,6 @@ pub enum RoutePolicy {
     /// TCP-BuS.
     Bus(BusConfig),
 }
-
-/// Parameters of `tcp-f`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TcpFConfig {
-    /// How long it waits for a route.
-    pub timer: Duration,
-}
-
-/// Parameters of `elfn`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ElfnConfig {
-    /// The time between probes.
-    pub probe: Duration,
-    /// The window after standby; anew, it is one segment.
-    pub window: AtResume,
-    /// The retransmission timeout after standby; anew, it is 6 s.
-    pub rto: AtResume,
-}
-
-/// Parameters of `bus`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BusConfig {
-    /// The time between probes.
-    pub probe: Duration,
-}
-
-/// What becomes of a sender's state when it goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AtResume {
-    /// It is as it was.
-    #[default]
-    Keep,
-    /// It begins anew.
-    Anew,
-}
-
-impl Default for TcpFConfig {
-    fn default() -> Self {
-        Self { timer: Duration::from_secs(10) }
-    }
-}
-
-impl Default for ElfnConfig {
-    fn default() -> Self {
-        Self { probe: PROBE, window: AtResume::Keep, rto: AtResume::Keep }
-    }
-}
-
-impl Default for BusConfig {
-    fn default() -> Self {
-        Self { probe: PROBE }
-    }
-}
-
-/// Holland and Vaidya's interval.
-const PROBE: Duration = Duration::from_secs(2);
 
 /// A policy that does not exist, or parameters that it does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -336,7 +280,7 @@ impl TcpFConfig {
 impl ElfnConfig {
     /// What differs from the defaults.
     fn written(&self) -> Vec<String> {
-        let probe = (self.probe != PROBE).then(|| format!("probe={}", self.probe));
+        let probe = (self.probe != Self::default().probe).then(|| format!("probe={}", self.probe));
         let window = (self.window == AtResume::Anew).then(|| "window=one".to_owned());
         let rto = (self.rto == AtResume::Anew).then(|| "rto=reset".to_owned());
         [probe, window, rto].into_iter().flatten().collect()
@@ -346,7 +290,7 @@ impl ElfnConfig {
 impl BusConfig {
     /// What differs from the defaults.
     fn written(&self) -> Vec<String> {
-        let probe = (self.probe != PROBE).then(|| format!("probe={}", self.probe));
+        let probe = (self.probe != Self::default().probe).then(|| format!("probe={}", self.probe));
         probe.into_iter().collect()
     }
 }

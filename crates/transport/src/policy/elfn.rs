@@ -17,9 +17,19 @@
 use weir_units::{Duration, Instant};
 
 use super::{
-    AckInfo, AtResume, ElfnConfig, Order, Policy, PolicyCx, Probe, ResendRequest, Resume,
-    RouteState, Rto,
+    AckInfo, AtResume, Order, Policy, PolicyCx, Probe, ResendRequest, Resume, RouteState, Rto,
 };
+
+/// Parameters of `elfn`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElfnConfig {
+    /// The time between probes.
+    pub probe: Duration,
+    /// The window after standby; anew, it is one segment.
+    pub window: AtResume,
+    /// The retransmission timeout after standby; anew, it is 6 s.
+    pub rto: AtResume,
+}
 
 /// ELFN's states.
 #[derive(Debug)]
@@ -27,6 +37,12 @@ pub(super) struct Elfn {
     config: ElfnConfig,
     /// In standby: when the next probe is due.
     probe_at: Option<Instant>,
+}
+
+impl Default for ElfnConfig {
+    fn default() -> Self {
+        Self { probe: PROBE, window: AtResume::Keep, rto: AtResume::Keep }
+    }
 }
 
 impl Elfn {
@@ -72,6 +88,9 @@ impl Policy for Elfn {
         self.probe_at
     }
 }
+
+/// Holland and Vaidya's interval.
+pub(super) const PROBE: Duration = Duration::from_secs(2);
 
 /// The paper's initial timeout.
 const INITIAL_RTO: Duration = Duration::from_secs(6);

@@ -22,9 +22,10 @@ use std::fmt;
 
 use weir_units::{Duration, Instant};
 
-pub use self::config::{
-    AtResume, BusConfig, ElfnConfig, RoutePolicy, RoutePolicyError, TcpFConfig,
-};
+pub use self::bus::BusConfig;
+pub use self::config::{RoutePolicy, RoutePolicyError};
+pub use self::elfn::ElfnConfig;
+pub use self::tcp_f::TcpFConfig;
 
 /// What the network says about the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +181,16 @@ impl AckInfo {
     fn covers_all(&self, cx: &PolicyCx) -> bool {
         self.ack == cx.nxt
     }
+}
+
+/// What becomes of a sender's state when it goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtResume {
+    /// It is as it was.
+    #[default]
+    Keep,
+    /// It begins anew.
+    Anew,
 }
 
 /// What the sender is to do.

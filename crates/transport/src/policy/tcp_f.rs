@@ -9,11 +9,16 @@
 //! Acknowledgements that arrive in snooze are booked, but move neither state nor window. Parameter: the
 //! timer; the paper's value is not known, ours is 10 s.
 
-use weir_units::Instant;
+use weir_units::{Duration, Instant};
 
-use super::{
-    AtResume, Order, Policy, PolicyCx, ResendRequest, Resume, RouteState, Rto, TcpFConfig,
-};
+use super::{AtResume, Order, Policy, PolicyCx, ResendRequest, Resume, RouteState, Rto};
+
+/// Parameters of `tcp-f`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpFConfig {
+    /// How long it waits for a route.
+    pub timer: Duration,
+}
 
 /// TCP-F's states.
 #[derive(Debug)]
@@ -21,6 +26,12 @@ pub(super) struct TcpF {
     config: TcpFConfig,
     /// In snooze: when it ends at the latest.
     until: Option<Instant>,
+}
+
+impl Default for TcpFConfig {
+    fn default() -> Self {
+        Self { timer: Duration::from_secs(10) }
+    }
 }
 
 impl TcpF {

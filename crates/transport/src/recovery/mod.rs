@@ -25,8 +25,8 @@ pub(crate) use self::epoch::{Epoch, EpochChange, Prr};
 pub use self::list::RecoveryConfig;
 pub use self::rack::{Detection, RackConfig, Tlp};
 use crate::HostProfile;
+use crate::pause::Pause;
 use crate::scoreboard::{Covered, Scoreboard};
-use crate::sender::Pause;
 
 /// Decides what is lost.
 pub(crate) trait LossRecovery: fmt::Debug + Send {

@@ -22,8 +22,8 @@ use super::describe::word_parameters;
 use super::{AckSummary, DUP_THRESH, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
 use crate::config::HostProfile;
 use crate::on_tick;
+use crate::pause::Pause;
 use crate::scoreboard::{Scoreboard, Transmission};
-use crate::sender::Pause;
 
 /// Which parts of Linux's recovery are in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,8 +7,8 @@
 use weir_units::Instant;
 
 use super::{AckSummary, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
+use crate::pause::Pause;
 use crate::scoreboard::Scoreboard;
-use crate::sender::Pause;
 
 /// Selective repeat's timers.
 #[derive(Debug)]

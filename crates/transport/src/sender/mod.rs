@@ -15,7 +15,6 @@ use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
 use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
-pub(crate) use self::route::Pause;
 pub(crate) use self::transmit::{Kind, OutgoingRange};
 use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
 use crate::rtt::{RttConfig, RttEstimator, RttVariation};

@@ -3,8 +3,9 @@
 use weir_cc::{Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Instant};
 
-use super::{Pause, Sender};
+use super::Sender;
 use crate::HostProfile;
+use crate::pause::Pause;
 use crate::policy::SendPermission;
 use crate::recovery::{AckSummary, Expired, TimerCx, is_recovering};
 use crate::rtt::RttEstimator;
