@@ -37,14 +37,6 @@ ALLOWED = {
     ("live::seal::key", "live::seal::keys"): _OPEN,
     ("live::socket", "live::endpoint"): _OPEN,
     ("live::transfer::datagram", "live::transfer::send"): _OPEN,
-    ("scene::arrivals", "scene::flow"): _OPEN,
-    ("scene::medium", "scene::flow"): _OPEN,
-    ("scene::periods", "scene::app"): _OPEN,
-    ("scene::radio", "scene::flow"): _OPEN,
-    ("scene::radio", "scene::spec"): _OPEN,
-    ("scene::reliable", "scene::flow"): _OPEN,
-    ("scene::udp", "scene::flow"): _OPEN,
-    ("sim::world", "sim::run"): _OPEN,
 }
 """Imports that close a cycle, each with its reason: only between a trait and its registry."""
 

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use weir_units::{Bytes, Duration, Instant, Rate, Rng};
+use weir_units::{Instant, Rng};
 
-use crate::periods::{Action, Periods};
+use crate::periods::{Action, Periods, nth_tick};
 use crate::requests::Answer;
 use crate::spec::Workload;
 
@@ -187,16 +187,9 @@ impl Server {
     }
 }
 
-/// From the first message of a constant-rate source to its `n`-th; never drifts.
-pub(crate) fn nth_tick(rate: Rate, size: Bytes, n: u64) -> Duration {
-    let bits = u128::from(size.get()) * 8 * u128::from(n);
-    let nanos = bits * 1_000_000_000 / u128::from(rate.as_bits_per_sec());
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
-    use weir_units::stream;
+    use weir_units::{Bytes, Duration, Rate, stream};
 
     use super::*;
     use crate::spec::{OnOff, PeriodSpread};

@@ -10,10 +10,10 @@ use weir_transport::Config;
 use weir_units::{Bytes, Instant, Rng, stream};
 
 use crate::app::Client;
-use crate::flow::Side;
 use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::medium::Medium;
 use crate::reliable::{FlowInit, Origin, ReliableFlow};
+use crate::side::Side;
 use crate::spec::{FlowSizes, FlowSpec, MeasureSpec, Workload};
 
 /// The flow that the connections make up.

@@ -9,10 +9,10 @@ use crate::arrivals::{Arrival, Source};
 use crate::flow_stats::{FlowEnd, FlowStats};
 use crate::kernel_flow::KernelFlow;
 use crate::medium::Medium;
-use crate::packet::{Direction, Packet};
-use crate::queue::Event;
+use crate::packet::Packet;
 use crate::reliable::{FlowInit, ReliableFlow};
 use crate::requests::RequestBook;
+use crate::side::Side;
 use crate::spec::{FlowSpec, MeasureSpec, TransportSpec, Workload};
 use crate::udp::UdpFlow;
 
@@ -24,38 +24,6 @@ enum Kind {
     Udp(Box<UdpFlow>),
     Foreign(Box<KernelFlow>),
     Source(Box<Source>),
-}
-
-/// Which end of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Where data comes from.
-    Sender,
-    /// Where it goes.
-    Receiver,
-}
-
-impl Side {
-    /// Which way this end's packets travel.
-    pub fn direction(self) -> Direction {
-        match self {
-            Self::Sender => Direction::Forward,
-            Self::Receiver => Direction::Reverse,
-        }
-    }
-
-    /// The end that packets of a direction arrive at.
-    pub fn at_end_of(direction: Direction) -> Self {
-        match direction {
-            Direction::Forward => Self::Receiver,
-            Direction::Reverse => Self::Sender,
-        }
-    }
-}
-
-/// The event that wakes one end of a flow.
-pub(crate) fn wake_up(flow: u32, side: Side) -> Event {
-    Event::Endpoint(2 * flow + side as u32)
 }
 
 impl Flow {

@@ -6,12 +6,13 @@
 
 use weir_radio::Notice;
 
-use crate::flow::{Flow, Side};
+use crate::flow::Flow;
 use crate::flow_stats::FlowEnd;
 use crate::network::Network;
 use crate::packet::Packet;
 use crate::queue::{Event, EventQueue};
 use crate::reliable::ReliableFlow;
+use crate::side::Side;
 use crate::spec::RunSpec;
 
 /// All flows of a run.

@@ -29,6 +29,7 @@ mod recorder;
 mod reliable;
 mod requests;
 mod run_log;
+mod side;
 mod sizes;
 mod spec;
 pub mod topology;
@@ -41,7 +42,7 @@ pub use capture_point::CapturePoint;
 pub use check::check_placement;
 pub use error::{SpecError, Violation};
 pub use events::EventLog;
-pub use flow::{Flow, Side};
+pub use flow::Flow;
 pub use flow_stats::FlowEnd;
 pub use flow_table::FlowTable;
 pub use kernel_flow::{ConnectionSample, KernelFlow, PathStats};
@@ -51,13 +52,14 @@ pub use network::Network;
 pub use outcome::Outcome;
 pub use packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
 pub use queue::{Event, EventQueue, HeapQueue, WheelQueue};
-pub use radio::{HostedRadio, Movement, Places, RadioOutput, RadioPath, RadioSpec, Routing};
+pub use radio::{HostedRadio, RadioOutput};
 pub use recorder::{Recorder, RunEnd};
 pub use run_log::RunLog;
+pub use side::Side;
 pub use sizes::SizeDistribution;
 pub use spec::{
-    Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, TransportSpec,
-    UdpConfig, Workload,
+    Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, Movement, OnOff, PeriodSpread, Places,
+    RadioPath, RadioSpec, Routing, RunSpec, TransportSpec, UdpConfig, Workload,
 };
 pub use validate::{MAX_DATAGRAM, MAX_PACKET, validate};
 pub use wire::Wire;

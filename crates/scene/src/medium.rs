@@ -3,10 +3,10 @@
 use weir_transport::Arrived;
 use weir_units::Instant;
 
-use crate::flow::Side;
 use crate::link::PacketLink;
 use crate::packet::{Direction, Packet};
 use crate::run_log::RunLog;
+use crate::side::Side;
 
 /// What the ends of a flow live in: it passes them the time, carries their packets and wakes them.
 pub trait Medium {

@@ -8,13 +8,13 @@ use weir_units::{Duration, Instant};
 
 use crate::check::{TraceHash, check_placement};
 use crate::error::SpecError;
-use crate::flow::{Side, wake_up};
 use crate::link::{HostedLink, PacketLink};
 use crate::medium::Medium;
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
 use crate::radio::{HostedRadio, RadioOutput, reason_name};
 use crate::run_log::RunLog;
+use crate::side::{Side, wake_up};
 use crate::spec::{FlowSpec, LinkSpec, RunSpec};
 
 /// Everything that flows share.

@@ -5,9 +5,8 @@
 //! background traffic (ns-2's and ns-3's `OnOff` application). The clock of the messages runs only
 //! while the source is on, so that its mean rate is `rate · on / (on + off)` however short the periods.
 
-use weir_units::{Duration, Instant, Rng};
+use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
-use crate::app::nth_tick;
 use crate::spec::{OnOff, PeriodSpread};
 
 /// A source that is on and off in turn.
@@ -80,9 +79,16 @@ impl Periods {
     }
 }
 
+/// From the first message of a constant-rate source to its `n`-th; never drifts.
+pub(crate) fn nth_tick(rate: Rate, size: Bytes, n: u64) -> Duration {
+    let bits = u128::from(size.get()) * 8 * u128::from(n);
+    let nanos = bits * 1_000_000_000 / u128::from(rate.as_bits_per_sec());
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
-    use weir_units::{Bytes, Rate, stream};
+    use weir_units::stream;
 
     use super::*;
 

@@ -10,10 +10,10 @@ use weir_units::{Bytes, Duration, Feedback, Instant, Rng};
 
 use crate::app::{Client, Server};
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
-use crate::flow::Side;
 use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::medium::Medium;
 use crate::packet::{Body, IP_HEADER, Packet};
+use crate::side::Side;
 use crate::spec::Workload;
 
 /// A flow over a reliable connection.

@@ -1,12 +1,14 @@
 //! What a run consists of, in plain Rust: links, flows over them, and what is measured.
 
+mod radio;
+
 use std::sync::Arc;
 
 use weir_net::LinkConfig;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate, stream};
 
-use crate::radio::RadioSpec;
+pub use self::radio::{Movement, Places, RadioPath, RadioSpec, Routing};
 use crate::sizes::SizeDistribution;
 
 /// A run: everything but the seed.

@@ -5,12 +5,11 @@ use weir_trace::SampleRow;
 use weir_transport::RangeSet;
 use weir_units::{Bytes, Duration, Instant, Rng};
 
-use crate::app::nth_tick;
-use crate::flow::Side;
 use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::medium::Medium;
 use crate::packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
-use crate::periods::{Action, Periods};
+use crate::periods::{Action, Periods, nth_tick};
+use crate::side::Side;
 use crate::spec::{FlowSpec, UdpConfig, Workload};
 
 /// A flow of bare datagrams.

@@ -6,9 +6,9 @@ use weir_net::{LinkConfig, Service};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::SpecError;
-use crate::radio::{RadioPath, RadioSpec};
 use crate::spec::{
-    FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, RunSpec, TransportSpec, Workload,
+    FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, RadioPath, RadioSpec, RunSpec,
+    TransportSpec, Workload,
 };
 
 /// The longest IPv4 packet (RFC 791 §3.1).

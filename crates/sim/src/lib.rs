@@ -5,7 +5,9 @@
 
 mod error;
 mod run;
+mod tap;
 mod world;
 
 pub use error::SimError;
-pub use run::{PacketTap, QueueKind, RunOptions, run, run_taped, run_watched, run_with};
+pub use run::{QueueKind, RunOptions, run, run_taped, run_watched, run_with};
+pub use tap::PacketTap;

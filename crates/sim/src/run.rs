@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use weir_scene::{HeapQueue, LinkCrossing, Outcome, RunSpec, WheelQueue, validate};
+use weir_scene::{HeapQueue, Outcome, RunSpec, WheelQueue, validate};
 use weir_units::Instant;
 
 use crate::error::SimError;
+use crate::tap::PacketTap;
 use crate::world::World;
 
 /// Which implementation holds the events; results do not depend on it.
@@ -60,15 +61,6 @@ pub fn run_watched(
 ) -> Result<Outcome, SimError> {
     validate(spec)?;
     World::<WheelQueue>::new(spec, seed)?.run(watch)
-}
-
-/// Receives the packets that enter and leave links. It has no influence on the run.
-pub trait PacketTap {
-    /// The links to watch, by index, each once.
-    fn links(&self) -> Vec<usize>;
-
-    /// Takes note of a packet at an end of link `index`. They come in the order of time.
-    fn record(&mut self, index: usize, seen: &LinkCrossing<()>);
 }
 
 /// Runs `spec`, passes the time to `watch`, and has `tap` record packets.

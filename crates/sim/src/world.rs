@@ -9,7 +9,7 @@ use weir_scene::{
 use weir_units::Instant;
 
 use crate::error::SimError;
-use crate::run::PacketTap;
+use crate::tap::PacketTap;
 
 /// A run in progress.
 pub(crate) struct World<'a, Q> {
