@@ -26,17 +26,6 @@ ALLOWED = {
     ("radio::routing::aodv", "radio::routing::message"): "as abr",
     ("radio::routing::dsr", "radio::routing::message"): "as abr",
     ("radio::routing::notices", "radio::routing::message"): "as abr",
-    ("live::emulator::superpacket", "live::emulator::load"): _OPEN,
-    ("live::endpoint::outbox", "live::endpoint::core"): _OPEN,
-    ("live::endpoint::peer", "live::endpoint::acceptor"): _OPEN,
-    ("live::endpoint::peer", "live::endpoint::core"): _OPEN,
-    ("live::endpoint::table", "live::endpoint::peer"): _OPEN,
-    ("live::file::frame", "live::file::unreliable"): _OPEN,
-    ("live::file::outgoing", "live::file::unreliable"): _OPEN,
-    ("live::file::shared", "live::file::incoming"): _OPEN,
-    ("live::seal::key", "live::seal::keys"): _OPEN,
-    ("live::socket", "live::endpoint"): _OPEN,
-    ("live::transfer::datagram", "live::transfer::send"): _OPEN,
 }
 """Imports that close a cycle, each with its reason: only between a trait and its registry."""
 

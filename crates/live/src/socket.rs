@@ -10,7 +10,6 @@ use socket2::{Domain, Protocol, SockRef, Type};
 use weir_units::{Bytes, Duration, Ecn, Instant};
 
 use crate::clock::{self, Interest};
-use crate::endpoint::DatagramSink;
 
 /// A UDP socket that never blocks.
 #[derive(Debug)]
@@ -38,6 +37,19 @@ pub struct SendBatch<'a> {
     pub bytes: &'a [u8],
     /// The size of each but the last.
     pub stride: usize,
+}
+
+/// Where datagrams leave: a socket, or the network of a simulation.
+pub trait DatagramSink {
+    /// Sends datagrams.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is no space: nothing was sent. After another error the
+    /// datagrams are lost.
+    fn send(&self, departure: &SendBatch<'_>) -> io::Result<()>;
+
+    /// The largest number of datagrams in one call.
+    fn max_segments(&self) -> usize;
 }
 
 /// Datagrams that arrived together from one sender.

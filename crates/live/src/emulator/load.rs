@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::superpacket::{Layout, MAX_HEADER};
+use super::superpacket::{Layout, MAX_HEADER, Part};
 use crate::relay::{MemoryLimit, Reserved};
 
 /// The bytes of a packet. Copies share them, as do the parts of a superpacket, whose headers are
@@ -40,11 +40,6 @@ impl Load {
         self.layout().header() + self.payload().len()
     }
 
-    /// How far the payload lies behind that of the first part.
-    pub(super) fn offset(&self) -> u32 {
-        (self.payload_range().start - self.layout().header()) as u32
-    }
-
     /// What is behind the headers; of a packet that was never part of another, all of it.
     pub(super) fn payload(&self) -> &[u8] {
         &self.buffer.bytes[self.payload_range()]
@@ -68,17 +63,15 @@ impl Load {
         self.start().first().is_some_and(|byte| byte >> 4 == 4)
     }
 
-    pub(super) fn is_first(&self) -> bool {
-        self.part == 0
-    }
-
-    pub(super) fn is_last(&self) -> bool {
-        self.payload_range().end == self.buffer.bytes.len()
-    }
-
-    /// The number of its part.
-    pub(super) fn part(&self) -> u32 {
-        self.part
+    /// Which part of the packet that was read it is.
+    pub(super) fn part(&self) -> Part<'_> {
+        let payload = self.payload_range();
+        Part {
+            template: self.template(),
+            number: self.part,
+            offset: (payload.start - self.layout().header()) as u32,
+            is_last: payload.end == self.buffer.bytes.len(),
+        }
     }
 
     /// Whether `other` comes straight behind it in the same buffer.
@@ -94,7 +87,7 @@ impl Load {
     /// The whole packet with checksums complete.
     pub(super) fn to_vec(&self) -> Vec<u8> {
         let mut headers = [0; MAX_HEADER];
-        let headers = self.layout().write_header(self, self.payload().len(), &mut headers);
+        let headers = self.layout().write_header(&self.part(), self.payload().len(), &mut headers);
         let mut packet = [headers, self.payload()].concat();
         self.layout().complete(&mut packet);
         packet

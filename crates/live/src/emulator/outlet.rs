@@ -7,7 +7,7 @@ use weir_units::Instant;
 
 use super::device::Device;
 use super::load::Load;
-use super::superpacket::{self, ACK, FLAGS, MAX_HEADER, PSH};
+use super::superpacket::{ACK, FLAGS, MAX_HEADER, PSH};
 use super::view;
 
 /// Consecutive segments of one TCP flow. All have the size of the first, but the last may be shorter.
@@ -83,7 +83,7 @@ impl Group {
     fn assemble<T>(&self, done: impl FnOnce(&[IoSlice<'_>]) -> T) -> T {
         let layout = self.first.layout();
         let mut headers = [0; MAX_HEADER];
-        let headers = layout.write_header(&self.first, self.payload, &mut headers);
+        let headers = layout.write_header(&self.first.part(), self.payload, &mut headers);
         let last = self.runs.last().map_or(&self.first, |(_, last)| last);
         headers[layout.ip_header() + FLAGS] |= flags(last) & PSH;
         if self.is_marked {
@@ -134,7 +134,7 @@ impl Group {
 /// The flags of a segment of TCP.
 fn flags(load: &Load) -> u8 {
     let flags = load.template()[load.layout().ip_header() + FLAGS];
-    superpacket::flags_of_part(flags, load)
+    load.part().flags(flags)
 }
 
 fn seq(load: &Load) -> u32 {

@@ -5,7 +5,6 @@
 //! the bytes, and each has a header of its own when it is written. What leaves together and would be
 //! one superpacket is written as one ([`super::outlet`]).
 
-use super::load::Load;
 use super::view::{Ip, TCP, UDP, ones_sum};
 
 /// What a device puts in front of a packet: what is left to do, and how to cut it.
@@ -29,6 +28,17 @@ pub(super) struct Layout {
     /// Bytes of payload in each part but the last; 0 if there is only one.
     segment: usize,
     protocol: u8,
+}
+
+/// One packet of a superpacket, for its headers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a> {
+    /// The headers of the superpacket as they were read.
+    pub(super) template: &'a [u8],
+    pub(super) number: u32,
+    /// Bytes of payload in front of it.
+    pub(super) offset: u32,
+    pub(super) is_last: bool,
 }
 
 impl Prefix {
@@ -131,12 +141,12 @@ impl Layout {
     /// only the pseudo-header, as the kernel leaves it. Of what is passed on as it is there are none.
     pub(super) fn write_header<'a>(
         &self,
-        load: &Load,
+        part: &Part<'_>,
         payload: usize,
         out: &'a mut [u8; MAX_HEADER],
     ) -> &'a mut [u8] {
         let out = &mut out[..self.header];
-        out.copy_from_slice(load.template());
+        out.copy_from_slice(part.template);
         if out.is_empty() {
             return out;
         }
@@ -145,7 +155,7 @@ impl Layout {
         if ip[0] >> 4 == 4 {
             put(ip, 2, ip.len() as u16 + len);
             let identification =
-                u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(load.part() as u16);
+                u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(part.number as u16);
             put(ip, 4, identification);
             put(ip, 10, 0);
             put(ip, 10, !ones_sum(ip, 0));
@@ -154,9 +164,9 @@ impl Layout {
         }
         let sum_at = if self.protocol == TCP {
             let seq = u32::from_be_bytes([transport[4], transport[5], transport[6], transport[7]]);
-            let seq = seq.wrapping_add(load.offset());
+            let seq = seq.wrapping_add(part.offset);
             transport[4..8].copy_from_slice(&seq.to_be_bytes());
-            transport[FLAGS] = flags_of_part(transport[FLAGS], load);
+            transport[FLAGS] = part.flags(transport[FLAGS]);
             TCP_SUM
         } else {
             put(transport, 4, len);
@@ -195,12 +205,14 @@ impl Layout {
     }
 }
 
-/// The flags of a part of a superpacket with these: an end is one of the last, and the answer to a
-/// mark is said once.
-pub(super) fn flags_of_part(flags: u8, load: &Load) -> u8 {
-    let ends = if load.is_last() { 0 } else { FIN | PSH };
-    let answer = if load.is_first() { 0 } else { CWR };
-    flags & !(ends | answer)
+impl Part<'_> {
+    /// The flags of a part of a superpacket with these: an end is one of the last, and the answer to a
+    /// mark is said once.
+    pub(super) fn flags(&self, flags: u8) -> u8 {
+        let ends = if self.is_last { 0 } else { FIN | PSH };
+        let answer = if self.number == 0 { 0 } else { CWR };
+        flags & !(ends | answer)
+    }
 }
 
 /// Sums up a packet from `from` on and puts the checksum `at` this many bytes behind that.

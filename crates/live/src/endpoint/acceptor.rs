@@ -9,9 +9,10 @@ use weir_units::{Instant, Rng, stream};
 use super::Application;
 use super::cookie::{CookieField, Cookies, SynOutcome, emit_noted};
 use super::framing::Framing;
+use super::key::Key;
 use super::limits::{Limits, OriginCounts, Slot, TokenBucket};
 use super::peer::Peer;
-use super::table::{ConnectionId, Key, Table};
+use super::table::{ConnectionId, Table};
 use crate::seal::{self, Gate};
 use crate::socket::Arrival;
 
@@ -90,9 +91,10 @@ impl<A: Application> Acceptor<A> {
         let application = (listener.accept)(from)?;
         let connection = Connection::listen(&listener.config, stream(rng.next_u64(), "connection"));
         let framing = Framing::Sealed(newcomer.seal);
-        let mut peer = Peer::accepted(unmatched, connection, application, framing);
+        let (now, key, local) = (unmatched.now, unmatched.key, unmatched.arrival.to);
+        let mut peer = Peer::accepted(now, key, local, connection, application, framing);
         peer.admitted_by = Some(newcomer.key);
-        peer.begin(unmatched.now, &newcomer.syn, unmatched.arrival.ecn);
+        peer.begin(now, &newcomer.syn, unmatched.arrival.ecn);
         Some(Admission { peer, evicted })
     }
 
@@ -102,7 +104,7 @@ impl<A: Application> Acceptor<A> {
         table: &Table<A>,
         answer: &mut Vec<u8>,
     ) -> Option<Admission<A>> {
-        let UnmatchedDatagram { now, key, datagram, .. } = *unmatched;
+        let UnmatchedDatagram { now, key, datagram, arrival } = *unmatched;
         let parsed = wire::parse(datagram).ok()?;
         let listener = self.listener.as_mut().filter(|_| is_opening(&parsed.segment));
         let Some(listener) = listener else {
@@ -131,7 +133,8 @@ impl<A: Application> Acceptor<A> {
                     refuse(now, *connection, key.ports, &parsed, answer);
                     return None;
                 };
-                let peer = Peer::accepted(unmatched, *connection, application, Framing::Clear);
+                let framing = Framing::Clear;
+                let peer = Peer::accepted(now, key, arrival.to, *connection, application, framing);
                 Some(Admission { peer, evicted })
             }
         }

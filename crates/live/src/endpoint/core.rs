@@ -12,25 +12,13 @@ use weir_units::{Duration, Instant, Rng, stream};
 use super::acceptor::{Acceptor, Listener, UnmatchedDatagram};
 use super::application::Application;
 use super::framing::{self, Framing};
+use super::key::Key;
 use super::limits::Limits;
 use super::outbox::Outbox;
 use super::peer::{Peer, Sent};
-use super::table::{ConnectionId, Key, Table};
+use super::table::{ConnectionId, Table};
 use crate::seal::{Gate, Keys};
-use crate::socket::{Arrival, SendBatch};
-
-/// Where an endpoint's datagrams leave: a socket, or the network of a simulation.
-pub trait DatagramSink {
-    /// Sends datagrams.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is no space: nothing was sent. After another error the
-    /// datagrams are lost.
-    fn send(&self, departure: &SendBatch<'_>) -> io::Result<()>;
-
-    /// The largest number of datagrams in one call.
-    fn max_segments(&self) -> usize;
-}
+use crate::socket::{Arrival, DatagramSink};
 
 /// The connections of an endpoint, without socket, clock and source of randomness.
 pub struct Core<A> {

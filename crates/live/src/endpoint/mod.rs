@@ -12,6 +12,7 @@ mod busy_poll;
 mod cookie;
 mod core;
 mod framing;
+mod key;
 mod limits;
 mod outbox;
 mod peer;
@@ -25,7 +26,7 @@ use weir_units::{Duration, Instant};
 
 pub use self::application::{Application, Datagram};
 use self::busy_poll::BusyPoll;
-pub use self::core::{Core, DatagramSink, Ended, Randomness};
+pub use self::core::{Core, Ended, Randomness};
 pub use self::framing::Framing;
 pub use self::limits::Limits;
 pub use self::table::ConnectionId;

@@ -5,8 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_units::Ecn;
 
-use super::core::DatagramSink;
-use crate::socket::{MAX_DATAGRAM, SendBatch, in_memory};
+use crate::socket::{DatagramSink, MAX_DATAGRAM, SendBatch, in_memory};
 
 /// Where a datagram goes, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,16 +9,14 @@ use weir_transport::wire::{self, Parsed};
 use weir_transport::{Connection, Flags, Segment, Transmit};
 use weir_units::{Duration, Ecn, Instant};
 
-use super::acceptor::UnmatchedDatagram;
 use super::application::{Application, Datagram};
 use super::cookie::{CookieExchange, CookieField, emit_noted};
-use super::core::DatagramSink;
 use super::framing::Framing;
+use super::key::Key;
 use super::limits::Limits;
 use super::outbox::{Addressing, Outbox};
-use super::table::Key;
 use crate::seal::{NamedKey, Opened, Refusal};
-use crate::socket::is_too_long;
+use crate::socket::{DatagramSink, is_too_long};
 
 /// One connection with what lives on it.
 pub(super) struct Peer<A> {
@@ -85,15 +83,16 @@ impl<A> Peer<A> {
         Self { introduction, ..Self::new(now, key, connection, application, framing) }
     }
 
-    /// A connection that a remote peer has opened.
+    /// A connection that a remote peer has opened, to the address `local` of this machine.
     pub(super) fn accepted(
-        unmatched: &UnmatchedDatagram<'_>,
+        now: Instant,
+        key: Key,
+        local: Option<IpAddr>,
         connection: Connection,
         application: A,
         framing: Framing,
     ) -> Self {
-        let UnmatchedDatagram { now, key, arrival, .. } = unmatched;
-        Self { local: arrival.to, ..Self::new(*now, *key, connection, application, framing) }
+        Self { local, ..Self::new(now, key, connection, application, framing) }
     }
 
     fn new(

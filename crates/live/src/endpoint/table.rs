@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::net::SocketAddr;
 
-use weir_transport::wire::Ports;
 use weir_units::Instant;
 
 use super::Application;
+use super::key::Key;
 use super::peer::Peer;
 
 /// Names a connection for as long as its endpoint lives.
@@ -16,22 +15,6 @@ pub struct ConnectionId {
     /// First, so that those made earlier come first.
     serial: u64,
     slot: usize,
-}
-
-/// Whose a datagram is: where it comes from, and its port fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    pub(super) remote: SocketAddr,
-    /// As they stand in what we send.
-    pub(super) ports: Ports,
-}
-
-impl Key {
-    /// Whose a datagram is that arrives with such port fields: ours are the peer's the other way round.
-    pub(super) fn of_arrival(remote: SocketAddr, ports: Ports) -> Self {
-        let Ports { source, destination } = ports;
-        Self { remote, ports: Ports { source: destination, destination: source } }
-    }
 }
 
 /// The connections of an endpoint.

@@ -10,6 +10,7 @@ mod claims;
 mod digest;
 mod disk;
 mod finalizer;
+mod folder;
 mod frame;
 mod inbox;
 mod incoming;
@@ -31,14 +32,16 @@ mod window;
 
 pub use disk::{Disk, DiskFile, Entry, FileState, Helpers, StoredFile, SystemDisk};
 pub use finalizer::Finalizer;
+pub use folder::Folder;
 pub use frame::{
-    Announcement, Answer, Frame, FrameError, Hash, Header, MAX_FRAME, MAX_NAME, MAX_PARTS, Verdict,
+    Announcement, Answer, Frame, FrameError, Hash, Header, MAX_FRAME, MAX_NAME, MAX_PARTS, Tally,
+    Verdict,
 };
-pub use incoming::{Folder, Incoming, IncomingFile, Omitted};
+pub use incoming::{Incoming, IncomingFile, Omitted};
 pub use name::safe_name;
 pub use outgoing::{Failure, Outgoing, OutgoingFile};
 pub(crate) use shared::SharedState;
-pub use unreliable::{DatagramOptions, OutgoingDatagrams, Tally};
+pub use unreliable::{DatagramOptions, OutgoingDatagrams};
 
 /// What an error says, without the system's number for it.
 pub(crate) fn plain(error: &std::io::Error) -> String {

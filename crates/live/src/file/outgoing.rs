@@ -12,12 +12,13 @@ use weir_units::{Bytes, Instant};
 use super::brought::Brought;
 use super::disk::{Disk, DiskFile, SystemDisk};
 use super::finalizer::hash_of;
-use super::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, MAX_PARTS, Verdict};
+use super::frame::{
+    Announcement, Answer, Frame, FrameError, Hash, Header, MAX_PARTS, Tally, Verdict,
+};
 use super::inbox::Inbox;
 use super::parts::{hash_of_parts, hash_parts, part_count};
 use super::plain;
 use super::read_ahead::ReadAhead;
-use super::unreliable::Tally;
 use crate::clock;
 use crate::endpoint::Application;
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::claims::Claims;
-use super::incoming::Folder;
+use super::folder::Folder;
 use super::memory::Memory;
 use super::quota::FolderQuota;
 

@@ -38,7 +38,7 @@ pub enum KeyError {
     /// A folder holds no key, or too many.
     #[error(
         "the key folder '{path}' holds {found} files NAME.key; 1 to {most} are allowed, and `weir key {path}/NAME.key` makes one",
-        most = super::keys::Keys::MOST
+        most = Key::MOST
     )]
     Count {
         /// The folder.
@@ -71,6 +71,8 @@ pub enum KeyError {
 
 impl Key {
     const LEN: usize = 32;
+    /// Maximum number of keys: each initiation can be tried against all.
+    pub(super) const MOST: usize = 1_024;
 
     /// A key of these bytes.
     pub const fn new(bytes: [u8; Self::LEN]) -> Self {

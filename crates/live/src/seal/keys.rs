@@ -61,11 +61,11 @@ impl Keys {
         let unreadable = |source| KeyError::Folder { path: folder.to_owned(), source };
         let changed_at = changed_at(folder).map_err(unreadable)?;
         let files = key_files(folder).map_err(unreadable)?;
-        let mut problem = (files.is_empty() || files.len() > Self::MOST)
+        let mut problem = (files.is_empty() || files.len() > Key::MOST)
             .then(|| KeyError::Count { path: folder.to_owned(), found: files.len() });
         let mut keys = Vec::new();
         let mut seen: HashMap<blake3::Hash, PathBuf> = HashMap::new();
-        for path in files.into_iter().take(Self::MOST) {
+        for path in files.into_iter().take(Key::MOST) {
             let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
             let key = Key::read(&path).or_else(|error| {
                 problem.get_or_insert(error);
@@ -100,9 +100,6 @@ impl Keys {
     pub fn iter(&self) -> impl Iterator<Item = &Arc<NamedKey>> {
         self.keys.iter()
     }
-
-    /// Maximum number of keys: each initiation can be tried against all.
-    pub(super) const MOST: usize = 1_024;
 }
 
 impl From<Key> for Keys {

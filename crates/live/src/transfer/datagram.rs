@@ -6,11 +6,15 @@ use std::net::SocketAddr;
 use weir_transport::Connection;
 use weir_units::{Duration, Instant};
 
-use super::send::{Sent, open_endpoint};
-use super::{FIRST_ANSWER, GOODBYE, Progress, SendOptions, TransferError, WATCH_INTERVAL, Watch};
+use super::sent::Sent;
+use super::{
+    FIRST_ANSWER, GOODBYE, Progress, SendOptions, TransferError, WATCH_INTERVAL, Watch,
+    open_endpoint,
+};
 use crate::clock;
-use crate::endpoint::{ConnectionId, Core, DatagramSink, Endpoint};
+use crate::endpoint::{ConnectionId, Core, Endpoint};
 use crate::file::{DatagramOptions, Failure, OutgoingDatagrams, OutgoingFile};
+use crate::socket::DatagramSink;
 
 /// One run of `weir send --stack udp`.
 pub(super) struct DatagramSender<'a, 'b> {

@@ -5,11 +5,12 @@ mod datagram;
 mod options;
 mod recv;
 mod send;
+mod sent;
 #[cfg(test)]
 mod tests;
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::ControlFlow;
 use std::str::FromStr;
 
@@ -20,8 +21,9 @@ use weir_units::{Bytes, Duration, Rate};
 pub use self::datagram::DatagramSession;
 pub use self::options::SendOptions;
 pub use self::recv::{Receiving, RecvOptions, Sessions, recv};
-pub use self::send::{ConnectionSequence, Destination, Sender, Sent, send};
-use crate::endpoint::{Application, Endpoint};
+pub use self::send::{ConnectionSequence, Destination, Sender, send};
+pub use self::sent::Sent;
+use crate::endpoint::{Application, Endpoint, Limits};
 use crate::file::plain;
 use crate::seal::Keys;
 use crate::socket::BindError;
@@ -175,6 +177,23 @@ pub fn resolve(target: &str) -> Result<Vec<SocketAddr>, TransferError> {
         return Err(unknown(&io::Error::other("no address")));
     }
     Ok(found)
+}
+
+/// Any free port of the family of `remote`. How long the receiver may be silent is judged here and not by
+/// the endpoint.
+fn open_endpoint<A: Application>(
+    remote: SocketAddr,
+    options: &SendOptions,
+) -> Result<Endpoint<A>, TransferError> {
+    let any: IpAddr = match remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let mut endpoint = Endpoint::bind(SocketAddr::new(any, 0))?;
+    seal_with(&mut endpoint, options.key.clone().map(Keys::from))?;
+    let patience = options.max_wait.max(FIRST_ANSWER).saturating_mul(4);
+    endpoint.set_limits(Limits { handshake: patience, idle: patience, ..Limits::default() });
+    Ok(endpoint)
 }
 
 /// Seals what an endpoint sends and takes, if there are keys.

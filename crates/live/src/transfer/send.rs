@@ -9,77 +9,15 @@ use weir_transport::{Config, Connection, ConnectionError, Stats};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::datagram::DatagramSender;
+use super::sent::Sent;
 use super::{
     Carrier, FIRST_ANSWER, GOODBYE, Progress, SendOptions, TransferError, WATCH_INTERVAL, Watch,
+    open_endpoint,
 };
 use crate::clock;
-use crate::endpoint::{Application, ConnectionId, Core, DatagramSink, Endpoint, Limits};
+use crate::endpoint::{ConnectionId, Core};
 use crate::file::{Failure, Outgoing, OutgoingFile, Verdict};
-use crate::seal::Keys;
-use crate::socket::path_mtu;
-
-/// What became of a transfer.
-#[derive(Debug)]
-pub struct Sent {
-    /// The files, and what became of each.
-    pub files: Vec<OutgoingFile>,
-    /// Who received them.
-    pub remote: SocketAddr,
-    /// The machine's monotonic clock just before the first connection was opened,
-    pub began_ns: u64,
-    /// and when the last verdict was there, or the end.
-    pub ended_ns: u64,
-    /// Counters over all connections.
-    pub segments: u64,
-    /// Data segments that were sent again.
-    pub retransmits: u64,
-    /// Payload bytes that were sent, again or not.
-    pub bytes_sent: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// How often the connection was opened anew.
-    pub reconnects: u64,
-    /// The smoothed round trip at the end.
-    pub srtt: Option<Duration>,
-    /// Why it is not complete, if anything but the files is to blame.
-    pub error: Option<TransferError>,
-}
-
-impl Sent {
-    fn to(remote: SocketAddr) -> Self {
-        Self {
-            files: Vec::new(),
-            remote,
-            began_ns: clock::monotonic_nanos(),
-            ended_ns: 0,
-            segments: 0,
-            retransmits: 0,
-            bytes_sent: 0,
-            timeouts: 0,
-            reconnects: 0,
-            srtt: None,
-            error: None,
-        }
-    }
-
-    /// Whether every file is where it should be.
-    pub fn is_complete(&self) -> bool {
-        let arrived = |verdict: &Option<Verdict>| {
-            matches!(verdict, Some(Verdict::Kept { .. } | Verdict::Already { .. }))
-        };
-        self.error.is_none() && self.files.iter().all(|file| arrived(&file.verdict))
-    }
-
-    fn count(&mut self, connection: &Connection) {
-        let Stats { data_segments_sent, retransmits, data_bytes_sent, timeouts, .. } =
-            *connection.stats();
-        self.segments += data_segments_sent;
-        self.retransmits += retransmits;
-        self.bytes_sent += data_bytes_sent;
-        self.timeouts += timeouts;
-        self.srtt = connection.snapshot().srtt.or(self.srtt);
-    }
-}
+use crate::socket::{DatagramSink, path_mtu};
 
 /// Sends `paths` to the first of `remotes` that answers.
 ///
@@ -480,23 +418,6 @@ fn end_of(remote: SocketAddr, application: &Outgoing) -> End {
         }
         Some(Failure::Left) | None => End::Broken(broken("the receiver left".to_owned())),
     }
-}
-
-/// Any free port of the family of `remote`. How long the receiver may be silent is judged here and not by
-/// the endpoint.
-pub(super) fn open_endpoint<A: Application>(
-    remote: SocketAddr,
-    options: &SendOptions,
-) -> Result<Endpoint<A>, TransferError> {
-    let any: std::net::IpAddr = match remote {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let mut endpoint = Endpoint::bind(SocketAddr::new(any, 0))?;
-    super::seal_with(&mut endpoint, options.key.clone().map(Keys::from))?;
-    let patience = options.max_wait.max(FIRST_ANSWER).saturating_mul(4);
-    endpoint.set_limits(Limits { handshake: patience, idle: patience, ..Limits::default() });
-    Ok(endpoint)
 }
 
 /// Makes files ready to be sent again that have arrived with another content; returns how many are. Of

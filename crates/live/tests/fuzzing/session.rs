@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_live::endpoint::{Application, Core, DatagramSink, Randomness};
+use weir_live::endpoint::{Application, Core, Randomness};
 use weir_live::file::{Announcement, Disk, Finalizer, Folder, Frame, Header, OutgoingFile};
-use weir_live::socket::{Arrival, SendBatch};
+use weir_live::socket::{Arrival, DatagramSink, SendBatch};
 use weir_live::transfer::{Carrier, Destination, SendOptions, Sender, Sessions};
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Ecn, Instant};

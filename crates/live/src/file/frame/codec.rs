@@ -3,10 +3,9 @@
 use weir_units::Duration;
 
 use super::{
-    Announcement, Answer, Frame, FrameError, Hash, Header, MAGIC, MAX_NAME, MAX_PARTS, Verdict,
-    kind,
+    Announcement, Answer, Frame, FrameError, Hash, Header, MAGIC, MAX_NAME, MAX_PARTS, Tally,
+    Verdict, kind,
 };
-use crate::file::unreliable::Tally;
 
 impl Frame for Announcement {
     fn encode_body(&self, out: &mut Vec<u8>) {

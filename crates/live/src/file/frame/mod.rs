@@ -9,10 +9,10 @@ mod codec;
 #[cfg(test)]
 mod tests;
 
+use weir_units::Duration;
+
 use self::check::{CHECK_LEN, check};
 pub(super) use self::codec::head;
-
-use super::unreliable::Tally;
 
 /// The longest file name in bytes, as on most file systems.
 pub const MAX_NAME: usize = 255;
@@ -25,6 +25,21 @@ pub type Hash = [u8; HASH_LEN];
 const HASH_LEN: usize = blake3::OUT_LEN;
 const VERSION: u8 = MAGIC[4];
 const MAGIC: [u8; 5] = *b"WEIR\x02";
+
+/// What became of a file's datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many were sent.
+    pub sent: u64,
+    /// How many of these arrived,
+    pub arrived: u64,
+    /// with this many bytes of the file,
+    pub bytes: u64,
+    /// and how many arrived again.
+    pub duplicates: u64,
+    /// From the offer to the last one that arrived, at the receiver.
+    pub span: Duration,
+}
 
 /// What either end says, one frame after the other.
 pub trait Frame: Sized {

@@ -21,37 +21,17 @@ use self::session_files::SessionFiles;
 use super::claims::{Claim, CompetingSession};
 use super::disk::Disk;
 use super::finalizer::FinalizerHandle;
-use super::frame::{Answer, FrameError, Hash, Header, Verdict};
+use super::folder::Folder;
+use super::frame::{Answer, FrameError, Hash, Header, Tally, Verdict};
 use super::inbox::Inbox;
 use super::memory::Share;
 use super::outbox::Outbox;
 use super::partial::Partial;
 use super::shared::SharedState;
-use super::unreliable::{DatagramFile, Tally};
+use super::unreliable::DatagramFile;
 use super::window::Window;
 use crate::clock;
 use crate::endpoint::Application;
-
-/// Where files go, and what is refused.
-#[derive(Clone, Debug)]
-pub struct Folder {
-    /// The disk,
-    pub disk: Arc<dyn Disk>,
-    /// and the folder on it.
-    pub path: PathBuf,
-    /// The largest file; without it, the free space of the disk.
-    pub max_size: Option<Bytes>,
-    /// The most files of one session.
-    pub max_files: u32,
-    /// The most that all files in the folder may take, if there is a bound.
-    pub quota: Option<Bytes>,
-    /// For how long a partial file may wait for its sender.
-    pub expiry: Duration,
-    /// The most memory for all senders: data out of order, not requested or not yet written, and answers.
-    pub memory: Bytes,
-    /// What is offered at first, and at most once the path has shown what it carries.
-    pub window: Range<Bytes>,
-}
 
 /// What is known of a file that someone sends.
 #[derive(Clone, Debug)]

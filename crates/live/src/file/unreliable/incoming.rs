@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use weir_units::{Duration, Instant};
 
-use super::Tally;
 use crate::file::disk::Disk;
-use crate::file::frame::Header;
+use crate::file::frame::{Header, Tally};
 use crate::file::memory::Share;
 use crate::file::partial::Partial;
 

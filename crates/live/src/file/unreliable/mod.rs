@@ -9,22 +9,5 @@ mod outgoing;
 #[cfg(test)]
 mod tests;
 
-use weir_units::Duration;
-
 pub(crate) use self::incoming::DatagramFile;
 pub use self::outgoing::{DatagramOptions, OutgoingDatagrams};
-
-/// What became of a file's datagrams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// How many were sent.
-    pub sent: u64,
-    /// How many of these arrived,
-    pub arrived: u64,
-    /// with this many bytes of the file,
-    pub bytes: u64,
-    /// and how many arrived again.
-    pub duplicates: u64,
-    /// From the offer to the last one that arrived, at the receiver.
-    pub span: Duration,
-}

@@ -6,11 +6,13 @@ use std::rc::Rc;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Rate};
 
-use super::{DatagramOptions, OutgoingDatagrams, Tally};
+use super::{DatagramOptions, OutgoingDatagrams};
 use crate::clock;
 use crate::endpoint::Endpoint;
 use crate::file::testing::{TempDir, noise};
-use crate::file::{Finalizer, Folder, Incoming, OutgoingFile, SharedState, SystemDisk, Verdict};
+use crate::file::{
+    Finalizer, Folder, Incoming, OutgoingFile, SharedState, SystemDisk, Tally, Verdict,
+};
 
 /// Pours a file of `size` bytes; returns what the sender knows of it in the end.
 fn pour(size: usize, pouring: DatagramOptions, into: &TempDir) -> OutgoingFile {
