@@ -1,7 +1,7 @@
 //! The world of the kernel's TCP, for systems that have it and for those that do not.
 
-use weir_live::{Capture, Router};
-use weir_scene::{Outcome, RunSpec};
+use weir_scene::{Outcome, Router, RunSpec};
+use weir_trace::Capture;
 
 use crate::error::ScenarioError;
 use crate::run_error::{RunError, Watch};
@@ -76,7 +76,8 @@ mod host {
     }
 
     fn missing() -> ScenarioError {
-        let message = "world kernel needs Linux. Without it the worlds sim and udp work";
+        let message =
+            "world kernel needs Linux. Without it world sim works, and on macOS world udp";
         ScenarioError::nowhere(Problem::new("", message))
     }
 }

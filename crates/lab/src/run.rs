@@ -8,17 +8,16 @@ use std::str::FromStr;
 
 use arrow_ipc::writer::FileWriter;
 use weir_cc::CcConfig;
-use weir_live::world as real_time;
-use weir_live::{Capture, Router};
-use weir_scene::{Outcome, RunSpec, TransportSpec, Workload};
+use weir_scene::{Outcome, Router, RunSpec, TransportSpec, Workload};
+use weir_trace::Capture;
 use weir_units::{Instant, known};
 
 use crate::error::{Problem, ScenarioError};
-use crate::kernel;
-use crate::run_error::{RunError, Watch, unfit};
+use crate::run_error::{RunError, Watch};
 use crate::scenario::Scenario;
 use crate::table::{self, Table};
 use crate::tap::Captures;
+use crate::{kernel, real_time};
 
 /// Where a scenario is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +121,7 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
     check_host(spec, world)?;
     match world {
         World::Sim => Ok(()),
-        World::Udp => real_time::check(spec).map_err(|error| unfit(&error)),
+        World::Udp => real_time::check(spec),
         World::Kernel(router) => kernel::check(spec, router),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use weir_live::world::WorldError;
 use weir_sim::SimError;
 use weir_units::Instant;
 
@@ -42,16 +41,6 @@ impl From<SimError> for RunError {
             SimError::Check(_) => Self::Simulation(error.to_string()),
             SimError::Spec(_) => unfit(&error).into(),
             SimError::Stopped => Self::Stopped,
-        }
-    }
-}
-
-impl From<WorldError> for RunError {
-    fn from(error: WorldError) -> Self {
-        match error {
-            WorldError::Spec(_) | WorldError::Unfit { .. } => unfit(&error).into(),
-            WorldError::Stopped => Self::Stopped,
-            _ => Self::RealTime(error.to_string()),
         }
     }
 }

@@ -3,10 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use weir_live::{Capture, CaptureFile, Epoch};
 use weir_scene::{CapturePoint, LinkCrossing, RunSpec, Wire};
 use weir_sim::PacketTap;
-use weir_trace::CapturedPacket;
+use weir_trace::{Capture, CaptureFile, CapturedPacket, Epoch};
 use weir_units::Instant;
 
 use crate::error::{Problem, ScenarioError};

@@ -1,7 +1,6 @@
 //! The real-time world: the same [`Connection`](weir_transport::Connection) and the same links as in
 //! the simulator, driven by the machine's clock over UDP sockets.
 
-mod capture;
 pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod emulator;
@@ -11,12 +10,8 @@ pub mod health;
 #[cfg(target_os = "linux")]
 pub mod kernel;
 pub mod relay;
-mod router;
 pub mod seal;
 pub mod socket;
 pub mod tcp;
 pub mod transfer;
 pub mod world;
-
-pub use capture::{Capture, CaptureFile, Epoch};
-pub use router::Router;

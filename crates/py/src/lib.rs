@@ -8,9 +8,12 @@ mod lab;
 #[cfg(target_os = "linux")]
 mod link;
 mod quantity;
+#[cfg(unix)]
 mod relay;
 mod table;
+#[cfg(unix)]
 mod tcp;
+#[cfg(unix)]
 mod transfer;
 
 /// The Rust core of Weir; use the package `weir` instead.
@@ -33,12 +36,15 @@ mod _native {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::relay::TunLink;
+    #[cfg(unix)]
     #[pymodule_export]
     use super::relay::{UdpRelay, relay_check};
     #[pymodule_export]
     use super::table::Table;
+    #[cfg(unix)]
     #[pymodule_export]
     use super::tcp::{TcpReceiver, TcpTransfer, tcp_send};
+    #[cfg(unix)]
     #[pymodule_export]
     use super::transfer::{TransferError, receive_files, send_files};
     #[pymodule_export]

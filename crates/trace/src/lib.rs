@@ -4,11 +4,13 @@
 //! `Option` fields are nullable columns. Flows and links are referred to by their index in the
 //! scenario; their names are in [`FlowRow`] and [`LinkRow`].
 
+mod capture;
 mod histogram;
 mod pcapng;
 mod radio;
 mod rows;
 
+pub use capture::{Capture, CaptureFile, Epoch};
 pub use histogram::{Histogram, Spread};
 pub use pcapng::{CapturedPacket, PcapngWriter};
 pub use radio::{FrameRow, NodeRow};

@@ -5,12 +5,11 @@ use std::io;
 use rustix::time::{ClockId, clock_gettime};
 use weir_net::Ecn;
 use weir_scene::{CaptureFilter, CapturePoint, HostedLink, LinkCrossing, Packet, RunSpec};
-use weir_trace::CapturedPacket;
+use weir_trace::{Capture, CaptureFile, CapturedPacket, Epoch};
 use weir_units::Instant;
 
 use super::load::Load;
 use super::view;
-use crate::capture::{Capture, CaptureFile, Epoch};
 
 /// Records both ends of the first monitored link as two interfaces.
 pub(super) struct Recorder {

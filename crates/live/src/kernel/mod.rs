@@ -26,10 +26,10 @@ use std::sync::mpsc;
 use std::thread::{ScopedJoinHandle, scope};
 
 use weir_scene::{
-    Flow, HeapQueue, KernelFlow, Network, Outcome, PathStats, Recorder, RunEnd, RunSpec, SpecError,
-    Violation, validate,
+    Flow, HeapQueue, KernelFlow, Network, Outcome, PathStats, Recorder, Router, RunEnd, RunSpec,
+    SpecError, Violation, validate,
 };
-use weir_trace::Histogram;
+use weir_trace::{Capture, Histogram};
 use weir_units::{Duration, Instant};
 
 use self::check::kernel_config;
@@ -42,11 +42,9 @@ use self::shared::Shared;
 use self::site::Namespaces;
 use self::sockets::FIRST_PORT;
 use self::verdict::HostLoad;
-use crate::capture::Capture;
 use crate::clock::{Alarm, TimerSlackGuard};
 use crate::emulator::{Emulator, EmulatorError, NamespaceError, Options};
 use crate::health::thread_cpu_time;
-use crate::router::Router;
 
 /// A run that could not be made, was broken off, or must not be believed.
 #[derive(Debug, thiserror::Error)]

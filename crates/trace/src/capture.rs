@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use weir_trace::{CapturedPacket, PcapngWriter};
+use crate::pcapng::{CapturedPacket, PcapngWriter};
 
 /// A requested packet capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
