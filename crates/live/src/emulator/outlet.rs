@@ -140,7 +140,7 @@ fn flags(load: &Load) -> u8 {
 fn seq(load: &Load) -> u32 {
     let at = load.layout().ip_header() + 4;
     let bytes: [u8; 4] = load.template()[at..at + 4].try_into().expect("four bytes");
-    u32::from_be_bytes(bytes).wrapping_add(load.offset())
+    u32::from_be_bytes(bytes).wrapping_add(load.part().offset)
 }
 
 /// The longest IP packet.

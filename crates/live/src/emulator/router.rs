@@ -324,7 +324,7 @@ impl Emulator {
 
 /// A packet as links see it.
 fn describe(load: Load, view: &IpPacket, flow: u32, direction: Direction) -> Packet<Load> {
-    let seq = u64::from(view.seq.wrapping_add(load.offset()));
+    let seq = u64::from(view.seq.wrapping_add(load.part().offset));
     let header = load.len() - load.payload().len();
     // The first part's headers are those of all.
     let payload = if header > 0 { load.payload().len() as u32 } else { view.payload };
