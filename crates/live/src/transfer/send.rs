@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use weir_transport::{Config, Connection, ConnectionError, Stats};
+use weir_transport::{Config, Connection, ConnectionError};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::datagram::DatagramSender;

@@ -86,7 +86,7 @@ impl Emulator {
         let (load, layout) = (&packet.load, packet.load.layout());
         let marked = is_newly_marked(packet);
         let mut buffer = [0; MAX_HEADER];
-        let headers = layout.write_header(load, load.payload().len(), &mut buffer);
+        let headers = layout.write_header(&load.part(), load.payload().len(), &mut buffer);
         let has_headers = !headers.is_empty();
         if packet.corrupted || marked && !has_headers {
             let mut changed = load.to_vec();

@@ -9,9 +9,8 @@ mod session_files;
 
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Duration, Instant};
@@ -19,7 +18,6 @@ use weir_units::{Bytes, Duration, Instant};
 pub use self::session_files::Omitted;
 use self::session_files::SessionFiles;
 use super::claims::{Claim, CompetingSession};
-use super::disk::Disk;
 use super::finalizer::FinalizerHandle;
 use super::folder::Folder;
 use super::frame::{Answer, FrameError, Hash, Header, Tally, Verdict};
