@@ -1,8 +1,8 @@
 #![no_main]
 
-#[path = "../../crates/live/tests/fuzzing/endpoint.rs"]
+#[path = "../../crates/transfer/tests/fuzzing/endpoint.rs"]
 mod endpoint;
-#[path = "../../crates/live/tests/fuzzing/input.rs"]
+#[path = "../../crates/transfer/tests/fuzzing/input.rs"]
 mod input;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| endpoint::check(data));

@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../crates/live/tests/fuzzing/keys.rs"]
+#[path = "../../crates/transfer/tests/fuzzing/keys.rs"]
 mod keys;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| keys::check(data));

@@ -1,15 +1,15 @@
 #![no_main]
 
-#[path = "../../crates/live/tests/simulation/disk.rs"]
+#[path = "../../crates/transfer/tests/simulation/disk.rs"]
 #[allow(dead_code, reason = "the simulation uses all of it")]
 mod disk;
-#[path = "../../crates/live/tests/fuzzing/input.rs"]
+#[path = "../../crates/transfer/tests/fuzzing/input.rs"]
 mod input;
-#[path = "../../crates/live/tests/simulation/script.rs"]
+#[path = "../../crates/transfer/tests/simulation/script.rs"]
 mod script;
-#[path = "../../crates/live/tests/fuzzing/session.rs"]
+#[path = "../../crates/transfer/tests/fuzzing/session.rs"]
 mod session;
-#[path = "../../crates/live/tests/simulation/tally.rs"]
+#[path = "../../crates/transfer/tests/simulation/tally.rs"]
 #[allow(dead_code, reason = "the simulation uses all of it")]
 mod tally;
 

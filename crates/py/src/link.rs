@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use weir_emulate::emulator::{DeviceSpec, Namespace, NamespaceError, Options, TunLink};
+use weir_emulate::relay::Background;
 use weir_lab::{Capture, Epoch};
-use weir_live::emulator::{DeviceSpec, Namespace, NamespaceError, Options, TunLink};
-use weir_live::relay::Background;
 
 use crate::relay::{hosted_for_packets, report};
 

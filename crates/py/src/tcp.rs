@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
-use weir_live::clock;
-use weir_live::tcp::{self, Listener, SendMethod, TcpError, TransferTimes};
+use weir_sockets::clock;
+use weir_transfer::tcp::{self, Listener, SendMethod, TcpError, TransferTimes};
 use weir_units::{Duration, Instant};
 
 /// What a transfer over the kernel's TCP moved, and when.

@@ -10,9 +10,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{Py, PyAny, create_exception};
 use weir_cc::CcConfig;
-use weir_live::file::{IncomingFile, Omitted, OutgoingFile, Tally, Verdict};
-use weir_live::seal::{Key, Keys};
-use weir_live::transfer::{self, Carrier, Progress, Receiving, RecvOptions, SendOptions, Sent};
+use weir_transfer::file::{IncomingFile, Omitted, OutgoingFile, Tally, Verdict};
+use weir_transfer::seal::{Key, Keys};
+use weir_transfer::{
+    self as transfer, Carrier, Progress, Receiving, RecvOptions, SendOptions, Sent,
+};
 use weir_units::{Bytes, Duration, Rate};
 
 use crate::congestion::{Fault, Faults, host_script};

@@ -27,7 +27,7 @@ fn origin_nanos() -> u64 {
 /// The next moment that lies to the ticks of Linux's timers as the simulator's times begin to its own:
 /// 250 µs after one. They fall on whole milliseconds of the monotonic clock (`tick_setup_sched_timer`,
 /// since Linux 6.4 and 6.1.30), if the kernel has `CONFIG_HZ` = 1000.
-pub(crate) fn next_like_simulated() -> Instant {
+pub fn next_like_simulated() -> Instant {
     const TICK_NANOS: u64 = 1_000_000;
     const AFTER_TICK_NANOS: u64 = 250_000;
     let now = now();
@@ -45,7 +45,7 @@ pub fn monotonic_nanos() -> u64 {
 
 /// Whether this is a guest of User-Mode Linux: its timers are on time, and to look at its clock is what
 /// makes virtual time go on.
-pub(crate) fn is_virtual() -> bool {
+pub fn is_virtual() -> bool {
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|cpu| cpu.contains("User Mode Linux"))
 }
 

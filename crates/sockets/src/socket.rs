@@ -337,7 +337,7 @@ impl Inbox {
 
 /// A buffer whose memory the system has already provided: it gives zeros when they are first touched,
 /// which would be while someone waits for the first datagrams.
-pub(crate) fn in_memory(len: usize) -> Vec<u8> {
+pub fn in_memory(len: usize) -> Vec<u8> {
     vec![u8::MAX; len]
 }
 
@@ -345,14 +345,16 @@ pub(crate) fn in_memory(len: usize) -> Vec<u8> {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use UDP address {address}: {}", bind_reason(.error))]
 pub struct BindError {
-    pub(crate) address: SocketAddr,
+    /// The address.
+    pub address: SocketAddr,
+    /// What the system says.
     #[source]
-    pub(crate) error: io::Error,
+    pub error: io::Error,
 }
 
 /// The longest packet that the way to `remote` is known to take, if the system says.
 #[cfg(target_os = "linux")]
-pub(crate) fn path_mtu(remote: SocketAddr) -> Option<u32> {
+pub fn path_mtu(remote: SocketAddr) -> Option<u32> {
     use rustix::net::sockopt::{ip_mtu, ipv6_mtu};
     // Only a socket that is bound to a way knows its packets. Nothing is sent.
     let probe = socket2::Socket::new(Domain::for_address(remote), Type::DGRAM, None).ok()?;
@@ -362,7 +364,7 @@ pub(crate) fn path_mtu(remote: SocketAddr) -> Option<u32> {
 
 /// The longest packet that the way to `remote` is known to take, if the system says.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn path_mtu(_: SocketAddr) -> Option<u32> {
+pub fn path_mtu(_: SocketAddr) -> Option<u32> {
     None
 }
 

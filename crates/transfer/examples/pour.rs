@@ -2,7 +2,7 @@
 //! long each took, the ratio to TCP's sendfile of the same round, and the CPU time at both ends.
 //!
 //! ```console
-//! $ cargo run --release -p weir-live --example pour -- 110mb 1452 rack/cubic 5
+//! $ cargo run --release -p weir-transfer --example pour -- 110mb 1452 rack/cubic 5
 //! ```
 //!
 //! The arguments are the size, the length of a datagram, the stack, the number of rounds, and either
@@ -21,10 +21,10 @@ use std::sync::mpsc;
 use std::thread;
 
 use rustix::time::{ClockId, clock_gettime};
-use weir_live::clock::monotonic_nanos;
-use weir_live::endpoint::{Application, Endpoint};
-use weir_live::seal::{Key, OVERHEAD};
-use weir_live::tcp::{self, SendMethod};
+use weir_sockets::clock::monotonic_nanos;
+use weir_transfer::endpoint::{Application, Endpoint};
+use weir_transfer::seal::{Key, OVERHEAD};
+use weir_transfer::tcp::{self, SendMethod};
 use weir_transport::{Config, Connection, Event, Stats};
 use weir_units::{Bytes, Duration, Instant, Rate};
 

@@ -1,5 +1,5 @@
 //! How fast each cipher seals and opens one datagram, from either library: why `seal` uses AES-GCM
-//! from `ring`. And what it costs a receiver with 1024 keys to refuse an opening under another one. Run it with `cargo run --release -p weir-live --example seal`.
+//! from `ring`. And what it costs a receiver with 1024 keys to refuse an opening under another one. Run it with `cargo run --release -p weir-transfer --example seal`.
 #![allow(clippy::print_stdout)]
 
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use snow::params::CipherChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver, RingResolver};
 use snow::types::Cipher;
-use weir_live::seal::{Gate, Key, Keys, Opened, Seal};
+use weir_transfer::seal::{Gate, Key, Keys, Opened, Seal};
 use weir_transport::wire::{Ports, emit};
 use weir_transport::{Flags, Segment};
 

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
-
-use crate::clock::monotonic_nanos;
+use weir_sockets::clock::monotonic_nanos;
 
 /// How the sender hands its file over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

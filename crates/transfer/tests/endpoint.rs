@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use weir_live::clock;
-use weir_live::endpoint::{Application, Datagram, Ended, Endpoint, Limits};
-use weir_live::seal::Key;
+use weir_sockets::clock;
+use weir_transfer::endpoint::{Application, Datagram, Ended, Endpoint, Limits};
+use weir_transfer::seal::Key;
 use weir_transport::{Config, Connection, Event};
 use weir_units::{Bytes, Duration, Instant};
 

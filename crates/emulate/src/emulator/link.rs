@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use weir_scene::{
     Direction, Ends, FlowSpec, LinkSpec, MeasureSpec, RunSpec, TransportSpec, Workload,
 };
+use weir_sockets::clock::{Alarm, TimerSlackGuard};
 use weir_units::{Duration, Instant};
 
 use super::namespace::Namespace;
 use super::options::Options;
 use super::router::{Emulator, EmulatorError};
-use crate::clock::{Alarm, TimerSlackGuard};
 use crate::relay::{Carrier, DirectionReport, HostedLink, Report, Route, TURN, Way};
 
 /// A link between two namespaces for whatever programs send. From the first to the second is up.

@@ -9,9 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use nix::sched::{CloneFlags, setns, unshare};
+use weir_sockets::clock;
 
 use super::netlink;
-use crate::clock;
 
 /// A network namespace with a thread of ours in it.
 ///

@@ -3,13 +3,13 @@
 use std::net::Ipv4Addr;
 
 use weir_scene::{Direction, HostedLink, LinkSpec};
+use weir_sockets::clock;
 use weir_trace::Capture;
 use weir_units::{Bytes, Duration, Instant};
 
 use super::device::DeviceSpec;
 use super::load::Load;
 use super::view::IpPacket;
-use crate::clock;
 
 /// How a network is emulated.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use weir_scene::{Body, Direction, Event, HeapQueue, Network, Packet, RunSpec, SpecError};
+use weir_sockets::clock;
 use weir_trace::{Capture, Histogram};
 use weir_units::{Duration, Instant, Rng, stream};
 
@@ -19,7 +20,6 @@ use super::recorder::Recorder;
 use super::spin::Spin;
 use super::superpacket::{Layout, Prefix};
 use super::view::IpPacket;
-use crate::clock;
 use crate::health::Health;
 use crate::relay::{MEMORY, MemoryLimit, UnintendedLoss, wait_any};
 

@@ -7,11 +7,11 @@ use std::time::Duration as StdDuration;
 
 use weir_net::{DropTailConfig, Limit, LinkConfig, QueueConfig};
 use weir_scene::{LinkSpec, MeasureSpec, RunSpec};
+use weir_sockets::clock;
 use weir_units::{Duration, Instant, Rate, Ratio};
 
 use super::link::foreign_flow;
 use super::*;
-use crate::clock;
 use crate::relay::{Background, HostedLink, Route};
 
 fn namespaces() -> [Namespace; 2] {
@@ -47,7 +47,7 @@ fn server(port: u16) -> SocketAddr {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
 fn tcp_and_udp_take_the_ways_of_their_flows() {
     let [left, right] = namespaces();
     let delay =
@@ -99,7 +99,7 @@ fn tcp_and_udp_take_the_ways_of_their_flows() {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
 fn a_datagram_takes_as_long_as_the_links_on_its_way() {
     let [left, right] = namespaces();
     let there = LinkConfig { delay: Duration::from_millis(30).into(), ..Default::default() };
@@ -121,10 +121,10 @@ fn a_datagram_takes_as_long_as_the_links_on_its_way() {
         let socket = left.run(|| UdpSocket::bind("10.77.0.1:0")).unwrap();
         socket.set_read_timeout(Some(StdDuration::from_secs(5))).unwrap();
         let round = |_| {
-            let began = crate::clock::now();
+            let began = weir_sockets::clock::now();
             socket.send_to(&[1; 1_000], server(9)).unwrap();
             assert_eq!(socket.recv(&mut [0; 2_000]).unwrap(), 1_000);
-            crate::clock::now() - began
+            weir_sockets::clock::now() - began
         };
         (0..5).map(round).min().unwrap()
     });
@@ -133,7 +133,7 @@ fn a_datagram_takes_as_long_as_the_links_on_its_way() {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
 fn a_link_at_work_counts_what_it_loses_as_asked() {
     let [left, right] = namespaces();
     let mut up = LinkConfig::new(Rate::from_mbit(100), Duration::ZERO);
@@ -163,7 +163,7 @@ fn a_link_at_work_counts_what_it_loses_as_asked() {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
 fn a_namespace_is_gone_with_its_owner_and_can_be_entered_until_then() {
     let [namespace, other] = namespaces();
     let read = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
@@ -195,7 +195,7 @@ fn a_namespace_is_gone_with_its_owner_and_can_be_entered_until_then() {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-live -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
 fn superpackets_are_packets_to_the_link_and_streams_arrive_intact() {
     let [left, right] = namespaces();
     let mut up = LinkConfig::new(Rate::from_mbit(400), Duration::from_millis(2));

@@ -29,6 +29,7 @@ use weir_scene::{
     Flow, HeapQueue, KernelFlow, Network, Outcome, PathStats, Recorder, Router, RunEnd, RunSpec,
     SpecError, Violation, validate,
 };
+use weir_sockets::clock::{Alarm, TimerSlackGuard};
 use weir_trace::{Capture, Histogram};
 use weir_units::{Duration, Instant};
 
@@ -42,7 +43,6 @@ use self::shared::Shared;
 use self::site::Namespaces;
 use self::sockets::FIRST_PORT;
 use self::verdict::HostLoad;
-use crate::clock::{Alarm, TimerSlackGuard};
 use crate::emulator::{Emulator, EmulatorError, NamespaceError, Options};
 use crate::health::thread_cpu_time;
 

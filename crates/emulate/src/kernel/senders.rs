@@ -9,13 +9,13 @@ use std::sync::mpsc;
 use rustix::event::PollFlags;
 use rustix::net::{Shutdown, connect, shutdown};
 use weir_scene::{ConnectionSample, FlowEnd, FlowSpec, KernelFlow, MeasureSpec};
+use weir_sockets::clock::Alarm;
 use weir_trace::SampleRow;
 use weir_units::{Duration, Instant};
 
 use super::info::{TcpInfoReader, failure};
 use super::shared::{Polls, Shared, be_eager};
 use super::sockets::{IoOutcome, break_off, discard, write};
-use crate::clock::Alarm;
 use crate::health::thread_cpu_time;
 
 /// All of them.

@@ -5,9 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_sockets::clock;
 use weir_units::{Duration, Instant};
-
-use crate::clock;
 
 /// What is known of the kernel's flows on all threads.
 #[derive(Debug)]

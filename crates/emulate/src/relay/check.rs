@@ -9,6 +9,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use weir_net::LinkConfig;
+use weir_sockets::clock::{self, Alarm, Interest};
+use weir_sockets::socket::{BindError, Inbox, SendBatch, Socket};
 use weir_trace::{Histogram, Spread};
 use weir_units::{Duration, Ecn, Instant};
 
@@ -16,8 +18,6 @@ use super::background::Background;
 use super::health::Report;
 use super::path::{HostedLink, Route};
 use super::udp::{RelayError, RelaySpec, UdpRelay};
-use crate::clock::{self, Alarm, Interest};
-use crate::socket::{BindError, Inbox, SendBatch, Socket};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

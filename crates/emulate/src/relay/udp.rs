@@ -11,6 +11,8 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use weir_net::ConfigError;
+use weir_sockets::clock::{self, Alarm};
+use weir_sockets::socket::{Arrival, BindError, Inbox, MAX_DATAGRAM, SendBatch, Socket};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::background::{Carrier, TURN};
@@ -21,8 +23,6 @@ use super::overflow;
 use super::packet::{Header, Packet, Way};
 use super::path::{HostedLink, Route};
 use super::wait::wait_any;
-use crate::clock::{self, Alarm};
-use crate::socket::{Arrival, BindError, Inbox, MAX_DATAGRAM, SendBatch, Socket};
 
 /// A relay between UDP programs.
 pub struct UdpRelay {

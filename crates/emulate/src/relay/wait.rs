@@ -4,9 +4,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_sockets::clock;
 use weir_units::{Duration, Instant};
-
-use crate::clock;
 
 /// Waits until one of `sources` can be read or `until` has come, and says of each whether it can.
 ///

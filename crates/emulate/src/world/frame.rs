@@ -21,9 +21,9 @@ const BASE_HEADER: u32 = Segment::BASE_HEADER_LEN as u32;
 /// The most bytes of payload in an unreliable datagram, whose frame has to fit into a UDP datagram
 /// with the trailer.
 pub(super) const MAX_PAYLOAD: u64 =
-    crate::socket::MAX_DATAGRAM as u64 - BASE_HEADER as u64 - TRAILER as u64;
+    weir_sockets::socket::MAX_DATAGRAM as u64 - BASE_HEADER as u64 - TRAILER as u64;
 /// The most bytes of payload in a segment, whose header may be 60 bytes long.
-pub(super) const MAX_MSS: u64 = crate::socket::MAX_DATAGRAM as u64 - 60 - TRAILER as u64;
+pub(super) const MAX_MSS: u64 = weir_sockets::socket::MAX_DATAGRAM as u64 - 60 - TRAILER as u64;
 
 const TRAILER: usize = 16;
 

@@ -18,11 +18,11 @@ use weir_scene::{
     Event, Flow, Network, Outcome, Recorder, RunEnd, RunSpec, Side, SpecError, TransportSpec,
     Violation, Workload, validate,
 };
+use weir_sockets::clock::Alarm;
+use weir_sockets::socket::BindError;
 use weir_units::{Duration, Instant};
 
 use self::relayed_links::RelayedLinks;
-use crate::clock::Alarm;
-use crate::socket::BindError;
 
 /// A run that could not be made, was broken off, or must not be believed.
 #[derive(Debug, thiserror::Error)]

@@ -13,16 +13,16 @@ use std::os::fd::AsFd;
 use weir_scene::{
     Body, Direction, HeapQueue, Medium, Network, Packet, PacketLink, RunLog, RunSpec, Side,
 };
+use weir_sockets::clock;
+use weir_sockets::socket::{Inbox, SendBatch, Socket};
 use weir_transport::{Arrived, wire};
 use weir_units::{Duration, Instant};
 
 use super::WorldError;
 use super::frame::{self, RelayedPacket};
 use super::payload::Pattern;
-use crate::clock;
 use crate::health::Health;
 use crate::relay::wait_any;
-use crate::socket::{Inbox, SendBatch, Socket};
 
 /// The links of the run, and the sockets that packets go through before and behind them.
 pub(super) struct RelayedLinks<'a> {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use weir_sockets::socket::Arrival;
 use weir_transport::wire::{self, Parsed, Ports};
 use weir_transport::{Config, Connection, Flags, Segment};
 use weir_units::{Instant, Rng, stream};
@@ -14,7 +15,6 @@ use super::limits::{Limits, OriginCounts, Slot, TokenBucket};
 use super::peer::Peer;
 use super::table::{ConnectionId, Table};
 use crate::seal::{self, Gate};
-use crate::socket::Arrival;
 
 /// Lets connections in, and answers strays.
 pub(super) struct Acceptor<A> {

@@ -2,12 +2,12 @@
 
 use std::io;
 
+use weir_sockets::socket::MAX_DATAGRAM;
 use weir_transport::Connection;
 use weir_transport::wire::Ports;
 use weir_units::Instant;
 
 use crate::seal;
-use crate::socket::MAX_DATAGRAM;
 
 /// What lives on a connection, as a state machine that the endpoint drives. An error from any of its
 /// methods breaks the connection off.

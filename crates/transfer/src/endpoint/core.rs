@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use weir_sockets::socket::{Arrival, DatagramSink};
 use weir_transport::wire::Ports;
 use weir_transport::{Config, Connection};
 use weir_units::{Duration, Instant, Rng, stream};
@@ -18,7 +19,6 @@ use super::outbox::Outbox;
 use super::peer::{Peer, Sent};
 use super::table::{ConnectionId, Table};
 use crate::seal::{Gate, Keys};
-use crate::socket::{Arrival, DatagramSink};
 
 /// The connections of an endpoint, without socket, clock and source of randomness.
 pub struct Core<A> {

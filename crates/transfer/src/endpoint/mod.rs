@@ -21,6 +21,8 @@ mod table;
 use std::io;
 use std::net::SocketAddr;
 
+use weir_sockets::clock::{self, Alarm, Interest};
+use weir_sockets::socket::{BindError, Inbox, Socket};
 use weir_transport::{Config, Connection};
 use weir_units::{Duration, Instant};
 
@@ -30,9 +32,7 @@ pub use self::core::{Core, Ended, Randomness};
 pub use self::framing::Framing;
 pub use self::limits::Limits;
 pub use self::table::ConnectionId;
-use crate::clock::{self, Alarm, Interest};
 use crate::seal::Keys;
-use crate::socket::{BindError, Inbox, Socket};
 
 /// Connections over one UDP socket.
 pub struct Endpoint<A> {

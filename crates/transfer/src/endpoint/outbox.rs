@@ -3,9 +3,8 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use weir_sockets::socket::{DatagramSink, MAX_DATAGRAM, SendBatch, in_memory};
 use weir_units::Ecn;
-
-use crate::socket::{DatagramSink, MAX_DATAGRAM, SendBatch, in_memory};
 
 /// Where a datagram goes, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use weir_sockets::socket::{DatagramSink, is_too_long};
 use weir_transport::wire::{self, Parsed};
 use weir_transport::{Connection, Flags, Segment, Transmit};
 use weir_units::{Duration, Ecn, Instant};
@@ -16,7 +17,6 @@ use super::key::Key;
 use super::limits::Limits;
 use super::outbox::{Addressing, Outbox};
 use crate::seal::{NamedKey, Opened, Refusal};
-use crate::socket::{DatagramSink, is_too_long};
 
 /// One connection with what lives on it.
 pub(super) struct Peer<A> {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use blake3::Hasher;
+use weir_sockets::clock;
 
 use self::known::Known;
 use self::queue::{Next, Queue};
@@ -22,7 +23,6 @@ use super::name::numbered;
 use super::partial::{Partial, remove_leftovers};
 use super::parts::differing;
 use super::quota::FolderQuota;
-use crate::clock;
 
 /// Threads that compare, verify and keep files. Dropping it waits for the files that they have to keep.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use weir_sockets::clock;
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Instant};
 
@@ -19,7 +20,6 @@ use super::inbox::Inbox;
 use super::parts::{hash_of_parts, hash_parts, part_count};
 use super::plain;
 use super::read_ahead::ReadAhead;
-use crate::clock;
 use crate::endpoint::Application;
 
 /// A file that is to be sent, and what is known of its way.

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use weir_sockets::clock;
+use weir_sockets::socket::DatagramSink;
 use weir_transport::Connection;
 use weir_units::{Duration, Instant};
 
@@ -11,10 +13,8 @@ use super::{
     FIRST_ANSWER, GOODBYE, Progress, SendOptions, TransferError, WATCH_INTERVAL, Watch,
     open_endpoint,
 };
-use crate::clock;
 use crate::endpoint::{ConnectionId, Core, Endpoint};
 use crate::file::{DatagramOptions, Failure, OutgoingDatagrams, OutgoingFile};
-use crate::socket::DatagramSink;
 
 /// One run of `weir send --stack udp`.
 pub(super) struct DatagramSender<'a, 'b> {

@@ -15,6 +15,7 @@ use std::ops::ControlFlow;
 use std::str::FromStr;
 
 use thiserror::Error;
+use weir_sockets::socket::BindError;
 use weir_transport::{Config, ConnectionError, Stack, StackError};
 use weir_units::{Bytes, Duration, Rate};
 
@@ -26,7 +27,6 @@ pub use self::sent::Sent;
 use crate::endpoint::{Application, Endpoint, Limits};
 use crate::file::plain;
 use crate::seal::Keys;
-use crate::socket::BindError;
 
 /// What carries a file.
 #[derive(Clone, Debug, PartialEq)]

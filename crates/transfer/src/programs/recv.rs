@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use weir_sockets::clock;
 use weir_transport::{Config, Connection, DelayedAck};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::{GOODBYE, LARGEST_WINDOW, Progress, TransferError, WATCH_INTERVAL, base_config};
-use crate::clock;
 use crate::endpoint::{ConnectionId, Core, Endpoint};
 use crate::file::{
     Finalizer, Folder, Incoming, IncomingFile, Omitted, SharedState, SystemDisk, plain,

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use weir_sockets::clock;
+use weir_sockets::socket::{DatagramSink, path_mtu};
 use weir_transport::{Config, Connection, ConnectionError};
 use weir_units::{Bytes, Duration, Instant};
 
@@ -14,10 +16,8 @@ use super::{
     Carrier, FIRST_ANSWER, GOODBYE, Progress, SendOptions, TransferError, WATCH_INTERVAL, Watch,
     open_endpoint,
 };
-use crate::clock;
 use crate::endpoint::{ConnectionId, Core};
 use crate::file::{Failure, Outgoing, OutgoingFile, Verdict};
-use crate::socket::{DatagramSink, path_mtu};
 
 /// Sends `paths` to the first of `remotes` that answers.
 ///

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
+use weir_sockets::clock;
 use weir_transport::{Connection, Stats};
 use weir_units::Duration;
 
 use super::TransferError;
-use crate::clock;
 use crate::file::{OutgoingFile, Verdict};
 
 /// What became of a transfer.

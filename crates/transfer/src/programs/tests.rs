@@ -7,16 +7,16 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use weir_emulate::relay::{Background, HostedLink, RelaySpec, Route, UdpRelay};
 use weir_net::{Impairments, LinkConfig};
+use weir_sockets::clock;
 use weir_transport::{Config, Connection};
 use weir_units::{Bytes, Duration, Ratio};
 
 use super::recv::Receiver;
 use super::{Carrier, RecvOptions, SendOptions, Sent, TransferError, resolve, send};
-use crate::clock;
 use crate::endpoint::{Application, Endpoint};
 use crate::file::{Announcement, Frame, Header};
-use crate::relay::{Background, HostedLink, RelaySpec, Route, UdpRelay};
 
 /// Sends bytes that it was given and reads nothing.
 struct RawSender {

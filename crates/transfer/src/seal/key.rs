@@ -181,7 +181,7 @@ fn nibble(digit: u8) -> u8 {
 
 /// No static keys: who has the pre-shared key is a friend. Ephemeral ones keep what was recorded
 /// secret should the key leak later. AES-GCM and not ChaCha20: with `ring` it is five times as fast here
-/// (`cargo run --release -p weir-live --example seal`).
+/// (`cargo run --release -p weir-transfer --example seal`).
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
 const PROLOGUE: &[u8] = b"weir/2";
 /// Digits and some white space.

@@ -6,8 +6,8 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-use weir_live::endpoint::{Application, Endpoint};
-use weir_live::seal::Key;
+use weir_transfer::endpoint::{Application, Endpoint};
+use weir_transfer::seal::Key;
 use weir_transport::wire::{Ports, emit, parse};
 use weir_transport::{Config, Connection, Event, Flags, Options, Segment, SeqNum, Timestamps};
 use weir_units::{Bytes, Duration, Instant};

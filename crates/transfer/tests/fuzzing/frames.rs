@@ -4,7 +4,7 @@
 
 use std::fmt::Debug;
 
-use weir_live::file::{Announcement, Answer, Frame, MAX_FRAME};
+use weir_transfer::file::{Announcement, Answer, Frame, MAX_FRAME};
 
 /// Reads the input as either side's frames, one after the other, as a session does.
 pub(crate) fn check(input: &[u8]) {

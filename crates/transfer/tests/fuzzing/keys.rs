@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use weir_live::seal::{Key, Keys};
+use weir_transfer::seal::{Key, Keys};
 
 /// Writes the parts of the input between bytes 0xff as key files and reads the folder. A folder that is read has one
 /// key per file, which is the file's digits. A message is one line and quotes no content.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use weir_live::seal::{Gate, Initiator, Key, Opened, Seal, refuse_in_clear, refuse_sealed};
+use weir_transfer::seal::{Gate, Initiator, Key, Opened, Seal, refuse_in_clear, refuse_sealed};
 use weir_transport::wire::{Ports, emit};
 use weir_transport::{Flags, Segment, SeqNum};
 use weir_units::{Duration, Instant};

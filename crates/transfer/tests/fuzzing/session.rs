@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_live::endpoint::{Application, Core, Randomness};
-use weir_live::file::{Announcement, Disk, Finalizer, Folder, Frame, Header, OutgoingFile};
-use weir_live::socket::{Arrival, DatagramSink, SendBatch};
-use weir_live::transfer::{Carrier, Destination, SendOptions, Sender, Sessions};
+use weir_sockets::socket::{Arrival, DatagramSink, SendBatch};
+use weir_transfer::endpoint::{Application, Core, Randomness};
+use weir_transfer::file::{Announcement, Disk, Finalizer, Folder, Frame, Header, OutgoingFile};
+use weir_transfer::{Carrier, Destination, SendOptions, Sender, Sessions};
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Ecn, Instant};
 
@@ -45,7 +45,7 @@ struct World {
 }
 
 struct Receiver {
-    core: Core<weir_live::file::Incoming>,
+    core: Core<weir_transfer::file::Incoming>,
     sessions: Sessions,
     finalizer: Rc<Finalizer>,
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 
-use weir_live::file::{OutgoingFile, Verdict};
+use weir_transfer::file::{OutgoingFile, Verdict};
 use weir_units::{Instant, Rng, stream};
 
 use super::disk::{Death, Machine};

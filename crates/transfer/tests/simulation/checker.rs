@@ -10,9 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use weir_live::endpoint::ConnectionId;
-use weir_live::file::{Incoming, IncomingFile, OutgoingFile, Verdict};
-use weir_live::transfer::{Sent, TransferError};
+use weir_transfer::endpoint::ConnectionId;
+use weir_transfer::file::{Incoming, IncomingFile, OutgoingFile, Verdict};
+use weir_transfer::{Sent, TransferError};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::disk::{Death, Machine};

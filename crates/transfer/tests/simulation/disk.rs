@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use weir_live::file::{Disk, DiskFile, Entry, Helpers};
+use weir_transfer::file::{Disk, DiskFile, Entry, Helpers};
 use weir_units::{Rng, stream};
 
 use super::tally::Tally;

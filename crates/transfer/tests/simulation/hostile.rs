@@ -1,7 +1,7 @@
 //! What attackers send who speak the protocol: frames in any order, of any sizes, true or false, and now and then a
 //! flipped bit. Some know the hash of a file that others send.
 
-use weir_live::file::{Announcement, Frame, Header};
+use weir_transfer::file::{Announcement, Frame, Header};
 use weir_units::{Duration, Instant, Rng};
 
 use super::plan::{Sending, one_in};

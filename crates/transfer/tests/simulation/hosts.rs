@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_live::endpoint::{Application, ConnectionId, Core, Limits, Randomness};
-use weir_live::file::{
+use weir_sockets::socket::Arrival;
+use weir_transfer::endpoint::{Application, ConnectionId, Core, Limits, Randomness};
+use weir_transfer::file::{
     Disk, Finalizer, Folder, Incoming, Outgoing, OutgoingDatagrams, OutgoingFile,
 };
-use weir_live::seal::Key;
-use weir_live::socket::Arrival;
-use weir_live::transfer::{
+use weir_transfer::seal::Key;
+use weir_transfer::{
     ConnectionSequence, DatagramSession, Destination, Sender, Sent, Sessions, TransferError,
 };
 use weir_transport::Config;
@@ -87,7 +87,7 @@ impl<A: Application> Process<A> {
         wakes.max(self.busy_until)
     }
 
-    /// What [`weir_live::endpoint::Endpoint::turn`] does.
+    /// What [`weir_transfer::endpoint::Endpoint::turn`] does.
     fn turn(&mut self, now: Instant) {
         self.busy_until = now + TURN + DATAGRAM.saturating_mul(self.inbox.len() as u64);
         self.looked_at = now;

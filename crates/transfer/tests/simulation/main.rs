@@ -5,8 +5,8 @@
 //! checked.
 //!
 //! ```console
-//! $ WEIR_FILE_SEEDS=100000 cargo test --profile sim -p weir-live --test simulation -- --nocapture
-//! $ WEIR_FILE_SEED=4711 cargo test --profile sim -p weir-live --test simulation -- --nocapture
+//! $ WEIR_FILE_SEEDS=100000 cargo test --profile sim -p weir-transfer --test simulation -- --nocapture
+//! $ WEIR_FILE_SEED=4711 cargo test --profile sim -p weir-transfer --test simulation -- --nocapture
 //! ```
 
 mod bare;
@@ -85,7 +85,7 @@ fn files_arrive_whatever_goes_wrong() {
     println!("{count} seeds, {per_hour:.0} an hour\n{tally}");
     violations.sort_unstable();
     let again = violations.first().map(|seed| {
-        format!("WEIR_FILE_SEED={seed} cargo test --profile sim -p weir-live --test simulation -- --nocapture")
+        format!("WEIR_FILE_SEED={seed} cargo test --profile sim -p weir-transfer --test simulation -- --nocapture")
     });
     assert!(
         violations.is_empty(),

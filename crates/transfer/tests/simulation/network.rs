@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use weir_live::socket::{DatagramSink, SendBatch};
+use weir_sockets::socket::{DatagramSink, SendBatch};
 use weir_units::{Bytes, Duration, Ecn, Instant, Rate, Rng, stream};
 
 use super::tally::Tally;

@@ -1,7 +1,7 @@
 //! What a seed stands for: who sends what, over which network, and what goes wrong when.
 
-use weir_live::seal::Key;
-use weir_live::transfer::{Carrier, SendOptions};
+use weir_transfer::seal::Key;
+use weir_transfer::{Carrier, SendOptions};
 use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
 
 use super::disk::Death;

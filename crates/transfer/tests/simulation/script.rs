@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use weir_live::endpoint::{Application, Datagram};
+use weir_transfer::endpoint::{Application, Datagram};
 use weir_transport::Connection;
 use weir_units::{Bytes, Instant};
 

@@ -522,7 +522,7 @@ impl<'a> World<'a> {
     }
 }
 
-fn verdicts(sent: &weir_live::transfer::Sent) -> Vec<String> {
+fn verdicts(sent: &weir_transfer::Sent) -> Vec<String> {
     sent.files.iter().map(|file| format!("{} {:?}", file.header.size, file.verdict)).collect()
 }
 

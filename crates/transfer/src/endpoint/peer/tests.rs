@@ -1,11 +1,11 @@
 use std::cell::RefCell;
 
+use weir_sockets::socket::SendBatch;
 use weir_transport::Config;
 use weir_transport::wire::Ports;
 use weir_units::stream;
 
 use super::*;
-use crate::socket::SendBatch;
 
 /// Has only the bytes of its stream that were not acknowledged.
 struct Forgetful {

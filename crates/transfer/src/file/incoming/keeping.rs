@@ -4,11 +4,11 @@ use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
+use weir_sockets::clock;
 use weir_transport::ConnectionError;
 use weir_units::{Duration, Instant};
 
 use super::{Folder, Incoming, NOTED_EVERY, State, Wait};
-use crate::clock;
 use crate::file::claims::Health;
 use crate::file::finalizer::Report;
 use crate::file::frame::{Answer, Verdict};

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Weak;
 
+use weir_sockets::clock;
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Duration, Instant};
 
@@ -28,7 +29,6 @@ use super::partial::Partial;
 use super::shared::SharedState;
 use super::unreliable::DatagramFile;
 use super::window::Window;
-use crate::clock;
 use crate::endpoint::Application;
 
 /// What is known of a file that someone sends.

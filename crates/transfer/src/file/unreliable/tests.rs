@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use weir_sockets::clock;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Rate};
 
 use super::{DatagramOptions, OutgoingDatagrams};
-use crate::clock;
 use crate::endpoint::Endpoint;
 use crate::file::testing::{TempDir, noise};
 use crate::file::{
