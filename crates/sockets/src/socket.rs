@@ -3,7 +3,9 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+#[cfg(target_os = "linux")]
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Type};
@@ -21,6 +23,7 @@ pub struct Socket {
     /// Datagrams of this length and longer leave one by one.
     unjoined_from: AtomicUsize,
     /// Whether datagrams may be fragmented.
+    #[cfg(target_os = "linux")]
     fragments: AtomicBool,
 }
 
@@ -127,6 +130,7 @@ impl Socket {
             local: socket.local_addr()?,
             recv_buffer: Bytes(recv_buffer as u64),
             unjoined_from: AtomicUsize::new(usize::MAX),
+            #[cfg(target_os = "linux")]
             fragments: AtomicBool::new(false),
             socket,
             state,

@@ -19,8 +19,10 @@ pub use background::{Background, Carrier, TURN};
 pub use check::{CheckError, CheckReport, CheckSpec, check};
 pub use health::{DirectionReport, GOOD_LATENESS_MS, Report, UnintendedLoss};
 pub use host::Host;
+#[cfg(target_os = "linux")]
 pub(crate) use host::MEMORY;
 pub use packet::{Header, Packet, Way};
+#[cfg(target_os = "linux")]
 pub(crate) use packet::{MemoryLimit, Reserved};
 pub use path::{Arrival, Drops, Full, HostedLink, Path, Route, RouterFeedback};
 pub use udp::{RelayError, RelaySpec, UdpRelay};
