@@ -39,10 +39,12 @@
 //! # Ok::<(), weir_transport::StackError>(())
 //! ```
 
+mod catalogue;
 mod config;
 mod connection;
 mod pause;
 mod policy;
+mod profile;
 mod ranges;
 mod reassembly;
 mod receiver;
@@ -60,15 +62,17 @@ pub mod wire;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-pub use config::{CatalogueEntry, Config, DelayedAck, HostProfile, Stack, StackError};
+pub use catalogue::CatalogueEntry;
+pub use config::{Config, Stack};
 pub use connection::{Arrived, Connection, ConnectionError, Event, Transmit};
 pub use policy::{
     AtResume, BusConfig, ElfnConfig, PathEvent, RoutePolicy, RoutePolicyError, RouteState,
     TcpFConfig,
 };
+pub use profile::{DelayedAck, HostProfile};
 pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
-pub use recovery::{Detection, RackConfig, RecoveryConfig, Tlp};
+pub use recovery::{Detection, RackConfig, RecoveryConfig, StackError, Tlp};
 pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 pub use stats::{Flight, Snapshot, Stats};

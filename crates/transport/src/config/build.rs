@@ -2,7 +2,8 @@
 
 use weir_units::{Bytes, Duration, Rate};
 
-use super::{Config, DelayedAck, HostProfile, Stack};
+use super::{Config, Stack};
+use crate::profile::{DelayedAck, HostProfile};
 use crate::{RoutePolicy, WindowLimit};
 
 macro_rules! setters {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use weir_cc::{CcConfig, CcConfigError, Script};
 
-use crate::recovery::{RecoveryConfig, known_schemes};
+use crate::recovery::{RecoveryConfig, StackError};
 
 /// A recovery scheme and a controller, written `recovery/controller`.
 ///
@@ -23,70 +23,6 @@ pub struct Stack {
     pub recovery: RecoveryConfig,
     /// How much may be in flight.
     pub controller: CcConfig,
-}
-
-/// A line of [`RecoveryConfig::CATALOGUE`] or [`RoutePolicy::CATALOGUE`](crate::RoutePolicy::CATALOGUE).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CatalogueEntry {
-    /// The name by which users choose it.
-    pub name: &'static str,
-    /// What it is.
-    pub summary: &'static str,
-    /// What may stand in parentheses, empty for nothing.
-    pub parameters: &'static str,
-    /// Ways to write it; the first is the bare name.
-    pub examples: &'static [&'static str],
-}
-
-/// A stack that cannot be read.
-///
-/// ```
-/// use weir_transport::Stack;
-///
-/// let message = |text: &str| text.parse::<Stack>().unwrap_err().to_string();
-/// assert!(message("rak/reno").starts_with("unknown recovery scheme 'rak'; did you mean rack?"));
-/// assert_eq!(message("sack(3)/reno"), "recovery scheme 'sack' does not take '(3)': it has no parameters");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StackError {
-    /// No such recovery scheme.
-    #[error("unknown recovery scheme '{0}'; {known}", known = known_schemes(.0))]
-    UnknownRecovery(String),
-    /// A parenthesis is missing.
-    #[error(
-        "'{text}' is not a recovery scheme: write name or name(parameters), as in rack or go-back-n(30)"
-    )]
-    Malformed {
-        /// What was given.
-        text: String,
-    },
-    /// Parameters that the recovery scheme does not take.
-    #[error("recovery scheme '{scheme}' does not take '({given})': {allowed}")]
-    Parameters {
-        /// The recovery scheme.
-        scheme: &'static str,
-        /// What was given.
-        given: String,
-        /// What is allowed.
-        allowed: String,
-    },
-    /// A parameter out of range or unreadable.
-    #[error("recovery scheme '{scheme}': {parameter} = '{value}', allowed is {allowed}")]
-    Value {
-        /// The recovery scheme.
-        scheme: &'static str,
-        /// The parameter.
-        parameter: &'static str,
-        /// What was given.
-        value: String,
-        /// What is allowed.
-        allowed: &'static str,
-    },
-    /// The controller cannot be read.
-    #[error(transparent)]
-    Controller(#[from] CcConfigError),
 }
 
 impl FromStr for Stack {

@@ -12,7 +12,7 @@ use super::bus::{Bus, BusConfig};
 use super::elfn::{Elfn, ElfnConfig};
 use super::tcp_f::{TcpF, TcpFConfig};
 use super::{AtResume, Policy};
-use crate::config::CatalogueEntry;
+use crate::catalogue::CatalogueEntry;
 
 /// Which route-failure policy, with its parameters.
 ///

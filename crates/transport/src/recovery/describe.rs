@@ -1,23 +1,18 @@
-//! How an entry of the list becomes a variant of [`RecoveryConfig`], a line of its catalogue, and what
+//! How an entry of the list becomes a variant of the configuration, a line of its catalogue, and what
 //! reads, prints and builds it.
 
-use std::fmt;
-use std::str::FromStr;
-
-use weir_units::known;
-
 use super::LossRecovery;
-use super::list::{LIST, RecoveryConfig};
-use crate::config::{CatalogueEntry, DelayedAck, StackError};
+use crate::catalogue::CatalogueEntry;
+use crate::profile::DelayedAck;
 use crate::reassembly::OutOfOrder;
 
-/// A recovery scheme of the list.
-pub(crate) struct Scheme {
+/// A recovery scheme of the list, which has configurations `C`.
+pub(crate) struct Scheme<C: 'static> {
     pub(super) entry: CatalogueEntry,
     pub(crate) receiver: ReceiverDefaults,
     pub(super) sack: SackUse,
     /// Makes it from what stands in parentheses, if they are there.
-    pub(super) read: fn(Option<&str>) -> Result<RecoveryConfig, Mistake>,
+    pub(super) read: fn(Option<&str>) -> Result<C, Mistake>,
 }
 
 /// What the receiver of a scheme does unless configured otherwise.
@@ -89,7 +84,7 @@ macro_rules! schemes {
         }
 
         #[expect(non_upper_case_globals, reason = "each has the name of its variant")]
-        impl Scheme {
+        impl Scheme<RecoveryConfig> {
             $(
                 const $variant: Self = Self {
                     entry: CatalogueEntry {
@@ -109,11 +104,11 @@ macro_rules! schemes {
         }
 
         /// The schemes of the catalogue.
-        pub(super) const LIST: &[Scheme] = &[$( Scheme::$variant ),+];
+        pub(super) const LIST: &[Scheme<RecoveryConfig>] = &[$( Scheme::$variant ),+];
 
         impl RecoveryConfig {
             /// Its entry of the list.
-            pub(crate) fn scheme(self) -> &'static Scheme {
+            pub(crate) fn scheme(self) -> &'static Scheme<Self> {
                 match self {
                     $( Self::$variant { .. } => &Scheme::$variant, )+
                 }
@@ -242,92 +237,4 @@ impl Parameters for Option<u32> {
     fn shown(&self) -> String {
         self.map(|window| window.to_string()).unwrap_or_default()
     }
-}
-
-impl RecoveryConfig {
-    /// Every scheme, in the order in which `weir list` prints them.
-    pub const CATALOGUE: &[CatalogueEntry] = &entries();
-
-    /// When its receiver acknowledges: protocols of a first course acknowledge every segment; TCP delays,
-    /// as Linux does.
-    pub fn delayed_ack(self) -> DelayedAck {
-        self.scheme().receiver.delayed_ack
-    }
-
-    /// Whether selective acknowledgements mean anything to the scheme.
-    pub(crate) fn reads_sack(self) -> bool {
-        !matches!(self.scheme().sack, SackUse::Ignored)
-    }
-
-    /// The scheme for a peer that does not acknowledge selectively.
-    pub(crate) fn build_without_sack(self) -> Box<dyn LossRecovery> {
-        match self.scheme().sack {
-            SackUse::Needed { otherwise } => otherwise(),
-            SackUse::Ignored | SackUse::Read => self.build(),
-        }
-    }
-}
-
-/// The lines of the list.
-const fn entries() -> [CatalogueEntry; LIST.len()] {
-    let mut entries = [LIST[0].entry; LIST.len()];
-    let mut index = 0;
-    while index < LIST.len() {
-        entries[index] = LIST[index].entry;
-        index += 1;
-    }
-    entries
-}
-
-impl FromStr for RecoveryConfig {
-    type Err = StackError;
-
-    /// Reads `name` or `name(parameters)`.
-    fn from_str(text: &str) -> Result<Self, StackError> {
-        let (name, given) = match text.trim().split_once('(') {
-            None => (text.trim(), None),
-            Some((name, rest)) => {
-                let malformed = || StackError::Malformed { text: text.to_owned() };
-                (name.trim(), Some(rest.strip_suffix(')').ok_or_else(malformed)?))
-            }
-        };
-        let Some(scheme) = LIST.iter().find(|listed| listed.entry.name == name) else {
-            return Err(StackError::UnknownRecovery(name.to_owned()));
-        };
-        (scheme.read)(given).map_err(|mistake| scheme.error(given.unwrap_or_default(), mistake))
-    }
-}
-
-impl Scheme {
-    fn error(&self, given: &str, mistake: Mistake) -> StackError {
-        let CatalogueEntry { name: scheme, parameters, .. } = self.entry;
-        match mistake {
-            Mistake::Value { parameter, value, allowed } => {
-                StackError::Value { scheme, parameter, value, allowed }
-            }
-            Mistake::Refused => StackError::Parameters {
-                scheme,
-                given: given.to_owned(),
-                allowed: match parameters {
-                    "" => "it has no parameters".to_owned(),
-                    form => format!("it takes {form}"),
-                },
-            },
-        }
-    }
-}
-
-impl fmt::Display for RecoveryConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.scheme().entry.name)?;
-        match self.shown_parameters() {
-            none if none.is_empty() => Ok(()),
-            parameters => write!(f, "({parameters})"),
-        }
-    }
-}
-
-/// The names of the catalogue, for a message about one that is not among them.
-pub(crate) fn known_schemes(wanted: &str) -> impl fmt::Display {
-    known(wanted, RecoveryConfig::CATALOGUE.iter().map(|entry| entry.name))
 }

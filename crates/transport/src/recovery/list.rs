@@ -13,7 +13,8 @@ use super::reno::Reno;
 use super::sack::Sack;
 use super::selective_repeat::SelectiveRepeat;
 use super::stop_and_wait::StopAndWait;
-use crate::config::{CatalogueEntry, DelayedAck};
+use crate::catalogue::CatalogueEntry;
+use crate::profile::DelayedAck;
 use crate::reassembly::OutOfOrder;
 
 schemes! {

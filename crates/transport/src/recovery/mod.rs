@@ -4,6 +4,7 @@
 //! sender sends marked segments first, then new data. [`Epoch`] keeps the Linux-like state around
 //! that (open, disorder, recovery, loss) and tells the controller of each episode once.
 
+mod config;
 mod describe;
 mod epoch;
 mod go_back_n;
@@ -20,12 +21,12 @@ use std::fmt;
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
-pub(crate) use self::describe::known_schemes;
+pub use self::config::StackError;
 pub(crate) use self::epoch::{Epoch, EpochChange, Prr};
 pub use self::list::RecoveryConfig;
 pub use self::rack::{Detection, RackConfig, Tlp};
-use crate::HostProfile;
 use crate::pause::Pause;
+use crate::profile::HostProfile;
 use crate::scoreboard::{Covered, Scoreboard};
 
 /// Decides what is lost.

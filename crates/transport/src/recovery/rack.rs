@@ -20,9 +20,9 @@ use weir_units::{Duration, Instant};
 
 use super::describe::word_parameters;
 use super::{AckSummary, DUP_THRESH, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
-use crate::config::HostProfile;
 use crate::on_tick;
 use crate::pause::Pause;
+use crate::profile::HostProfile;
 use crate::scoreboard::{Scoreboard, Transmission};
 
 /// Which parts of Linux's recovery are in use.
