@@ -7,6 +7,7 @@ Builds and boots are of stand-ins that take no time. What needs a real guest is 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import tarfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +26,7 @@ from conftest import Invoke
 
 from weir import _native
 from weir.kernel import build as building
-from weir.kernel import cache, guest, machine, recipe, world
+from weir.kernel import cache, guest, machine, pinning, recipe, world
 from weir.kernel.cache import Kernel
 from weir.kernel.machine import Machine
 from weir.kernel.recipe import Change, KernelError
@@ -373,6 +375,26 @@ def test_a_guest_dies_with_the_process_that_started_it(home: Path, tmp_path: Pat
         if not _is_alive(pid):
             return
     pytest.fail("the guest is still there")
+
+
+def test_each_guest_is_tied_to_a_processor_of_its_own() -> None:
+    processors = os.sched_getaffinity(0)
+    # Others of this machine may run guests.
+    before = Counter(pinning._taken(os.getpid()))
+    guest_ = ["sh", "-c", "sleep 60", pinning.MARK.decode()]
+    started = []
+    try:
+        for _ in processors:
+            started.append(subprocess.Popen(guest_, start_new_session=True))
+            pinning.pin(started[-1].pid)
+        tied = [os.sched_getaffinity(process.pid) for process in started]
+        assert all(len(cpus) == 1 for cpus in tied)
+        if not before:
+            assert set.union(*tied) == processors
+    finally:
+        for process in started:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _eventually(path: Path) -> str:

@@ -213,6 +213,15 @@ def test_flows_that_meet_in_real_time_are_compared_with_many_simulations(
 @pytest.mark.skipif(
     not hasattr(socket, "TCP_INFO"), reason="this system's sockets have no TCP_INFO"
 )
+@pytest.mark.parametrize(("version", "is_newer"), [("6.1.192", False), ("6.12.117", True)])
+def test_our_receivers_offer_what_a_guests_do(
+    version: str, is_newer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "default", lambda: cache.Kernel(Path(), version, "", {}))
+    newer = {"initial_recv_window": "4mib", "recv_buffer": "5mib"}
+    assert receiver.of_guest() == (newer if is_newer else {})
+
+
 def test_our_receivers_offer_what_this_kernels_do() -> None:
     major, minor = (int(part) for part in platform.release().split(".")[:2])
     assert receiver.offers_all_at_first() or (major, minor) < (6, 11)

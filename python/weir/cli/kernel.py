@@ -19,7 +19,7 @@ from weir.kernel.cache import Kernel
 
 _BUILD_HELP = (
     "Build the guest kernel: Linux with all its congestion controls, in virtual time.\n\n"
-    "The source is Debian's package linux-source-6.1; the kernel is kept in your cache directory. "
+    "The source is Debian's package linux-source-6.1, or linux-source-6.12; the kernel is kept in your cache directory. "
     "A build takes 5 to 15 minutes on one core. It needs 2 GB of disk, and 20 MB afterwards. "
     "An interrupted build continues where it stopped."
 )
@@ -30,7 +30,9 @@ _BUILD_EXAMPLES = """[bold]Examples[/bold]
 
   weir kernel build --jobs 4
 
-  weir compare reno cubic vegas --world kernel --virtual"""
+  weir kernel build --source /usr/src/linux-source-6.12.tar.xz
+
+  weir compare reno cubic vegas --world kernel --virtual --kernel 6.12"""
 
 _LIST_HELP = "List the guest kernels that have been built."
 

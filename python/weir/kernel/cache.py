@@ -64,11 +64,16 @@ def default() -> Kernel | None:
     Without one of that series it is the newest of all. The environment variable `CHOICE` names
     another version or series.
     """
-    chosen = os.environ.get(CHOICE)
+    series = chosen()
     current = [kernel for kernel in kernels() if kernel.is_current]
-    usual = [kernel for kernel in current if kernel.is_of(chosen or recipe.DEFAULT_SERIES)]
-    found = usual or ([] if chosen else current)
+    usual = [kernel for kernel in current if kernel.is_of(series or recipe.DEFAULT_SERIES)]
+    found = usual or ([] if series else current)
     return found[-1] if found else None
+
+
+def chosen() -> str:
+    """The version or series that was chosen; empty if none was."""
+    return os.environ.get(CHOICE, "")
 
 
 def choose(version: str) -> None:
@@ -90,12 +95,12 @@ def needed() -> Kernel:
     kernel = default()
     if kernel is not None:
         return kernel
-    chosen = os.environ.get(CHOICE)
+    series = chosen()
     there = ", ".join(kernel.version for kernel in kernels() if kernel.is_current)
-    if chosen and there:
+    if series and there:
         raise KernelError(
-            f"--kernel {chosen}: no such guest kernel; there are: {there}. `weir kernel build "
-            f"--source {recipe.SOURCES}/linux-source-{chosen}.tar.xz` builds another"
+            f"--kernel {series}: no such guest kernel; there are: {there}. `weir kernel build "
+            f"--source {recipe.SOURCES}/linux-source-{series}.tar.xz` builds another"
         )
     older = " (those there were made for another version of Weir)" if kernels() else ""
     raise KernelError(

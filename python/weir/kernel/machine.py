@@ -21,7 +21,7 @@ from pathlib import Path
 
 import weir
 from weir import _native
-from weir.kernel import watchdog
+from weir.kernel import pinning, watchdog
 from weir.kernel.cache import Kernel
 from weir.kernel.recipe import KernelError
 
@@ -70,16 +70,18 @@ def boot(
     memory = str(memory_folder(memory_mb=machine.memory_mb))
     environment = {"PATH": os.defpath, "TMPDIR": memory, "HOME": str(job)}
     with (job / BOOT_LOG).open("wb") as log:
-        process = subprocess.Popen(
-            start,
-            cwd=job,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            # Ctrl-C is for us; the guest would take it for its own keyboard's.
-            start_new_session=True,
-        )
+        with pinning.STARTING:
+            process = subprocess.Popen(
+                start,
+                cwd=job,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                # Ctrl-C is for us; the guest would take it for its own keyboard's.
+                start_new_session=True,
+            )
+            pinning.pin(process.pid)
         try:
             _wait(process, control, poll)
         finally:
@@ -103,7 +105,7 @@ def arguments(machine: Machine) -> list[str]:
         f"mem={machine.memory_mb}M",
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
         *("con=null", "con0=null,fd:1", "loglevel=4"),
-        *("time-travel=inf-cpu", f"time-travel-start={_START_NS}"),
+        *(pinning.MARK.decode(), f"time-travel-start={_START_NS}"),
         *("uml_dir=.", "umid=guest"),
         f"weir.seed={machine.seed}",
         *(["weir_spin"] if machine.charges_spinning else []),

@@ -12,6 +12,7 @@ import polars as pl
 from weir import _native
 from weir.api import RunOptions, run_plan
 from weir.errors import InputError
+from weir.kernel import cache
 from weir.results import Results
 from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.stats import independent_ratio, mean_ratio
@@ -56,7 +57,14 @@ LIVE = Kernel(
 )
 # A reader of a guest's clock waits for 256 ns (`TIMER_MULTIPLIER` of User-Mode Linux), and a
 # round trip has some twenty readings: a SYN's takes 40.102 ms where path and length come to 40.096.
-IN_VIRTUAL_TIME = Kernel(VIRTUAL, catalogue.ALL, judge.VIRTUAL, is_exact=True, extra_us=6)
+IN_VIRTUAL_TIME = Kernel(
+    world=VIRTUAL,
+    algorithms=catalogue.ALL,
+    rules=judge.VIRTUAL,
+    is_exact=True,
+    extra_us=6,
+    receiver=receiver.of_guest,
+)
 
 
 @dataclass(frozen=True)
@@ -122,6 +130,7 @@ def comparison(
     if not planned:
         raise InputError(f"nothing can be compared: {next(iter(left_out.values()))}")
     words = ["weir", "validate", *(["--virtual"] if kernel.world == VIRTUAL else [])]
+    words += ["--kernel", cache.chosen()] if virtual and cache.chosen() else []
     words += ["--size", size, "--repeat", str(repeat), "--seed", str(seed)]
     words += [word for pattern in cases for word in ("--case", pattern)]
     most = max(case.scenario.repeat for case in planned)

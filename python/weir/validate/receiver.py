@@ -1,4 +1,4 @@
-"""How this machine's kernel sizes the window that its receivers offer."""
+"""How a kernel sizes the window that its receivers offer: this machine's, or a guest's."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import socket
 import struct
 from collections.abc import Mapping
 
+from weir.kernel import cache, recipe
+
 _BUFFER_BYTES = 200_000
 """Enough for a window beyond 64 KB, and less than `net.core.rmem_max` is anywhere."""
+
+_ALL_AT_FIRST: Mapping[str, str] = {"initial_recv_window": "4mib", "recv_buffer": "5mib"}
+_SINCE = (6, 11)
 
 _RCV_SSTHRESH = 8 + 14 * 4
 """Where `struct tcp_info` has `tcpi_rcv_ssthresh`, the largest window to offer now."""
@@ -19,9 +24,14 @@ def here() -> Mapping[str, str]:
     Its buffer begins with 8 MiB. Since Linux 6.11 half of that is offered at first, and 5 MiB when
     `tcp_measure_rcv_mss` has seen how much memory a segment of 1448 bytes takes.
     """
-    if offers_all_at_first():
-        return {"initial_recv_window": "4mib", "recv_buffer": "5mib"}
-    return {}
+    return _ALL_AT_FIRST if offers_all_at_first() else {}
+
+
+def of_guest() -> Mapping[str, str]:
+    """The same of the guest kernel that runs use."""
+    kernel = cache.default()
+    is_newer = kernel is not None and recipe.version_key(kernel.version) >= _SINCE
+    return _ALL_AT_FIRST if is_newer else {}
 
 
 def offers_all_at_first() -> bool:
