@@ -19,9 +19,9 @@ from weir.kernel.cache import Kernel
 
 _BUILD_HELP = (
     "Build the guest kernel: Linux with all its congestion controls, in virtual time.\n\n"
-    "The source is Debian's package linux-source-6.1, or linux-source-6.12; the kernel is kept in your cache directory. "
-    "A build takes 5 to 15 minutes on one core. It needs 2 GB of disk, and 20 MB afterwards. "
-    "An interrupted build continues where it stopped."
+    "The source is Debian's package linux-source-6.1, or linux-source-6.12. The kernel is kept in "
+    "your cache directory. A build takes 5 to 15 minutes on one core. It needs 2 GB of disk, and "
+    "20 MB afterwards. An interrupted build continues where it stopped."
 )
 
 _BUILD_EXAMPLES = """[bold]Examples[/bold]
