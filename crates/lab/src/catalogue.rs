@@ -1,5 +1,7 @@
 //! What there is to choose from.
 
+use std::fmt::Debug;
+
 use serde_json::{Value, json};
 use weir_cc::CcConfig;
 use weir_transport::{RecoveryConfig, RoutePolicy};
@@ -56,7 +58,7 @@ impl Section {
     }
 }
 
-fn section<S: keys::Section + Default>(title: &str, keys: &'static [Key]) -> Section {
+fn section<S: keys::Section + Default + Debug>(title: &str, keys: &'static [Key]) -> Section {
     Section { title: title.to_owned(), keys, defaults: keys::defaults::<S> }
 }
 
@@ -84,7 +86,7 @@ pub fn catalogue() -> String {
     let impairments = Direction::KEYS
         .iter()
         .filter(|key| IMPAIRMENTS.contains(&key.name))
-        .map(|key| plain(key.name, key.about.trim(), key.form));
+        .map(|key| plain(key.name, key.about.trim(), &key.value()));
     let worlds = World::CATALOGUE.iter().map(|(_, name, about)| plain(name, about, ""));
     json!({
         "controllers": controllers.collect::<Vec<_>>(),

@@ -12,17 +12,18 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 use crate::error::{Checked, Problem, require};
 use crate::keys::{Word, choices, form, section, words};
 use crate::queue::Queue;
+use crate::range::{above, at_least};
 use crate::traces;
 
 section! {
     /// One direction of a bottleneck: what differs from the other, and what goes wrong.
     pub struct Direction {
         /// Rate in this direction, if it differs.
-        rate: Option<Rate> = None,
+        rate: Option<Rate> [above(Rate::ZERO)] = None,
         /// Queue in this direction, if it differs.
         queue: Option<Queue> = None,
         /// Token bucket in this direction, if it differs.
-        burst: Option<Bytes> = None,
+        burst: Option<Bytes> [at_least(FULL_PACKET).because(TOO_SMALL)] = None,
         /// Drops packets that exceed a token bucket, in front of the queue.
         policer: Option<Policer> = None,
         /// Packets lost independently of each other, in front of the queue.
@@ -62,7 +63,8 @@ section! {
         /// Probability to go from good to bad.
         good_to_bad: Ratio = Ratio::from_percent(1),
         /// Probability to go from bad to good; the bad state lasts the inverse of this, in packets.
-        bad_to_good: Ratio = Ratio::from_percent(30),
+        bad_to_good: Ratio [above(Ratio::ZERO).because("or the bad state never ends")]
+            = Ratio::from_percent(30),
         /// Loss in the good state.
         loss_in_good: Ratio = Ratio::ZERO,
         /// Loss in the bad state.
@@ -74,9 +76,9 @@ section! {
     /// Drops what exceeds a token bucket.
     pub struct Policer {
         /// Rate at which tokens arrive.
-        rate: Rate = Rate::from_mbit(10),
+        rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(10),
         /// Bucket size: bytes that may pass at once.
-        burst: Bytes = Bytes(15_000),
+        burst: Bytes [at_least(FULL_PACKET).because(TOO_SMALL)] = Bytes(15_000),
     }
 }
 
@@ -156,13 +158,10 @@ impl Direction {
         };
     }
 
-    /// What is wrong with its keys, if anything; the model checks the rest.
+    /// What its keys demand of each other, and lists of their members; the model checks the rest.
     pub(crate) fn check(&self, section: &str) -> Checked {
         let key = |name: &str| format!("{section}.{name}");
         let Direction { rate, rate_trace, rate_steps, delay_steps, .. } = self;
-        if let Some(rate) = rate {
-            require(*rate > Rate::ZERO, key("rate"), rate, "a rate is above zero")?;
-        }
         if !rate_trace.is_empty() {
             crate::traces::trace(rate_trace)
                 .map_err(|message| Problem::new(key("rate_trace"), message))?;
@@ -171,18 +170,8 @@ impl Direction {
             require(rate_steps.is_empty(), key("rate_steps"), "a list of steps", allowed)?;
         }
         if let Some(burst) = self.burst {
-            check_burst(burst, key("burst"), None, Bytes::ZERO)?;
             let allowed = "tokens arrive at a rate, and this link has a rate_trace";
             require(rate_trace.is_empty(), key("burst"), burst, allowed)?;
-        }
-        if let Some(policer) = &self.policer {
-            require(
-                policer.rate > Rate::ZERO,
-                key("policer.rate"),
-                policer.rate,
-                "a rate is above zero",
-            )?;
-            check_burst(policer.burst, key("policer.burst"), None, Bytes::ZERO)?;
         }
         let ordered = |times: Vec<Duration>| times.windows(2).all(|pair| pair[0] < pair[1]);
         let order = "each step comes later than the one before";
@@ -200,11 +189,6 @@ impl Direction {
                 "above 0s, or nothing is reordered",
             )?;
         }
-        if let Some(burst) = &self.burst_loss {
-            let leaves = burst.bad_to_good > Ratio::ZERO;
-            let allowed = "above 0%, or the bad state never ends";
-            require(leaves, key("burst_loss.bad_to_good"), burst.bad_to_good, allowed)?;
-        }
         Ok(())
     }
 }
@@ -217,7 +201,7 @@ pub(crate) fn check_burst(
     overhead: Bytes,
 ) -> Checked {
     let longest = mtu.unwrap_or(FULL_PACKET) + overhead;
-    let allowed = format!("at least {longest}, or no full packet gets through");
+    let allowed = format!("at least {longest}, {TOO_SMALL}");
     require(burst >= longest, key, burst, allowed)
 }
 
@@ -270,6 +254,8 @@ pub(crate) fn after(time: Duration) -> Instant {
     Instant::ZERO.saturating_add(time)
 }
 
+/// Of a token bucket in which no full packet finds tokens.
+const TOO_SMALL: &str = "or no full packet gets through";
 /// Ethernet's MTU.
 pub(crate) const FULL_PACKET: Bytes = Bytes(1_500);
 

@@ -9,8 +9,9 @@ use weir_net::feedback::{
 };
 use weir_units::{Duration, Ratio};
 
-use crate::error::Problem;
+use crate::error::{Checked, require};
 use crate::keys::{Word, form, kinds, section, words};
+use crate::range::between;
 
 kinds! {
     /// An agent of a bottleneck.
@@ -26,8 +27,8 @@ kinds! {
 section! {
     /// TCP Muzha's index.
     pub struct Drai {
-        /// Number of indices, 3 to 7.
-        levels: u32 = 5,
+        /// Number of indices.
+        levels: u32 [between(3, 7)] = 5,
         /// Shares of unused bandwidth at which the next higher index begins, one less than `levels`.
         /// Default: `10% 40%`, `5% 20% 50%`, `5% 15% 30% 50%`, `5% 10% 20% 35% 50%` or `5% 10% 15% 30%
         /// 40% 50%`.
@@ -103,26 +104,14 @@ impl Feedback {
         }
     }
 
-    /// What is wrong with its values, if anything; the model checks the rest.
-    pub(crate) fn check(&self, section: &str) -> Result<(), Problem> {
-        let Self::Drai(drai) = self else { return Ok(()) };
-        let refuse = |key: &str, value: String, allowed: &str| {
-            Err(Problem::new(
-                format!("{section}.{key}"),
-                format!("{value} is not allowed; {allowed}"),
-            ))
-        };
-        if !(3..=7).contains(&drai.levels) {
-            return refuse("levels", drai.levels.to_string(), "a whole number from 3 to 7");
-        }
-        let given = drai.thresholds.len();
-        if given > 0
-            && (given + 1 != drai.levels as usize || Thresholds::new(&drai.thresholds).is_none())
-        {
-            const ALLOWED: &str = "one less than levels, each above the one before";
-            return refuse("thresholds", format!("a list of {given}"), ALLOWED);
-        }
-        Ok(())
+    /// What its keys demand of each other; the model checks the rest.
+    pub(crate) fn check(&self, section: &str) -> Checked {
+        let Self::Drai(Drai { levels, thresholds, .. }) = self else { return Ok(()) };
+        let given = thresholds.len();
+        let fit = given + 1 == *levels as usize && Thresholds::new(thresholds).is_some();
+        let allowed = "one less than levels, each above the one before";
+        let key = format!("{section}.thresholds");
+        require(given == 0 || fit, key, format!("a list of {given}"), allowed)
     }
 }
 

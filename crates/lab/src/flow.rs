@@ -5,11 +5,13 @@ use std::str::FromStr;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use weir_net::MAX_DELAY;
 use weir_scene::{Ends, UdpConfig};
 use weir_transport::{Config, DelayedAck, RoutePolicy, Stack, StackError, WindowLimit};
 use weir_units::{Bytes, Duration, Rate};
 
 use crate::keys::{Only, Word, form, section, words};
+use crate::range::{above, at_least, at_most, between};
 use crate::topology::Node;
 use crate::workload::{Carrier, Workload};
 
@@ -22,7 +24,7 @@ section! {
         /// `rack`. `udp` has neither.
         stack: Protocol = Protocol::default(),
         /// Number of such flows.
-        count: u32 = 1,
+        count: u32 [at_least(1)] = 1,
         /// Node or router where they begin (chain, graph).
         from: Option<Node> = None,
         /// Node or router where they end (chain, graph).
@@ -43,7 +45,7 @@ section! {
         /// The same as a time after the start.
         duration: Option<Duration> = None,
         /// Round trip without queues and serialisation, if not the topology's (dumbbell).
-        rtt: Option<Duration> = None,
+        rtt: Option<Duration> [at_most(MAX_DELAY)] = None,
         /// The application's traffic.
         workload: Workload = Workload::default(),
         /// Time in which the sender prepares each packet, one after the other. It chooses the next
@@ -61,15 +63,18 @@ section! {
         /// links. No effect in other worlds.
         ends: Word<Ends> = Word(Ends::Kernel),
         /// First congestion window, in segments.
-        initial_window: u32 = Config::default().initial_window => CONNECTION,
+        initial_window: u32 [at_least(1)] = Config::default().initial_window => CONNECTION,
         /// Rate to request from routers instead of the initial window (RFC 4782). Bottlenecks with
         /// `feedback` of kind `quick-start` approve it in whole or in part.
-        quick_start: Option<Rate> = Config::default().quick_start => CONNECTION,
+        quick_start: Option<Rate> [at_least(MIN_REQUEST).because("the smallest request of RFC 4782")]
+            = Config::default().quick_start => CONNECTION,
         /// Maximum sending rate, as `SO_MAX_PACING_RATE`; it paces every stack.
-        max_pacing_rate: Option<Rate> = Config::default().max_pacing_rate => CONNECTION,
+        max_pacing_rate: Option<Rate> [at_least(Rate::from_bits_per_sec(8))]
+            = Config::default().max_pacing_rate => CONNECTION,
         /// Send buffer: memory for unacknowledged segments. Each takes 768 bytes beyond its payload, as
         /// in Linux. Default: unlimited, in world `kernel` 8 MiB or more.
-        send_buffer: Option<Bytes> = Config::default().send_buffer => CONNECTION,
+        send_buffer: Option<Bytes> [between(MIN_SEND_BUFFER, MAX_WINDOW)]
+            = Config::default().send_buffer => CONNECTION,
         /// Receive buffer, hence the largest window offered.
         recv_buffer: Bytes = Config::default().recv_buffer => CONNECTION,
         /// Initial receive window, which grows by twice the received bytes. Default: 65535 bytes with
@@ -90,13 +95,13 @@ section! {
         /// for those of TCP.
         delayed_ack: Option<Word<DelayedAck>> = Config::default().delayed_ack.map(Word) => CONNECTION,
         /// Retransmission timeout before the first RTT sample.
-        initial_rto: Duration = Config::default().initial_rto => CONNECTION,
+        initial_rto: Duration [above(Duration::ZERO)] = Config::default().initial_rto => CONNECTION,
         /// Smallest retransmission timeout.
         min_rto: Duration = Config::default().min_rto => CONNECTION,
         /// Largest retransmission timeout.
         max_rto: Duration = Config::default().max_rto => CONNECTION,
         /// Retransmission timeout that neither adapts nor backs off.
-        fixed_rto: Option<Duration> = Config::default().fixed_rto => CONNECTION,
+        fixed_rto: Option<Duration> [above(Duration::ZERO)] = Config::default().fixed_rto => CONNECTION,
         /// Consecutive timeouts after which the connection fails.
         max_retransmits: u32 = Config::default().max_retransmits => CONNECTION,
         /// Time without progress after which the connection fails.
@@ -105,7 +110,7 @@ section! {
         limited_transmit: bool = Config::default().limited_transmit => CONNECTION,
         /// Maximum number of segments sent at once, as with segmentation offload; 1 sends them one by
         /// one.
-        gso: u32 = Config::default().gso => CONNECTION,
+        gso: u32 [between(1, MAX_GSO)] = Config::default().gso => CONNECTION,
         /// Let the congestion window grow only while the sender uses it.
         cwnd_validation: bool = Config::default().cwnd_validation => CONNECTION,
         /// Return to the initial window after an idle time.
@@ -246,6 +251,15 @@ impl Visitor<'_> for LimitVisitor {
         text.parse().map(Limit).map_err(E::custom)
     }
 }
+
+/// A request of Quick-Start is 40 kbit/s times a power of two (RFC 4782 §3.1).
+const MIN_REQUEST: Rate = Rate::from_bits_per_sec(80_000);
+/// Bursts end at 64 KiB, 45 segments of 1448 bytes.
+const MAX_GSO: u32 = 64;
+/// What the largest window scale allows (RFC 7323 §2.3).
+pub(crate) const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
+/// Linux's `SOCK_MIN_SNDBUF`.
+const MIN_SEND_BUFFER: Bytes = Bytes(4_608);
 
 /// The keys of a connection, which `udp` has none of.
 const CONNECTION: Only<Flow> =

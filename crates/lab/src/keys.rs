@@ -1,5 +1,7 @@
 //! The sections of a scenario file: each key's type, default and meaning, written down once.
 
+use std::fmt::Debug;
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -17,8 +19,20 @@ pub struct Key {
     pub form: &'static str,
     /// What it means.
     pub about: &'static str,
+    /// Which values of that form are allowed, if not all.
+    pub allowed: Option<fn() -> String>,
     /// The values of other keys with which it has an effect, where that depends on them.
     pub only: Option<fn() -> String>,
+}
+
+impl Key {
+    /// What may be written, and within which range.
+    pub fn value(&self) -> String {
+        match self.allowed {
+            None => self.form.to_owned(),
+            Some(allowed) => format!("{}, {}", self.form, allowed()),
+        }
+    }
 }
 
 /// How a type is written in a scenario.
@@ -47,6 +61,9 @@ pub(crate) trait Section: Sized + 'static {
     /// Reads every key.
     fn read_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
 
+    /// Refuses a value outside its key's range.
+    fn check_ranges(&self) -> Result<(), Problem>;
+
     /// Writes every key.
     fn write_keys<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
 
@@ -60,7 +77,7 @@ pub(crate) trait Section: Sized + 'static {
         let section = deserialize_with(Value::Object(table), |keys| Self::read_keys(keys))?;
         match dependent.into_iter().find(|(_, only, _)| !(only.holds)(&section)) {
             Some((key, only, value)) => Err(foreign(key, &value, &(only.owner)())),
-            None => Ok(section),
+            None => section.check_ranges().map(|()| section),
         }
     }
 
@@ -83,14 +100,15 @@ pub(crate) trait Section: Sized + 'static {
     }
 }
 
-/// Declares a section from one list: the struct, its defaults, its keys, and the refusal of others. After
+/// Declares a section from one list: the struct, its defaults, its keys, and the refusal of others. In
+/// brackets after the type stands the range of the key's values, where not all are allowed. After
 /// `=>` stands the condition [`Only`] under which a key has an effect; where it does not hold, the key is
 /// refused, and left out of the canonical form.
 macro_rules! section {
     (
         $(#[$about:meta])*
         pub struct $name:ident {
-            $( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:expr $(=> $only:expr)?, )*
+            $( $(#[doc = $doc:literal])+ $key:ident: $type:ty $([$range:expr])? = $default:expr $(=> $only:expr)?, )*
         }
     ) => {
         $(#[$about])*
@@ -113,6 +131,7 @@ macro_rules! section {
                     name: stringify!($key),
                     form: <$type as $crate::keys::Form>::FORM,
                     about: concat!($($doc),+),
+                    allowed: $crate::keys::section!(@allowed $type $(, $range)?),
                     only: $crate::keys::section!(@owner $name $(, $only)?),
                 }, )*
             ];
@@ -124,6 +143,11 @@ macro_rules! section {
 
             fn read_keys<'de, D: serde::Deserializer<'de>>(keys: D) -> Result<Self, D::Error> {
                 Self::deserialize(keys)
+            }
+
+            fn check_ranges(&self) -> Result<(), $crate::error::Problem> {
+                $( $( $crate::range::check(stringify!($key), &self.$key, &$range)?; )? )*
+                Ok(())
             }
 
             fn write_keys<S: serde::Serializer>(&self, keys: S) -> Result<S::Ok, S::Error> {
@@ -144,6 +168,8 @@ macro_rules! section {
             }
         }
     };
+    (@allowed $type:ty) => { None };
+    (@allowed $type:ty, $range:expr) => { Some(|| $crate::range::shown::<$type>(&$range)) };
     (@owner $section:ty) => { None };
     (@owner $section:ty, $only:expr) => { Some($crate::keys::owner::<$section>(&$only)) };
 }
@@ -361,8 +387,10 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
 }
 
 /// Every key of a section, with its default.
-pub(crate) fn defaults<S: Section + Default>() -> Value {
-    Value::Object(S::default().every_key())
+pub(crate) fn defaults<S: Section + Default + Debug>() -> Value {
+    let default = S::default();
+    debug_assert!(default.check_ranges().is_ok(), "a default outside its range: {default:?}");
+    Value::Object(default.every_key())
 }
 
 /// Takes the kind out of a table, and refuses keys that only other kinds have.

@@ -20,6 +20,7 @@ mod lower;
 mod overrides;
 mod queue;
 mod radio;
+mod range;
 mod reading;
 mod real_time;
 mod relay;

@@ -12,6 +12,7 @@ use weir_units::{Bytes, Duration, Length, Rate, Ratio, Speed};
 use crate::error::Problem;
 use crate::feedback::Feedback;
 use crate::keys::{Word, Words, choices, form, only, section, words};
+use crate::range::{above, between};
 use crate::retries::Retries;
 
 section! {
@@ -74,7 +75,7 @@ section! {
         /// Gap after a frame that could not be read; by default 364us, for `bianchi` 128us, its DIFS.
         eifs: Option<Duration> = None,
         /// Length of each node's interface queue, in packets.
-        queue: u32 = 50,
+        queue: u32 [between(1, LONGEST_QUEUE)] = 50,
         /// RED on this queue: mark or drop packets of flows early, as in `{ ecn = true }`; by default
         /// off.
         red: Option<RadioRed> = None,
@@ -123,7 +124,7 @@ section! {
         /// Probability of a signal when the average reaches `max`.
         probability: Ratio = Ratio::from_percent(10),
         /// Weight of each packet in the average.
-        weight: Ratio = Ratio::from_percent(2),
+        weight: Ratio [above(Ratio::ZERO)] = Ratio::from_percent(2),
         /// Let the probability rise to 1 between `max` and twice `max`.
         gentle: bool = true,
         /// Mark packets that are capable of ECN; others are dropped.
@@ -228,16 +229,12 @@ impl Radio {
     }
 
     fn config(&self) -> Result<RadioConfig, Problem> {
-        let queue = usize::try_from(self.queue).unwrap_or(usize::MAX);
-        if !(1..=LONGEST_QUEUE).contains(&queue) {
-            return Err(problem("queue", self.queue, "1 to 65536 packets"));
-        }
         Ok(RadioConfig {
             propagation: self.propagation()?,
             phy: self.phy()?,
             mac: self.mac(),
             queue: InterfaceQueueConfig {
-                packets: queue,
+                packets: self.queue as usize,
                 red: self.red.as_ref().map(RadioRed::config).transpose()?,
                 ..InterfaceQueueConfig::default()
             },
@@ -405,11 +402,8 @@ impl Radio {
 
 impl RadioRed {
     fn config(&self) -> Result<RedConfig, Problem> {
-        if self.min == 0 || self.min >= self.max || self.max > LONGEST_QUEUE as u32 {
+        if self.min == 0 || self.min >= self.max || self.max > LONGEST_QUEUE {
             return Err(problem("red.min", self.min, "1 <= min < max <= 65536"));
-        }
-        if self.weight == Ratio::ZERO {
-            return Err(problem("red.weight", self.weight, "above 0%"));
         }
         Ok(RedConfig {
             limit: Limit::Infinite,
@@ -434,7 +428,7 @@ fn problem(name: &str, value: impl ToString, allowed: &str) -> Problem {
 /// Of ns-2's radio.
 const USUAL_REACH_MM: u64 = 250_000;
 const FARTHEST_MM: u64 = 2_000_000;
-const LONGEST_QUEUE: usize = 65_536;
+const LONGEST_QUEUE: u32 = 65_536;
 const WIDEST_WINDOW: u32 = 65_535;
 const LONGEST_GAP: Duration = Duration::from_millis(10);
 

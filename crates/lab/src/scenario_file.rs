@@ -8,8 +8,10 @@ use weir_units::Duration;
 use crate::error::Problem;
 use crate::flow::Flow;
 use crate::keys::{Section, form, section};
+use crate::range::{above, at_most, between};
 use crate::tc;
 use crate::topology::Topology;
+use crate::workload::MAX_ARRIVALS;
 
 section! {
     /// A scenario file as a whole.
@@ -36,27 +38,33 @@ section! {
     /// What is measured, how long, how often.
     pub struct Measure {
         /// The run ends here, or earlier when every flow has finished.
-        duration: Duration = Duration::from_secs(60),
+        duration: Duration [above(Duration::ZERO).to(LONGEST_RUN)] = Duration::from_secs(60),
         /// Time before this is excluded from every metric.
         warmup: Duration = Duration::ZERO,
         /// Time between two rows of `samples` and `queues`; `0s` records none.
         sample_interval: Duration = Duration::from_millis(100),
         /// Maximum rows of `events`; 0 records none.
-        events: u32 = 0,
+        events: u32 [at_most(MAX_EVENTS)] = 0,
         /// Maximum rows of `requests` for each flow, the first answered ones; 0 records none.
-        requests: u32 = weir_scene::MeasureSpec::default().max_requests as u32,
+        requests: u32 [at_most(MAX_REQUESTS)] = weir_scene::MeasureSpec::default().max_requests as u32,
         /// Maximum rows of `arrivals` for each flow, the first to arrive; 0 records none.
-        arrivals: u32 = weir_scene::MeasureSpec::default().max_arrivals as u32,
+        arrivals: u32 [at_most(MAX_ARRIVALS as u32)] = weir_scene::MeasureSpec::default().max_arrivals as u32,
         /// Maximum rows of `acks` for each flow; 0 records none.
         acks: u32 = 0,
         /// Maximum rows of `frames`, over radio; 0 records none.
-        frames: u32 = 0,
+        frames: u32 [at_most(MAX_EVENTS)] = 0,
         /// Number of repeats, each with the next seed.
-        repeat: u32 = 1,
+        repeat: u32 [between(1, MAX_REPEATS)] = 1,
         /// Seed of the first repeat.
         seed: u64 = 1,
     }
 }
+
+/// A run longer than this is taken for a slip.
+const LONGEST_RUN: Duration = Duration::from_secs(30 * 86_400);
+const MAX_REPEATS: u32 = 100_000;
+const MAX_EVENTS: u32 = 10_000_000;
+const MAX_REQUESTS: u32 = 10_000_000;
 
 form! {
     Topology => "section",

@@ -1,6 +1,7 @@
 //! Section `[topology]`: the network between senders and receivers.
 
 use serde::{Deserialize, Deserializer, Serialize};
+use weir_net::MAX_DELAY;
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
 use crate::direction::Direction;
@@ -8,6 +9,7 @@ use crate::feedback::Feedback;
 use crate::keys::{Only, Words, choices, form, only, section};
 use crate::queue::Queue;
 use crate::radio::Radio;
+use crate::range::{above, at_least, at_most, between};
 
 section! {
     /// The network.
@@ -15,10 +17,10 @@ section! {
         /// Shape of the network.
         kind: TopologyKind = TopologyKind::Dumbbell,
         /// Rate of the bottleneck, or of each hop, in IP bytes.
-        rate: Rate = Rate::from_mbit(10) => BOTTLENECK,
+        rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(10) => BOTTLENECK,
         /// Round trip without queues and serialisation: of every flow (dumbbell), of the whole row
         /// (chain, parking lot); what `bdp` refers to (graph).
-        rtt: Duration = Duration::from_millis(40) => ROUTED,
+        rtt: Duration [at_most(MAX_DELAY)] = Duration::from_millis(40) => ROUTED,
         /// Queue of each bottleneck: the limit of a drop-tail queue, or a discipline as in
         /// `{ kind = "codel" }`. Default: `1bdp` (the rate times `rtt`), or `64kib` for the relay of a
         /// laboratory.
@@ -31,19 +33,19 @@ section! {
         burst: Option<Bytes> = None => BOTTLENECK,
         /// Bytes added to each packet at the bottleneck, in transmission times and in limits that are
         /// not in packets: `14b` for Ethernet's header.
-        overhead: Bytes = Bytes::ZERO => BOTTLENECK,
+        overhead: Bytes [at_most(MAX_OVERHEAD)] = Bytes::ZERO => BOTTLENECK,
         /// Longest IP packet that passes the bottleneck.
         mtu: Option<Bytes> = None => BOTTLENECK,
         /// Rate of each host's own link; by default hosts are attached directly to the routers.
-        access_rate: Option<Rate> = None => ROUTED,
+        access_rate: Option<Rate> [above(Rate::ZERO)] = None => ROUTED,
         /// Number of bottlenecks in a row.
-        hops: u32 = 3 => only!(kind: TopologyKind = ParkingLot | Chain),
+        hops: u32 [between(1, MAX_HOPS)] = 3 => only!(kind: TopologyKind = ParkingLot | Chain),
         /// How the laboratory's relay handles a datagram.
         relay: RelayKind = RelayKind::Serial => RELAY,
         /// Time for which the relay holds a datagram on its way forward (one-way).
-        delay: Duration = Duration::ZERO => RELAY,
+        delay: Duration [at_most(MAX_DELAY)] = Duration::ZERO => RELAY,
         /// Time for which the relay holds a datagram on its way back (one-way).
-        reverse_delay: Duration = Duration::ZERO => RELAY,
+        reverse_delay: Duration [at_most(MAX_DELAY)] = Duration::ZERO => RELAY,
         /// Links of a graph.
         link: Vec<GraphLink> = Vec::new() => only!(kind: TopologyKind = Graph),
         /// Nodes that share a channel (radio).
@@ -65,9 +67,9 @@ section! {
         /// Node where it ends.
         to: Node = Node::default(),
         /// Rate.
-        rate: Rate = Rate::from_mbit(10),
+        rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(10),
         /// One-way propagation delay.
-        delay: Duration = Duration::ZERO,
+        delay: Duration [at_most(MAX_DELAY)] = Duration::ZERO,
         /// Its queue.
         queue: Queue = Queue::drop_tail(BufferSize::Bdp(1_000)),
         /// Feedback to the senders of passing packets, in both directions.
@@ -75,9 +77,9 @@ section! {
         /// Makes the link a token bucket of this size.
         burst: Option<Bytes> = None,
         /// Bytes added to each packet's length.
-        overhead: Bytes = Bytes::ZERO,
+        overhead: Bytes [at_most(MAX_OVERHEAD)] = Bytes::ZERO,
         /// Cost of the link; flows take the route of least cost.
-        cost: u32 = 1,
+        cost: u32 [at_least(1)] = 1,
         /// Whether a link of the same rate, delay and queue leads back.
         duplex: bool = true,
         /// Whether to record its queue.
@@ -106,6 +108,11 @@ choices! {
         DelayLine = "delay-line", "Delays each on its own.";
     }
 }
+
+/// No framing takes more.
+const MAX_OVERHEAD: Bytes = Bytes(1_000);
+/// A route has at most 255 links, those of the hosts included.
+const MAX_HOPS: u32 = 250;
 
 const BOTTLENECK: Only<Topology> = only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain);
 const RELAY: Only<Topology> = only!(kind: TopologyKind = LabRouter);

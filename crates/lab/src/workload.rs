@@ -7,6 +7,7 @@ use weir_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::error::{Checked, Problem, require};
 use crate::keys::{Word, kinds, section, words};
+use crate::range::{Range, above, at_least, between};
 use crate::sizes::Sizes;
 
 kinds! {
@@ -31,7 +32,7 @@ section! {
     /// A file.
     pub struct File {
         /// Bytes of the file.
-        size: Bytes = Bytes(1_000_000),
+        size: Bytes [message()] = Bytes(1_000_000),
     }
 }
 
@@ -39,9 +40,9 @@ section! {
     /// One request after the other.
     pub struct Request {
         /// Bytes of a request.
-        request: Bytes = Bytes(100),
+        request: Bytes [message()] = Bytes(100),
         /// Bytes of a response.
-        response: Bytes = Bytes(10_000),
+        response: Bytes [message()] = Bytes(10_000),
         /// Pause between a response and the next request.
         gap: Duration = Duration::ZERO,
     }
@@ -51,11 +52,11 @@ section! {
     /// Requests at random times.
     pub struct PoissonRequest {
         /// Bytes of a request.
-        request: Bytes = Bytes(100),
+        request: Bytes [message()] = Bytes(100),
         /// Bytes of a response.
-        response: Bytes = Bytes(10_000),
+        response: Bytes [message()] = Bytes(10_000),
         /// Mean time from one request to the next, whether that is answered or not.
-        mean_gap: Duration = Duration::from_millis(100),
+        mean_gap: Duration [at_least(SHORTEST_PERIOD)] = Duration::from_millis(100),
     }
 }
 
@@ -63,9 +64,9 @@ section! {
     /// Messages at a constant rate.
     pub struct Messages {
         /// Bytes of a message; over `udp` one datagram.
-        size: Bytes = MESSAGE,
+        size: Bytes [message()] = MESSAGE,
         /// Payload rate.
-        rate: Rate = Rate::from_mbit(1),
+        rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(1),
     }
 }
 
@@ -73,11 +74,11 @@ section! {
     /// On and off periods.
     pub struct Periods {
         /// Bytes of a message at a `rate`; over `udp` one datagram.
-        size: Bytes = MESSAGE,
+        size: Bytes [message()] = MESSAGE,
         /// Payload rate during on periods; by default unlimited.
-        rate: Option<Rate> = None,
+        rate: Option<Rate> [above(Rate::ZERO)] = None,
         /// Time for which it sends.
-        on: Duration = Duration::from_secs(1),
+        on: Duration [at_least(SHORTEST_PERIOD)] = Duration::from_secs(1),
         /// Time for which it is silent.
         off: Duration = Duration::from_secs(1),
         /// Distribution of these times: all equal, or exponential with this mean.
@@ -93,9 +94,9 @@ section! {
         sizes: Sizes = Sizes::default(),
         /// Average load of the slowest link on the route by the data packets of connections, each sent
         /// once.
-        load: Ratio = Ratio::from_percent(60),
+        load: Ratio [above(Ratio::ZERO)] = Ratio::from_percent(60),
         /// Number of connections; by default those that arrive until the end.
-        arrivals: Option<u64> = None,
+        arrivals: Option<u64> [between(1, MAX_ARRIVALS)] = None,
     }
 }
 
@@ -132,67 +133,33 @@ impl Workload {
         })
     }
 
-    /// What is wrong with its keys, if anything.
+    /// What its keys demand of each other and of what carries it.
     pub(crate) fn check(&self, section: &str, carrier: Carrier) -> Checked {
         let key = |name: &str| format!("{section}.{name}");
         let needs_connection = |allowed: &str| {
             let kind = format!("'{}'", self.kind());
             require(carrier == Carrier::Connection, key("kind"), kind, allowed)
         };
-        let volume = |name: &str, bytes: Bytes| {
-            let possible = bytes > Bytes::ZERO && bytes <= MAX_MESSAGE;
-            require(possible, key(name), bytes, format!("above zero, at most {MAX_MESSAGE}"))
-        };
-        let messages = |size: Bytes, rate: Rate| {
-            require(rate > Rate::ZERO, key("rate"), rate, "above zero")?;
+        let fits = |size: Bytes| {
             let fits = carrier == Carrier::Connection || size.get() <= MAX_DATAGRAM;
             require(fits, key("size"), size, format!("a datagram has at most {MAX_DATAGRAM} bytes"))
         };
-        let period = |name: &str, time: Duration| {
-            require(time >= SHORTEST_PERIOD, key(name), time, format!("at least {SHORTEST_PERIOD}"))
-        };
-        match *self {
-            Self::Bulk(_) => Ok(()),
-            Self::File(File { size }) => volume("size", size),
-            Self::Request(Request { request, response, .. }) => {
-                needs_connection(NO_ANSWER)?;
-                volume("request", request)?;
-                volume("response", response)
-            }
-            Self::PoissonRequest(PoissonRequest { request, response, mean_gap }) => {
-                needs_connection(NO_ANSWER)?;
-                volume("request", request)?;
-                volume("response", response)?;
-                period("mean_gap", mean_gap)
-            }
-            Self::Rate(Messages { size, rate }) => {
-                volume("size", size)?;
-                messages(size, rate)
-            }
-            Self::OnOff(Periods { size, rate, on, .. }) => {
-                volume("size", size)?;
-                period("on", on)?;
-                rate.map_or(Ok(()), |rate| messages(size, rate))
-            }
-            Self::FlowSizes(ref connections) => {
+        match self {
+            Self::Bulk(_) | Self::File(_) | Self::OnOff(Periods { rate: None, .. }) => Ok(()),
+            Self::Request(_) | Self::PoissonRequest(_) => needs_connection(NO_ANSWER),
+            Self::Rate(Messages { size, .. }) | Self::OnOff(Periods { size, .. }) => fits(*size),
+            Self::FlowSizes(Connections { sizes, .. }) => {
                 needs_connection("over udp no connection tells when it is done")?;
-                connections.check(section)
+                let sizes = sizes.distribution();
+                sizes.map(drop).map_err(|message| Problem::new(key("sizes"), message))
             }
         }
     }
 }
 
-impl Connections {
-    fn check(&self, section: &str) -> Checked {
-        let key = |name: &str| format!("{section}.{name}");
-        require(self.load > Ratio::ZERO, key("load"), self.load, "above 0%")?;
-        if let Some(arrivals) = self.arrivals {
-            let few = (1..=MAX_ARRIVALS).contains(&arrivals);
-            require(few, key("arrivals"), arrivals, format!("1 to {MAX_ARRIVALS}"))?;
-        }
-        let sizes = self.sizes.distribution();
-        sizes.map(drop).map_err(|message| Problem::new(key("sizes"), message))
-    }
+/// The sizes of what an application sends at once.
+fn message() -> Range<Bytes> {
+    above(Bytes::ZERO).to(MAX_MESSAGE)
 }
 
 const MESSAGE: Bytes = Bytes(1_000);

@@ -36,7 +36,7 @@ fn reference() -> String {
             let default = default(&defaults[key.name]);
             let only = key.only.map(|only| format!(" Only with {}.", only()));
             let about = key.about.trim().to_owned() + &only.unwrap_or_default();
-            text += &format!("| `{}` | {} | {default} | {about} |\n", key.name, key.form);
+            text += &format!("| `{}` | {} | {default} | {about} |\n", key.name, key.value());
         }
     }
     text

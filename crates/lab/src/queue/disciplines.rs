@@ -12,6 +12,7 @@ use weir_units::{BufferSize, Bytes, Duration, Ratio};
 use super::Place;
 use crate::error::{Problem, require};
 use crate::keys::{Word, kinds, section, words};
+use crate::range::above;
 
 kinds! {
     /// A queue discipline.
@@ -47,7 +48,7 @@ section! {
         /// Target waiting time.
         target: Duration = CodelLaw::DEFAULT.target,
         /// Time for which every packet may wait longer than `target` before the first signal.
-        interval: Duration = CodelLaw::DEFAULT.interval,
+        interval: Duration [above(Duration::ZERO)] = CodelLaw::DEFAULT.interval,
         /// Mark packets that are capable of ECN in place of dropping them.
         ecn: bool = false,
         /// Waiting time above which every packet that is capable of ECN is marked.
@@ -63,7 +64,7 @@ section! {
         /// Target waiting time.
         target: Duration = CodelLaw::DEFAULT.target,
         /// Time for which every packet may wait longer than `target` before the first signal.
-        interval: Duration = CodelLaw::DEFAULT.interval,
+        interval: Duration [above(Duration::ZERO)] = CodelLaw::DEFAULT.interval,
         /// Mark packets that are capable of ECN in place of dropping them.
         ecn: bool = true,
         /// Waiting time above which every packet that is capable of ECN is marked.
@@ -87,7 +88,7 @@ section! {
         /// Average backlog from which every packet is signalled; by default a quarter of `limit`.
         max: Option<BufferSize> = None,
         /// Probability of a signal when the average reaches `max`.
-        probability: Ratio = Ratio::from_percent(2),
+        probability: Ratio [above(Ratio::ZERO)] = Ratio::from_percent(2),
         /// Weight of each packet in the average; by default that of `burst`.
         weight: Option<Ratio> = None,
         /// The weight as a number of packets: those that an empty queue accepts before its average
@@ -166,7 +167,7 @@ section! {
         /// Target waiting time.
         target: Duration = CodelLaw::DEFAULT.target,
         /// Time for which every packet may wait longer than `target` before the first signal.
-        interval: Duration = CodelLaw::DEFAULT.interval,
+        interval: Duration [above(Duration::ZERO)] = CodelLaw::DEFAULT.interval,
         /// What has a queue each. With `dual-src-host`, `dual-dst-host` and `triple-isolate` hosts
         /// share the link, and flows share their host's part.
         isolation: Word<Isolation> = Word(Isolation::TripleIsolate),
@@ -323,20 +324,13 @@ impl Discipline {
         }
     }
 
-    /// What is wrong with its keys, if anything; the model checks the rest.
+    /// What its keys demand of each other; the model checks the rest.
     pub(crate) fn check(&self, section: &str) -> Result<(), Problem> {
         let key = |name: &str| format!("{section}.{name}");
         match self {
-            Self::Codel(Codel { interval, .. })
-            | Self::FqCodel(FqCodel { interval, .. })
-            | Self::Cake(Cake { interval, .. }) => {
-                require(!interval.is_zero(), key("interval"), interval, "above 0s")
-            }
-            Self::Red(Red { probability, weight, burst, .. })
-            | Self::Choke(Red { probability, weight, burst, .. }) => {
-                require(*probability > Ratio::ZERO, key("probability"), probability, "above 0%")?;
+            Self::Red(Red { weight, burst: Some(burst), .. })
+            | Self::Choke(Red { weight, burst: Some(burst), .. }) => {
                 let allowed = "weight is set as well; keep one";
-                let Some(burst) = burst else { return Ok(()) };
                 require(weight.is_none(), key("burst"), burst, allowed)
             }
             Self::DualPi2(DualPi2 { shift: Some(shift), classic_share, .. }) => {
