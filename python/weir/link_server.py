@@ -16,10 +16,8 @@ from typing import Self
 from weir.errors import InputError
 from weir.link import Link
 from weir.outputs import Ended, Files, Follower, Show
-from weir.ready import POLL_S, Ready
+from weir.ready import GRACE_S, POLL_S, Ready
 
-GRACE_S = (1.0, 5.0)
-"""A server may end by itself for so long after its client, and then after SIGTERM."""
 SERVER = "server"
 
 _READY_WITHIN_S = 60.0

@@ -1,4 +1,4 @@
-"""When a server is ready for its clients: the option `--ready` of `weir link`, and the wait.
+"""When a server is ready for its clients: the option `--ready` of `weir link`.
 
 >>> Ready.parse("port:5201")
 Ready(kind='port', value='5201')
@@ -21,6 +21,8 @@ from weir.errors import InputError
 KINDS = ("port", "line", "delay")
 POLL_S = 0.01
 """How often to look."""
+GRACE_S = (1.0, 5.0)
+"""A server may end by itself for so long after its client, and then after SIGTERM."""
 
 _LISTENING, _BOUND = "0A", "07"
 """States of a socket: of TCP that listens, of UDP without a peer (`tcp_states.h` of Linux)."""

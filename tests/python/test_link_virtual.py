@@ -291,6 +291,13 @@ def test_the_command_shows_both_outputs_apart(invoke: Invoke, tmp_path: Path) ->
 
 
 @needs_kernel
+def test_the_date_is_the_requested_one(invoke: Invoke) -> None:
+    for date, printed in (("2026-11-25", "2026-11-25"), ("2200-12-31", "2200-12-31")):
+        result = invoke("link", "--virtual", "--date", date, "--", "date", "-u", "+%F")
+        assert (result.exit_code, result.stdout) == (0, f"{printed}\n")
+
+
+@needs_kernel
 def test_an_option_of_the_link_that_is_not_allowed_is_bad_input(invoke: Invoke) -> None:
     result = invoke("link", "--virtual", "--rate", "fast", "--", "true")
     assert result.exit_code == 2
@@ -307,6 +314,8 @@ def test_an_option_of_the_link_that_is_not_allowed_is_bad_input(invoke: Invoke) 
         (["--virtual", "--ready", "port:1", "--", "true"], "there is no --server"),
         (["--virtual", "--server", "x", "--ready", "5", "--", "true"], "use port:NUMBER"),
         (["--virtual", "--memory", "1mb", "--", "true"], "--memory 1mb: a guest needs 128mb"),
+        (["--virtual", "--date", "today", "--", "true"], "--date today: write YEAR-MONTH-DAY"),
+        (["--virtual", "--date", "1960-01-01", "--", "true"], "a year from 1971 to 2200"),
         (["--virtual", "--memory", "big", "--", "true"], "--memory big: "),
         (["--virtual", "--time-limit", "never", "--", "true"], "--time-limit: 'never'"),
         (["--virtual", "--rtt", "1ms", "--delay", "1ms", "--", "true"], "give only one of them"),

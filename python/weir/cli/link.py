@@ -120,6 +120,7 @@ def link(
     wall_limit: link_virtual.WallLimit = None,
     memory: link_virtual.Memory = None,
     kernel: link_virtual.KernelOption = None,
+    date: link_virtual.Date = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the command, reports the link's counters on stderr, exits with the command's code."""
@@ -141,7 +142,7 @@ def link(
     with options.as_typed():
         described.lowered()
         far = link_virtual.FarEnd.of(server, ready)
-    guest = link_virtual.Guest(far, out, time_limit, wall_limit, memory, kernel)
+    guest = link_virtual.Guest(far, out, time_limit, wall_limit, memory, kernel, date)
     if not virtual:
         guest.refuse()
     elif not command:

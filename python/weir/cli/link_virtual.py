@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,9 +59,15 @@ KernelOption = Annotated[
     str | None, path.option("Version of the guest kernel, as in 6.12.", "VERSION", PANEL)
 ]
 
-_NAMES = ("out", "time-limit", "wall-limit", "memory", "kernel")
+Date = Annotated[
+    str | None,
+    path.option("The guest's date, as in 2026-11-25: 2017-07-14 by default.", "DATE", PANEL),
+]
+
+_NAMES = ("out", "time-limit", "wall-limit", "memory", "kernel", "date")
 _TIME_LIMIT = "10min"
 _MEGABYTE = 10**6
+_FIRST_YEAR, _LAST_YEAR = 1971, 2200
 _STDOUT = 1
 
 
@@ -96,10 +103,11 @@ class Guest:
     wall_limit: str | None
     memory: str | None
     kernel: str | None
+    date: str | None
 
     def refuse(self) -> None:
         """Refuses them without `--virtual`."""
-        values = (self.out, self.time_limit, self.wall_limit, self.memory, self.kernel)
+        values = (self.out, self.time_limit, self.wall_limit, self.memory, self.kernel, self.date)
         for name in (name for name, value in zip(_NAMES, values, strict=True) if value):
             raise InputError(f"--{name} needs --virtual")
 
@@ -128,6 +136,7 @@ class Guest:
             time_limit_s=seconds("--time-limit", self.time_limit or _TIME_LIMIT),
             wall_limit_s=limit,
             memory_mb=_megabytes(self.memory),
+            start_s=_seconds_of(self.date),
             out=self.out,
             pcap=pcap,
             show=shown.show,
@@ -173,6 +182,25 @@ def note_server(ended: Ended, *, quiet: bool) -> None:
     code = ended.code
     how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
     output.note(f"link: server {how}", quiet=quiet)
+
+
+def _seconds_of(date: str | None) -> int:
+    """The beginning of a day (UTC), in seconds since 1970; the usual date without one.
+
+    Raises:
+        InputError: it is no date, or the guest's clock cannot have it.
+    """
+    from weir.kernel.machine import START_S
+
+    if date is None:
+        return START_S
+    try:
+        day = datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise InputError(f"--date {date}: write YEAR-MONTH-DAY, as 2026-11-25") from None
+    if not _FIRST_YEAR <= day.year <= _LAST_YEAR:
+        raise InputError(f"--date {date}: use a year from {_FIRST_YEAR} to {_LAST_YEAR}")
+    return int(day.timestamp())
 
 
 def _megabytes(text: str | None) -> int:

@@ -22,7 +22,7 @@ from weir import _native
 from weir.kernel import system
 from weir.kernel.guest import CAPTURE
 from weir.kernel.root import Root
-from weir.ready import POLL_S, Ready
+from weir.ready import GRACE_S, POLL_S, Ready
 
 CLIENT, SERVER = "client", "server"
 WRITTEN, PROGRESS = "written", "progress"
@@ -34,8 +34,8 @@ NAMES = {"weir-command": INSIDE, "weir-host": HOST}
 _MTU = 1500
 _EVERY_S = 0.1
 """How often outputs and the progress are handed to the host."""
-_GRACE_S = (1.0, 5.0)
-"""A server may end by itself for so long after its client, and then after SIGTERM."""
+_LEFT_S = 1.0
+"""What is left at the end may go on for so long after SIGTERM."""
 _SOCKET_BUFFER = 8 << 20
 """QUIC stacks ask for 2 to 8 MB; the kernel grants 208 KB unless this limit is raised."""
 _IPV6 = Path("/proc/sys/net/ipv6/conf")
@@ -171,7 +171,7 @@ class _Run:
         server = next((c for c in self.commands if c.name == SERVER), None)
         if server is None:
             return
-        for grace_s in _GRACE_S:
+        for grace_s in GRACE_S:
             until = time.monotonic() + grace_s
             for _ in self.polled(_EVERY_S, until):
                 if server.code is not None:
@@ -223,7 +223,7 @@ class _Run:
             with suppress(ProcessLookupError):
                 # Of the first process, this means all others.
                 os.kill(-1, number)
-            until = time.monotonic() + _GRACE_S[0]
+            until = time.monotonic() + _LEFT_S
             while self.reap() and time.monotonic() < until:
                 signal.sigtimedwait(_CHILD, _EVERY_S)
         if self.progress >= 0:

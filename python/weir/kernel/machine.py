@@ -34,8 +34,8 @@ LEAST_MEMORY_MB = 128
 _LOOK_S = 0.05
 _IDLE_S = 60.0
 """Virtual time never waits: a guest that has not computed for so long hangs."""
-_START_NS = 1_500_000_000 * 10**9
-"""The date at which every guest boots, so that none can depend on today's."""
+START_S = 1_500_000_000
+"""The date at which guests boot, in seconds since 1970, so that none can depend on today's."""
 _HERTZ = os.sysconf("SC_CLK_TCK")
 
 Poll = Callable[[float], None]
@@ -48,6 +48,7 @@ class Machine:
 
     seed: int
     memory_mb: int = MEMORY_MB
+    start_s: int = START_S
     charges_spinning: bool = False
     """Whether calls of a process that does not block for long cost time: a loop of them ends then.
     Not where only our own programs run, as recorded traces were made without."""
@@ -105,7 +106,7 @@ def arguments(machine: Machine) -> list[str]:
         f"mem={machine.memory_mb}M",
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
         *("con=null", "con0=null,fd:1", "loglevel=4"),
-        *(pinning.MARK.decode(), f"time-travel-start={_START_NS}"),
+        *(pinning.MARK.decode(), f"time-travel-start={machine.start_s * 10**9}"),
         *("uml_dir=.", "umid=guest"),
         f"weir.seed={machine.seed}",
         *(["weir_spin"] if machine.charges_spinning else []),

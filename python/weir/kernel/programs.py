@@ -28,7 +28,7 @@ from weir.emulation import PathReport
 from weir.errors import InputError, WeirError
 from weir.kernel import cache, commands, guest, world
 from weir.kernel.cache import Kernel
-from weir.kernel.machine import MEMORY_MB, Machine
+from weir.kernel.machine import MEMORY_MB, START_S, Machine
 from weir.kernel.recipe import KernelError
 from weir.link import HOST_VARIABLE
 from weir.link_options import LinkOptions
@@ -71,6 +71,7 @@ def run(
     time_limit_s: float = 600.0,
     wall_limit_s: float | None = None,
     memory_mb: int = MEMORY_MB,
+    start_s: int = START_S,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     out: Path | None = None,
@@ -93,6 +94,7 @@ def run(
         time_limit_s: Virtual time after which the commands are ended.
         wall_limit_s: Real time after which the guest is ended.
         memory_mb: The guest's memory.
+        start_s: The guest's clock at its boot, in seconds since 1970.
         environment: Environment variables of the commands, in place of this process's.
         folder: Their working folder, in place of this process's.
         out: A folder that receives what they wrote in the working folder.
@@ -128,7 +130,7 @@ def run(
         files = {name: commands.output(job, name) for name in (commands.SERVER, commands.CLIENT)}
         follower = None if show is None else Follower(files, show)
         watch = _Watch(job, wall_limit_s, follower)
-        virtual = Machine(seed, memory_mb, charges_spinning=True)
+        virtual = Machine(seed, memory_mb, start_s, charges_spinning=True)
         status = world.boot(kernel, job, virtual, poll=watch.poll)
         if follower is not None:
             follower.poll()
