@@ -33,7 +33,7 @@ pub struct OutgoingFile {
     pub header: Header,
     /// What the receiver had of it before, once it has said so.
     pub resumed_from: Option<u64>,
-    /// How much of it is there.
+    /// How much of it is there, as far as the receiver has said.
     pub arrived: u64,
     /// The same over all connections, with what was lost there.
     brought: Brought,
@@ -127,7 +127,10 @@ impl OutgoingFile {
 
     /// It is acknowledged up to `end`, and `new` bytes before that were not.
     fn on_acked(&mut self, end: u64, new: u64) {
-        self.arrived = self.arrived.max(end);
+        // Until then the receiver may have more, and what is acknowledged is sent a second time.
+        if self.resumed_from.is_some() {
+            self.arrived = self.arrived.max(end);
+        }
         match self.parts {
             Some(_) => self.brought.on_repaired(new),
             None => self.brought.on_acked(end),

@@ -430,6 +430,9 @@ fn a_takeover_keeps_the_bytes_that_the_new_session_has_acknowledged() {
         new.network.now = old.network.now + Duration::from_millis(seed * 10);
         while !new.is_over() {
             new.step();
+            // It reports no progress before it knows how much is there.
+            let arrived = new.sender.application.files()[0].arrived;
+            assert!(arrived == 0 || arrived >= 40_000, "seed {seed}: {arrived}");
         }
         assert_eq!(new.sender.application.failure(), None, "seed {seed}");
         assert_eq!(new.verdicts(), [kept(0)], "seed {seed}");
