@@ -71,7 +71,8 @@ def run(job: Path, asked: dict[str, Any]) -> dict[str, Any]:
     root.name_hosts(NAMES)
     system.name_host("weir-guest")
     _prepare_network()
-    os.chdir(asked["folder"])
+    # Files that options of the link name are read from here. `/mnt` is another folder outside.
+    os.chdir(root.path / asked["folder"].lstrip("/"))
     signal.pthread_sigmask(signal.SIG_BLOCK, _CHILD)
     capture = job / CAPTURE if asked["pcap"] else None
     options = [(key, value) for key, value in asked["options"]]
