@@ -18,6 +18,7 @@ const MAX_FLOWS: u64 = 100_000;
 const MAX_SAMPLES: u64 = 20_000_000;
 /// With the largest TCP header.
 const MAX_MSS: u64 = MAX_PACKET - 20 - 60;
+
 /// Checks what the keys of a scenario demand of each other.
 pub(crate) fn check(scenario: &ScenarioFile) -> Checked {
     check_name(&scenario.name)?;

@@ -12,7 +12,7 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 use crate::error::{Checked, Problem, require};
 use crate::keys::{Word, choices, form, section, words};
 use crate::queue::Queue;
-use crate::range::{above, at_least};
+use crate::range::{above, at_least, up_to_a_day};
 use crate::traces;
 
 section! {
@@ -42,7 +42,7 @@ section! {
         /// Time by which `reorder` delays a packet.
         reorder_delay: Duration = Duration::from_millis(10),
         /// Random variation of the delay: at most this (uniform), or its standard deviation (normal).
-        jitter: Duration = Duration::ZERO,
+        jitter: Duration [up_to_a_day()] = Duration::ZERO,
         /// Distribution of the jitter.
         jitter_spread: JitterSpread = JitterSpread::Uniform,
         /// Whether jitter keeps the order of packets.

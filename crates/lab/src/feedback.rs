@@ -4,14 +4,14 @@
 
 use weir_net::FeedbackConfig;
 use weir_net::feedback::{
-    AntiEcnConfig, Capacity, DraiConfig, Estimator, QuickStartConfig, RcpConfig, Share, Signal,
-    Thresholds, XcpConfig,
+    AntiEcnConfig, Capacity, DraiConfig, Estimator, MAX_MEMORY, QuickStartConfig, RcpConfig, Share,
+    Signal, Thresholds, XcpConfig,
 };
 use weir_units::{Duration, Ratio};
 
 use crate::error::{Checked, require};
 use crate::keys::{Word, form, kinds, section, words};
-use crate::range::between;
+use crate::range::{above, between};
 
 kinds! {
     /// An agent of a bottleneck.
@@ -34,7 +34,7 @@ section! {
         /// 40% 50%`.
         thresholds: Vec<Ratio> = Vec::new(),
         /// Time constant of the average utilisation.
-        memory: Duration = Duration::from_millis(200),
+        memory: Duration [above(Duration::ZERO).to(MAX_MEMORY)] = Duration::from_millis(200),
         /// What counts as utilisation: `service`, the link has a packet to send, or `medium`, the
         /// medium is busy. On a wire both are the same.
         signal: Word<Signal> = Word(Signal::Service),
@@ -50,7 +50,7 @@ section! {
     /// A bit about spare capacity.
     pub struct AntiEcn {
         /// Time constant of the average utilisation.
-        memory: Duration = Duration::from_millis(200),
+        memory: Duration [above(Duration::ZERO).to(MAX_MEMORY)] = Duration::from_millis(200),
         /// Average utilisation below which the link reports spare capacity.
         below: Ratio = Ratio::from_percent(90),
     }

@@ -5,13 +5,12 @@ use std::str::FromStr;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use weir_net::MAX_DELAY;
 use weir_scene::{Ends, UdpConfig};
 use weir_transport::{Config, DelayedAck, RoutePolicy, Stack, StackError, WindowLimit};
 use weir_units::{Bytes, Duration, Rate};
 
 use crate::keys::{Only, Word, form, section, words};
-use crate::range::{above, at_least, at_most, between};
+use crate::range::{above, at_least, between, up_to_a_day};
 use crate::topology::Node;
 use crate::workload::{Carrier, Workload};
 
@@ -45,7 +44,7 @@ section! {
         /// The same as a time after the start.
         duration: Option<Duration> = None,
         /// Round trip without queues and serialisation, if not the topology's (dumbbell).
-        rtt: Option<Duration> [at_most(MAX_DELAY)] = None,
+        rtt: Option<Duration> [up_to_a_day()] = None,
         /// The application's traffic.
         workload: Workload = Workload::default(),
         /// Time in which the sender prepares each packet, one after the other. It chooses the next
@@ -66,7 +65,7 @@ section! {
         initial_window: u32 [at_least(1)] = Config::default().initial_window => CONNECTION,
         /// Rate to request from routers instead of the initial window (RFC 4782). Bottlenecks with
         /// `feedback` of kind `quick-start` approve it in whole or in part.
-        quick_start: Option<Rate> [at_least(MIN_REQUEST).because("the smallest request of RFC 4782")]
+        quick_start: Option<Rate> [at_least(MIN_REQUEST).because("(RFC 4782)")]
             = Config::default().quick_start => CONNECTION,
         /// Maximum sending rate, as `SO_MAX_PACING_RATE`; it paces every stack.
         max_pacing_rate: Option<Rate> [at_least(Rate::from_bits_per_sec(8))]

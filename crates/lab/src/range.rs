@@ -2,6 +2,9 @@
 
 use std::fmt::Display;
 
+use weir_net::MAX_DELAY;
+use weir_units::Duration;
+
 use crate::error::Problem;
 
 /// A range of values.
@@ -37,13 +40,18 @@ pub(crate) fn above<T>(bound: T) -> Range<T> {
     Range { low: Low::Above(bound), high: None, reason: "" }
 }
 
+/// Every delay.
+pub(crate) fn up_to_a_day() -> Range<Duration> {
+    at_most(MAX_DELAY).because("(24h)")
+}
+
 impl<T> Range<T> {
     /// The same, up to `most`.
     pub(crate) fn to(self, most: T) -> Self {
         Self { high: Some(most), ..self }
     }
 
-    /// The same, with a reason that follows a comma.
+    /// The same, with a reason that follows a comma, or with an aside in parentheses.
     pub(crate) fn because(self, reason: &'static str) -> Self {
         Self { reason, ..self }
     }
@@ -68,8 +76,11 @@ impl<T: PartialOrd + Display> Range<T> {
             (Low::Above(bound), None) => format!("above {bound}"),
             (Low::Above(bound), Some(most)) => format!("above {bound}, at most {most}"),
         };
-        let parts = [range.as_str(), self.reason].into_iter().filter(|part| !part.is_empty());
-        parts.collect::<Vec<_>>().join(", ")
+        match self.reason {
+            "" => range,
+            aside if aside.starts_with('(') => format!("{range} {aside}"),
+            reason => format!("{range}, {reason}"),
+        }
     }
 }
 
@@ -117,7 +128,7 @@ pub(crate) fn shown<V>(range: &impl Allows<V>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_units::{Bytes, Duration};
+    use weir_units::Bytes;
 
     use super::*;
 
@@ -132,6 +143,10 @@ mod tests {
         assert_eq!(refused(above(1).to(3)), [0, 1, 4]);
         assert_eq!(between(1, 3).text(), "1 to 3");
         assert_eq!(above(Duration::ZERO).text(), "above 0s");
+        assert_eq!(
+            at_most(Duration::from_secs(60)).because("(a minute)").text(),
+            "at most 60s (a minute)"
+        );
         let reason = "or nothing passes";
         assert_eq!(
             at_least(Bytes(1_500)).because(reason).text(),

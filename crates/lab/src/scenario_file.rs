@@ -38,7 +38,8 @@ section! {
     /// What is measured, how long, how often.
     pub struct Measure {
         /// The run ends here, or earlier when every flow has finished.
-        duration: Duration [above(Duration::ZERO).to(LONGEST_RUN)] = Duration::from_secs(60),
+        duration: Duration [above(Duration::ZERO).to(LONGEST_RUN).because("(720h)")]
+            = Duration::from_secs(60),
         /// Time before this is excluded from every metric.
         warmup: Duration = Duration::ZERO,
         /// Time between two rows of `samples` and `queues`; `0s` records none.

@@ -1,7 +1,6 @@
 //! Section `[topology]`: the network between senders and receivers.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use weir_net::MAX_DELAY;
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
 use crate::direction::Direction;
@@ -9,7 +8,7 @@ use crate::feedback::Feedback;
 use crate::keys::{Only, Words, choices, form, only, section};
 use crate::queue::Queue;
 use crate::radio::Radio;
-use crate::range::{above, at_least, at_most, between};
+use crate::range::{above, at_least, at_most, between, up_to_a_day};
 
 section! {
     /// The network.
@@ -20,7 +19,7 @@ section! {
         rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(10) => BOTTLENECK,
         /// Round trip without queues and serialisation: of every flow (dumbbell), of the whole row
         /// (chain, parking lot); what `bdp` refers to (graph).
-        rtt: Duration [at_most(MAX_DELAY)] = Duration::from_millis(40) => ROUTED,
+        rtt: Duration [up_to_a_day()] = Duration::from_millis(40) => ROUTED,
         /// Queue of each bottleneck: the limit of a drop-tail queue, or a discipline as in
         /// `{ kind = "codel" }`. Default: `1bdp` (the rate times `rtt`), or `64kib` for the relay of a
         /// laboratory.
@@ -35,7 +34,7 @@ section! {
         /// not in packets: `14b` for Ethernet's header.
         overhead: Bytes [at_most(MAX_OVERHEAD)] = Bytes::ZERO => BOTTLENECK,
         /// Longest IP packet that passes the bottleneck.
-        mtu: Option<Bytes> = None => BOTTLENECK,
+        mtu: Option<Bytes> [above(Bytes::ZERO)] = None => BOTTLENECK,
         /// Rate of each host's own link; by default hosts are attached directly to the routers.
         access_rate: Option<Rate> [above(Rate::ZERO)] = None => ROUTED,
         /// Number of bottlenecks in a row.
@@ -43,9 +42,9 @@ section! {
         /// How the laboratory's relay handles a datagram.
         relay: RelayKind = RelayKind::Serial => RELAY,
         /// Time for which the relay holds a datagram on its way forward (one-way).
-        delay: Duration [at_most(MAX_DELAY)] = Duration::ZERO => RELAY,
+        delay: Duration [up_to_a_day()] = Duration::ZERO => RELAY,
         /// Time for which the relay holds a datagram on its way back (one-way).
-        reverse_delay: Duration [at_most(MAX_DELAY)] = Duration::ZERO => RELAY,
+        reverse_delay: Duration [up_to_a_day()] = Duration::ZERO => RELAY,
         /// Links of a graph.
         link: Vec<GraphLink> = Vec::new() => only!(kind: TopologyKind = Graph),
         /// Nodes that share a channel (radio).
@@ -69,7 +68,7 @@ section! {
         /// Rate.
         rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(10),
         /// One-way propagation delay.
-        delay: Duration [at_most(MAX_DELAY)] = Duration::ZERO,
+        delay: Duration [up_to_a_day()] = Duration::ZERO,
         /// Its queue.
         queue: Queue = Queue::drop_tail(BufferSize::Bdp(1_000)),
         /// Feedback to the senders of passing packets, in both directions.

@@ -120,14 +120,21 @@ impl DualPi2Config {
         scheduler: Scheduler::Weighted(Ratio::from_percent(10)),
     };
 
+    /// The shortest target and round trip.
+    pub const MIN_TIME: Duration = Duration::from_micros(10);
+    /// The longest target and round trip.
+    pub const MAX_TIME: Duration = Duration::from_secs(10);
+    /// The largest coupling factor.
+    pub const MAX_COUPLING: u32 = 16;
+
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         const SPAN: &str = "10us to 10s";
         for (key, span) in [("queue.target", self.target), ("queue.rtt_max", self.rtt_max)] {
-            if span < Duration::from_micros(10) || span > Duration::from_secs(10) {
+            if !(Self::MIN_TIME..=Self::MAX_TIME).contains(&span) {
                 return Err(ConfigError::new(key, span, SPAN));
             }
         }
-        if !(1..=16).contains(&self.coupling) {
+        if !(1..=Self::MAX_COUPLING).contains(&self.coupling) {
             return Err(ConfigError::new("queue.coupling", self.coupling, "1 to 16"));
         }
         check_span("queue.l4s_threshold", self.threshold)?;

@@ -22,7 +22,7 @@ use crate::droptail::Limit;
 use crate::error::ConfigError;
 use crate::parcel::Parcel;
 use crate::queue::{Backlog, Dropped, Queue, Queued, mark};
-use crate::rotation::{Joined, Rotation, check_rotation};
+use crate::rotation::{Joined, MAX_QUANTUM, Rotation, check_rotation};
 use crate::stats::DropCause;
 
 /// An FQ queue's parameters.
@@ -68,7 +68,7 @@ impl FqConfig {
 
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         check_rotation(self.flows, self.quantum)?;
-        if self.initial_quantum > Bytes(1 << 30) {
+        if self.initial_quantum > MAX_QUANTUM {
             const HELP: &str = "it may be 1gib at most";
             return Err(ConfigError::new("queue.initial_quantum", self.initial_quantum, HELP));
         }

@@ -100,6 +100,7 @@ pub use parcel::{Ecn, Hosts, Parcel};
 pub use pie::{Pie, PieConfig, PieLaw};
 pub use queue::{Backlog, Dropped, Queue, Queued, mark};
 pub use red::{EarlyDetection, Red, RedConfig};
+pub use rotation::{MAX_FLOW_QUEUES, MAX_QUANTUM};
 pub use schedule::Schedule;
 pub use service::Service;
 pub use sfq::{Sfq, SfqConfig};

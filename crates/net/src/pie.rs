@@ -108,12 +108,17 @@ impl PieLaw {
         ecn: false,
     };
 
+    /// The shortest time between updates.
+    pub const MIN_UPDATE: Duration = Duration::from_micros(10);
+    /// The largest alpha or beta, 64 per second, in sixteenths.
+    pub const MAX_WEIGHT: u32 = 1_024;
+
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        if self.update < Duration::from_micros(10) {
+        if self.update < Self::MIN_UPDATE {
             return Err(ConfigError::new("queue.update", self.update, "10us at least"));
         }
         for (key, weight) in [("queue.alpha", self.alpha), ("queue.beta", self.beta)] {
-            if weight > MAX_WEIGHT {
+            if weight > Self::MAX_WEIGHT {
                 return Err(ConfigError::new(key, weight, "0 to 1024 (sixteenths per second)"));
             }
         }
@@ -303,8 +308,6 @@ const BURST: Duration = Duration::from_millis(150);
 const LONG_DELAY: Duration = Duration::from_millis(250);
 /// The most updates made at once, a quarter of an hour's by default; further ones are skipped.
 const MAX_CATCH_UP: u64 = 1 << 16;
-/// The largest alpha or beta: 64 per second.
-const MAX_WEIGHT: u32 = 1_024;
 
 #[cfg(test)]
 mod tests;

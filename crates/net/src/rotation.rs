@@ -49,12 +49,17 @@ pub(crate) enum Joined {
     Woken,
 }
 
+/// The largest number of queues into which a discipline hashes flows.
+pub const MAX_FLOW_QUEUES: u32 = 65_536;
+/// The most that a queue may send per turn.
+pub const MAX_QUANTUM: Bytes = Bytes(1 << 30);
+
 /// Whether a rotation with this number of queues and this quantum is allowed.
 pub(crate) fn check_rotation(flows: u32, quantum: Bytes) -> Result<(), ConfigError> {
-    if !(1..=65_536).contains(&flows) {
+    if !(1..=MAX_FLOW_QUEUES).contains(&flows) {
         return Err(ConfigError::new("queue.flows", flows, "1 to 65536"));
     }
-    if !(1..=1 << 30).contains(&quantum.get()) {
+    if !(Bytes(1)..=MAX_QUANTUM).contains(&quantum) {
         const HELP: &str = "it must be above zero, and 1gib at most";
         return Err(ConfigError::new("queue.quantum", quantum, HELP));
     }

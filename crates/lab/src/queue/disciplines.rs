@@ -4,15 +4,15 @@
 
 use weir_net::{
     CakeConfig, ChokeConfig, Classifier, CodelConfig, CodelLaw, DualPi2Config, EcnStepConfig,
-    FqCodelConfig, FqConfig, FqPieConfig, Isolation, PieConfig, PieLaw, QueueConfig, RedConfig,
-    Scheduler, SfqConfig, StepThreshold,
+    FqCodelConfig, FqConfig, FqPieConfig, Isolation, MAX_FLOW_QUEUES, MAX_QUANTUM, PieConfig,
+    PieLaw, QueueConfig, RedConfig, Scheduler, SfqConfig, StepThreshold,
 };
 use weir_units::{BufferSize, Bytes, Duration, Ratio};
 
 use super::Place;
 use crate::error::{Problem, require};
 use crate::keys::{Word, kinds, section, words};
-use crate::range::above;
+use crate::range::{above, at_least, at_most, between, up_to_a_day};
 
 kinds! {
     /// A queue discipline.
@@ -70,9 +70,9 @@ section! {
         /// Waiting time above which every packet that is capable of ECN is marked.
         ce_threshold: Option<Duration> = None,
         /// Number of queues into which flows are hashed.
-        flows: u32 = FqCodelConfig::DEFAULT.flows,
+        flows: u32 [between(1, MAX_FLOW_QUEUES)] = FqCodelConfig::DEFAULT.flows,
         /// Bytes that a queue may send per turn.
-        quantum: Bytes = FqCodelConfig::DEFAULT.quantum,
+        quantum: Bytes [above(Bytes::ZERO).to(MAX_QUANTUM)] = FqCodelConfig::DEFAULT.quantum,
     }
 }
 
@@ -90,7 +90,7 @@ section! {
         /// Probability of a signal when the average reaches `max`.
         probability: Ratio [above(Ratio::ZERO)] = Ratio::from_percent(2),
         /// Weight of each packet in the average; by default that of `burst`.
-        weight: Option<Ratio> = None,
+        weight: Option<Ratio> [above(Ratio::ZERO)] = None,
         /// The weight as a number of packets: those that an empty queue accepts before its average
         /// reaches `min`. Default: `(2 min + max) / 3`.
         burst: Option<u32> = None,
@@ -109,11 +109,11 @@ section! {
         /// Mark packets that are capable of ECN in place of dropping them.
         ecn: bool = false,
         /// Time between updates of the probability.
-        update: Duration = PieLaw::DEFAULT.update,
+        update: Duration [at_least(PieLaw::MIN_UPDATE)] = PieLaw::DEFAULT.update,
         /// Gain on the waiting time beyond `target`, in sixteenths per second, as in `tc`.
-        alpha: u32 = PieLaw::DEFAULT.alpha,
+        alpha: u32 [at_most(PieLaw::MAX_WEIGHT)] = PieLaw::DEFAULT.alpha,
         /// Gain on changes of the waiting time, in the same unit.
-        beta: u32 = PieLaw::DEFAULT.beta,
+        beta: u32 [at_most(PieLaw::MAX_WEIGHT)] = PieLaw::DEFAULT.beta,
     }
 }
 
@@ -125,11 +125,11 @@ section! {
         /// Waiting time above which every packet that is capable of ECN is marked.
         ce_threshold: Option<Duration> = None,
         /// Number of queues into which flows are hashed.
-        flows: u32 = FqConfig::DEFAULT.flows,
+        flows: u32 [between(1, MAX_FLOW_QUEUES)] = FqConfig::DEFAULT.flows,
         /// Bytes that a queue may send per turn.
-        quantum: Bytes = FqConfig::DEFAULT.quantum,
+        quantum: Bytes [above(Bytes::ZERO).to(MAX_QUANTUM)] = FqConfig::DEFAULT.quantum,
         /// Bytes that a flow may send in its first turn.
-        initial_quantum: Bytes = FqConfig::DEFAULT.initial_quantum,
+        initial_quantum: Bytes [at_most(MAX_QUANTUM)] = FqConfig::DEFAULT.initial_quantum,
         /// Pause after which a flow has a whole quantum again.
         refill_delay: Duration = FqConfig::DEFAULT.refill_delay,
         /// Maximum number of packets that wait in one flow's queue.
@@ -147,15 +147,15 @@ section! {
         /// Mark packets that are capable of ECN in place of dropping them.
         ecn: bool = false,
         /// Number of queues into which flows are hashed.
-        flows: u32 = FqPieConfig::DEFAULT.flows,
+        flows: u32 [between(1, MAX_FLOW_QUEUES)] = FqPieConfig::DEFAULT.flows,
         /// Bytes that a queue may send per turn.
-        quantum: Bytes = FqPieConfig::DEFAULT.quantum,
+        quantum: Bytes [above(Bytes::ZERO).to(MAX_QUANTUM)] = FqPieConfig::DEFAULT.quantum,
         /// Time between updates of the probability.
-        update: Duration = PieLaw::DEFAULT.update,
+        update: Duration [at_least(PieLaw::MIN_UPDATE)] = PieLaw::DEFAULT.update,
         /// Gain on the waiting time beyond `target`, in sixteenths per second, as in `tc`.
-        alpha: u32 = PieLaw::DEFAULT.alpha,
+        alpha: u32 [at_most(PieLaw::MAX_WEIGHT)] = PieLaw::DEFAULT.alpha,
         /// Gain on changes of the waiting time, in the same unit.
-        beta: u32 = PieLaw::DEFAULT.beta,
+        beta: u32 [at_most(PieLaw::MAX_WEIGHT)] = PieLaw::DEFAULT.beta,
     }
 }
 
@@ -183,14 +183,16 @@ section! {
         /// Limit of both queues together, the packet being sent included.
         limit: BufferSize = BufferSize::Packets(10_000),
         /// Target waiting time of the classic queue.
-        target: Duration = DualPi2Config::DEFAULT.target,
+        target: Duration [between(DualPi2Config::MIN_TIME, DualPi2Config::MAX_TIME)]
+            = DualPi2Config::DEFAULT.target,
         /// Longest round trip for which the controller is stable.
-        rtt_max: Duration = DualPi2Config::DEFAULT.rtt_max,
+        rtt_max: Duration [between(DualPi2Config::MIN_TIME, DualPi2Config::MAX_TIME)]
+            = DualPi2Config::DEFAULT.rtt_max,
         /// Factor between the marking probability of L4S packets and the root of the classic
         /// probability.
-        coupling: u32 = DualPi2Config::DEFAULT.coupling,
+        coupling: u32 [between(1, DualPi2Config::MAX_COUPLING)] = DualPi2Config::DEFAULT.coupling,
         /// Waiting time at which half of the L4S packets are marked.
-        l4s_threshold: Duration = DualPi2Config::DEFAULT.threshold,
+        l4s_threshold: Duration [up_to_a_day()] = DualPi2Config::DEFAULT.threshold,
         /// Range of waiting times around it in which the probability goes from 0 to 1; `0s` is a step.
         l4s_ramp: Duration = DualPi2Config::DEFAULT.ramp,
         /// Packets that use the L4S queue: `ect1` (and CE), or `any-ect`.
@@ -198,7 +200,7 @@ section! {
         /// Share of the link for the classic queue while both wait; by default 10 %.
         classic_share: Option<Ratio> = None,
         /// Schedule by age instead of by share: the time by which L4S packets count as older.
-        shift: Option<Duration> = None,
+        shift: Option<Duration> [up_to_a_day()] = None,
     }
 }
 
@@ -218,11 +220,11 @@ section! {
         /// Limit of all queues together, the packet being sent included.
         limit: BufferSize = BufferSize::Packets(127),
         /// Number of queues into which flows are hashed.
-        flows: u32 = FqCodelConfig::DEFAULT.flows,
+        flows: u32 [between(1, MAX_FLOW_QUEUES)] = FqCodelConfig::DEFAULT.flows,
         /// Bytes that a queue may send per turn.
-        quantum: Bytes = FqCodelConfig::DEFAULT.quantum,
+        quantum: Bytes [above(Bytes::ZERO).to(MAX_QUANTUM)] = FqCodelConfig::DEFAULT.quantum,
         /// Maximum number of packets that wait in one flow's queue.
-        flow_limit: u32 = SfqConfig::DEFAULT.depth,
+        flow_limit: u32 [at_least(1).because("or nothing gets through")] = SfqConfig::DEFAULT.depth,
         /// On overflow drop the oldest packet of a queue instead of the newest.
         head_drop: bool = false,
     }

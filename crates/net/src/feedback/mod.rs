@@ -171,7 +171,7 @@ impl FeedbackAgent {
 
 /// A span that something is averaged over.
 fn check_memory(key: &'static str, memory: Duration) -> Result<(), ConfigError> {
-    if memory.is_zero() || memory > LONGEST_MEMORY {
+    if memory.is_zero() || memory > MAX_MEMORY {
         return Err(ConfigError::new(key, memory, "above zero, and an hour at most"));
     }
     Ok(())
@@ -182,5 +182,6 @@ fn bytes_per_second(rate: Rate) -> u64 {
     rate.as_bits_per_sec() / 8
 }
 
-const LONGEST_MEMORY: Duration = Duration::from_secs(3_600);
+/// The longest span that a utilisation is averaged over.
+pub const MAX_MEMORY: Duration = Duration::from_secs(3_600);
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
