@@ -161,7 +161,7 @@ impl StreamCheck {
 
 /// Checks that the payload of `packet`, as its sender took it from the stream, is stored where it
 /// belongs.
-pub fn check_placement(packet: &Packet, at: &Arrived) -> Result<(), String> {
+pub(crate) fn check_placement(packet: &Packet, at: &Arrived) -> Result<(), String> {
     let Arrived { offset, skip, len } = *at;
     if packet.seq() + u64::from(skip) != offset || skip + len > packet.payload() {
         return Err(format!("{packet:?}: {len} bytes after {skip} stored at {offset}"));

@@ -1,4 +1,4 @@
-//! The flows of a simulated world: those of the description, and the connections that come and go.
+//! The flows of a world: those of the description, and the connections that come and go.
 //!
 //! A connection of a flow of many has a number above those of the description's flows, given once, so
 //! events and packets in flight still name it after it is gone. Its state goes with it: of ended
@@ -8,9 +8,9 @@ use weir_radio::Notice;
 
 use crate::flow::Flow;
 use crate::flow_stats::FlowEnd;
-use crate::network::Network;
+use crate::medium::Medium;
 use crate::packet::Packet;
-use crate::queue::{Event, EventQueue};
+use crate::queue::Event;
 use crate::reliable::ReliableFlow;
 use crate::side::Side;
 use crate::spec::RunSpec;
@@ -29,7 +29,7 @@ pub struct FlowTable {
 
 impl FlowTable {
     /// The flows of `spec`, with their starts in the event queue.
-    pub fn new<Q: EventQueue>(spec: &RunSpec, seed: u64, net: &mut Network<Q>) -> Self {
+    pub fn new<M: Medium>(spec: &RunSpec, seed: u64, net: &mut M) -> Self {
         let numbered = (0u32..).zip(&spec.flows);
         let flows: Vec<Flow> = numbered
             .map(|(index, flow)| Flow::new(index, flow, &spec.measure, seed, net))
@@ -55,7 +55,7 @@ impl FlowTable {
 
     /// A packet has arrived at its end of its flow.
     #[inline]
-    pub fn on_packet<Q: EventQueue>(&mut self, packet: &Packet, net: &mut Network<Q>) {
+    pub fn on_packet<M: Medium>(&mut self, packet: &Packet, net: &mut M) {
         match self.place(packet.flow) {
             Place::Flow(at) => self.touch(at, |flow| flow.on_packet(packet, net)),
             Place::Arrival(at) => {
@@ -66,7 +66,7 @@ impl FlowTable {
 
     /// The wake-up of one end of a flow is due.
     #[inline]
-    pub fn on_wake<Q: EventQueue>(&mut self, flow: u32, side: Side, net: &mut Network<Q>) {
+    pub fn on_wake<M: Medium>(&mut self, flow: u32, side: Side, net: &mut M) {
         match self.place(flow) {
             Place::Flow(at) => self.touch(at, |flow| flow.on_wake(side, net)),
             Place::Arrival(at) => self.touch_arrival(at, net, |flow, net| flow.on_wake(side, net)),
@@ -74,13 +74,7 @@ impl FlowTable {
     }
 
     /// The network tells one end of a flow of its route.
-    pub fn on_notice<Q: EventQueue>(
-        &mut self,
-        flow: u32,
-        side: Side,
-        notice: Notice,
-        net: &mut Network<Q>,
-    ) {
+    pub fn on_notice<M: Medium>(&mut self, flow: u32, side: Side, notice: Notice, net: &mut M) {
         match self.place(flow) {
             Place::Flow(at) => self.touch(at, |flow| flow.on_notice(side, notice, net)),
             Place::Arrival(at) => {
@@ -90,23 +84,23 @@ impl FlowTable {
     }
 
     /// A connection of a flow of many comes.
-    pub fn on_arrival<Q: EventQueue>(&mut self, flow: u32, net: &mut Network<Q>) {
+    pub fn on_arrival<M: Medium>(&mut self, flow: u32, net: &mut M) {
         let index = (self.flows.len() + self.arrivals.len()) as u32;
         let Some(source) = self.flows[flow as usize].source() else { return };
-        net.add_flow(flow);
+        net.net_mut().add_flow(flow);
         self.arrivals.push(Some(Box::new(source.spawn(index, net))));
         self.open += 1;
         self.expect_arrival(flow, net);
     }
 
     /// The warm-up is over.
-    pub fn open_books<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+    pub fn open_books<M: Medium>(&mut self, net: &mut M) {
         self.flows.iter_mut().for_each(|flow| flow.open_books(net));
         self.arrivals.iter_mut().flatten().for_each(|flow| flow.open_books(net));
     }
 
     /// The run is over: the statistics of all flows are final.
-    pub fn end<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
+    pub fn end<M: Medium>(&mut self, net: &mut M) {
         for mut flow in std::mem::take(&mut self.arrivals).into_iter().flatten() {
             flow.close_books(net, FlowEnd::OutOfTime);
             self.take_in(&flow, net);
@@ -115,10 +109,10 @@ impl FlowTable {
     }
 
     /// Sees to it that the next connection of a flow of many has an event.
-    fn expect_arrival<Q: EventQueue>(&mut self, flow: u32, net: &mut Network<Q>) {
+    fn expect_arrival<M: Medium>(&mut self, flow: u32, net: &mut M) {
         let next = self.flows[flow as usize].source().and_then(|source| source.next_time());
         if let Some(at) = next {
-            net.schedule(at, Event::Arrival(flow));
+            net.net_mut().schedule(at, Event::Arrival(flow));
         }
     }
 
@@ -148,11 +142,11 @@ impl FlowTable {
     /// Does something to a connection unless it has ended, and lets go of it when it ends: what comes
     /// for it later is ignored.
     #[inline]
-    fn touch_arrival<Q: EventQueue>(
+    fn touch_arrival<M: Medium>(
         &mut self,
         at: usize,
-        net: &mut Network<Q>,
-        act: impl FnOnce(&mut ReliableFlow, &mut Network<Q>),
+        net: &mut M,
+        act: impl FnOnce(&mut ReliableFlow, &mut M),
     ) {
         let Some(flow) = &mut self.arrivals[at] else { return };
         act(flow, net);
@@ -161,7 +155,7 @@ impl FlowTable {
         }
     }
 
-    fn retire<Q: EventQueue>(&mut self, at: usize, net: &mut Network<Q>) {
+    fn retire<M: Medium>(&mut self, at: usize, net: &mut M) {
         if let Some(flow) = self.arrivals[at].take() {
             self.open -= 1;
             self.take_in(&flow, net);
@@ -169,7 +163,7 @@ impl FlowTable {
     }
 
     /// Hands what is left of a connection to the flow that it belongs to.
-    fn take_in<Q: EventQueue>(&mut self, flow: &ReliableFlow, net: &mut Network<Q>) {
+    fn take_in<M: Medium>(&mut self, flow: &ReliableFlow, net: &mut M) {
         let Some(origin) = flow.origin else { return };
         let Some(source) = self.flows[origin.source as usize].source() else { return };
         source.take_in(flow, net);
@@ -193,6 +187,7 @@ mod tests {
     use weir_units::{Duration, Instant, Rate};
 
     use super::*;
+    use crate::network::Network;
     use crate::queue::WheelQueue;
     use crate::sizes::SizeDistribution;
     use crate::spec::{Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, TransportSpec, Workload};

@@ -1,7 +1,7 @@
 //! What every world hosts: links and routes, flows with their applications, and their statistics.
 //!
 //! Nothing here knows a clock. A world moves its [`Network`] on, hands each [`Flow`] the packets that
-//! arrive for it, and has [`Recorder`] take samples and draw up the result tables. Between the two ends
+//! arrive for it, and has its [`Run`] take samples and draw up the result tables. Between the two ends
 //! of a flow lies a [`Medium`]: in the simulator the network itself, in real time also sockets.
 
 mod aggregate;
@@ -29,6 +29,7 @@ mod recorder;
 mod reliable;
 mod requests;
 mod router;
+mod run;
 mod run_log;
 mod side;
 mod sizes;
@@ -40,7 +41,6 @@ mod wire;
 
 pub use app::{Server, WriteRequest};
 pub use capture_point::CapturePoint;
-pub use check::check_placement;
 pub use error::{SpecError, Violation};
 pub use events::EventLog;
 pub use flow::Flow;
@@ -54,8 +54,8 @@ pub use outcome::Outcome;
 pub use packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
 pub use queue::{Event, EventQueue, HeapQueue, WheelQueue};
 pub use radio::{HostedRadio, RadioOutput};
-pub use recorder::{Recorder, RunEnd};
 pub use router::Router;
+pub use run::Run;
 pub use run_log::RunLog;
 pub use side::Side;
 pub use sizes::SizeDistribution;

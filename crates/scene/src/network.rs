@@ -3,13 +3,11 @@
 use std::fmt::Debug;
 
 use weir_radio::Notice;
-use weir_transport::Arrived;
 use weir_units::{Duration, Instant};
 
-use crate::check::{TraceHash, check_placement};
+use crate::check::TraceHash;
 use crate::error::SpecError;
 use crate::link::{HostedLink, PacketLink};
-use crate::medium::Medium;
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
 use crate::radio::{HostedRadio, RadioOutput, reason_name};
@@ -332,49 +330,6 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             link.armed = Some(next);
             self.queue.push(next.max(self.now), Event::Link(index));
         }
-    }
-}
-
-/// Packets that are only descriptions go straight onto their first link.
-impl<Q: EventQueue> Medium for Network<Q> {
-    type Load = ();
-
-    #[inline]
-    fn now(&self) -> Instant {
-        self.now
-    }
-
-    #[inline(always)]
-    fn send(&mut self, packet: Packet) {
-        self.forward(packet);
-    }
-
-    #[inline]
-    fn wake(&mut self, at: Instant, flow: u32, side: Side) {
-        self.wake_end(at, flow, side);
-    }
-
-    fn first_link(&mut self, flow: u32) -> &mut PacketLink<()> {
-        self.entry(flow)
-    }
-
-    #[inline(always)]
-    fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
-        self.entry_waits_until(flow)
-    }
-
-    fn routers(&self, flow: u32, direction: Direction) -> u8 {
-        Self::routers(self, flow, direction)
-    }
-
-    #[inline]
-    fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {
-        check_placement(packet, at)
-    }
-
-    #[inline]
-    fn notes(&mut self) -> &mut RunLog {
-        &mut self.notes
     }
 }
 

@@ -17,40 +17,40 @@ use crate::spec::{FlowSpec, RunSpec, Workload};
 
 /// Samples of a run, apart from each flow's own statistics.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     probes: Vec<LinkProbe>,
     samples: Vec<SampleRow>,
     queues: Vec<QueueRow>,
 }
 
 /// Final state of a run, from which the result tables are built.
-pub struct RunEnd<'a, Q, L: Debug> {
+pub(crate) struct RunEnd<'a, Q, L: Debug> {
     /// Its description.
-    pub spec: &'a RunSpec,
+    pub(crate) spec: &'a RunSpec,
     /// Its flows, whose own statistics are complete.
-    pub flows: &'a mut [Flow],
+    pub(crate) flows: &'a mut [Flow],
     /// Its links, at the time of the end.
-    pub net: Network<Q, L>,
+    pub(crate) net: Network<Q, L>,
     /// How many events the world handled.
-    pub events: u64,
+    pub(crate) events: u64,
 }
 
 impl Recorder {
     /// For a run with `links` links.
-    pub fn new(links: usize) -> Self {
+    pub(crate) fn new(links: usize) -> Self {
         let probes = (0..links).map(|_| LinkProbe::default()).collect();
         Self { probes, samples: Vec::new(), queues: Vec::new() }
     }
 
     /// The warm-up is over: what comes before `now` is left out of every figure about links.
-    pub fn open<L: Clone>(&mut self, now: Instant, links: &mut [HostedLink<L>]) {
+    pub(crate) fn open<L: Clone>(&mut self, now: Instant, links: &mut [HostedLink<L>]) {
         for (probe, link) in self.probes.iter_mut().zip(links) {
             probe.open(now, link);
         }
     }
 
     /// Takes a row for each flow and each monitored link, and checks every link.
-    pub fn sample<L: Clone>(
+    pub(crate) fn sample<L: Clone>(
         &mut self,
         now: Instant,
         spec: &RunSpec,
@@ -70,11 +70,8 @@ impl Recorder {
         }
     }
 
-    /// Checks every link once more.
-    ///
-    /// # Errors
-    /// Says which link did what it cannot.
-    pub fn check<L: Clone>(
+    /// Checks every link once more: says which did what it cannot.
+    pub(crate) fn check<L: Clone>(
         &mut self,
         now: Instant,
         spec: &RunSpec,
@@ -89,7 +86,10 @@ impl Recorder {
     }
 
     /// The result tables.
-    pub fn close<Q: EventQueue, L: Clone + Debug>(self, closing: RunEnd<'_, Q, L>) -> Outcome {
+    pub(crate) fn close<Q: EventQueue, L: Clone + Debug>(
+        self,
+        closing: RunEnd<'_, Q, L>,
+    ) -> Outcome {
         let RunEnd { spec, flows, mut net, events } = closing;
         let rows: Vec<FlowRow> = (0u32..)
             .zip(flows.iter())

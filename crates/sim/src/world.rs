@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use weir_scene::{
     CaptureFilter, Event, EventQueue, FlowTable, LinkCrossing, LinkEnd, Network, Outcome,
-    RadioOutput, Recorder, RunEnd, RunSpec, Side, Violation,
+    RadioOutput, Run, RunSpec, Side,
 };
 use weir_units::Instant;
 
@@ -13,13 +13,10 @@ use crate::tap::PacketTap;
 
 /// A run in progress.
 pub(crate) struct World<'a, Q> {
-    spec: &'a RunSpec,
-    seed: u64,
+    run: Run<'a>,
     end: Instant,
     net: Network<Q>,
     flow_table: FlowTable,
-    recorder: Recorder,
-    events: u64,
     /// Events since time last moved.
     at_once: u64,
     taped: Option<TappedLinks<'a>>,
@@ -41,23 +38,10 @@ const WATCHED_EVERY: u64 = 4_096;
 impl<'a, Q: EventQueue> World<'a, Q> {
     pub(crate) fn new(spec: &'a RunSpec, seed: u64) -> Result<Self, SimError> {
         let mut net = Network::new(spec, seed)?;
-        let measure = &spec.measure;
-        net.schedule(Instant::ZERO + measure.warmup, Event::WarmedUp);
-        if let Some(interval) = measure.sample_interval {
-            net.schedule(Instant::ZERO + interval, Event::Sample);
-        }
+        let run = Run::new(spec, seed);
+        run.schedule(&mut net);
         let flow_table = FlowTable::new(spec, seed, &mut net);
-        Ok(Self {
-            spec,
-            seed,
-            end: Instant::ZERO + measure.duration,
-            flow_table,
-            recorder: Recorder::new(spec.links.len()),
-            net,
-            events: 0,
-            at_once: 0,
-            taped: None,
-        })
+        Ok(Self { end: run.end(), run, net, flow_table, at_once: 0, taped: None })
     }
 
     /// Has `tap` record packets, from the first on: nothing is sent before the first event.
@@ -76,7 +60,7 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         while self.flow_table.is_open() || self.net.is_busy() {
             let before = self.net.now;
             let Some(event) = self.net.next_event_until(self.end) else { break };
-            self.events += 1;
+            self.run.events += 1;
             self.at_once = if self.net.now > before { 0 } else { self.at_once + 1 };
             if self.at_once > MAX_AT_ONCE {
                 self.net.notes.violate(format!("{MAX_AT_ONCE} events without any time passing"));
@@ -85,11 +69,11 @@ impl<'a, Q: EventQueue> World<'a, Q> {
             if let Some(taped) = &mut self.taped {
                 taped.take(&mut self.net);
             }
-            if self.events.is_multiple_of(WATCHED_EVERY) && watch(self.net.now).is_break() {
+            if self.run.events.is_multiple_of(WATCHED_EVERY) && watch(self.net.now).is_break() {
                 return Err(SimError::Stopped);
             }
             if let Some(what) = self.net.notes.violation() {
-                return Err(self.failed(what));
+                return Err(self.run.failed(self.net.now, what).into());
             }
         }
         self.finish()
@@ -123,44 +107,14 @@ impl<'a, Q: EventQueue> World<'a, Q> {
                 }
             }
             Event::Move => self.net.move_nodes(),
-            Event::Sample => self.sample(),
-            Event::WarmedUp => self.open_books(),
-        }
-    }
-
-    fn open_books(&mut self) {
-        self.flow_table.open_books(&mut self.net);
-        self.recorder.open(self.net.now, &mut self.net.links);
-    }
-
-    fn sample(&mut self) {
-        let Network { now, links, notes, .. } = &mut self.net;
-        self.recorder.sample(*now, self.spec, self.flow_table.flows(), links, notes);
-        if let Some(interval) = self.spec.measure.sample_interval {
-            self.net.schedule(self.net.now + interval, Event::Sample);
+            Event::Sample => self.run.sample_again(&mut self.flow_table, &mut self.net),
+            Event::WarmedUp => self.run.open(&mut self.flow_table, &mut self.net),
         }
     }
 
     fn finish(mut self) -> Result<Outcome, SimError> {
-        // Where flows remain, their time has passed to the end although nothing happened any more.
-        if self.flow_table.is_open() {
-            self.net.now = self.end;
-        }
-        let now = self.net.now;
-        if now < Instant::ZERO + self.spec.measure.warmup {
-            self.open_books();
-        }
-        let sound = self.recorder.check(now, self.spec, &mut self.net.links);
-        if let Err(what) = sound.and_then(|()| self.net.check_radio()) {
-            return Err(self.failed(&what));
-        }
-        self.flow_table.end(&mut self.net);
-        let Self { spec, mut flow_table, net, recorder, events, .. } = self;
-        Ok(recorder.close(RunEnd { spec, flows: flow_table.flows(), net, events }))
-    }
-
-    fn failed(&self, what: &str) -> SimError {
-        Violation { seed: self.seed, time: self.net.now, what: what.to_owned() }.into()
+        self.run.finish(&mut self.flow_table, &mut self.net)?;
+        Ok(self.run.close(self.flow_table.flows(), self.net))
     }
 }
 

@@ -26,8 +26,8 @@ use std::sync::mpsc;
 use std::thread::{ScopedJoinHandle, scope};
 
 use weir_scene::{
-    Flow, HeapQueue, KernelFlow, Network, Outcome, PathStats, Recorder, Router, RunEnd, RunSpec,
-    SpecError, Violation, validate,
+    Flow, HeapQueue, KernelFlow, Network, Outcome, PathStats, Router, Run, RunSpec, SpecError,
+    Violation, validate,
 };
 use weir_sockets::clock::{Alarm, TimerSlackGuard};
 use weir_trace::{Capture, Histogram};
@@ -167,14 +167,12 @@ pub fn run(
 
 /// A run in progress, on the router's thread.
 struct World<'a> {
-    spec: &'a RunSpec,
-    seed: u64,
+    run: Run<'a>,
     end: Instant,
     emulator: Emulator,
     /// Those with the kernel's netem, if it stands in for our links.
     routers: Option<Routers>,
     own: OwnFlows,
-    recorder: Recorder,
     next_sample: Option<Instant>,
     is_warm: bool,
     /// Per flow, what had been dropped when the warm-up was over.
@@ -183,15 +181,14 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn new(spec: &'a RunSpec, seed: u64, mut emulator: Emulator, routers: Option<Routers>) -> Self {
+        let run = Run::new(spec, seed);
         Self {
-            spec,
-            seed,
-            end: Instant::ZERO + spec.measure.duration,
+            end: run.end(),
             own: OwnFlows::new(spec, seed, &mut emulator),
             emulator,
             routers,
-            recorder: Recorder::new(spec.links.len()),
-            next_sample: spec.measure.sample_interval.map(|interval| Instant::ZERO + interval),
+            next_sample: run.first_sample(),
+            run,
             is_warm: false,
             dropped_before: vec![0; spec.flows.len()],
         }
@@ -207,14 +204,14 @@ impl<'a> World<'a> {
     ) -> Result<Outcome, KernelError> {
         // This thread may have executed other runs before.
         let cpu_before = thread_cpu_time();
-        let Self { spec, seed, .. } = self;
+        let spec = self.run.spec;
         let kernel_flows = spec.flows.iter().filter_map(kernel_config).count();
         let shared = Shared::new(self.emulator.origin(), spec.flows.len(), kernel_flows);
         let (happenings, reported) = mpsc::channel();
         let context = Context { shared: &shared, teller, happenings: &happenings };
         let described = (0u16..).zip(&spec.flows).zip(site.connectors);
         let list = described.filter_map(|((index, flow), socket)| {
-            let foreign = KernelFlow::new(index.into(), flow, &spec.measure, seed);
+            let foreign = KernelFlow::new(index.into(), flow, &spec.measure, self.run.seed);
             Some(Sender::new(context, foreign, flow, index.into(), socket?, address(index)))
         });
         let senders = Senders { list: list.collect(), measure: spec.measure, shared: &shared };
@@ -261,7 +258,7 @@ impl<'a> World<'a> {
             self.own.turn(&mut self.emulator);
             self.keep_books()?;
             if let Some(what) = self.emulator.net.notes.violation() {
-                return Err(self.failed(what.to_owned()));
+                return Err(self.run.failed(self.emulator.net.now, what).into());
             }
         }
         Ok(())
@@ -269,28 +266,22 @@ impl<'a> World<'a> {
 
     /// Until when the links may work before something else is to be done.
     fn next_time(&mut self, watch: Instant) -> Instant {
-        let warming = (!self.is_warm).then(|| self.warmed_up());
+        let warming = (!self.is_warm).then(|| self.run.warmed_up());
         let others = [self.next_sample, self.own.next_time(), warming, Some(watch)];
         let next = others.into_iter().flatten().min().unwrap_or(self.end);
         next.clamp(self.emulator.net.now, self.end)
     }
 
-    fn warmed_up(&self) -> Instant {
-        Instant::ZERO + self.spec.measure.warmup
-    }
-
     /// Opens the recorder and takes samples when they are due.
     fn keep_books(&mut self) -> Result<(), KernelError> {
         let now = self.emulator.net.now;
-        if !self.is_warm && now >= self.warmed_up() {
+        if !self.is_warm && now >= self.run.warmed_up() {
             self.open_books()?;
         }
         if self.next_sample.is_none_or(|at| at > now) || now >= self.end {
             return Ok(());
         }
-        let Network { links, notes, .. } = &mut self.emulator.net;
-        self.recorder.sample(now, self.spec, &mut self.own.flows, links, notes);
-        self.next_sample = self.spec.measure.sample_interval.map(|interval| now + interval);
+        self.next_sample = self.run.sample(&mut self.own.flows, &mut self.emulator.net);
         Ok(())
     }
 
@@ -301,9 +292,8 @@ impl<'a> World<'a> {
         }
         self.own.open_books(&mut self.emulator);
         self.emulator.forget_passages();
-        let Network { now, links, notes, .. } = &mut self.emulator.net;
-        self.dropped_before.clone_from(&notes.dropped_data);
-        self.recorder.open(*now, links);
+        self.dropped_before.clone_from(&self.emulator.net.notes.dropped_data);
+        self.run.open_links(&mut self.emulator.net);
         Ok(())
     }
 
@@ -329,9 +319,7 @@ impl<'a> World<'a> {
             self.open_books()?;
         }
         let now = self.emulator.net.now;
-        if let Err(what) = self.recorder.check(now, self.spec, &mut self.emulator.net.links) {
-            return Err(self.failed(what));
-        }
+        self.run.check(&mut self.emulator.net)?;
         self.own.end(&mut self.emulator);
         let strain = HostLoad {
             health: self.emulator.health(),
@@ -353,21 +341,17 @@ impl<'a> World<'a> {
         }
         flows.sort_by_key(|(index, _)| *index);
         let mut flows: Vec<Flow> = flows.into_iter().map(|(_, flow)| flow).collect();
-        let events = self.emulator.events();
-        let closing = RunEnd { spec: self.spec, flows: &mut flows, net: self.emulator.net, events };
-        let mut outcome = self.recorder.close(closing);
+        let spec = self.run.spec;
+        self.run.events = self.emulator.events();
+        let mut outcome = self.run.close(&mut flows, self.emulator.net);
         outcome.samples.extend(legacy.samples);
         outcome.samples.sort_by(|a, b| a.t_s.total_cmp(&b.t_s).then(a.flow.cmp(&b.flow)));
-        strain.fill(&mut outcome, self.spec, real);
+        strain.fill(&mut outcome, spec, real);
         outcome.summary.settings = Some(machine::describe(settings));
         if let Some(routers) = &self.routers {
             routers.fill(&mut outcome, now).map_err(KernelError::of_netem)?;
         }
         Ok(outcome)
-    }
-
-    fn failed(&self, what: String) -> KernelError {
-        Violation { seed: self.seed, time: self.emulator.net.now, what }.into()
     }
 }
 

@@ -1,9 +1,6 @@
 //! Flows of our own transport next to the kernel's, on the same links.
 
-use weir_scene::{
-    Event, EventQueue, Flow, HeapQueue, Medium, Packet, PacketLink, RunLog, RunSpec, Side,
-};
-use weir_transport::Arrived;
+use weir_scene::{Event, EventQueue, Flow, HeapQueue, Medium, Network, Packet, RunSpec, Side};
 use weir_units::Instant;
 
 use super::check::kernel_config;
@@ -96,10 +93,15 @@ impl OwnFlows {
 }
 
 impl Medium for FlowPath<'_> {
+    type Queue = HeapQueue;
     type Load = Load;
 
-    fn now(&self) -> Instant {
-        self.emulator.net.now
+    fn net(&self) -> &Network<HeapQueue, Load> {
+        &self.emulator.net
+    }
+
+    fn net_mut(&mut self) -> &mut Network<HeapQueue, Load> {
+        &mut self.emulator.net
     }
 
     fn send(&mut self, packet: Packet) {
@@ -108,26 +110,5 @@ impl Medium for FlowPath<'_> {
 
     fn wake(&mut self, at: Instant, flow: u32, side: Side) {
         self.wakes.push(at, Event::Endpoint(2 * flow + side as u32));
-    }
-
-    fn first_link(&mut self, flow: u32) -> &mut PacketLink<Load> {
-        self.emulator.net.entry(flow)
-    }
-
-    fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
-        self.emulator.net.entry_waits_until(flow)
-    }
-
-    fn routers(&self, flow: u32, direction: weir_scene::Direction) -> u8 {
-        self.emulator.net.routers(flow, direction)
-    }
-
-    /// There are no bytes that could be in the wrong place.
-    fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {
-        weir_scene::check_placement(packet, at)
-    }
-
-    fn notes(&mut self) -> &mut RunLog {
-        &mut self.emulator.net.notes
     }
 }

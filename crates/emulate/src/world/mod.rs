@@ -15,8 +15,8 @@ use std::io;
 use std::ops::ControlFlow;
 
 use weir_scene::{
-    Event, Flow, Network, Outcome, Recorder, RunEnd, RunSpec, Side, SpecError, TransportSpec,
-    Violation, Workload, validate,
+    Event, FlowTable, Outcome, Run, RunSpec, Side, SpecError, TransportSpec, Violation, Workload,
+    validate,
 };
 use weir_sockets::clock::Alarm;
 use weir_sockets::socket::BindError;
@@ -100,42 +100,21 @@ pub fn check(spec: &RunSpec) -> Result<(), WorldError> {
 
 /// A run in progress.
 struct World<'a> {
-    spec: &'a RunSpec,
-    seed: u64,
+    run: Run<'a>,
     end: Instant,
     wires: RelayedLinks<'a>,
-    flows: Vec<Flow>,
-    /// Flows to which something can still happen.
-    open_flows: usize,
+    flows: FlowTable,
     /// Ends to be woken in this turn, and since when.
     woken: Vec<(Instant, u32)>,
-    recorder: Recorder,
-    events: u64,
 }
 
 impl<'a> World<'a> {
     fn new(spec: &'a RunSpec, seed: u64) -> Result<Self, WorldError> {
         let mut wires = RelayedLinks::new(spec, seed)?;
-        let measure = &spec.measure;
-        wires.net.schedule(Instant::ZERO + measure.warmup, Event::WarmedUp);
-        if let Some(interval) = measure.sample_interval {
-            wires.net.schedule(Instant::ZERO + interval, Event::Sample);
-        }
-        let numbered = (0u32..).zip(&spec.flows);
-        let flows: Vec<Flow> = numbered
-            .map(|(index, flow)| Flow::new(index, flow, measure, seed, &mut wires))
-            .collect();
-        Ok(Self {
-            spec,
-            seed,
-            end: Instant::ZERO + measure.duration,
-            wires,
-            open_flows: flows.len(),
-            flows,
-            woken: Vec::new(),
-            recorder: Recorder::new(spec.links.len()),
-            events: 0,
-        })
+        let run = Run::new(spec, seed);
+        run.schedule(&mut wires.net);
+        let flows = FlowTable::new(spec, seed, &mut wires);
+        Ok(Self { end: run.end(), run, wires, flows, woken: Vec::new() })
     }
 
     /// Runs to the end of the time, or until every flow is over and every packet has arrived.
@@ -144,7 +123,7 @@ impl<'a> World<'a> {
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<Outcome, WorldError> {
         let mut watched = Instant::ZERO;
-        while self.open_flows > 0 || self.wires.is_busy() {
+        while self.flows.is_open() || self.wires.is_busy() {
             let now = self.wires.clock();
             if now >= self.end {
                 break;
@@ -160,7 +139,7 @@ impl<'a> World<'a> {
                 return Err(error.into());
             }
             if let Some(what) = self.wires.net.notes.violation() {
-                return Err(self.failed(what.to_owned()));
+                return Err(self.run.failed(self.wires.net.now, what).into());
             }
             self.pause()?;
         }
@@ -171,7 +150,7 @@ impl<'a> World<'a> {
     /// ends do, all of it now.
     fn turn(&mut self, now: Instant) {
         while let Some(event) = self.wires.net.next_event_by(now) {
-            self.events += 1;
+            self.run.events += 1;
             self.handle(event);
         }
         self.wires.net.now = now;
@@ -179,15 +158,13 @@ impl<'a> World<'a> {
             let side = if id % 2 == 0 { Side::Sender } else { Side::Receiver };
             let late_at = self.wires.clock();
             self.wires.health.record(due, late_at);
-            let flow = &mut self.flows[id as usize / 2];
-            touch(flow, &mut self.open_flows, |flow| flow.on_wake(side, &mut self.wires));
+            self.flows.on_wake(id / 2, side, &mut self.wires);
         }
         self.wires.read();
         while let Some(arrival) = self.wires.arrived.pop_front() {
-            self.events += 1;
+            self.run.events += 1;
             let packet = self.wires.unpack(arrival);
-            let flow = &mut self.flows[packet.flow as usize];
-            touch(flow, &mut self.open_flows, |flow| flow.on_packet(&packet, &mut self.wires));
+            self.flows.on_packet(&packet, &mut self.wires);
         }
     }
 
@@ -195,8 +172,8 @@ impl<'a> World<'a> {
         match event {
             Event::Link(index) => self.wires.on_link(index),
             Event::Endpoint(id) => self.woken.push((self.wires.net.now, id)),
-            Event::Sample => self.sample(),
-            Event::WarmedUp => self.open_books(),
+            Event::Sample => self.run.sample_again(&mut self.flows, &mut self.wires),
+            Event::WarmedUp => self.run.open(&mut self.flows, &mut self.wires),
             // Radio and flows of many connections exist in the simulator alone.
             Event::Arrival(_) | Event::Radio | Event::Move => {}
         }
@@ -208,53 +185,14 @@ impl<'a> World<'a> {
         if next > self.wires.clock() { self.wires.wait(next) } else { Ok(()) }
     }
 
-    fn open_books(&mut self) {
-        self.flows.iter_mut().for_each(|flow| flow.open_books(&mut self.wires));
-        let Network { now, links, .. } = &mut self.wires.net;
-        self.recorder.open(*now, links);
-    }
-
-    fn sample(&mut self) {
-        let Network { now, links, notes, .. } = &mut self.wires.net;
-        self.recorder.sample(*now, self.spec, &mut self.flows, links, notes);
-        if let Some(interval) = self.spec.measure.sample_interval {
-            let next = self.wires.net.now + interval;
-            self.wires.net.schedule(next, Event::Sample);
-        }
-    }
-
     fn finish(mut self) -> Result<Outcome, WorldError> {
         let real = self.wires.clock();
-        // Where flows remain, their time has passed to the end although nothing happened any more.
-        if self.open_flows > 0 {
-            self.wires.net.now = self.end;
-        }
-        let now = self.wires.net.now;
-        if now < Instant::ZERO + self.spec.measure.warmup {
-            self.open_books();
-        }
-        if let Err(what) = self.recorder.check(now, self.spec, &mut self.wires.net.links) {
-            return Err(self.failed(what));
-        }
-        self.flows.iter_mut().for_each(|flow| flow.end(&mut self.wires));
-        let Self { spec, mut flows, wires, recorder, events, .. } = self;
-        let health = wires.health();
-        let RelayedLinks { net, .. } = wires;
-        let mut outcome = recorder.close(RunEnd { spec, flows: &mut flows, net, events });
+        self.run.finish(&mut self.flows, &mut self.wires)?;
+        let health = self.wires.health();
+        let mut outcome = self.run.close(self.flows.flows(), self.wires.net);
         health.fill(&mut outcome.summary, real - Instant::ZERO);
         Ok(outcome)
     }
-
-    fn failed(&self, what: String) -> WorldError {
-        Violation { seed: self.seed, time: self.wires.net.now, what }.into()
-    }
-}
-
-/// Does something to a flow, and keeps count of those that are not over.
-fn touch(flow: &mut Flow, open_flows: &mut usize, act: impl FnOnce(&mut Flow)) {
-    let was_over = flow.is_over();
-    act(flow);
-    *open_flows -= usize::from(flow.is_over() && !was_over);
 }
 
 /// Interval at which the watcher receives the time.

@@ -10,9 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::AsFd;
 
-use weir_scene::{
-    Body, Direction, HeapQueue, Medium, Network, Packet, PacketLink, RunLog, RunSpec, Side,
-};
+use weir_scene::{Body, Direction, HeapQueue, Medium, Network, Packet, RunSpec, Side};
 use weir_sockets::clock;
 use weir_sockets::socket::{Inbox, SendBatch, Socket};
 use weir_transport::{Arrived, wire};
@@ -262,10 +260,15 @@ impl<'a> RelayedLinks<'a> {
 
 /// Hosts send into sockets, and the relay puts what it reads there onto links.
 impl Medium for RelayedLinks<'_> {
+    type Queue = HeapQueue;
     type Load = Vec<u8>;
 
-    fn now(&self) -> Instant {
-        self.net.now
+    fn net(&self) -> &Network<HeapQueue, Vec<u8>> {
+        &self.net
+    }
+
+    fn net_mut(&mut self) -> &mut Network<HeapQueue, Vec<u8>> {
+        &mut self.net
     }
 
     /// Loopback delivers within the system call, so the packet is read at once and on its link when
@@ -298,18 +301,6 @@ impl Medium for RelayedLinks<'_> {
         self.net.wake_end(at.max(self.net.now), flow, side);
     }
 
-    fn first_link(&mut self, flow: u32) -> &mut PacketLink<Vec<u8>> {
-        self.net.entry(flow)
-    }
-
-    fn sender_waits_until(&self, flow: u32) -> Option<Instant> {
-        self.net.entry_waits_until(flow)
-    }
-
-    fn routers(&self, flow: u32, direction: Direction) -> u8 {
-        self.net.routers(flow, direction)
-    }
-
     fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {
         let Arrived { offset, skip, len } = *at;
         let place = offset..offset + u64::from(len);
@@ -319,10 +310,6 @@ impl Medium for RelayedLinks<'_> {
             return Ok(());
         }
         Err(format!("flow {}: wrong bytes stored at {offset}, {len} of them", packet.flow))
-    }
-
-    fn notes(&mut self) -> &mut RunLog {
-        &mut self.net.notes
     }
 }
 
