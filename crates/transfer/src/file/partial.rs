@@ -6,6 +6,9 @@
 //! to where the file is whole. A process that is killed leaves what it has written in the system's page cache, so the next one goes
 //! on from there; whatever else may have happened to the bytes, the hash at the end finds it.
 
+mod journal;
+mod place;
+
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,13 +20,9 @@ use super::digest::{Digest, WriteFailed};
 use super::disk::{Disk, DiskFile, read_exact};
 use super::frame::{Hash, Header};
 use super::parts::{hash_parts, part_count};
-
-/// How hidden names begin.
-pub(crate) const HIDDEN_PREFIX: &str = ".weir-";
-/// How the names of those end that a later session goes on with.
-const RESUMABLE: &str = "part";
-/// And of those that none does.
-const LOOSE: &str = "loose";
+use journal::{JOURNAL_LEN, journal, journal_at, read_journal};
+use place::{LOOSE, MAX_AT_ONCE, RESUMABLE, place, places};
+pub(crate) use place::{is_partial, remove_leftovers};
 
 /// A file that is arriving.
 #[derive(Debug)]
@@ -457,63 +456,6 @@ impl Partial {
     }
 }
 
-/// Whether this is the name of a partial file.
-pub(crate) fn is_partial(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let endings = [RESUMABLE, LOOSE].map(|ending| format!(".{ending}"));
-    name.starts_with(HIDDEN_PREFIX) && endings.iter().any(|ending| name.ends_with(ending))
-}
-
-/// Removes what sessions that are over have left of a content that the folder has by now. What cannot
-/// be removed does no harm.
-pub(crate) fn remove_leftovers(disk: &dyn Disk, folder: &Path, hash: &Hash) {
-    for path in places(folder, hash, RESUMABLE).filter(|path| disk.entry(path).is_some()) {
-        if let Ok(Some(_ours)) = disk.open_locked(&path) {
-            let _ = disk.remove(&path);
-        }
-    }
-}
-
-/// Where parts of a content may lie, a place for each session that is at it.
-fn places(folder: &Path, hash: &Hash, ending: &str) -> impl Iterator<Item = PathBuf> {
-    (1..=MAX_AT_ONCE).map(move |n| place(folder, hash, ending, n))
-}
-
-/// The place of the `n`-th session, from 1.
-fn place(folder: &Path, hash: &Hash, ending: &str, n: u32) -> PathBuf {
-    let id: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    let number = if n == 1 { String::new() } else { format!("-{n}") };
-    folder.join(format!("{HIDDEN_PREFIX}{id}{number}.{ending}"))
-}
-
-/// Where the journal of a file of `size` bytes lies: in one sector, so that it is the old or the new one if the process
-/// is killed while the kernel copies it page by page, or the power fails (a disk writes a logical block as a whole:
-/// NVM Express Base Specification 2.0, AWUPF).
-fn journal_at(size: u64) -> u64 {
-    size.next_multiple_of(SECTOR)
-}
-
-/// The journal: a mark, how much is whole, of what, and a check against half of it being written.
-fn journal(prefix: u64, size: u64, hash: &Hash) -> [u8; JOURNAL_LEN] {
-    let mut bytes = [0; JOURNAL_LEN];
-    let (body, check) = bytes.split_at_mut(JOURNAL_LEN - CHECK_LEN);
-    body[..8].copy_from_slice(b"weirpart");
-    body[8..16].copy_from_slice(&prefix.to_be_bytes());
-    body[16..24].copy_from_slice(&size.to_be_bytes());
-    body[24..].copy_from_slice(hash);
-    check.copy_from_slice(&blake3::hash(body).as_bytes()[..CHECK_LEN]);
-    bytes
-}
-
-fn read_journal(bytes: &[u8; JOURNAL_LEN], header: &Header) -> Option<u64> {
-    let prefix = u64::from_be_bytes(*bytes[8..].first_chunk()?);
-    let proper = prefix <= header.size && *bytes == journal(prefix, header.size, &header.hash);
-    proper.then_some(prefix)
-}
-
-const SECTOR: u64 = 512;
-const JOURNAL_LEN: usize = 24 + blake3::OUT_LEN + CHECK_LEN;
-const CHECK_LEN: usize = 8;
 /// Bytes gathered before hashing: more than BLAKE3 needs to use the whole width of the processor, less
 /// than a core's cache. A power of two, at whose multiples in the file pieces end: others BLAKE3 has to
 /// take apart.
@@ -524,8 +466,6 @@ const LEAST_STAGING: usize = 16 << 10;
 const MAX_RANGES: usize = 2 * Reassembly::MAX_RANGES;
 /// A file that is not sent again has as many holes only if it cannot become whole.
 const MAX_RANGES_FRESH: usize = 256;
-/// Sessions that receive the same file.
-const MAX_AT_ONCE: u32 = 16;
 
 #[cfg(test)]
 mod tests;

@@ -3,24 +3,28 @@
 //! - Under a final name lies nothing but what a sender has sent under it.
 //! - A file that a sender knows as kept is there, even after a power failure.
 //! - What the receiver has acknowledged of a file is not sent again: after the death of its process
-//!   all that was acknowledged [`NOTED_WITHIN`] before, else all of it.
+//!   all that was acknowledged a quarter of a second before, else all of it.
 //! - The receiver's memory for senders stays within its limit, and is what they are charged for.
 //! - A command fails only for a reason that there is.
+
+mod acknowledged;
+mod ending;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use weir_transfer::endpoint::ConnectionId;
 use weir_transfer::file::{Incoming, IncomingFile, OutgoingFile, Verdict};
-use weir_transfer::{Sent, TransferError};
 use weir_units::{Bytes, Duration, Instant};
 
+use self::acknowledged::Acknowledged;
+pub(crate) use self::ending::FlowEnd;
 use super::disk::{Death, Machine};
 use super::hostile::NAME;
 use super::hosts::ReceivingProgram;
 use super::network::LONGEST_QUEUE;
 use super::plan::Plan;
-use super::world::{content, received};
+use super::world::content;
 
 /// What must hold.
 pub(crate) struct Checker {
@@ -62,29 +66,12 @@ pub(crate) struct Checker {
     violation: Option<String>,
 }
 
-#[derive(Default)]
-struct Acknowledged {
-    /// How much was, since when.
-    history: Vec<(Instant, u64)>,
-    /// Bytes that cannot be lost any more.
-    safe: u64,
-    /// What senders still believe to be there since the receiver died.
-    believed: u64,
-}
-
 /// What must be there of a file when a session begins.
 struct Expected {
     least: u64,
     since: Instant,
     /// An older session has the file too, whose sender may be alive, or it is being verified.
     contested: bool,
-}
-
-/// How a command ended.
-pub(crate) struct FlowEnd<'a> {
-    pub(crate) sender: usize,
-    pub(crate) sent: &'a Sent,
-    pub(crate) result: &'a Result<(), TransferError>,
 }
 
 impl Checker {
@@ -355,108 +342,6 @@ impl Checker {
             }
         }
     }
-
-    /// A command over bare UDP has ended, perhaps with files that did not arrive.
-    pub(crate) fn on_bare_end(&mut self, files: &[OutgoingFile], machine: &Machine) {
-        for file in files {
-            if let Some(Verdict::Kept { name } | Verdict::Already { name }) = &file.verdict {
-                self.on_kept(name, file.header.hash, machine);
-            }
-        }
-    }
-
-    /// A sender knows that a file is there.
-    fn on_kept(&mut self, name: &str, hash: [u8; 32], machine: &Machine) {
-        let path = received(name);
-        let there = machine.read(&path).map(|bytes| *blake3::hash(&bytes).as_bytes());
-        if there != Some(hash) {
-            self.report(format!("{name} was kept and is not there"));
-        }
-        self.promised.insert(path, hash);
-    }
-
-    /// Returns whether the command has done its work; if not, its user starts it again.
-    pub(crate) fn on_end(&mut self, ending: &FlowEnd<'_>, machine: &Machine) -> bool {
-        let FlowEnd { sender, sent, result } = ending;
-        for file in &sent.files {
-            match &file.verdict {
-                Some(Verdict::Kept { name } | Verdict::Already { name }) => {
-                    self.on_kept(name, file.header.hash, machine);
-                    if let Some(known) = self.acknowledged.get_mut(&file.header.hash) {
-                        *known = Acknowledged::default();
-                    }
-                }
-                Some(other) => {
-                    if !self.excuses_verdict(other) {
-                        self.report(format!("sender {sender} has verdict {other:?}"));
-                    }
-                    self.acknowledged.remove(&file.header.hash);
-                }
-                None => {}
-            }
-        }
-        if let Err(error) = result
-            && !self.excuses(error, sent)
-        {
-            self.report(format!("sender {sender} fails without a reason: {error}"));
-        }
-        result.is_ok() && sent.is_complete()
-    }
-
-    /// Whether the file may be lost.
-    fn excuses_verdict(&self, verdict: &Verdict) -> bool {
-        match verdict {
-            Verdict::Mismatch => self.powerless || self.without_power,
-            _ => self.disk_fault,
-        }
-    }
-
-    fn excuses(&self, error: &TransferError, sent: &Sent) -> bool {
-        if self.powerless {
-            return true;
-        }
-        let hindered_at = self.hindered_at;
-        let lately = |within| hindered_at.is_some_and(|at| self.now.saturating_since(at) <= within);
-        let rough = |within| self.rough && self.now < self.mended_at + within;
-        let text = error.to_string();
-        match error {
-            _ if text.contains("no program listens on") => {
-                sent.reconnects == 0 && lately(Duration::from_secs(1))
-            }
-            _ if text.contains("cannot write") || text.contains("Input/output") => self.disk_fault,
-            _ if text.contains("the same file is coming") => self.twins,
-            _ if text.contains("has no memory") => {
-                self.hoarded_until.is_some_and(|at| self.now < at)
-            }
-            TransferError::NoAnswer { .. } | TransferError::Broken { .. } => {
-                rough(self.reach) || lately(self.reach)
-            }
-            _ if text.contains("nothing was heard") => {
-                self.longest_hindrance >= Duration::from_secs(30)
-            }
-            _ => false,
-        }
-    }
-}
-
-impl Acknowledged {
-    /// What must be there now.
-    fn now(&self) -> u64 {
-        self.history.last().map_or(0, |(_, bytes)| *bytes).max(self.safe)
-    }
-
-    /// The receiver has died.
-    fn lose(&mut self, ran_until: Instant, death: Death) {
-        self.believed = self.believed.max(self.now());
-        let history = std::mem::take(&mut self.history);
-        let noted = |(at, _): &&(Instant, u64)| ran_until.saturating_since(*at) >= NOTED_WITHIN;
-        self.safe = match death {
-            Death::Machine => 0,
-            Death::Process => {
-                history.iter().rev().find(noted).map_or(self.safe, |(_, bytes)| *bytes)
-            }
-        };
-    }
 }
 
 /// How long an attacker's session outlives it.
@@ -468,5 +353,3 @@ const PART: usize = 256 << 10;
 /// Until then a new session may have to wait for what is on its way to the old one, and a small file arrives that was
 /// sent before the receiver has said what it has.
 const DECIDED_WITHIN: Duration = Duration::from_secs(4);
-/// The journal is written within this time, while the process runs.
-const NOTED_WITHIN: Duration = Duration::from_millis(250);

@@ -1,5 +1,8 @@
 //! One simulation: both ends, the network and the disks in virtual time, from one seed.
 
+mod attackers;
+mod faults;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,15 +10,14 @@ use std::rc::Rc;
 
 use weir_transport::Segment;
 use weir_transport::wire;
-use weir_units::{Duration, Ecn, Instant, Rng, stream};
+use weir_units::{Duration, Instant, Rng, stream};
 
+use self::attackers::HostileHost;
 use super::bare::BareHost;
 use super::checker::{Checker, FlowEnd};
 use super::disk::{Death, Machine};
-use super::hostile::{Hostile, script};
-use super::hosts::{
-    HostileProgram, RECEIVED, ReceivingProgram, SENT, SendingProgram, receiver_address,
-};
+use super::hostile::Hostile;
+use super::hosts::{RECEIVED, ReceivingProgram, SENT, SendingProgram, receiver_address};
 use super::network::{Datagram, Network};
 use super::plan::{Fault, Plan};
 use super::tally::Tally;
@@ -48,13 +50,6 @@ struct Receiver {
     down: Duration,
     paused: bool,
     cut: bool,
-}
-
-/// An attacker that speaks the protocol, while it is there.
-struct HostileHost {
-    starts_at: Instant,
-    ends_at: Instant,
-    program: Option<HostileProgram>,
 }
 
 struct SendingHost<'a> {
@@ -280,27 +275,6 @@ impl<'a> World<'a> {
         }
     }
 
-    fn attend_attackers(&mut self) {
-        let now = self.now();
-        for (n, (host, hostile)) in self.attackers.iter_mut().zip(&self.plan.hostile).enumerate() {
-            if self.mended || now >= host.ends_at {
-                host.program = None;
-            } else if let Some(program) = &mut host.program {
-                if program.process.wakes_at() <= now {
-                    program.turn(now);
-                }
-            } else if now >= host.starts_at {
-                self.tally.count("sessions of hostile senders");
-                let mut rng = stream(hostile.seed, "what a stranger says");
-                let script = script(&mut rng, &self.plan.senders, hostile.knows);
-                let said = (script, hostile.withholds);
-                let (key, address) = (self.plan.key.as_ref(), attacker_address(n));
-                let program = HostileProgram::start(&self.network, key, address, said, &mut rng);
-                host.program = Some(program);
-            }
-        }
-    }
-
     fn receiver_died(&mut self, death: Death, down: Duration) {
         self.note(4, death as u64, down.as_nanos());
         self.say(|| format!("the receiver dies: {death:?}, for {down}"));
@@ -385,106 +359,6 @@ impl<'a> World<'a> {
         self.senders[n].starts_at = self.now() + down;
     }
 
-    fn strike(&mut self, fault: Fault) {
-        let runs = self.receiver.program.is_some();
-        match fault {
-            Fault::KillReceiver(death, down) if runs => {
-                self.receiver.machine.kill(death);
-                self.receiver_died(death, down);
-            }
-            Fault::DoomReceiver(after, death, down) if runs => {
-                self.receiver.machine.doom(after, death);
-                self.receiver.down = down;
-            }
-            Fault::KillSender(n, death, down) if self.senders[n].program.is_some() => {
-                self.senders[n].machine.kill(death);
-                self.sender_died(n, death, down);
-            }
-            Fault::DoomSender(n, after, death, down) => {
-                self.senders[n].machine.doom(after, death);
-                self.senders[n].down = down;
-            }
-            Fault::Cut => self.set_cut(true),
-            Fault::Reconnect => self.set_cut(false),
-            Fault::Pause if runs => {
-                self.tally.count("pauses of the receiver");
-                self.receiver.paused = true;
-            }
-            Fault::Resume => self.receiver.paused = false,
-            Fault::FillUp(left) => {
-                self.tally.count("times that the disk fills up");
-                self.receiver.machine.fill_up(left);
-                self.checker.on_disk_fault();
-            }
-            Fault::DiskErrors(every) => {
-                self.tally.count("times that the disk fails now and then");
-                self.receiver.machine.fail_every(every);
-                self.checker.on_disk_fault();
-            }
-            Fault::DiskError(after) => {
-                self.tally.count("times that the disk fails once");
-                self.receiver.machine.fail_once(after);
-                self.checker.on_disk_fault();
-            }
-            Fault::MendDisk => self.receiver.machine.mend(),
-            _ => {}
-        }
-    }
-
-    fn set_cut(&mut self, cut: bool) {
-        self.tally.add("cuts of the network", u64::from(cut));
-        self.receiver.cut = cut;
-        self.network.set_cut(cut);
-    }
-
-    /// Nothing goes wrong from now on.
-    fn mend(&mut self) {
-        self.say(|| "everything is mended".into());
-        self.mended = true;
-        self.set_cut(false);
-        self.receiver.paused = false;
-        self.receiver.machine.mend();
-        self.receiver.machine.spare();
-        for sender in &mut self.senders {
-            sender.machine.spare();
-        }
-        self.network.set_conditions(self.plan.calm());
-        self.hostile.0 = 0;
-    }
-
-    /// An attacker sends something.
-    fn annoy(&mut self) {
-        let now = self.now();
-        if self.hostile.0 == 0 || now < self.hostile.1 {
-            return;
-        }
-        self.hostile.0 -= 1;
-        self.hostile.1 = now + self.rng.duration_up_to(Duration::from_millis(20));
-        let rng = &mut self.rng;
-        let mut datagram = self.network.overheard(rng).unwrap_or_else(|| Datagram {
-            from: sender_address(99, 1),
-            to: receiver_address(),
-            ecn: Ecn::NotEct,
-            bytes: vec![0; 60],
-        });
-        let own = self.plan.key.is_none() || rng.below(2) == 0;
-        if own {
-            // In clear, a peer that can write as another can write anything.
-            datagram.from = sender_address(99, 1 + rng.below(3) as u16);
-            datagram.to = receiver_address();
-        }
-        for _ in 0..rng.below(6) {
-            let at = rng.below(datagram.bytes.len().max(1) as u64) as usize;
-            if let Some(byte) = datagram.bytes.get_mut(at) {
-                *byte = rng.next_u32() as u8;
-            }
-        }
-        if rng.below(4) == 0 {
-            datagram.bytes.truncate(rng.below(datagram.bytes.len() as u64 + 1) as usize);
-        }
-        self.network.inject(datagram);
-    }
-
     /// What must hold when all is over, even if the lights go out now.
     fn end(&mut self) {
         self.tally.add("virtual seconds", self.now().as_nanos() / 1_000_000_000);
@@ -536,10 +410,6 @@ fn described(datagram: &Datagram) -> String {
         Err(_) => format!("{} bytes", bytes.len()),
     };
     format!("{from} > {to}: {what}")
-}
-
-fn attacker_address(n: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, 2, n as u8], 30_000))
 }
 
 fn sender_address(n: usize, run: u16) -> SocketAddr {
