@@ -99,6 +99,7 @@ class Server:
             if waited > max(_READY_WITHIN_S, self._ready.longest_s):
                 raise InputError(
                     f"--server: it was not ready ({self._ready}) after {_READY_WITHIN_S:.0f} s"
+                    f"{self._ready.hint}"
                 )
             time.sleep(POLL_S)
 

@@ -79,6 +79,13 @@ class Ready:
             return int(self.value) in open_ports(pid)
         return any(self.value.encode() in _content(path) for path in outputs)
 
+    @property
+    def hint(self) -> str:
+        """What to try where it is not met in time."""
+        if self.kind != "line":
+            return ""
+        return "; many programs print late into files: try port:NUMBER or stdbuf -oL"
+
     def __str__(self) -> str:
         """The form of the option."""
         return f"{self.kind}:{self.value}"

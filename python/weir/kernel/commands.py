@@ -165,7 +165,9 @@ class _Run:
                 raise NotStartedError(
                     f"--server: it ended with exit code {server.code} before it was ready ({ready})"
                 )
-        raise NotStartedError(f"--server: it was not ready ({ready}) when the time limit was over")
+        raise NotStartedError(
+            f"--server: it was not ready ({ready}) when the time limit was over{ready.hint}"
+        )
 
     def end_server(self) -> None:
         """Lets the server end by itself, then asks it to."""
