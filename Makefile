@@ -9,6 +9,8 @@ WEIR := $(BIN)/weir
 TOOLS := $(VENV)/.tools-installed
 NATIVE := $(VENV)/.native-built
 TESTED := $(VENV)/.native-tested
+# Only a build that asked for them has stacks of other projects.
+FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
@@ -19,7 +21,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build wheel demo test lint test-rust test-python fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel demo test lint test-rust test-python fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +29,11 @@ help: ## Print this list
 setup: $(TOOLS) ## Create .venv with the pinned Python packages
 
 build: $(NATIVE) ## Compile the Rust core (release) and install weir into .venv
+
+foreign: $(TOOLS) ## As build, with stacks of other projects (quinn, noq) in the simulator; later builds keep them
+	@touch $(VENV)/.foreign
+	@rm -f $(NATIVE)
+	$(MAKE) build
 
 wheel: $(TOOLS) ## An abi3 wheel in dist/, without the benchmarks: pip installs it where no Rust toolchain is
 	rm -f dist/weir-*.whl
@@ -122,7 +129,7 @@ $(TOOLS): requirements.txt .ci/prepare
 $(NATIVE): $(TOOLS) $(SOURCES)
 # The stamp bears the time at which the build began: what changes meanwhile is built next time.
 	@touch $@.begun
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked $(FOREIGN)
 	@$(BIN)/python -m compileall -q $(CURDIR)/python/weir
 	@$(BIN)/python -c 'from weir.report import scripts; scripts.vega()'
 	@mv $@.begun $@
@@ -133,5 +140,5 @@ $(NATIVE): $(TOOLS) $(SOURCES)
 $(TESTED): $(TOOLS) $(SOURCES)
 	@touch $@.begun
 	@rm -f $(NATIVE)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile sim --locked
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile sim --locked --features foreign
 	@mv $@.begun $@

@@ -124,6 +124,8 @@ def test_a_command_works(command: Command, invoke: Invoke) -> None:
         pytest.skip("transfers have two sides, and their own tests")
     short = _SHORT if words[0] == "run" and "kernel" in words else ()
     result = invoke(*words, *_TINY.get(words[0], ()), *short)
+    if result.exit_code == 2 and "`make foreign` adds it" in result.output:
+        pytest.skip("this build has no stacks of other projects; `make foreign` adds them")
     assert result.exit_code == 0, result.output
     assert result.output
 

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use serde_json::{Value, json};
 use weir_cc::CcConfig;
+use weir_foreign::StackName;
 use weir_transport::{RecoveryConfig, RoutePolicy};
 
 use crate::direction::{BurstLoss, Direction, IMPAIRMENTS, Policer};
@@ -79,6 +80,7 @@ pub fn catalogue() -> String {
         };
     }
     let controllers = written!(CcConfig::CATALOGUE);
+    let stacks = StackName::catalogue().map(|(name, about)| plain(name, about, ""));
     let recoveries = written!(RecoveryConfig::CATALOGUE);
     let policies = written!(RoutePolicy::CATALOGUE);
     let kinds = TopologyKind::WORDS.iter().zip(TopologyKind::ABOUT);
@@ -90,6 +92,7 @@ pub fn catalogue() -> String {
     let worlds = World::CATALOGUE.iter().map(|(_, name, about)| plain(name, about, ""));
     json!({
         "controllers": controllers.collect::<Vec<_>>(),
+        "stacks": stacks.collect::<Vec<_>>(),
         "recoveries": recoveries.collect::<Vec<_>>(),
         "route_policies": policies.collect::<Vec<_>>(),
         "queues": of_kinds(Discipline::KINDS),

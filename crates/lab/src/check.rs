@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use weir_foreign::MIN_PAYLOAD;
 use weir_scene::{MAX_DATAGRAM, MAX_PACKET};
 use weir_units::{BufferSize, Duration};
 
@@ -116,9 +117,13 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     check_times(flow, section, scenario.measure.duration)?;
     check_path(flow, section, &scenario.topology)?;
     let mss = flow.mss.unwrap_or_default();
-    let longest = if flow.stack == Protocol::Udp { MAX_DATAGRAM } else { MAX_MSS };
-    let allowed = format!("1 to {longest} bytes");
-    require((1..=longest).contains(&u64::from(mss)), key("mss"), mss, allowed)?;
+    let (shortest, longest) = match flow.stack {
+        Protocol::Udp => (1, MAX_DATAGRAM),
+        Protocol::Reliable(_) => (1, MAX_MSS),
+        Protocol::Foreign(_) => (u64::from(MIN_PAYLOAD), MAX_DATAGRAM),
+    };
+    let allowed = format!("{shortest} to {longest} bytes");
+    require((shortest..=longest).contains(&u64::from(mss)), key("mss"), mss, allowed)?;
     if let Some(rate) = flow.quick_start {
         let allowed = "its controller asks the routers for something else";
         require(!asks_routers(flow), key("quick_start"), rate, allowed)?;
@@ -159,7 +164,7 @@ fn check_levels(flow: &Flow, section: &str, topology: &Topology) -> Checked {
 /// Whether the flow's controller asks routers itself.
 fn asks_routers(flow: &Flow) -> bool {
     match &flow.stack {
-        Protocol::Udp => false,
+        Protocol::Udp | Protocol::Foreign(_) => false,
         Protocol::Reliable(stack) => stack.controller.asks_routers(),
     }
 }

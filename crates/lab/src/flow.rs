@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use weir_foreign::{Settings, StackName, StackNameError};
 use weir_scene::{Ends, UdpConfig};
-use weir_transport::{Config, DelayedAck, RoutePolicy, Stack, StackError, WindowLimit};
+use weir_transport::{Config, DelayedAck, RoutePolicy, Stack, WindowLimit};
 use weir_units::{Bytes, Duration, Rate};
 
 use crate::keys::{Only, Word, form, section, words};
@@ -20,7 +21,8 @@ section! {
         /// Name in the tables; by default `flow0`, `flow1`, … Random numbers are drawn by name.
         name: Option<String> = None,
         /// Loss recovery and congestion control, `recovery/controller`; a bare controller runs over
-        /// `rack`. `udp` has neither.
+        /// `rack`. `udp` has neither. `quinn/…` and `noq/…` are stacks of other projects (`weir list
+        /// stacks`), in world `sim`.
         stack: Protocol = Protocol::default(),
         /// Number of such flows.
         count: u32 [at_least(1)] = 1,
@@ -56,7 +58,8 @@ section! {
         host_time: Duration = Duration::ZERO,
         /// Socket buffer in which packets wait for `host_time`; by default unlimited.
         host_buffer: Option<Bytes> = None,
-        /// Payload bytes of a segment; by default 1448, of a `udp` datagram 1472: a 1500-byte packet.
+        /// Payload bytes of a segment; by default 1448, of a `udp` datagram 1472: a 1500-byte packet. Of
+        /// another project's stack: the largest UDP payload that it probes for, by default 1452.
         mss: Option<u32> = None,
         /// Implementation of the connection in world `kernel`: the kernel's TCP, or Weir's on the same
         /// links. No effect in other worlds.
@@ -75,7 +78,7 @@ section! {
         send_buffer: Option<Bytes> [between(MIN_SEND_BUFFER, MAX_WINDOW)]
             = Config::default().send_buffer => CONNECTION,
         /// Receive buffer, hence the largest window offered.
-        recv_buffer: Bytes = Config::default().recv_buffer => CONNECTION,
+        recv_buffer: Bytes = Config::default().recv_buffer => RELIABLE,
         /// Initial receive window, which grows by twice the received bytes. Default: 65535 bytes with
         /// `delayed_ack = "linux"` (Linux before 6.11), otherwise the whole buffer.
         initial_recv_window: Option<Bytes> = Config::default().initial_recv_window => CONNECTION,
@@ -121,13 +124,15 @@ section! {
     }
 }
 
-/// What carries a flow: a reliable stack, or bare datagrams.
+/// What carries a flow: a reliable stack, ours or another project's, or bare datagrams.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Protocol {
     /// Datagrams without connection, acknowledgement or repair.
     Udp,
     /// Loss recovery and congestion control.
     Reliable(Stack),
+    /// A stack of another project.
+    Foreign(StackName),
 }
 
 /// [`RoutePolicy`] as a scenario writes it.
@@ -145,6 +150,7 @@ impl Flow {
         self.mss.get_or_insert(match self.stack {
             Protocol::Udp => UdpConfig::default().payload,
             Protocol::Reliable(_) => Config::default().mss,
+            Protocol::Foreign(_) => u32::from(Settings::default().max_payload),
         });
     }
 
@@ -153,6 +159,7 @@ impl Flow {
         match self.stack {
             Protocol::Udp => Carrier::Datagrams,
             Protocol::Reliable(_) => Carrier::Connection,
+            Protocol::Foreign(_) => Carrier::Foreign,
         }
     }
 
@@ -171,13 +178,20 @@ impl Default for Protocol {
 }
 
 impl FromStr for Protocol {
-    type Err = StackError;
-    fn from_str(text: &str) -> Result<Self, StackError> {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
         if text.trim() == "udp" {
             return Ok(Self::Udp);
         }
+        if StackName::is_hosted(text) {
+            return text
+                .parse()
+                .map(Self::Foreign)
+                .map_err(|error: StackNameError| error.to_string());
+        }
         // Whether the flow is a kernel's is a question of the world, which refuses what it has not.
-        Stack::parse_also_kernels(text).map(Self::Reliable)
+        let stack = Stack::parse_also_kernels(text);
+        stack.map(Self::Reliable).map_err(|error| error.to_string())
     }
 }
 
@@ -186,6 +200,7 @@ impl fmt::Display for Protocol {
         match self {
             Self::Udp => f.write_str("udp"),
             Self::Reliable(stack) => stack.fmt(f),
+            Self::Foreign(stack) => stack.fmt(f),
         }
     }
 }
@@ -260,8 +275,14 @@ pub(crate) const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
 /// Linux's `SOCK_MIN_SNDBUF`.
 const MIN_SEND_BUFFER: Bytes = Bytes(4_608);
 
-/// The keys of a connection, which `udp` has none of.
-const CONNECTION: Only<Flow> =
+/// The keys of our own connections.
+const CONNECTION: Only<Flow> = Only {
+    owner: || "a reliable stack".to_owned(),
+    holds: |flow| matches!(flow.stack, Protocol::Reliable(_)),
+};
+
+/// The keys that stacks of other projects have, too.
+const RELIABLE: Only<Flow> =
     Only { owner: || "a reliable stack".to_owned(), holds: |flow| flow.stack != Protocol::Udp };
 
 words! {
@@ -275,5 +296,5 @@ words! {
 form! {
     Failure => "a policy",
     Limit => "whole number, `cwl` or `receiver-cwl`",
-    Protocol => "`recovery/controller`, a controller, or `udp`",
+    Protocol => "`recovery/controller`, a controller, `host/controller`, or `udp`",
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use weir_foreign::Settings;
 use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, QueueConfig, Service};
 use weir_radio::NodeId;
 use weir_scene::topology::{
@@ -311,9 +312,13 @@ fn flow_spec(flow: &Flow, name: String, number: u64, route: Route) -> FlowSpec {
 
 fn transport(flow: &Flow) -> TransportSpec {
     let defaults = Config::default();
-    let Protocol::Reliable(stack) = &flow.stack else {
-        let payload = flow.mss.unwrap_or(UdpConfig::default().payload);
-        return TransportSpec::Udp(UdpConfig { payload });
+    let stack = match &flow.stack {
+        Protocol::Reliable(stack) => stack,
+        Protocol::Udp => {
+            let payload = flow.mss.unwrap_or(UdpConfig::default().payload);
+            return TransportSpec::Udp(UdpConfig { payload });
+        }
+        Protocol::Foreign(stack) => return TransportSpec::Foreign(stack.build(settings(flow))),
     };
     TransportSpec::Reliable(Box::new(Config {
         stack: stack.clone(),
@@ -344,6 +349,16 @@ fn transport(flow: &Flow) -> TransportSpec {
         // What only real sockets need.
         ..defaults
     }))
+}
+
+/// What a scenario sets of another project's stack. A payload that does not fit was refused before.
+fn settings(flow: &Flow) -> Settings {
+    let defaults = Settings::default();
+    let max_payload = flow.mss.and_then(|payload| u16::try_from(payload).ok());
+    Settings {
+        receive_window: flow.recv_buffer,
+        max_payload: max_payload.unwrap_or(defaults.max_payload),
+    }
 }
 
 fn host(flow: &Flow) -> HostConfig {

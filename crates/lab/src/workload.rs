@@ -111,6 +111,8 @@ pub(crate) enum Carrier {
     Connection,
     /// Datagrams, of which any may be lost.
     Datagrams,
+    /// A connection of another project's stack.
+    Foreign,
 }
 
 impl Workload {
@@ -138,18 +140,24 @@ impl Workload {
         let key = |name: &str| format!("{section}.{name}");
         let needs_connection = |allowed: &str| {
             let kind = format!("'{}'", self.kind());
-            require(carrier == Carrier::Connection, key("kind"), kind, allowed)
+            require(carrier != Carrier::Datagrams, key("kind"), kind, allowed)
         };
         let fits = |size: Bytes| {
-            let fits = carrier == Carrier::Connection || size.get() <= MAX_DATAGRAM;
+            let fits = carrier != Carrier::Datagrams || size.get() <= MAX_DATAGRAM;
             require(fits, key("size"), size, format!("a datagram has at most {MAX_DATAGRAM} bytes"))
         };
         match self {
+            Self::OnOff(Periods { rate: None, .. }) if carrier == Carrier::Foreign => {
+                let allowed = "a stack of another project keeps what it has buffered: set a rate";
+                require(false, key("rate"), "nothing", allowed)
+            }
             Self::Bulk(_) | Self::File(_) | Self::OnOff(Periods { rate: None, .. }) => Ok(()),
             Self::Request(_) | Self::PoissonRequest(_) => needs_connection(NO_ANSWER),
             Self::Rate(Messages { size, .. }) | Self::OnOff(Periods { size, .. }) => fits(*size),
             Self::FlowSizes(Connections { sizes, .. }) => {
                 needs_connection("over udp no connection tells when it is done")?;
+                let allowed = "only our own connections come and go";
+                require(carrier != Carrier::Foreign, key("kind"), "'flow-sizes'", allowed)?;
                 let sizes = sizes.distribution();
                 sizes.map(drop).map_err(|message| Problem::new(key("sizes"), message))
             }

@@ -1,5 +1,7 @@
 //! A flow: two ends, their applications, and its statistics.
 
+use std::sync::Arc;
+
 use weir_radio::Notice;
 use weir_trace::{AckRow, FlowRow, RequestRow, SampleRow};
 use weir_units::{Instant, stream};
@@ -7,6 +9,7 @@ use weir_units::{Instant, stream};
 use crate::app::Client;
 use crate::arrivals::{Arrival, Source};
 use crate::flow_stats::{FlowEnd, FlowStats};
+use crate::hosted_flow::{HostedFlow, HostedInit};
 use crate::kernel_flow::KernelFlow;
 use crate::medium::Medium;
 use crate::packet::Packet;
@@ -22,7 +25,8 @@ pub struct Flow(Kind);
 enum Kind {
     Reliable(Box<ReliableFlow>),
     Udp(Box<UdpFlow>),
-    Foreign(Box<KernelFlow>),
+    Foreign(Box<HostedFlow>),
+    Kernel(Box<KernelFlow>),
     Source(Box<Source>),
 }
 
@@ -58,16 +62,26 @@ impl Flow {
                     max_acks: measure.max_acks,
                     origin: None,
                 });
-                if spec.workload.asks() {
-                    let book = RequestBook::new(index, measure.max_requests);
-                    flow.flow_stats.requests = Some(Box::new(book));
-                }
+                flow.flow_stats.requests = requests(index, spec, measure);
                 Self(Kind::Reliable(Box::new(flow)))
             }
             TransportSpec::Udp(config) => {
                 let application = named("application");
                 let flow = UdpFlow::new(index, spec, *config, start, application);
                 Self(Kind::Udp(Box::new(flow)))
+            }
+            TransportSpec::Foreign(stack) => {
+                let mut flow = HostedFlow::new(HostedInit {
+                    index,
+                    stack: Arc::clone(stack),
+                    workload: spec.workload.clone(),
+                    client: Client::new(spec.workload.clone(), start, named("application")),
+                    start,
+                    stop: spec.stop,
+                    rngs: [named("sender"), named("receiver")],
+                });
+                flow.flow_stats.requests = requests(index, spec, measure);
+                Self(Kind::Foreign(Box::new(flow)))
             }
         }
     }
@@ -78,7 +92,8 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.on_packet(packet, net),
             Kind::Udp(flow) => flow.on_packet(packet, net),
-            Kind::Foreign(_) | Kind::Source(_) => {
+            Kind::Foreign(flow) => flow.on_packet(packet, net),
+            Kind::Kernel(_) | Kind::Source(_) => {
                 net.notes().violate(format!("no end takes {packet:?}"));
             }
         }
@@ -96,7 +111,8 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.on_wake(side, net),
             Kind::Udp(flow) => flow.on_wake(net),
-            Kind::Foreign(_) | Kind::Source(_) => {}
+            Kind::Foreign(flow) => flow.on_wake(side, net),
+            Kind::Kernel(_) | Kind::Source(_) => {}
         }
     }
 
@@ -105,8 +121,9 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.open_books(net),
             Kind::Udp(flow) => flow.open_books(net),
+            Kind::Foreign(flow) => flow.open_books(net),
             Kind::Source(flow) => flow.open_books(net),
-            Kind::Foreign(_) => {}
+            Kind::Kernel(_) => {}
         }
     }
 
@@ -115,8 +132,9 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.close_books(net, FlowEnd::OutOfTime),
             Kind::Udp(flow) => flow.close_books(net, FlowEnd::OutOfTime),
+            Kind::Foreign(flow) => flow.close_books(net, FlowEnd::OutOfTime),
             Kind::Source(flow) => flow.close_books(net, FlowEnd::OutOfTime),
-            Kind::Foreign(_) => {}
+            Kind::Kernel(_) => {}
         }
     }
 
@@ -125,7 +143,8 @@ impl Flow {
         match &self.0 {
             Kind::Reliable(flow) => flow.is_over(),
             Kind::Udp(flow) => flow.is_over(),
-            Kind::Foreign(flow) => flow.is_closed(),
+            Kind::Foreign(flow) => flow.is_over(),
+            Kind::Kernel(flow) => flow.is_closed(),
             Kind::Source(flow) => flow.is_over(),
         }
     }
@@ -135,7 +154,8 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.sample(now),
             Kind::Udp(flow) => flow.sample(now),
-            Kind::Foreign(_) | Kind::Source(_) => None,
+            Kind::Foreign(flow) => flow.sample(now),
+            Kind::Kernel(_) | Kind::Source(_) => None,
         }
     }
 
@@ -144,6 +164,7 @@ impl Flow {
             Kind::Reliable(flow) => &flow.flow_stats,
             Kind::Udp(flow) => &flow.flow_stats,
             Kind::Foreign(flow) => &flow.flow_stats,
+            Kind::Kernel(flow) => &flow.flow_stats,
             Kind::Source(flow) => &flow.flow_stats,
         }
     }
@@ -151,8 +172,9 @@ impl Flow {
     /// Makes null in its row what it cannot tell.
     pub(crate) fn forget_unknown(&self, row: &mut FlowRow) {
         match &self.0 {
-            Kind::Foreign(flow) => flow.forget_unknown(row),
+            Kind::Kernel(flow) => flow.forget_unknown(row),
             Kind::Source(_) => Source::forget_unknown(row),
+            Kind::Foreign(_) => HostedFlow::forget_unknown(row),
             Kind::Reliable(_) | Kind::Udp(_) => {}
         }
     }
@@ -174,7 +196,7 @@ impl Flow {
     pub fn take_acks(&mut self) -> Vec<AckRow> {
         match &mut self.0 {
             Kind::Reliable(flow) => std::mem::take(&mut flow.acks),
-            Kind::Udp(_) | Kind::Foreign(_) | Kind::Source(_) => Vec::new(),
+            Kind::Udp(_) | Kind::Foreign(_) | Kind::Kernel(_) | Kind::Source(_) => Vec::new(),
         }
     }
 
@@ -183,14 +205,20 @@ impl Flow {
         match &mut self.0 {
             Kind::Reliable(flow) => flow.flow_stats.take_requests(),
             Kind::Udp(_) | Kind::Source(_) => Vec::new(),
-            Kind::Foreign(flow) => flow.take_requests(),
+            Kind::Foreign(flow) => flow.flow_stats.take_requests(),
+            Kind::Kernel(flow) => flow.take_requests(),
         }
     }
+}
+
+/// Where the requests of a flow that makes any are recorded.
+fn requests(index: u32, spec: &FlowSpec, measure: &MeasureSpec) -> Option<Box<RequestBook>> {
+    spec.workload.asks().then(|| Box::new(RequestBook::new(index, measure.max_requests)))
 }
 
 /// A flow whose ends lie elsewhere: in the statistics it is one like the others.
 impl From<KernelFlow> for Flow {
     fn from(flow: KernelFlow) -> Self {
-        Self(Kind::Foreign(Box::new(flow)))
+        Self(Kind::Kernel(Box::new(flow)))
     }
 }

@@ -222,7 +222,7 @@ impl FlowStats {
         row.set_queue_delay(&self.queue_delay.spread());
         let arrived = self.delay.count();
         row.hops_mean = (arrived > 0).then(|| self.hops as f64 / arrived as f64);
-        if matches!(spec.transport, TransportSpec::Reliable(_)) {
+        if !matches!(spec.transport, TransportSpec::Udp(_)) {
             row.cwnd_bytes_mean = self.cwnd.mean();
             row.cwnd_bytes_max = Some(self.cwnd.max().get());
         }
@@ -274,6 +274,7 @@ fn stack_name(spec: &FlowSpec) -> String {
     match &spec.transport {
         TransportSpec::Reliable(config) => config.stack.to_string(),
         TransportSpec::Udp(_) => "udp".to_owned(),
+        TransportSpec::Foreign(stack) => stack.name(),
     }
 }
 

@@ -9,6 +9,7 @@ use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate, stream};
 
 pub use self::radio::{Movement, Places, RadioPath, RadioSpec, Routing};
+use crate::foreign::ForeignStack;
 use crate::sizes::SizeDistribution;
 
 /// A run: everything but the seed.
@@ -88,6 +89,8 @@ pub enum TransportSpec {
     Reliable(Box<Config>),
     /// Bare datagrams: no handshake, no acknowledgement, no repair.
     Udp(UdpConfig),
+    /// A stack that is not ours, in virtual time.
+    Foreign(Arc<dyn ForeignStack>),
 }
 
 /// Datagrams without a transport.

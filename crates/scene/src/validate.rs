@@ -130,10 +130,27 @@ fn check_rate(rate: Rate, size: Bytes) -> Result<(), String> {
     if rate > Rate::ZERO { Ok(()) } else { Err("rate = 0bit: it must be above zero".into()) }
 }
 
+/// A stack takes bytes into its own buffer, and we never take them back.
+fn check_foreign(workload: &Workload, stack: &str) -> Result<(), String> {
+    match workload {
+        Workload::FlowSizes(_) => {
+            Err(format!("connections that come at random are ours, not {stack}"))
+        }
+        Workload::OnOff(OnOff { rate: None, .. }) => Err(format!(
+            "on-off over {stack} needs a rate: what it has buffered cannot be withdrawn"
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn check_workload(flow: &FlowSpec, first_link: Option<&LinkConfig>) -> Result<(), String> {
-    let udp = match flow.transport {
-        TransportSpec::Udp(config) => Some(config),
+    let udp = match &flow.transport {
+        TransportSpec::Udp(config) => Some(*config),
         TransportSpec::Reliable(_) => None,
+        TransportSpec::Foreign(stack) => {
+            check_foreign(&flow.workload, &stack.name())?;
+            None
+        }
     };
     match flow.workload {
         Workload::Bulk => {}

@@ -13,7 +13,8 @@ def stacks(incomplete: str) -> list[str]:
     controllers = [item["name"] for item in catalogue["controllers"]]
     recoveries = [item["name"] for item in catalogue["recoveries"]]
     combined = (f"{recovery}/{name}" for recovery in recoveries for name in controllers)
-    return _matching(incomplete, [*controllers, *combined, "udp"])
+    hosted = [item["name"] for item in catalogue["stacks"]]
+    return _matching(incomplete, [*controllers, *combined, *hosted, "udp"])
 
 
 def scenarios(incomplete: str) -> list[str]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _HELP = (
     "List controllers, queues, scenarios, studies, metrics and more.\n\n"
-    "Kinds: controllers, recoveries, route_policies, queues, feedback, impairments, topologies, "
-    "workloads, scenarios, studies, metrics."
+    "Kinds: controllers, stacks, recoveries, route_policies, queues, feedback, impairments, "
+    "topologies, workloads, scenarios, studies, metrics."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]

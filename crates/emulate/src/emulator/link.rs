@@ -103,13 +103,13 @@ fn describe(links: &[HostedLink], route: &Route) -> RunSpec {
     RunSpec {
         radio: None,
         links: links.iter().map(link).collect(),
-        flows: vec![foreign_flow("all", route.up.clone(), route.down.clone())],
+        flows: vec![hosted_flow("all", route.up.clone(), route.down.clone())],
         measure: MeasureSpec::default(),
     }
 }
 
 /// A flow whose packets others send: nothing but its routes counts.
-pub(super) fn foreign_flow(name: &str, forward: Vec<usize>, reverse: Vec<usize>) -> FlowSpec {
+pub(super) fn hosted_flow(name: &str, forward: Vec<usize>, reverse: Vec<usize>) -> FlowSpec {
     FlowSpec {
         name: name.to_owned(),
         route_forward: forward,

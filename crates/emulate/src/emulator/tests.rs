@@ -10,7 +10,7 @@ use weir_scene::{LinkSpec, MeasureSpec, RunSpec};
 use weir_sockets::clock;
 use weir_units::{Duration, Instant, Rate, Ratio};
 
-use super::link::foreign_flow;
+use super::link::hosted_flow;
 use super::*;
 use crate::relay::{Background, HostedLink, Route};
 
@@ -56,8 +56,8 @@ fn tcp_and_udp_take_the_ways_of_their_flows() {
         radio: None,
         links: vec![link("a", delay(5)), link("b", delay(20)), link("back", delay(10))],
         flows: vec![
-            foreign_flow("first", vec![0], vec![2]),
-            foreign_flow("second", vec![1], vec![2]),
+            hosted_flow("first", vec![0], vec![2]),
+            hosted_flow("second", vec![1], vec![2]),
         ],
         measure: MeasureSpec::default(),
     };
@@ -106,7 +106,7 @@ fn a_datagram_takes_as_long_as_the_links_on_its_way() {
     let spec = RunSpec {
         radio: None,
         links: vec![link("there", there)],
-        flows: vec![foreign_flow("all", vec![0], vec![])],
+        flows: vec![hosted_flow("all", vec![0], vec![])],
         measure: MeasureSpec::default(),
     };
     let mut emulator = Emulator::open(&spec, 1, [&left, &right], &Options::default()).unwrap();
@@ -206,7 +206,7 @@ fn superpackets_are_packets_to_the_link_and_streams_arrive_intact() {
     let spec = RunSpec {
         radio: None,
         links: vec![link("up", up), link("back", back)],
-        flows: vec![foreign_flow("all", vec![0], vec![1])],
+        flows: vec![hosted_flow("all", vec![0], vec![1])],
         measure: MeasureSpec::default(),
     };
     let options = Options { offload: Offload::On, ..Options::default() };

@@ -69,6 +69,10 @@ pub(super) fn check(spec: &RunSpec, controllers: &[String]) -> Result<(), Kernel
 /// Our own connections have our own controllers, and a kernel's has the kernel's.
 fn check_ours(flow: &FlowSpec) -> Result<(), KernelError> {
     match (&flow.transport, flow.ends) {
+        (TransportSpec::Foreign(stack), _) => {
+            let problem = format!("stack = {}: only world sim hosts this stack", stack.name());
+            Err(KernelError::Unfit { flow: flow.name.clone(), problem })
+        }
         (TransportSpec::Reliable(config), _)
             if matches!(config.stack.controller, CcConfig::Script(_)) =>
         {

@@ -53,10 +53,11 @@ pub(super) fn parse(
     let wire::Parsed { segment, ports, payload } = wire::parse(frame).ok()?;
     let flow = u32::from(ports.source) << 16 | u32::from(ports.destination);
     let header = (frame.len() - payload.len()) as u32;
-    let (body, header) = match flows.get(flow as usize)?.transport {
+    let (body, header) = match &flows.get(flow as usize)?.transport {
         TransportSpec::Reliable(_) => {
             (Body::Segment { segment, offset: u64::from(segment.seq.0) }, header)
         }
+        TransportSpec::Foreign(_) => return None,
         TransportSpec::Udp(_) => {
             let number = u64::from(segment.ack.0) << 32 | u64::from(segment.seq.0);
             (Body::Datagram { number, payload: segment.payload_len }, UDP_HEADER)

@@ -76,6 +76,10 @@ pub fn run(
 pub fn check(spec: &RunSpec) -> Result<(), WorldError> {
     for flow in &spec.flows {
         let (key, size, most) = match &flow.transport {
+            TransportSpec::Foreign(stack) => {
+                let problem = format!("stack = {}: only world sim hosts this stack", stack.name());
+                return Err(WorldError::Unfit { flow: flow.name.clone(), problem });
+            }
             TransportSpec::Reliable(config) => ("mss", u64::from(config.mss), frame::MAX_MSS),
             TransportSpec::Udp(config) => {
                 let message = match flow.workload {

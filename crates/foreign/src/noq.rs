@@ -1,0 +1,81 @@
+//! noq-proto 1.4 as a host.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use noq_proto as proto;
+use weir_scene::ForeignState;
+use weir_units::Rate;
+
+use crate::clock::{HostInstant, duration};
+
+mod crypto;
+#[path = "host/end.rs"]
+mod end;
+mod observed;
+#[path = "host/stack.rs"]
+mod stack;
+
+pub use stack::{MakeFactory, Stack};
+
+/// The address of either end.
+fn peer() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 4433))
+}
+
+fn endpoint(
+    config: proto::EndpointConfig,
+    server: Option<Arc<proto::ServerConfig>>,
+) -> proto::Endpoint {
+    proto::Endpoint::new(Arc::new(config), server, true)
+}
+
+fn count_connection_ids(config: &mut proto::EndpointConfig, side: u8) {
+    config.cid_generator(Arc::new(move || Box::new(stack::Counter { side, issued: 0 })));
+}
+
+fn handle(
+    endpoint: &mut proto::Endpoint,
+    now: HostInstant,
+    ecn: Option<proto::EcnCodepoint>,
+    datagram: BytesMut,
+    response: &mut Vec<u8>,
+) -> Option<proto::DatagramEvent> {
+    endpoint.handle(now, proto::FourTuple::new(peer(), None), ecn, datagram, response)
+}
+
+/// One datagram at a time: a batch would leave at one instant.
+fn poll_transmit(
+    connection: &mut proto::Connection,
+    now: HostInstant,
+    out: &mut Vec<u8>,
+) -> Option<proto::Transmit> {
+    connection.poll_transmit(now, NonZeroUsize::MIN, out)
+}
+
+/// Returns how many bytes the stream took; `None` if it takes none now.
+fn write(stream: &mut proto::SendStream<'_>, piece: Bytes) -> Option<u64> {
+    let written = stream.write_chunks(&mut &mut [piece][..]).ok()?;
+    Some(written as u64)
+}
+
+fn state(connection: &mut proto::Connection) -> ForeignState {
+    // Without multipath there is one path.
+    let Some(path) = connection.path_stats(proto::PathId::ZERO) else {
+        return ForeignState::default();
+    };
+    let metrics = connection.congestion_state(proto::PathId::ZERO).map(|it| it.metrics());
+    let metrics = metrics.unwrap_or_default();
+    let pacing = metrics.pacing_rate.map(|bytes| Rate::from_bits_per_sec(bytes.saturating_mul(8)));
+    ForeignState {
+        cwnd: weir_units::Bytes(path.cwnd),
+        ssthresh: metrics.ssthresh.filter(|limit| *limit < u64::MAX).map(weir_units::Bytes),
+        srtt: (path.rtt > Duration::ZERO).then(|| duration(path.rtt)),
+        pacing,
+        lost: path.lost_packets,
+        ..ForeignState::default()
+    }
+}
