@@ -40,6 +40,8 @@ _TOKEN = re.compile(
     | \w+ | :: | [^\s\w]""",
     re.VERBOSE | re.DOTALL,
 )
+_PATH = re.compile(r'#\[path = "([^"]+)"\]\s+mod (\w+);')
+"""A module whose file has another name, relative to the folder of the file that declares it."""
 MOST_STEPS = 32
 """Re-exports that are followed: more are a circle of glob imports."""
 
@@ -245,13 +247,15 @@ def crate_modules(source: Path, name: str) -> dict[Name, Module]:
     waiting: deque[tuple[Name, Path]] = deque([((name,), source / "lib.rs")])
     while waiting:
         module, file = waiting.popleft()
-        Reader(modules, module, file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        Reader(modules, module, text)
+        elsewhere = {child: file.parent / path for path, child in _PATH.findall(text)}
         folder = file.parent if file.name in {"lib.rs", "mod.rs"} else file.with_suffix("")
         for child in sorted(modules[module].children):
             if (*module, child) in modules:
                 continue
             files = [folder / f"{child}.rs", folder / child / "mod.rs"]
-            there = [path for path in files if path.is_file()]
+            there = [path for path in (elsewhere.get(child), *files) if path and path.is_file()]
             if not there:
                 raise ValueError(
                     f"{file}: mod {child}: neither {files[0]} nor {files[1]} is a file"

@@ -131,3 +131,10 @@ def test_a_tree_without_sources_is_refused(tmp_path: Path) -> None:
     (tmp_path / "crates/one/src/lib.rs").unlink()
     with pytest.raises(FileNotFoundError):
         structure.problems(tmp_path, {})
+
+
+def test_a_module_may_have_its_file_elsewhere(tmp_path: Path) -> None:
+    lib = '#[path = "host/b.rs"]\nmod b;\nmod a;'
+    files = {"lib.rs": lib, "a.rs": "use crate::b::B; pub struct A;"}
+    (cycle,) = found(tmp_path, {**files, "host/b.rs": "use crate::a::A; pub struct B;"})
+    assert cycle.startswith("one::a imports one::b")
