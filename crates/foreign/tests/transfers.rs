@@ -148,6 +148,27 @@ fn samples_show_the_sender() {
     }
 }
 
+/// noq #800: the initial pacing rate, the initial window over a millisecond, stays.
+#[test]
+fn noqs_bbr3_does_not_pace_a_sender_that_its_application_limits() {
+    let frames = Workload::Rate { rate: Rate::from_mbit(1), size: Bytes(51_000) };
+    let loss = |stack| {
+        let mut spec = spec(stack, frames.clone(), &Impairments::default());
+        if let QueueConfig::DropTail(queue) = &mut spec.links[0].config.queue {
+            queue.limit = Limit::Packets(25);
+        }
+        weir_sim::run(&spec, 1).expect("a sound run")
+    };
+    let unpaced = loss("noq/bbr3");
+    let rates: Vec<_> = unpaced.samples.iter().filter_map(|row| row.pacing_mbps).collect();
+    assert!(rates.len() > 500 && rates.iter().all(|rate| *rate == 266.208), "{:?}", rates.last());
+    // 10 of the 36 packets of a frame find no space; all of them are sent again.
+    let lost = unpaced.flows[0].loss_ratio.expect("packets");
+    let of_first = lost / (1.0 - lost);
+    assert!((0.23..0.33).contains(&of_first), "28 % is published: {of_first}");
+    assert!(loss("noq/cubic").flows[0].loss_ratio < Some(0.005));
+}
+
 #[test]
 fn a_flow_that_is_stopped_ends_there() {
     for stack in ["quinn/cubic", "noq/cubic"] {
