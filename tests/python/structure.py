@@ -26,7 +26,7 @@ ALLOWED = {
     ("radio::routing::dsr", "radio::routing::message"): "as abr",
     ("radio::routing::notices", "radio::routing::message"): "as abr",
 }
-"""Imports that close a cycle, each with its reason: only between a trait and its registry."""
+"""Imports that close a cycle, each with its reason: an enum and those who read their variant."""
 
 Name = tuple[str, ...]
 """A module or a path, as in `("net", "queue")`."""

@@ -1,5 +1,6 @@
 //! How files are sent.
 
+use weir_sockets::socket::MAX_DATAGRAM;
 use weir_transport::Config;
 use weir_units::{Duration, Rate};
 
@@ -31,8 +32,8 @@ pub struct SendOptions {
 impl SendOptions {
     /// The smallest payload of a segment.
     pub const MIN_MSS: u32 = 64;
-    /// The largest: a datagram's 65507 bytes without the longest header.
-    pub const MAX_MSS: u32 = 65_507 - 60;
+    /// The largest: what a datagram holds without the longest header.
+    pub const MAX_MSS: u32 = MAX_DATAGRAM as u32 - 60;
 
     /// What is wrong with it, if anything is.
     ///
