@@ -304,7 +304,7 @@ class Comparison:
             value = self._warmup() if name == "warmup" else getattr(self, name)
             if value is not None and name not in ("sets", "sweep", "world"):
                 words += [options.flag(name), str(value)]
-        return shlex.join([*words, *_key_words(self.sets, self.sweep), *_world_words(self.world)])
+        return shlex.join([*words, *_key_words(self.sets, self.sweep), *world_words(self.world)])
 
     def _source(self, stack: str) -> Source:
         """Options become overrides, so that an error names the key and the value as given."""
@@ -448,13 +448,14 @@ def scenario_plan(
     if seed is not None:
         source = source.with_override("measure.seed", str(seed))
     keys = _key_words(source.overrides, sweep)
-    words = ["weir", "run", source.origin, *keys, *_world_words(source.world)]
+    words = ["weir", "run", source.origin, *keys, *world_words(source.world)]
     base = source.effective()
     name = base.name
     return plan(name, shlex.join(words), {name: source}, sweep, {name: base})
 
 
-def _world_words(world: str) -> list[str]:
+def world_words(world: str) -> list[str]:
+    """The words of a command line that select a world."""
     if world == SIM:
         return []
     if world not in GUESTS:

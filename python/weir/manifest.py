@@ -20,7 +20,8 @@ FILE = "manifest.json"
 STUDY = "study.json"
 VALIDATION = "validation.json"
 RADIO = "radio-validation.json"
-"""What a study or a validation keeps beside the tables, from which its report is drawn."""
+CONFORM = "conform.json"
+"""What a study, a validation or a conformance check keeps beside the tables, for its report."""
 SCHEMA = 1
 """Version of the layout and columns of a result directory."""
 

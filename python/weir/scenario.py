@@ -253,7 +253,7 @@ def parse_sweep(items: Sequence[str], option: str = "--sweep") -> Sweep:
     sweep: Sweep = {}
     for item in items:
         key, text = _split_assignment(item, option)
-        values = tuple(_split_list(text))
+        values = tuple(split_list(text))
         if not all(values):
             raise InputError(f"{option} {item}: a value is empty; write it as {key}=a,b,c")
         if key in sweep:
@@ -269,7 +269,8 @@ def _split_assignment(item: str, option: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _split_list(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
+    """The items of a list with commas; those inside brackets or quotes belong to an item."""
     parts, depth, quoted, start = [], 0, False, 0
     for position, letter in enumerate(text):
         if letter == '"':

@@ -38,6 +38,7 @@ _VERBS = {
     "kernel": "Build and list guest kernels for --world kernel --virtual.",
     "kernel-cc": "Add congestion controls to this machine's kernel, as BPF programs.",
     "validate": "Run the same scenarios in the simulator and in Linux's TCP, and compare.",
+    "conform": "Judge stacks by test cases of drafts, RFCs and bug reports.",
     "list": "List controllers, queues, scenarios, studies, metrics and more.",
     "diff": "Compare two result directories, metric by metric, with 95 % intervals of the "
     "differences.",

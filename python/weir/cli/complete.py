@@ -41,5 +41,12 @@ def study_names(incomplete: str) -> list[str]:
     return _matching(incomplete, list(studies.studies()))
 
 
+def suites(incomplete: str) -> list[str]:
+    """Every suite of `weir conform`."""
+    from weir.conform.suites import suites as known  # imported only for this completion
+
+    return _matching(incomplete, list(known()))
+
+
 def _matching(incomplete: str, names: list[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HELP = (
     "List controllers, queues, scenarios, studies, metrics and more.\n\n"
     "Kinds: controllers, stacks, recoveries, route_policies, queues, feedback, impairments, "
-    "topologies, workloads, scenarios, studies, metrics."
+    "topologies, workloads, scenarios, studies, suites, metrics."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -88,6 +88,18 @@ def _studies() -> list[Item]:
     ]
 
 
+def _suites() -> list[Item]:
+    from weir.conform.suites import suites
+
+    return [
+        {
+            "name": suite.name,
+            "description": f"{suite.title}: {len(suite.cases)} cases from {suite.source}",
+        }
+        for suite in suites().values()
+    ]
+
+
 def _metrics() -> list[Item]:
     from weir import metrics
 
@@ -105,6 +117,7 @@ def _unit(metric: Metric) -> str:
 _FROM_PYTHON: dict[str, Callable[[], list[Item]]] = {
     "scenarios": _scenarios,
     "studies": _studies,
+    "suites": _suites,
     "metrics": _metrics,
 }
 

@@ -71,6 +71,10 @@ def _composed(results: Results, relevant: float) -> Report:
         from weir.report.radio_validation import compose_radio
 
         return compose_radio(results)
+    if (results.path / manifest.CONFORM).is_file():
+        from weir.report.conform import compose_conform
+
+        return compose_conform(results)
     return compose(results, relevant)
 
 

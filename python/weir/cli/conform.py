@@ -1,0 +1,169 @@
+"""`weir conform`: judges stacks by test cases of drafts, RFCs and bug reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+
+from weir.cli import complete, options, output, plans
+from weir.conform import baseline, words
+from weir.conform.junit import junit
+from weir.conform.outcome import Row, is_good
+from weir.conform.plans import Request, planned
+from weir.conform.run import judged
+from weir.disk import write_text
+from weir.errors import InputError
+from weir.grid import Grid
+from weir.options import MEASUREMENT, OUTPUT
+from weir.scenario import SIM
+
+_HELP = """Judge stacks by test cases of drafts, RFCs and bug reports.
+
+A suite is a list of cases, and a case has criteria with their sources. Prints a verdict per
+criterion and stack. A known failure is listed in the suite with its reason.
+[bold]weir list suites[/bold] lists the suites, docs/conform.md explains them.
+
+Exit code 0: all criteria hold, or fail as known. 1: one does not, or cannot be judged.
+2: bad input."""
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir conform bbr
+
+  weir conform bbr rfc9743 --stack bbr3,mine.py:Mine --junit conform.xml
+
+  weir conform cubic --stack cubic --world kernel --virtual
+
+  weir conform --stack bbr3 --baseline results/conform/latest"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(conform)
+
+
+def conform(
+    suites: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SUITE...",
+            help="Suites to run.",
+            show_default="all",
+            autocompletion=complete.suites,
+        ),
+    ] = None,
+    stack: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stack",
+            metavar="STACK,...",
+            help="Stacks to judge; may be repeated.",
+            show_default="those of each suite",
+            rich_help_panel=MEASUREMENT,
+            autocompletion=complete.stacks,
+        ),
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--case",
+            metavar="GLOB",
+            help="Only cases with matching ids; may be repeated.",
+            show_default="all",
+            rich_help_panel=MEASUREMENT,
+        ),
+    ] = None,
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            "--repeat",
+            "-n",
+            min=1,
+            help="Runs per case.",
+            show_default="the case's own",
+            rich_help_panel=MEASUREMENT,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of the first run.", rich_help_panel=MEASUREMENT)
+    ] = 1,
+    world: plans.World = SIM,
+    virtual: plans.Virtual = False,
+    kernel: plans.Kernel = None,
+    jobs: plans.Jobs = None,
+    dask: plans.Dask = None,
+    resume: plans.Resume = False,
+    out: plans.Out = plans.OutDefault,
+    junit_file: Annotated[
+        Path | None,
+        typer.Option("--junit", metavar="FILE", help="Write JUnit XML.", rich_help_panel=OUTPUT),
+    ] = None,
+    markdown_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--markdown",
+            metavar="FILE",
+            help="Write a summary in Markdown, for a pull request.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    baseline_directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--baseline",
+            metavar="DIR",
+            help="Fail only for rows that are worse than in the results in DIR.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    dry_run: plans.DryRun = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Runs the cases, prints the rows, draws the report."""
+    plans.choose_kernel(kernel, virtual=virtual, dask=dask)
+    before = None if baseline_directory is None else baseline.load(baseline_directory)
+    for file in (junit_file, markdown_file):
+        _refuse_folder(file)
+    where = plans.world_of(world, virtual=virtual)
+    found = planned(Request(suites or (), stack or (), case or (), where, repeat, seed))
+    if dry_run and found.plan is not None:
+        plans.list_plan("conform", found.plan, as_json=json)
+        return
+    how = plans.how(out, jobs, resume=resume, quiet=quiet, dask=dask)
+    results = None if found.plan is None else plans.run_plan(found.plan, **how)
+    rows = judged(found, where, results).rows
+    changes = [] if before is None else baseline.changes(rows, before)
+    texts = [change.text for change in changes]
+    if junit_file is not None:
+        write_text(junit_file, junit(rows))
+    if markdown_file is not None:
+        write_text(markdown_file, words.markdown(rows, texts))
+    if json:
+        output.print_json("conform", rows, changes=texts)
+    else:
+        _show(rows, texts)
+    if results is not None:
+        plans.finish(results, quiet=quiet)
+    if any(c.is_regression for c in changes) if before is not None else _fails(rows):
+        raise typer.Exit(1)
+
+
+def _fails(rows: Sequence[Row]) -> bool:
+    return not all(map(is_good, rows))
+
+
+def _refuse_folder(file: Path | None) -> None:
+    """Refuses a path before the runs that cannot be a file after them."""
+    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+        what = "is a directory" if file.is_dir() else "its directory does not exist"
+        raise InputError(f"{file}: {what}; give the path of a file to write")
+
+
+def _show(rows: Sequence[Row], changes: Sequence[str]) -> None:
+    grid = Grid("conform: one row per criterion and stack", words.HEADERS, words.table(rows), 6, 1)
+    output.show(Group(grid.rich(), *output.points([*words.by_stack(rows), *changes])))

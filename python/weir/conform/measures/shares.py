@@ -1,0 +1,91 @@
+"""Several flows or several scenarios, and columns of the tables `flows` and `links`."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from weir import dynamics
+from weir.conform.observed import Observed
+from weir.fairness import harm, jain
+
+__all__ = [
+    "convergence_time",
+    "difference_of",
+    "harm_difference",
+    "jain_of_flows",
+    "ratio_of",
+    "share_of_flow",
+    "value_of",
+    "worst_jain",
+]
+
+Table = Literal["flow", "link"]
+
+
+def value_of(
+    run: Observed, *, table: Table = "flow", column: str, scale: float = 1.0
+) -> float | None:
+    """A column of the flow under test in `flows`, or of the bottleneck in `links`."""
+    value = (run.flow if table == "flow" else run.link)[column]
+    return None if value is None else value * scale
+
+
+def difference_of(
+    run: Observed, other: Observed, *, table: Table = "flow", column: str
+) -> float | None:
+    """The value of a column minus that of the reference run with the same seed."""
+    own, theirs = (value_of(one, table=table, column=column) for one in (run, other))
+    return None if own is None or theirs is None else own - theirs
+
+
+def ratio_of(run: Observed, other: Observed, *, table: Table = "flow", column: str) -> float | None:
+    """The value of a column over that of the reference run; infinite if that is 0 or missing."""
+    own, theirs = (value_of(one, table=table, column=column) for one in (run, other))
+    if own is None:
+        return math.inf
+    return None if not theirs else own / theirs
+
+
+def harm_difference(beside: Observed, alone: Observed, bar: Observed) -> float | None:
+    """The harm to the second flow in `beside`, minus that in `bar`.
+
+    Harm (Ware et al., HotNets 2019) is the lost share of the goodput that it has in `alone`.
+    """
+    had = alone.flow["goodput_mbps"]
+    left, usual = (run.flows[1]["goodput_mbps"] for run in (beside, bar))
+    if had is None or left is None or usual is None:
+        return None
+    own, theirs = harm(had, left, "more"), harm(had, usual, "more")
+    return None if own is None or theirs is None else own - theirs
+
+
+def share_of_flow(run: Observed, *, of: Literal["own", "others"] = "own") -> float | None:
+    """The goodput of the flow under test, or of all others, over that of all."""
+    rates = [flow["goodput_mbps"] or 0.0 for flow in run.flows]
+    total = math.fsum(rates)
+    own = rates[0] if of == "own" else total - rates[0]
+    return own / total if total else None
+
+
+def jain_of_flows(run: Observed) -> float | None:
+    """Jain's index over the goodputs of all flows."""
+    return jain([flow["goodput_mbps"] or 0.0 for flow in run.flows])
+
+
+def worst_jain(run: Observed, *, from_s: float, bin_s: float) -> float | None:
+    """The smallest of Jain's indices per bin from `from_s` on."""
+    until_s = min(curve.seen_s for curve in run.curves)
+    found = dynamics.jain_since(run.curves, from_s, until_s, bin_s=bin_s)
+    return None if found is None else found[1]
+
+
+def convergence_time(run: Observed, *, index: float, bin_s: float, hold_s: float) -> float:
+    """The time from the last start until Jain's index stays above `index` for `hold_s`."""
+    start_s = max(curve.start_s for curve in run.curves)
+    rows = dynamics.jain_over_time(run.curves, bin_s, start_s)
+    is_fair = (rows["jain_index"].fill_null(0.0) >= index).to_numpy()
+    if len(is_fair) * bin_s < hold_s:
+        return math.inf
+    wait = dynamics.first_held(is_fair, bin_s, hold_s)
+    return math.inf if wait.time_s is None else wait.time_s

@@ -1,0 +1,166 @@
+"""The rows of a result: one per criterion and stack, kept beside the tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weir import bounded, manifest
+from weir.conform import stacks
+from weir.conform.judge import NOT_APPLICABLE, Judgement, judged
+from weir.conform.measures import MEASURES
+from weir.conform.model import Check
+from weir.conform.needs import missing
+from weir.conform.observed import Observed, Runs
+from weir.conform.plans import Subject
+from weir.conform.scripts import run_script
+from weir.results import Results
+from weir.scenario import SIM
+from weir.stats import Estimate, rounded
+from weir.studies.envelopes import FAIL, INCONCLUSIVE, PASS
+
+Row = dict[str, Any]
+
+KNOWN, UNEXPECTED = "known failure", "unexpected pass"
+"""What a verdict is of a check that the suite lists as failing."""
+
+_NONE = Estimate(None, None, None, 0)
+
+
+def rows(subjects: Sequence[Subject], results: Results | None, world: str) -> list[Row]:
+    """A row per criterion of every case with every stack."""
+    runs = None if results is None else Runs(results)
+    return [row for subject in subjects for row in _rows(subject, runs, world)]
+
+
+def _rows(subject: Subject, runs: Runs | None, world: str) -> Iterator[Row]:
+    case, reason, failed = subject.case, subject.reason, ""
+    observed: dict[str, list[Observed]] = {}
+    scripted: Mapping[str, float | None] = {}
+    if not reason and case.script:
+        scripted, reason = run_script(case.script, subject.stack)
+    elif not reason and runs is not None:
+        observed = {name: runs.of(label) for name, label in subject.labels.items()}
+        failed = next(filter(None, map(runs.failed, subject.labels.values())), "")
+        reason = missing(case.needs, observed)
+    for check in case.checks:
+        lacking = reason or missing(check.needs, observed)
+        if lacking:
+            none = Judgement(NOT_APPLICABLE, None, None, _NONE)
+            yield _row(subject, check, none, world, lacking)
+            continue
+        if failed:
+            found = Judgement(INCONCLUSIVE, None, None, _NONE, f"a run failed: {failed}")
+        else:
+            values = [scripted[check.measure]] if case.script else _values(check, observed)
+            found = judged(values, check.envelope, check.join)
+        own = observed.get(check.of, [])
+        yield _row(subject, check, found, world, "", own)
+
+
+def _values(check: Check, observed: Mapping[str, Sequence[Observed]]) -> list[float | None]:
+    """The measure of every run, with the runs of the same seed that it is compared with."""
+    measure = MEASURES[check.measure]
+    others = [{run.seed: run for run in observed[name]} for name in check.against]
+    found = []
+    for run in observed[check.of]:
+        if all(run.seed in other for other in others):
+            with_it = [other[run.seed] for other in others]
+            found.append(measure(run, *with_it, **check.arguments))
+        else:
+            found.append(None)
+    return found
+
+
+def _row(
+    subject: Subject,
+    check: Check,
+    found: Judgement,
+    world: str,
+    reason: str,
+    runs: Sequence[Observed] = (),
+) -> Row:
+    case = subject.case
+    known = _known(check, subject.stack, world)
+    outcome = found.verdict
+    if known and found.verdict in (FAIL, INCONCLUSIVE):
+        outcome = KNOWN
+    elif known and found.verdict == PASS:
+        outcome = UNEXPECTED
+    return {
+        "suite": case.suite,
+        "case": case.id,
+        "check": check.name,
+        "title": case.title,
+        "source": case.source,
+        "procedure": case.procedure,
+        "stack": subject.stack,
+        "world": world,
+        "criterion": check.criterion,
+        "origin": check.origin,
+        "ours": check.is_ours,
+        "low": check.envelope.low,
+        "high": check.envelope.high,
+        "join": check.join,
+        "unit": check.unit,
+        "value": _finite(found.value),
+        "measured": found.estimate.as_json(),
+        "margin": _finite(found.margin),
+        "verdict": found.verdict,
+        "outcome": outcome,
+        "reason": reason or _because(found, known),
+        "seeds": [run.seed for run in runs],
+        "decisive_run": runs[found.decisive].run if runs else None,
+    }
+
+
+def _because(found: Judgement, known: str) -> str:
+    never = "it did not happen within the run" if found.value == math.inf else ""
+    texts = [found.note, never, known if found.verdict != PASS else f"known to fail: {known}"]
+    return "; ".join(text for text in (texts if known else texts[:2]) if text)
+
+
+def _known(check: Check, stack: str, world: str) -> str:
+    """Why a check is known to fail with a stack, in the simulator."""
+    if world != SIM:
+        return check.known.get(f"{world} {stack}", "")
+    name = stack.removeprefix("rack/")
+    own = stacks.controller(stack)
+    is_plain = own == name
+    return check.known.get(name, check.known.get(own, "") if own and is_plain else "")
+
+
+def _finite(value: float | None) -> float | None:
+    return rounded(value) if value is not None and math.isfinite(value) else None
+
+
+def is_good(row: Row) -> bool:
+    """Whether a row is as the suite expects."""
+    return row["outcome"] in (PASS, KNOWN, NOT_APPLICABLE)
+
+
+def pictures(subjects: Sequence[Subject]) -> list[Row]:
+    """The pictures of the cases, one each."""
+    cases = {(subject.case.suite, subject.case.id): subject.case for subject in subjects}
+    return [
+        {
+            "suite": case.suite,
+            "case": case.id,
+            "columns": list(case.picture.columns),
+            "moments": [list(moment) for moment in case.picture.moments],
+            "levels": {name: list(level) for name, level in case.picture.levels.items()},
+        }
+        for case in cases.values()
+    ]
+
+
+def read(directory: Path) -> list[Row]:
+    """The rows beside the results in a directory.
+
+    Raises:
+        InputError: there are none.
+    """
+    found: list[Row] = bounded.read_json(directory / manifest.CONFORM)["rows"]
+    return found

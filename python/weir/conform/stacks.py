@@ -1,0 +1,58 @@
+"""Stacks under test: their controllers, and whether a case concerns them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weir.conform.model import Case
+from weir.errors import InputError
+from weir.scenario import Source, split_list
+
+_PROBE = """
+name = "conform"
+[topology]
+kind = "dumbbell"
+[[flow]]
+stack = "reno"
+"""
+
+
+def named(given: Sequence[str], world: str) -> list[str]:
+    """The stacks of `--stack A,B --stack C`, each once, each checked.
+
+    Raises:
+        InputError, ScenarioError: one is not a stack of this world; the message says why.
+    """
+    Source(_PROBE, "conform").in_world(world)
+    stacks = [stack for text in given for stack in split_list(text)]
+    for stack in stacks:
+        if not stack:
+            raise InputError(f"--stack {','.join(given)}: a name is empty; write it as A,B,C")
+        if stacks.count(stack) > 1:
+            raise InputError(f"--stack: {stack} is given twice")
+        probe = Source(_PROBE, "--stack", (("flow.0.stack", stack),))
+        probe.in_world(world).at({})
+    return stacks
+
+
+def controller(stack: str) -> str | None:
+    """The controller's name without parameters: `cubic` of `sack/cubic(hystart=off)`.
+
+    None for a class in Python, whose name says nothing about its algorithm.
+    """
+    if ".py:" in stack:
+        return None
+    return stack.partition("(")[0].rpartition("/")[2]
+
+
+def concerns(case: Case, stack: str, *, is_named: bool) -> str:
+    """Why a case does not concern a stack; empty if it does.
+
+    A class in Python is judged by every suite that the user has named, and by those of no
+    particular algorithm.
+    """
+    name = controller(stack)
+    if not case.controllers or name in case.controllers or (name is None and is_named):
+        return ""
+    what = f"a case of {', '.join(case.controllers)}"
+    return what if name is not None else f"{what}; name the suite to run it"

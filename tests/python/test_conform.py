@@ -1,0 +1,362 @@
+"""`weir conform`: suites are valid, criteria are applied as stated, and failures are reported."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import Invoke
+from test_schemas import check as fits_schema
+from typer.testing import Result
+
+from weir.conform import baseline, judge, measures, needs, outcome, scripts, stacks, suites, words
+from weir.conform.judge import NOT_APPLICABLE, judged
+from weir.conform.junit import junit
+from weir.conform.measures.phases import followed_by, never_left, since_newest_minimum
+from weir.conform.model import Join, Suite
+from weir.conform.observed import MSS, Observed
+from weir.conform.plans import Request, planned
+from weir.curves import Curve
+from weir.report import write
+from weir.studies.envelopes import FAIL, INCONCLUSIVE, PASS, Envelope
+
+BROKEN = Path(__file__).with_name("fixed_window.py")
+
+TINY = """
+name = "tiny"
+title = "Two criteria"
+source = "RFC 0000"
+stacks = ["reno"]
+seeds = 2
+[scenarios]
+one = '''
+[topology]
+rate = "10mbit"
+rtt = "20ms"
+queue = "2bdp"
+[[flow]]
+stack = "reno"
+[measure]
+duration = "3s"
+sample_interval = "20ms"
+'''
+[[case]]
+id = "T1"
+title = "Loss and use"
+procedure = "One bulk flow, 3 s."
+scenario = "one"
+[[case.check]]
+name = "loss"
+measure = "value_of"
+with = { column = "loss_ratio" }
+high = 0.1
+unit = "share"
+ours = true
+[[case.check]]
+name = "goodput"
+measure = "goodput_share"
+with = { mbps = 10 }
+low = 2
+known = { reno = "no link carries twice its rate" }
+[[case]]
+id = "T2"
+title = "For CUBIC"
+procedure = "One bulk flow, 3 s."
+scenario = "one"
+controllers = ["cubic"]
+[[case.check]]
+name = "loss"
+measure = "value_of"
+with = { column = "loss_ratio" }
+high = 1
+"""
+"""A suite whose runs take no time."""
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """Makes the small suite the only one."""
+    return _only(monkeypatch, TINY)
+
+
+def _only(monkeypatch: pytest.MonkeyPatch, text: str) -> Suite:
+    suite = suites.parsed(text)
+    monkeypatch.setattr("weir.conform.suites.suites", lambda: {suite.name: suite})
+    return suite
+
+
+def _rows(result: Result) -> list[outcome.Row]:
+    document = json.loads(result.stdout)
+    fits_schema("conform", document)
+    rows: list[outcome.Row] = document["rows"]
+    assert rows
+    return rows
+
+
+def _xml(file: str) -> Xml.Element:
+    return _parsed(Path(file).read_text(encoding="utf-8"))
+
+
+def _parsed(text: str) -> Xml.Element:
+    return Xml.fromstring(text)  # noqa: S314 -- our own document
+
+
+@pytest.mark.parametrize(
+    ("values", "join", "verdict"),
+    [
+        ([1.0, 2.0], "worst", PASS),
+        ([1.0, 2.1], "worst", FAIL),
+        ([1.0, 1.0, 2.1], "median", PASS),
+        ([1.0, 2.1, 2.1], "median", FAIL),
+        ([1.0, None], "worst", INCONCLUSIVE),
+        ([], "worst", INCONCLUSIVE),
+        ([1.0, math.inf], "worst", FAIL),
+        ([1.0, 1.1, 0.9], "mean", PASS),
+        ([2.9, 3.0, 3.1], "mean", FAIL),
+        ([1.5, 2.0, 2.4], "mean", INCONCLUSIVE),
+        ([1.5, 2.0, 2.4], "not-outside", PASS),
+        ([2.9, 3.0, 3.1], "not-outside", FAIL),
+        ([1.0], "mean", INCONCLUSIVE),
+    ],
+)
+def test_a_join_decides_as_stated(values: list[float | None], join: Join, verdict: str) -> None:
+    assert judged(values, Envelope(None, 2.0), join).verdict == verdict
+
+
+def test_the_margin_is_that_of_the_worst_run() -> None:
+    found = judged([0.99, 0.97, 1.0], Envelope(0.98, 1.02), "worst")
+    assert (found.value, found.decisive) == (0.97, 1)
+    assert found.margin == pytest.approx(-0.01)
+    assert found.note == "2 of 3 runs within"
+    assert judge.margin(1.0, Envelope(0.98, 1.03)) == pytest.approx(0.02)
+
+
+def _observed(phases: list[str], rtts: list[float] | None = None) -> Observed:
+    """Ten seconds in equal parts, sampled every 10 ms."""
+    times = np.arange(1, 1001) / 100
+    samples = pl.DataFrame(
+        {
+            "t_s": times,
+            "rtt_ms": [(rtts or [10.0])[place * len(rtts or [0]) // 1000] for place in range(1000)],
+            "cwnd_bytes": np.full(1000, 10 * MSS),
+            "phase": [phases[place * len(phases) // 1000] for place in range(1000)],
+        }
+    )
+    curve = Curve(0, "flow", np.array([0.0, 10.0]), np.array([0.0, 100.0]))
+    return Observed(0, 1, [{}], {}, samples, pl.DataFrame(), [curve])
+
+
+def test_phases_are_spans_that_meet() -> None:
+    phases = _observed(["startup", "drain", "probe_bw_up", "probe_rtt"]).phases
+    assert [name for name, _, _ in phases] == ["startup", "drain", "probe_bw_up", "probe_rtt"]
+    assert phases[1][1:] == pytest.approx((2.51, 5.01))
+
+
+def test_what_follows_a_phase() -> None:
+    after = {"phase": "startup", "following": "drain"}
+    assert followed_by(_observed(["startup", "drain", "probe_bw"]), **after) == 1
+    assert followed_by(_observed(["startup", "probe_bw"]), **after) == 0
+    assert followed_by(_observed(["startup"]), **after) == 0, "it never ends"
+    assert followed_by(_observed(["drain"]), **after) is None
+    probing = {"phase": "probe_bw", "following": "probe_rtt"}
+    parts = ["probe_bw_down", "probe_bw_cruise", "probe_rtt"]
+    assert followed_by(_observed(parts), **probing) == 1
+    assert never_left(_observed(["startup"]), phase="startup") == 1
+    assert never_left(_observed(["startup", "drain"]), phase="startup") == 0
+
+
+def test_the_wait_for_probe_rtt_counts_from_the_newest_smaller_sample() -> None:
+    probed = _observed(["cruise"] * 8 + ["probe_rtt", "cruise"], [10.0, 9.0] + [12.0] * 8)
+    found = since_newest_minimum(probed, phase="probe_rtt", from_s=0.0)
+    assert found == pytest.approx(8.01 - 1.01, abs=0.02)
+    never = _observed(["cruise"], [10.0, 12.0])
+    assert since_newest_minimum(never, phase="probe_rtt", from_s=0.0) == pytest.approx(9.99)
+
+
+def test_every_suite_can_be_planned() -> None:
+    assert suites.suites()
+    for suite in suites.suites().values():
+        ids = [case.id for case in suite.cases]
+        assert len(ids) == len(set(ids)) > 0
+        for case in suite.cases:
+            assert case.procedure.endswith("."), case.id
+            assert case.source
+            assert case.checks
+            assert set(case.needs) <= set(needs.NEEDS)
+            for check in case.checks:
+                assert case.script or check.measure in measures.MEASURES, check.measure
+                assert {check.of, *check.against} <= set(case.variants)
+                assert set(check.needs) <= set(needs.NEEDS)
+                assert check.join in ("worst", "median", "mean", "not-outside")
+
+
+@pytest.mark.parametrize("name", list(suites.suites()))
+def test_the_default_stacks_fit_the_scenarios(name: str) -> None:
+    suite = suites.find(name)
+    plain = [case.id for case in suite.cases if case.trigger is None]
+    found = planned(Request((name,), cases=plain))
+    assert found.plan is not None
+    for subject in found.subjects:
+        has_case = not subject.case.controllers or subject.stack in subject.case.controllers
+        assert bool(subject.reason) != has_case, subject.reason
+
+
+def test_controllers_are_recognised() -> None:
+    found = map(stacks.controller, ("cubic", "sack/cubic(hystart=off)", "noq/bbr3", "a/b.py:C"))
+    assert list(found) == ["cubic", "cubic", "bbr3", None]
+
+
+def test_a_case_is_repeated_for_the_values_of_each() -> None:
+    text = TINY.replace('id = "T1"', 'id = "T1-{buffer}"\neach = { buffer = ["1bdp", "2bdp"] }')
+    assert [case.id for case in suites.parsed(text).cases] == ["T1-1bdp", "T1-2bdp", "T2"]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_all_hold_or_fail_as_known(invoke: Invoke) -> None:
+    result = invoke("conform", "--quiet", "--json", "--junit", "o.xml", "--markdown", "o.md")
+    assert result.exit_code == 0, result.output
+    loss, goodput, other = _rows(result)
+    assert (loss["outcome"], goodput["outcome"]) == (PASS, outcome.KNOWN)
+    assert other["outcome"] == NOT_APPLICABLE
+    assert other["reason"] == "a case of cubic"
+    assert loss["criterion"] == "at most 0.1 share (Weir's bound)"
+    assert loss["seeds"] == [1, 2]
+    assert loss["margin"] == pytest.approx(0.1 - loss["value"])
+    assert "no link carries twice its rate" in goodput["reason"]
+    tests = _xml("o.xml")
+    assert (tests.get("tests"), tests.get("failures"), tests.get("skipped")) == ("3", "0", "2")
+    assert len(tests.findall("testsuite/testcase")) == 3
+    text = Path("o.md").read_text(encoding="utf-8")
+    assert "All criteria hold, or fail as known." in text
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_broken_controller_fails(invoke: Invoke) -> None:
+    words = ("--stack", f"reno,{BROKEN}:FixedWindow", "--quiet", "--junit", "o.xml")
+    result = invoke("conform", "tiny", *words, "--json")
+    assert result.exit_code == 1, result.output
+    bad = [row for row in _rows(result) if not outcome.is_good(row)]
+    assert {(row["case"], row["check"]) for row in bad} >= {("T1", "loss")}
+    assert all("FixedWindow" in row["stack"] for row in bad)
+    failures = _xml("o.xml").findall("testsuite/testcase/failure")
+    assert len(failures) == len(bad)
+    assert "required at most 0.1 share" in str(failures[0].get("message"))
+    report = write(Path("results/conform/latest")).read_text(encoding="utf-8")
+    assert "Rows that are not as expected" in report
+    assert "FixedWindow" in report
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_baseline_leaves_the_changes(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = ("conform", "tiny", "--stack", f"{BROKEN}:FixedWindow", "--quiet")
+    assert invoke(*broken, "--out", "before").exit_code == 1
+    same = invoke(*broken, "--baseline", "before/conform/latest", "--json")
+    assert same.exit_code == 0, "what failed before is no regression"
+    assert json.loads(same.stdout)["changes"] == []
+    _only(monkeypatch, TINY.replace("high = 0.1", "high = 0"))
+    assert invoke("conform", "--quiet", "--out", "strict").exit_code == 1
+    _only(monkeypatch, TINY)
+    fixed = invoke("conform", "--quiet", "--json", "--baseline", "strict/conform/latest")
+    assert fixed.exit_code == 0
+    assert json.loads(fixed.stdout)["changes"] == ["tiny T1, reno, loss: fail → pass"]
+    _only(monkeypatch, TINY.replace("high = 0.1", "high = 0"))
+    worse = invoke("conform", "--quiet", "--json", "--baseline", "results/conform/latest")
+    assert worse.exit_code == 1
+
+
+def test_an_unexpected_pass_is_reported(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    _only(monkeypatch, TINY.replace("low = 2", "low = 0.5"))
+    result = invoke("conform", "--quiet", "--json")
+    assert result.exit_code == 1
+    assert [row["outcome"] for row in _rows(result)][:2] == [PASS, outcome.UNEXPECTED]
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nonsense",), "there is no suite 'nonsense'"),
+        (("tiny", "tiny"), "suite tiny is given twice"),
+        (("--stack", "reno,reno"), "reno is given twice"),
+        (("--stack", "renoo"), "renoo"),
+        (("--stack", "reno,"), "a name is empty"),
+        (("--case", "T2"), "no case applies; the first: a case of cubic"),
+        (("--case", "X*"), "--case X*: no such case; there are: T1, T2"),
+        (("--baseline", "nowhere"), "--baseline nowhere: no results of weir conform"),
+        (("--junit", "no/such/o.xml"), "its directory does not exist"),
+        (("--world", "mars"), "there is no world 'mars'"),
+    ],
+)
+def test_bad_input_is_one_message(invoke: Invoke, arguments: tuple[str, ...], message: str) -> None:
+    result = invoke("conform", *arguments)
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.split())
+    assert len(result.output.strip().splitlines()) == 1
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_failed_run_is_inconclusive(invoke: Invoke) -> None:
+    Path("late.py").write_text(
+        "import weir\n\n\nclass Late(weir.CongestionControl):\n"
+        "    def on_ack(self, cx, ack):\n        1 / 0\n\n"
+        "    def on_congestion(self, cx, event):\n        pass\n",
+        encoding="utf-8",
+    )
+    result = invoke("conform", "--stack", "reno,late.py:Late", "--quiet", "--json")
+    assert result.exit_code == 1
+    own = [row for row in _rows(result) if "Late" in row["stack"] and row["case"] == "T1"]
+    assert {row["outcome"] for row in own} == {INCONCLUSIVE}
+    assert "division by zero" in own[0]["reason"]
+
+
+def test_a_script_has_its_own_runner(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = """[[case]]
+id = "U1"
+title = "A script"
+procedure = "Ten acknowledgements."
+script = "0 < . 1:1(0) ack 1001"
+[[case.check]]
+name = "cwnd"
+measure = "cwnd"
+low = 20
+high = 20
+"""
+    _only(monkeypatch, TINY + script)
+    without = _rows(invoke("conform", "--case", "U1", "--quiet", "--json"))
+    assert without[0]["outcome"] == NOT_APPLICABLE
+
+    def runner(script: str, _: str) -> dict[str, float | None]:
+        return {"cwnd": float(script.count("<")) * 20}
+
+    monkeypatch.setattr(scripts, "RUNNER", runner)
+    assert _rows(invoke("conform", "--case", "U1", "--quiet", "--json"))[0]["outcome"] == PASS
+
+
+def _row(**changed: object) -> outcome.Row:
+    row = {
+        **dict.fromkeys(("suite", "case", "check", "stack", "unit", "origin"), "x"),
+        **dict.fromkeys(("source", "procedure", "world", "reason"), "y"),
+        "criterion": "at most 1",
+        "value": 2.0,
+        "margin": -1.0,
+        "outcome": FAIL,
+        "seeds": [1],
+    }
+    return {**row, **changed}
+
+
+def test_texts_are_escaped() -> None:
+    rows = [_row(reason='<&"|\x1b')]
+    assert _parsed(junit(rows)).find("testsuite/testcase/failure") is not None
+    assert "\\|" in words.markdown(rows)
+
+
+def test_a_new_row_that_holds_is_no_change() -> None:
+    assert baseline.changes([_row(outcome=PASS)], []) == []
+    (change,) = baseline.changes([_row()], [])
+    assert change.is_regression
