@@ -26,6 +26,13 @@ def _bbr_phases(runs: Sequence[Observed]) -> str:
     return f"the case needs the phases of BBR; the stack reports {found}"
 
 
+def _probing_parts(runs: Sequence[Observed]) -> str:
+    names = {name for run in runs for name, _, _ in run.phases}
+    if not runs or any(name.startswith("probe_bw_") for name in names):
+        return ""
+    return "the case needs the parts of PROBE_BW, which the stack does not report"
+
+
 def _delivery(runs: Sequence[Observed]) -> str:
     has = any(len(run.column("delivery_mbps")) for run in runs)
     return "" if has or not runs else "the stack reports no delivery rate"
@@ -36,5 +43,10 @@ def _pacing(runs: Sequence[Observed]) -> str:
     return "" if has or not runs else "the stack reports no pacing rate"
 
 
-NEEDS = {"bbr-phases": _bbr_phases, "delivery-rate": _delivery, "pacing-rate": _pacing}
+NEEDS = {
+    "bbr-phases": _bbr_phases,
+    "probe-bw-parts": _probing_parts,
+    "delivery-rate": _delivery,
+    "pacing-rate": _pacing,
+}
 """Every need by its name in the suites."""

@@ -3,36 +3,66 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from weir.conform.observed import Observed, is_phase
 
 __all__ = [
     "estimate_as_phase_ends",
+    "first_followed_by",
+    "first_phase",
     "followed_by",
     "longest_phase",
     "longest_without",
     "never_left",
     "phases_begun",
+    "rounds_in_phase",
     "shortest_phase",
     "since_newest_minimum",
 ]
 
 
-def followed_by(run: Observed, *, phase: str, following: str) -> float | None:
-    """Whether `following` comes after every `phase`, and some `phase` ends."""
+def followed_by(run: Observed, *, phase: str, following: str | Sequence[str]) -> float | None:
+    """Whether `following` comes after every `phase`, and some `phase` ends.
+
+    A `phase` that PROBE_RTT interrupts has not ended.
+    """
     if not run.spans(phase):
         return None
     found = [b[0] for a, b in pairwise(run.phases) if is_phase(a[0], phase)]
-    found = [name for name in found if not is_phase(name, phase)]
-    return float(bool(found) and all(is_phase(name, following) for name in found))
+    wanted = (following,) if isinstance(following, str) else following
+    interrupting = () if "probe_rtt" in wanted else ("probe_rtt",)
+    found = [name for name in found if not is_phase(name, phase) and name not in interrupting]
+    return float(bool(found) and all(any(is_phase(n, w) for w in wanted) for n in found))
+
+
+def first_followed_by(run: Observed, *, phase: str, following: str) -> float | None:
+    """Whether `following` comes after the first `phase`."""
+    names = [name for name, _, _ in run.phases]
+    if phase not in names:
+        return None
+    after = names[names.index(phase) + 1 :]
+    return float(bool(after) and is_phase(after[0], following))
+
+
+def first_phase(run: Observed, *, phase: str) -> float | None:
+    """The length of the first `phase`; infinite if it does not end within the run."""
+    spans = run.spans(phase)
+    if not spans:
+        return None
+    begin, end = spans[0]
+    return end - begin if end < run.curve.seen_s else math.inf
 
 
 def never_left(run: Observed, *, phase: str) -> float:
-    """Whether the controller is in `phase` from the first sample to the last."""
-    return float([name for name, _, _ in run.phases] == [phase])
+    """Whether `phase` comes first and last, and only PROBE_RTT interrupts it."""
+    names = [name for name, _, _ in run.phases]
+    return float(names[:1] == names[-1:] == [phase] and set(names) <= {phase, "probe_rtt"})
 
 
 def phases_begun(
@@ -56,6 +86,25 @@ def shortest_phase(run: Observed, *, phase: str, unit_s: float = 1.0) -> float |
 def longest_phase(run: Observed, *, phase: str, unit_s: float = 1.0) -> float | None:
     """The length of the longest `phase` that ends within the run."""
     return max(_lengths(run, phase), default=math.inf) / unit_s if run.spans(phase) else None
+
+
+def rounds_in_phase(
+    run: Observed, *, phase: str, extreme: Literal["least", "most"]
+) -> float | None:
+    """The round trips in the shortest or longest `phase` that ends within the run.
+
+    A round trip lasts as long as the newest RTT sample says: the sum of times over samples.
+    """
+    rows = run.samples.select("t_s", "rtt_ms").drop_nulls()
+    times, rtts = rows["t_s"].to_numpy(), rows["rtt_ms"].to_numpy() / 1e3
+    if len(times) < 2:
+        return None
+    rounds = np.concatenate([[0.0], np.cumsum(np.diff(times) / rtts[1:])])
+    spans = [span for span in run.spans(phase) if span[1] < run.curve.seen_s]
+    found = [float(np.diff(np.interp(span, times, rounds))[0]) for span in spans]
+    if not found:
+        return math.inf if run.spans(phase) else None
+    return min(found) if extreme == "least" else max(found)
 
 
 def estimate_as_phase_ends(run: Observed, *, phase: str, mbps: float) -> float | None:

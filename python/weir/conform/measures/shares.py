@@ -10,7 +10,8 @@ from weir.conform.observed import Observed
 from weir.fairness import harm, jain
 
 __all__ = [
-    "convergence_time",
+    "completion_difference",
+    "growth_of",
     "difference_of",
     "harm_difference",
     "jain_of_flows",
@@ -60,6 +61,27 @@ def harm_difference(beside: Observed, alone: Observed, bar: Observed) -> float |
     return None if own is None or theirs is None else own - theirs
 
 
+def growth_of(run: Observed, *, column: str, from_s: float, to_s: float) -> float | None:
+    """The growth of a counter in `samples` between two times."""
+    values = run.column(column, from_s, to_s)
+    return float(values[-1] - values[0]) if len(values) else None
+
+
+def completion_difference(run: Observed, bar: Observed) -> float:
+    """The mean completion time of all flows but the first, minus that in the reference run.
+
+    It is infinite if one of them did not complete.
+    """
+    own, usual = _mean_completion(run), _mean_completion(bar)
+    return math.inf if math.inf in (own, usual) else own - usual
+
+
+def _mean_completion(run: Observed) -> float:
+    times = [flow["fct_s"] for flow in run.flows[1:]]
+    known = [time for time in times if time is not None]
+    return math.fsum(known) / len(known) if len(known) == len(times) else math.inf
+
+
 def share_of_flow(run: Observed, *, of: Literal["own", "others"] = "own") -> float | None:
     """The goodput of the flow under test, or of all others, over that of all."""
     rates = [flow["goodput_mbps"] or 0.0 for flow in run.flows]
@@ -78,14 +100,3 @@ def worst_jain(run: Observed, *, from_s: float, bin_s: float) -> float | None:
     until_s = min(curve.seen_s for curve in run.curves)
     found = dynamics.jain_since(run.curves, from_s, until_s, bin_s=bin_s)
     return None if found is None else found[1]
-
-
-def convergence_time(run: Observed, *, index: float, bin_s: float, hold_s: float) -> float:
-    """The time from the last start until Jain's index stays above `index` for `hold_s`."""
-    start_s = max(curve.start_s for curve in run.curves)
-    rows = dynamics.jain_over_time(run.curves, bin_s, start_s)
-    is_fair = (rows["jain_index"].fill_null(0.0) >= index).to_numpy()
-    if len(is_fair) * bin_s < hold_s:
-        return math.inf
-    wait = dynamics.first_held(is_fair, bin_s, hold_s)
-    return math.inf if wait.time_s is None else wait.time_s
