@@ -102,8 +102,7 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study random-loss --size full
 	$(WEIR) study steps --size full
 	$(WEIR) study pantheon --size full
-	$(WEIR) study transperf --size full
-	$(WEIR) study ccwg --size full
+	$(WEIR) conform
 	$(WEIR) study muzha --size full
 	$(WEIR) study udp-vs-tcp --size full
 

@@ -15,15 +15,16 @@ from test_schemas import check as fits_schema
 from typer.testing import Result
 
 from weir.conform import baseline, judge, measures, needs, outcome, scripts, stacks, suites, words
-from weir.conform.judge import NOT_APPLICABLE, judged
+from weir.conform.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED, Envelope
+from weir.conform.judge import judged
 from weir.conform.junit import junit
+from weir.conform.measures.dctcp import alpha
 from weir.conform.measures.phases import followed_by, never_left, since_newest_minimum
 from weir.conform.model import Join, Suite
 from weir.conform.observed import MSS, Observed
 from weir.conform.plans import Request, planned
 from weir.curves import Curve
 from weir.report import write
-from weir.studies.envelopes import FAIL, INCONCLUSIVE, PASS, Envelope
 
 BROKEN = Path(__file__).with_name("fixed_window.py")
 
@@ -128,6 +129,45 @@ def test_a_join_decides_as_stated(values: list[float | None], join: Join, verdic
     assert judged(values, Envelope(None, 2.0), join).verdict == verdict
 
 
+def test_a_value_without_bounds_is_reported() -> None:
+    found = judged([1.0, 2.0, 4.0], Envelope(), "worst")
+    assert (found.verdict, found.value, found.margin) == (REPORTED, 2.0, None)
+
+
+def test_bounds_are_said_with_all_digits() -> None:
+    assert [Envelope(*ends).text for ends in ((48, 49), (None, 3.4127), (0.9,), ())] == [
+        "48 to 49",
+        "at most 3.4127",
+        "at least 0.9",
+        "none",
+    ]
+
+
+def test_former_studies_are_named(invoke: Invoke) -> None:
+    for name, suite in (("ccwg", "bbr"), ("transperf", "transperf")):
+        result = invoke("study", name)
+        assert result.exit_code == 2
+        assert f"study {name} is now `weir conform {suite}" in result.output
+
+
+def test_alpha_decays_by_a_sixteenth_per_round_trip_and_comes_to_the_marked_share() -> None:
+    times, values = alpha(_marked(0.0))
+    rounds = np.round((times - times[0]) / 0.01)
+    assert values == pytest.approx((15 / 16) ** rounds)
+    for share in (0.1, 0.5, 1.0):
+        _, values = alpha(_marked(share))
+        assert float(values[-300:].mean()) == pytest.approx(share, abs=0.02), "10 packets a round"
+
+
+def _marked(share: float) -> Observed:
+    """Ten seconds at 10 ms and a segment per millisecond, this share of them marked."""
+    times = np.arange(1, 1001) / 100
+    samples = pl.DataFrame({"flow": np.zeros(1000), "t_s": times, "srtt_ms": np.full(1000, 10.0)})
+    queues = pl.DataFrame({"t_s": times, "marks": np.floor(times * 1000 * share)})
+    curve = Curve(0, "flow", np.array([0.0, 10.0]), np.array([0.0, 1e4 * MSS * 8e-6]))
+    return Observed(0, 1, [{}], {}, samples, queues, [curve])
+
+
 def test_the_margin_is_that_of_the_worst_run() -> None:
     found = judged([0.99, 0.97, 1.0], Envelope(0.98, 1.02), "worst")
     assert (found.value, found.decisive) == (0.97, 1)
@@ -141,6 +181,7 @@ def _observed(phases: list[str], rtts: list[float] | None = None) -> Observed:
     times = np.arange(1, 1001) / 100
     samples = pl.DataFrame(
         {
+            "flow": np.zeros(1000),
             "t_s": times,
             "rtt_ms": [(rtts or [10.0])[place * len(rtts or [0]) // 1000] for place in range(1000)],
             "cwnd_bytes": np.full(1000, 10 * MSS),

@@ -14,7 +14,6 @@ from weir.cli import complete, options, output, plans
 from weir.grid import Grid, cautioned
 from weir.options import MEASUREMENT
 from weir.scenario import SIM
-from weir.studies import envelopes
 from weir.studies.cells import count_text, decimals
 
 _WIDEST = 12
@@ -146,5 +145,4 @@ def _text(cell: studies.Cell, series: str) -> str:
         return f"–{count}"
     digits = max(decimals(mean), _DECIMALS if abs(mean) < _LARGE else 0)
     spread = "" if high is None else f" ± {high - mean:.{digits}f}"
-    judged = f" {envelopes.verdict(cell)}" if envelopes.is_judged(cell) else ""
-    return f"{mean:.{digits}f}{spread}{count}{judged}"
+    return f"{mean:.{digits}f}{spread}{count}"

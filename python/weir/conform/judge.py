@@ -7,7 +7,8 @@
 | `mean` | the whole 95 % interval of the mean is; inconclusive if only a part of it is |
 | `not-outside` | a part of the 95 % interval of the mean is: "not worse" of paired differences |
 
-A value of None means that a run could not be measured: the verdict is inconclusive. Infinity means
+Without bounds the median is reported. A value of None means that a run could not be measured: the
+verdict is inconclusive. Infinity means
 that an event did not happen within the run, which no upper bound allows.
 """
 
@@ -19,11 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weir.conform.bounds import FAIL, INCONCLUSIVE, PASS, REPORTED, Envelope
 from weir.conform.model import Join
 from weir.stats import Estimate, mean_interval
-from weir.studies.envelopes import FAIL, INCONCLUSIVE, PASS, Envelope
-
-NOT_APPLICABLE = "not applicable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,8 @@ def judged(values: Sequence[float | None], envelope: Envelope, join: Join) -> Ju
     if not known or len(known) < len(values):
         note = f"{len(known)} of {len(values)} runs have a value"
         return Judgement(INCONCLUSIVE, None, None, estimate, note)
+    if envelope.is_open:
+        return Judgement(REPORTED, float(np.median(known)), None, estimate)
     margins = [margin(value, envelope) for value in known]
     worst = min(range(len(known)), key=lambda index: margins[index])
     if join in ("worst", "median"):

@@ -11,13 +11,18 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
-from weir.conform.judge import NOT_APPLICABLE
+from weir.conform.bounds import INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
 from weir.conform.outcome import KNOWN, Row
 from weir.conform.words import value_text
 from weir.plain import plain
-from weir.studies.envelopes import INCONCLUSIVE, PASS
 
-_KINDS = {PASS: "", KNOWN: "skipped", NOT_APPLICABLE: "skipped", INCONCLUSIVE: "error"}
+_KINDS = {
+    PASS: "",
+    REPORTED: "",
+    KNOWN: "skipped",
+    NOT_APPLICABLE: "skipped",
+    INCONCLUSIVE: "error",
+}
 """The element that stands for an outcome; `failure` for all others."""
 _PROPERTIES = ("source", "procedure", "criterion", "origin", "value", "unit", "margin", "world")
 

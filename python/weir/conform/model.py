@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from weir.conform.bounds import Envelope
 from weir.scenario import Overrides
-from weir.studies.envelopes import Envelope
 
 Join = Literal["worst", "median", "mean", "not-outside"]
 """How the runs of a check become one verdict; `judge` defines each."""
@@ -40,16 +40,9 @@ class Check:
     @property
     def criterion(self) -> str:
         """The bounds in words, with their unit."""
-        text = "yes" if self.is_yes_or_no else f"{_bounds(self.envelope)} {self.unit}".strip()
+        text = "yes" if self.is_yes_or_no else f"{self.envelope.text} {self.unit}".strip()
+        text = "none" if self.envelope.is_open else text
         return f"{text} (Weir's bound)" if self.is_ours else text
-
-
-def _bounds(envelope: Envelope) -> str:
-    """In words and with all digits, so that a value near a bound can be judged by eye."""
-    low, high = envelope.low, envelope.high
-    if low is None:
-        return "reported only" if high is None else f"at most {high:g}"
-    return f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,11 @@ def _probing_parts(runs: Sequence[Observed]) -> str:
     return "the case needs the parts of PROBE_BW, which the stack does not report"
 
 
+def _startup(runs: Sequence[Observed]) -> str:
+    has = any(run.spans("startup") for run in runs)
+    return "" if has or not runs else "the stack reports no STARTUP"
+
+
 def _delivery(runs: Sequence[Observed]) -> str:
     has = any(len(run.column("delivery_mbps")) for run in runs)
     return "" if has or not runs else "the stack reports no delivery rate"
@@ -45,6 +50,7 @@ def _pacing(runs: Sequence[Observed]) -> str:
 
 NEEDS = {
     "bbr-phases": _bbr_phases,
+    "startup": _startup,
     "probe-bw-parts": _probing_parts,
     "delivery-rate": _delivery,
     "pacing-rate": _pacing,

@@ -35,8 +35,8 @@ class Observed:
     """The rows of table `flows`; the first is the flow under test."""
     link: Row
     """The row of the bottleneck in table `links`."""
-    samples: pl.DataFrame
-    """The samples of the flow under test."""
+    all_samples: pl.DataFrame
+    """The samples of all flows."""
     queues: pl.DataFrame
     """The samples of the bottleneck."""
     curves: Sequence[Curve]
@@ -46,6 +46,11 @@ class Observed:
     def flow(self) -> Row:
         """The row of the flow under test in table `flows`."""
         return self.flows[0]
+
+    @cached_property
+    def samples(self) -> pl.DataFrame:
+        """The samples of the flow under test."""
+        return self.all_samples.filter(pl.col("flow") == 0)
 
     @property
     def curve(self) -> Curve:
@@ -113,8 +118,8 @@ class Runs:
         """The successful runs of a case, by ascending seed."""
         pairs = self._by_label.get(label, [])
         runs = [run for run, _ in pairs]
-        samples = self._over_time("samples", pl.col("flow") == 0, runs)
-        queues = self._over_time("queues", pl.lit(True), runs)
+        samples = self._over_time("samples", runs)
+        queues = self._over_time("queues", runs)
         found = []
         for run, seed in pairs:
             link = self._links[run].row(0, named=True)
@@ -140,15 +145,19 @@ class Runs:
         failed = self._results.runs.filter(pl.col("label") == label, pl.col("status") != "ok")
         return "" if failed.is_empty() else str(failed["error"][0])
 
-    def _over_time(
-        self, table: str, which: pl.Expr, runs: Sequence[int]
-    ) -> dict[int, pl.DataFrame]:
+    def _over_time(self, table: str, runs: Sequence[int]) -> dict[int, pl.DataFrame]:
         is_own = pl.col("run").is_in(list(runs))
-        return _partition(self._results.scan(table).filter(is_own, which).sort("t_s").collect())
+        return _partition(self._results.scan(table).filter(is_own).sort("t_s").collect())
 
 
 _NOTHING = pl.DataFrame(
-    schema={"t_s": pl.Float64, "phase": pl.String, "cwnd_bytes": pl.UInt64, "rtt_ms": pl.Float64}
+    schema={
+        "flow": pl.UInt32,
+        "t_s": pl.Float64,
+        "phase": pl.String,
+        "cwnd_bytes": pl.UInt64,
+        "rtt_ms": pl.Float64,
+    }
 )
 
 

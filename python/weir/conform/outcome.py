@@ -9,7 +9,8 @@ from typing import Any
 
 from weir import bounded, manifest
 from weir.conform import stacks
-from weir.conform.judge import NOT_APPLICABLE, Judgement, judged
+from weir.conform.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
+from weir.conform.judge import Judgement, judged
 from weir.conform.measures import MEASURES
 from weir.conform.model import Check
 from weir.conform.needs import missing
@@ -19,7 +20,6 @@ from weir.conform.scripts import run_script
 from weir.results import Results
 from weir.scenario import SIM
 from weir.stats import Estimate, rounded
-from weir.studies.envelopes import FAIL, INCONCLUSIVE, PASS
 
 Row = dict[str, Any]
 
@@ -138,7 +138,7 @@ def _finite(value: float | None) -> float | None:
 
 def is_good(row: Row) -> bool:
     """Whether a row is as the suite expects."""
-    return row["outcome"] in (PASS, KNOWN, NOT_APPLICABLE)
+    return row["outcome"] in (PASS, KNOWN, NOT_APPLICABLE, REPORTED)
 
 
 def pictures(subjects: Sequence[Subject]) -> list[Row]:

@@ -1,7 +1,8 @@
 """Reads the suites: one TOML file each in the folder `suites`.
 
 A file has `name`, `title`, `source`, `stacks` (judged by default), `controllers` (those that it is
-about; all if absent), `[scenarios]` (TOML texts by name) and a list `case`. A case inherits
+about; all if absent), `[scenarios]` (TOML texts by name), `[reasons]` (texts by name, for the known
+failures of several criteria) and a list `case`. A case inherits
 `source`, `controllers`, `seeds` and `needs` of its file. `each` repeats a case for the values of a
 list, which replace `{name}` in its texts.
 """
@@ -15,9 +16,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from weir.conform.bounds import Envelope
 from weir.conform.model import Case, Check, Picture, Suite, Trigger, Variant
 from weir.errors import InputError, unknown
-from weir.studies.envelopes import Envelope
 
 Entry = Mapping[str, Any]
 
@@ -91,7 +92,7 @@ def _case(data: Entry, entry: Entry) -> Case:
         needs=entry.get("needs", data.get("needs", [])),
         seeds=entry.get("seeds", data.get("seeds", 3)),
         variants=variants,
-        checks=[_check(check, next(iter(variants))) for check in entry["check"]],
+        checks=[_check(data, check, next(iter(variants))) for check in entry["check"]],
         picture=_picture(entry.get("picture", {}), next(iter(variants))),
         trigger=Trigger(trigger["phase"], trigger.get("occurrence", 1)) if trigger else None,
         script=entry.get("script", ""),
@@ -109,7 +110,8 @@ def _variant(data: Entry, entry: Entry, name: str) -> Variant:
     return Variant(name, text, tuple(texts), own.get("stack", ""))
 
 
-def _check(entry: Entry, first: str) -> Check:
+def _check(data: Entry, entry: Entry, first: str) -> Check:
+    reasons = data.get("reasons", {})
     is_yes_or_no = bool(entry.get("yes", False))
     low, high = (1, 1) if is_yes_or_no else (entry.get("low"), entry.get("high"))
     return Check(
@@ -125,7 +127,7 @@ def _check(entry: Entry, first: str) -> Check:
         is_yes_or_no=is_yes_or_no,
         origin=entry.get("origin", ""),
         needs=entry.get("needs", []),
-        known=entry.get("known", {}),
+        known={name: reasons.get(text, text) for name, text in entry.get("known", {}).items()},
     )
 
 

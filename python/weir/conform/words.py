@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from weir.conform.judge import NOT_APPLICABLE
+from weir.conform.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
 from weir.conform.outcome import KNOWN, UNEXPECTED, Row, is_good
 from weir.studies.cells import digits
-from weir.studies.envelopes import FAIL, INCONCLUSIVE, PASS
 
 HEADERS = (
     "verdict",
@@ -21,7 +20,7 @@ HEADERS = (
     "margin",
     "reason",
 )
-OUTCOMES = (PASS, KNOWN, FAIL, INCONCLUSIVE, UNEXPECTED, NOT_APPLICABLE)
+OUTCOMES = (PASS, KNOWN, FAIL, INCONCLUSIVE, UNEXPECTED, REPORTED, NOT_APPLICABLE)
 """In the order of a summary."""
 
 _MOST_MARKDOWN = 200

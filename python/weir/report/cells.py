@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weir.report.model import Cell as TableCell
 from weir.report.model import ReportTable
-from weir.studies import claims, envelopes
+from weir.studies import claims
 from weir.studies.cells import Cells, digits
 
 
@@ -38,20 +38,3 @@ def value_table(cells: Cells, note: str, heading: str = "test", title: str = "")
         )
         rows.append([TableCell(row, "name"), *values])
     return ReportTable(title, [heading, *cells.columns()], rows, note=note)
-
-
-def envelopes_table(cells: Cells, title: str, headings: tuple[str, str]) -> ReportTable:
-    """Cells with a verdict, one per line; `headings` are those of the row and of the column."""
-    rows: list[list[TableCell | str]] = [
-        [
-            TableCell(str(found["row"]), "name"),
-            TableCell(str(found["column"]), "text"),
-            TableCell(f"{found['published']} {found['unit']}".strip(), "text"),
-            TableCell(cells.text(str(found["row"]), str(found["column"]))),
-            TableCell(str(found["note"]), "text", tone="strong" if found["holds"] else ""),
-        ]
-        for found in cells.all
-        if envelopes.is_judged(found)
-    ]
-    note = "Ours: mean and 95 % interval over the runs. It passes if every run is within."
-    return ReportTable(title, [*headings, "wanted", "ours", "verdict"], rows, note=note)

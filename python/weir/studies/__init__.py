@@ -35,6 +35,9 @@ SIZES = ("small", "full")
 
 PUBLISHED = "published"
 
+_SUITES = {"ccwg": "bbr rfc9743 ns3", "transperf": "transperf"}
+"""Former studies, and the suites that took their place."""
+
 _NO_VALUES = frozenset({"table", "row", "column", "unit", "note", PUBLISHED})
 
 
@@ -140,6 +143,8 @@ def find(name: str) -> Study:
     Raises:
         InputError: there is none of that name.
     """
+    if name in _SUITES:
+        raise InputError(f"study {name} is now `weir conform {_SUITES[name]}`")
     known = studies()
     if name not in known:
         raise InputError(unknown("study", name, known))

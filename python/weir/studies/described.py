@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weir.api import run_plan
 from weir.results import Results
 from weir.scenario import Source
-from weir.studies import Cell, Settings, StudyResult, capitalised, claims, envelopes
+from weir.studies import Cell, Settings, StudyResult, capitalised, claims
 from weir.studies.cells import Cells, cell
 from weir.studies.contest import Contests
 from weir.studies.texts import Entry, Scope, evaluated, expanded, filled, sentences
@@ -112,8 +112,6 @@ class DescribedStudy:
             "claims": own,
             "verdicts": claims.in_words(own),
             "summary": claims.summary,
-            "bounds_met": envelopes.summary,
-            "judged_in_words": envelopes.in_words,
         }
         return sentences(self._text(_FINDINGS), {**_with_cells(scope, rows), **judged})
 

@@ -16,7 +16,7 @@ from weir.plots.heat import HeatAxes, heat_map
 from weir.plots.lines import LineAxes, lines
 from weir.plots.scatter import ScatterAxes, scatter
 from weir.plots.timeline import TimePanel, timeline
-from weir.report.cells import claims_table, envelopes_table, value_table
+from weir.report.cells import claims_table, value_table
 from weir.report.model import ReportSection, ReportTable
 from weir.report.study import study_table
 from weir.results import Results
@@ -59,8 +59,6 @@ def _tables(entry: Entry, scope: Scope) -> Iterator[ReportTable]:
         kind = entry.get("kind", "values")
         if kind == "claims":
             yield claims_table(own["cells"])
-        elif kind == "envelopes":
-            yield envelopes_table(cells, title, (filled(entry["checked"], own), heading))
         elif kind == "published":
             yield study_table(title, cells.all)
         else:

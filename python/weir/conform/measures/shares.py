@@ -11,8 +11,8 @@ from weir.fairness import harm, jain
 
 __all__ = [
     "completion_difference",
-    "growth_of",
     "difference_of",
+    "growth_of",
     "harm_difference",
     "jain_of_flows",
     "ratio_of",
