@@ -292,6 +292,30 @@ def test_a_broken_controller_fails(invoke: Invoke) -> None:
     assert "FixedWindow" in report
 
 
+def test_regressions_fail_on_a_broken_controller_only(invoke: Invoke) -> None:
+    cases = ("--case", "R1", "--case", "R10")
+    options = ("--repeat", "1", "--stack", f"cubic,{BROKEN}:Frozen", "--quiet", "--json")
+    result = invoke("conform", "regressions", *cases, *options)
+    assert result.exit_code == 1
+    outcomes = {(row["case"], row["stack"][:5]): row["outcome"] for row in _rows(result)}
+    broken = str(BROKEN)[:5]
+    assert outcomes == {
+        ("R1", "cubic"): PASS,
+        ("R10", "cubic"): PASS,
+        ("R1", broken): FAIL,
+        ("R10", broken): FAIL,
+    }
+
+
+def test_known_failures_may_be_of_one_value_of_each() -> None:
+    known = 'known = { reno = "no link carries twice its rate" }'
+    text = TINY.replace(known, 'known = { "T1 reno" = "why", "T9 cubic" = "other" }')
+    assert text != TINY
+    reasons = text.replace("[scenarios]", '[reasons]\nwhy = "a longer reason"\n[scenarios]')
+    (case, *_) = suites.parsed(reasons).cases
+    assert case.checks[1].known == {"reno": "a longer reason"}
+
+
 @pytest.mark.usefixtures("tiny")
 def test_a_baseline_leaves_the_changes(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = ("conform", "tiny", "--stack", f"{BROKEN}:FixedWindow", "--quiet")

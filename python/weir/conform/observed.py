@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from weir import _native
 from weir.curves import Array, Curve
 from weir.results import Results
 
@@ -41,6 +42,7 @@ class Observed:
     """The samples of the bottleneck."""
     curves: Sequence[Curve]
     mss: int = MSS
+    warmup_s: float = 0.0
 
     @property
     def flow(self) -> Row:
@@ -112,6 +114,10 @@ class Runs:
             self._by_label.setdefault(label, []).append((run, seed))
         self._flows = _partition(results.flows)
         self._links = _partition(results.links.filter("monitored").sort("link"))
+        self._warmups = {
+            case["label"]: _native.parse_quantity("time", case["scenario"]["measure"]["warmup"])
+            for case in results.cases
+        }
         self._mss = {case["label"]: _mss(case["scenario"]["flow"][0]) for case in results.cases}
 
     def of(self, label: str) -> list[Observed]:
@@ -136,6 +142,7 @@ class Runs:
                     own_queue,
                     self._results.curves.get(run, []),
                     self._mss[label],
+                    self._warmups[label],
                 )
             )
         return found

@@ -92,7 +92,7 @@ def _case(data: Entry, entry: Entry) -> Case:
         needs=entry.get("needs", data.get("needs", [])),
         seeds=entry.get("seeds", data.get("seeds", 3)),
         variants=variants,
-        checks=[_check(data, check, next(iter(variants))) for check in entry["check"]],
+        checks=[_check(data, entry["id"], check, next(iter(variants))) for check in entry["check"]],
         picture=_picture(entry.get("picture", {}), next(iter(variants))),
         trigger=Trigger(trigger["phase"], trigger.get("occurrence", 1)) if trigger else None,
         script=entry.get("script", ""),
@@ -110,8 +110,7 @@ def _variant(data: Entry, entry: Entry, name: str) -> Variant:
     return Variant(name, text, tuple(texts), own.get("stack", ""))
 
 
-def _check(data: Entry, entry: Entry, first: str) -> Check:
-    reasons = data.get("reasons", {})
+def _check(data: Entry, case_id: str, entry: Entry, first: str) -> Check:
     is_yes_or_no = bool(entry.get("yes", False))
     low, high = (1, 1) if is_yes_or_no else (entry.get("low"), entry.get("high"))
     return Check(
@@ -127,8 +126,18 @@ def _check(data: Entry, entry: Entry, first: str) -> Check:
         is_yes_or_no=is_yes_or_no,
         origin=entry.get("origin", ""),
         needs=entry.get("needs", []),
-        known={name: reasons.get(text, text) for name, text in entry.get("known", {}).items()},
+        known=_known(entry.get("known", {}), case_id, data.get("reasons", {})),
     )
+
+
+def _known(entry: Entry, case_id: str, reasons: Entry) -> dict[str, str]:
+    """Reasons by stack. A key `N3-1 reno` is about one case of those that `each` makes."""
+    found = {}
+    for key, text in entry.items():
+        case, _, stack = key.rpartition(" ")
+        if case in ("", case_id):
+            found[stack] = reasons.get(text, text)
+    return found
 
 
 def _picture(entry: Entry, first: str) -> Picture:

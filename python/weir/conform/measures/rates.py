@@ -11,6 +11,7 @@ from weir.conform.observed import Observed
 
 __all__ = [
     "completion",
+    "extreme_of",
     "goodput_share",
     "median_over_least",
     "median_share",
@@ -55,6 +56,21 @@ def rate_per_bin(
     if not len(rates):
         return None
     return float(rates.min() if extreme == "least" else rates.max())
+
+
+def extreme_of(
+    run: Observed,
+    *,
+    column: str,
+    extreme: Literal["least", "most"],
+    from_s: float = 0.0,
+    to_s: float = math.inf,
+) -> float | None:
+    """The smallest or largest value of a column of `samples` between two times."""
+    values = run.column(column, from_s, to_s)
+    if not len(values):
+        return None
+    return float(values.min() if extreme == "least" else values.max())
 
 
 def completion(run: Observed) -> float:

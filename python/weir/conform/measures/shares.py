@@ -15,6 +15,8 @@ __all__ = [
     "growth_of",
     "harm_difference",
     "jain_of_flows",
+    "mark_rate_spread",
+    "rate_ratio",
     "ratio_of",
     "share_of_flow",
     "value_of",
@@ -80,6 +82,30 @@ def _mean_completion(run: Observed) -> float:
     times = [flow["fct_s"] for flow in run.flows[1:]]
     known = [time for time in times if time is not None]
     return math.fsum(known) / len(known) if len(known) == len(times) else math.inf
+
+
+def rate_ratio(run: Observed) -> float:
+    """The larger goodput of the first two flows over the smaller; infinite if one has none."""
+    rates = sorted(flow["goodput_mbps"] or 0.0 for flow in run.flows[:2])
+    return rates[1] / rates[0] if rates[0] else math.inf
+
+
+def mark_rate_spread(*runs: Observed) -> float | None:
+    """The most marks per round trip over the least, of runs at several rates."""
+    found = [_marks_per_round(run) for run in runs]
+    known = [marks for marks in found if marks is not None]
+    if len(known) < len(found):
+        return None
+    return max(known) / min(known) if min(known) > 0 else math.inf
+
+
+def _marks_per_round(run: Observed) -> float | None:
+    marks, rtt_ms = run.link["marked"], run.flow["rtt_ms_mean"]
+    if marks is None or not rtt_ms:
+        return None
+    # Counts cover the measured interval, which ends with the run.
+    measured_s = run.curve.seen_s - run.warmup_s
+    return marks * rtt_ms / 1e3 / measured_s
 
 
 def share_of_flow(run: Observed, *, of: Literal["own", "others"] = "own") -> float | None:

@@ -10,7 +10,15 @@ import polars as pl
 
 from weir.conform.observed import Observed, is_phase
 
-__all__ = ["extreme_window", "in_flight_after", "most_in_flight", "window_in_phase"]
+__all__ = [
+    "extreme_window",
+    "in_flight_after",
+    "mean_window",
+    "most_in_flight",
+    "window_in_phase",
+    "window_over_flight",
+    "window_regained",
+]
 
 
 def extreme_window(
@@ -21,6 +29,27 @@ def extreme_window(
     if not len(windows):
         return None
     return float(windows.min() if extreme == "least" else windows.max())
+
+
+def mean_window(run: Observed) -> float | None:
+    """The time average of the congestion window over the measured interval, in segments."""
+    mean = run.flow["cwnd_bytes_mean"]
+    return None if mean is None else mean / run.mss
+
+
+def window_over_flight(run: Observed, *, initial: int) -> float | None:
+    """The largest window over the most that was in flight before, at least `initial` segments."""
+    rows = run.samples.select("cwnd_bytes", "bytes_in_flight").cast(pl.Float64)
+    if rows.is_empty():
+        return None
+    flight = np.maximum.accumulate(rows["bytes_in_flight"].to_numpy())
+    return float(np.max(rows["cwnd_bytes"].to_numpy() / np.maximum(flight, initial * run.mss)))
+
+
+def window_regained(run: Observed, *, at_s: float) -> float | None:
+    """The largest window from `at_s` on over the window at that time."""
+    windows = run.column("cwnd_bytes", at_s)
+    return float(windows.max() / windows[0]) if len(windows) else None
 
 
 def window_in_phase(run: Observed, *, phase: str) -> float | None:
