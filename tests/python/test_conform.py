@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from pathlib import Path
+from string import Template
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 import polars as pl
 import pytest
+import yaml  # type: ignore[import-untyped]
 from conftest import Invoke
 from test_schemas import check as fits_schema
 from typer.testing import Result
@@ -141,6 +144,21 @@ def test_bounds_are_said_with_all_digits() -> None:
         "at least 0.9",
         "none",
     ]
+
+
+def test_the_workflow_runs_what_exists(invoke: Invoke) -> None:
+    file = Path(__file__).parents[2] / "docs/ci/weir-conform.yml"
+    workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+    (command,) = (
+        step["run"]
+        for step in workflow["jobs"]["conform"]["steps"]
+        if step.get("run", "").startswith("weir ")
+    )
+    values = {**workflow["env"], "CONTROLLER": f"{BROKEN}:FixedWindow"}
+    filled = Template(command).substitute(values)
+    result = invoke(*shlex.split(filled)[1:], "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "FixedWindow" in result.output
 
 
 def test_former_studies_are_named(invoke: Invoke) -> None:

@@ -14,7 +14,7 @@ from weir.plots import Figure
 from weir.plots.timeline import TimePanel, timeline
 from weir.report import summary
 from weir.report.html import slug
-from weir.report.model import Cell, Report, ReportSection, ReportTable
+from weir.report.model import Cell, Report, ReportSection, ReportTable, ranges
 from weir.report.study import study_report
 from weir.results import Results
 
@@ -39,7 +39,7 @@ def compose_conform(results: Results) -> Report:
     kept = bounded.read_json(results.path / manifest.CONFORM)
     rows: list[Row] = kept["rows"]
     bad = [row for row in rows if not is_good(row)]
-    tables = [_table("Rows that are not as expected", bad)] if bad else []
+    tables = [_table("Rows that are not as expected", bad, has_case=True)] if bad else []
     sections = [
         ReportSection(
             "Summary",
@@ -60,7 +60,7 @@ def _cases(
         figure = _figure(results, own, picture)
         yield ReportSection(
             f"{first['suite']} {first['case']}: {first['title']}",
-            paragraphs=[first["procedure"], f"Source: {first['source']}."],
+            paragraphs=[first["procedure"], f"Source: {first['source']}.{_seeds(own)}"],
             tables=[_table("", own)],
             figures=[figure] if figure else [],
         )
@@ -115,37 +115,34 @@ def _level(level: Sequence[Any] | None) -> tuple[float, str] | None:
     return None if level is None else (float(level[0]), str(level[1]))
 
 
-def _table(title: str, rows: Sequence[Row]) -> ReportTable:
-    headers = [
-        "verdict",
-        "case",
-        "stack",
-        "measured",
-        "criterion",
-        "value",
-        "95 % interval",
-        "margin",
-        "seeds",
-        "derivation",
-        "reason",
-    ]
+def _table(title: str, rows: Sequence[Row], *, has_case: bool = False) -> ReportTable:
+    """One line per row; the derivation of a bound is a note."""
+    headers = ["verdict", *(["case"] if has_case else []), "stack", "measured", "criterion"]
+    headers += ["value", "95 % interval", "margin", "reason"]
     lines = [
         [
             Cell(row["outcome"], "text", tone="" if is_good(row) else "strong"),
-            Cell(f"{row['suite']} {row['case']}", "name"),
+            *([Cell(f"{row['suite']} {row['case']}", "name")] if has_case else []),
             Cell(row["stack"], "text"),
             Cell(row["check"], "text"),
-            Cell(row["criterion"], "text"),
+            Cell(row["criterion"], "text", note=_derivation(row)),
             Cell(value_text(row, "value")),
             Cell(_interval(row)),
             Cell(value_text(row, "margin")),
-            Cell(" ".join(map(str, row["seeds"]))),
-            Cell(row["origin"], "text"),
             Cell(row["reason"], "text"),
         ]
         for row in rows
     ]
     return ReportTable(title, headers, lines)
+
+
+def _derivation(row: Row) -> str:
+    return f"{row['check']}, {row['criterion']}: {row['origin']}." if row["origin"] else ""
+
+
+def _seeds(rows: Sequence[Row]) -> str:
+    seeds = sorted({seed for row in rows for seed in row["seeds"]})
+    return f" Seeds: {ranges(seeds)}." if seeds else ""
 
 
 def _interval(row: Row) -> str:
