@@ -73,10 +73,10 @@ fmt: $(TOOLS) ## Format the sources
 	$(BIN)/ruff check --fix-only python tests
 	$(BIN)/ruff format python tests
 
-bench: $(NATIVE) ## Speed of the simulator, beside ns-3 where that is installed
+bench: $(NATIVE) ## Speed of the simulator, next to ns-3 where that is installed
 	$(BIN)/python -m weir.bench
 
-bench-udp: $(NATIVE) ## Speed of file transfers, beside the kernel's TCP (PEERS=--peers: and QUIC, SRT)
+bench-udp: $(NATIVE) ## Speed of file transfers, next to the kernel's TCP (PEERS=--peers: and QUIC, SRT)
 	$(BIN)/python -m weir.bench.udp $(PEERS)
 
 bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS="ping 100": these only)

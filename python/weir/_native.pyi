@@ -428,7 +428,7 @@ class Scenario:
     def parse(toml_text: str, overrides: Sequence[tuple[str, str]], source: str) -> Scenario:
         """Read a scenario in TOML, with ``overrides`` (dotted key, value) on top of it.
 
-        ``source`` is its path, for messages and for the trace files beside it. Raises
+        ``source`` is its path, for messages and for the trace files next to it. Raises
         ``ScenarioError``.
         """
 

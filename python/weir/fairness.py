@@ -53,31 +53,31 @@ def share(of: Curve, among: Sequence[Curve], from_s: float, to_s: float) -> floa
     return delivered(of) / total if total > 0 else None
 
 
-def harm(solo: float, beside: float, better: Literal["more", "less"]) -> float | None:
-    """How much worse one fares beside another than alone: 0 not at all, 1 as badly as can be.
+def harm(solo: float, shared: float, better: Literal["more", "less"]) -> float | None:
+    """How much worse one fares next to another flow than alone: 0 not at all, 1 as badly as can be.
 
-    Ware, Mukerjee, Seshan and Sherry (HotNets 2019): (solo - beside) / solo where more is better,
-    as for goodput, and (beside - solo) / beside where less is, as for delay. Below 0 it is a gain.
+    Ware, Mukerjee, Seshan and Sherry (HotNets 2019): (solo - shared) / solo where more is better,
+    as for goodput, and (shared - solo) / shared where less is, as for delay. Below 0 it is a gain.
     The harm of a newcomer is acceptable if it is at most that among incumbents.
     None where there is nothing to lose.
     """
-    base = solo if better == "more" else beside
-    lost = solo - beside if better == "more" else beside - solo
+    base = solo if better == "more" else shared
+    lost = solo - shared if better == "more" else shared - solo
     return lost / base if base > 0 else None
 
 
-def harm_interval(solo: BySeed, beside: BySeed, better: Literal["more", "less"]) -> Estimate:
+def harm_interval(solo: BySeed, shared: BySeed, better: Literal["more", "less"]) -> Estimate:
     """The mean harm over repeats with its interval, each with the solo run of its own seed."""
-    harms = _by_seed(solo, beside, lambda alone, shared: harm(alone, shared, better))
+    harms = _by_seed(solo, shared, lambda alone, shared: harm(alone, shared, better))
     return mean_interval(harms, (None, 1.0))
 
 
-def size_fairness(solo: BySeed, beside: BySeed) -> Estimate:
-    """What flows of one size have beside others over what they have alone, seed by seed.
+def size_fairness(solo: BySeed, shared: BySeed) -> Estimate:
+    """What flows of one size have next to others over what they have alone, seed by seed.
 
-    For the goodput or the latency of requests beside streams: 1 means that they do not notice.
+    For the goodput or the latency of requests next to streams: 1 means that they do not notice.
     """
-    ratios = _by_seed(solo, beside, lambda alone, shared: shared / alone if alone > 0 else None)
+    ratios = _by_seed(solo, shared, lambda alone, shared: shared / alone if alone > 0 else None)
     return mean_interval(ratios, (0.0, None))
 
 
@@ -106,7 +106,7 @@ def rtt_exponent(rtts: Sequence[float], rates: Sequence[float]) -> Estimate:
 
 
 def _by_seed(
-    solo: BySeed, beside: BySeed, compared: Callable[[float, float], float | None]
+    solo: BySeed, shared: BySeed, compared: Callable[[float, float], float | None]
 ) -> list[float | None]:
-    pairs = ((solo[seed], beside[seed]) for seed in sorted(solo.keys() & beside.keys()))
+    pairs = ((solo[seed], shared[seed]) for seed in sorted(solo.keys() & shared.keys()))
     return [compared(a, b) for a, b in pairs if a is not None and b is not None]

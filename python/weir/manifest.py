@@ -21,7 +21,7 @@ STUDY = "study.json"
 VALIDATION = "validation.json"
 RADIO = "radio-validation.json"
 CONFORM = "conform.json"
-"""What a study, a validation or a conformance check keeps beside the tables, for its report."""
+"""What a study, a validation or a conformance check keeps next to the tables, for its report."""
 SCHEMA = 1
 """Version of the layout and columns of a result directory."""
 

@@ -312,7 +312,7 @@ class Results:
 
         `flow` is a name, that of the flow which starts last if left out; see
         `dynamics.convergence` for the rest and `censoring.summarised` to put repeats together.
-        None where the flow was never seen beside another.
+        None where the flow was never seen next to another.
 
         Raises:
             InputError: there is no such case or flow, or the bins are too narrow.

@@ -56,7 +56,7 @@ class Source:
 
     @property
     def folder(self) -> str:
-        """Where files are looked for that it names: beside its own."""
+        """Where files are looked for that it names: next to its own."""
         return str(Path(self.file or self.origin).parent)
 
     def effective(self) -> Effective:

@@ -1,6 +1,6 @@
 """Which controllers in Python may run.
 
-A scenario can hold the text of a program, in `[controllers]` or in a file beside it, and so can the
+A scenario can hold the text of a program, in `[controllers]` or in a file next to it, and so can the
 manifest of a result directory. Such a program would run with the user's rights, so the native
 module asks `refuse_untrusted` before it executes one. Allowed are files that the user has named as
 a stack himself, and what he allows with `--trust-controllers`, at a prompt, or with
@@ -65,7 +65,7 @@ def refuse_untrusted(file: str, text: str) -> None:
 def trust_named(controllers: Mapping[str, str], stacks: Iterable[str]) -> None:
     """Trusts the files that the user has named in `stacks`, as in `newreno/mine.py:Mine`.
 
-    A scenario may hold another text under the name of such a file, or have one of that name beside
+    A scenario may hold another text under the name of such a file, or have one of that name next to
     it. Trusted is a text only if the user's own file, seen from the working directory, has it.
     """
     named = [stack.partition(":")[0] for stack in stacks]

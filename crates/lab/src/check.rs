@@ -1,4 +1,4 @@
-//! What no single key can tell (the range of a key stands beside it): whether a scenario as a whole makes sense.
+//! What no single key can tell (the range of a key stands next to it): whether a scenario as a whole makes sense.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The values of its type that a key may have: a range, declared beside the key.
+//! The values of its type that a key may have: a range, declared next to the key.
 
 use std::fmt::Display;
 

@@ -1,7 +1,7 @@
 """What a controller in Python costs: `python -m weir.bench.controllers`.
 
 The same bulk flow over the same bottleneck, once under `reno` in Rust and once under the same
-algorithm in `reno.py` beside this file; every segment is acknowledged, so that there are as many
+algorithm in `reno.py` next to this file; every segment is acknowledged, so that there are as many
 calls as data packets. Each run is a process of its own, and of several the median counts.
 """
 
@@ -32,7 +32,7 @@ def bench(
     duration: Annotated[str, typer.Option(help="Simulated time of a run.")] = "20s",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measures what a controller in Python costs per acknowledgement, beside the native one."""
+    """Measures what a controller in Python costs per acknowledgement, next to the native one."""
     rows = [_row(kind, stack, duration, repeat) for kind, stack in _STACKS.items()]
     for row in rows:
         row["cpu_ratio_to_native"] = row["cpu_us_per_ack"] / rows[0]["cpu_us_per_ack"]

@@ -2,7 +2,7 @@
 
 Two namespaces are joined by the link; what is measured is measured with the kernel's own sockets
 and `ping`. Run it on a machine that does nothing else: ``make bench-link``. What a hypervisor takes
-from this machine meanwhile stands beside each figure: it makes routers late.
+from this machine meanwhile stands next to each figure: it makes routers late.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _BUFFERS = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured beside what was hoped for."""
+    """What was measured next to the goals."""
 
     what: str
     value: float
@@ -74,7 +74,7 @@ class Figure:
 
 
 def main() -> int:
-    """Measures and prints a table; the goal beside each figure."""
+    """Measures and prints a table; the goal next to each figure."""
     only = set(sys.argv[1:])
     known = (*_PARTS, *map(str, _RATES_MBPS))
     for part in only:
@@ -126,7 +126,7 @@ def _ceiling(offload: str) -> Figure:
 
 
 def _ping() -> Iterator[Figure]:
-    """Ping over a link of its own beside one that a flow loads."""
+    """Ping over a link of its own next to one that a flow loads."""
     delay = f"{_RTT_MS / 2}ms"
     stolen = _stolen()
     with (
@@ -145,8 +145,8 @@ def _ping() -> Iterator[Figure]:
         raise RuntimeError(f"ping said: {printed}")
     extra, spread = float(found[2]) - _RTT_MS, float(found[4])
     share = stolen()
-    yield Figure("ping beside a load, added ms", extra, "<= 0.15", extra <= 0.15, late, share)
-    yield Figure("ping beside a load, mdev ms", spread, "< 0.1", spread < 0.1, late, share)
+    yield Figure("ping next to a load, added ms", extra, "<= 0.15", extra <= 0.15, late, share)
+    yield Figure("ping next to a load, mdev ms", spread, "< 0.1", spread < 0.1, late, share)
 
 
 def _transfer(link: netns.Link, algorithm: str, seconds: float) -> float:

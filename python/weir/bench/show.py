@@ -25,7 +25,7 @@ _HEADERS = (
 _TITLES = {
     "dumbbell": "Dumbbells over three hops",
     "flow count": "What a packet costs with more flows (10 Mbit/s each)",
-    "arrivals": "100 000 connections in one run beside 16 long flows (1 Gbit/s)",
+    "arrivals": "100 000 connections in one run next to 16 long flows (1 Gbit/s)",
     "duration": "Memory over simulated time",
     "radio": "A chain of radios",
 }

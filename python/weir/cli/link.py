@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from weir import capture
-from weir.cli import link_virtual, options, output, path
-from weir.cli.link_virtual import FarEnd
+from weir.cli import link_commands, options, output, path
+from weir.cli.link_commands import FarEnd
 from weir.emulation import PathReport
 from weir.errors import InputError
 from weir.link import Link, end_all_behind, resolvers_are_local
@@ -112,15 +112,15 @@ def link(
             "Record the packets at both ends of the link, in DIR/link-PID.pcapng.", "DIR", OUTPUT
         ),
     ] = None,
-    virtual: link_virtual.Virtual = False,
-    server: link_virtual.Server = None,
-    ready: link_virtual.ReadyOption = None,
-    out: link_virtual.Out = None,
-    time_limit: link_virtual.TimeLimit = None,
-    wall_limit: link_virtual.WallLimit = None,
-    memory: link_virtual.Memory = None,
-    kernel: link_virtual.KernelOption = None,
-    date: link_virtual.Date = None,
+    virtual: link_commands.Virtual = False,
+    server: link_commands.Server = None,
+    ready: link_commands.ReadyOption = None,
+    out: link_commands.Out = None,
+    time_limit: link_commands.TimeLimit = None,
+    wall_limit: link_commands.WallLimit = None,
+    memory: link_commands.Memory = None,
+    kernel: link_commands.KernelOption = None,
+    date: link_commands.Date = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the command, reports the link's counters on stderr, exits with the command's code."""
@@ -141,8 +141,8 @@ def link(
     )
     with options.as_typed():
         described.lowered()
-        far = link_virtual.FarEnd.of(server, ready)
-    guest = link_virtual.Guest(far, out, time_limit, wall_limit, memory, kernel, date)
+        far = link_commands.FarEnd.of(server, ready)
+    guest = link_commands.Guest(far, out, time_limit, wall_limit, memory, kernel, date)
     if not virtual:
         guest.refuse()
     elif not command:
@@ -176,14 +176,14 @@ def _run_live(
             # An interactive shell owns the terminal: print no counters in between.
             code = _attend(process, work, show=watched)
             return work.report(), code, None
-        shown = link_virtual.Shown(quiet=quiet)
+        shown = link_commands.Shown(quiet=quiet)
         server = Server(work, far.command, far.ready, shown.show, check=relay.check)
         with server:
             process = relay.begin(lambda: work.start(words))
             code = _attend(process, work, show=watched)
             found = work.report()
         shown.end()
-        link_virtual.note_server(server.ended, quiet=quiet)
+        link_commands.note_server(server.ended, quiet=quiet)
         return found, code, server.ended
 
 

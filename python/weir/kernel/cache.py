@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from weir import cache
+from weir.errors import InputError
 from weir.kernel import recipe
 from weir.kernel.recipe import KernelError
 
@@ -80,8 +82,11 @@ def choose(version: str) -> None:
     """Makes a version or series, as `6.12`, the default of this process and its children.
 
     Raises:
+        InputError: it is no version.
         KernelError: there is no such kernel; it says how to get one.
     """
+    if not re.fullmatch(r"\d+(\.\d+)*", version):
+        raise InputError(f"--kernel {version}: allowed is a version or series, as in 6.12")
     os.environ[CHOICE] = version
     needed()
 

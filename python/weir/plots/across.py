@@ -143,7 +143,7 @@ def _crosses(centres: pl.DataFrame, cases: Sequence[Case], x: Metric, y: Metric)
 
 
 def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[alt.Chart]:
-    """A name beside each mean, moved down past the names that are there already."""
+    """A name next to each mean, moved down past the names that are there already."""
     colours = {case.name: case.colour for case in cases}
     taken: list[tuple[float, float, float]] = []
     layers = []

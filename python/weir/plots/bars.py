@@ -1,4 +1,4 @@
-"""Groups of bars with intervals, beside marks for what was published."""
+"""Groups of bars with intervals, next to marks for what was published."""
 
 from __future__ import annotations
 

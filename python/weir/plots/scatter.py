@@ -1,7 +1,7 @@
 """Throughput against delay as the Pantheon draws it: a panel per path, a named point per scheme.
 
 Delay is logarithmic and grows to the left, so that what is better lies to the upper right. Names
-stand beside their points, not in a legend: eighteen schemes would need eighteen distinct
+stand next to their points, not in a legend: eighteen schemes would need eighteen distinct
 colours. Where points are close together the names give way and a thin line leads to the point.
 """
 

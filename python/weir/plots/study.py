@@ -1,4 +1,4 @@
-"""Published numbers beside ours: one panel per source, the same axes in all of them."""
+"""Published numbers next to ours: one panel per source, the same axes in all of them."""
 
 from __future__ import annotations
 

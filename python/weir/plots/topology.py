@@ -30,7 +30,7 @@ _MARGIN_M = 90.0
 _MOST_HEIGHT = 440
 _LEAST_SPAN_M = 380.0
 _LABELLED = 60
-"""Of more nodes than these nothing is written beside each."""
+"""Of more nodes than these nothing is written next to each."""
 _BUSY = ("#ffffff", "#fee6ce", "#fdae6b", "#e6550d", "#7f2704")
 
 
@@ -73,7 +73,7 @@ def topology(results: Results, cases: Sequence[Case]) -> Figure | None:
 
 
 def _nodes(results: Results, case: Case) -> pl.DataFrame:
-    """The nodes of a case's typical run, with what is written beside them."""
+    """The nodes of a case's typical run, with what is written next to them."""
     causes = [pl.col(column) for column in CAUSES]
     words = [
         pl.when(pl.col(column) > 0).then(pl.format(f"{word} {{}}", pl.col(column)))

@@ -58,7 +58,7 @@ def write(
 
 
 def _composed(results: Results, relevant: float) -> Report:
-    """The report of what is kept beside the tables; that of a comparison imports no other."""
+    """The report of what is kept next to the tables; that of a comparison imports no other."""
     if (results.path / manifest.STUDY).is_file():
         from weir.report.study import compose_study
 

@@ -78,7 +78,7 @@ def provenance_section(results: Results) -> ReportSection:
         again = "Time was real: no run can be repeated exactly."
     text = (
         f"Every number above comes from the runs listed here. {again} The complete configuration "
-        "is in manifest.json, and each run's rows are in the Parquet tables, both beside this "
+        "is in manifest.json, and each run's rows are in the Parquet tables, both next to this "
         "file: weir.load(directory) reads them."
     )
     scenario = results.cases[0]["scenario"] if results.cases else {}

@@ -62,7 +62,7 @@ _SCHEMA = {
 
 
 def compose_radio(results: Results) -> Report:
-    """The report of the rows that are kept beside the results."""
+    """The report of the rows that are kept next to the results."""
     rows: list[Row] = bounded.read_json(results.path / FILE)["rows"]
     failing = [row for row in rows if row["verdict"] in ("differs", "inconclusive")]
     sections = [

@@ -27,7 +27,7 @@ Cells = Sequence[Mapping[str, Any]]
 
 
 def compose_study(results: Results) -> Report:
-    """The report of the study whose cells are kept beside its results."""
+    """The report of the study whose cells are kept next to its results."""
     kept = bounded.read_json(Path(results.path) / FILE)
     main, rest = kept["findings"][:_MAIN], kept["findings"][_MAIN:]
     sections = [

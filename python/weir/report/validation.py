@@ -22,7 +22,7 @@ from weir.validate.summary import TITLE, TITLES, UNITS, findings, table, value_t
 
 
 def compose_validation(results: Results) -> Report:
-    """The report of the rows that are kept beside the results."""
+    """The report of the rows that are kept next to the results."""
     kept = bounded.read_json(results.path / FILE)
     rows, kernels = kept["rows"], " and ".join(kept["kernels"])
     failing = [row for row in rows if row["verdict"] in ("differs", "inconclusive")]

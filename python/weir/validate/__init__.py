@@ -1,4 +1,4 @@
-"""The same scenarios in the simulator and in the Linux kernel, beside each other and scored.
+"""The same scenarios in the simulator and in the Linux kernel, compared and scored.
 
 >>> found = weir.validate.validate("tests/truth", cases=["10m-q34-*"])  # doctest: +SKIP
 >>> found = weir.validate.validate_kernel(virtual=True, cases=["10m-*-reno"])  # doctest: +SKIP

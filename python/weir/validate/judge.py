@@ -10,7 +10,7 @@ What is judged, and how strictly, depends on how a case came about:
 - *mix*: two algorithms against each other;
   who wins such a meeting depends on microseconds, in the kernel too: recordings and our runs with
   perturbed starts are two samples, and a row differs if their distributions do;
-- *requests*: a stream, and short requests beside it.
+- *requests*: a stream, and short requests next to it.
 
 How strictly, depends on the kernel as well: `RECORDED`, in virtual time (`VIRTUAL`) or `LIVE`.
 
@@ -116,7 +116,7 @@ Rules = Mapping[Kind, Mapping[str, Tolerance]]
 """What is judged in cases of each kind, and how strictly; every other metric is only reported."""
 
 Ratio = Callable[[Sequence[float | None], Sequence[float | None]], Estimate]
-"""How the mean of ours is set beside the kernel's."""
+"""How the mean of ours is compared with the kernel's."""
 
 _NEAR = {
     "steady_goodput_mbps": Tolerance(0.02),

@@ -1,4 +1,4 @@
-"""What a validation has found, and what of it is kept beside the results."""
+"""What a validation has found, and what of it is kept next to the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weir.validate.truth import Flow, Reference, Values
 
 FILE = manifest.VALIDATION
 SERIES = "reference.parquet"
-"""Beside the results: the rows, and the kernel's series, so that a report can be drawn again."""
+"""Next to the results: the rows, and the kernel's series, so that a report can be drawn again."""
 
 
 @dataclass(frozen=True)

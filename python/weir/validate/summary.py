@@ -37,7 +37,7 @@ _KINDS = {
     "loss": "Random loss",
     "shared": "Flows of one algorithm that come and go",
     "mix": "Two algorithms against each other",
-    "requests": "Requests beside a stream",
+    "requests": "Requests next to a stream",
     "packets": "Window by window",
 }
 

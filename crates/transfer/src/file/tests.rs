@@ -105,11 +105,11 @@ impl Session {
         finalizer: &Finalizer,
         network: Network,
     ) -> Self {
-        Self::beside(files, folder, finalizer, network, shared(), None)
+        Self::sharing(files, folder, finalizer, network, shared(), None)
     }
 
     /// A session of a receiver that has others.
-    fn beside(
+    fn sharing(
         files: Vec<OutgoingFile>,
         folder: &TempDir,
         finalizer: &Finalizer,
@@ -326,7 +326,7 @@ fn two_senders_of_one_file_do_not_disturb_each_other() {
     let finalizer = Finalizer::start().expect("a thread");
     let shared = shared();
     let mut sessions = [0, 1]
-        .map(|_| Session::beside(files.clone(), &to, &finalizer, calm(), Rc::clone(&shared), None));
+        .map(|_| Session::sharing(files.clone(), &to, &finalizer, calm(), Rc::clone(&shared), None));
     while !sessions.iter().all(Session::is_over) {
         for session in sessions.iter_mut().filter(|session| !session.is_over()) {
             session.step();
@@ -347,7 +347,7 @@ fn killed_and_new(
 ) -> (Session, Session) {
     let shared = shared();
     let rate = Some(Rate::from_mbit(16));
-    let begin = || Session::beside(files.to_vec(), to, finalizer, calm(), Rc::clone(&shared), rate);
+    let begin = || Session::sharing(files.to_vec(), to, finalizer, calm(), Rc::clone(&shared), rate);
     let mut old = begin();
     old.run_up_to(1_500_000);
     (old, begin())
@@ -383,7 +383,7 @@ fn of_two_live_senders_one_keeps_the_partial_file() {
     let rate = Some(Rate::from_mbit(16));
     let begin = |now| {
         let network = Network { now, ..calm() };
-        Session::beside(files.clone(), &to, &finalizer, network, Rc::clone(&shared), rate)
+        Session::sharing(files.clone(), &to, &finalizer, network, Rc::clone(&shared), rate)
     };
     let mut first = begin(Instant::ZERO);
     first.run_up_to(1_500_000);
@@ -422,7 +422,7 @@ fn a_takeover_keeps_the_bytes_that_the_new_session_has_acknowledged() {
         let shared = shared();
         let begin = |network| {
             let rate = Some(Rate::from_mbit(16));
-            Session::beside(files.clone(), &to, &finalizer, network, Rc::clone(&shared), rate)
+            Session::sharing(files.clone(), &to, &finalizer, network, Rc::clone(&shared), rate)
         };
         let mut old = begin(calm());
         old.run_up_to(40_000);
@@ -469,7 +469,7 @@ fn a_sender_that_was_killed_before_the_verdict_waits_for_it_and_sends_little() {
     let finalizer = Finalizer::without_thread();
     let shared = shared();
     let begin =
-        || Session::beside(files.clone(), &to, &finalizer, calm(), Rc::clone(&shared), None);
+        || Session::sharing(files.clone(), &to, &finalizer, calm(), Rc::clone(&shared), None);
     let mut old = begin();
     old.run_up_to(3_000_000);
     drop(old);
@@ -501,7 +501,7 @@ fn a_file_that_its_old_session_completes_meanwhile_is_not_sent_again() {
     let shared = shared();
     let rate = Some(Rate::from_mbit(16));
     let begin =
-        || Session::beside(files.clone(), &to, &finalizer, calm(), Rc::clone(&shared), rate);
+        || Session::sharing(files.clone(), &to, &finalizer, calm(), Rc::clone(&shared), rate);
     let mut old = begin();
     old.run_up_to(2_900_000);
     let mut new = begin();

@@ -33,7 +33,7 @@ use crate::seal::Keys;
 pub enum Carrier {
     /// A connection with loss recovery and congestion control.
     Stack(Stack),
-    /// Bare datagrams beside a connection, so that their losses can be counted.
+    /// Bare datagrams next to a connection, so that their losses can be counted.
     Udp,
 }
 

@@ -1,4 +1,4 @@
-//! A receiver's session: frames in any order, datagrams beside them, deaths of the receiver, damaged partial files.
+//! A receiver's session: frames in any order, datagrams next to them, deaths of the receiver, damaged partial files.
 //!
 //! The input is a list of operations. The disk is that of the simulation, so that nothing depends on the machine.
 

@@ -1,4 +1,4 @@
-//! A sender that says anything: bytes that were written for it, in its stream and beside it.
+//! A sender that says anything: bytes that were written for it, in its stream and next to it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,7 +12,7 @@ use weir_units::{Bytes, Instant};
 pub(crate) struct Script {
     /// What it says.
     pub(crate) stream: Vec<u8>,
-    /// Datagrams that it sends beside its stream, by their numbers.
+    /// Datagrams that it sends next to its stream, by their numbers.
     pub(crate) datagram: VecDeque<(u64, Vec<u8>)>,
     written: usize,
 }

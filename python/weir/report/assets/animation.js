@@ -5,7 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const frames = data.frames.map((row) => Object.fromEntries(data.frame.map((name, at) => [name, row[at]])));
   const LOST = "#a40e26", INK = "#1f2328", SOFT = "#59636e", FAINT = "#d0d7de";
-  // Dark enough to be told from white, and each is written beside its frame as well.
+  // Dark enough to be told from white, and each is written next to its frame as well.
   const CLASSES = {
     rts: ["#b07500", "RTS: asks for the medium"],
     cts: ["#b0578d", "CTS: grants it"],

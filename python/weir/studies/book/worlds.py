@@ -128,7 +128,7 @@ def staggered_tests(extent: Extent, world: str) -> Iterator[Staggered]:
 
 
 def request_tests(extent: Extent, world: str) -> Iterator[BesideStreams]:
-    """Requests beside streams on each network."""
+    """Requests next to streams on each network."""
     kind = BesideStreams if world == SIM else _KernelBesideStreams
     for network, _, seconds in extent.networks():
         for request in REQUESTS:

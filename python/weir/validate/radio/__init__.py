@@ -1,4 +1,4 @@
-"""The radio model beside arithmetic, theory and published measurements.
+"""The radio model compared with arithmetic, theory and published measurements.
 
 >>> found = weir.validate.radio.comparison(size="small").run_plan()  # doctest: +SKIP
 >>> [row for row in found.rows if row["holds"] is False]  # doctest: +SKIP
@@ -23,7 +23,7 @@ from weir.validate.radio.rows import rows, score
 from weir.validate.radio.scenes import SIZES, SMALL, Scene, scenes
 
 FILE = manifest.RADIO
-"""Beside the results: the rows, so that a report can be drawn again."""
+"""Next to the results: the rows, so that a report can be drawn again."""
 
 __all__ = ["FILE", "SIZES", "SMALL", "RadioComparison", "comparison"]
 
@@ -40,7 +40,7 @@ class RadioComparison:
         return self.judged(run_plan(self.plan, **how))
 
     def judged(self, results: Results) -> Validation:
-        """Compares what was run, and keeps the rows beside it."""
+        """Compares what was run, and keeps the rows next to it."""
         found = rows(self.scenes, results)
         totals = score(found)
         text = json.dumps({"rows": found, "score": totals}, indent=2, ensure_ascii=False)

@@ -1,6 +1,6 @@
 """From the runs of radio scenarios to rows: ours, the reference, and whether it holds.
 
-A row has the members of those beside a kernel (`weir.validate.judge`), and `series` and `at`, which
+A row has the members of those compared with a kernel (`weir.validate.judge`), and `series` and `at`, which
 say where it belongs in the picture of its group. The 95 % interval is that over seeds.
 """
 

@@ -219,7 +219,7 @@ def _udp(hops: int, seconds: float) -> Scene:
         expected, tolerance = reference.UDP_CHAIN_SHARE, Tolerance(0.20)
         return Scene(name, "udp-chain", series, hops, source, expected, tolerance, base)
     # The nodes of so short a chain are too near each other to send at once.
-    ideal, note = (1 / hops, "beside one over h") if hops <= NEAR_CHAIN else (None, "")
+    ideal, note = (1 / hops, "compared with 1/h") if hops <= NEAR_CHAIN else (None, "")
     return Scene(name, "udp-chain", series, hops, source, ideal, None, base, note=note)
 
 

@@ -92,7 +92,7 @@ pub enum Announcement {
         /// How long it is, at least 1.
         len: u64,
     },
-    /// The next file, whose data comes in datagrams beside the stream: `--stack udp`.
+    /// The next file, whose data comes in datagrams next to the stream: `--stack udp`.
     Datagram {
         /// The file.
         header: Header,

@@ -1,7 +1,7 @@
 //! Files over bare UDP, so that its losses can be counted (`--stack udp`).
 //!
 //! The connection carries the offer, the receiver's consent, how many datagrams were sent, and what
-//! became of them; the file's bytes travel beside it in loose datagrams, each once, numbered by their
+//! became of them; the file's bytes travel next to it in loose datagrams, each once, numbered by their
 //! offset in the file. A file that arrived whole with the right hash is kept, any other is removed.
 
 mod incoming;

@@ -1,4 +1,4 @@
-"""`weir link`: a server at the far end, and commands in a guest in virtual time."""
+"""`weir link`: what it runs: a server at the far end, and commands in a guest in virtual time."""
 
 from __future__ import annotations
 
