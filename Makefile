@@ -107,7 +107,7 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study udp-vs-tcp --size full
 
 docs: ## The Rust reference, with warnings denied
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --profile sim --locked
 
 site: $(TOOLS) ## The documentation as a site, in site/: opens without a server
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -1,4 +1,4 @@
-//! What no single key can tell (the range of a key stands next to it): whether a scenario as a whole makes sense.
+//! Checks of a scenario as a whole: conditions that join several keys. The range of one key stands next to it.
 
 use std::collections::BTreeSet;
 

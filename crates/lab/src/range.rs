@@ -1,4 +1,4 @@
-//! The values of its type that a key may have: a range, declared next to the key.
+//! The range of a key: which values of its type are allowed. It is declared next to the key.
 
 use std::fmt::Display;
 

@@ -9,6 +9,7 @@ use crate::app::{Client, Server};
 use crate::datagrams::Datagrams;
 use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::foreign::{ForeignEnd, ForeignEvent, ForeignStack};
+use crate::last_sample::LastSample;
 use crate::medium::Medium;
 use crate::packet::{Body, IP_HEADER, Packet, UDP_HEADER};
 use crate::side::Side;
@@ -33,7 +34,7 @@ pub(crate) struct HostedFlow {
     /// The warm-up is over: whatever begins now is measured from its beginning.
     warm: bool,
     /// When the previous sample was taken, and what had been delivered then.
-    sampled: (Instant, u64),
+    last_sample: LastSample,
     /// Datagrams that the sender sent, and their payload.
     sent: u64,
     sent_bytes: u64,
@@ -68,7 +69,7 @@ impl HostedFlow {
             armed: [Some(start), None],
             over: false,
             warm: false,
-            sampled: (start, 0),
+            last_sample: LastSample::new(start),
             sent: 0,
             sent_bytes: 0,
             flow_stats: FlowStats::new(start),
@@ -146,12 +147,10 @@ impl HostedFlow {
     }
 
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
-        let began_before = now > self.sampled.0 && !self.flow_stats.is_closed();
+        let began_before = self.last_sample.is_before(now) && !self.flow_stats.is_closed();
         let ends = self.ends.as_mut().filter(|_| began_before)?;
         let state = ends[Side::Sender as usize].state();
-        let (since, before) =
-            std::mem::replace(&mut self.sampled, (now, self.flow_stats.delivered));
-        let seconds = now.saturating_since(since).as_secs_f64();
+        let goodput_mbps = self.last_sample.advance(now, self.flow_stats.delivered);
         Some(SampleRow {
             flow: self.index,
             t_s: now.as_secs_f64(),
@@ -161,7 +160,7 @@ impl HostedFlow {
             srtt_ms: state.srtt.map(Duration::as_millis_f64),
             rtt_ms: state.rtt.map(Duration::as_millis_f64),
             pacing_mbps: state.pacing.map(|rate| rate.as_mbit_f64()),
-            goodput_mbps: (self.flow_stats.delivered - before) as f64 * 8e-6 / seconds,
+            goodput_mbps,
             retransmits: state.lost,
             acked_bytes: state.acked,
             state: "open",
@@ -188,7 +187,7 @@ impl HostedFlow {
             Ok(ends) => self.ends = Some(ends),
             Err(why) => return net.notes().violate(format!("flow {}: {why}", self.index)),
         }
-        self.sampled = (now, 0);
+        self.last_sample = LastSample::new(now);
         net.log(self.index, "start", "");
         if self.warm {
             self.open_books(net);

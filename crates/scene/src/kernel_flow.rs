@@ -10,6 +10,7 @@ use weir_units::{Bytes, Duration, Instant, Rate, stream};
 
 use crate::app::{Client, WriteRequest};
 use crate::flow_stats::{FlowEnd, FlowStats, Totals};
+use crate::last_sample::LastSample;
 use crate::reliable::state_name;
 use crate::requests::RequestBook;
 use crate::spec::{FlowSpec, MeasureSpec};
@@ -20,7 +21,7 @@ pub struct KernelFlow {
     index: u32,
     client: Client,
     /// When the previous sample was taken, and what had been delivered then.
-    sampled: (Instant, u64),
+    last_sample: LastSample,
     /// Whether readings tell how often the timer fired.
     tells_timeouts: bool,
     pub(crate) flow_stats: FlowStats,
@@ -92,7 +93,7 @@ impl KernelFlow {
         Self {
             index,
             client: Client::new(spec.workload.clone(), start, application),
-            sampled: (start, 0),
+            last_sample: LastSample::new(start),
             tells_timeouts: false,
             flow_stats,
         }
@@ -153,16 +154,15 @@ impl KernelFlow {
 
     /// A row of table `samples`; none after the flow's end.
     pub fn sample(&mut self, now: Instant, reading: &ConnectionSample) -> Option<SampleRow> {
-        if now <= self.sampled.0 || self.flow_stats.is_closed() {
+        if !self.last_sample.is_before(now) || self.flow_stats.is_closed() {
             return None;
         }
         self.flow_stats.cwnd.set(now, reading.cwnd);
         if let Some(srtt) = reading.srtt {
             self.flow_stats.on_rtt(srtt);
         }
-        let (since, before) = std::mem::replace(&mut self.sampled, (now, reading.delivered));
+        let goodput_mbps = self.last_sample.advance(now, reading.delivered);
         let millis = |duration: Option<Duration>| duration.map(Duration::as_millis_f64);
-        let seconds = now.saturating_since(since).as_secs_f64();
         Some(SampleRow {
             flow: self.index,
             t_s: now.as_secs_f64(),
@@ -175,7 +175,7 @@ impl KernelFlow {
             rto_ms: reading.rto.as_millis_f64(),
             pacing_mbps: reading.pacing.map(Rate::as_mbit_f64),
             delivery_mbps: reading.delivery.map(Rate::as_mbit_f64),
-            goodput_mbps: (reading.delivered - before) as f64 * 8e-6 / seconds,
+            goodput_mbps,
             retransmits: reading.retransmits,
             acked_bytes: reading.acked,
             time_busy_s: Some(reading.busy.as_secs_f64()),

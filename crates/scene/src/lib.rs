@@ -18,6 +18,7 @@ mod flow_table;
 mod foreign;
 mod hosted_flow;
 mod kernel_flow;
+mod last_sample;
 mod link;
 mod medium;
 mod meter;

@@ -11,6 +11,7 @@ use weir_units::{Bytes, Duration, Feedback, Instant, Rng};
 use crate::app::{Client, Server};
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
 use crate::flow_stats::{FlowEnd, FlowStats, Totals};
+use crate::last_sample::LastSample;
 use crate::medium::Medium;
 use crate::packet::{Body, IP_HEADER, Packet};
 use crate::side::Side;
@@ -34,7 +35,7 @@ pub(crate) struct ReliableFlow {
     /// The warm-up is over: whatever begins now is measured from its beginning.
     warm: bool,
     /// When the previous sample was taken, and what had been delivered then.
-    sampled: (Instant, u64),
+    last_sample: LastSample,
     pub(crate) flow_stats: FlowStats,
     pub(crate) acks: Vec<AckRow>,
     /// How many of the sender's acknowledgements are still to be recorded.
@@ -93,7 +94,7 @@ impl ReliableFlow {
             armed: [Some(start), None],
             over: false,
             warm: false,
-            sampled: (start, 0),
+            last_sample: LastSample::new(start),
             flow_stats: FlowStats::new(start),
             acks: Vec::new(),
             acks_left: max_acks,
@@ -218,15 +219,13 @@ impl ReliableFlow {
     }
 
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
-        let began_before = now > self.sampled.0 && !self.flow_stats.is_closed();
+        let began_before = self.last_sample.is_before(now) && !self.flow_stats.is_closed();
         let ends = self.ends.as_mut().filter(|_| began_before)?;
         let sender = &mut ends[Side::Sender as usize].conn;
         sender.book_time(now);
         let snapshot = sender.snapshot();
-        let (since, before) =
-            std::mem::replace(&mut self.sampled, (now, self.flow_stats.delivered));
+        let goodput_mbps = self.last_sample.advance(now, self.flow_stats.delivered);
         let millis = |duration: Option<Duration>| duration.map(Duration::as_millis_f64);
-        let seconds = now.saturating_since(since).as_secs_f64();
         Some(SampleRow {
             flow: self.index,
             t_s: now.as_secs_f64(),
@@ -239,7 +238,7 @@ impl ReliableFlow {
             rto_ms: snapshot.rto.as_millis_f64(),
             pacing_mbps: snapshot.pacing_rate.map(|rate| rate.as_mbit_f64()),
             delivery_mbps: sender.delivery_rate().map(|rate| rate.as_mbit_f64()),
-            goodput_mbps: (self.flow_stats.delivered - before) as f64 * 8e-6 / seconds,
+            goodput_mbps,
             retransmits: sender.stats().retransmits,
             acked_bytes: sender.stats().acked_bytes,
             time_busy_s: None,
@@ -260,7 +259,7 @@ impl ReliableFlow {
         let sender = Connection::connect(&self.config, now, ours);
         let receiver = Connection::listen(&self.config, theirs);
         self.ends = Some([end(sender), end(receiver)]);
-        self.sampled = (now, 0);
+        self.last_sample = LastSample::new(now);
         net.log(self.index, "start", "");
         if self.warm {
             self.open_books(net);

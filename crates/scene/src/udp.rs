@@ -6,6 +6,7 @@ use weir_transport::RangeSet;
 use weir_units::{Bytes, Duration, Instant, Rng};
 
 use crate::flow_stats::{FlowEnd, FlowStats, Totals};
+use crate::last_sample::LastSample;
 use crate::medium::Medium;
 use crate::packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
 use crate::periods::{Action, Periods, nth_tick};
@@ -32,7 +33,7 @@ pub(crate) struct UdpFlow {
     begun: bool,
     over: bool,
     warm: bool,
-    sampled: (Instant, u64),
+    last_sample: LastSample,
     pub(crate) flow_stats: FlowStats,
 }
 
@@ -70,7 +71,7 @@ impl UdpFlow {
             begun: false,
             over: false,
             warm: false,
-            sampled: (start, 0),
+            last_sample: LastSample::new(start),
             flow_stats: FlowStats::new(start),
         }
     }
@@ -151,16 +152,14 @@ impl UdpFlow {
     }
 
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
-        if now <= self.flow_stats.start || self.flow_stats.is_closed() {
+        if !self.last_sample.is_before(now) || self.flow_stats.is_closed() {
             return None;
         }
-        let (since, before) =
-            std::mem::replace(&mut self.sampled, (now, self.flow_stats.delivered));
-        let seconds = now.saturating_since(since).as_secs_f64();
+        let goodput_mbps = self.last_sample.advance(now, self.flow_stats.delivered);
         Some(SampleRow {
             flow: self.index,
             t_s: now.as_secs_f64(),
-            goodput_mbps: (self.flow_stats.delivered - before) as f64 * 8e-6 / seconds,
+            goodput_mbps,
             state: "open",
             phase: "none",
             ..SampleRow::default()
