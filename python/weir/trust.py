@@ -1,7 +1,7 @@
 """Which controllers in Python may run.
 
-A scenario can hold the text of a program, in `[controllers]` or in a file next to it, and so can the
-manifest of a result directory. Such a program would run with the user's rights, so the native
+A scenario can hold the text of a program, in `[controllers]` or in a file next to it, and so can
+the manifest of a result directory. Such a program would run with the user's rights, so the native
 module asks `refuse_untrusted` before it executes one. Allowed are files that the user has named as
 a stack himself, and what he allows with `--trust-controllers`, at a prompt, or with
 `trust_controllers=True`. A permission is for one text, by its SHA-256, and lasts as long as the

@@ -25,6 +25,7 @@ import pytest
 from conftest import Invoke
 
 from weir import _native
+from weir.errors import InputError
 from weir.kernel import build as building
 from weir.kernel import cache, guest, machine, pinning, recipe, world
 from weir.kernel.cache import Kernel
@@ -127,6 +128,9 @@ def test_a_kernel_is_chosen_by_its_version_or_series(
         assert cache.needed().version == version
     with pytest.raises(KernelError, match=r"--kernel 6\.2: no such .* 6\.1\.9, 6\.1\.10, 6\.12\.3"):
         cache.choose("6.2")
+    for text in ("wat", "6.", "", "6.1-rc1"):
+        with pytest.raises(InputError, match=r"--kernel .*: allowed is a version or series"):
+            cache.choose(text)
 
 
 def test_without_a_kernel_the_message_says_how_to_get_one(home: Path, invoke: Invoke) -> None:

@@ -1,7 +1,7 @@
 """From the runs of radio scenarios to rows: ours, the reference, and whether it holds.
 
-A row has the members of those compared with a kernel (`weir.validate.judge`), and `series` and `at`, which
-say where it belongs in the picture of its group. The 95 % interval is that over seeds.
+A row has the members of those compared with a kernel (`weir.validate.judge`), and `series` and
+`at`, which say where it belongs in the picture of its group. The 95 % interval is that over seeds.
 """
 
 from __future__ import annotations
