@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
+from weir import student
+
 LEVEL = 0.95
 """The confidence level of every interval."""
 
@@ -242,10 +244,8 @@ def pairs_needed(deviation: float, size: float, tests: int = 1) -> int | None:
 
 
 def _suffices(n: int, spread: float, tests: int) -> bool:
-    from scipy.special import stdtrit
-
-    level = float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2 / tests))
-    return n >= ((level + float(stdtrit(n - 1, _POWER))) * spread) ** 2
+    level = student.quantile(n - 1, 1 - (1 - LEVEL) / 2 / tests)
+    return n >= ((level + student.quantile(n - 1, _POWER)) * spread) ** 2
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -291,9 +291,7 @@ def rank_interval(n: int, share: float) -> tuple[int | None, int | None]:
 
 def t_quantile(freedom: float) -> float:
     """How many standard errors the interval reaches to either side, by Student's t."""
-    from scipy.special import stdtrit  # takes as long to load as all the rest
-
-    return float(stdtrit(freedom, 0.5 + LEVEL / 2))
+    return student.quantile(freedom, 0.5 + LEVEL / 2)
 
 
 def rounded(value: float | None) -> float | None:
@@ -342,9 +340,7 @@ def _welch(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
 
 def _two_sided(t: float, freedom: float) -> float:
     """The probability of a Student's t that is at least as far from zero."""
-    from scipy.special import stdtr
-
-    return float(2 * stdtr(freedom, -abs(t)))
+    return 2 * student.upper_tail(abs(t), freedom)
 
 
 def _skewness(sample: Sequence[float]) -> float:
