@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 
@@ -13,8 +14,17 @@ from weir.errors import StoppedError
 __all__ = ["app", "main"]
 
 
+_COLLECT_AFTER = 10_000
+"""New objects before Python looks for garbage; 700 by default.
+
+Imports create a hundred thousand objects that all stay. Looking through them took 3 % of the time
+of `weir compare`.
+"""
+
+
 def main() -> None:
     """Entry point of the command."""
+    gc.set_threshold(_COLLECT_AFTER)
     try:
         app(prog_name="weir")
     except SystemExit as exit_:

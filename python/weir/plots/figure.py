@@ -138,11 +138,6 @@ def _html(figure: Figure) -> str:
     )
 
 
-def wake_converter() -> None:
-    """Starts the converter, whose first picture takes half a second longer than the others."""
-    vl_convert.vegalite_to_svg('{"mark": "point"}', vl_version=_VEGA_LITE)
-
-
 @cache
 def _drawer() -> ThreadPoolExecutor:
     """One thread: the converter has no more."""

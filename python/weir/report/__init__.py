@@ -11,7 +11,6 @@ from weir.comparison import RELEVANT
 from weir.disk import write_text
 from weir.errors import InputError
 from weir.plots import Figure
-from weir.plots.figure import wake_converter
 from weir.report import scripts
 from weir.report.compose import compose
 from weir.report.html import render, render_animation
@@ -34,10 +33,7 @@ __all__ = [
 
 
 def wake() -> None:
-    """Starts what drawing a report needs and takes a second: best called while runs take place."""
-    import scipy.special  # noqa: F401 - the statistics load it when they need it
-
-    wake_converter()
+    """Reads what drawing a report needs: best called while runs take place."""
     scripts.vega()
 
 
