@@ -10,23 +10,16 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from weir.censoring import Wait
+from weir.criteria import EPSILON, HOLD_S, RECLAIMED, SHORTEST_BIN_S, Rule
 from weir.curves import Array, Curve, bins
 from weir.errors import InputError
 from weir.fairness import jain
-
-EPSILON = 0.2
-HOLD_S = 5.0
-SHORTEST_BIN_S = 0.1
-RECLAIMED = 0.9
-
-Rule = Literal["ratio", "share"]
 
 _SLACK = 1e-9
 """What floating point may take from a ratio of two sums."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from weir.curves import Curve
 from weir.stats import Estimate, mean_interval, t_quantile
+
+if TYPE_CHECKING:
+    from weir.curves import Curve
 
 BySeed = Mapping[int, float | None]
 

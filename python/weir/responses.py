@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.censoring import Wait
+from weir.criteria import HOLD_S, SHORTEST_BIN_S
 from weir.curves import Curve, bins
-from weir.dynamics import HOLD_S, SHORTEST_BIN_S, first_held
+from weir.dynamics import first_held
 from weir.errors import InputError
 
 TIME_SCALES_S = (0.1, 1.0, 10.0)

@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
 
-from weir import disk, dynamics, manifest, metrics, parquet, sharing
+from weir import disk, manifest, metrics, parquet
 from weir.arrivals import Completions, completions
 from weir.censoring import Wait
-from weir.curves import Curve, curves
-from weir.dynamics import Epoch
+from weir.criteria import COARSE_BIN_S, EPSILON, HOLD_S, RECLAIMED, SHORTEST_BIN_S, Rule
 from weir.errors import InputError, unknown
 from weir.plain import plain
 from weir.requests import PERCENTS, Percentile, percentiles
 from weir.scenario import SIM, SPOKEN
-from weir.sharing import Observed
 from weir.stats import Estimate, mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from weir.curves import Curve
+    from weir.dynamics import Epoch
     from weir.plots import Figure, Figures
+    from weir.sharing import Observed
 
 TABLES = (
     "runs",
@@ -172,8 +173,16 @@ class Results:
     @cached_property
     def curves(self) -> dict[int, list[Curve]]:
         """What each flow of each run had delivered at any time, by the number of the run."""
+        from weir.curves import curves
+
         columns = ("run", "flow", "t_s", "goodput_mbps")
         return curves(self.scan("samples").select(columns).collect(), self.flows)
+
+    @cached_property
+    def shared_runs(self) -> frozenset[int]:
+        """The runs with at least two flows."""
+        flows = self.flows.group_by("run").agg(pl.col("flow").n_unique())
+        return frozenset(flows.filter(pl.col("flow") > 1)["run"])
 
     @property
     def cases(self) -> list[dict[str, Any]]:
@@ -295,7 +304,7 @@ class Results:
         of_case = self.flows.filter(pl.col("run").is_in(list(self._runs(label).values())))
         rtt_ms = of_case["rtt_ms_mean"].fill_nan(None).max() or 0.0
         sampled_s = [c.interval_s for run in self._runs(label).values() for c in self.curves[run]]
-        return max(math.ceil(rtt_ms) / 1e3, dynamics.SHORTEST_BIN_S, *sampled_s)  # type: ignore[arg-type]
+        return max(math.ceil(rtt_ms) / 1e3, SHORTEST_BIN_S, *sampled_s)  # type: ignore[arg-type]
 
     def convergence(
         self,
@@ -303,9 +312,9 @@ class Results:
         flow: str | None = None,
         *,
         bin_s: float | None = None,
-        epsilon: float = dynamics.EPSILON,
-        hold_s: float = dynamics.HOLD_S,
-        rule: dynamics.Rule = "ratio",
+        epsilon: float = EPSILON,
+        hold_s: float = HOLD_S,
+        rule: Rule = "ratio",
         fair_mbps: float | None = None,
     ) -> dict[int, Wait | None]:
         """By seed: how long after `flow` began all shared fairly, until the next came or went.
@@ -317,6 +326,8 @@ class Results:
         Raises:
             InputError: there is no such case or flow, or the bins are too narrow.
         """
+        from weir import dynamics
+
         width = bin_s or self.bin_s(label)
         found: dict[int, Wait | None] = {}
         for seed, epoch in self._epochs(label, flow, "joined"):
@@ -340,8 +351,8 @@ class Results:
         flow: str | None = None,
         *,
         bin_s: float | None = None,
-        share: float = dynamics.RECLAIMED,
-        hold_s: float = dynamics.HOLD_S,
+        share: float = RECLAIMED,
+        hold_s: float = HOLD_S,
     ) -> dict[int, Wait | None]:
         """By seed: how long after `flow` ended the others held what it had.
 
@@ -351,6 +362,8 @@ class Results:
         Raises:
             InputError: there is no such case or flow, or the bins are too narrow.
         """
+        from weir import dynamics
+
         width = bin_s or self.bin_s(label)
         found: dict[int, Wait | None] = {}
         for seed, epoch in self._epochs(label, flow, "left"):
@@ -373,8 +386,13 @@ class Results:
         Raises:
             InputError: there is no such case.
         """
-        widths = sorted({fine := self.bin_s(label), max(fine, sharing.COARSE_BIN_S)})
-        return sharing.observed([self.curves[run] for run in self._runs(label).values()], widths)
+        runs = self._runs(label).values()
+        if self.shared_runs.isdisjoint(runs):
+            return []
+        from weir.sharing import observed
+
+        widths = sorted({fine := self.bin_s(label), max(fine, COARSE_BIN_S)})
+        return observed([self.curves[run] for run in runs], widths)
 
     def jain_over_time(self, label: str, bin_s: float | None = None) -> pl.DataFrame:
         """Jain's index per bin of every repeat: `seed`, `t_s`, `flows`, `jain_index`.
@@ -382,6 +400,8 @@ class Results:
         Raises:
             InputError: there is no such case, or the bins are too narrow.
         """
+        from weir import dynamics
+
         width = bin_s or self.bin_s(label)
         return pl.concat(
             dynamics.jain_over_time(self.curves[run], width).select(
@@ -522,8 +542,11 @@ class Results:
 
     @property
     def _sharing(self) -> pl.DataFrame:
-        shared = self.flows["flow"].n_unique() > 1
-        return sharing.per_run(self.curves if shared else {})
+        if not self.shared_runs:
+            return pl.DataFrame(schema={"run": pl.UInt32})
+        from weir.sharing import per_run
+
+        return per_run(self.curves)
 
     def _runs(self, label: str) -> dict[int, int]:
         """The successful runs of a case by their seed."""
@@ -541,6 +564,8 @@ class Results:
         self, label: str, flow: str | None, change: Literal["joined", "left"]
     ) -> Iterator[tuple[int, Epoch | None]]:
         """By seed, the epoch that begins when a flow joins or leaves."""
+        from weir import dynamics
+
         for seed, run in self._runs(label).items():
             names = [curve.name for curve in self.curves[run]]
             if flow is not None and flow not in names:

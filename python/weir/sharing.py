@@ -13,12 +13,10 @@ import polars as pl
 
 from weir import fairness
 from weir.censoring import Wait, Waits, summarised
+from weir.criteria import COARSE_BIN_S, HOLD_S
 from weir.curves import Curve
-from weir.dynamics import HOLD_S, Epoch, convergence, epochs, jain_since, reclaim
+from weir.dynamics import Epoch, convergence, epochs, jain_since, reclaim
 from weir.stats import Estimate, mean_interval
-
-COARSE_BIN_S = 1.0
-"""A second bin, over which the oscillations of usual algorithms average out."""
 
 
 @dataclass(frozen=True)

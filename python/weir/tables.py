@@ -13,12 +13,12 @@ from weir import metrics
 from weir.arrivals import Completions, Spread
 from weir.comparison import Contrast, caution, compared, contrasts
 from weir.grid import Grid, cautioned
-from weir.sharing import Observed
 from weir.stats import Estimate, mean_interval
 from weir.verdicts import verdicts
 
 if TYPE_CHECKING:
     from weir.results import Results
+    from weir.sharing import Observed
 
 _MAX_FLOW_ROWS = 24
 _MAX_COMPLETIONS = 48

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,14 @@ def test_a_list_of_what_rust_has_loads_nothing_heavy() -> None:
 def test_an_experiment_begins_before_statistics_and_pictures_are_loaded() -> None:
     """They are loaded while it runs."""
     assert not loaded_by(verb("compare", "reno", "--dry-run")) & {"altair", "scipy", "vl_convert"}
+
+
+def test_a_comparison_of_single_flows_loads_no_arrays(tmp_path: Path) -> None:
+    """Only flows that share a path need them, and they take a tenth of a short comparison."""
+    given = ("--duration", "2s", "--repeat", "2", "--seed", "1", "--out", str(tmp_path), "--quiet")
+    loaded = loaded_by(verb("compare", "reno", "cubic", *given))
+    assert "altair" in loaded
+    assert not loaded & {"numpy", "scipy"}
 
 
 def test_what_is_heavy_is_loaded_when_it_is_asked_for() -> None:

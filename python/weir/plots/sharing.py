@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from weir import dynamics
+from weir.criteria import COARSE_BIN_S
 from weir.plots import theme
 from weir.plots.figure import Figure, inline, layered
 from weir.plots.over_time import HEIGHT, Panel, stacked, times_end
 from weir.plots.select import Case, band, has_rows, line, shown_over_time
 from weir.results import Results
-from weir.sharing import COARSE_BIN_S
 
 NAME = "jain"
 
@@ -22,8 +21,9 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
     """Jain's index over time, with every coming and going and the median time of convergence."""
     if not has_rows(results, "samples", ("run", "flow", "t_s", "goodput_mbps")):
         return None
-    indices = {case.label: _indices(results, case) for case in shown_over_time(cases)}
-    shown = [c for c in shown_over_time(cases) if not indices[c.label].is_empty()]
+    shared = [c for c in shown_over_time(cases) if not results.shared_runs.isdisjoint(c.runs)]
+    indices = {case.label: _indices(results, case) for case in shared}
+    shown = [case for case in shared if not indices[case.label].is_empty()]
     if not shown:
         return None
     most = max(len(results.curves[case.typical]) for case in shown)
@@ -56,6 +56,8 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
 
 def _indices(results: Results, case: Case) -> pl.DataFrame:
     """`run`, `t_s` and `jain_index` of all repeats, where there is one."""
+    from weir import dynamics  # single flows do not need its imports
+
     width = max(COARSE_BIN_S, results.bin_s(case.label))
     parts = [
         dynamics.jain_over_time(results.curves[run], width).select(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from weir import metrics
 from weir.censoring import Waits
-from weir.dynamics import EPSILON, HOLD_S, RECLAIMED
+from weir.criteria import EPSILON, HOLD_S, RECLAIMED
 from weir.metrics import Metric
 from weir.plots import Figure
 from weir.plots.select import Case
 from weir.plots.theme import significant
 from weir.report.model import Cell, ReportSection, ReportTable
 from weir.results import Results
-from weir.sharing import Observed
 from weir.stats import Estimate
 from weir.tables import estimate_text
+
+if TYPE_CHECKING:
+    from weir.sharing import Observed
 
 _MOST_CASES = 5
 _PART = metrics.BY_NAME["utilisation"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from weir import dynamics
+from weir import criteria, dynamics
 from weir.censoring import Wait, Waits, summarised
 from weir.curves import Curve, curves
 from weir.results import Results
@@ -47,7 +47,7 @@ class Join:
             self.newest.start_s,
             self._ends_s,
             bin_s=_BIN_S * self.timing.scale,
-            hold_s=dynamics.HOLD_S * self.timing.scale,
+            hold_s=criteria.HOLD_S * self.timing.scale,
         )
 
     def crosses(self) -> Wait:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from weir import dynamics
+from weir import criteria
 from weir.results import Results
 from weir.stats import Estimate, mean_interval
 from weir.studies import Cell
@@ -28,7 +28,7 @@ LOST, DELAY, UTILISATION = "retransmitted, %", "queue, ms", "used, %"
 
 MEANING = (
     "Adapts: from the start of the newest flow to the first second from which on the goodputs of "
-    f"all flows are within {dynamics.EPSILON:.0%} of the largest for five seconds "
+    f"all flows are within {criteria.EPSILON:.0%} of the largest for five seconds "
     "(ε-convergence). Crosses: until the newest flow first has more than the first. Reclaims: from "
     "the end of the newest flow until the others have 90 % of what it had, and keep it for 2.5 s. "
     "Share: of the newest flow, over the second half of its time; Jain: the fairness index of all "

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from weir.dynamics import EPSILON
+from weir.criteria import EPSILON
 from weir.stats import Estimate
 from weir.studies.book.experiment import AT_SWITCH, BUFFERS, RIVAL_BUFFERS, STREAMS
 from weir.studies.book.joins import MEANING
