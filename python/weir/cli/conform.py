@@ -136,7 +136,7 @@ def conform(
         return
     how = plans.how(out, jobs, resume=resume, quiet=quiet, dask=dask)
     results = None if found.plan is None else plans.run_plan(found.plan, **how)
-    rows = judged(found, where, results).rows
+    rows = judged(found, results).rows
     changes = [] if before is None else baseline.changes(rows, before)
     texts = [change.text for change in changes]
     if junit_file is not None:

@@ -59,6 +59,9 @@ class Planned:
 
     subjects: Sequence[Subject]
     plan: Plan | None
+    world: str = SIM
+    has_own_seeds: bool = True
+    """Whether the seeds are those of the suites, for which they list known failures."""
 
 
 def planned(request: Request) -> Planned:
@@ -87,9 +90,10 @@ def planned(request: Request) -> Planned:
     if not sources:
         if not any(subject.case.script for subject in subjects):
             raise InputError(f"no case applies; the first: {subjects[0].reason}")
-        return Planned(subjects, None)
+        return Planned(subjects, None, request.world)
     whole = plan(NAME, request.command(), sources, {}, effective)
-    return Planned(subjects, whole)
+    has_own_seeds = request.repeat is None and request.seed == Request.seed
+    return Planned(subjects, whole, request.world, has_own_seeds)
 
 
 def _matching(suite: Suite, patterns: Sequence[str]) -> list[Case]:

@@ -66,7 +66,6 @@ def conform(
     found = planned(request)
     return judged(
         found,
-        world,
         None
         if found.plan is None
         else run_plan(
@@ -80,9 +79,9 @@ def conform(
     )
 
 
-def judged(found: Planned, world: str, results: Results | None) -> Conformance:
+def judged(found: Planned, results: Results | None) -> Conformance:
     """The rows of a plan that has run; they are kept beside its results."""
-    rows = outcome.rows(found.subjects, results, world)
+    rows = outcome.rows(found, results)
     if results is not None:
         kept = {"rows": rows, "pictures": outcome.pictures(found.subjects)}
         write_text(results.path / manifest.CONFORM, json.dumps(kept, indent=2, ensure_ascii=False))
