@@ -169,7 +169,7 @@ def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     made = kernels.Kernel(SIM, BUILT_IN, judge.VIRTUAL, is_exact=True, extra_us=0)
     monkeypatch.setattr(kernels, "LIVE", made)
     # The buffer that both have then.
-    monkeypatch.setattr(catalogue, "_buffer", lambda *_: "64mib")
+    monkeypatch.setattr(catalogue, "recv_buffer", lambda *_: "64mib")
 
 
 @pytest.mark.usefixtures("twin")

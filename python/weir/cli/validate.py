@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group
@@ -14,7 +14,8 @@ from weir import validate as validation
 from weir.cli import options, output, plans
 from weir.errors import InputError
 from weir.grid import Grid
-from weir.validate import summary
+from weir.validate import spread, summary
+from weir.validate.judge import Row
 from weir.validate.kernel import Comparison
 from weir.validate.radio import RadioComparison
 from weir.validate.radio import comparison as radio_comparison
@@ -24,8 +25,10 @@ _HELP = """Run the same scenarios in the simulator and in Linux's TCP, and compa
 
 By default the kernel is this machine's, in real time, which requires root. With
 [bold]--virtual[/bold] it is a guest's in virtual time, which requires `weir kernel build` once.
-With [bold]--reference[/bold] it is that of recorded runs. With [bold]--radio[/bold] there is no
-kernel: wireless networks are compared with arithmetic, Bianchi's model and published measurements.
+With [bold]--random N[/bold] a guest runs one flow on each of N random paths, with all congestion
+controls of its kernel. With [bold]--reference[/bold] it is that of recorded runs. With
+[bold]--radio[/bold] there is no kernel: wireless networks are compared with arithmetic, Bianchi's
+model and published measurements.
 
 Prints per case and flow the simulator's value, its ratio to the kernel's, and whether that is
 within the tolerance. Cases that cannot run are listed with the reason. The report has a figure over
@@ -37,9 +40,14 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir validate --virtual --case '10m-1bdp-*' --json > validation.json
 
+  weir validate --virtual --random 100 --jobs 2
+
   weir validate --reference tests/truth
 
   weir validate --radio"""
+
+MOST_RANDOM = 10_000
+"""Random paths of one command; a thousand take hours."""
 
 Case = Annotated[
     list[str] | None,
@@ -71,6 +79,16 @@ def validate(
     ] = None,
     # The former name of --reference, for one release.
     truth: Annotated[Path | None, typer.Option("--truth", metavar="DIR", hidden=True)] = None,
+    random: Annotated[
+        int | None,
+        typer.Option(
+            "--random",
+            min=1,
+            max=MOST_RANDOM,
+            metavar="N",
+            help="With --virtual: compare on N random paths with one flow each.",
+        ),
+    ] = None,
     case: Case = None,
     size: Annotated[
         str | None,
@@ -111,35 +129,53 @@ def validate(
         _refuse("with --reference", truth=truth)
     reference = reference or truth
     if reference is not None:
-        own = {"radio": radio or None, "virtual": virtual or None, "dry-run": dry_run or None}
+        own: dict[str, object] = {"radio": radio or None, "virtual": virtual or None}
+        own |= {"random": random, "dry-run": dry_run or None}
         _refuse("with --reference", size=size, repeat=repeat, seed=seed, **own)
         seeds = seeds or validation.SEEDS
         found = validation.validate(reference, cases=case or (), seeds=seeds, **how)
     else:
         _refuse("without --reference", seeds=seeds)
-        _refuse("with --radio", virtual=(radio and virtual) or None)
-        size, cases, seed = size or validation.SMALL, case or (), 1 if seed is None else seed
         compared: Comparison | RadioComparison
-        if radio:
-            compared = radio_comparison(size=size, cases=cases, repeat=repeat, seed=seed)
+        chosen: dict[str, Any] = {"cases": case or (), "seed": 1 if seed is None else seed}
+        if random is not None:
+            _refuse("with --random", size=size, radio=radio or None)
+            compared = _on_random_paths(random, virtual, repeat, chosen)
+        elif radio:
+            _refuse("with --radio", virtual=virtual or None)
+            compared = radio_comparison(size=size or validation.SMALL, repeat=repeat, **chosen)
         else:
             repeat = repeat or validation.REPEAT
             compared = validation.comparison(
-                virtual=virtual, size=size, cases=cases, repeat=repeat, seed=seed
+                virtual=virtual, size=size or validation.SMALL, repeat=repeat, **chosen
             )
         if dry_run:
             plans.list_plan("validate", compared.plan, as_json=json)
             return
         found = compared.run_plan(**how)
     if json:
-        output.print_json("validate", found.rows, score=found.score)
+        spreads = spread.by_controller(found.rows) if random is not None else None
+        more = {} if spreads is None else {"controllers": spreads}
+        output.print_json("validate", found.rows, score=found.score, **more)
     elif radio:
         grid = Grid(radio_words.TITLE, *radio_words.table(found.rows), names=2)
         _show(grid, radio_words.UNITS, radio_words.findings(found.rows))
+    elif random is not None:
+        _show_spread(found.rows)
     else:
         grid = Grid(summary.TITLE, *summary.table(found.rows), names=2)
         _show(grid, summary.UNITS, summary.findings(found.rows))
     plans.finish(found.results, quiet=quiet)
+
+
+def _on_random_paths(
+    count: int, virtual: bool, repeat: int | None, chosen: dict[str, Any]
+) -> Comparison:
+    if not virtual:
+        raise InputError(f"--random {count}: runs in real time would take days; add --virtual")
+    if repeat is not None:
+        chosen["simulations"] = repeat
+    return validation.random_comparison(count, **chosen)
 
 
 def _refuse(where: str, **given: object) -> None:
@@ -147,6 +183,18 @@ def _refuse(where: str, **given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(f"--{name} has no effect {where}; leave it out")
+
+
+def _show_spread(rows: Sequence[Row]) -> None:
+    """How the rows are distributed, and those that do not hold."""
+    spreads = spread.by_controller(rows)
+    failing = {row["case"] for row in rows if row["verdict"] in ("differs", "inconclusive")}
+    if failing:
+        table = summary.table([row for row in rows if row["case"] in failing])
+        _show(Grid(summary.TITLE, *table, names=2), summary.UNITS, ())
+    grid = Grid(spread.TITLE, spread.HEADERS, spread.table(spreads), names=1, note=spread.NOTE)
+    sentences = [*spread.sentences(spreads), *summary.findings(rows)]
+    output.show(Group(grid.rich(), *output.points(sentences)))
 
 
 def _show(grid: Grid, units: str, sentences: Iterable[str]) -> None:

@@ -10,15 +10,35 @@ import polars as pl
 
 from weir import bounded, parquet
 from weir.plots import Figure
+from weir.plots.agreement import agreement
 from weir.plots.overlay import OURS, READING, THEIRS, overlay
 from weir.report.html import slug
 from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.report.study import study_report
 from weir.results import Results
-from weir.validate import FILE, SERIES
-from weir.validate.judge import Row
+from weir.validate import FILE, SERIES, spread
+from weir.validate.judge import SAMPLED, Row
 from weir.validate.reduce import series
-from weir.validate.summary import TITLE, TITLES, UNITS, findings, table, value_text
+from weir.validate.summary import KINDS, TITLE, TITLES, UNITS, findings, table, value_text
+
+_MOST_FIGURES = 60
+"""With more cases in both worlds, only those get a picture that do not hold."""
+
+_ONLY_FAILING = "Only cases with a row that does not hold are drawn."
+
+_AGREEMENT = (
+    "Left, each dot is a flow: its goodput against that of the same flow in Linux, with the "
+    "tolerance. Right, its retransmissions; on the dashed line both are equal."
+)
+
+_PAIRS = {
+    "case": pl.String,
+    "controller": pl.String,
+    "group": pl.String,
+    "goodput_percent": pl.Float64,
+    "ours": pl.Float64,
+    "linux": pl.Float64,
+}
 
 
 def compose_validation(results: Results) -> Report:
@@ -27,11 +47,22 @@ def compose_validation(results: Results) -> Report:
     rows, kernels = kept["rows"], " and ".join(kept["kernels"])
     failing = [row for row in rows if row["verdict"] in ("differs", "inconclusive")]
     overview = ReportTable(TITLE, *table(rows), note=f"{UNITS[:1].upper()}{UNITS[1:]}.")
-    pictures = list(_figures(results, rows))
+    spreads = spread.by_controller(rows)
+    many = len(results.cases) > _MOST_FIGURES
+    drawn = {row["case"] for row in failing} if many else {row["case"] for row in rows}
+    pictures = list(_figures(results, [row for row in rows if row["case"] in drawn]))
+    reading = [READING, *([_ONLY_FAILING] if many else [])]
+    by_controller = ReportTable(spread.TITLE, spread.HEADERS, spread.table(spreads), spread.NOTE)
+    points = [*spread.sentences(spreads), *findings(rows)]
     sections = [
-        ReportSection("Findings", points=list(findings(rows)), tables=[overview]),
+        ReportSection("Findings", points=points, tables=[replace(overview, is_folded=many)]),
+        ReportSection(
+            "By controller",
+            tables=[by_controller] if spreads else [],
+            figures=_agreement(rows) if spreads else [],
+        ),
         ReportSection("Rows that do not hold", tables=[_table("", failing)] if failing else []),
-        ReportSection("Case by case", [READING] if pictures else (), figures=pictures),
+        ReportSection("Case by case", reading if pictures else (), figures=pictures),
         ReportSection("Rows", tables=[replace(_table("Every row", rows), is_folded=True)]),
     ]
     full = [section for section in sections if not section.is_empty]
@@ -50,13 +81,30 @@ def _figures(results: Results, rows: Sequence[Row]) -> Iterator[Figure]:
         name = case["label"]
         theirs = kept.filter(case=name).drop("case")
         own = results.runs.filter(label=name, status="ok").sort("repeat")["run"].to_list()
-        if not theirs.is_empty() and own:
+        found = [row for row in rows if row["case"] == name]
+        if not theirs.is_empty() and own and found:
             flows, headings = case["scenario"]["flow"], _flow_names(case["scenario"]["flow"])
             # All flows of a case have segments of one size.
             ours = _named(series(results, own[0], flows[0]["mss"]), headings, OURS)
             data = pl.concat([_named(theirs, headings, THEIRS), ours])
-            caption = _caption([row for row in rows if row["case"] == name])
-            yield overlay(f"overlay-{slug(name)}", name, caption, data, own[:1])
+            yield overlay(f"overlay-{slug(name)}", name, _caption(found), data, own[:1])
+
+
+def _agreement(rows: Sequence[Row]) -> list[Figure]:
+    """All goodputs by controller, and all retransmissions."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row.get("controller") is None:
+            continue
+        own = found.setdefault(row["case"], dict.fromkeys(_PAIRS, None))
+        own |= {"case": row["case"], "controller": row["controller"], "group": KINDS[row["kind"]]}
+        if row["metric"] == spread.GOODPUT and row["ratio"] is not None:
+            own["goodput_percent"] = 100 * (row["ratio"] - 1)
+        if row["metric"] == spread.RETRANSMITS:
+            own |= {"ours": row["ours"], "linux": row["reference"]}
+    data = pl.DataFrame(list(found.values()), _PAIRS)
+    tolerance = 100 * SAMPLED["deterministic"][spread.GOODPUT].share
+    return [agreement("agreement", "All flows", _AGREEMENT, data, tolerance)]
 
 
 def _caption(rows: Sequence[Row]) -> str:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from weir.validate.cases import SIZES, SMALL
-from weir.validate.kernel import REPEAT, comparison, validate_kernel
+from weir.validate.kernel import REPEAT, comparison, random_comparison, validate_kernel
 from weir.validate.outcome import FILE, SERIES, Validation
 from weir.validate.recorded import SEEDS, validate
 
@@ -21,6 +21,7 @@ __all__ = [
     "SMALL",
     "Validation",
     "comparison",
+    "random_comparison",
     "validate",
     "validate_kernel",
 ]

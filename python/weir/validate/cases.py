@@ -34,7 +34,7 @@ REQUESTS = "requests"
 """The name of the flow of requests."""
 
 RTT_MS = 40
-"""Of every path."""
+"""Of every path of the set."""
 
 SAMPLES_MS = 10
 """How often both worlds are sampled."""
@@ -78,6 +78,9 @@ class Scene:
     """In the simulator, whose buffers do not grow by themselves."""
 
     mss: int = 1_448
+    rtt_ms: int = RTT_MS
+    simulations: int = 0
+    """Number of simulations per run of the kernel, if not the same number of both."""
 
     @property
     def simulated(self) -> Source:
@@ -155,16 +158,17 @@ def _scene(
         f'[measure]\nduration = "{_ms(end_s) + SAMPLES_MS}ms"\n',
         f'sample_interval = "{SAMPLES_MS}ms"\n',
     ]
-    return Scene(name, kind, flows, Source("".join(parts), f"validate {name}"), _buffer(rate, bdp))
+    buffer = recv_buffer(bdp * 1_000 * rate * RTT_MS // 8, 1_000 * rate * RTT_MS // 8)
+    return Scene(name, kind, flows, Source("".join(parts), f"validate {name}"), buffer)
 
 
-def _buffer(rate: int, bdp: int) -> str:
+def recv_buffer(queue: int, bdp: int) -> str:
     """What Linux's receiver has: half of 8 MiB, enlarged where slow start has more in flight.
 
     Up to there it acknowledges each segment, as `tcp_grow_window` says, and then every second.
+    `queue` and `bdp`, the bandwidth-delay product, are in bytes.
     """
-    overshoot = 2 * (1 + bdp) * rate * 1_000_000 // 8 * RTT_MS // 1_000
-    return "4mib" if overshoot <= 4 << 20 else "16mib"
+    return "4mib" if 2 * (bdp + queue) <= 4 << 20 else "16mib"
 
 
 def _flow(kind: Kind, number: int, flow: Flow, count: int) -> str:

@@ -102,6 +102,20 @@ class SameDistribution(Tolerance):
         return "differs" if distribution_p_value(pair.mine, pair.kernels) < REJECT else "holds"
 
 
+@dataclass(frozen=True, slots=True)
+class AmongOurs(Tolerance):
+    """How far the mean of ours may be from one run of a kernel that draws random numbers.
+
+    A row beyond the tolerance holds all the same if the kernel's value lies among ours.
+    """
+
+    def verdict(self, pair: Pair) -> Verdict:
+        """Whether ours is near enough, or the kernel's run one of ours could be."""
+        if self.holds(pair.ours, pair.reference):
+            return "holds"
+        return "holds" if min(pair.mine) <= pair.reference <= max(pair.mine) else "differs"
+
+
 LEAST_RECORDINGS = 5
 """Recordings that a two-sample test needs to judge a row; with fewer it is inconclusive.
 
@@ -148,6 +162,19 @@ VIRTUAL: Rules = MappingProxyType(
     }
 )
 """Of a kernel in virtual time, with our random numbers."""
+
+_ON_A_PATH = {"steady_goodput_mbps": Tolerance(0.02), "retransmits": Tolerance(0.10, 5)}
+
+SAMPLED: Rules = MappingProxyType(
+    {
+        "deterministic": _ON_A_PATH,
+        "loss": _ON_A_PATH,
+        "drawn": {
+            metric: AmongOurs(rule.share, rule.amount) for metric, rule in _ON_A_PATH.items()
+        },
+    }
+)
+"""Of a kernel in virtual time, one flow on a random path. Random losses hit the same packets."""
 
 LIVE: Rules = MappingProxyType(
     dict.fromkeys(("deterministic", "drawn", "loss", "shared", "mix", "requests"), _LIVE)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import polars as pl
@@ -18,8 +18,8 @@ from weir.scenario import KERNEL, SIM, VIRTUAL
 from weir.stats import independent_ratio, mean_ratio
 from weir.sweep import Case, Plan
 from weir.validate import cases as catalogue
-from weir.validate import judge, receiver
-from weir.validate.cases import REQUESTS, RTT_MS, SEND_BUFFER, SIZES, SMALL, Scene
+from weir.validate import judge, receiver, sampled
+from weir.validate.cases import REQUESTS, SEND_BUFFER, SIZES, SMALL, Scene
 from weir.validate.judge import Rules
 from weir.validate.known import explained
 from weir.validate.outcome import Validation, keep, values, wanted
@@ -119,7 +119,41 @@ def comparison(
     if size not in SIZES:
         raise InputError(f"--size {size}: there are {' and '.join(SIZES)}")
     algorithms = kernel.algorithms if virtual else (*kernel.algorithms, *catalogue.registered())
-    scenes = {scene.name: scene for scene in catalogue.scenes(SIZES[size], algorithms)}
+    words = ["--size", size, "--repeat", str(repeat)]
+    return _comparison(
+        kernel, catalogue.scenes(SIZES[size], algorithms), cases, words, repeat, seed
+    )
+
+
+def random_comparison(
+    count: int,
+    *,
+    cases: Sequence[str] = (),
+    simulations: int = sampled.SIMULATIONS,
+    seed: int = 1,
+) -> Comparison:
+    """Every run of a validation on `count` random paths, with a guest's kernel.
+
+    Where the kernel draws random numbers, `simulations` are compared with its run.
+
+    Raises:
+        InputError: no case matches, or none can run.
+    """
+    kernel = replace(IN_VIRTUAL_TIME, algorithms=sampled.CONTROLS, rules=judge.SAMPLED)
+    words = ["--random", str(count), "--repeat", str(simulations)]
+    scenes = sampled.scenes(count, seed, simulations)
+    return _comparison(kernel, scenes, cases, words, 1, seed)
+
+
+def _comparison(
+    kernel: Kernel,
+    of: Iterable[Scene],
+    cases: Sequence[str],
+    words: Sequence[str],
+    repeat: int,
+    seed: int,
+) -> Comparison:
+    scenes = {scene.name: scene for scene in of}
     chosen, planned, left_out = [], [], {}
     for name in wanted([*scenes], cases):
         try:
@@ -129,12 +163,13 @@ def comparison(
             left_out[name] = str(error)
     if not planned:
         raise InputError(f"nothing can be compared: {next(iter(left_out.values()))}")
-    words = ["weir", "validate", *(["--virtual"] if kernel.world == VIRTUAL else [])]
-    words += ["--kernel", cache.chosen()] if virtual and cache.chosen() else []
-    words += ["--size", size, "--repeat", str(repeat), "--seed", str(seed)]
-    words += [word for pattern in cases for word in ("--case", pattern)]
+    command = ["weir", "validate"]
+    if kernel.world == VIRTUAL:
+        command += ["--virtual", *(["--kernel", cache.chosen()] if cache.chosen() else [])]
+    command += [*words, "--seed", str(seed)]
+    command += [word for pattern in cases for word in ("--case", pattern)]
     most = max(case.scenario.repeat for case in planned)
-    plan = Plan("validate", shlex.join(words), tuple(planned), most, seed)
+    plan = Plan("validate", shlex.join(command), tuple(planned), most, seed)
     return Comparison(kernel, chosen, plan, left_out)
 
 
@@ -151,7 +186,7 @@ def compare(compared: Comparison, results: Results) -> Validation:
             continue
         found, note, is_sure = trusted(theirs)
         references.append(_reference(scene, results, found))
-        matched = kernel.is_exact or not scene.competes
+        matched = not scene.simulations and (kernel.is_exact or not scene.competes)
         # Where ours are as many as the kernel's, each has the random numbers of one of these.
         if matched and ours.height > 1:
             ours = ours.join(found, on="seed", how="semi")
@@ -159,7 +194,8 @@ def compare(compared: Comparison, results: Results) -> Validation:
         own = _values(scene, results, ours)
         for row in judge.rows(references[-1], scene.kind, own, kernel.rules, ratio):
             said = "; ".join(filter(None, [note, row["note"]]))
-            noted = {**row, "note": said}
+            own_controller = {} if scene.competes else {"controller": scene.flows[0].cc}
+            noted = {**row, **own_controller, "note": said}
             rows.append(explained(noted) if is_sure else judge.unjudged(noted))
     rows += [judge.skipped(name, reason) for name, reason in compared.left_out.items()]
     return keep(rows, results, references)
@@ -171,9 +207,11 @@ def _cases(scene: Scene, kernel: Kernel, repeat: int, seed: int) -> list[Case]:
     if scene.competes and not kernel.is_exact:
         here = max(repeat, _BESIDE_REAL_TIME)
     there = here if kernel.is_exact else repeat
+    if scene.simulations:
+        here, there = scene.simulations, 1
     found = []
     own = scene.simulated.with_override("flow.*.send_buffer", SEND_BUFFER)
-    own = own.with_override("topology.rtt", f"{RTT_MS * 1_000 + kernel.extra_us}us")
+    own = own.with_override("topology.rtt", f"{scene.rtt_ms * 1_000 + kernel.extra_us}us")
     for key, value in kernel.receiver().items():
         own = own.with_override(f"flow.*.{key}", value)
     sides = ((scene.name, SIM, own, here), (_there(scene), kernel.world, scene.source, there))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from weir.validate.judge import FIRST_ACKS, KINDS, PACKETS, SKIPPED, Kind, Row, score
+from weir.validate.judge import FIRST_ACKS, PACKETS, SKIPPED, Kind, Row, score
 from weir.validate.truth import OVERLAP, REQUEST
 
 TITLES = {
@@ -31,7 +31,7 @@ UNITS = (
     f"share of the first {FIRST_ACKS} acknowledgements at which cwnd is the same"
 )
 
-_KINDS = {
+KINDS: Mapping[Kind, str] = {
     "deterministic": "Nothing random",
     "drawn": "The kernel draws random numbers",
     "loss": "Random loss",
@@ -40,6 +40,7 @@ _KINDS = {
     "requests": "Requests next to a stream",
     "packets": "Window by window",
 }
+"""What is random in cases of each kind, in words."""
 
 
 def findings(rows: Sequence[Row]) -> Iterator[str]:
@@ -48,7 +49,7 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
     for kind in KINDS:
         if kind in totals:
             total = totals[kind]
-            yield f"{_KINDS[kind]}: {_held(total)}{_rule(rows, kind)}."
+            yield f"{KINDS[kind]}: {_held(total)}{_rule(rows, kind)}."
     if "all" in totals:
         yield f"In all {_held(totals['all'], 'judged rows')}."
     unsure = {
