@@ -17,6 +17,7 @@ from conftest import Invoke
 from test_schemas import check as fits_schema
 from typer.testing import Result
 
+from weir import _native
 from weir.conform import baseline, judge, measures, needs, outcome, scripts, stacks, suites, words
 from weir.conform.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED, Envelope
 from weir.conform.judge import judged
@@ -229,6 +230,27 @@ def test_what_follows_a_phase() -> None:
     assert never_left(_observed(["startup", "drain"]), phase="startup") == 0
 
 
+def test_a_case_needs_what_it_judges() -> None:
+    bbr, other = _observed(["startup", "probe_bw"]), _observed(["slow_start"])
+    assert needs.missing(["bbr-phases", "startup"], {"": [bbr]}) == ""
+    assert "needs the phases of BBR; the stack reports slow_start" in needs.missing(
+        ["bbr-phases"], {"": [other]}
+    )
+    assert needs.missing(["probe-bw-parts"], {"": [bbr]}) != ""
+
+
+def test_a_trigger_places_the_event_at_the_start_of_a_phase() -> None:
+    found = planned(Request(("bbr",), ("bbr3", "bbr"), ("B9",)))
+    ours, other = found.subjects
+    assert found.plan is not None
+    (case,) = found.plan.cases
+    (step,) = case.scenario.fields["topology"]["forward"]["rate_steps"]
+    at_s = _native.parse_quantity("time", step["at"])
+    assert 1 < at_s < 5, "after STARTUP, DRAIN, CRUISE, REFILL and UP"
+    assert set(ours.labels.values()) == {case.label}
+    assert other.reason == "the controller has no phase probe_bw_down in the first run"
+
+
 def test_the_wait_for_probe_rtt_counts_from_the_newest_smaller_sample() -> None:
     probed = _observed(["cruise"] * 8 + ["probe_rtt", "cruise"], [10.0, 9.0] + [12.0] * 8)
     found = since_newest_minimum(probed, phase="probe_rtt", from_s=0.0)
@@ -392,8 +414,10 @@ def test_a_failed_run_is_inconclusive(invoke: Invoke) -> None:
         "    def on_congestion(self, cx, event):\n        pass\n",
         encoding="utf-8",
     )
-    result = invoke("conform", "--stack", "reno,late.py:Late", "--quiet", "--json")
+    options = ("--quiet", "--json", "--junit", "o.xml")
+    result = invoke("conform", "--stack", "reno,late.py:Late", *options)
     assert result.exit_code == 1
+    assert _xml("o.xml").get("errors") == "2"
     own = [row for row in _rows(result) if "Late" in row["stack"] and row["case"] == "T1"]
     assert {row["outcome"] for row in own} == {INCONCLUSIVE}
     assert "division by zero" in own[0]["reason"]
