@@ -17,7 +17,7 @@ from weir.conform.plans import Request, planned
 from weir.conform.run import judged
 from weir.disk import write_text
 from weir.errors import InputError
-from weir.grid import Grid
+from weir.grid import Grid, cautioned
 from weir.options import MEASUREMENT, OUTPUT
 from weir.scenario import SIM
 
@@ -143,10 +143,12 @@ def conform(
         write_text(junit_file, junit(rows))
     if markdown_file is not None:
         write_text(markdown_file, words.markdown(rows, texts))
+    caution = "" if results is None else results.caution
     if json:
-        output.print_json("conform", rows, changes=texts)
+        health = {"health": caution} if caution else {}
+        output.print_json("conform", rows, changes=texts, **health)
     else:
-        _show(rows, texts)
+        _show(rows, texts, caution)
     if results is not None:
         plans.finish(results, quiet=quiet)
     if any(c.is_regression for c in changes) if before is not None else _fails(rows):
@@ -164,6 +166,7 @@ def _refuse_folder(file: Path | None) -> None:
         raise InputError(f"{file}: {what}; give the path of a file to write")
 
 
-def _show(rows: Sequence[Row], changes: Sequence[str]) -> None:
-    grid = Grid("conform: one row per criterion and stack", words.HEADERS, words.table(rows), 6, 1)
+def _show(rows: Sequence[Row], changes: Sequence[str], caution: str) -> None:
+    title = cautioned("conform: one row per criterion and stack", caution)
+    grid = Grid(title, words.HEADERS, words.table(rows), 6, 1)
     output.show(Group(grid.rich(), *output.points([*words.by_stack(rows), *changes])))
