@@ -3,12 +3,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import altair as alt
 import polars as pl
 import pytest
 from made import compared
 
 from weir.plots import Figure, figures, select, study, theme
-from weir.plots.figure import inline
+from weir.plots.figure import below_each_other, in_columns, inline, layered
 from weir.plots.heat import HeatAxes, heat_map
 from weir.plots.lines import LineAxes, lines, lines_if_any
 from weir.plots.select import band, cases, line
@@ -248,3 +249,19 @@ def test_a_timeline_names_moments_and_levels() -> None:
     assert "flow 2 starts" in figure.svg()
     assert "capacity" in figure.svg()
     assert figure.data["panel"].unique().sort().to_list() == ["cwnd", "goodput"]
+
+
+def test_charts_put_together_without_copies_are_those_of_altair() -> None:
+    parts = [
+        alt.Chart(inline(pl.DataFrame({"a": [low, 2.5]}))).mark_line().encode(x=alt.X("a:Q"))
+        for low in (0.5, 1.5)
+    ]
+    size = {"width": 300, "height": 40}
+    layers = layered(*parts, **size)
+    assert layers.to_dict() == alt.layer(*parts).properties(**size).to_dict()
+    scales = alt.Resolve(scale=alt.ScaleResolveMap(x="shared"))
+    below = below_each_other(layers, layers, spacing=3, resolve=scales)
+    expected = alt.vconcat(layers, layers, spacing=3).resolve_scale(x="shared")
+    assert below.to_dict() == expected.to_dict()
+    columns = in_columns(layers, layers, columns=2)
+    assert columns.to_dict() == alt.concat(layers, layers, columns=2).to_dict()

@@ -13,7 +13,7 @@ from weir import metrics
 from weir.comparison import compared
 from weir.metrics import Metric
 from weir.plots import encode, theme
-from weir.plots.figure import Figure, inline, layered
+from weir.plots.figure import Figure, in_columns, inline, layered
 from weir.plots.select import Case
 from weir.results import Results
 
@@ -43,7 +43,7 @@ def intervals(results: Results, cases: Sequence[Case]) -> Figure | None:
         for metric, frame in zip(shown, frames, strict=True)
     )
     columns = min(_COLUMNS, len(panels))
-    chart = alt.concat(*panels, columns=columns, spacing={"row": 18, "column": 30})
+    chart = in_columns(*panels, columns=columns, spacing={"row": 18, "column": 30})
     caption = (
         "Dot and bar are the mean and its 95 % interval over the repeats, small points the single "
         "runs; bars that lie apart belong to stacks that differ, and where they overlap the "
@@ -72,7 +72,9 @@ def goodput_against_delay(results: Results, cases: Sequence[Case]) -> Figure | N
         _cloud(points, cases, plane, x, y),
         *_crosses(inside, cases, x, y),
         *_names(centres, cases, plane),
-    ).properties(width=theme.WIDTH, height=_HEIGHT)
+        width=theme.WIDTH,
+        height=_HEIGHT,
+    )
     caption = (
         "Up is more goodput and right is less delay, so the upper right corner is best; large dots "
         "with crosses are means with their 95 % intervals, small dots single runs."
@@ -193,7 +195,7 @@ def _dots(
     ]
     names = min(_LETTER * max(len(case.name) for case in cases), encode.LABEL_WIDTH)
     width = theme.WIDTH // _COLUMNS + _GUTTER - names
-    return layered(*layers).properties(width=width, height=encode.ROW_HEIGHT * len(cases))
+    return layered(*layers, width=width, height=encode.ROW_HEIGHT * len(cases))
 
 
 def _tip(field: str, metric: Metric) -> alt.Tooltip:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import altair as alt
 import polars as pl
@@ -34,6 +34,7 @@ _DIGITS = 5
 CHECKED = False
 """Whether specifications are checked against the schema of Vega-Lite: tests do, it takes long."""
 
+_Compound = TypeVar("_Compound", alt.LayerChart, alt.VConcatChart, alt.ConcatChart)
 Chart = alt.Chart | alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.ConcatChart
 
 
@@ -153,9 +154,26 @@ def _plain_texts(value: Any) -> Any:
     return [_plain_texts(inner) for inner in value] if isinstance(value, list) else value
 
 
-def layered(*layers: alt.Chart) -> alt.LayerChart:
+def layered(*layers: alt.Chart, **properties: Any) -> alt.LayerChart:
     """Charts on top of each other, the last one uppermost."""
-    return alt.LayerChart(layer=list(layers))
+    return _made_of(alt.LayerChart(), layer=list(layers), **properties)
+
+
+def below_each_other(*panels: alt.LayerChart, **properties: Any) -> alt.VConcatChart:
+    """Charts below each other, the first one uppermost."""
+    return _made_of(alt.VConcatChart(), vconcat=list(panels), **properties)
+
+
+def in_columns(*panels: alt.LayerChart, **properties: Any) -> alt.ConcatChart:
+    """Charts next to each other, in rows of `columns`."""
+    return _made_of(alt.ConcatChart(), concat=list(panels), **properties)
+
+
+def _made_of(chart: _Compound, **properties: Any) -> _Compound:
+    """`chart` with its parts, which altair's constructors and methods would copy several times."""
+    for name, value in properties.items():
+        setattr(chart, name, value)
+    return chart
 
 
 def inline(frame: pl.DataFrame) -> alt.InlineData:

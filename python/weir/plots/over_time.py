@@ -11,7 +11,7 @@ from altair import ColorValue
 
 from weir.plots import theme
 from weir.plots.capacity import capacity_line
-from weir.plots.figure import Figure, inline, layered
+from weir.plots.figure import Figure, below_each_other, inline, layered
 from weir.plots.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
 from weir.results import Results
 
@@ -172,11 +172,11 @@ def stacked(
     for case in shown:
         time = alt.X("t_s:Q", axis=labelled if case is shown[-1] else unlabelled, scale=span)
         chart, data = panel(case, time)
-        panels.append(chart.properties(width=theme.WIDTH, height=HEIGHT, title=case.name))
+        chart.width, chart.height, chart.title = theme.WIDTH, HEIGHT, case.name
+        panels.append(chart)
         frames.append(data.with_columns(case=pl.lit(case.name)))
-    stacked = alt.vconcat(*panels, spacing=12).resolve_scale(
-        x="shared", y="shared", color="independent"
-    )
+    scales = alt.ScaleResolveMap(x="shared", y="shared", color="independent")
+    stacked = below_each_other(*panels, spacing=12, resolve=alt.Resolve(scale=scales))
     runs = tuple(run for case in shown for run in case.runs)
     return Figure(name, title, caption, stacked, pl.concat(frames, how="diagonal"), runs)
 
