@@ -184,7 +184,7 @@ impl CongestionController for Copa {
     }
 
     fn needs(&self) -> Needs {
-        Needs { own_reduction: true, ..Needs::default() }
+        Needs { own_reduction: true, pacing: true, ..Needs::default() }
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {

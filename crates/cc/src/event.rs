@@ -262,7 +262,8 @@ pub enum PathEvent {
 /// use weir_units::{Bytes, Ecn};
 ///
 /// let needs = |name: &str| name.parse::<CcConfig>().unwrap().build(Bytes(1_200), Bytes(12_000)).unwrap().needs();
-/// assert!(needs("bbr").rate_samples && needs("bbr").own_reduction);
+/// assert!(needs("bbr").rate_samples && needs("bbr").own_reduction && needs("bbr").pacing);
+/// assert!(needs("lp").timestamps);
 /// assert_eq!(needs("prague").ecn, Ecn::Ect1);
 /// assert!(!needs("reno").rate_samples);
 /// ```
@@ -275,6 +276,11 @@ pub struct Needs {
     pub rate_samples: bool,
     /// Apply no PRR: `cwnd` alone says what may be sent, in recovery too (BBR).
     pub own_reduction: bool,
+    /// Honour [`pacing_rate`](crate::CongestionController::pacing_rate): the window alone does not keep it from
+    /// filling the queue.
+    pub pacing: bool,
+    /// Pass the timestamps of acknowledgements ([`AckEvent::timestamps`]).
+    pub timestamps: bool,
     /// Let data packets carry what [`CongestionController::request`](crate::CongestionController::request)
     /// gives them past the routers.
     pub feedback: Option<FeedbackKind>,

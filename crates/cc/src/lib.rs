@@ -25,8 +25,8 @@
 //! # Ok::<(), weir_cc::CcBuildError>(())
 //! ```
 //!
-//! [`host`] has what a transport needs around a controller: rate sampler, recovery epoch and pacer. Its documentation drives
-//! CUBIC through a loss.
+//! [`host`] has what a transport needs around a controller: one type that does all bookkeeping, and its parts. Its
+//! documentation drives CUBIC through a loss.
 
 mod anti_ecn;
 mod bbr;
@@ -113,6 +113,35 @@ pub use westwood::Westwood;
 pub use xcp::Xcp;
 pub use yeah::Yeah;
 
+/// Copies a controller with its state. Every controller that implements [`Clone`] has it.
+///
+/// QUIC hosts copy the controller when a connection migrates to a path that shares its bottleneck (RFC 9000 §9.4).
+///
+/// ```
+/// use weir_cc::CcConfig;
+/// use weir_units::Bytes;
+///
+/// let cc = CcConfig::Reno.build(Bytes(1_200), Bytes(12_000))?;
+/// assert_eq!(cc.clone_box().cwnd(), cc.cwnd());
+/// # Ok::<(), weir_cc::CcBuildError>(())
+/// ```
+pub trait CloneController {
+    /// A copy that no longer depends on the original.
+    fn clone_box(&self) -> Box<dyn CongestionController>;
+}
+
+impl<T: CongestionController + Clone + 'static> CloneController for T {
+    fn clone_box(&self) -> Box<dyn CongestionController> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn CongestionController> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
 /// A congestion controller: receives every ACK and every congestion signal, returns its window
 /// and pacing rate.
 ///
@@ -137,7 +166,7 @@ pub use yeah::Yeah;
 /// use weir_cc::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent};
 /// use weir_units::{Bytes, Instant, stream};
 ///
-/// #[derive(Debug)]
+/// #[derive(Clone, Debug)]
 /// struct Halving {
 ///     cwnd: Bytes,
 /// }
@@ -175,7 +204,7 @@ pub use yeah::Yeah;
 /// cc.on_congestion(&mut cx, &CongestionEvent { cause, first_in_epoch: true, lost, prior_in_flight });
 /// assert_eq!(cc.cwnd(), Bytes(5_050));
 /// ```
-pub trait CongestionController: std::fmt::Debug + Send {
+pub trait CongestionController: CloneController + std::fmt::Debug + Send + Sync {
     /// The name by which users choose it.
     fn name(&self) -> &'static str;
 

@@ -31,7 +31,7 @@ use weir_units::{Bytes, Instant};
 
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
 use crate::{
-    AckEvent, AckTimestamps, CcContext, CongestionController, CongestionEvent, RecoveryState,
+    AckEvent, AckTimestamps, CcContext, CongestionController, CongestionEvent, Needs, RecoveryState,
 };
 
 /// What the peer adds to its timestamps.
@@ -133,6 +133,10 @@ impl Lp {
 impl CongestionController for Lp {
     fn name(&self) -> &'static str {
         "lp"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { timestamps: true, ..Needs::default() }
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {

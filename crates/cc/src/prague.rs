@@ -153,7 +153,7 @@ impl CongestionController for Prague {
     }
 
     fn needs(&self) -> Needs {
-        Needs { ecn: Ecn::Ect1, own_reduction: true, ..Needs::default() }
+        Needs { ecn: Ecn::Ect1, own_reduction: true, pacing: true, ..Needs::default() }
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {

@@ -46,7 +46,12 @@ impl CongestionController for Rcp {
     }
 
     fn needs(&self) -> Needs {
-        Needs { feedback: Some(FeedbackKind::Rcp), own_reduction: true, ..Needs::default() }
+        Needs {
+            feedback: Some(FeedbackKind::Rcp),
+            own_reduction: true,
+            pacing: true,
+            ..Needs::default()
+        }
     }
 
     fn request(&mut self, cx: &mut CcContext<'_>) -> Option<Feedback> {

@@ -308,7 +308,7 @@ impl CongestionController for Bbr {
     }
 
     fn needs(&self) -> Needs {
-        Needs { rate_samples: true, own_reduction: true, ..Needs::default() }
+        Needs { rate_samples: true, own_reduction: true, pacing: true, ..Needs::default() }
     }
 
     fn on_sent(&mut self, cx: &mut CcContext<'_>, _bytes: Bytes) {

@@ -32,6 +32,12 @@ impl RecoveryEpoch {
         self.state
     }
 
+    /// Whether what was sent up to `position` was sent before the last epoch began. Its loss asks for no other reduction,
+    /// also after the end of that epoch (RFC 9002 §7.3.2).
+    pub fn covers(&self, position: u64) -> bool {
+        position <= self.point
+    }
+
     /// Takes in a signal while `next` is the next position to send. Returns whether it opens an epoch:
     /// [`CongestionEvent::first_in_epoch`](crate::CongestionEvent::first_in_epoch).
     ///

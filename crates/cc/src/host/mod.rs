@@ -1,8 +1,12 @@
 //! Parts of a transport that a controller relies on, for hosts other than `weir-transport`.
 //!
-//! A host keeps the order of calls that [`CongestionController`](crate::CongestionController) lists. It has its own loss
-//! detection and RTT estimator. [`RateSampler`] measures the delivery rate, [`RecoveryEpoch`] decides which losses
-//! belong together, and [`Pacer`] spreads packets over time.
+//! A host of QUIC's kind reports packets sent, acknowledged and lost to a [`HostedController`], and reads window and
+//! pacing rate back. [`SentPackets`] is the table of packets in flight for a host that keeps nothing of a controller with
+//! a packet. [`HostedConfig`] builds a controller for each connection, if the host's [`HostFeatures`] meet its needs.
+//!
+//! Another host keeps the order of calls that [`CongestionController`](crate::CongestionController) lists, with the same
+//! parts: [`RttFilter`] estimates round trips, [`RateSampler`] measures the delivery rate, [`RecoveryEpoch`] decides
+//! which losses belong together, and [`Pacer`] spreads packets over time.
 //!
 //! A window of ten packets, of which the first is lost:
 //!
@@ -68,10 +72,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod clock;
+mod config;
 mod epoch;
+mod features;
+mod hosted;
 mod pacer;
+mod rtt;
 mod sampler;
+mod table;
 
+pub use clock::HostClock;
+pub use config::{HostedConfig, HostedConfigError};
 pub use epoch::RecoveryEpoch;
+pub use features::{HostFeatures, Unsupported};
+pub use hosted::{HostedController, SentPacket};
 pub use pacer::Pacer;
+pub use rtt::RttFilter;
 pub use sampler::{RateSampler, SendRecord};
+pub use table::SentPackets;

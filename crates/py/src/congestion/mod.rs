@@ -131,6 +131,12 @@ impl Class {
         })
     }
 
+    /// The same class for another controller.
+    fn shared(&self, py: Python<'_>) -> Self {
+        let (class, file) = (self.class.clone_ref(py), self.file.clone());
+        Self { class, file, faults: Arc::clone(&self.faults) }
+    }
+
     /// What a mistake is called, where the file's last line that took part in it stands.
     fn fault(&self, py: Python<'_>, error: PyErr) -> Fault {
         if !error.is_instance_of::<pyo3::exceptions::PyException>(py)
@@ -152,11 +158,7 @@ impl Class {
 impl BuildScripted for Class {
     fn build(&self, mss: Bytes, initial_window: Bytes) -> Box<dyn CongestionController> {
         let built = Python::attach(|py| {
-            let class = Self {
-                class: self.class.clone_ref(py),
-                file: self.file.clone(),
-                faults: Arc::clone(&self.faults),
-            };
+            let class = self.shared(py);
             let made = Instance::new(py, &class, mss, initial_window);
             (class, made)
         });
@@ -208,6 +210,18 @@ impl Instance {
         initial_window: Bytes,
     ) -> PyResult<(Self, Needs)> {
         let object = class.class.bind(py).call1((mss.get(), initial_window.get()))?;
+        let needs = Needs {
+            ecn: if object.getattr("needs_ecn")?.is_truthy()? { Ecn::Ect0 } else { Ecn::NotEct },
+            rate_samples: true,
+            own_reduction: object.getattr("needs_own_reduction")?.is_truthy()?,
+            ..Needs::default()
+        };
+        Ok((Self::of(py, object.unbind())?, needs))
+    }
+
+    /// The instance of `object`, with the methods that its class defines.
+    fn of(py: Python<'_>, object: Py<PyAny>) -> PyResult<Self> {
+        let object = object.into_bound(py);
         let base = py.import("weir.congestion")?.getattr("CongestionControl")?;
         let own = |name: &str| -> PyResult<Option<Py<PyAny>>> {
             let defined = object.get_type().getattr(name)?;
@@ -216,13 +230,7 @@ impl Instance {
             }
             object.getattr(name).map(|method| Some(method.unbind()))
         };
-        let needs = Needs {
-            ecn: if object.getattr("needs_ecn")?.is_truthy()? { Ecn::Ect0 } else { Ecn::NotEct },
-            rate_samples: true,
-            own_reduction: object.getattr("needs_own_reduction")?.is_truthy()?,
-            feedback: None,
-        };
-        let instance = Self {
+        Ok(Self {
             on_ack: object.getattr("on_ack")?.unbind(),
             on_congestion: object.getattr("on_congestion")?.unbind(),
             on_sent: own("on_sent")?,
@@ -234,8 +242,12 @@ impl Instance {
             congestion: Py::new(py, CongestionEvent::default())?,
             path: Py::new(py, PathEvent::default())?,
             object: object.unbind(),
-        };
-        Ok((instance, needs))
+        })
+    }
+
+    /// A copy that shares nothing with it, as `copy.deepcopy` makes it.
+    fn copied(&self, py: Python<'_>) -> PyResult<Self> {
+        Self::of(py, py.import("copy")?.call_method1("deepcopy", (&self.object,))?.unbind())
     }
 
     /// What it says after `method`.
@@ -351,6 +363,20 @@ impl Controller {
                 self.instance = None;
             }
         }
+    }
+}
+
+impl Clone for Controller {
+    fn clone(&self) -> Self {
+        let (class, instance) = Python::attach(|py| {
+            let copied = self.instance.as_ref().map(|instance| instance.copied(py)).transpose();
+            (self.class.shared(py), copied.map_err(|error| self.class.fault(py, error)))
+        });
+        let instance = instance.unwrap_or_else(|fault| {
+            class.faults.note(fault);
+            None
+        });
+        Self { class, instance, output: self.output.clone(), needs: self.needs }
     }
 }
 
