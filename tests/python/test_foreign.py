@@ -27,6 +27,19 @@ def test_hosted_stacks_are_compared_with_ours_and_repeat_exactly(invoke: Invoke)
     assert _rows(invoke, *stacks) == printed
 
 
+def test_controllers_of_ours_in_hosts_are_compared_or_refused(invoke: Invoke) -> None:
+    small = ("--rate", "10mbit", "--rtt", "40ms", "--duration", "2s", "--repeat", "2", "--json")
+    result = invoke("compare", "rack/vegas", "noq/weir-vegas", "quinn/weir-vegas", *small)
+    if "`make foreign` adds it" in result.output:
+        pytest.skip("this build has no stacks of other projects; `make foreign` adds them")
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["stack"] for row in rows] == ["rack/vegas", "noq/weir-vegas", "quinn/weir-vegas"]
+    refused = invoke("compare", "quinn/weir-bbr", *small)
+    assert refused.exit_code == 2
+    assert "quinn 0.11 cannot run 'bbr': it ignores the pacing rate" in refused.output
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

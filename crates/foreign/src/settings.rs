@@ -15,7 +15,13 @@ pub struct Settings {
 }
 
 /// Makes a stack of this name.
-pub(crate) type Make = fn(&'static str, Settings) -> Arc<dyn ForeignStack>;
+pub(crate) type Make = fn(&str, Settings) -> Arc<dyn ForeignStack>;
+
+/// The host and the controller of ours in a name; the prefix `weir-` marks it as ours.
+pub(crate) fn ours(name: &str) -> Option<(&str, &str)> {
+    let (host, controller) = name.split_once('/')?;
+    Some((host, controller.strip_prefix("weir-")?))
+}
 
 /// What a connection starts with (RFC 9000 §14).
 pub const MIN_PAYLOAD: u16 = 1_200;
