@@ -28,6 +28,8 @@ section! {
         policer: Option<Policer> = None,
         /// Packets lost independently of each other, in front of the queue.
         loss: Ratio = Ratio::ZERO,
+        /// Later values of `loss`, as in `[{ at = "2s", loss = "0%" }]`.
+        loss_steps: Vec<LossStep> = Vec::new(),
         /// Packets lost in bursts, in front of the queue.
         burst_loss: Option<BurstLoss> = None,
         /// Packets lost by number, counted from 1: data packets forward, every packet back, every packet
@@ -92,6 +94,16 @@ pub struct RateStep {
     pub rate: Rate,
 }
 
+/// A later loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LossStep {
+    /// From this time on.
+    pub at: Duration,
+    /// This share of packets is lost.
+    pub loss: Ratio,
+}
+
 /// A later delay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -118,6 +130,7 @@ words! {
 pub(crate) const IMPAIRMENTS: &[&str] = &[
     "policer",
     "loss",
+    "loss_steps",
     "burst_loss",
     "drop",
     "corrupt",
@@ -144,6 +157,7 @@ impl Direction {
         };
         config.impairments = Impairments {
             loss: self.loss,
+            loss_steps: self.loss_steps.iter().map(|step| (after(step.at), step.loss)).collect(),
             burst_loss: self.burst_loss.as_ref().map(burst_loss),
             drops: drops(self, numbering),
             corrupt: self.corrupt,
@@ -161,7 +175,7 @@ impl Direction {
     /// What its keys demand of each other, and lists of their members; the model checks the rest.
     pub(crate) fn check(&self, section: &str) -> Checked {
         let key = |name: &str| format!("{section}.{name}");
-        let Direction { rate, rate_trace, rate_steps, delay_steps, .. } = self;
+        let Direction { rate, rate_trace, rate_steps, delay_steps, loss_steps, .. } = self;
         if !rate_trace.is_empty() {
             crate::traces::trace(rate_trace)
                 .map_err(|message| Problem::new(key("rate_trace"), message))?;
@@ -179,6 +193,8 @@ impl Direction {
         require(ordered(times), key("rate_steps"), "this order", order)?;
         let times = delay_steps.iter().map(|step| step.at).collect();
         require(ordered(times), key("delay_steps"), "this order", order)?;
+        let times = loss_steps.iter().map(|step| step.at).collect();
+        require(ordered(times), key("loss_steps"), "this order", order)?;
         require(!self.drop.contains(&0), key("drop"), 0, "packets are counted from 1")?;
         if self.reorder > Ratio::ZERO {
             let delay = self.reorder_delay;
@@ -265,4 +281,5 @@ form! {
     Policer => "section",
     Vec<RateStep> => "list of `{ at, rate }`",
     Vec<DelayStep> => "list of `{ at, delay }`",
+    Vec<LossStep> => "list of `{ at, loss }`",
 }

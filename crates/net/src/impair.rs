@@ -14,6 +14,8 @@ use crate::parcel::Parcel;
 pub struct Impairments {
     /// Independent losses in front of the queue. Stream `"loss"`.
     pub loss: Ratio,
+    /// Later values of `loss`, each from its time on, in the order of time.
+    pub loss_steps: Vec<(Instant, Ratio)>,
     /// Losses in bursts in front of the queue. Stream `"burst loss"`.
     pub burst_loss: Option<GilbertElliott>,
     /// Parcels to drop by number, in front of the queue.
@@ -36,6 +38,8 @@ pub(crate) struct Ingress {
     lists: Vec<ListLoss>,
     burst: Option<BurstLoss>,
     loss: Bernoulli,
+    /// Those that are still to come, the next at the end.
+    loss_steps: Vec<(Instant, Ratio)>,
     corrupt: Bernoulli,
     duplicate: Bernoulli,
     policer: Option<TokenBucket>,
@@ -62,6 +66,10 @@ impl Impairments {
             const HELP: &str = "packet numbers start at 1";
             return Err(ConfigError::new("drop", 0, HELP));
         }
+        if !self.loss_steps.is_sorted_by(|a, b| a.0 < b.0) {
+            const HELP: &str = "each step comes later than the one before";
+            return Err(ConfigError::new("loss_steps", "this order", HELP));
+        }
         if let Some(policer) = &self.policer {
             policer.validate()?;
         }
@@ -77,25 +85,30 @@ impl Impairments {
         stream: &mut impl FnMut(&'static str) -> Rng,
     ) -> Option<Box<Ingress>> {
         let harmless = [self.loss, self.corrupt, self.duplicate].iter().all(|r| *r == Ratio::ZERO);
+        let harmless = harmless && self.loss_steps.is_empty();
         let unpoliced = self.policer.is_none();
         if harmless && unpoliced && self.burst_loss.is_none() && self.drops.is_empty() {
             return None;
         }
         let mut chance = |ratio, name| Bernoulli { ratio, rng: stream(name) };
         let loss = chance(self.loss, "loss");
+        let loss_steps = self.loss_steps.iter().rev().copied().collect();
         let corrupt = chance(self.corrupt, "corrupt");
         let duplicate = chance(self.duplicate, "duplicate");
         let burst = self.burst_loss.map(|config| BurstLoss::new(config, stream("burst loss")));
         let lists = self.drops.iter().map(ListLoss::new).collect();
         let policer =
             self.policer.map(|policer| TokenBucket::new(policer.rate.into(), policer.burst));
-        Some(Box::new(Ingress { lists, burst, loss, corrupt, duplicate, policer }))
+        Some(Box::new(Ingress { lists, burst, loss, loss_steps, corrupt, duplicate, policer }))
     }
 }
 
 impl Ingress {
     /// Decides. Every model sees every parcel, so that the random numbers of one do not depend on another.
-    pub(crate) fn decide<P: Parcel>(&mut self, parcel: &P) -> Fate {
+    pub(crate) fn decide<P: Parcel>(&mut self, now: Instant, parcel: &P) -> Fate {
+        while let Some((_, ratio)) = self.loss_steps.pop_if(|(at, _)| *at <= now) {
+            self.loss.ratio = ratio;
+        }
         let mut lost = false;
         for list in &mut self.lists {
             lost |= list.strikes(parcel);

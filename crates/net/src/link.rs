@@ -384,7 +384,7 @@ impl<P: Parcel + Clone> Link<P> {
 
     #[cold]
     fn offer_impaired(&mut self, now: Instant, mut parcel: P) {
-        let fate = self.ingress.as_mut().map(|ingress| ingress.decide(&parcel));
+        let fate = self.ingress.as_mut().map(|ingress| ingress.decide(now, &parcel));
         let Some(Fate::Passes { corrupted, duplicated }) = fate else {
             self.record_drop(now, &parcel, DropCause::Loss);
             return;

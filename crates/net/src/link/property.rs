@@ -320,8 +320,14 @@ fn impairments() -> impl Strategy<Value = Impairments> {
     let policer = (1_000_000u64..1_000_000_000, 1u64..6_000).prop_map(|(rate, burst)| {
         PolicerConfig { rate: Rate::from_bits_per_sec(rate), burst: Bytes(burst) }
     });
+    let step = (0u64..2_000_000, ratio());
+    let losses = (ratio(), prop::collection::vec(step, 0..3)).prop_map(|(loss, mut steps)| {
+        steps.sort_by_key(|(at, _)| *at);
+        steps.dedup_by_key(|(at, _)| *at);
+        (loss, steps.into_iter().map(|(at, ratio)| (Instant::from_nanos(at), ratio)).collect())
+    });
     (
-        ratio(),
+        losses,
         prop::option::weighted(0.2, chain),
         drops,
         ratio(),
@@ -330,9 +336,22 @@ fn impairments() -> impl Strategy<Value = Impairments> {
         prop::option::weighted(0.2, reorder),
         prop::option::weighted(0.3, jitter),
     )
-        .prop_map(|(loss, burst_loss, drops, corrupt, duplicate, policer, reorder, jitter)| {
-            Impairments { loss, burst_loss, drops, corrupt, duplicate, policer, reorder, jitter }
-        })
+        .prop_map(
+            |(losses, burst_loss, drops, corrupt, duplicate, policer, reorder, jitter)| {
+                let (loss, loss_steps) = losses;
+                Impairments {
+                    loss,
+                    loss_steps,
+                    burst_loss,
+                    drops,
+                    corrupt,
+                    duplicate,
+                    policer,
+                    reorder,
+                    jitter,
+                }
+            },
+        )
 }
 
 fn config() -> impl Strategy<Value = LinkConfig> {

@@ -223,6 +223,20 @@ fn random_losses_are_binomial_and_independent() {
     assert!(loss_ratio(&never) == 0.0 && loss_ratio(&survivors(always, 1_000)) == 1.0);
 }
 
+#[test]
+fn a_step_changes_the_loss_from_its_time_on() {
+    let at = Instant::from_nanos(10);
+    let loss_steps = vec![(at, Ratio::ZERO)];
+    let impairments = Impairments { loss: Ratio::ONE, loss_steps, ..Impairments::default() };
+    let mut link = link(&LinkConfig { impairments, ..LinkConfig::default() });
+    let mut survives = |now: Instant| {
+        link.offer(now, Probe::data(0, 100));
+        link.poll(now).is_some()
+    };
+    assert!(!survives(Instant::ZERO) && !survives(at - Duration::from_nanos(1)));
+    assert!(survives(at) && survives(at + Duration::from_secs(1)));
+}
+
 /// In Gilbert's model bursts of losses are geometric with mean 1/r, gaps with mean 1/p.
 #[test]
 fn gilbert_bursts_have_their_lengths() {
