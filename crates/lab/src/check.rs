@@ -117,10 +117,13 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     check_times(flow, section, scenario.measure.duration)?;
     check_path(flow, section, &scenario.topology)?;
     let mss = flow.mss.unwrap_or_default();
+    let mss_of_no_effect = weir_transport::Config::default().mss;
     let (shortest, longest) = match flow.stack {
         Protocol::Udp => (1, MAX_DATAGRAM),
         Protocol::Reliable(_) => (1, MAX_MSS),
         Protocol::Foreign(_) => (u64::from(MIN_PAYLOAD), MAX_DATAGRAM),
+        // Programs choose their own.
+        Protocol::Contender(_) => (u64::from(mss_of_no_effect), u64::from(mss_of_no_effect)),
     };
     let allowed = format!("{shortest} to {longest} bytes");
     require((shortest..=longest).contains(&u64::from(mss)), key("mss"), mss, allowed)?;
@@ -140,6 +143,10 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     let allowed = format!("it is at most max_rto = {}", flow.max_rto);
     require(flow.min_rto <= flow.max_rto, key("min_rto"), flow.min_rto, &allowed)?;
     require(flow.initial_rto <= flow.max_rto, key("initial_rto"), flow.initial_rto, &allowed)?;
+    if let Protocol::Contender(name) = &flow.stack {
+        let allowed = format!("{name} consists of programs, which take no time to prepare packets");
+        require(flow.send_time.is_zero(), key("send_time"), flow.send_time, allowed)?;
+    }
     let allowed = format!("it is at most send_time = {}", flow.send_time);
     require(flow.send_jitter <= flow.send_time, key("send_jitter"), flow.send_jitter, allowed)?;
     let arriving = matches!(flow.workload, Workload::FlowSizes(_));
@@ -164,7 +171,7 @@ fn check_levels(flow: &Flow, section: &str, topology: &Topology) -> Checked {
 /// Whether the flow's controller asks routers itself.
 fn asks_routers(flow: &Flow) -> bool {
     match &flow.stack {
-        Protocol::Udp | Protocol::Foreign(_) => false,
+        Protocol::Udp | Protocol::Foreign(_) | Protocol::Contender(_) => false,
         Protocol::Reliable(stack) => stack.controller.asks_routers(),
     }
 }

@@ -10,6 +10,7 @@ use weir_scene::{Ends, UdpConfig};
 use weir_transport::{Config, DelayedAck, RoutePolicy, Stack, WindowLimit};
 use weir_units::{Bytes, Duration, Rate};
 
+use crate::contender::ContenderName;
 use crate::keys::{Only, Word, form, section, words};
 use crate::range::{above, at_least, between, up_to_a_day};
 use crate::topology::Node;
@@ -22,7 +23,7 @@ section! {
         name: Option<String> = None,
         /// Loss recovery and congestion control, `recovery/controller`; a bare controller runs over
         /// `rack`. `udp` has neither. `quinn/…` and `noq/…` are stacks of other projects (`weir list
-        /// stacks`), in world `sim`.
+        /// stacks`), in world `sim`. `contender:…` are programs (`weir list contenders`), in world `kernel`.
         stack: Protocol = Protocol::default(),
         /// Number of such flows.
         count: u32 [at_least(1)] = 1,
@@ -133,6 +134,8 @@ pub enum Protocol {
     Reliable(Stack),
     /// A stack of another project.
     Foreign(StackName),
+    /// Programs of other projects.
+    Contender(ContenderName),
 }
 
 /// [`RoutePolicy`] as a scenario writes it.
@@ -149,7 +152,7 @@ impl Flow {
         self.name.get_or_insert_with(|| format!("flow{index}"));
         self.mss.get_or_insert(match self.stack {
             Protocol::Udp => UdpConfig::default().payload,
-            Protocol::Reliable(_) => Config::default().mss,
+            Protocol::Reliable(_) | Protocol::Contender(_) => Config::default().mss,
             Protocol::Foreign(_) => u32::from(Settings::default().max_payload),
         });
     }
@@ -160,6 +163,7 @@ impl Flow {
             Protocol::Udp => Carrier::Datagrams,
             Protocol::Reliable(_) => Carrier::Connection,
             Protocol::Foreign(_) => Carrier::Foreign,
+            Protocol::Contender(_) => Carrier::Programs,
         }
     }
 
@@ -183,6 +187,9 @@ impl FromStr for Protocol {
         if text.trim() == "udp" {
             return Ok(Self::Udp);
         }
+        if ContenderName::is_meant(text) {
+            return text.parse().map(Self::Contender);
+        }
         if StackName::is_hosted(text) {
             return text
                 .parse()
@@ -201,6 +208,7 @@ impl fmt::Display for Protocol {
             Self::Udp => f.write_str("udp"),
             Self::Reliable(stack) => stack.fmt(f),
             Self::Foreign(stack) => stack.fmt(f),
+            Self::Contender(name) => name.fmt(f),
         }
     }
 }
@@ -282,8 +290,10 @@ const CONNECTION: Only<Flow> = Only {
 };
 
 /// The keys that stacks of other projects have, too.
-const RELIABLE: Only<Flow> =
-    Only { owner: || "a reliable stack".to_owned(), holds: |flow| flow.stack != Protocol::Udp };
+const RELIABLE: Only<Flow> = Only {
+    owner: || "a reliable stack".to_owned(),
+    holds: |flow| matches!(flow.stack, Protocol::Reliable(_) | Protocol::Foreign(_)),
+};
 
 words! {
     Ends { Kernel = "kernel", Weir = "weir" }
@@ -296,5 +306,5 @@ words! {
 form! {
     Failure => "a policy",
     Limit => "whole number, `cwl` or `receiver-cwl`",
-    Protocol => "`recovery/controller`, a controller, `host/controller`, or `udp`",
+    Protocol => "`recovery/controller`, a controller, `host/controller`, `contender:NAME`, or `udp`",
 }

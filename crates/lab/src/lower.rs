@@ -318,6 +318,7 @@ fn transport(flow: &Flow) -> TransportSpec {
             let payload = flow.mss.unwrap_or(UdpConfig::default().payload);
             return TransportSpec::Udp(UdpConfig { payload });
         }
+        Protocol::Contender(name) => return name.transport(),
         Protocol::Foreign(stack) => return TransportSpec::Foreign(stack.build(settings(flow))),
     };
     TransportSpec::Reliable(Box::new(Config {

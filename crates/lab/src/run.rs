@@ -129,6 +129,14 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
 /// Refuses what only a kernel's TCP has, and controllers without a host: these connections are ours.
 fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
     for flow in &spec.flows {
+        if let TransportSpec::Program(programs) = &flow.transport {
+            let message = format!(
+                "{}: stack = {}: only world kernel runs programs; add --world kernel, with --virtual \
+                 for virtual time",
+                flow.name, programs.name
+            );
+            return Err(ScenarioError::nowhere(Problem::new("", message)));
+        }
         let TransportSpec::Reliable(config) = &flow.transport else { continue };
         let problem = match &config.stack.controller {
             CcConfig::Kernel(name) => format!(

@@ -38,7 +38,7 @@ fn script(flow: &Value) -> Option<Script> {
             CcConfig::Script(script) => Some(script),
             _ => None,
         },
-        Protocol::Udp | Protocol::Foreign(_) => None,
+        Protocol::Udp | Protocol::Foreign(_) | Protocol::Contender(_) => None,
     }
 }
 

@@ -113,6 +113,8 @@ pub(crate) enum Carrier {
     Datagrams,
     /// A connection of another project's stack.
     Foreign,
+    /// Programs, which decide themselves what they send when.
+    Programs,
 }
 
 impl Workload {
@@ -146,6 +148,10 @@ impl Workload {
             let fits = carrier != Carrier::Datagrams || size.get() <= MAX_DATAGRAM;
             require(fits, key("size"), size, format!("a datagram has at most {MAX_DATAGRAM} bytes"))
         };
+        if carrier == Carrier::Programs && !matches!(self, Self::Bulk(_) | Self::File(_)) {
+            let kind = format!("'{}'", self.kind());
+            return require(false, key("kind"), kind, "a contender has bulk or file");
+        }
         match self {
             Self::OnOff(Periods { rate: None, .. }) if carrier == Carrier::Foreign => {
                 let allowed = "a stack of another project keeps what it has buffered: set a rate";

@@ -13,6 +13,7 @@ use weir_lab::{Capture, Epoch, Results, Router, RunError, Scenario, World};
 use weir_units::Instant;
 
 use crate::congestion::{self, Faults};
+use crate::programs::Programs;
 use crate::table::Table;
 
 create_exception!(
@@ -150,8 +151,12 @@ impl CheckedScenario {
     /// Runs it. Other Python threads go on meanwhile, but for the moments in which a controller in Python
     /// is called. Without a `control` the run looks for signals itself. In the worlds `sim` and `kernel`
     /// packets are recorded in the file `capture`, with times from 1970, or in the simulator and with
-    /// `capture_from_zero` from the beginning of the run.
-    #[pyo3(signature = (seed, world = "sim", control = None, capture = None, *, capture_from_zero = false))]
+    /// `capture_from_zero` from the beginning of the run. `programs` has the commands of each flow between
+    /// programs.
+    #[pyo3(signature = (
+        seed, world = "sim", control = None, capture = None, *, capture_from_zero = false, programs = Vec::new()
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn run(
         &self,
         py: Python<'_>,
@@ -160,12 +165,16 @@ impl CheckedScenario {
         control: Option<Bound<'_, RunControl>>,
         capture: Option<PathBuf>,
         capture_from_zero: bool,
+        programs: Vec<Programs>,
     ) -> PyResult<RunResult> {
         let world = parse_world(world)?;
         let control = control.map(|control| Arc::clone(&control.get().0));
         let epoch = if capture_from_zero { Epoch::Run } else { Epoch::WallClock };
         let capture = capture.map(|path| Capture::of_headers(path, epoch));
-        let (scenario, faults) = self.hosted(py)?;
+        let (mut scenario, faults) = self.hosted(py)?;
+        let programs =
+            programs.into_iter().map(Programs::commands).collect::<PyResult<Vec<_>>>()?;
+        scenario.set_programs(programs).map_err(refused)?;
         execute(py, &faults, control.as_deref(), |watch| {
             weir_lab::run_watched(&scenario, seed, world, capture.as_ref(), watch)
         })

@@ -7,6 +7,7 @@ mod congestion;
 mod lab;
 #[cfg(target_os = "linux")]
 mod link;
+mod programs;
 mod quantity;
 #[cfg(unix)]
 mod relay;
@@ -31,6 +32,11 @@ mod _native {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::link::HostLink;
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::programs::kernel_ends;
+    #[pymodule_export]
+    use super::programs::parse_contender;
     #[pymodule_export]
     use super::quantity::parse_quantity;
     #[cfg(target_os = "linux")]

@@ -33,6 +33,9 @@ enum Kind {
 impl Flow {
     /// The flow, with its start in the event queue. Of a flow of many connections only a
     /// [`FlowTable`](crate::FlowTable) makes any.
+    ///
+    /// # Panics
+    /// If the flow is between programs: their world drives it through a [`KernelFlow`].
     pub fn new<M: Medium>(
         index: u32,
         spec: &FlowSpec,
@@ -82,6 +85,9 @@ impl Flow {
                 });
                 flow.flow_stats.requests = requests(index, spec, measure);
                 Self(Kind::Foreign(Box::new(flow)))
+            }
+            TransportSpec::Program(programs) => {
+                panic!("{}: this world starts no programs", programs.name)
             }
         }
     }

@@ -275,6 +275,7 @@ fn stack_name(spec: &FlowSpec) -> String {
         TransportSpec::Reliable(config) => config.stack.to_string(),
         TransportSpec::Udp(_) => "udp".to_owned(),
         TransportSpec::Foreign(stack) => stack.name(),
+        TransportSpec::Program(programs) => programs.name.clone(),
     }
 }
 

@@ -24,6 +24,8 @@ pub struct KernelFlow {
     last_sample: LastSample,
     /// Whether readings tell how often the timer fired.
     tells_timeouts: bool,
+    /// Whether any has a congestion window.
+    tells_cwnd: bool,
     pub(crate) flow_stats: FlowStats,
 }
 
@@ -95,6 +97,7 @@ impl KernelFlow {
             client: Client::new(spec.workload.clone(), start, application),
             last_sample: LastSample::new(start),
             tells_timeouts: false,
+            tells_cwnd: false,
             flow_stats,
         }
     }
@@ -152,11 +155,17 @@ impl KernelFlow {
         self.flow_stats.is_closed()
     }
 
+    /// Why it failed, if it did and had delivered nothing in the measured interval.
+    pub fn failure_without_data(&self) -> Option<&str> {
+        self.flow_stats.failure().filter(|_| self.flow_stats.counts().delivered == 0)
+    }
+
     /// A row of table `samples`; none after the flow's end.
     pub fn sample(&mut self, now: Instant, reading: &ConnectionSample) -> Option<SampleRow> {
         if !self.last_sample.is_before(now) || self.flow_stats.is_closed() {
             return None;
         }
+        self.tells_cwnd |= reading.cwnd > Bytes::ZERO;
         self.flow_stats.cwnd.set(now, reading.cwnd);
         if let Some(srtt) = reading.srtt {
             self.flow_stats.on_rtt(srtt);
@@ -201,6 +210,8 @@ impl KernelFlow {
         row.time_cwnd_limited_s = None;
         row.time_app_limited_s = None;
         row.time_rto_s = None;
+        row.cwnd_bytes_mean = row.cwnd_bytes_mean.filter(|_| self.tells_cwnd);
+        row.cwnd_bytes_max = row.cwnd_bytes_max.filter(|_| self.tells_cwnd);
     }
 
     pub(crate) fn take_requests(&mut self) -> Vec<RequestRow> {

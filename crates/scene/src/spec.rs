@@ -10,6 +10,7 @@ use weir_units::{Bytes, Duration, Instant, Rate, stream};
 
 pub use self::radio::{Movement, Places, RadioPath, RadioSpec, Routing};
 use crate::foreign::ForeignStack;
+use crate::program::ProgramSpec;
 use crate::sizes::SizeDistribution;
 
 /// A run: everything but the seed.
@@ -91,6 +92,8 @@ pub enum TransportSpec {
     Udp(UdpConfig),
     /// A stack that is not ours, in virtual time.
     Foreign(Arc<dyn ForeignStack>),
+    /// Two programs that are not ours, in the world of the kernel's TCP.
+    Program(ProgramSpec),
 }
 
 /// Datagrams without a transport.

@@ -143,12 +143,24 @@ fn check_foreign(workload: &Workload, stack: &str) -> Result<(), String> {
     }
 }
 
+/// Programs decide themselves what they send when.
+fn check_programs(workload: &Workload, name: &str) -> Result<(), String> {
+    match workload {
+        Workload::Bulk | Workload::File { .. } => Ok(()),
+        _ => Err(format!("{name} sends a file, or as much as it can")),
+    }
+}
+
 fn check_workload(flow: &FlowSpec, first_link: Option<&LinkConfig>) -> Result<(), String> {
     let udp = match &flow.transport {
         TransportSpec::Udp(config) => Some(*config),
         TransportSpec::Reliable(_) => None,
         TransportSpec::Foreign(stack) => {
             check_foreign(&flow.workload, &stack.name())?;
+            None
+        }
+        TransportSpec::Program(programs) => {
+            check_programs(&flow.workload, &programs.name)?;
             None
         }
     };

@@ -7,6 +7,7 @@
 //! in between. It hosts the links and routes of a run as the simulator does, in real time and over
 //! real packets; [`TunLink`] runs one in a thread of its own.
 
+mod counts;
 mod device;
 mod link;
 mod load;
@@ -20,11 +21,12 @@ mod spin;
 mod superpacket;
 mod view;
 
+pub use counts::FlowCounts;
 pub use device::DeviceSpec;
 pub use link::TunLink;
 pub use load::Load;
 pub use namespace::{Namespace, NamespaceError};
-pub use options::{Classify, Offload, Options, QUANTUM};
+pub use options::{ADDRESSES, Classify, Offload, Options, QUANTUM};
 pub use router::{Emulator, EmulatorError};
 
 #[cfg(test)]

@@ -34,7 +34,8 @@ pub struct Options {
 pub enum Classify {
     /// All packets are flow 0's.
     One,
-    /// Flow `i` has port `first + i` at its receiver, which is in the second namespace.
+    /// Flow `i` has port `first + i` at its receiver, which is in the second namespace; or at its sender,
+    /// if that is what is connected to.
     ByPort {
         /// The port of flow 0.
         first: u16,
@@ -66,12 +67,12 @@ impl Classify {
         let (Self::ByPort { first }, Some((source, destination))) = (self, view.ports) else {
             return 0;
         };
-        let port = match direction {
-            Direction::Forward => destination,
-            Direction::Reverse => source,
+        let (receiver, sender) = match direction {
+            Direction::Forward => (destination, source),
+            Direction::Reverse => (source, destination),
         };
-        let flow = port.checked_sub(first).map(u32::from);
-        flow.filter(|flow| *flow < flows).unwrap_or(0)
+        let flow = |port: u16| port.checked_sub(first).map(u32::from).filter(|flow| *flow < flows);
+        flow(receiver).or_else(|| flow(sender)).unwrap_or(0)
     }
 }
 
@@ -92,6 +93,9 @@ impl Offload {
     }
 }
 
+/// The addresses of the ends unless they are set.
+pub const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
+
 /// What 500 Mbit/s are in a second.
 const FAST: Bytes = Bytes(500_000_000 / 8);
 
@@ -99,13 +103,9 @@ impl Default for Options {
     /// `weir0` at both ends with 10.77.0.1 and 10.77.0.2, packets of 1500 bytes, one flow, superpackets
     /// above 500 Mbit/s, and the last 60 us are spun, except where time is virtual.
     fn default() -> Self {
-        let device = |host| DeviceSpec {
-            name: "weir0".to_owned(),
-            address: Ipv4Addr::new(10, 77, 0, host),
-            prefix: 24,
-        };
+        let device = |address| DeviceSpec { name: "weir0".to_owned(), address, prefix: 24 };
         Self {
-            devices: [device(1), device(2)],
+            devices: ADDRESSES.map(device),
             mtu: 1_500,
             classify: Classify::One,
             offload: Offload::Auto,

@@ -11,6 +11,7 @@ use weir_sockets::clock;
 use weir_trace::{Capture, Histogram};
 use weir_units::{Duration, Instant, Rng, stream};
 
+use super::counts::FlowCounts;
 use super::device::Device;
 use super::load::Load;
 use super::namespace::Namespace;
@@ -49,6 +50,8 @@ pub struct Emulator {
     arrived: VecDeque<Packet<Load>>,
     /// Per flow, how long foreign data packets had waited in queues when they arrived.
     passages: Vec<Histogram>,
+    /// Per flow whose packets are counted.
+    counts: Vec<Option<FlowCounts>>,
     /// Segments that are to leave as superpackets, by direction; empty between looks.
     groups: [Vec<Group>; 2],
     health: Health,
@@ -139,6 +142,7 @@ impl Emulator {
             due: VecDeque::new(),
             arrived: VecDeque::new(),
             passages: vec![Histogram::new(); spec.flows.len()],
+            counts: vec![None; spec.flows.len()],
             health: Health::default(),
             meters: Default::default(),
             rng: stream(seed, "damage"),
@@ -211,6 +215,21 @@ impl Emulator {
     /// Measures passages anew.
     pub fn forget_passages(&mut self) {
         self.passages.fill(Histogram::new());
+    }
+
+    /// Counts the packets of a flow from now on.
+    pub fn count(&mut self, flow: u32) {
+        self.counts[flow as usize] = Some(FlowCounts::default());
+    }
+
+    /// What was counted of a flow.
+    pub fn counts(&self, flow: u32) -> Option<&FlowCounts> {
+        self.counts[flow as usize].as_ref()
+    }
+
+    /// Begins the time of the run anew: nothing was sent before.
+    pub fn restart_clock(&mut self) {
+        self.origin = clock::next_like_simulated();
     }
 
     /// How many things have happened on links.
@@ -292,7 +311,10 @@ impl Emulator {
         let flow = self.classify.flow(&view, direction, self.flows);
         let has_links = self.net.has_links(flow, direction);
         for part in load.parts() {
-            let packet = describe(part, &view, flow, direction);
+            let packet = describe(part, &view, flow, direction, self.net.now);
+            if let Some(counts) = &mut self.counts[flow as usize] {
+                counts.on_entry(&view, &packet);
+            }
             self.meters[direction as usize].received_bytes += u64::from(packet.ip_len);
             if has_links {
                 self.net.forward(packet);
@@ -323,7 +345,13 @@ impl Emulator {
 }
 
 /// A packet as links see it.
-fn describe(load: Load, view: &IpPacket, flow: u32, direction: Direction) -> Packet<Load> {
+fn describe(
+    load: Load,
+    view: &IpPacket,
+    flow: u32,
+    direction: Direction,
+    now: Instant,
+) -> Packet<Load> {
     let seq = u64::from(view.seq.wrapping_add(load.part().offset));
     let header = load.len() - load.payload().len();
     // The first part's headers are those of all.
@@ -336,7 +364,7 @@ fn describe(load: Load, view: &IpPacket, flow: u32, direction: Direction) -> Pac
         corrupted: false,
         ip_len: load.len() as u32,
         stamp: 0,
-        sent: Instant::ZERO,
+        sent: now,
         queued: Duration::ZERO,
         body: Body::Foreign { seq, payload, conversation: view.conversation, hosts: view.hosts },
         load,

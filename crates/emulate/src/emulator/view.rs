@@ -15,6 +15,10 @@ pub(super) struct IpPacket {
     pub(super) ports: Option<(u16, u16)>,
     /// TCP's sequence number, or IPv4's identification.
     pub(super) seq: u32,
+    /// TCP's acknowledgement number, where it is valid.
+    pub(super) ack: Option<u32>,
+    /// Whether TCP opens a connection: the sequence number is the initial one.
+    pub(super) is_syn: bool,
     /// Bytes behind the headers of TCP or UDP, or else behind IP's.
     pub(super) payload: u32,
     /// Equal for all packets with the same addresses, protocol and ports.
@@ -41,11 +45,16 @@ impl IpPacket {
         let number = |address: &[u8]| fnv1a(address.iter().copied());
         let seq = transport.filter(|_| ip.protocol == TCP).map(|start| word(start, 4));
         let ports = transport.map_or(&[][..], |start| &start[..4]);
+        // Acknowledgement number and flags (RFC 9293 §3.1).
+        let tcp = body.first_chunk::<14>().filter(|_| transport.is_some() && ip.protocol == TCP);
+        let has = |flag: u8| tcp.is_some_and(|start| start[13] & flag != 0);
         Self {
             ecn: ecn(packet),
             protocol: ip.protocol,
             ports: transport.map(|start| (half(start, 0), half(start, 2))),
             seq: seq.unwrap_or(ip.identification),
+            ack: tcp.filter(|_| has(ACK)).map(|start| word(start, 8)),
+            is_syn: has(SYN),
             payload: body.len().saturating_sub(header) as u32,
             conversation: fnv1a(ip.addresses.iter().chain(ports).copied().chain([ip.protocol])),
             hosts: Some(Hosts { from: number(from), to: number(to) }),
@@ -165,6 +174,8 @@ fn fnv1a(bytes: impl Iterator<Item = u8>) -> u32 {
 
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
@@ -212,6 +223,10 @@ mod tests {
         tcp[4..8].copy_from_slice(&[1, 2, 3, 4]);
         let view = IpPacket::of(&ipv4(0, TCP, &tcp));
         assert_eq!((view.ports, view.seq, view.payload), (Some((0, 80)), 0x0102_0304, 1));
+        assert_eq!((view.ack, view.is_syn), (None, false));
+        (tcp[11], tcp[13]) = (7, SYN | ACK);
+        let view = IpPacket::of(&ipv4(0, TCP, &tcp));
+        assert_eq!((view.ack, view.is_syn), (Some(7), true));
         let icmp = IpPacket::of(&ipv4(0, 1, &[8; 16]));
         assert_eq!((icmp.ports, icmp.seq, icmp.payload), (None, 0x0102, 16));
     }

@@ -1,7 +1,7 @@
 //! What the kernel's TCP can host: whatever it would do its own way is refused by name.
 
 use weir_cc::CcConfig;
-use weir_scene::{Ends, FlowSpec, RunSpec, TransportSpec};
+use weir_scene::{Ends, FlowSpec, Router, RunSpec, TransportSpec};
 use weir_transport::{Config, DelayedAck, RackConfig, RecoveryConfig};
 
 use super::KernelError;
@@ -48,8 +48,12 @@ pub(super) fn controller(config: &Config) -> String {
 }
 
 /// Refuses what a kernel with these congestion controls cannot host.
-pub(super) fn check(spec: &RunSpec, controllers: &[String]) -> Result<(), KernelError> {
-    spec.flows.iter().try_for_each(check_ours)?;
+pub(super) fn check(
+    spec: &RunSpec,
+    controllers: &[String],
+    router: Router,
+) -> Result<(), KernelError> {
+    spec.flows.iter().try_for_each(|flow| check_ours(flow, router))?;
     let common = Kernel::of(spec);
     let flows = || spec.flows.iter().filter_map(|flow| Some((flow, kernel_config(flow)?)));
     if flows().count() > MAX_FLOWS {
@@ -67,8 +71,13 @@ pub(super) fn check(spec: &RunSpec, controllers: &[String]) -> Result<(), Kernel
 }
 
 /// Our own connections have our own controllers, and a kernel's has the kernel's.
-fn check_ours(flow: &FlowSpec) -> Result<(), KernelError> {
+fn check_ours(flow: &FlowSpec, router: Router) -> Result<(), KernelError> {
     match (&flow.transport, flow.ends) {
+        (TransportSpec::Program(programs), _) if router == Router::Netem => {
+            let problem =
+                format!("stack = {}: programs run behind Weir's links only", programs.name);
+            Err(KernelError::Unfit { flow: flow.name.clone(), problem })
+        }
         (TransportSpec::Foreign(stack), _) => {
             let problem = format!("stack = {}: only world sim hosts this stack", stack.name());
             Err(KernelError::Unfit { flow: flow.name.clone(), problem })
@@ -250,13 +259,13 @@ mod tests {
 
     fn refusal(configs: Vec<Config>) -> String {
         let known = ["reno", "cubic"].map(str::to_owned);
-        check(&spec(configs), &known).expect_err("refused").to_string()
+        check(&spec(configs), &known, Router::Weir).expect_err("refused").to_string()
     }
 
     #[test]
     fn what_the_kernel_does_its_own_way_is_refused_by_name() {
         let known = ["reno", "cubic"].map(str::to_owned);
-        assert!(check(&spec(vec![with("reno"), with("rack/cubic")]), &known).is_ok());
+        assert!(check(&spec(vec![with("reno"), with("rack/cubic")]), &known, Router::Weir).is_ok());
         let says = |config: Config, what: &str| {
             let refusal = refusal(vec![config]);
             assert!(refusal.starts_with("flow 'flow0': ") && refusal.contains(what), "{refusal}");
@@ -291,7 +300,7 @@ mod tests {
     fn our_own_connections_may_be_anything() {
         let mut spec = spec(vec![with("stop-and-wait/none")]);
         spec.flows[0].ends = Ends::Weir;
-        assert!(check(&spec, &[]).is_ok());
+        assert!(check(&spec, &[], Router::Weir).is_ok());
     }
 
     #[test]
@@ -301,13 +310,13 @@ mod tests {
         config.stack.controller = added;
         let known = ["bpf_vegas".to_owned()];
         let mut asked = spec(vec![config.clone()]);
-        assert!(check(&asked, &known).is_ok());
+        assert!(check(&asked, &known, Router::Weir).is_ok());
         asked.flows[0].ends = Ends::Weir;
-        let refusal = check(&asked, &known).unwrap_err().to_string();
+        let refusal = check(&asked, &known, Router::Weir).unwrap_err().to_string();
         let said = "stack = rack/bpf_vegas, ends = weir: only a kernel's TCP has 'bpf_vegas'";
         assert!(refusal.contains(said), "{refusal}");
         config.stack.recovery = RecoveryConfig::NewReno;
-        let refusal = check(&spec(vec![config]), &known).unwrap_err().to_string();
+        let refusal = check(&spec(vec![config]), &known, Router::Weir).unwrap_err().to_string();
         assert!(refusal.ends_with("write rack/bpf_vegas"), "{refusal}");
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn failure(socket: impl AsFd) -> Option<io::Error> {
 }
 
 /// `info` has [`SHORT`] bytes at least.
-fn parse(info: &[u8]) -> ConnectionSample {
+pub(super) fn parse(info: &[u8]) -> ConnectionSample {
     let u32_at = |at: usize| u64::from(u32::from_ne_bytes(array(info, at)));
     let u64_at = |at: usize| u64::from_ne_bytes(array(info, at));
     let micros_at = |at: usize| Duration::from_micros(u32_at(at));
@@ -133,7 +133,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 /// The length of `struct tcp_info` in Linux 5.4, and in 6.7.
-const SHORT: usize = 232;
+pub(super) const SHORT: usize = 232;
 const LONG: usize = 248;
 
 // Where its fields are.

@@ -8,10 +8,13 @@
 //! (weir_scene::Ends::Weir), and all bare datagrams) live on the router's thread and share the links.
 
 mod check;
+mod diag;
 mod info;
 mod machine;
 mod netem;
 mod own;
+mod processes;
+mod programs;
 mod receivers;
 mod senders;
 mod shared;
@@ -22,6 +25,7 @@ mod verdict;
 use std::io;
 use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread::{ScopedJoinHandle, scope};
 
@@ -30,7 +34,7 @@ use weir_scene::{
     Violation, validate,
 };
 use weir_sockets::clock::{Alarm, TimerSlackGuard};
-use weir_trace::{Capture, Histogram};
+use weir_trace::{Capture, Histogram, SampleRow};
 use weir_units::{Duration, Instant};
 
 use self::check::kernel_config;
@@ -38,10 +42,11 @@ use self::info::TcpInfoReader;
 use self::machine::{Machine, Setting};
 use self::netem::{Netem, Routers};
 use self::own::OwnFlows;
+use self::programs::ProgramFlows;
 use self::senders::{Context, FlowEvent, Legacy, Sender, Senders};
 use self::shared::Shared;
 use self::site::Namespaces;
-use self::sockets::FIRST_PORT;
+pub use self::sockets::FIRST_PORT;
 use self::verdict::HostLoad;
 use crate::emulator::{Emulator, EmulatorError, NamespaceError, Options};
 use crate::health::thread_cpu_time;
@@ -66,6 +71,14 @@ pub enum KernelError {
         /// The flow.
         flow: String,
         /// What of its path, and why.
+        problem: String,
+    },
+    /// A program of a flow cannot do its work.
+    #[error("flow '{flow}': {problem}")]
+    Program {
+        /// The flow.
+        flow: String,
+        /// Which program, and what it said.
         problem: String,
     },
     /// This machine, or who runs us on it, lacks something.
@@ -116,7 +129,7 @@ pub fn check_for(
     router: Router,
     controllers: &[String],
 ) -> Result<(), KernelError> {
-    check::check(spec, controllers)?;
+    check::check(spec, controllers, router)?;
     match router {
         Router::Weir => Ok(()),
         Router::Netem => Netem::of(spec).map(drop),
@@ -155,14 +168,29 @@ pub fn run(
     let _punctual = TimerSlackGuard::set();
     let options = Options { capture: capture.cloned(), ..site::options(spec) };
     let ends = routers.as_ref().map_or(site.ends(), Routers::ends);
-    let emulator = Emulator::open(spec, seed, ends, &options)?;
+    let mut emulator = Emulator::open(spec, seed, ends, &options)?;
     let devices = options.devices.each_ref().map(|device| device.address);
     let address = match &routers {
         Some(routers) => routers.start(devices).map_err(KernelError::of_netem)?,
         None => devices[1],
     };
     let address = |index: u16| SocketAddrV4::new(address, FIRST_PORT + index);
-    World::new(spec, seed, emulator, routers).run(site, machine.teller, address, watch)
+    let Namespaces { sending, receiving, connectors, listeners, settings } = site;
+    let programs = ProgramFlows::start(spec, seed, [&sending, &receiving])?;
+    if !programs.is_empty() {
+        programs.count_packets(&mut emulator);
+        // What went before is not of the run.
+        emulator.restart_clock();
+    }
+    let sockets = Sockets { connectors, listeners };
+    let world = World::new(spec, seed, emulator, routers, programs);
+    world.run(sockets, machine.teller, address, &settings, watch)
+}
+
+/// The sockets of the kernel's flows.
+struct Sockets {
+    connectors: Vec<Option<OwnedFd>>,
+    listeners: Vec<Option<OwnedFd>>,
 }
 
 /// A run in progress, on the router's thread.
@@ -173,6 +201,9 @@ struct World<'a> {
     /// Those with the kernel's netem, if it stands in for our links.
     routers: Option<Routers>,
     own: OwnFlows,
+    programs: ProgramFlows<'a>,
+    /// Of flows between programs.
+    samples: Vec<SampleRow>,
     next_sample: Option<Instant>,
     is_warm: bool,
     /// Per flow, what had been dropped when the warm-up was over.
@@ -180,13 +211,21 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(spec: &'a RunSpec, seed: u64, mut emulator: Emulator, routers: Option<Routers>) -> Self {
+    fn new(
+        spec: &'a RunSpec,
+        seed: u64,
+        mut emulator: Emulator,
+        routers: Option<Routers>,
+        programs: ProgramFlows<'a>,
+    ) -> Self {
         let run = Run::new(spec, seed);
         Self {
             end: run.end(),
             own: OwnFlows::new(spec, seed, &mut emulator),
             emulator,
             routers,
+            programs,
+            samples: Vec::new(),
             next_sample: run.first_sample(),
             run,
             is_warm: false,
@@ -197,9 +236,10 @@ impl<'a> World<'a> {
     /// Runs to the end of the time, or until every flow is over and every packet has arrived.
     fn run(
         mut self,
-        site: Namespaces,
+        sockets: Sockets,
         teller: TcpInfoReader,
         address: impl Fn(u16) -> SocketAddrV4,
+        settings: &[Setting],
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<Outcome, KernelError> {
         // This thread may have executed other runs before.
@@ -209,7 +249,7 @@ impl<'a> World<'a> {
         let shared = Shared::new(self.emulator.origin(), spec.flows.len(), kernel_flows);
         let (happenings, reported) = mpsc::channel();
         let context = Context { shared: &shared, teller, happenings: &happenings };
-        let described = (0u16..).zip(&spec.flows).zip(site.connectors);
+        let described = (0u16..).zip(&spec.flows).zip(sockets.connectors);
         let list = described.filter_map(|((index, flow), socket)| {
             let foreign = KernelFlow::new(index.into(), flow, &spec.measure, self.run.seed);
             Some(Sender::new(context, foreign, flow, index.into(), socket?, address(index)))
@@ -218,16 +258,18 @@ impl<'a> World<'a> {
         let (legacy, receivers_cpu) = scope(|threads| {
             let sending = threads.spawn(|| shared.end_unless_ok(senders.run()));
             let receiving = threads
-                .spawn(|| shared.end_unless_ok(receivers::run(spec, site.listeners, &shared)));
+                .spawn(|| shared.end_unless_ok(receivers::run(spec, sockets.listeners, &shared)));
+            self.programs.spawn_clients(threads, &shared);
             let worked = self.route(&shared, &reported, watch);
             shared.end();
+            self.programs.end_clients(&mut self.emulator, self.is_warm);
             let sent = joined("driving TCP senders", sending);
             let received = joined("driving TCP receivers", receiving);
             worked.and(Ok((sent?, received?)))
         })?;
         self.note(&reported);
         let router_cpu = thread_cpu_time().saturating_sub(cpu_before);
-        self.finish(router_cpu, legacy, receivers_cpu, &site.settings)
+        self.finish(router_cpu, legacy, receivers_cpu, settings)
     }
 
     /// The router's work.
@@ -239,7 +281,7 @@ impl<'a> World<'a> {
     ) -> Result<(), KernelError> {
         let mut watched = Instant::ZERO;
         while self.emulator.net.now < self.end {
-            let open = shared.open_flows() + self.own.open_flows();
+            let open = shared.open_flows() + self.own.open_flows() + self.programs.open_flows();
             if shared.is_over() || (open == 0 && !self.emulator.net.is_busy()) {
                 break;
             }
@@ -256,6 +298,7 @@ impl<'a> World<'a> {
                 .turn(until)
                 .map_err(|error| KernelError::System { what: "routing packets", error })?;
             self.own.turn(&mut self.emulator);
+            self.programs.turn(&mut self.emulator, self.is_warm);
             self.keep_books()?;
             if let Some(what) = self.emulator.net.notes.violation() {
                 return Err(self.run.failed(self.emulator.net.now, what).into());
@@ -267,7 +310,8 @@ impl<'a> World<'a> {
     /// Until when the links may work before something else is to be done.
     fn next_time(&mut self, watch: Instant) -> Instant {
         let warming = (!self.is_warm).then(|| self.run.warmed_up());
-        let others = [self.next_sample, self.own.next_time(), warming, Some(watch)];
+        let wakes = [self.own.next_time(), self.programs.next_time()];
+        let others = [self.next_sample, wakes[0], wakes[1], warming, Some(watch)];
         let next = others.into_iter().flatten().min().unwrap_or(self.end);
         next.clamp(self.emulator.net.now, self.end)
     }
@@ -281,6 +325,7 @@ impl<'a> World<'a> {
         if self.next_sample.is_none_or(|at| at > now) || now >= self.end {
             return Ok(());
         }
+        self.programs.sample(&self.emulator, &mut self.samples);
         self.next_sample = self.run.sample(&mut self.own.flows, &mut self.emulator.net);
         Ok(())
     }
@@ -291,6 +336,7 @@ impl<'a> World<'a> {
             routers.open_books(self.emulator.net.now).map_err(KernelError::of_netem)?;
         }
         self.own.open_books(&mut self.emulator);
+        self.programs.open_books(&self.emulator);
         self.emulator.forget_passages();
         self.dropped_before.clone_from(&self.emulator.net.notes.dropped_data);
         self.run.open_links(&mut self.emulator.net);
@@ -328,7 +374,8 @@ impl<'a> World<'a> {
         };
         let mut flows: Vec<(u32, Flow)> =
             self.own.indices.into_iter().zip(self.own.flows).collect();
-        for (index, mut foreign) in legacy.flows {
+        let between_programs = self.programs.finish()?;
+        for (index, mut foreign) in legacy.flows.into_iter().chain(between_programs) {
             let dropped = self.emulator.net.notes.dropped_data[index as usize];
             let queue_delay = match self.routers {
                 None => self.emulator.take_passage(index),
@@ -345,6 +392,7 @@ impl<'a> World<'a> {
         self.run.events = self.emulator.events();
         let mut outcome = self.run.close(&mut flows, self.emulator.net);
         outcome.samples.extend(legacy.samples);
+        outcome.samples.extend(self.samples);
         outcome.samples.sort_by(|a, b| a.t_s.total_cmp(&b.t_s).then(a.flow.cmp(&b.flow)));
         strain.fill(&mut outcome, spec, real);
         outcome.summary.settings = Some(machine::describe(settings));

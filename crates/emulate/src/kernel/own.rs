@@ -4,6 +4,7 @@ use weir_scene::{Event, EventQueue, Flow, HeapQueue, Medium, Network, Packet, Ru
 use weir_units::Instant;
 
 use super::check::kernel_config;
+use super::programs::programs_of;
 use crate::emulator::{Emulator, Load};
 
 /// Our own flows, in the router's thread: their packets are descriptions and cross no device.
@@ -26,7 +27,9 @@ struct FlowPath<'a> {
 impl OwnFlows {
     pub(super) fn new(spec: &RunSpec, seed: u64, emulator: &mut Emulator) -> Self {
         let mut wakes = HeapQueue::default();
-        let own = (0u32..).zip(&spec.flows).filter(|(_, flow)| kernel_config(flow).is_none());
+        let own = (0u32..)
+            .zip(&spec.flows)
+            .filter(|(_, flow)| kernel_config(flow).is_none() && programs_of(flow).is_none());
         let (indices, flows): (Vec<u32>, Vec<Flow>) = own
             .map(|(index, flow)| {
                 let mut road = FlowPath { emulator, wakes: &mut wakes };

@@ -12,8 +12,8 @@ use crate::emulator::{Classify, Namespace, Options};
 
 /// The namespaces, and what is made in them before the time begins.
 pub(super) struct Namespaces {
-    sending: Namespace,
-    receiving: Namespace,
+    pub(super) sending: Namespace,
+    pub(super) receiving: Namespace,
     pub(super) connectors: Vec<Option<OwnedFd>>,
     pub(super) listeners: Vec<Option<OwnedFd>>,
     pub(super) settings: Vec<Setting>,

@@ -133,7 +133,7 @@ pub(super) fn break_off(socket: OwnedFd) {
 }
 
 /// Flow `i` listens at this port and `i`.
-pub(super) const FIRST_PORT: u16 = 6_000;
+pub const FIRST_PORT: u16 = 6_000;
 /// What is written at a time, as by the simulator's applications: TCP pushes the middle and the end of
 /// such a piece. A source that may take back what is not sent writes this much too much.
 const PIECE: usize = 64 << 10;

@@ -5,6 +5,7 @@ use weir_trace::{FlowRow, SummaryRow};
 use weir_units::Duration;
 
 use super::check::kernel_config;
+use super::programs::programs_of;
 use super::senders::{LATE, Lateness};
 use crate::health::Health;
 
@@ -81,7 +82,8 @@ fn unachieved(outcome: &Outcome, spec: &RunSpec, strained: bool) -> Option<Strin
     let link = &outcome.links[index];
     let (capacity, used) = (link.capacity_mbps?, link.utilisation?);
     let fills = |flow: &FlowSpec| {
-        flow.workload == Workload::Bulk
+        programs_of(flow).is_none()
+            && flow.workload == Workload::Bulk
             && flow.stop.is_none()
             && flow.route_forward.contains(&index)
     };

@@ -57,7 +57,7 @@ pub(super) fn parse(
         TransportSpec::Reliable(_) => {
             (Body::Segment { segment, offset: u64::from(segment.seq.0) }, header)
         }
-        TransportSpec::Foreign(_) => return None,
+        TransportSpec::Foreign(_) | TransportSpec::Program(_) => return None,
         TransportSpec::Udp(_) => {
             let number = u64::from(segment.ack.0) << 32 | u64::from(segment.seq.0);
             (Body::Datagram { number, payload: segment.payload_len }, UDP_HEADER)

@@ -80,6 +80,10 @@ pub fn check(spec: &RunSpec) -> Result<(), WorldError> {
                 let problem = format!("stack = {}: only world sim hosts this stack", stack.name());
                 return Err(WorldError::Unfit { flow: flow.name.clone(), problem });
             }
+            TransportSpec::Program(programs) => {
+                let problem = format!("stack = {}: only world kernel runs programs", programs.name);
+                return Err(WorldError::Unfit { flow: flow.name.clone(), problem });
+            }
             TransportSpec::Reliable(config) => ("mss", u64::from(config.mss), frame::MAX_MSS),
             TransportSpec::Udp(config) => {
                 let message = match flow.workload {

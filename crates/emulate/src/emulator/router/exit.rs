@@ -21,6 +21,9 @@ impl Emulator {
                 self.net.notes.data_packets += 1;
                 self.passages[packet.flow as usize].record(packet.queued);
             }
+            if let Some(counts) = &mut self.counts[packet.flow as usize] {
+                counts.on_arrival(&packet, due);
+            }
             if !self.offload || !self.join(due, &packet) {
                 self.write(due, &packet);
             }
