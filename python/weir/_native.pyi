@@ -1,6 +1,6 @@
 """The compiled core: scenarios in, tables out. Use the package ``weir`` instead."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from random import Random
@@ -29,6 +29,8 @@ __all__ = [
     "UdpRelay",
     "_lowered",
     "catalogue",
+    "kernel_ends",
+    "parse_contender",
     "parse_quantity",
     "receive_files",
     "relay_check",
@@ -414,6 +416,15 @@ class RunControl:
 def catalogue() -> str:
     """Return what a scenario may name: JSON, one list per kind."""
 
+def kernel_ends() -> tuple[str, str, int]:
+    """Return, of world ``kernel``, the addresses of senders and receivers and flow 0's port."""
+
+def parse_contender(stack: str) -> tuple[str, list[tuple[str, str]]] | None:
+    """Return the definition and the parameters of ``contender:NAME(key=value,…)``.
+
+    ``None`` if it is another stack. Raises ``ValueError`` naming what is allowed.
+    """
+
 def parse_quantity(kind: Literal["time", "rate", "size", "ratio"], text: str) -> float:
     """Read a quantity: seconds, bits per second, bytes, or a fraction.
 
@@ -462,12 +473,14 @@ class Scenario:
         capture: str | PathLike[str] | None = None,
         *,
         capture_from_zero: bool = False,
+        programs: Sequence[Mapping[str, Any]] = ...,
     ) -> RunResult:
         """Run it. Other threads go on meanwhile.
 
         Without a ``control`` the run looks for signals itself. In the worlds ``sim`` and ``kernel``
         packets are recorded in the file ``capture``, with times from 1970, or in the simulator and
-        with ``capture_from_zero`` from the beginning of the run. Raises ``ScenarioError`` if it
+        with ``capture_from_zero`` from the beginning of the run. ``programs`` has the commands of
+        each flow between programs. Raises ``ScenarioError`` if it
         cannot be run in this world, ``RuntimeError`` if a checker finds that the run went wrong,
         it was broken off, or the system refused, and ``ControllerError`` if a controller in
         Python did.

@@ -52,7 +52,9 @@ def _pooled(mean: pl.Expr, samples: str) -> pl.Expr:
 
 
 def _ratio(part: pl.Expr, whole: str) -> pl.Expr:
-    return pl.when(pl.col(whole).sum() > 0).then(part.sum() / pl.col(whole).sum())
+    """`part` over `whole`, of the flows that have such a part."""
+    total = pl.when(part.is_not_null()).then(pl.col(whole)).sum()
+    return pl.when(total > 0).then(part.sum() / total)
 
 
 def _rtt_percentile(percent: int) -> Metric:

@@ -60,6 +60,10 @@ def execute(
     `control` watches a run in real time, or in a guest, and can break it off. The packets are
     recorded in `pcap`, if the world has any.
     """
+    if scenario.contenders:
+        from weir.contenders import running
+
+        return running.run(scenario, seed, world, control, pcap)
     if world in GUESTS:
         from weir.kernel.world import run  # runs elsewhere have no use for it
 
@@ -255,6 +259,7 @@ def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, A
         "host": host(),
         **_guest(plan),
         **_controllers(plan),
+        **_contenders(plan),
     }
 
 
@@ -273,6 +278,23 @@ def _controllers(plan: Plan) -> dict[str, Any]:
         for (folder, file), text in texts.items()
     }
     return {"controllers": files} if files else {}
+
+
+def _contenders(plan: Plan) -> dict[str, Any]:
+    """Which programs ran, and how they were started."""
+    stacks = dict.fromkeys(stack for case in plan.cases for stack in case.scenario.contenders)
+    if not stacks:
+        return {}
+    from weir.contenders import catalogue
+
+    found = {stack: catalogue.of(stack) for stack in stacks}
+    return {
+        "contenders": {
+            stack: {"version": catalogue.version(c), "definition": c.definition.text}
+            for stack, c in found.items()
+            if c is not None
+        }
+    }
 
 
 def _health(plan: Plan, directory: RunDirectory) -> dict[str, Any]:

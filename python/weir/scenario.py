@@ -33,6 +33,8 @@ SPOKEN: Mapping[str, str] = {
     NETEM: "world kernel in virtual time, behind netem",
 }
 """How a world is called in titles, where that is not its name."""
+CONTENDER = "contender:"
+"""What the stacks begin with that are programs of other projects."""
 _KERNEL_SAMPLES = ("measure.sample_interval", "10ms")
 """Set in these worlds unless a scenario says otherwise: their tables are to show what TCP does."""
 
@@ -87,6 +89,8 @@ class Source:
         effective = Effective(text, fields, self.folder, checked)
         own = [value for key, value in self.overrides if is_stack(key)]
         trust.trust_named(effective.controllers, [*own, *named])
+        if effective.contenders and self.world in (KERNEL, *GUESTS):
+            _check_contenders(effective, [*own, *named], virtual=self.world in GUESTS)
         if self.world in GUESTS:
             checked.check_kernel(recipe.CONTROLS, netem=self.world == NETEM)
         else:
@@ -159,6 +163,11 @@ class Effective:
         return tuple(dict.fromkeys(str(flow["stack"]) for flow in self.fields["flow"]))
 
     @property
+    def contenders(self) -> tuple[str, ...]:
+        """Of the stacks, those that are programs of other projects."""
+        return tuple(stack for stack in self.stacks if stack.startswith(CONTENDER))
+
+    @property
     def controllers(self) -> dict[str, str]:
         """The texts of controllers in Python, by the names of their files."""
         found: dict[str, str] = self.fields.get("controllers", {})
@@ -214,6 +223,16 @@ def read(path: str | Path, overrides: Overrides = ()) -> Source:
         raise InputError(f"{path}: not a text file in UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+
+
+def _check_contenders(scenario: Effective, named: Sequence[str], *, virtual: bool) -> None:
+    """The user has named the stacks in `named`, so their programs may run."""
+    from weir.contenders import catalogue  # other scenarios have no use for it
+
+    flows = [(str(f["stack"]), str(f["workload"]["kind"])) for f in scenario.fields["flow"]]
+    for contender in catalogue.check(flows, virtual=virtual):
+        if contender.stack not in named and contender.file is not None:
+            trust.refuse_untrusted(contender.file, contender.definition.text)
 
 
 def _bounded_text(file: Path) -> str:

@@ -157,7 +157,18 @@ def _split(point: Mapping[str, str]) -> tuple[str, dict[str, str]]:
 
 def _key(case: Case, seed: int) -> str:
     world = [] if case.world == SIM else [case.world]
-    return _hash([_native.version(), case.scenario.text, str(seed), *world])
+    programs = _definitions(case.scenario)
+    return _hash([_native.version(), case.scenario.text, str(seed), *world, *programs])
+
+
+def _definitions(scenario: Effective) -> list[str]:
+    """The texts of the definitions of contenders."""
+    if not scenario.contenders:
+        return []
+    from weir.contenders import catalogue
+
+    found = map(catalogue.of, scenario.contenders)
+    return [contender.definition.text for contender in found if contender is not None]
 
 
 def _hash(parts: Iterable[str]) -> str:

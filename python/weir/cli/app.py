@@ -36,6 +36,7 @@ _VERBS = {
     "relay": "Relay UDP with configurable delay, loss and reordering.",
     "link": "Run a command behind an emulated link, with real packets and the kernel's own TCP.",
     "kernel": "Build and list guest kernels for --world kernel --virtual.",
+    "contender": "Build programs of other projects that run as stacks in --world kernel.",
     "kernel-cc": "Add congestion controls to this machine's kernel, as BPF programs.",
     "validate": "Run the same scenarios in the simulator and in Linux's TCP, and compare.",
     "conform": "Judge stacks by test cases of drafts, RFCs and bug reports.",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HELP = (
     "List controllers, queues, scenarios, studies, metrics and more.\n\n"
     "Kinds: controllers, stacks, recoveries, route_policies, queues, feedback, impairments, "
-    "topologies, workloads, scenarios, studies, suites, metrics."
+    "topologies, workloads, contenders, scenarios, studies, suites, metrics."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -114,7 +114,14 @@ def _unit(metric: Metric) -> str:
     return "ratio" if metric.unit == "%" else metric.unit
 
 
+def _contenders() -> list[Item]:
+    from weir.contenders import catalogue
+
+    return catalogue.rows()
+
+
 _FROM_PYTHON: dict[str, Callable[[], list[Item]]] = {
+    "contenders": _contenders,
     "scenarios": _scenarios,
     "studies": _studies,
     "suites": _suites,
@@ -126,8 +133,8 @@ def _grid(kind: str, items: list[Item]) -> Grid:
     detail = next(
         (key for key in ("parameters", "unit") if any(item.get(key) for item in items)), None
     )
-    rows = [
-        [str(item[key] or "") for key in ("name", detail, "description") if key] for item in items
-    ]
-    headers = ["name", *([detail] if detail else []), "what it is"]
+    lacking = "missing" if any("missing" in item for item in items) else None
+    keys = [key for key in ("name", detail, "description", lacking) if key]
+    rows = [[str(item[key] or "") for key in keys] for item in items]
+    headers = ["what it is" if key == "description" else key for key in keys]
     return Grid(kind, headers, rows, names=3)

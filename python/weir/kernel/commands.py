@@ -91,9 +91,14 @@ def run(job: Path, asked: dict[str, Any]) -> dict[str, Any]:
     return {"error": None, "refused": None, "files": collected, **run_.outcome()}
 
 
-def _prepare_network() -> None:
+def enlarge_socket_buffers() -> None:
+    """Raises what the kernel grants."""
     for name in ("rmem_max", "wmem_max"):
         Path("/proc/sys/net/core", name).write_text(str(_SOCKET_BUFFER))
+
+
+def _prepare_network() -> None:
+    enlarge_socket_buffers()
     # The kernel's own packets of IPv6 would cross the link. `::1` works.
     for interface, value in (("all", "1"), ("default", "1"), ("lo", "0")):
         (_IPV6 / interface / "disable_ipv6").write_text(value)

@@ -19,7 +19,8 @@ JOB, STATUS, LOG, TABLES = "job.json", "status.json", "guest.log", "tables"
 CAPTURE = "capture.pcapng"
 """Captured packets, if requested."""
 
-_MOUNTED = Path("/mnt")
+MOUNTED = Path("/mnt")
+"""Where the folder of the job is in the guest."""
 _START_S = 10
 """Every run begins at this moment of the guest's life, whatever its boot took: timers then have the
 same phase in each."""
@@ -30,18 +31,17 @@ def main() -> None:
     """Never returns: the guest is off afterwards."""
     try:
         _prepare()
-        status = _carry_out(_MOUNTED)
+        status = _carry_out(MOUNTED)
     except BaseException as error:
         scenario = type(error).__name__ == "ScenarioError"
         status = {"error": str(error) if scenario else traceback.format_exc(), "scenario": scenario}
-    (_MOUNTED / STATUS).write_text(json.dumps(status), encoding="utf-8")
+    (MOUNTED / STATUS).write_text(json.dumps(status), encoding="utf-8")
     system.power_off()
 
 
 def _prepare() -> None:
-    # The working directory of the program that this kernel is on its host.
-    system.mount("job", str(_MOUNTED), "hostfs", "/proc/self/cwd")
-    log = os.open(_MOUNTED / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    _mount_job(MOUNTED)
+    log = os.open(MOUNTED / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
     system.mount("proc", "/proc", "proc")
@@ -55,6 +55,11 @@ def _prepare() -> None:
     # Only here may they be allowed; other network namespaces follow.
     (tcp / "tcp_allowed_congestion_control").write_text(known)
     (tcp / "tcp_mem").write_text(_tcp_memory(Path("/proc/meminfo").read_text()))
+
+
+def _mount_job(at: Path) -> None:
+    # The working directory of the program that this kernel is on its host.
+    system.mount("job", str(at), "hostfs", "/proc/self/cwd")
 
 
 def _tcp_memory(meminfo: str) -> str:
@@ -79,10 +84,30 @@ def _carry_out(job: Path) -> dict[str, Any]:
         return commands.run(job, asked)
     capture = job / CAPTURE if asked["pcap"] else None
     scenario = _native.Scenario.from_json(asked["scenario"])
-    result = scenario.run(asked["seed"], asked["world"], capture=capture, capture_from_zero=True)
+    if asked["programs"]:
+        _enter_writable_root(job)
+    result = scenario.run(
+        asked["seed"],
+        asked["world"],
+        capture=capture,
+        capture_from_zero=True,
+        programs=asked["programs"],
+    )
     (job / TABLES).mkdir()
     result.write_to(job / TABLES)
     return {"error": None}
+
+
+def _enter_writable_root(job: Path) -> None:
+    """Programs write where they like, and have large socket buffers."""
+    from weir.kernel import commands
+    from weir.kernel.root import Root
+
+    root = Root.make(job / "layers")
+    _mount_job(root.path / MOUNTED.relative_to("/"))
+    commands.enlarge_socket_buffers()
+    system.change_root(str(root.path))
+    os.chdir("/")
 
 
 if __name__ == "__main__":

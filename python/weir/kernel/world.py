@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -16,6 +16,17 @@ from weir.kernel.cache import Kernel
 from weir.kernel.machine import Machine
 from weir.kernel.recipe import KernelError
 from weir.scenario import KERNEL
+
+
+class Programs(Protocol):
+    """Programs of flows in a guest."""
+
+    def prepare(self, job: Path) -> list[dict[str, Any]]:
+        """Writes their files into the folder of the job; returns their commands."""
+
+    def keep(self, job: Path) -> None:
+        """Keeps what they wrote."""
+
 
 _TAIL = 6
 _TELLING = ("Kernel panic", "Out of memory", "oom-kill", "segfault", "BUG:")
@@ -28,11 +39,12 @@ def run(
     world: str = KERNEL,
     control: _native.RunControl | None = None,
     pcap: Path | None = None,
+    programs: Programs | None = None,
 ) -> dict[str, pl.DataFrame]:
     """One run in a guest of its own: the same arguments give the same tables.
 
     It takes as much of one core as the guest computes, whatever time goes by in there. Packets are
-    recorded in `pcap`, with times from the beginning of the run.
+    recorded in `pcap`, with times from the beginning of the run. `programs` are those of flows.
 
     Raises:
         KernelError: there is no guest kernel, or the guest failed; its last words are quoted.
@@ -41,9 +53,18 @@ def run(
     kernel = cache.needed()
     with tempfile.TemporaryDirectory(prefix="weir-guest-") as folder:
         job = Path(folder)
-        asked = {"scenario": scenario, "seed": seed, "world": world, "pcap": pcap is not None}
+        asked = {
+            "scenario": scenario,
+            "seed": seed,
+            "world": world,
+            "pcap": pcap is not None,
+            "programs": [] if programs is None else programs.prepare(job),
+        }
         (job / guest.JOB).write_text(json.dumps(asked), encoding="utf-8")
-        boot(kernel, job, Machine(seed), control)
+        virtual = Machine(seed, charges_spinning=programs is not None)
+        boot(kernel, job, virtual, control)
+        if programs is not None:
+            programs.keep(job)
         if pcap is not None:
             bring_out(job / guest.CAPTURE, pcap)
         files = sorted((job / guest.TABLES).glob("*.arrow"))

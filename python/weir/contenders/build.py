@@ -1,0 +1,119 @@
+"""Programs of contenders that no package has: built once, from the registries, in the cache."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from weir import cache
+from weir.contenders.catalogue import bin_folder, find, names
+from weir.contenders.definition import Definition
+from weir.errors import InputError, WeirError
+
+DRIVERS = Path(__file__).parent / "drivers"
+"""Our programs over Rust libraries, one folder per contender."""
+
+_GO_PROGRAMS = {"server": "example", "client": "example/client"}
+"""Of quic-go: what its example programs are called here, and their packages."""
+_LAST_LINES = 3
+
+Say = Callable[[str], None]
+
+
+class BuildError(WeirError):
+    """A contender could not be built."""
+
+
+def buildable() -> list[str]:
+    """The contenders that must be built."""
+    return [name for name in names() if find(name).build is not None]
+
+
+def build(name: str, version: str | None, say: Say, *, force: bool = False) -> list[Path]:
+    """Builds the programs of a contender unless they are there; returns their paths.
+
+    Raises:
+        InputError: there is nothing to build by that name or of that version.
+        BuildError: the build failed.
+    """
+    definition = find(name)
+    if definition.build is None:
+        known = ", ".join(buildable())
+        packages = ", ".join(definition.packages)
+        raise InputError(f"{name}: Debian packages have it ({packages}); built are: {known}")
+    wanted = _version(definition, version)
+    make = {"cargo": _cargo, "go": _go}[definition.build]
+    bin_folder().mkdir(parents=True, exist_ok=True)
+    programs = make(definition.name, wanted, say, force=force)
+    for program in programs:
+        say(f"{program}")
+    return programs
+
+
+def _version(definition: Definition, version: str | None) -> str:
+    parameter = definition.parameter("version")
+    if parameter is None or parameter.values is None:
+        raise InputError(f"{definition.name}: [parameters.version] is missing in its definition")
+    if version is None:
+        return parameter.default
+    if version not in parameter.values:
+        allowed = ", ".join(parameter.values)
+        raise InputError(f"--version {version}: {definition.name} is built in {allowed}")
+    return version
+
+
+def _cargo(name: str, version: str, say: Say, *, force: bool) -> list[Path]:
+    """A driver of ours with one version of its library."""
+    program = bin_folder() / f"weir-{name}-{version}"
+    if program.exists() and not force:
+        return [program]
+    base = cache.home() / "contenders"
+    with tempfile.TemporaryDirectory(prefix="weir-build-") as folder:
+        source = Path(folder) / name
+        shutil.copytree(DRIVERS / name, source)
+        manifest = source / "Cargo.toml"
+        pinned = rf'\g<1>"={version}"'
+        line = re.compile(rf'^({name} = \{{ version = )"[^"]*"', re.MULTILINE)
+        manifest.write_text(line.sub(pinned, manifest.read_text(encoding="utf-8")))
+        _run(["cargo", "build", "--release", "--target-dir", str(base / "target")], source, say)
+    shutil.copy2(base / "target/release" / f"weir-{name}", program)
+    return [program]
+
+
+def _go(name: str, version: str, say: Say, *, force: bool) -> list[Path]:
+    """The example programs of quic-go."""
+    programs = {kind: bin_folder() / f"{name}-{kind}-{version}" for kind in _GO_PROGRAMS}
+    if all(program.exists() for program in programs.values()) and not force:
+        return list(programs.values())
+    module = "github.com/quic-go/quic-go"
+    with tempfile.TemporaryDirectory(prefix="weir-build-") as folder:
+        source = Path(folder)
+        _run(["go", "mod", "init", "weir.invalid/contender"], source, say)
+        imports = "".join(f'import _ "{module}/{package}"\n' for package in ("http3",))
+        (source / "main.go").write_text(f"package main\n{imports}func main() {{}}\n")
+        _run(["go", "get", f"{module}@v{version}"], source, say)
+        for kind, package in _GO_PROGRAMS.items():
+            target = f"{module}/{package}"
+            _run(["go", "get", f"{target}@v{version}"], source, say)
+            _run(["go", "build", "-trimpath", "-o", str(programs[kind]), target], source, say)
+    return list(programs.values())
+
+
+def _run(command: list[str], folder: Path, say: Say) -> None:
+    """Runs a step of a build.
+
+    Raises:
+        BuildError: it failed.
+    """
+    say(" ".join(command))
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    except FileNotFoundError:
+        raise BuildError(f"{command[0]} is not installed") from None
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
+        raise BuildError(f"{' '.join(command[:2])} failed: {' / '.join(said)}")
