@@ -21,7 +21,7 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir contender build quiche
 
-  weir contender build quiche --version 0.26.0"""
+  weir contender build quinn --version 0.11.12"""
 
 
 def register(app: typer.Typer) -> None:

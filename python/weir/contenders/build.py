@@ -17,8 +17,6 @@ from weir.errors import InputError, WeirError
 DRIVERS = Path(__file__).parent / "drivers"
 """Our programs over Rust libraries, one folder per contender."""
 
-_GO_PROGRAMS = {"server": "example", "client": "example/client"}
-"""Of quic-go: what its example programs are called here, and their packages."""
 _LAST_LINES = 3
 
 Say = Callable[[str], None]
@@ -33,8 +31,8 @@ def buildable() -> list[str]:
     return [name for name in names() if find(name).build is not None]
 
 
-def build(name: str, version: str | None, say: Say, *, force: bool = False) -> list[Path]:
-    """Builds the programs of a contender unless they are there; returns their paths.
+def build(name: str, version: str | None, say: Say, *, force: bool = False) -> Path:
+    """Builds the program of a contender unless it is there; returns its path.
 
     Raises:
         InputError: there is nothing to build by that name or of that version.
@@ -46,12 +44,10 @@ def build(name: str, version: str | None, say: Say, *, force: bool = False) -> l
         packages = ", ".join(definition.packages)
         raise InputError(f"{name}: Debian packages have it ({packages}); built are: {known}")
     wanted = _version(definition, version)
-    make = {"cargo": _cargo, "go": _go}[definition.build]
     bin_folder().mkdir(parents=True, exist_ok=True)
-    programs = make(definition.name, wanted, say, force=force)
-    for program in programs:
-        say(f"{program}")
-    return programs
+    program = _cargo(definition.name, wanted, say, force=force)
+    say(f"{program}")
+    return program
 
 
 def _version(definition: Definition, version: str | None) -> str:
@@ -66,11 +62,11 @@ def _version(definition: Definition, version: str | None) -> str:
     return version
 
 
-def _cargo(name: str, version: str, say: Say, *, force: bool) -> list[Path]:
+def _cargo(name: str, version: str, say: Say, *, force: bool) -> Path:
     """A driver of ours with one version of its library."""
     program = bin_folder() / f"weir-{name}-{version}"
     if program.exists() and not force:
-        return [program]
+        return program
     base = cache.home() / "contenders"
     with tempfile.TemporaryDirectory(prefix="weir-build-") as folder:
         source = Path(folder) / name
@@ -81,26 +77,7 @@ def _cargo(name: str, version: str, say: Say, *, force: bool) -> list[Path]:
         manifest.write_text(line.sub(pinned, manifest.read_text(encoding="utf-8")))
         _run(["cargo", "build", "--release", "--target-dir", str(base / "target")], source, say)
     shutil.copy2(base / "target/release" / f"weir-{name}", program)
-    return [program]
-
-
-def _go(name: str, version: str, say: Say, *, force: bool) -> list[Path]:
-    """The example programs of quic-go."""
-    programs = {kind: bin_folder() / f"{name}-{kind}-{version}" for kind in _GO_PROGRAMS}
-    if all(program.exists() for program in programs.values()) and not force:
-        return list(programs.values())
-    module = "github.com/quic-go/quic-go"
-    with tempfile.TemporaryDirectory(prefix="weir-build-") as folder:
-        source = Path(folder)
-        _run(["go", "mod", "init", "weir.invalid/contender"], source, say)
-        imports = "".join(f'import _ "{module}/{package}"\n' for package in ("http3",))
-        (source / "main.go").write_text(f"package main\n{imports}func main() {{}}\n")
-        _run(["go", "get", f"{module}@v{version}"], source, say)
-        for kind, package in _GO_PROGRAMS.items():
-            target = f"{module}/{package}"
-            _run(["go", "get", f"{target}@v{version}"], source, say)
-            _run(["go", "build", "-trimpath", "-o", str(programs[kind]), target], source, say)
-    return list(programs.values())
+    return program
 
 
 def _run(command: list[str], folder: Path, say: Say) -> None:

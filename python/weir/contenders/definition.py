@@ -38,7 +38,7 @@ WORKLOADS = ("bulk", "file")
 ENDS = ("client", "server")
 VIA = ("argument", "sysctl", "none")
 RTT_UNITS = ("ms", "s")
-BUILDS = ("cargo", "go")
+BUILDS = ("cargo",)
 KERNELS = "kernel"
 """Stands for all congestion controls of the kernel that the programs run on."""
 
