@@ -64,7 +64,7 @@ mod readme {}
 
 pub use catalogue::CatalogueEntry;
 pub use config::{Config, Stack};
-pub use connection::{Arrived, Connection, ConnectionError, Event, Transmit};
+pub use connection::{Arrived, Connection, ConnectionError, Event, State, Transmit};
 pub use policy::{
     AtResume, BusConfig, ElfnConfig, PathEvent, RoutePolicy, RoutePolicyError, RouteState,
     TcpFConfig,

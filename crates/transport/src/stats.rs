@@ -141,6 +141,16 @@ pub struct Snapshot {
     pub ssthresh: Option<Bytes>,
     /// Sent, neither acknowledged nor declared lost.
     pub bytes_in_flight: Bytes,
+    /// Sent and not acknowledged cumulatively; the next three are parts of it.
+    pub unacked: Bytes,
+    /// Acknowledged selectively, or by duplicates where there is no SACK.
+    pub sacked: Bytes,
+    /// Declared lost, sent again or not.
+    pub lost: Bytes,
+    /// Declared lost and sent again since.
+    pub resent: Bytes,
+    /// The payload of a full segment.
+    pub mss: Bytes,
     /// The highest stream offset that the peer's window permits, less the oldest unacknowledged.
     pub send_window: Bytes,
     /// The smoothed RTT.

@@ -188,7 +188,6 @@ impl Connection {
             self.reject();
             return None;
         }
-        self.note_timestamp(now, segment, offset);
         if self.state == State::SynReceived {
             if segment.ack != self.iss + 1 && self.sender_offset(segment.ack).is_none() {
                 self.reject();
@@ -199,6 +198,9 @@ impl Connection {
         if !self.on_acknowledgement(now, segment) {
             return None;
         }
+        // After the check of the acknowledgement, as in Linux's `tcp_ack`: a forged timestamp would have
+        // all that the peer sends look stale (RFC 5961 §5).
+        self.note_timestamp(now, segment, offset);
         self.on_payload(now, segment, offset, ecn)
     }
 

@@ -67,19 +67,30 @@ pub struct Connection {
     rtt_sample: Option<Duration>,
 }
 
-/// RFC 9293 §3.3.2.
+/// The states of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
+    /// Waits for a SYN.
     Listen,
+    /// Has sent a SYN.
     SynSent,
+    /// Has sent and received a SYN.
     SynReceived,
+    /// Transfers data.
     Established,
+    /// Has closed, and its FIN is not acknowledged.
     FinWait1,
+    /// Has closed, and its FIN is acknowledged.
     FinWait2,
+    /// The peer has closed.
     CloseWait,
+    /// Both have closed at once, and the FIN is not acknowledged.
     Closing,
+    /// The peer closed first, and the FIN is not acknowledged.
     LastAck,
+    /// Both have closed; answers late segments.
     TimeWait,
+    /// Over.
     Closed,
 }
 
@@ -345,6 +356,11 @@ impl Connection {
     /// The newest RTT sample since this was last asked.
     pub fn poll_rtt_sample(&mut self) -> Option<Duration> {
         self.rtt_sample.take()
+    }
+
+    /// The connection's state.
+    pub fn state(&self) -> State {
+        self.state
     }
 
     /// Whether the handshake is done, whatever came after it.

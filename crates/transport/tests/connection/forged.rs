@@ -58,6 +58,19 @@ fn data_without_its_timestamp_is_not_taken_in() {
     assert_eq!((arrived, pair.server.read), (None, 1_000));
 }
 
+/// A segment whose acknowledgement cannot be true is not taken in, and neither is its timestamp.
+#[test]
+fn a_forged_acknowledgement_brings_no_timestamp() {
+    let (mut pair, data) = after_a_little();
+    let mut forged = Segment { seq: data.seq + 1_000, ack: data.ack + 1_000, ..data };
+    forged.options.timestamps.as_mut().expect("agreed upon").value += 1_000_000;
+    let now = pair.now;
+    pair.server.connection.handle_segment(now, &forged, Ecn::NotEct);
+    pair.write(Client, 1_000);
+    pair.drive_for(Duration::from_millis(50));
+    assert_eq!(pair.server.read, 2_000, "what the client sends is not stale");
+}
+
 /// In user space the timestamps of copies count (`HostProfile::UserSpace`), but not those of an attacker, who knows
 /// neither what may be acknowledged nor, in a long stream, where it is: what the peer sends next would be stale.
 #[test]
