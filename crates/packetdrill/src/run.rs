@@ -1,0 +1,340 @@
+//! Runs a script against an endpoint, and reports the first difference as packetdrill does.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use weir_units::Duration;
+
+use crate::compare::{continues, difference};
+use crate::endpoint::{Endpoint, EndpointError, Returned, Sent};
+use crate::expr::Assertion;
+use crate::packet::Numbers;
+use crate::script::{Action, Call, Event, Packet, Script, When};
+
+/// Where and how the stack departs from a script.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Failure {
+    /// The event's line.
+    pub line: u32,
+    /// The time since the script's start.
+    pub at: Duration,
+    /// What differs; expected and actual packet on lines of their own.
+    pub message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+/// Why a script did not pass.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The stack does something else.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// The endpoint cannot run the script.
+    #[error("line {line}: {error}")]
+    Endpoint {
+        /// The event's line.
+        line: u32,
+        /// Why.
+        error: EndpointError,
+    },
+}
+
+/// Runs `script` against `endpoint`, whose clock is at zero.
+///
+/// # Errors
+/// At the first packet, result, assertion or time that is not as expected.
+pub fn run(script: &Script, endpoint: &mut dyn Endpoint) -> Result<(), RunError> {
+    let mut runner = Runner {
+        endpoint,
+        numbers: Numbers::default(),
+        sent: VecDeque::new(),
+        least_tolerance: script.settings.tolerance,
+        last: Duration::ZERO,
+        line: 0,
+        blocked: None,
+    };
+    for event in &script.events {
+        runner.line = event.line;
+        runner.event(event)?;
+    }
+    runner.finish()
+}
+
+struct Runner<'a> {
+    endpoint: &'a mut dyn Endpoint,
+    numbers: Numbers,
+    /// Packets that no event has taken yet.
+    sent: VecDeque<(Duration, Packet)>,
+    least_tolerance: Duration,
+    /// The time of the event before.
+    last: Duration,
+    line: u32,
+    /// A call that has not returned.
+    blocked: Option<Blocked>,
+}
+
+struct Blocked {
+    call: Call,
+    line: u32,
+    expected_at: Duration,
+    tolerance: Duration,
+}
+
+/// The times that an event allows.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    earliest: Duration,
+    latest: Duration,
+    tolerance: Duration,
+}
+
+impl Runner<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), RunError> {
+        let slot = self.slot(event.at);
+        if let Action::Expect(packet) = &event.action {
+            let at = self.expect(packet, slot)?;
+            let exact = matches!(event.at, When::Absolute(_) | When::Relative(_));
+            // What follows a range counts from when it happened.
+            self.last = if exact { slot.earliest } else { at };
+            return Ok(());
+        }
+        self.wait_until(slot.earliest)?;
+        match &event.action {
+            Action::Inject(packet) => {
+                let segment = self.numbers.wire_segment(packet);
+                let result = self.endpoint.inject(&segment, packet.ecn.unwrap_or_default());
+                result.map_err(|error| self.refused(error))?;
+            }
+            Action::Call(call) => self.call(call, slot)?,
+            Action::Assert(assertions) => self.check(assertions)?,
+            Action::Expect(_) => {}
+        }
+        self.last = slot.earliest;
+        self.take_sent()?;
+        self.retry()
+    }
+
+    /// Waits for the last call, and for packets that no event expects.
+    fn finish(&mut self) -> Result<(), RunError> {
+        while let Some(blocked) = &self.blocked {
+            let latest = blocked.expected_at + blocked.tolerance;
+            if self.endpoint.now() >= latest {
+                let (line, at) = (blocked.line, latest);
+                let message = "the call does not return".to_owned();
+                return Err(Failure { line, at, message }.into());
+            }
+            self.step(latest)?;
+        }
+        self.take_sent()?;
+        match self.sent.front() {
+            None => Ok(()),
+            Some((at, packet)) => {
+                let shown = shown(*at, packet);
+                let message =
+                    format!("a packet that the script does not expect\nactual packet: {shown}");
+                Err(self.failed(message))
+            }
+        }
+    }
+
+    fn slot(&self, at: When) -> Slot {
+        let (earliest, latest) = match at {
+            When::Absolute(at) => (at, at),
+            When::Relative(at) => (self.last + at, self.last + at),
+            When::AbsoluteRange(from, to) => (from, to),
+            When::RelativeRange(from, to) => (self.last + from, self.last + to),
+            When::Any => (self.last, self.last + LONGEST_WAIT),
+        };
+        let share = earliest.saturating_sub(self.last).mul_ratio(1, 8);
+        Slot { earliest, latest, tolerance: self.least_tolerance.max(share) }
+    }
+
+    fn wait_until(&mut self, at: Duration) -> Result<(), RunError> {
+        while self.endpoint.now() < at {
+            self.step(at)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, until: Duration) -> Result<(), RunError> {
+        self.endpoint.advance(until).map_err(|error| self.refused(error))?;
+        self.take_sent()?;
+        self.retry()
+    }
+
+    fn take_sent(&mut self) -> Result<(), RunError> {
+        while let Some(sent) = self.endpoint.poll_sent() {
+            if self.sent.len() == MAX_UNTAKEN {
+                let message = format!("the stack sent {MAX_UNTAKEN} packets more than expected");
+                return Err(self.failed(message));
+            }
+            let packet = self.numbers.script_packet(&sent);
+            let Sent { at, .. } = sent;
+            self.sent.push_back((at, packet));
+        }
+        Ok(())
+    }
+
+    /// Takes the next packet, which must be the expected one; returns when it was sent.
+    fn expect(&mut self, expected: &Packet, slot: Slot) -> Result<Duration, RunError> {
+        let latest = slot.latest + slot.tolerance;
+        let Some((at, mut actual)) = self.next_packet(latest)? else {
+            let wanted = shown(slot.earliest, expected);
+            let message = format!(
+                "no packet until {} sec\nscript packet: {wanted}\nactual packet: none",
+                Seconds(latest)
+            );
+            return Err(self.failed(message));
+        };
+        let mut end = at;
+        while actual.len < expected.len {
+            let Some((next_at, next)) = self.next_packet(latest)? else { break };
+            if !continues(expected, &actual, &next) {
+                self.sent.push_front((next_at, next));
+                break;
+            }
+            actual.len += next.len;
+            actual.flags = actual.flags.with(next.flags);
+            end = next_at;
+        }
+        self.numbers.learn_clock(expected, &mut actual);
+        let wanted = shown(slot.earliest, expected);
+        let packets = format!("\nscript packet: {wanted}\nactual packet: {}", shown(at, &actual));
+        if let Some(found) = difference(expected, &actual, slot.tolerance) {
+            let (field, expected, actual) = (found.field, found.expected, found.actual);
+            let what =
+                format!("live packet field {field}: expected: {expected} vs actual: {actual}");
+            return Err(self.failed(format!("{what}{packets}")));
+        }
+        let early = at + slot.tolerance < slot.earliest;
+        if early || end > latest {
+            let (happened, tolerance) = (Seconds(if early { at } else { end }), slot.tolerance);
+            let timing = format!(
+                "timing error: expected outbound packet at {} sec but happened at {happened} sec; \
+                 tolerance {} sec",
+                Seconds(slot.earliest),
+                Seconds(tolerance)
+            );
+            return Err(self.failed(format!("{timing}{packets}")));
+        }
+        Ok(at)
+    }
+
+    /// The oldest packet that no event has taken; waits for one until `latest`.
+    fn next_packet(&mut self, latest: Duration) -> Result<Option<(Duration, Packet)>, RunError> {
+        loop {
+            if let Some(packet) = self.sent.pop_front() {
+                return Ok(Some(packet));
+            }
+            if self.endpoint.now() >= latest {
+                return Ok(None);
+            }
+            self.step(latest)?;
+        }
+    }
+
+    fn call(&mut self, call: &Call, slot: Slot) -> Result<(), RunError> {
+        let returned = self.endpoint.call(call).map_err(|error| self.refused(error))?;
+        let Some(until) = call.until else {
+            return judge(call, returned).map_err(|message| self.failed(message));
+        };
+        if self.blocked.is_some() {
+            let error = EndpointError("a second call while the first one blocks".to_owned());
+            return Err(self.refused(error));
+        }
+        let Returned::Blocks(_) = returned else {
+            let result = judge(call, returned).map_err(|message| self.failed(message));
+            return result.and_then(|()| Err(self.failed("the call returns at once".to_owned())));
+        };
+        let Slot { earliest, tolerance, .. } = self.slot(until);
+        let tolerance = tolerance.max(slot.tolerance);
+        let (call, line) = (call.clone(), self.line);
+        self.blocked = Some(Blocked { call, line, expected_at: earliest, tolerance });
+        Ok(())
+    }
+
+    /// A call that blocks may return by now.
+    fn retry(&mut self) -> Result<(), RunError> {
+        let Some(blocked) = self.blocked.take() else { return Ok(()) };
+        let returned = self.endpoint.call(&blocked.call).map_err(|error| self.refused(error))?;
+        if let Returned::Blocks(_) = returned {
+            self.blocked = Some(blocked);
+            return Ok(());
+        }
+        let (line, at) = (blocked.line, self.endpoint.now());
+        let failed = |message| Failure { line, at, message };
+        judge(&blocked.call, returned).map_err(failed)?;
+        let expected = blocked.expected_at;
+        if at.max(expected) - at.min(expected) > blocked.tolerance {
+            let (at, expected) = (Seconds(at), Seconds(expected));
+            let message =
+                format!("timing error: the call returns at {at} sec, expected {expected} sec");
+            return Err(failed(message).into());
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, assertions: &[Assertion]) -> Result<(), RunError> {
+        let info = self.endpoint.info().map_err(|error| self.refused(error))?;
+        for assertion in assertions {
+            if let Err(unmet) = assertion.check(|name| info.value(name)) {
+                let message = format!("{} does not hold: {}", assertion.text, unmet.detail);
+                let failure = Failure { line: assertion.line, at: self.endpoint.now(), message };
+                return Err(failure.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, message: String) -> RunError {
+        Failure { line: self.line, at: self.endpoint.now(), message }.into()
+    }
+
+    fn refused(&self, error: EndpointError) -> RunError {
+        RunError::Endpoint { line: self.line, error }
+    }
+}
+
+/// Whether a call returned what the script expects.
+fn judge(call: &Call, returned: Returned) -> Result<(), String> {
+    let (value, errno) = match returned {
+        Returned::Value(value) => (value, None),
+        Returned::Error(errno) | Returned::Blocks(errno) => (-1, Some(errno)),
+    };
+    let text = |value: i64, errno: Option<&str>| {
+        errno.map_or(value.to_string(), |errno| format!("{value} {errno}"))
+    };
+    let wanted = call.errno.as_deref();
+    if value == call.result && (wanted.is_none() || wanted == errno) {
+        return Ok(());
+    }
+    let (expected, actual) = (text(call.result, wanted), text(value, errno));
+    Err(format!("the call returns {actual}, expected {expected}"))
+}
+
+fn shown(at: Duration, packet: &Packet) -> String {
+    format!("{} {packet}", Seconds(at))
+}
+
+/// A time as packetdrill prints it.
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.0.as_micros();
+        write!(f, "{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+    }
+}
+
+/// How long `*` waits for a packet.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// More packets that no event expects are an endless loop of the stack.
+const MAX_UNTAKEN: usize = 100_000;
+
+#[cfg(test)]
+mod tests;
