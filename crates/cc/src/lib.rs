@@ -76,7 +76,7 @@ mod readme {}
 
 pub use anti_ecn::AntiEcn;
 pub use bbr::{Bbr, Overflow};
-pub use bbr3::Bbr3;
+pub use bbr3::{Bbr3, Bbr3Text};
 pub use bic::Bic;
 pub use cdg::Cdg;
 pub use config::{BuildScripted, CatalogueEntry, CcBuildError, CcConfig, CcConfigError, Script};

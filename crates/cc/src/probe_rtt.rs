@@ -31,6 +31,11 @@ impl ProbeRtt {
         Self { cwnd, ..Self::default() }
     }
 
+    /// Changes the window of the stay.
+    pub(crate) fn resize(&mut self, cwnd: Bytes) {
+        self.cwnd = cwnd;
+    }
+
     /// The window of the stay.
     pub(crate) fn window(&self, cx: &CcContext<'_>) -> Bytes {
         self.cwnd.max(cx.mss * LEAST_SEGMENTS)

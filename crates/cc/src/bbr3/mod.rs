@@ -1,4 +1,4 @@
-//! `bbr3`: BBR version 3 (draft-ietf-ccwg-bbr, the editors' copy of commit 007dbe1f).
+//! `bbr3`: BBR version 3 (draft-ietf-ccwg-bbr, the editors' copy of commit 007dbe1f; `text=06`: draft -06).
 //!
 //! ```text
 //! max_bw  = largest delivery rate of this ProbeBW cycle and the one before
@@ -26,6 +26,8 @@
 //! delivered, by 0.7 at most (`model`). A probe that loses more than 2 % sets `inflight_longterm` to what was
 //! in flight then (`probe_bw`); the next one stops there and only the one after that goes on.
 //!
+//! With `text=06`, probe_rtt follows 5 s without a smaller RTT, and its window follows `bw min_rtt` (`probe_rtt`).
+//!
 //! The draft specifies no answer to ECN's marks but that they are congestion (§3.7). Here a mark, where packets
 //! are ECN-capable (`ecn = true`), counts as a loss in the round, and ends startup or a probe.
 //!
@@ -44,7 +46,10 @@ mod startup;
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use self::model::{Model, Signals};
+pub use self::probe_rtt::Bbr3Text;
+
 use self::probe_bw::Probe;
+use self::probe_rtt::RecentMin;
 use self::startup::FullPipe;
 use crate::bbr::aggregation::{Aggregation, WINDOW_ROUNDS};
 use crate::probe_rtt::ProbeRtt;
@@ -71,6 +76,8 @@ pub struct Bbr3 {
     min_rtt: Option<Duration>,
     /// When it was measured, from the first transmission on.
     min_rtt_at: Option<Instant>,
+    text: Bbr3Text,
+    recent_min: RecentMin,
     probe_rtt: ProbeRtt,
     /// The window to return to after recovery or probe_rtt.
     prior_cwnd: Bytes,
@@ -112,8 +119,8 @@ struct Undo {
 }
 
 impl Bbr3 {
-    /// Starts with `initial_window` in segments of `mss`.
-    pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
+    /// Starts with `initial_window` in segments of `mss`, and follows `text`.
+    pub fn new(mss: Bytes, initial_window: Bytes, text: Bbr3Text) -> Self {
         let mut bbr = Self {
             cwnd: initial_window.max(mss),
             initial_window,
@@ -128,6 +135,8 @@ impl Bbr3 {
             probe: Probe::default(),
             min_rtt: None,
             min_rtt_at: None,
+            text,
+            recent_min: RecentMin::default(),
             probe_rtt: ProbeRtt::default(),
             prior_cwnd: Bytes::ZERO,
             recovering: false,
@@ -235,6 +244,7 @@ impl CongestionController for Bbr3 {
             // The handshake's.
             self.min_rtt = cx.rtt.min;
             self.min_rtt_at = Some(cx.now);
+            self.recent_min = RecentMin { rtt: self.min_rtt, at: self.min_rtt_at };
         }
         self.take_first_rtt(cx);
         if cx.bytes_in_flight > Bytes::ZERO || !cx.app_limited {

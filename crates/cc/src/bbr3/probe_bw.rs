@@ -22,7 +22,7 @@ pub(super) struct Probe {
     up_acked: Bytes,
     acked_per_segment: Bytes,
     pub(super) rounds_since: u64,
-    wait: Duration,
+    pub(super) wait: Duration,
     since: Instant,
 }
 

@@ -10,11 +10,11 @@ use weir_units::{Bytes, Duration};
 use super::describe::{Description, Parameter, controllers, decimal, levels, millis, segments};
 use super::{CatalogueEntry, CcBuildError};
 use crate::{
-    AntiEcn, Bbr, Bbr3, Bic, Cdg, CongestionController, Copa, CopaMode, Cubic, Dctcp, Decimal,
-    Decrease, Fixed, FrReduce, Friendliness, Gain, Highspeed, Htcp, Hybla, Hystart, Illinois,
-    Increase, KernelName, Ledbat, Lp, Muzha, Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable,
-    MuzhaUpdate, Nv, Offsets, Overflow, Parametric, Prague, Rcp, Reno, Reno002, Scalable, Script,
-    Vegas, Veno, Westwood, Xcp, Yeah,
+    AntiEcn, Bbr, Bbr3, Bbr3Text, Bic, Cdg, CongestionController, Copa, CopaMode, Cubic, Dctcp,
+    Decimal, Decrease, Fixed, FrReduce, Friendliness, Gain, Highspeed, Htcp, Hybla, Hystart,
+    Illinois, Increase, KernelName, Ledbat, Lp, Muzha, Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto,
+    MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow, Parametric, Prague, Rcp, Reno, Reno002,
+    Scalable, Script, Vegas, Veno, Westwood, Xcp, Yeah,
 };
 
 controllers! {
@@ -63,9 +63,14 @@ controllers! {
             ],
             |start, mss| Bbr::new(mss, start, overflow);
         /// BBR version 3.
-        Bbr3 = "bbr3", "BBR version 3 (draft-ietf-ccwg-bbr): bounded by what probes found to lose over 2 %",
-            ["bbr3"], takes [],
-            |start, mss| Bbr3::new(mss, start);
+        Bbr3 {
+            /// The text of the draft that it follows.
+            text: Bbr3Text = Bbr3Text::Commit007dbe1f,
+        } = "bbr3", "BBR version 3 (draft-ietf-ccwg-bbr): bounded by what probes found to lose over 2 %",
+            ["bbr3", "bbr3(text=06)"], takes [
+                "text=" text { Bbr3Text: Commit007dbe1f = "007dbe1f" | Draft06 = "06" },
+            ],
+            |start, mss| Bbr3::new(mss, start, text);
         /// Vegas as Linux has it.
         Vegas = "vegas", "keeps 2 to 4 segments in the queue, by delay",
             ["vegas"], takes [],

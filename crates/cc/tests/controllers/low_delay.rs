@@ -35,7 +35,13 @@ fn bbr3_finds_the_bandwidth_and_drains_what_startup_queued() {
 /// §5.3.3 and §5.3.4: the states follow each other, and probe_rtt comes every 10 s, for 200 ms and a round.
 #[test]
 fn bbr3_cycles_through_its_states() {
-    let mut path = Path::new("bbr3", Conditions::bottleneck(40, 200, 400));
+    assert_eq!(stays_in_probe_rtt("bbr3"), 2);
+    assert_eq!(stays_in_probe_rtt("bbr3(text=06)"), 4, "every 5 s");
+}
+
+/// How often it measures the minimum RTT in 22 s.
+fn stays_in_probe_rtt(controller: &str) -> usize {
+    let mut path = Path::new(controller, Conditions::bottleneck(40, 200, 400));
     let mut phases = vec![(path.cc.phase(), 0)];
     for _ in 0..22_000 {
         path.run(Duration::from_millis(1));
@@ -60,12 +66,12 @@ fn bbr3_cycles_through_its_states() {
     }
     let stays: Vec<u64> =
         phases.iter().filter(|(name, _)| *name == "probe_rtt").map(|(_, ticks)| *ticks).collect();
-    assert_eq!(stays.len(), 2, "in 22 s: {phases:?}");
     // 200 ms, a round, and as long until what was in flight fits the window.
     assert!(stays.iter().all(|ticks| (200..=300).contains(ticks)), "{stays:?}");
     // T_probe of §5.3.3.5 is at most 63 rounds, here 2.5 s, or 3 s.
     let cruises = phases.iter().filter(|(name, _)| *name == "probe_bw_cruise");
     assert!(cruises.map(|(_, ticks)| ticks).all(|ticks| *ticks <= 3_000), "{phases:?}");
+    stays.len()
 }
 
 /// §5.5.10: after losses of more than 2 % in a probe, what was in flight then bounds the window, which leaves

@@ -313,6 +313,7 @@ fn is_bbr(config: &CcConfig) -> bool {
 
 /// What they say only tells slow start from what comes after it.
 fn has_no_threshold(config: &CcConfig) -> bool {
-    let others = matches!(config, CcConfig::Bbr3 | CcConfig::Ledbat { .. } | CcConfig::Copa { .. });
+    let others =
+        matches!(config, CcConfig::Bbr3 { .. } | CcConfig::Ledbat { .. } | CcConfig::Copa { .. });
     others || is_bbr(config)
 }
