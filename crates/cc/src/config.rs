@@ -7,8 +7,10 @@ mod arguments;
 mod describe;
 mod linear;
 mod list;
+mod modifiers;
 mod parse;
 mod print;
+mod resume;
 mod script;
 
 use std::fmt;
@@ -144,6 +146,9 @@ impl CcConfig {
     pub fn parse(text: &str) -> Result<Self, CcConfigError> {
         if Script::is_meant(text) {
             return Script::parse(text).map(Self::Script);
+        }
+        if let Some(read) = resume::read(text) {
+            return read;
         }
         parse::read(&Arguments::split(text)?)
     }

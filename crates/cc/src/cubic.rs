@@ -69,7 +69,7 @@ impl Cubic {
         let rtt = rtt.max(Duration::from_micros(1));
         let min_rtt = self.curve.min_rtt.map_or(rtt, |min| min.min(rtt));
         self.curve.min_rtt = Some(min_rtt);
-        if self.window.in_slow_start() && self.exit.on_rtt(cx, &self.window, rtt, min_rtt) {
+        if self.window.in_slow_start() && self.exit.on_rtt(cx, self.window.cwnd, rtt, min_rtt) {
             self.window.ssthresh = self.window.cwnd;
         }
     }

@@ -18,7 +18,6 @@
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::CcContext;
-use crate::window::AckClockedWindow;
 
 /// How slow start ends before it loses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,12 +52,12 @@ impl SlowStartExit {
     pub(crate) fn on_rtt(
         &mut self,
         cx: &CcContext<'_>,
-        window: &AckClockedWindow,
+        cwnd: Bytes,
         rtt: Duration,
         min_rtt: Duration,
     ) -> bool {
         match self {
-            Self::Linux(train) => train.on_rtt(cx, window.cwnd, rtt, min_rtt),
+            Self::Linux(train) => train.on_rtt(cx, cwnd, rtt, min_rtt),
             Self::PlusPlus(css) if !css.over => css.on_rtt(cx, rtt),
             _ => false,
         }

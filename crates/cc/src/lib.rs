@@ -32,6 +32,7 @@ mod anti_ecn;
 mod bbr;
 mod bbr3;
 mod bic;
+mod careful_resume;
 mod cdg;
 mod config;
 mod copa;
@@ -51,16 +52,21 @@ mod indices;
 mod kernel_name;
 mod ledbat;
 mod lp;
+mod modified;
 mod muzha;
 mod muzha2;
 mod nv;
 mod parametric;
 mod prague;
 mod probe_rtt;
+mod rate_limited;
 mod rcp;
 mod reno;
 mod reno_002;
 mod scalable;
+#[cfg(test)]
+mod script;
+mod search;
 mod ticks;
 mod vegas;
 mod veno;
@@ -78,6 +84,7 @@ pub use anti_ecn::AntiEcn;
 pub use bbr::{Bbr, Overflow};
 pub use bbr3::{Bbr3, Bbr3Text};
 pub use bic::Bic;
+pub use careful_resume::SavedPath;
 pub use cdg::Cdg;
 pub use config::{BuildScripted, CatalogueEntry, CcBuildError, CcConfig, CcConfigError, Script};
 pub use copa::{Copa, CopaMode};
@@ -97,6 +104,7 @@ pub use illinois::Illinois;
 pub use kernel_name::KernelName;
 pub use ledbat::Ledbat;
 pub use lp::{Lp, Offsets};
+pub use modified::{Modifiers, SlowStart, UnusedIncrease};
 pub use muzha::{FrReduce, Muzha, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate};
 pub use muzha2::Muzha2;
 pub use nv::Nv;
@@ -251,6 +259,10 @@ pub trait CongestionController: CloneController + std::fmt::Debug + Send + Sync 
 
     /// Something happened to the path or to the application's use of it.
     fn on_path(&mut self, _cx: &mut CcContext<'_>, _event: &PathEvent) {}
+
+    /// Replaces the window, and the slow-start threshold if one is given: a wrapper around the controller decided so
+    /// ([`Modifiers`], [`SavedPath`]). Controllers without slow start ignore it.
+    fn replace_window(&mut self, _cwnd: Bytes, _ssthresh: Option<Bytes>) {}
 
     /// The congestion window. Never below one segment.
     fn cwnd(&self) -> Bytes;

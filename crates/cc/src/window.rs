@@ -30,6 +30,11 @@ macro_rules! its_window_is_ack_clocked {
             self.window.on_path(cx.mss, event);
         }
 
+        fn replace_window(&mut self, cwnd: weir_units::Bytes, ssthresh: Option<weir_units::Bytes>) {
+            self.window.cwnd = cwnd;
+            self.window.ssthresh = ssthresh.unwrap_or(self.window.ssthresh);
+        }
+
         fn cwnd(&self) -> weir_units::Bytes {
             self.window.cwnd
         }

@@ -11,7 +11,8 @@ use crate::{Decimal, Gain, MuzhaTable};
 /// A controller of the list, which has configurations `C`.
 pub(super) struct Description<C: 'static> {
     pub(super) entry: CatalogueEntry,
-    /// With every parameter at its default; `None` for the linear controls, which `linear` reads.
+    /// With every parameter at its default; `None` for the linear controls, which `linear` reads, and for
+    /// `careful-resume`, which `resume` reads.
     pub(super) default: Option<fn() -> C>,
     pub(super) parameters: &'static [Parameter<C>],
     /// Where one parameter is not at its default, all are written.
@@ -53,6 +54,9 @@ macro_rules! controllers {
         $( linear {
             $( $linear:literal, $linear_summary:literal, [$($linear_example:literal),+]; )+
         } )?
+        $( wrapper {
+            $wrapper:literal, $wrapper_summary:literal, [$($wrapper_example:literal),+], $takes:literal;
+        } )?
     )+) => {
         /// Which controller, with its parameters.
         ///
@@ -79,6 +83,20 @@ macro_rules! controllers {
                 increase: Increase,
                 /// The answer to a loss.
                 decrease: Decrease,
+            },
+            /// A controller with another end of slow start, or another rule for a window that is not used.
+            Modified {
+                /// The controller.
+                controller: Box<CcConfig>,
+                /// What differs.
+                modifiers: Modifiers,
+            },
+            /// A controller that may jump to half of the window of an earlier connection.
+            CarefulResume {
+                /// The controller.
+                controller: Box<CcConfig>,
+                /// What is known of the path.
+                saved: Option<SavedPath>,
             },
             /// What only a kernel's TCP has; no catalogue lists it, and it cannot be built here.
             Kernel(KernelName),
@@ -126,6 +144,17 @@ macro_rules! controllers {
                 parameters: &[],
                 whole: true,
             }, )+ )?
+            $( Description {
+                entry: CatalogueEntry {
+                    name: $wrapper,
+                    summary: $wrapper_summary,
+                    parameters: $takes,
+                    examples: &[$($wrapper_example),+],
+                },
+                default: None,
+                parameters: &[],
+                whole: true,
+            }, )?
         )+];
 
         impl CcConfig {
@@ -147,6 +176,14 @@ macro_rules! controllers {
                     } )+ )+
                     Self::Parametric { increase, decrease } => {
                         Box::new(Parametric::new(initial_window, increase, decrease))
+                    }
+                    Self::Modified { ref controller, modifiers } => {
+                        let inner = controller.build(mss, initial_window)?;
+                        Box::new(Modified::new(inner, initial_window, modifiers))
+                    }
+                    Self::CarefulResume { ref controller, saved } => {
+                        let inner = controller.build(mss, initial_window)?;
+                        Box::new(CarefulResume::new(inner, mss, initial_window, saved))
                     }
                     Self::Kernel(name) => return Err(CcBuildError::Kernel(name)),
                     Self::Script(ref script) => return script.build(mss, initial_window),

@@ -9,12 +9,14 @@ use weir_units::{Bytes, Duration};
 
 use super::describe::{Description, Parameter, controllers, decimal, levels, millis, segments};
 use super::{CatalogueEntry, CcBuildError};
+use crate::careful_resume::CarefulResume;
+use crate::modified::Modified;
 use crate::{
     AntiEcn, Bbr, Bbr3, Bbr3Text, Bic, Cdg, CongestionController, Copa, CopaMode, Cubic, Dctcp,
     Decimal, Decrease, Fixed, FrReduce, Friendliness, Gain, Highspeed, Htcp, Hybla, Hystart,
-    Illinois, Increase, KernelName, Ledbat, Lp, Muzha, Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto,
-    MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow, Parametric, Prague, Rcp, Reno, Reno002,
-    Scalable, Script, Vegas, Veno, Westwood, Xcp, Yeah,
+    Illinois, Increase, KernelName, Ledbat, Lp, Modifiers, Muzha, Muzha2, MuzhaExit, MuzhaOptions,
+    MuzhaRto, MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow, Parametric, Prague, Rcp, Reno,
+    Reno002, SavedPath, Scalable, Script, Vegas, Veno, Westwood, Xcp, Yeah,
 };
 
 controllers! {
@@ -30,7 +32,7 @@ controllers! {
             |start, mss| Fixed::new(window, mss);
         /// RFC 5681 as Linux counts it.
         Reno = "reno", "additive increase, halving on loss (RFC 5681) as Linux counts",
-            ["reno"], takes [],
+            ["reno", "reno(slow_start=search)", "reno(increase=rate-limited)"], takes [],
             |start, mss| Reno::new(start);
         /// The state machine of a course report.
         Reno002 {
@@ -48,7 +50,8 @@ controllers! {
             /// Whether it grows at least as Reno.
             friendliness: Friendliness = Friendliness::On,
         } = "cubic", "CUBIC (RFC 9438) as Linux 6.1 computes it",
-            ["cubic", "cubic(hystart=plus-plus)", "cubic(hystart=off)", "cubic(friendliness=off)"], takes [
+            ["cubic", "cubic(hystart=plus-plus)", "cubic(hystart=off)", "cubic(friendliness=off)",
+            "cubic(slow_start=search)"], takes [
                 "hystart=" hystart { Hystart: Linux = "linux" | PlusPlus = "plus-plus" | Off = "off" },
                 "friendliness=" friendliness { Friendliness: On = "on" | Off = "off" },
             ],
@@ -226,20 +229,37 @@ controllers! {
             ["anti-ecn"], takes [],
             |start, mss| AntiEcn::new(start);
     }
+    wrapper {
+        "careful-resume", "starts with half of the window of an earlier connection, and validates it (RFC 9959)",
+            ["careful-resume", "careful-resume(reno,cwnd=300,rtt=100ms)"], "controller,cwnd=300,rtt=100ms";
+    }
 }
 
 impl CcConfig {
     /// Whether it needs what routers tell.
     pub fn asks_routers(&self) -> bool {
-        matches!(self, Self::Muzha { .. } | Self::Muzha2 | Self::Xcp | Self::Rcp | Self::AntiEcn)
+        matches!(
+            self.inner(),
+            Self::Muzha { .. } | Self::Muzha2 | Self::Xcp | Self::Rcp | Self::AntiEcn
+        )
     }
 
     /// How many levels it expects of the routers' indices, if it goes by them.
     pub fn index_levels(&self) -> Option<u8> {
-        match self {
+        match self.inner() {
             Self::Muzha { table, .. } => Some(table.levels()),
             Self::Muzha2 => Some(DEFAULT_LEVELS),
             _ => None,
+        }
+    }
+
+    /// The controller without what wraps it.
+    fn inner(&self) -> &Self {
+        match self {
+            Self::Modified { controller, .. } | Self::CarefulResume { controller, .. } => {
+                controller.inner()
+            }
+            _ => self,
         }
     }
 }

@@ -48,11 +48,36 @@ fn defaults_are_left_out_or_written_out() {
     assert_eq!(round_trip("lp( offsets = random )"), "lp");
     assert_eq!(round_trip("lp(offsets=none)"), "lp(offsets=none)");
     assert_eq!(round_trip("reno-002( ssthresh = 4 )"), "reno-002(ssthresh=4)");
+    assert_eq!(round_trip("bbr3(text=007dbe1f)"), "bbr3");
     assert_eq!(round_trip("aimd"), "aimd(1,0.8)");
     assert_eq!(round_trip("aiad"), "aiad(1,3)");
     assert_eq!(round_trip("mimd"), "mimd(1.125,0.8)");
     assert_eq!(round_trip("miad"), "miad(1.125,3)");
     assert_eq!(round_trip("aimd(1.50, .5)"), "aimd(1.5,0.5)");
+}
+
+#[test]
+fn common_parameters_follow_a_controllers_own() {
+    for (text, shown) in [
+        ("reno(increase=linux,slow_start=own)", "reno"),
+        (
+            "reno( increase=rate-limited, slow_start=search)",
+            "reno(slow_start=search,increase=rate-limited)",
+        ),
+        ("cubic(slow_start=search)", "cubic(hystart=off,slow_start=search)"),
+        ("cubic(increase=rate-limited)", "cubic(increase=rate-limited)"),
+        (
+            "dctcp(slow_start=hystart-plus-plus,g=1/4)",
+            "dctcp(g=1/4,alpha0=1,slow_start=hystart-plus-plus)",
+        ),
+        ("careful-resume(cubic)", "careful-resume"),
+        ("careful-resume( reno , rtt=1ms, cwnd=300 )", "careful-resume(reno,cwnd=300,rtt=1ms)"),
+        ("careful-resume(cwnd=2,rtt=9ms)", "careful-resume(cubic,cwnd=2,rtt=9ms)"),
+        ("careful-resume(dctcp(g=1/4,alpha0=0))", "careful-resume(dctcp(g=1/4,alpha0=0))"),
+    ] {
+        assert_eq!(round_trip(text), shown);
+        assert_eq!(round_trip(shown), shown);
+    }
 }
 
 #[test]
@@ -97,6 +122,17 @@ fn errors_name_the_parameter_the_value_and_what_is_allowed() {
             "reno)",
             "none(1",
             "none((1))",
+            "reno(slow_start=hystart)",
+            "bbr(slow_start=search)",
+            "bbr3(text=05)",
+            "cubic(hystart=linux,slow_start=search)",
+            "careful-resume(bbr)",
+            "careful-resume(renoo)",
+            "careful-resume(reno,cwnd=300)",
+            "careful-resume(reno,cwnd=1,rtt=1ms)",
+            "careful-resume(reno,cwnd=300,rtt=1s)",
+            "careful-resume(reno,300)",
+            "careful-resume(reno",
         ]
         .map(|text| format!("{text:22} {}", error(text)))
         .join("\n")
