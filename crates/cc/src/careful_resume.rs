@@ -34,7 +34,7 @@ pub struct SavedPath {
 }
 
 /// A controller that may jump to half of a saved window.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CarefulResume {
     inner: Box<dyn CongestionController>,
     initial_window: Bytes,

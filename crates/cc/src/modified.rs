@@ -46,14 +46,14 @@ pub enum UnusedIncrease {
 }
 
 /// A controller whose window these rules correct.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Modified {
     inner: Box<dyn CongestionController>,
     exit: Exit,
     limit: Option<RateLimited>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Exit {
     Own,
     PlusPlus(SlowStartExit),
