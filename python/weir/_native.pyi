@@ -16,6 +16,7 @@ __all__ = [
     "CongestionEvent",
     "ControllerError",
     "HostLink",
+    "PacketScript",
     "PathEvent",
     "RunControl",
     "RunResult",
@@ -258,6 +259,51 @@ class RunResult:
 
     def write_to(self, folder: str | PathLike[str]) -> None:
         """Write every table into ``folder``, as an Arrow IPC file ``NAME.arrow``."""
+
+@final
+class PacketScript:
+    """A packetdrill script that was read without errors."""
+
+    @staticmethod
+    def parse(text: str) -> PacketScript:
+        """Reads a script.
+
+        Raises:
+            ValueError: the text is no script, or needs what only a kernel has.
+        """
+
+    @property
+    def cases(self) -> list[str]:
+        """The ids of its cases."""
+
+    @property
+    def source(self) -> str:
+        """Section of an RFC, or title of the test that it restates."""
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+
+    @property
+    def stack(self) -> str:
+        """Loss recovery and congestion control."""
+
+    def exception(self, world: str) -> tuple[Literal["skip", "known"], str] | None:
+        """Why `world` is an exception, if it is: the kind and the reason."""
+
+    def run(self, stack: str | None = None) -> tuple[Literal["failed", "refused"], int, str] | None:
+        """Runs it against Weir's transport, with another stack if `stack` is given.
+
+        Returns where the transport departs from it: the kind, the line and the message.
+
+        Raises:
+            ValueError: there is no such stack.
+        """
+
+    def run_on_kernel(
+        self, stack: str | None = None
+    ) -> tuple[Literal["failed", "refused"], int, str] | None:
+        """The same against the TCP of the kernel that this process runs on. Requires root."""
 
 @final
 class HostLink:

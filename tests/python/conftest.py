@@ -57,6 +57,7 @@ REAL_TIME = {
     *("test_bench", "test_bench_udp", "test_book_worlds", "test_capture", "test_cluster"),
     *("test_docs", "test_export", "test_flood", "test_hostile", "test_kernel_cc"),
     *("test_kernel_guest", "test_kernel_netem", "test_kernel_virtual", "test_kernel_world"),
+    "test_packetdrill_kernel",
     *(
         "test_kills",
         "test_link",

@@ -6,5 +6,7 @@ pub mod emulator;
 pub mod health;
 #[cfg(target_os = "linux")]
 pub mod kernel;
+#[cfg(target_os = "linux")]
+pub mod packetdrill;
 pub mod relay;
 pub mod world;

@@ -7,6 +7,7 @@ mod congestion;
 mod lab;
 #[cfg(target_os = "linux")]
 mod link;
+mod packetdrill;
 mod programs;
 mod quantity;
 #[cfg(unix)]
@@ -32,6 +33,8 @@ mod _native {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::link::HostLink;
+    #[pymodule_export]
+    use super::packetdrill::PacketScript;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::programs::kernel_ends;

@@ -38,6 +38,7 @@ _VERBS = {
     "kernel": "Build and list guest kernels for --world kernel --virtual.",
     "contender": "Build programs of other projects that run as stacks in --world kernel.",
     "kernel-cc": "Add congestion controls to this machine's kernel, as BPF programs.",
+    "packetdrill": "Run packetdrill scripts against Weir's transport or Linux's TCP.",
     "validate": "Run the same scenarios in the simulator and in Linux's TCP, and compare.",
     "conform": "Judge stacks by test cases of drafts, RFCs and bug reports.",
     "list": "List controllers, queues, scenarios, studies, metrics and more.",

@@ -82,6 +82,9 @@ def _carry_out(job: Path) -> dict[str, Any]:
         from weir.kernel import commands
 
         return commands.run(job, asked)
+    if "packet_scripts" in asked:
+        scripts = map(_native.PacketScript.parse, asked["packet_scripts"])
+        return {"error": None, "departures": [one.run_on_kernel(asked["stack"]) for one in scripts]}
     capture = job / CAPTURE if asked["pcap"] else None
     scenario = _native.Scenario.from_json(asked["scenario"])
     if asked["programs"]:

@@ -23,7 +23,7 @@ pub struct DeviceSpec {
 }
 
 /// A TUN device. It vanishes when this is dropped.
-pub(super) struct Device {
+pub(crate) struct Device {
     device: SyncDevice,
     name: String,
     /// The namespace's table of interfaces: what the device dropped is in it.
@@ -34,7 +34,7 @@ impl Device {
     /// Makes one in `namespace` and sets it up.
     ///
     /// With `offload` a [`Prefix`](super::superpacket::Prefix) stands in front of every packet.
-    pub(super) fn open(
+    pub(crate) fn open(
         namespace: &Namespace,
         spec: &DeviceSpec,
         mtu: u16,
@@ -58,7 +58,7 @@ impl Device {
     }
 
     /// Takes in a packet that the kernel routed here; `None` if there is none.
-    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             return match self.device.recv(buffer) {
                 Ok(len) => Ok(Some(len)),
@@ -70,7 +70,7 @@ impl Device {
     }
 
     /// Hands a packet in pieces to the kernel.
-    pub(super) fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
+    pub(crate) fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         self.device.send_vectored(pieces).map(|_| ())
     }
 

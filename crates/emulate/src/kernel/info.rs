@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use nix::sys::socket::getsockopt;
 use rustix::net::sockopt::socket_error;
 use weir_cc::RecoveryState;
+use weir_packetdrill::{Info, Name};
 use weir_scene::{ConnectionSample, IP_HEADER};
 use weir_units::{Bytes, Duration, Rate};
 
@@ -69,6 +70,36 @@ impl TcpInfoReader {
         let acked = reading.acked.saturating_sub(1).min(written);
         Ok(ConnectionSample { acked, delivered, ..reading })
     }
+}
+
+/// The fields that packet scripts name.
+pub(crate) fn script_info(socket: impl AsFd) -> io::Result<Info> {
+    let bytes = getsockopt(&socket, option::ShortInfo)?;
+    let u32_at = |at: usize| i64::from(u32::from_ne_bytes(array(&bytes, at)));
+    let mut info = Info::default();
+    for name in Name::ALL {
+        let value = match name {
+            Name::State => i64::from(bytes[STATE]),
+            Name::CaState => i64::from(bytes[CA_STATE]),
+            Name::SndCwnd => u32_at(SND_CWND),
+            Name::SndSsthresh => u32_at(SND_SSTHRESH),
+            Name::Unacked => u32_at(UNACKED),
+            Name::Sacked => u32_at(SACKED),
+            Name::Lost => u32_at(LOST),
+            Name::Retrans => u32_at(RETRANS),
+            Name::TotalRetrans => u32_at(TOTAL_RETRANS),
+            Name::DsackDups => u32_at(DSACK_DUPS),
+            Name::SndMss => u32_at(SND_MSS),
+            Name::Rtt => u32_at(RTT),
+            Name::Rttvar => u32_at(RTTVAR),
+            Name::Rto => u32_at(RTO),
+            Name::MinRtt => u32_at(MIN_RTT),
+            Name::BytesAcked => i64::from_ne_bytes(array(&bytes, BYTES_ACKED)),
+            Name::RwndLimited => i64::from_ne_bytes(array(&bytes, RWND_LIMITED)),
+        };
+        info.set(*name, value);
+    }
+    Ok(info)
 }
 
 /// Why a connection broke, if it did.
@@ -153,6 +184,7 @@ const SND_CWND: usize = 80;
 const TOTAL_RETRANS: usize = 100;
 const PACING_RATE: usize = 104;
 const BYTES_ACKED: usize = 120;
+const MIN_RTT: usize = 148;
 const DATA_SEGS_OUT: usize = 156;
 const DELIVERY_RATE: usize = 160;
 const BUSY_TIME: usize = 168;

@@ -39,6 +39,7 @@ use weir_units::{Duration, Instant};
 
 use self::check::kernel_config;
 use self::info::TcpInfoReader;
+pub(crate) use self::info::script_info;
 use self::machine::{Machine, Setting};
 use self::netem::{Netem, Routers};
 use self::own::OwnFlows;

@@ -1,0 +1,96 @@
+"""`weir packetdrill`: the scripts of this repository hold, and what fails is reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Invoke
+
+from weir import packetdrill
+from weir.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "tests" / "packetdrill"
+HANDSHAKE = """
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 32792 <mss 1000,sackOK,nop,nop,nop,wscale 7>
++0 > S. 0:0(0) ack 1 <...>
++.1 < . 1:1(0) ack 1 win 257
++0 accept(3, ..., ...) = 4
+"""
+
+
+def test_the_scripts_of_this_repository_hold(invoke: Invoke) -> None:
+    result = invoke("packetdrill", SCRIPTS, "--json")
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert len(rows) == len(list(SCRIPTS.rglob("*.pkt"))) > 5
+    assert {row["verdict"] for row in rows} <= {"pass", "known", "skip"}
+
+
+def test_a_failure_shows_both_packets(invoke: Invoke, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.pkt"
+    file.write_text(f"{HANDSHAKE}+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack 2\n")
+    result = invoke("packetdrill", file)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0].endswith("live packet field tcp_ack: expected: 2 vs actual: 1")
+    assert lines[0].startswith(f"fail {file}:10: ")
+    assert [line.partition(" packet: ")[0] for line in lines[1:3]] == ["script", "actual"]
+    assert lines[-1] == "1 scripts: 1 fail"
+
+
+def test_a_stack_replaces_that_of_the_script(invoke: Invoke, tmp_path: Path) -> None:
+    file = tmp_path / "window.pkt"
+    write = (
+        "+0 write(4, ..., 2000) = 2000\n+0 > . 1:1001(1000) ack 1\n+0 > P. 1001:2001(1000) ack 1\n"
+    )
+    file.write_text(HANDSHAKE + write)
+    assert invoke("packetdrill", file).exit_code == 0
+    assert invoke("packetdrill", file, "--stack", "stop-and-wait/none").exit_code == 1
+    wrong = invoke("packetdrill", file, "--stack", "rack/cubik")
+    assert wrong.exit_code == 2
+    assert "cubik" in wrong.stderr
+
+
+def test_a_known_failure_that_passes_is_a_failure(invoke: Invoke, tmp_path: Path) -> None:
+    file = tmp_path / "known.pkt"
+    write = "+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack {}\n"
+    head = "# known: sim: a reason\n"
+    file.write_text(head + HANDSHAKE + write.format(2))
+    result = invoke("packetdrill", file)
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, f"known {file}: a reason")
+    file.write_text(head + HANDSHAKE + write.format(1))
+    result = invoke("packetdrill", file)
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (1, f"unexpected {file}: a reason")
+    file.write_text("# skip: sim: another\n" + HANDSHAKE + write.format(2))
+    assert invoke("packetdrill", file, "--quiet").stdout.splitlines() == ["1 scripts: 1 skip"]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("0 sendfile(3, 4) = 0", ":1: sendfile: this call is not supported"),
+        ("\n0 > X 1:1(0)", ":2: flags = 'X', allowed are"),
+        (b"\xff", ": not text in UTF-8"),
+    ],
+)
+def test_what_is_no_script_is_refused(
+    invoke: Invoke, tmp_path: Path, text: str | bytes, part: str
+) -> None:
+    file = tmp_path / "bad.pkt"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    result = invoke("packetdrill", file)
+    assert result.exit_code == 2
+    assert f"{file}{part}" in result.stderr.replace("\n", "")
+    missing = invoke("packetdrill", tmp_path / "none.pkt")
+    assert (missing.exit_code, "No such file" in missing.stderr) == (2, True)
+
+
+def test_a_folder_without_scripts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no scripts"):
+        packetdrill.read([tmp_path])
