@@ -105,6 +105,7 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) conform
 	$(WEIR) study muzha --size full
 	$(WEIR) study udp-vs-tcp --size full
+	@[ ! -e $(VENV)/.foreign ] || $(WEIR) study adapters --size full
 
 docs: ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --profile sim --locked

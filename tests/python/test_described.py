@@ -10,6 +10,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from weir import studies
+from weir.errors import InputError
 from weir.stats import Estimate
 from weir.studies import claims, texts
 from weir.studies.cells import cell
@@ -71,7 +72,12 @@ def test_a_description_has_only_keys_that_are_read(study: DescribedStudy) -> Non
 @pytest.mark.parametrize("study", DESCRIBED, ids=lambda study: study.name)
 @pytest.mark.parametrize("size", studies.SIZES)
 def test_every_case_is_a_valid_scenario(study: DescribedStudy, size: str) -> None:
-    plan = study.plan(studies.Settings(size, repeat=1, seed=7))
+    try:
+        plan = study.plan(studies.Settings(size, repeat=1, seed=7))
+    except InputError as error:
+        if "`make foreign` adds it" not in str(error):
+            raise
+        pytest.skip("this build has no stacks of other projects; `make foreign` adds them")
     assert min(run.seed for run in plan.runs) == 7
     assert len({case.label for case in plan.cases}) == len(plan.cases)
 

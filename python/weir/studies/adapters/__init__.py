@@ -1,0 +1,1 @@
+"""`adapters`: our controllers inside the stacks of other projects."""
