@@ -96,7 +96,7 @@ section! {
         ecn: Option<bool> = Config::default().ecn => CONNECTION,
         /// When the receiver acknowledges. Default: `off` for the textbook recovery schemes, `linux`
         /// for those of TCP.
-        delayed_ack: Option<Word<DelayedAck>> = Config::default().delayed_ack.map(Word) => CONNECTION,
+        delayed_ack: Option<Acknowledging> = Config::default().delayed_ack.map(Acknowledging) => CONNECTION,
         /// Retransmission timeout before the first RTT sample.
         initial_rto: Duration [above(Duration::ZERO)] = Config::default().initial_rto => CONNECTION,
         /// Smallest retransmission timeout.
@@ -141,6 +141,10 @@ pub enum Protocol {
 /// [`RoutePolicy`] as a scenario writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure(pub RoutePolicy);
+
+/// [`DelayedAck`] as a scenario writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledging(pub DelayedAck);
 
 /// [`WindowLimit`] as a scenario writes it: a number, or text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,6 +241,18 @@ impl<'de> Deserialize<'de> for Failure {
     }
 }
 
+impl Serialize for Acknowledging {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Acknowledging {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
 impl Serialize for Limit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
@@ -299,11 +315,8 @@ words! {
     Ends { Kernel = "kernel", Weir = "weir" }
 }
 
-words! {
-    DelayedAck { Off = "off", Rfc1122 = "rfc1122", Linux = "linux" }
-}
-
 form! {
+    Acknowledging => "`off`, `rfc1122`, `linux`, or `frequency(THRESHOLD,REORDERING)`",
     Failure => "a policy",
     Limit => "whole number, `cwl` or `receiver-cwl`",
     Protocol => "`recovery/controller`, a controller, `host/controller`, `contender:NAME`, or `udp`",

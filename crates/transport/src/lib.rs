@@ -42,6 +42,7 @@
 mod catalogue;
 mod config;
 mod connection;
+mod delayed_ack;
 mod pause;
 mod policy;
 mod profile;
@@ -65,14 +66,15 @@ mod readme {}
 pub use catalogue::CatalogueEntry;
 pub use config::{Config, Stack};
 pub use connection::{Arrived, Connection, ConnectionError, Event, State, Transmit};
+pub use delayed_ack::DelayedAckError;
 pub use policy::{
     AtResume, BusConfig, ElfnConfig, PathEvent, RoutePolicy, RoutePolicyError, RouteState,
     TcpFConfig,
 };
-pub use profile::{DelayedAck, HostProfile};
+pub use profile::{AckFrequency, DelayedAck, HostProfile};
 pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
-pub use recovery::{Detection, RackConfig, RecoveryConfig, StackError, Tlp};
+pub use recovery::{Detection, PrrRule, RackConfig, RecoveryConfig, StackError, Tlp};
 pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 pub use stats::{Flight, Snapshot, Stats};

@@ -34,6 +34,26 @@ pub enum DelayedAck {
     /// As Linux: the first sixteen at once, then every second, with an adaptive delay from 40 ms;
     /// while data is missing, at most one per millisecond after the third duplicate.
     Linux,
+    /// By the thresholds of draft-ietf-quic-ack-frequency, or 40 ms after the first segment.
+    Frequency(AckFrequency),
+}
+
+/// How often a receiver acknowledges (draft-ietf-quic-ack-frequency), in segments instead of packets. A large
+/// threshold thins acknowledgements out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckFrequency {
+    /// Segments that may arrive without an acknowledgement; 0 acknowledges each.
+    pub threshold: u32,
+    /// How many segments something that is missing may lie behind the newest before this is acknowledged at once; 0
+    /// never does so.
+    pub reordering: u32,
+}
+
+impl Default for AckFrequency {
+    /// Every second segment, and each that shows or fills a gap.
+    fn default() -> Self {
+        Self { threshold: 1, reordering: 1 }
+    }
 }
 
 impl HostProfile {

@@ -90,6 +90,12 @@ impl Reassembly {
         self
     }
 
+    /// The first byte from `at` on that is missing below something that arrived.
+    pub(crate) fn first_missing(&self, at: u64) -> Option<u64> {
+        let end = self.ahead.iter().next_back()?.end;
+        self.ahead.missing_in(at.max(self.rcv_nxt)..end).next().map(|gap| gap.start)
+    }
+
     /// Whether ranges have changed that no call of [`sack_ranges`](Self::sack_ranges) has returned.
     pub fn has_unreported(&self) -> bool {
         self.recent.most > Recent::USUAL && self.recent.unreported > 0

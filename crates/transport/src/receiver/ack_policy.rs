@@ -2,6 +2,7 @@
 
 use weir_units::{Duration, Instant};
 
+use super::ack_frequency::{Position, Thresholds};
 use crate::{DelayedAck, HostProfile, on_tick};
 
 /// What is owed to the sender, and by when.
@@ -23,6 +24,7 @@ pub(super) struct AckPolicy {
     delay: Option<Duration>,
     last_arrival: Instant,
     compression: Compression,
+    thresholds: Thresholds,
     /// The handshake's round trip.
     rtt: Option<Duration>,
 }
@@ -43,6 +45,8 @@ pub(super) struct Progress {
     pub(super) growing: bool,
     /// The window to offer: half of it bounds the quick acknowledgements.
     pub(super) window: u64,
+    /// Where it lies.
+    pub(super) position: Position,
 }
 
 /// Linux's SACK compression: beyond the third for a hole, at most one per millisecond.
@@ -85,6 +89,7 @@ impl AckPolicy {
             delay: None,
             last_arrival: Instant::ZERO,
             compression: Compression::default(),
+            thresholds: Thresholds::default(),
             rtt: None,
         }
     }
@@ -107,6 +112,10 @@ impl AckPolicy {
                 self.deadline.get_or_insert(now + DELAY.min(self.host_profile.longest_ack_delay()));
             }
             DelayedAck::Linux => self.on_data_linux(now, progress),
+            DelayedAck::Frequency(config) => {
+                self.due |= self.thresholds.on_data(config, self.mss, &progress.position);
+                self.deadline.get_or_insert(now + DELAY.min(self.host_profile.longest_ack_delay()));
+            }
         }
     }
 
@@ -186,6 +195,19 @@ impl AckPolicy {
         }
     }
 
+    /// Whether thresholds say when a gap is reported.
+    pub(super) fn has_thresholds(&self) -> bool {
+        matches!(self.mode, DelayedAck::Frequency(_))
+    }
+
+    /// With thresholds, the offset below which what is missing was reported.
+    pub(super) fn reported_below(&self) -> Option<u64> {
+        match self.mode {
+            DelayedAck::Frequency(config) => Some(self.thresholds.reported_below(config, self.mss)),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_linux(&self) -> bool {
         self.mode == DelayedAck::Linux
     }
@@ -221,6 +243,7 @@ impl AckPolicy {
     pub(super) fn on_ack_sent(&mut self) {
         self.quick = self.quick.saturating_sub(1);
         self.unacked = 0;
+        self.thresholds.on_ack_sent();
         self.due = false;
         self.pushed = false;
         self.deadline = None;
@@ -249,6 +272,7 @@ mod tests {
             rank: 0,
             growing: false,
             window: 128 * MSS,
+            position: Position { start: rcv_nxt - MSS, end: rcv_nxt, missing: None },
         }
     }
 

@@ -1,11 +1,13 @@
 //! The receiving half: what arrived, how much more may come, when to say so.
 
+mod ack_frequency;
 mod ack_policy;
 mod echo;
 mod limit;
 
 use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant};
 
+use self::ack_frequency::Position;
 use self::ack_policy::{AckPolicy, Progress};
 pub(crate) use self::echo::EchoMode;
 use self::echo::{AckUrgency, Echo as EcnEcho};
@@ -130,7 +132,8 @@ impl Receiver {
         }
         let arrival = self.reassembly.insert(offset, len);
         // RFC 5681 §4.2, RFC 2883 §4: the sender waits for news of these.
-        if arrival.duplicate.is_some() || (had_hole && arrival.fills_hole) || fin {
+        let filled = had_hole && arrival.fills_hole;
+        if arrival.duplicate.is_some() || (filled && !self.policy.has_thresholds()) || fin {
             self.policy.demand();
         }
         if had_hole && arrival.fills_hole && self.policy.is_linux() {
@@ -146,6 +149,14 @@ impl Receiver {
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
                 window: self.edge().saturating_sub(self.rcv_nxt()),
+                position: Position {
+                    start: offset,
+                    end: offset + u64::from(len),
+                    missing: self
+                        .policy
+                        .reported_below()
+                        .and_then(|at| self.reassembly.first_missing(at)),
+                },
             };
             self.policy.on_data(now, &progress);
         }
@@ -338,7 +349,7 @@ fn first_window(config: &Config) -> u64 {
     let buffer = config.recv_buffer.get();
     let usual = match config.delayed_ack() {
         DelayedAck::Linux => u64::from(u16::MAX),
-        DelayedAck::Off | DelayedAck::Rfc1122 => buffer,
+        DelayedAck::Off | DelayedAck::Rfc1122 | DelayedAck::Frequency(_) => buffer,
     };
     buffer.min(config.initial_recv_window.map_or(usual, Bytes::get))
 }
@@ -435,6 +446,42 @@ mod tests {
                 prop_assert!(receiver.edge() <= receiver.read + LARGEST);
             }
         }
+    }
+
+    /// Which of the segments `arrivals` are acknowledged at once.
+    fn acknowledged(policy: &str, arrivals: &[u64]) -> Vec<u64> {
+        let delayed_ack = Some(policy.parse().expect("a policy"));
+        let mut receiver = Receiver::new(&Config { mss: 1_000, delayed_ack, ..Config::default() });
+        receiver.agree(true, EchoMode::Off);
+        let mut answered = |segment: &&u64| {
+            receiver.on_data(Instant::ZERO, **segment * 1_000, 1_000, false);
+            let due = receiver.ack_is_due(Instant::ZERO);
+            if due {
+                receiver.on_ack_sent();
+            }
+            due
+        };
+        arrivals.iter().filter(|segment| answered(segment)).copied().collect()
+    }
+
+    /// The examples of draft-ietf-quic-ack-frequency for reordering thresholds 3 and 5.
+    #[test]
+    fn a_gap_is_reported_when_it_is_a_threshold_behind() {
+        let acks = acknowledged("frequency(100,3)", &[0, 1, 3, 4, 5, 8, 9, 10]);
+        assert_eq!(acks, [5, 9, 10]);
+        assert_eq!(acknowledged("frequency(100,5)", &[0, 1, 3, 5, 6, 7, 8, 9]), [7, 9]);
+        // What was reported and arrives after all is news; what was not, is none.
+        assert_eq!(acknowledged("frequency(100,3)", &[0, 2, 3, 4, 1]), [4, 1]);
+        assert_eq!(acknowledged("frequency(100,3)", &[0, 2, 3, 1]), [] as [u64; 0]);
+        assert_eq!(acknowledged("frequency(100,0)", &[0, 9, 8, 7, 1]), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn one_more_segment_than_the_threshold_is_acknowledged() {
+        let arrivals: Vec<u64> = (0..12).collect();
+        assert_eq!(acknowledged("frequency(0)", &arrivals), arrivals);
+        assert_eq!(acknowledged("frequency", &arrivals), [1, 3, 5, 7, 9, 11]);
+        assert_eq!(acknowledged("frequency(3)", &arrivals), [3, 7, 11]);
     }
 
     /// Linux answers the segment that fills a hole before its application reads what was behind it,

@@ -22,6 +22,7 @@ use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
 pub use self::config::StackError;
+pub use self::epoch::PrrRule;
 pub(crate) use self::epoch::{Epoch, EpochChange, Prr};
 pub use self::list::RecoveryConfig;
 pub use self::rack::{Detection, RackConfig, Tlp};
@@ -73,8 +74,8 @@ pub(crate) struct Profile {
     pub(crate) window: Option<u32>,
     /// Any new acknowledgement ends recovery (RFC 5681), not only one past the recovery point.
     pub(crate) ends_on_partial_ack: bool,
-    /// Meter the reduction by PRR (RFC 6937).
-    pub(crate) prr: bool,
+    /// Meter the reduction by PRR.
+    pub(crate) prr: Option<PrrRule>,
     /// Receive every sent segment.
     pub(crate) follows_sending: bool,
     /// Take unfounded reductions back (F-RTO, timestamps, DSACK).

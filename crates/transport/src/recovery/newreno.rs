@@ -10,7 +10,7 @@
 use weir_cc::RecoveryState;
 
 use super::reno::DuplicateAcks;
-use super::{AckSummary, Found, LossRecovery, Profile, RecoveryCx};
+use super::{AckSummary, Found, LossRecovery, Profile, PrrRule, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// NewReno's count of duplicates.
@@ -22,8 +22,12 @@ pub(super) struct NewReno {
 
 impl NewReno {
     pub(super) fn as_linux() -> Self {
-        let profile =
-            Profile { prr: true, undo: true, ends_above_point: true, ..Profile::default() };
+        let profile = Profile {
+            prr: Some(PrrRule::Linux),
+            undo: true,
+            ends_above_point: true,
+            ..Profile::default()
+        };
         Self { profile, ..Self::default() }
     }
 }

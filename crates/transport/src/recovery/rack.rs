@@ -12,14 +12,17 @@
 //! DSACKs widen the window only where reordering was seen.
 //!
 //! Parameters: `detection=count` finds losses by three segments SACKed above instead of by time, as
-//! Linux does with `tcp_recovery=0`; `tlp=off` sends no probes (`tcp_early_retrans=0`). With
+//! Linux does with `tcp_recovery=0`; `tlp=off` sends no probes (`tcp_early_retrans=0`); `prr=rfc9937` meters by
+//! what was in flight instead of by the window ([`PrrRule`]). With
 //! [`HostProfile::UserSpace`] timers fire when they are due, and a timeout sends two segments.
 
 use weir_cc::{Cause, RecoveryState};
 use weir_units::{Duration, Instant};
 
 use super::describe::word_parameters;
-use super::{AckSummary, DUP_THRESH, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
+use super::{
+    AckSummary, DUP_THRESH, Expired, Found, LossRecovery, Profile, PrrRule, RecoveryCx, TimerCx,
+};
 use crate::on_tick;
 use crate::pause::Pause;
 use crate::profile::HostProfile;
@@ -32,6 +35,8 @@ pub struct RackConfig {
     pub detection: Detection,
     /// Whether a silent tail is probed.
     pub tlp: Tlp,
+    /// How the reduction is metered.
+    pub prr: PrrRule,
 }
 
 /// What shows a loss.
@@ -58,6 +63,7 @@ word_parameters! {
     RackConfig {
         detection: Detection { Time = "time" | Count = "count" },
         tlp: Tlp { On = "on" | Off = "off" },
+        prr: PrrRule { Linux = "linux" | Rfc9937 = "rfc9937" },
     }
 }
 
@@ -135,7 +141,7 @@ impl Rack {
 impl LossRecovery for Rack {
     fn profile(&self) -> Profile {
         Profile {
-            prr: true,
+            prr: Some(self.config.prr),
             undo: true,
             follows_sending: true,
             timeout_sends_two: true,

@@ -8,7 +8,7 @@ use weir_units::{Bytes, Duration, Echo, Instant};
 use super::Sender;
 use crate::HostProfile;
 use crate::policy::SendPermission;
-use crate::recovery::{AckSummary, EpochChange, Found, Prr};
+use crate::recovery::{AckSummary, EpochChange, Found, Prr, PrrRule};
 use crate::scoreboard::{AckTime, Covered};
 use crate::segment::SackBlocks;
 use crate::stats::Stats;
@@ -180,7 +180,7 @@ impl Sender {
             // It did leave the path.
             covered.delivered += copy.end - copy.start;
         }
-        if !self.sack && self.profile.prr {
+        if !self.sack && self.profile.prr.is_some() {
             self.count_duplicates_as_delivered(duplicate, covered);
         }
         // The FIN is no byte.
@@ -355,8 +355,12 @@ impl Sender {
         if !self.leave_quick_start() {
             self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         }
-        let metered = self.profile.prr && !self.needs.own_reduction;
-        let prr = metered.then(|| Prr::new(prior_cwnd, self.controller.cwnd()));
+        let rule = self.profile.prr.filter(|_| !self.needs.own_reduction);
+        let base = rule.map(|rule| match rule {
+            PrrRule::Linux => prior_cwnd,
+            PrrRule::Rfc9937 => prior_in_flight,
+        });
+        let prr = base.map(|base| Prr::new(base, self.controller.cwnd()));
         if unreported || self.epoch.state() != RecoveryState::Recovery {
             self.epoch.enter(state, &self.board, prr);
         }
