@@ -2,7 +2,7 @@
 
 >>> found = run_scripts([Path("tests/packetdrill/slow-start")])  # doctest: +SKIP
 >>> [result.verdict for result in found]  # doctest: +SKIP
-['pass', 'pass', 'pass']
+['pass', 'pass', 'pass', …, 'pass']
 """
 
 from __future__ import annotations

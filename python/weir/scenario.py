@@ -160,7 +160,7 @@ class Effective:
     @property
     def stacks(self) -> tuple[str, ...]:
         """The stacks of the flows, each once, in order."""
-        return tuple(dict.fromkeys(str(flow["stack"]) for flow in self.fields["flow"]))
+        return tuple(dict.fromkeys(str(flow["stack"]) for flow in self.fields.get("flow", ())))
 
     @property
     def contenders(self) -> tuple[str, ...]:

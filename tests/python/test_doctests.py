@@ -19,11 +19,12 @@ MODULES = sorted(
 SHOWN = {
     "weir.kernel",
     "weir.kernel.programs",
+    "weir.packetdrill",
     "weir.plots",
     "weir.validate",
     "weir.validate.radio",
 }
-"""Packages whose examples need a guest, minutes or results of another example."""
+"""Packages whose examples need a guest, minutes, other files or results of another example."""
 NEEDS_ROOT = {"weir.link"}
 """Its example has a test of its own, in `test_network_api.py`."""
 
