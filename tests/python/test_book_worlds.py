@@ -1,4 +1,4 @@
-"""Study `book` beside a kernel: the tests behind the router in both worlds."""
+"""Study `book` next to a kernel: the tests behind the router in both worlds."""
 
 from __future__ import annotations
 

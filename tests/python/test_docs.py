@@ -1,7 +1,7 @@
 """What the documents tell readers to type works, and what they link to exists.
 
 A fenced block marked `console` holds commands after `$ ` and, below them, their output. Commands
-of Weir run here at the smallest size, next to the files that `python title="…"` blocks hold.
+of Weir run here at the smallest size, next to the files that blocks with `title="…"` hold.
 `WEIR_BLESS=1 pytest tests/python/test_docs.py` runs the commands of blocks with `lines=N` as they
 stand, in about a minute, and rewrites the output shown; it also rewrites docs/catalogue.md.
 """
@@ -35,7 +35,9 @@ DOCUMENTS = sorted(
 )
 
 _FENCE = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r'^```python title="(?P<name>[\w.-]+)"\n(?P<text>.*?)^```$', re.M | re.S)
+_FILE = re.compile(
+    r'^```(?:python|text) title="(?P<name>[\w.-]+)"\n(?P<text>.*?)^```$', re.M | re.S
+)
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -68,7 +70,8 @@ class Command:
 
 
 def write_files(document: Path) -> None:
-    """Writes the files that a document shows with their names, as its reader would."""
+    """Writes the files that a document shows with their names; `tests` is the repository's."""
+    Path("tests").symlink_to(ROOT / "tests")
     for file in _FILE.finditer(document.read_text(encoding="utf-8")):
         Path(file["name"]).write_text(file["text"], encoding="utf-8")
 

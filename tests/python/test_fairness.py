@@ -71,8 +71,8 @@ def test_harm_as_ware_and_others_define_it() -> None:
 
 
 @given(positive, positive)
-def test_harm_never_exceeds_one(solo: float, beside: float) -> None:
-    for found in (harm(solo, beside, "more"), harm(solo, beside, "less")):
+def test_harm_never_exceeds_one(solo: float, shared: float) -> None:
+    for found in (harm(solo, shared, "more"), harm(solo, shared, "less")):
         assert found is not None
         assert found <= 1
 

@@ -43,7 +43,7 @@ def text(content: str | bytes) -> Callable[[Path], object]:
     return lambda folder: (folder / "summary.json").write_bytes(data)
 
 
-def beside(name: str, spoil: Callable[[Path], object]) -> Callable[[Path], object]:
+def next_to(name: str, spoil: Callable[[Path], object]) -> Callable[[Path], object]:
     """A good summary, and another file."""
 
     def make(folder: Path) -> None:
@@ -111,20 +111,20 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "switches of text": summary(params(SYSCTL="x=y=z '")),
     "parameters of text": summary(params(PARAM="x=y=z '")),
     "params of lists": summary(params(QDISC=["x"], RATE={"a": 1})),
-    "series fifo": beside("a.csv", os.mkfifo),
-    "series endless": beside("a.csv", lambda path: path.symlink_to("/dev/zero")),
-    "series of another file": beside("a.csv", content(PRIVATE.encode())),
-    "series of text": beside("a.csv", content(SERIES + f"{PRIVATE},1,1,1\n".encode())),
-    "series too long": beside("a.csv", content(SERIES + b"1,1,1,1\n" * (2 << 20))),
-    "series of bytes": beside("a.csv", content(SERIES + b"\xff\xfe,1,1,1\n")),
-    "packets fifo": beside("packets-a.csv.gz", os.mkfifo),
-    "packets of another file": beside("packets-a.csv.gz", content(PRIVATE.encode())),
-    "packets cut": beside("packets-a.csv.gz", content(gzip.compress(b"0,P,10\n" * 99)[:40])),
-    "packets of text": beside(
+    "series fifo": next_to("a.csv", os.mkfifo),
+    "series endless": next_to("a.csv", lambda path: path.symlink_to("/dev/zero")),
+    "series of another file": next_to("a.csv", content(PRIVATE.encode())),
+    "series of text": next_to("a.csv", content(SERIES + f"{PRIVATE},1,1,1\n".encode())),
+    "series too long": next_to("a.csv", content(SERIES + b"1,1,1,1\n" * (2 << 20))),
+    "series of bytes": next_to("a.csv", content(SERIES + b"\xff\xfe,1,1,1\n")),
+    "packets fifo": next_to("packets-a.csv.gz", os.mkfifo),
+    "packets of another file": next_to("packets-a.csv.gz", content(PRIVATE.encode())),
+    "packets cut": next_to("packets-a.csv.gz", content(gzip.compress(b"0,P,10\n" * 99)[:40])),
+    "packets of text": next_to(
         "packets-a.csv.gz", content(gzip.compress(f"0,P,{PRIVATE}".encode()))
     ),
-    "packets that inflate": beside("packets-a.csv.gz", content(BOMB)),
-    "packets of huge numbers": beside(
+    "packets that inflate": next_to("packets-a.csv.gz", content(BOMB)),
+    "packets of huge numbers": next_to(
         "packets-a.csv.gz", content(gzip.compress(b"0,P," + b"9" * 5_000))
     ),
 }

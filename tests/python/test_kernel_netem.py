@@ -1,4 +1,4 @@
-"""Our links beside the guest's own netem; skipped where no guest kernel has been built."""
+"""Our links and the guest's own netem; skipped where no guest kernel has been built."""
 
 from __future__ import annotations
 

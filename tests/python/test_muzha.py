@@ -107,7 +107,7 @@ def test_the_cross_is_as_the_slides_print_it(
 def test_rows_that_cannot_be_what_they_say_are_flagged() -> None:
     assert {index["hops"] for index in SLIDES["index"] if index.get("ambiguous")} == {6, 8}
     assert all(index["note"] for index in SLIDES["index"])
-    # Where the printed index is not that of the throughputs beside it, a note says so.
+    # Where the printed index is not that of the throughputs next to it, a note says so.
     for row in SLIDES["cross"]:
         is_off = abs((jain(row["throughput"]) or 0.0) - row["fairness"]) > 0.011
         assert ("note" in row) == is_off, row

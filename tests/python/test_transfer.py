@@ -349,7 +349,7 @@ def _line(result: Any) -> str:
 
 
 def test_a_window_follows_the_marks_of_a_relay(tmp_path: Path, invoke: Invoke) -> None:
-    """TCP Muzha over a relay with feedback, beside Reno over the same without."""
+    """TCP Muzha over a relay with feedback, compared with Reno over the same without."""
     file = _file(tmp_path / "big.bin", 2_000_000)
     feedback_key = ("feedback", "{ kind = 'drai', memory = '40ms' }")
     dropped = {}

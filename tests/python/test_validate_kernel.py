@@ -1,4 +1,4 @@
-"""The set of scenarios in the simulator and in a kernel's TCP, beside each other."""
+"""The set of scenarios in the simulator and in a kernel's TCP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Radio networks beside arithmetic, Bianchi's model and published chains."""
+"""Radio networks compared with arithmetic, Bianchi's model and published chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a result: one per criterion and stack, kept beside the tables."""
+"""The rows of a result: one per criterion and stack, kept next to the tables."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def pictures(subjects: Sequence[Subject]) -> list[Row]:
 
 
 def read(directory: Path) -> list[Row]:
-    """The rows beside the results in a directory.
+    """The rows next to the results in a directory.
 
     Raises:
         InputError: there are none.

@@ -1,4 +1,4 @@
-"""Runs suites, judges them, and keeps the rows beside the results."""
+"""Runs suites, judges them, and keeps the rows next to the results."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def conform(
 
 
 def judged(found: Planned, results: Results | None) -> Conformance:
-    """The rows of a plan that has run; they are kept beside its results."""
+    """The rows of a plan that has run; they are kept next to its results."""
     rows = outcome.rows(found, results)
     if results is not None:
         kept = {"rows": rows, "pictures": outcome.pictures(found.subjects)}

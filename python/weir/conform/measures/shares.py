@@ -50,13 +50,13 @@ def ratio_of(run: Observed, other: Observed, *, table: Table = "flow", column: s
     return None if not theirs else own / theirs
 
 
-def harm_difference(beside: Observed, alone: Observed, bar: Observed) -> float | None:
-    """The harm to the second flow in `beside`, minus that in `bar`.
+def harm_difference(shared: Observed, alone: Observed, bar: Observed) -> float | None:
+    """The harm to the second flow in `shared`, minus that in `bar`.
 
     Harm (Ware et al., HotNets 2019) is the lost share of the goodput that it has in `alone`.
     """
     had = alone.flow["goodput_mbps"]
-    left, usual = (run.flows[1]["goodput_mbps"] for run in (beside, bar))
+    left, usual = (run.flows[1]["goodput_mbps"] for run in (shared, bar))
     if had is None or left is None or usual is None:
         return None
     own, theirs = harm(had, left, "more"), harm(had, usual, "more")
