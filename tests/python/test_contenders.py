@@ -58,13 +58,13 @@ def test_every_shipped_definition_is_valid() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('transport = "tcp"', ""), "transport = nothing: allowed is text that is not empty"),
+        (('transport = "tcp"', ""), "transport is missing: allowed is text that is not empty"),
         (('"tcp"', '"sctp"'), "transport = 'sctp': allowed is tcp, udp"),
         (('sender = "client"', 'sender = "both"'), "sender = 'both': allowed is client, server"),
         (('run = ["true"]', 'run = "true"'), "client.run = 'true': allowed is a list of texts"),
         (('run = ["true"]', "run = []"), "client.run = []: allowed is a program and its arguments"),
         (("{port}", "{prot}"), "command = '{prot}': allowed is {server_ip}, {port}"),
-        (("bulk = []", ""), "client.bulk = nothing: allowed is arguments for `bulk`"),
+        (("bulk = []", ""), "client.bulk is missing: allowed is arguments for `bulk`"),
         (("bulk = []", "bluk = []"), "client.bluk: unknown key; allowed: helper, run"),
         (
             ("[client]", 'ready = "prt:1"\n[client]'),

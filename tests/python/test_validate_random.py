@@ -185,7 +185,10 @@ def test_the_distribution_counts_each_controller_and_all() -> None:
 
 
 REFUSED = {
-    "live": (("--random", 3), "--random 3: runs in real time would take days; add --virtual"),
+    "live": (
+        ("--random", 3),
+        "--random 3: it compares with a guest in virtual time; add --virtual",
+    ),
     "--size": (
         ("--random", 3, "--virtual", "--size", "full"),
         "--size has no effect with --random; leave it out",

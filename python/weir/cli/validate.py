@@ -172,7 +172,9 @@ def _on_random_paths(
     count: int, virtual: bool, repeat: int | None, chosen: dict[str, Any]
 ) -> Comparison:
     if not virtual:
-        raise InputError(f"--random {count}: runs in real time would take days; add --virtual")
+        raise InputError(
+            f"--random {count}: it compares with a guest in virtual time; add --virtual"
+        )
     if repeat is not None:
         chosen["simulations"] = repeat
     return validation.random_comparison(count, **chosen)

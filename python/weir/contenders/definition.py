@@ -206,8 +206,8 @@ class _Table:
                 )
 
     def error(self, key: str, value: Any, allowed: str) -> InputError:
-        shown = "nothing" if value is None else repr(value)
-        return InputError(f"{self._origin}: {self._path}{key} = {shown}: allowed is {allowed}")
+        found = "is missing" if value is None else f"= {value!r}"
+        return InputError(f"{self._origin}: {self._path}{key} {found}: allowed is {allowed}")
 
     def _take(self, key: str, default: Any) -> Any:
         self._known.append(key)
