@@ -314,6 +314,7 @@ class HostLink:
     ``options`` hold for both directions, the two of ``ways`` (up, from the namespace, and down) for
     one each. Packets are recorded in the file ``capture``, which is there once the link has been
     closed. If it is ``apart``, the outside is a namespace of its own, in place of the caller's.
+    With ``addresses6`` both ends have addresses of IPv6 too, in one /126.
     Raises ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespace or
     devices cannot be made, or packets not be recorded.
     """
@@ -328,6 +329,7 @@ class HostLink:
         seed: int,
         capture: Path | None = None,
         apart: bool = False,
+        addresses6: Sequence[str] | None = None,
     ) -> HostLink: ...
     def enter(self, far: bool = False) -> None:
         """Move the calling thread into the namespace, for good; ``far`` into the one outside."""

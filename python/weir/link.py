@@ -29,12 +29,11 @@ from typing import Any, Self
 from weir import _native, cleanup, netns
 from weir.emulation import PathReport, native_errors
 from weir.errors import InputError, WeirError
+from weir.link_ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE, INSIDE6
 from weir.link_options import LinkOptions
 
-HOST_VARIABLE = "WEIR_LINK_HOST"
-"""Environment variable with the address of the outermost link's host."""
-
 _MTU = 1500
+_IPV6 = Path("/proc/sys/net/ipv6")
 _NETWORKS = 256
 """Networks 100.64.N.0/30 (RFC 6598) for the two ends of a link."""
 
@@ -49,6 +48,8 @@ class Link:
 
     host: str
     """The address of the caller's namespace, as commands see it."""
+    host6: str | None
+    """Its IPv6 address, if the link is `apart` and the kernel has IPv6."""
     inside: str
     """The address of the commands."""
     confined: str | None
@@ -169,6 +170,7 @@ class Link:
             network = f"100.64.{number}.0/30"
             self.host, self.inside = f"100.64.{number}.1", f"100.64.{number}.2"
             ends = (self.inside, self.host)
+            self.host6 = HOST6 if self._apart and _IPV6.is_dir() else None
             try:
                 self._native = _native.HostLink(
                     device,
@@ -179,6 +181,7 @@ class Link:
                     self._seed,
                     self._pcap,
                     self._apart,
+                    None if self.host6 is None else (INSIDE6, self.host6),
                 )
             except OSError as error:
                 raise netns.NamespaceError(str(error)) from None
@@ -205,7 +208,10 @@ class Link:
         """
         native, user = self._running(), _caller()
         variables = how.pop("env", None) or os.environ
-        environment = {HOST_VARIABLE: self.host, **variables, **user.environment}
+        hosts = {HOST_VARIABLE: self.host}
+        if self.host6 is not None:
+            hosts[HOST6_VARIABLE] = self.host6
+        environment = {**hosts, **variables, **user.environment}
 
         def start() -> subprocess.Popen[bytes]:
             native.enter(far)

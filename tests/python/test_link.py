@@ -423,6 +423,34 @@ with socket.create_connection((os.environ["WEIR_LINK_HOST"], 5000)) as s:
 
 
 @needs_namespaces
+@pytest.mark.skipif(not Path("/proc/sys/net/ipv6").is_dir(), reason="the kernel has no IPv6")
+def test_ipv6_crosses_the_link_to_a_server(tmp_path: Path) -> None:
+    """Only what the programs send: a datagram and its answer, and no packets of the kernel."""
+    report = tmp_path / "report.json"
+    options = ("--rtt", "20ms", "--report", str(report), "--ready", "port:5000")
+    program = f"{sys.executable} -c '{SERVER6}'"
+    done = behind(*options, "--server", program, command=[sys.executable, "-c", CLIENT6])
+    assert (done.returncode, done.stdout) == (0, "fd00:100:64::2\n"), done.stderr
+    assert [row["sent"] for row in json.loads(report.read_text())["rows"]] == [1, 1]
+
+
+SERVER6 = """
+import socket
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
+    s.bind(("::", 5000))
+    address = s.recvfrom(9)[1]
+    s.sendto(address[0].encode(), address)
+"""
+CLIENT6 = """
+import os, socket
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
+    s.settimeout(30)
+    s.sendto(b"hello", (os.environ["WEIR_LINK_HOST6"], 5000))
+    print(s.recv(99).decode())
+"""
+
+
+@needs_namespaces
 def test_a_server_that_goes_on_is_stopped_with_what_it_started() -> None:
     child = f"sleep 97.{os.getpid()}"
     server = f"{child} & echo started; wait"

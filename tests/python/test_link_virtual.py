@@ -60,8 +60,8 @@ def python(program: str) -> list[str]:
 
 def both(tmp_path: Path, **options: Any) -> Done:
     """A server and a client that sends it a megabyte."""
-    given = {"server": python(SERVER), "ready": Ready.parse("port:5000"), "link": LINK}
-    return programs.run(python(CLIENT), folder=tmp_path, **{**given, **options})
+    given = {"server": python(SERVER), "ready": Ready.parse("port:5000"), "link": LINK, **options}
+    return programs.run(given.pop("client", python(CLIENT)), folder=tmp_path, **given)
 
 
 @needs_kernel
@@ -80,6 +80,46 @@ def test_two_runs_give_the_same_bytes(tmp_path: Path) -> None:
     assert len(captured[0]) > 50_000
     assert captured[0] == captured[1]
     assert first.report["warnings"] == []
+
+
+@needs_kernel
+def test_ipv6_crosses_the_link_as_ipv4_does(tmp_path: Path) -> None:
+    """A server of both families; of the kernel's own packets of IPv6, none crosses the link."""
+    server = python(SERVER.replace('("", 5000)', '("::", 5000), family=10, dualstack_ipv6=True'))
+    four, six = (
+        both(tmp_path, server=server, client=python(CLIENT.replace("LINK_HOST", variable)))
+        for variable in ("LINK_HOST", "LINK_HOST6")
+    )
+    assert four.server is not None
+    assert four.server.stdout == b"listening\n::ffff:100.64.0.2 1000000\n"
+    assert six.server is not None
+    assert six.server.stdout == b"listening\nfd00:100:64::2 1000000\n"
+    times = [float(done.client.stdout.split()[1]) for done in (four, six)]
+    # Headers are 20 bytes longer: 1.4 % of a packet.
+    assert times[0] < times[1] < 1.03 * times[0]
+    quiet = programs.run(["sleep", "5"], link=LINK, folder=tmp_path)
+    assert (quiet.report["up"]["sent"], quiet.report["down"]["sent"]) == (0, 0)
+
+
+NAMES = """
+import os, socket, time
+print(socket.getaddrinfo("weir-host6", 1)[0][4][0] == os.environ["WEIR_LINK_HOST6"])
+began = time.monotonic()
+try:
+    socket.gethostbyname("example.org")
+except socket.gaierror:
+    print(time.monotonic() - began < 0.1)
+with open("/etc/hosts", "a") as hosts:
+    hosts.write(os.environ["WEIR_LINK_HOST"] + " example.org")
+print(socket.gethostbyname("example.org"))
+"""
+
+
+@needs_kernel
+def test_names_are_those_of_hosts_and_others_are_refused_at_once(tmp_path: Path) -> None:
+    done = programs.run(python(NAMES), folder=tmp_path)
+    assert done.client.stdout == b"True\nTrue\n100.64.0.1\n", done.client.stderr
+    assert done.report["up"]["received"] == 0
 
 
 @needs_kernel

@@ -1,7 +1,8 @@
 //! A link between the caller's network namespace and a new one: `weir link`.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -27,9 +28,10 @@ impl HostLink {
     /// `device` is the name of the device at each end, `addresses` are those inside and outside, in one
     /// /30. `options` hold for both directions, the two of `ways` (up, from inside, and down) for one each.
     /// Packets are recorded in the file `capture`, which is there when the link has been closed. If it
-    /// is `apart`, the outside is a namespace of its own, in place of the caller's.
+    /// is `apart`, the outside is a namespace of its own, in place of the caller's. With `addresses6`
+    /// both ends have addresses of IPv6 too, in one /126.
     #[new]
-    #[pyo3(signature = (device, addresses, mtu, options, ways, seed, capture = None, apart = false))]
+    #[pyo3(signature = (device, addresses, mtu, options, ways, seed, capture = None, apart = false, addresses6 = None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
@@ -41,9 +43,12 @@ impl HostLink {
         seed: u64,
         capture: Option<PathBuf>,
         apart: bool,
+        addresses6: Option<[String; 2]>,
     ) -> PyResult<Self> {
         let (links, route) = hosted_for_packets(&options, &ways[0], &ways[1])?;
-        let [inner, outer] = [address(&addresses[0])?, address(&addresses[1])?];
+        let [inner, outer] = parsed::<Ipv4Addr>(&addresses)?;
+        let addresses6 = addresses6.as_ref().map(parsed::<Ipv6Addr>).transpose()?;
+        let device6 = device.to_owned();
         let end = |address| DeviceSpec { name: device.to_owned(), address, prefix: PREFIX };
         let capture = capture.map(|path| Capture::of_headers(path, Epoch::WallClock));
         let devices = [end(inner), end(outer)];
@@ -59,6 +64,11 @@ impl HostLink {
             let link = TunLink::open([&inside, &outside], &links, route, seed, &options)
                 .map_err(|error| PyOSError::new_err(error.to_string()))?;
             inside.route_all_by(outer)?;
+            for (namespace, address) in
+                [&inside, &outside].into_iter().zip(addresses6.iter().flatten())
+            {
+                namespace.add_ipv6(&device6, *address, PREFIX6)?;
+            }
             Ok(Self { work: Some(Background::start(link)), inside, outside })
         })
     }
@@ -83,10 +93,14 @@ impl HostLink {
     }
 }
 
-fn address(text: &str) -> PyResult<Ipv4Addr> {
-    text.parse().map_err(|_| PyValueError::new_err(format!("{text}: no IPv4 address")))
+fn parsed<A: FromStr>(texts: &[String; 2]) -> PyResult<[A; 2]> {
+    let address = |text: &String| {
+        text.parse().map_err(|_| PyValueError::new_err(format!("{text}: no such address")))
+    };
+    Ok([address(&texts[0])?, address(&texts[1])?])
 }
 
 /// The smallest network with two addresses for hosts.
 const PREFIX: u8 = 30;
+const PREFIX6: u8 = 126;
 const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";

@@ -22,14 +22,19 @@ from weir import _native
 from weir.kernel import system
 from weir.kernel.guest import CAPTURE
 from weir.kernel.root import Root
+from weir.link_ends import HOST6, INSIDE6
 from weir.ready import GRACE_S, POLL_S, Ready
 
 CLIENT, SERVER = "client", "server"
 WRITTEN, PROGRESS = "written", "progress"
 """In the folder of the job: what was written in the working folder, and how far time has come."""
 INSIDE, HOST = "100.64.0.2", "100.64.0.1"
-NAMES = {"weir-command": INSIDE, "weir-host": HOST}
-"""The ends of the link, for commands that need a name, as for a certificate."""
+NAMES = {
+    **{"weir-command": INSIDE, "weir-host": HOST},
+    **{"weir-command6": INSIDE6, "weir-host6": HOST6},
+}
+"""The ends of the link, for commands that need a name, as for a certificate. Those of IPv6 are
+names of their own, so that no program chooses between the families."""
 
 _MTU = 1500
 _EVERY_S = 0.1
@@ -69,6 +74,7 @@ def run(job: Path, asked: dict[str, Any]) -> dict[str, Any]:
     """Runs the commands to their end; returns the outcome."""
     root = Root.make(job / "layers")
     root.name_hosts(NAMES)
+    root.ask_no_server()
     system.name_host("weir-guest")
     _prepare_network()
     # Files that options of the link name are read from here. `/mnt` is another folder outside.
@@ -77,7 +83,8 @@ def run(job: Path, asked: dict[str, Any]) -> dict[str, Any]:
     capture = job / CAPTURE if asked["pcap"] else None
     options = [(key, value) for key, value in asked["options"]]
     link = _native.HostLink(
-        "weir0", (INSIDE, HOST), _MTU, options, asked["ways"], asked["seed"], capture
+        *("weir0", (INSIDE, HOST), _MTU, options, asked["ways"], asked["seed"], capture),
+        addresses6=(INSIDE6, HOST6),
     )
     run_ = _Run(job, root, asked)
     try:
@@ -99,9 +106,9 @@ def enlarge_socket_buffers() -> None:
 
 def _prepare_network() -> None:
     enlarge_socket_buffers()
-    # The kernel's own packets of IPv6 would cross the link. `::1` works.
-    for interface, value in (("all", "1"), ("default", "1"), ("lo", "0")):
-        (_IPV6 / interface / "disable_ipv6").write_text(value)
+    # The kernel's own packets of IPv6 would cross the link, which turns it on without them.
+    for interface in ("all", "default"):
+        (_IPV6 / interface / "disable_ipv6").write_text("1")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         up = struct.pack("16sH14x", b"lo", _IFF_UP)
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, up)
@@ -130,7 +137,6 @@ class _Run:
             self.await_ready(server)
         # What is started from now on is behind the link.
         link.enter()
-        (_IPV6 / "lo/disable_ipv6").write_text("0")
         client = self.start(CLIENT)
         for _ in self.polled(_EVERY_S):
             if client.code is not None:

@@ -30,7 +30,7 @@ from weir.kernel import cache, commands, guest, world
 from weir.kernel.cache import Kernel
 from weir.kernel.machine import MEMORY_MB, START_S, Machine
 from weir.kernel.recipe import KernelError
-from weir.link import HOST_VARIABLE
+from weir.link_ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE
 from weir.link_options import LinkOptions
 from weir.outputs import Ended, Follower, Show
 from weir.ready import Ready
@@ -86,7 +86,7 @@ def run(
 
     Args:
         client: The command behind the link, and its arguments. `$WEIR_LINK_HOST` is the server's
-            address; it is 100.64.0.1 in every run.
+            address, 100.64.0.1 in every run, and `$WEIR_LINK_HOST6` its IPv6 address.
         server: The command at the other end, started before.
         ready: When the client may start. The time counts from the server's start.
         link: The link; without it packets take no time.
@@ -120,7 +120,7 @@ def run(
         "ways": ways,
         "seed": seed,
         "time_limit_s": time_limit_s,
-        "environment": {**variables, HOST_VARIABLE: HOST},
+        "environment": {**variables, HOST_VARIABLE: HOST, HOST6_VARIABLE: HOST6},
         "folder": str((folder or Path.cwd()).absolute()),
         "pcap": pcap is not None,
     }

@@ -56,6 +56,17 @@ class Root:
         with suppress(OSError), (self.path / "etc/hosts").open("a", encoding="utf-8") as hosts:
             hosts.write(lines)
 
+    def ask_no_server(self) -> None:
+        """Empties /etc/resolv.conf: questions then go to loopback and are refused at once.
+
+        The servers that it names are out of reach, and a program would wait for them.
+        """
+        settings = self.path / "etc/resolv.conf"
+        with suppress(OSError):
+            # A link may lead to where nothing can be written.
+            settings.unlink(missing_ok=True)
+            settings.touch()
+
     def collect(self, folder: str, into: Path) -> list[str]:
         """Copies what was written in `folder` to `into`; returns the paths of the files."""
         upper = self.written / folder.lstrip("/")

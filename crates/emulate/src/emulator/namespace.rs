@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -95,6 +95,24 @@ impl Namespace {
         self.run(move || netlink::route_all_by(gateway))
     }
 
+    /// Turns IPv6 on for loopback, and for `device`, which gets an address and the network of its first
+    /// `prefix` bits. The kernel itself sends nothing over the device: without a link-local address it
+    /// solicits no router, and it accepts no advertisement.
+    ///
+    /// # Errors
+    /// If the kernel has no IPv6, or the device has this address already.
+    pub fn add_ipv6(&self, device: &str, address: Ipv6Addr, prefix: u8) -> io::Result<()> {
+        let device = device.to_owned();
+        self.run(move || {
+            // `addr_gen_mode` 1: no address is generated (ip-sysctl.rst).
+            for (name, value) in [("addr_gen_mode", "1"), ("accept_ra", "0"), (DISABLE_IPV6, "0")] {
+                set_ipv6(&device, name, value)?;
+            }
+            set_ipv6("lo", DISABLE_IPV6, "0")?;
+            netlink::add_ipv6(&device, address, prefix)
+        })
+    }
+
     /// Moves the calling thread in here, for good.
     ///
     /// # Errors
@@ -147,7 +165,13 @@ fn own_file() -> PathBuf {
 /// Where there is no IPv6, there is nothing to turn off.
 fn turn_ipv6_off() {
     for interface in ["all", "default"] {
-        let file = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
-        let _ = std::fs::write(file, "1");
+        let _ = set_ipv6(interface, DISABLE_IPV6, "1");
     }
 }
+
+/// Writes a setting of IPv6 of an interface in the namespace of the calling thread.
+fn set_ipv6(interface: &str, name: &str, value: &str) -> io::Result<()> {
+    std::fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/{name}"), value)
+}
+
+const DISABLE_IPV6: &str = "disable_ipv6";

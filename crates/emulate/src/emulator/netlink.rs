@@ -2,8 +2,9 @@
 //! rtnetlink(7): that needs no `ioctl`.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
+use rustix::net::netdevice::name_to_index;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
 
@@ -21,6 +22,14 @@ pub(super) fn forbid_superpackets(interface: u32) -> io::Result<()> {
 /// Sends everything that is not for a neighbour to `gateway`, which is one.
 pub(super) fn route_all_by(gateway: Ipv4Addr) -> io::Result<()> {
     ask(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &default_route(gateway))
+}
+
+/// Adds an IPv6 address to a device in the namespace of the calling thread, and the network of its
+/// first `prefix` bits.
+pub(super) fn add_ipv6(device: &str, address: Ipv6Addr, prefix: u8) -> io::Result<()> {
+    let any_socket = socket(AddressFamily::INET6, SocketType::DGRAM, None)?;
+    let interface = name_to_index(&any_socket, device)?;
+    ask(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &ipv6_address(interface, address, prefix))
 }
 
 /// An `ifinfomsg` that sets `IFF_UP` of an interface.
@@ -63,6 +72,21 @@ fn default_route(gateway: Ipv4Addr) -> [u8; 20] {
     body
 }
 
+/// An `ifaddrmsg` with the attribute `IFA_LOCAL`.
+fn ipv6_address(interface: u32, address: Ipv6Addr, prefix: u8) -> [u8; 28] {
+    const AF_INET6: u8 = 10;
+    /// Without duplicate address detection (RFC 4862 §5.4): both ends are ours.
+    const IFA_F_NODAD: u8 = 2;
+    const IFA_LOCAL: u16 = 2;
+    let mut body = [0; 28];
+    [body[0], body[1], body[2]] = [AF_INET6, prefix, IFA_F_NODAD];
+    body[4..8].copy_from_slice(&interface.to_ne_bytes());
+    body[8..10].copy_from_slice(&20u16.to_ne_bytes());
+    body[10..12].copy_from_slice(&IFA_LOCAL.to_ne_bytes());
+    body[12..].copy_from_slice(&address.octets());
+    body
+}
+
 /// Sends a request, which consists of a `nlmsghdr` and `body`, and waits for what becomes of it.
 fn ask(kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
     const HEADER: usize = 16;
@@ -89,6 +113,7 @@ fn ask(kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
 /// The index of loopback, the first interface of every namespace.
 const LOOPBACK: i32 = 1;
 const RTM_NEWLINK: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
