@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import NAMES
 from typer.testing import CliRunner, Result
 
 from weir.cli import app
@@ -39,6 +41,19 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("weir.cli.plans.draw", lambda directory, *_: directory / "report.html")
     return lambda *args: CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A browser for the tests of a module, which are skipped where Playwright or it is missing."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip(f"needs Chromium: none of {', '.join(NAMES)} is installed")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @contextmanager

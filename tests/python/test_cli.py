@@ -279,3 +279,29 @@ def test_the_shell_completes(words: str, offered: str) -> None:
     with started(env={**os.environ, **request}) as process:
         stdout, stderr = process.communicate()
     assert offered in stdout.split(), stderr
+
+
+def test_a_report_can_be_left_out_or_opened(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def refuse(url: str) -> bool:
+        opened.append(url)
+        return False
+
+    monkeypatch.setattr("webbrowser.open", refuse)
+    options = ("compare", "reno", "--duration", "1s", "--repeat", "1")
+    result = invoke(*options, "--no-report")
+    assert result.exit_code == 0
+    assert "Results: " in result.stderr
+    assert "Report: " not in result.stderr
+    result = invoke(*options, "--open")
+    assert result.exit_code == 0
+    assert "No browser was found" in result.stderr
+    (url,) = opened
+    assert url.startswith("file:///")
+    assert url.endswith("/report.html")
+    result = invoke(*options, "--no-report", "--open")
+    assert result.exit_code == 2
+    assert "--open: --no-report draws no report to open" in result.stderr

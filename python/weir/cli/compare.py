@@ -67,12 +67,15 @@ def compare(
     kernel: plans.Kernel = None,
     router: plans.Router = plans.OURS,
     dry_run: plans.DryRun = False,
+    no_report: plans.NoReport = False,
+    opened: plans.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     **given: Any,
 ) -> None:
     """Runs the stacks, prints tables or JSON, draws the report."""
     share = plans.relevant_share(relevant)
+    report = plans.reporting(no_report=no_report, opened=opened)
     plans.choose_kernel(kernel, virtual=virtual, dask=given.get("dask"))
     how = plans.execution(given, quiet=quiet)
     comparison = Comparison(
@@ -86,9 +89,9 @@ def compare(
     if dry_run:
         plans.list_plan("compare", plan, as_json=json)
         return
-    results = plans.run_plan(plan, **how)
+    results = plans.run_plan(plan, report, **how)
     _print(results, share, as_json=json)
-    plans.finish(results, quiet=quiet, relevant=share)
+    plans.finish(results, report, quiet=quiet, relevant=share)
 
 
 def _print(results: Results, relevant: float, *, as_json: bool) -> None:

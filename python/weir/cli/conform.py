@@ -121,10 +121,13 @@ def conform(
         ),
     ] = None,
     dry_run: plans.DryRun = False,
+    no_report: plans.NoReport = False,
+    opened: plans.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the cases, prints the rows, draws the report."""
+    report = plans.reporting(no_report=no_report, opened=opened)
     plans.choose_kernel(kernel, virtual=virtual, dask=dask)
     before = None if baseline_directory is None else baseline.load(baseline_directory)
     for file in (junit_file, markdown_file):
@@ -135,7 +138,7 @@ def conform(
         plans.list_plan("conform", found.plan, as_json=json)
         return
     how = plans.how(out, jobs, resume=resume, quiet=quiet, dask=dask)
-    results = None if found.plan is None else plans.run_plan(found.plan, **how)
+    results = None if found.plan is None else plans.run_plan(found.plan, report, **how)
     rows = judged(found, results).rows
     changes = [] if before is None else baseline.changes(rows, before)
     texts = [change.text for change in changes]
@@ -150,7 +153,7 @@ def conform(
     else:
         _show(rows, texts, caution)
     if results is not None:
-        plans.finish(results, quiet=quiet)
+        plans.finish(results, report, quiet=quiet)
     if any(c.is_regression for c in changes) if before is not None else _fails(rows):
         raise typer.Exit(1)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import webbrowser
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from enum import Enum
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any, Unpack, cast
@@ -102,6 +104,13 @@ SweepOption = Annotated[
 ]
 
 
+NoReport = Annotated[
+    bool, typer.Option("--no-report", help="Draw no report.", rich_help_panel=OUTPUT)
+]
+Open = Annotated[
+    bool,
+    typer.Option("--open", help="Open the report in the browser.", rich_help_panel=OUTPUT),
+]
 RELEVANT = f"{comparison.RELEVANT * 100:g}%"
 Relevant = Annotated[
     str,
@@ -112,6 +121,27 @@ Relevant = Annotated[
         rich_help_panel=MEASUREMENT,
     ),
 ]
+
+
+class Reporting(Enum):
+    """What becomes of the report of a command."""
+
+    NONE = "none"
+    DRAWN = "drawn"
+    OPENED = "opened"
+
+
+def reporting(*, no_report: bool, opened: bool) -> Reporting:
+    """Returns what `--no-report` and `--open` select together.
+
+    Raises:
+        InputError: they contradict each other.
+    """
+    if no_report and opened:
+        raise InputError("--open: --no-report draws no report to open; leave one of them out")
+    if no_report:
+        return Reporting.NONE
+    return Reporting.OPENED if opened else Reporting.DRAWN
 
 
 def relevant_share(text: str) -> float:
@@ -221,25 +251,15 @@ def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
     output.show(Grid(title, ("run", "case", "stack", "repeat", "seed"), cells, names=3).rich())
 
 
-def run_plan(plan: Plan, **how: Unpack[RunOptions]) -> Results:
+def run_plan(plan: Plan, report: Reporting, **how: Unpack[RunOptions]) -> Results:
     """Runs a plan; meanwhile prepares what the report needs."""
-    # The converter starts outside of Python's lock, so not after the imports but next to them.
-    threads = [
-        Thread(target=task, name="weir-report") for task in (_wake_converter, _import_report)
-    ]
-    for thread in threads:
-        thread.start()
+    if report is Reporting.NONE:
+        return api.run_plan(plan, **how)
+    thread = Thread(target=_import_report, name="weir-report")
+    thread.start()
     results = api.run_plan(plan, **how)
-    for thread in threads:
-        thread.join()
+    thread.join()
     return results
-
-
-def _wake_converter() -> None:
-    """Starts what draws pictures: the first takes half a second longer than the others."""
-    import vl_convert
-
-    vl_convert.vega_to_svg({"marks": []})
 
 
 def _import_report() -> None:
@@ -248,12 +268,26 @@ def _import_report() -> None:
     wake()
 
 
-def finish(results: Results, *, quiet: bool, relevant: float = comparison.RELEVANT) -> None:
+def finish(
+    results: Results, report: Reporting, *, quiet: bool, relevant: float = comparison.RELEVANT
+) -> None:
     """Draws the report, prints its path, and fails if any run failed."""
-    output.note(f"Report: {draw(results.path, relevant)}", quiet=quiet)
+    if report is Reporting.NONE:
+        output.note(f"Results: {results.path}", quiet=quiet)
+    else:
+        path = draw(results.path, relevant)
+        output.note(f"Report: {path}", quiet=quiet)
+        if report is Reporting.OPENED:
+            open_page(path, quiet=quiet)
     if results.failures:
         text = failure_text(results.failures, results.manifest["runs"]["planned"])
         raise RunError(f"{text}; the others are in {results.path}")
+
+
+def open_page(path: Path, *, quiet: bool) -> None:
+    """Opens a page in the user's browser."""
+    if not webbrowser.open(path.resolve().as_uri()):
+        output.note("No browser was found; open the report yourself.", quiet=quiet)
 
 
 def draw(directory: Path, relevant: float = comparison.RELEVANT) -> Path:

@@ -87,11 +87,14 @@ def run(
     router: plans.Router = plans.OURS,
     trust_controllers: plans.TrustControllers = False,
     dry_run: plans.DryRun = False,
+    no_report: plans.NoReport = False,
+    opened: plans.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     **given: Any,
 ) -> None:
     """Runs the file, prints tables or JSON, draws the report."""
+    report = plans.reporting(no_report=no_report, opened=opened)
     plans.choose_kernel(kernel, virtual=virtual, dask=given.get("dask"))
     overrides = parse_assignments(sets or [], "--set")
     source = read(file, (*keys(tc, reverse_tc), *overrides))
@@ -102,11 +105,11 @@ def run(
         plans.list_plan("run", plan, as_json=json)
         return
     how = plans.execution(given, quiet=quiet)
-    results = plans.run_plan(plan, **how)
+    results = plans.run_plan(plan, report, **how)
     if json:
         flows = rows.flow_rows(results)
         cases = rows.case_rows(results)
         output.print_json("run", [{**row, "flows": flows.get(row["label"], [])} for row in cases])
     else:
         output.show(cases_table(results))
-    plans.finish(results, quiet=quiet)
+    plans.finish(results, report, quiet=quiet)

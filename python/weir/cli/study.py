@@ -80,10 +80,13 @@ def study(
     dask: plans.Dask = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
+    no_report: plans.NoReport = False,
+    opened: plans.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
+    report = plans.reporting(no_report=no_report, opened=opened)
     plans.choose_kernel(kernel, virtual=virtual, dask=dask)
     result = studies.study(
         name,
@@ -106,7 +109,7 @@ def study(
             for grid in _tables(name, result.rows)
         )
         output.show(Group(*grids, *output.points(result.findings)))
-    plans.finish(result.results, quiet=quiet)
+    plans.finish(result.results, report, quiet=quiet)
 
 
 def _tables(study: str, cells: Sequence[studies.Cell]) -> Iterator[Grid]:

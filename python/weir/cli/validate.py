@@ -119,10 +119,13 @@ def validate(
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
     dry_run: plans.DryRun = False,
+    no_report: plans.NoReport = False,
+    opened: plans.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the cases, prints the rows, draws the report."""
+    report = plans.reporting(no_report=no_report, opened=opened)
     plans.choose_kernel(kernel, virtual=virtual)
     how = plans.how(out, jobs, resume=resume, quiet=quiet)
     if reference is not None:
@@ -165,7 +168,7 @@ def validate(
     else:
         grid = Grid(summary.TITLE, *summary.table(found.rows), names=2)
         _show(grid, summary.UNITS, summary.findings(found.rows))
-    plans.finish(found.results, quiet=quiet)
+    plans.finish(found.results, report, quiet=quiet)
 
 
 def _on_random_paths(

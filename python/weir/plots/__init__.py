@@ -6,24 +6,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 
-from weir.plots import across, distribution, over_time, select, shares, sharing, sweep, topology
+from weir.plots import (
+    across,
+    distribution,
+    interactive,
+    over_time,
+    select,
+    shares,
+    sharing,
+    sweep,
+    topology,
+)
+from weir.plots.explore import Explorer
 from weir.plots.figure import FORMATS, Figure, Figures
+from weir.plots.interactive import Scene
+from weir.plots.select import Case
 from weir.results import Results
 
-__all__ = ["FORMATS", "Figure", "Figures", "each", "figures"]
+__all__ = ["FORMATS", "Figure", "Figures", "figures"]
 
-_OVERVIEW = (
+Draw = Callable[[Results, Sequence[Case]], Figure | None]
+Explore = Callable[[Scene], Explorer | None]
+
+_OVERVIEW: tuple[Draw, ...] = (
     topology.topology,
     across.goodput_against_delay,
     across.intervals,
     distribution.answers,
     shares.flows,
 )
-_DETAIL = (
+_DETAIL: tuple[Draw, ...] = (
     over_time.goodput,
     sharing.fairness,
     over_time.windows,
@@ -32,23 +49,37 @@ _DETAIL = (
     distribution.waiting,
     shares.limits,
 )
+_EXPLORERS: Mapping[str, Explore] = {
+    "goodput": interactive.goodput,
+    sharing.NAME: sharing.explorer,
+    "cwnd": interactive.windows,
+    "rtt": interactive.delays,
+    "queue": interactive.queues,
+}
+"""What a page draws for figures of these names."""
 _MANY_CASES = 24
 
 
 def figures(results: Results) -> list[Figure]:
     """Every figure that these results have the data for, the most telling first."""
-    return list(each(results))
-
-
-def each(results: Results) -> Iterator[Figure]:
-    """The same one by one, so that one can be drawn while the next is composed."""
     cases = select.cases(results)
     if not cases:
-        return
+        return []
     curves = sweep.curves(results, cases)
     # Over a sweep the curves say the same as one row or one dot per case, only readably.
     compared = select.shown_over_time(cases) if curves else cases[:_MANY_CASES]
     drawn = (draw(results, compared) for draw in (*_OVERVIEW, *_DETAIL))
-    for figure in chain(curves, drawn):
-        if figure is not None:
-            yield replace(figure, caution=results.caution)
+    scene = cache(lambda: interactive.scene(results, cases))
+    return [
+        replace(
+            figure,
+            caution=results.caution,
+            explorer=_later(explore, scene) if (explore := _EXPLORERS.get(figure.name)) else None,
+        )
+        for figure in chain(curves, drawn)
+        if figure is not None
+    ]
+
+
+def _later(explore: Explore, scene: Callable[[], Scene]) -> Callable[[], Explorer | None]:
+    return lambda: explore(scene())

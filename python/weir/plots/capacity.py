@@ -19,10 +19,7 @@ def capacity_line(
     """The line up to `end_s`, and its name; nothing where the capacity is infinite."""
     if mean is None:
         return []
-    steps = _steps(scenario, mean)
-    is_constant = len(steps) == 1 and not _forward(scenario).get("rate_trace")
-    name = "capacity" if is_constant or len(steps) > 1 else "mean capacity"
-    text = f"{name} {theme.significant(mean)} Mbit/s" if len(steps) == 1 else name
+    steps, text = capacity_steps(scenario, mean)
     last = steps[-1][1]
     path = pl.DataFrame([*steps, (end_s, last)], ["t_s", "level"], orient="row")
     dashes = alt.Chart(inline(path)).mark_line(
@@ -36,6 +33,16 @@ def capacity_line(
     )
     label = end.mark_text(align="right", baseline="bottom", dy=-3, fontSize=10, color=theme.SOFT)
     return [dashes.encode(x=time, y=alt.Y("level:Q")), halo, label]
+
+
+def capacity_steps(
+    scenario: Mapping[str, Any], mean: float
+) -> tuple[list[tuple[float, float]], str]:
+    """When the capacity changes and to what in Mbit/s, the first at the start, and its name."""
+    steps = _steps(scenario, mean)
+    is_constant = len(steps) == 1 and not _forward(scenario).get("rate_trace")
+    name = "capacity" if is_constant or len(steps) > 1 else "mean capacity"
+    return steps, f"{name} {theme.significant(mean)} Mbit/s" if len(steps) == 1 else name
 
 
 def _steps(scenario: Mapping[str, Any], mean: float) -> list[tuple[float, float]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from html import escape
@@ -16,11 +17,13 @@ import altair as alt
 import polars as pl
 import vl_convert
 from altair.utils import update_nested
+from altair.utils.schemapi import debug_mode
 
 from weir.disk import write_bytes
 from weir.grid import cautioned
 from weir.plain import plain_lines
 from weir.plots import theme
+from weir.plots.explore import Explorer
 from weir.store import slug
 
 Format = Literal["png", "svg", "pdf"]
@@ -34,27 +37,39 @@ _DIGITS = 5
 CHECKED = False
 """Whether specifications are checked against the schema of Vega-Lite: tests do, it takes long."""
 
+
+def unchecked() -> AbstractContextManager[None]:
+    """Charts that are made meanwhile are not checked one by one, unless `CHECKED`."""
+    return debug_mode(CHECKED)
+
+
 _Compound = TypeVar("_Compound", alt.LayerChart, alt.VConcatChart, alt.ConcatChart)
 Chart = alt.Chart | alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.ConcatChart
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """One picture. `runs` are the ids of the runs whose numbers it shows."""
+    """One picture. `runs` are the ids of the runs whose numbers it shows.
+
+    `chart` may be a function: a page that draws from `explorer` does not call it.
+    """
 
     name: str
     title: str
     caption: str
-    chart: Chart
+    chart: Chart | Callable[[], Chart]
     data: pl.DataFrame
     runs: tuple[int, ...] = ()
     caution: str = ""
     """What to bear in mind with every number in it; stands above the picture."""
+    explorer: Callable[[], Explorer | None] | None = None
+    """Makes the same as time series, which a page draws itself."""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
         """The complete Vega-Lite specification, data included."""
-        spec: dict[str, Any] = self.chart.to_dict(validate=CHECKED)
+        chart = self.chart() if callable(self.chart) else self.chart
+        spec: dict[str, Any] = chart.to_dict(validate=CHECKED)
         # Setting the theme on a chart would copy it once more, with all its data.
         update_nested(spec, {"config": theme.config()})
         spec["description"] = self.alt

@@ -19,7 +19,8 @@ HEIGHT = 110
 _TICKS = 4
 _MAX_IN_LEGEND = 10
 
-Panel = tuple[alt.LayerChart, pl.DataFrame]
+Draw = Callable[[Case, alt.X, pl.DataFrame], alt.LayerChart]
+"""Draws a case over an axis of time from its rows."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,10 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
     shown = _with_values(results, cases, pl.col("goodput_mbps").is_finite())
     end_s = times_end(results, shown)
 
-    def panel(case: Case, time: alt.X) -> Panel:
-        layers, data = _flow_lines(results, case, time, _GOODPUT)
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
+        layers = _flow_lines(results, case, time, _GOODPUT, data)
         capacity = capacity_line(case.scenario, capacities.get(case.typical), time, end_s)
-        return layered(*layers, *capacity), data
+        return layered(*layers, *capacity)
 
     caption = (
         "Look for how fast each flow reaches the dashed capacity, whether it stays there, and, "
@@ -61,7 +62,8 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
         "loss, after which the data that had to wait for the repair arrives at once. "
         f"{_reading(results, shown)}"
     )
-    return stacked("goodput", "Goodput over time", caption, results, shown, panel)
+    rows = [_flow_rows(results, case, _GOODPUT) for case in shown]
+    return stacked("goodput", "Goodput over time", caption, results, shown, rows, draw)
 
 
 def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
@@ -70,8 +72,8 @@ def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
         return None
     shown = _with_values(results, cases, pl.col("cwnd_bytes") > 0)
 
-    def panel(case: Case, time: alt.X) -> Panel:
-        layers, data = _flow_lines(results, case, time, _CWND)
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
+        layers = _flow_lines(results, case, time, _CWND, data)
         thresholds = _samples(results, (case.typical,)).filter(pl.col("ssthresh_kb").is_not_null())
         if data["flow"].n_unique() == 1 and not thresholds.is_empty():
             steps = line(thresholds.select("t_s", "ssthresh_kb"), "ssthresh_kb")
@@ -82,14 +84,16 @@ def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
                 )
                 .encode(x=time, y=alt.Y("ssthresh_kb:Q"))
             )
-        return layered(*layers), data
+        return layered(*layers)
 
     caption = (
         "The shape is the algorithm's signature: a sawtooth for additive increase, a curve that "
         "flattens for CUBIC, a near-constant level for BBR; the dashed line is ssthresh, which "
         f"follows each loss. {_reading(results, shown)}"
     )
-    return stacked("cwnd", "Congestion window over time", caption, results, shown, panel)
+    title = "Congestion window over time"
+    rows = [_flow_rows(results, case, _CWND) for case in shown]
+    return stacked("cwnd", title, caption, results, shown, rows, draw)
 
 
 def delays(results: Results, cases: Sequence[Case]) -> Figure | None:
@@ -99,21 +103,23 @@ def delays(results: Results, cases: Sequence[Case]) -> Figure | None:
     shown = _with_values(results, cases, pl.col("rtt_ms").is_finite())
     links = dict(bottlenecks(results).select("run", "link").iter_rows())
 
-    def panel(case: Case, time: alt.X) -> Panel:
-        layers, data = _flow_lines(results, case, time, _RTT)
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
+        layers = _flow_lines(results, case, time, _RTT, data)
         waiting = _queue(results, case.typical, links.get(case.typical))
         if not waiting.is_empty():
             base = alt.Chart(inline(line(waiting, "queue_delay_ms"))).encode(x=time)
             area = base.mark_area(color="#8c959f", opacity=0.55, interpolate="linear")
             layers.insert(0, area.encode(y=alt.Y("queue_delay_ms:Q")))
-        return layered(*layers), data
+        return layered(*layers)
 
     caption = (
         "The grey area is the time spent waiting in the bottleneck queue, the line the round-trip "
         "time that the sender measured: what lies between them is the path itself. "
         f"{_reading(results, shown)}"
     )
-    return stacked("rtt", "Round-trip time and queueing delay", caption, results, shown, panel)
+    title = "Round-trip time and queueing delay"
+    rows = [_flow_rows(results, case, _RTT) for case in shown]
+    return stacked("rtt", title, caption, results, shown, rows, draw)
 
 
 def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
@@ -123,9 +129,8 @@ def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
     shown = shown_over_time(cases)
     links = dict(bottlenecks(results).select("run", "link").iter_rows())
 
-    def panel(case: Case, time: alt.X) -> Panel:
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
         waiting = _queue(results, case.typical, links.get(case.typical))
-        data = line(waiting, "packets")
         lost = waiting.filter(pl.col("drops").diff().fill_null(pl.col("drops")) > 0)
         base = alt.Chart(inline(data)).encode(x=time)
         area = base.mark_area(
@@ -143,14 +148,18 @@ def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
                 color=theme.WARN, thickness=1.5, size=9, orient="vertical"
             )
             layers.append(ticks.encode(x=time, y=alt.value(HEIGHT + 1)))
-        return layered(*layers), data
+        return layered(*layers)
 
     caption = (
         "A queue that never empties costs delay without adding goodput, one that is often empty "
         "costs goodput; each red tick marks a sample in which packets were dropped. Shown is the "
         "run with the median goodput."
     )
-    return stacked("queue", "Queue at the bottleneck over time", caption, results, shown, panel)
+    title = "Queue at the bottleneck over time"
+    rows = [
+        line(_queue(results, case.typical, links.get(case.typical)), "packets") for case in shown
+    ]
+    return stacked("queue", title, caption, results, shown, rows, draw)
 
 
 def stacked(
@@ -159,26 +168,35 @@ def stacked(
     caption: str,
     results: Results,
     shown: Sequence[Case],
-    panel: Callable[[Case, alt.X], Panel],
+    rows: Sequence[pl.DataFrame],
+    draw: Draw,
 ) -> Figure | None:
-    """One panel per case, below each other over one axis of time; None if there is no case."""
+    """One panel per case, below each other over one axis of time; None if there is no case.
+
+    `rows` has the rows of each case, which `draw` turns into a chart when a picture is needed.
+    """
     if not shown:
         return None
-    # Stacked panels share one axis of time, whose numbers stand under the last of them.
-    labelled = alt.Axis(grid=False, title="time, s", tickCount=12)
-    unlabelled = alt.Axis(grid=False, title=None, labels=False, ticks=False)
-    span = alt.Scale(nice=False, domain=[0, times_end(results, shown)])
-    panels, frames = [], []
-    for case in shown:
-        time = alt.X("t_s:Q", axis=labelled if case is shown[-1] else unlabelled, scale=span)
-        chart, data = panel(case, time)
-        chart.width, chart.height, chart.title = theme.WIDTH, HEIGHT, case.name
-        panels.append(chart)
-        frames.append(data.with_columns(case=pl.lit(case.name)))
-    scales = alt.ScaleResolveMap(x="shared", y="shared", color="independent")
-    stacked = below_each_other(*panels, spacing=12, resolve=alt.Resolve(scale=scales))
+
+    def chart() -> alt.VConcatChart:
+        # Stacked panels share one axis of time, whose numbers stand under the last of them.
+        labelled = alt.Axis(grid=False, title="time, s", tickCount=12)
+        unlabelled = alt.Axis(grid=False, title=None, labels=False, ticks=False)
+        span = alt.Scale(nice=False, domain=[0, times_end(results, shown)])
+        panels = []
+        for case, data in zip(shown, rows, strict=True):
+            time = alt.X("t_s:Q", axis=labelled if case is shown[-1] else unlabelled, scale=span)
+            panel = draw(case, time, data)
+            panel.width, panel.height, panel.title = theme.WIDTH, HEIGHT, case.name
+            panels.append(panel)
+        scales = alt.ScaleResolveMap(x="shared", y="shared", color="independent")
+        return below_each_other(*panels, spacing=12, resolve=alt.Resolve(scale=scales))
+
     runs = tuple(run for case in shown for run in case.runs)
-    return Figure(name, title, caption, stacked, pl.concat(frames, how="diagonal"), runs)
+    frames = [
+        data.with_columns(case=pl.lit(case.name)) for case, data in zip(shown, rows, strict=True)
+    ]
+    return Figure(name, title, caption, chart, pl.concat(frames, how="diagonal"), runs)
 
 
 def _with_values(results: Results, cases: Sequence[Case], is_value: pl.Expr) -> list[Case]:
@@ -197,28 +215,35 @@ def times_end(results: Results, shown: Sequence[Case]) -> float:
     return max((float(end) for end in ends if end is not None), default=1.0)
 
 
+def _flow_rows(results: Results, case: Case, quantity: _Quantity) -> pl.DataFrame:
+    """The lines of the typical run's flows."""
+    rows = quantity.prepared(_samples(results, (case.typical,)))
+    thin = rows.select("flow", "name", "stack", "t_s", quantity.column)
+    return line(thin, quantity.column, ("flow", "name"))
+
+
 def _flow_lines(
-    results: Results, case: Case, time: alt.X, quantity: _Quantity
-) -> tuple[list[alt.Chart], pl.DataFrame]:
+    results: Results, case: Case, time: alt.X, quantity: _Quantity, data: pl.DataFrame
+) -> list[alt.Chart]:
     """The lines of the typical run's flows, over the range of all runs if there is one flow."""
     value, title = quantity.column, quantity.title
-    rows = quantity.prepared(_samples(results, (case.typical,)))
-    data = line(rows.select("flow", "name", "t_s", value), value, ("flow", "name"))
     ticks = alt.Axis(tickCount=_TICKS)
     axis = alt.Y(f"{value}:Q", title=title, axis=ticks)
     layers = []
-    flows = rows.select("flow", "name", "stack").unique().sort("flow")
+    flows = data.select("flow", "name", "stack").unique().sort("flow")
     if flows.height == 1 and len(case.runs) > 1:
         spread = band(quantity.prepared(_samples(results, case.runs)), value)
         area = alt.Chart(inline(spread)).mark_area(color=case.colour, opacity=0.18)
         layers.append(
             area.encode(x=time, y=alt.Y("lo:Q", title=title, axis=ticks), y2=alt.Y2("hi:Q"))
         )
-    mark = alt.Chart(inline(data)).mark_line(strokeWidth=1.3, strokeJoin="round", clip=True)
+    mark = alt.Chart(inline(data.drop("stack"))).mark_line(
+        strokeWidth=1.3, strokeJoin="round", clip=True
+    )
     layers.append(
         mark.encode(x=time, y=axis, color=_flow_colour(flows, case), detail=alt.Detail("flow:N"))
     )
-    return layers, data
+    return layers
 
 
 def _flow_colour(flows: pl.DataFrame, case: Case) -> alt.Color | ColorValue:

@@ -16,7 +16,7 @@ MAX_PANELS = 6
 
 _LINE_POINTS = 500
 _BAND_BINS = 160
-_MEAN_SLICES = 240
+MEAN_SLICES = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def averaged(rows: pl.DataFrame, value: str, by: Sequence[str] = ()) -> pl.DataF
     if rows.is_empty():
         return rows
     first, last = _span(rows)
-    width = (last - first) / _MEAN_SLICES
+    width = (last - first) / MEAN_SLICES
     middle = (((pl.col("t_s") - first) / width).floor() + 0.5) * width + first
     return (
         rows.group_by(*by, middle.clip(first, last).alias("t_s"))

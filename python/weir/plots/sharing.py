@@ -9,8 +9,10 @@ import polars as pl
 
 from weir.criteria import COARSE_BIN_S
 from weir.plots import theme
+from weir.plots.explore import Explorer, Line
 from weir.plots.figure import Figure, inline, layered
-from weir.plots.over_time import HEIGHT, Panel, stacked, times_end
+from weir.plots.interactive import Lines, Scene
+from weir.plots.over_time import HEIGHT, stacked, times_end
 from weir.plots.select import Case, band, has_rows, line, shown_over_time
 from weir.results import Results
 
@@ -30,17 +32,15 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
     scale = alt.Scale(domain=[1 / most, 1], nice=False)
     end_s = times_end(results, shown)
 
-    def panel(case: Case, time: alt.X) -> Panel:
-        rows = indices[case.label]
-        data = line(rows.filter(pl.col("run") == case.typical).drop("run"), "jain_index")
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
         y = alt.Y("jain_index:Q", title="Jain index", scale=scale, axis=alt.Axis(tickCount=5))
         mark = alt.Chart(inline(data)).mark_line(color=case.colour, strokeWidth=1.5)
         layers = [mark.encode(x=time, y=y)]
         if len(case.runs) > 1:
-            area = alt.Chart(inline(band(rows, "jain_index")))
+            area = alt.Chart(inline(band(indices[case.label], "jain_index")))
             area = area.mark_area(color=case.colour, opacity=0.18)
             layers.insert(0, area.encode(x=time, y=alt.Y("lo:Q", scale=scale), y2=alt.Y2("hi:Q")))
-        return layered(*layers, *_moments(results, case, time, end_s)), data
+        return layered(*layers, *_marks(results, case, time, end_s))
 
     caption = (
         "One is an equal division; the lower end of the scale is one flow with everything. Dashed: "
@@ -51,7 +51,11 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
         "goodput."
     )
     title = "Fairness over time"
-    return stacked(NAME, title, caption, results, shown, panel)
+    rows = [
+        line(indices[case.label].filter(run=case.typical).drop("run"), "jain_index")
+        for case in shown
+    ]
+    return stacked(NAME, title, caption, results, shown, rows, draw)
 
 
 def _indices(results: Results, case: Case) -> pl.DataFrame:
@@ -68,8 +72,32 @@ def _indices(results: Results, case: Case) -> pl.DataFrame:
     return pl.concat(parts).drop_nulls()
 
 
-def _moments(results: Results, case: Case, time: alt.X, end_s: float) -> list[alt.Chart]:
-    """Named lines where flows come or go, and where the median repeat has converged."""
+def explorer(scene: Scene) -> Explorer | None:
+    """The same of every case and repeat, for a page."""
+    found, extras = Lines(), {}
+    for case in scene.cases:
+        if scene.results.shared_runs.isdisjoint(case.runs):
+            continue
+        rows = _indices(scene.results, case)
+        for (run,), part in rows.sort("run", "t_s").partition_by("run", as_dict=True).items():
+            index, repeat = part["jain_index"], scene.repeats[run]
+            found.add(
+                case.label, Line("Jain index", case.colour, part["t_s"], index, repeat=repeat)
+            )
+        found.bands.update(
+            scene.ranges(rows.select(pl.lit(case.label).alias("label"), "t_s", value="jain_index"))
+        )
+        flows = max(len(scene.results.curves[run]) for run in case.runs)
+        changes, fair = _moments(scene.results, case)
+        extras[case.label] = {"moments": [*changes, *fair], "y_range": (1 / flows, 1.02)}
+    return scene.explorer(found, "Jain index", extras)
+
+
+Moment = tuple[float, str]
+
+
+def _moments(results: Results, case: Case) -> tuple[list[Moment], list[Moment]]:
+    """When flows come or go, and when the median repeat has converged."""
     changes, fair = [], []
     for change in results.changes(case.label):
         changes.append((change.at_s, change.event))
@@ -77,6 +105,12 @@ def _moments(results: Results, case: Case, time: alt.X, end_s: float) -> list[al
         if coarse is not None and coarse.median_s is not None:
             text = f"fair after {theme.significant(coarse.median_s)} s"
             fair.append((change.at_s + coarse.median_s, f"{text}, {coarse.ended} of {coarse.n}"))
+    return changes, fair
+
+
+def _marks(results: Results, case: Case, time: alt.X, end_s: float) -> list[alt.Chart]:
+    """Named lines at these moments."""
+    changes, fair = _moments(results, case)
     return [
         *_named(changes, time, end_s, colour=theme.SOFT, dash=[4, 3], row=0),
         *_named(fair, time, end_s, colour=theme.INK, dash=[1, 0], row=1),
@@ -84,7 +118,7 @@ def _moments(results: Results, case: Case, time: alt.X, end_s: float) -> list[al
 
 
 def _named(
-    moments: Sequence[tuple[float, str]],
+    moments: Sequence[Moment],
     time: alt.X,
     end_s: float,
     *,

@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 
 from weir.plots import theme
+from weir.plots.explore import Band, Explorer, ExplorerPanel, Line
 from weir.plots.figure import Figure, inline, layered
 
 _HEIGHT = 130
@@ -42,16 +43,53 @@ def timeline(
     colours = dict(zip(series, _FLOWS, strict=False)) if len(series) <= len(_FLOWS) else {}
     colours = colours or theme.stack_colours(series)
     end = max(float(panel.data["t_s"].max() or 0.0) for panel in panels)  # type: ignore[arg-type]
-    charts = [
-        _panel(
-            panel, colours, moments, end, is_first=panel is panels[0], is_last=panel is panels[-1]
-        )
-        for panel in panels
-    ]
-    chart = alt.vconcat(*charts, spacing=14).resolve_scale(x="shared", color="shared")
+
+    def chart() -> alt.VConcatChart:
+        charts = [
+            _panel(
+                panel,
+                colours,
+                moments,
+                end,
+                is_first=panel is panels[0],
+                is_last=panel is panels[-1],
+            )
+            for panel in panels
+        ]
+        stacked = alt.vconcat(*charts, spacing=14)
+        linked: alt.VConcatChart = stacked.resolve_scale(x="shared", color="shared")
+        return linked
+
+    def explorer() -> Explorer:
+        found = [_explored(panel, colours, moments) for panel in panels]
+        is_shared = len({panel.y for panel in panels}) == 1
+        return Explorer(found, end, name, is_y_shared=is_shared)
+
     frames = [panel.data.with_columns(panel=pl.lit(panel.title)) for panel in panels]
     data = pl.concat(frames, how="diagonal")
-    return Figure(name, title, caption, chart, data, tuple(runs))
+    return Figure(name, title, caption, chart, data, tuple(runs), explorer=explorer)
+
+
+def _explored(
+    panel: TimePanel, colours: Mapping[str, str], moments: Sequence[tuple[float, str]]
+) -> ExplorerPanel:
+    parts = {
+        str(series): part.sort("t_s")
+        for (series,), part in panel.data.group_by("series", maintain_order=True)
+    }
+    bands = []
+    if {"lo", "hi"} <= set(panel.data.columns):
+        for series, part in parts.items():
+            known = part.drop_nulls(["lo", "hi"])
+            bands.append(Band(colours[series], known["t_s"], known["lo"], known["hi"]))
+    return ExplorerPanel(
+        panel.title,
+        panel.y,
+        [Line(name, colours[name], part["t_s"], part["value"]) for name, part in parts.items()],
+        bands=bands,
+        levels=[] if panel.level is None else [panel.level],
+        moments=moments,
+    )
 
 
 def _panel(

@@ -11,6 +11,7 @@ from weir.comparison import RELEVANT
 from weir.disk import write_text
 from weir.errors import InputError
 from weir.plots import Figure
+from weir.plots.figure import unchecked
 from weir.report import scripts
 from weir.report.compose import compose
 from weir.report.html import render, render_animation
@@ -49,8 +50,9 @@ def write(
         WeirError: there are no results, or the disk refuses.
     """
     results = load(directory)
-    report = _composed(results, relevant)
-    return write_report(cautioned(report, results.caution), results.path, formats)
+    with unchecked():
+        report = _composed(results, relevant)
+        return write_report(cautioned(report, results.caution), results.path, formats)
 
 
 def _composed(results: Results, relevant: float) -> Report:

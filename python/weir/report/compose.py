@@ -12,7 +12,7 @@ import polars as pl
 from weir import metrics
 from weir.comparison import RELEVANT, Contrast, caution, compared, contrasts
 from weir.metrics import Metric
-from weir.plots import each, topology
+from weir.plots import figures, topology
 from weir.plots import sharing as sharing_plot
 from weir.plots.encode import heading
 from weir.plots.select import Case, cases
@@ -34,10 +34,7 @@ def compose(results: Results, relevant: float = RELEVANT) -> Report:
     """The report of a comparison, a scenario or a sweep."""
     found = cases(results)
     differences = contrasts(results, relevant) if found else []
-    drawn = []
-    for figure in each(results):
-        figure.draw_ahead()
-        drawn.append(figure)
+    drawn = figures(results)
     curves = [figure for figure in drawn if figure.name.startswith("sweep")]
     fairness = [figure for figure in drawn if figure.name == sharing_plot.NAME]
     maps = [figure for figure in drawn if figure.name == topology.NAME]

@@ -1,17 +1,18 @@
-"""A report as one HTML file that needs nothing else: no server, no network, not even scripts.
+"""A report as one HTML file that needs nothing else: no server, no network, no other file.
 
-Every figure is embedded as a static picture. Where scripts run, it is replaced by the live chart
-of the same specification. A content security policy forbids the page to load anything.
+The page draws its figures itself: uPlot those over time, Vega all others. A content security policy
+forbids the page to load anything.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -27,16 +28,46 @@ _ASSETS = files("weir.report") / "assets"
 def render(report: Report) -> str:
     """The whole page."""
     figures = [figure for section in report.sections for figure in section.figures]
-    for figure in figures:
-        figure.draw_ahead()
+    drawings = {figure.name: _drawing(figure) for figure in figures}
     page: str = _template("report.html.j2").render(
         report=report,
-        style=Markup(_asset("style.css")),  # noqa: S704 - our own file
-        script=_script(figures),
-        pictures={figure.name: _picture(figure) for figure in figures},
-        specs=[(figure.name, _json(figure.spec)) for figure in figures],
+        style=Markup(_style(drawings.values())),  # noqa: S704 - our own file
+        drawings=drawings,
+        scripts=[Markup(text) for text in _scripts(drawings.values())],  # noqa: S704
     )
     return page
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """What a page draws a figure from. `kind` names the data of its element."""
+
+    kind: Literal["series", "spec"]
+    data: Markup
+
+
+def _drawing(figure: Figure) -> _Drawing:
+    explorer = figure.explorer() if figure.explorer is not None else None
+    if explorer is None:
+        return _Drawing("spec", _json(figure.spec))
+    return _Drawing("series", _json(explorer.data))
+
+
+def _style(drawings: Iterable[_Drawing]) -> str:
+    has_series = any(drawing.kind == "series" for drawing in drawings)
+    return (_asset("uplot.min.css") if has_series else "") + _asset("style.css")
+
+
+def _scripts(drawings: Iterable[_Drawing]) -> Iterator[str]:
+    """Of each kind of drawing there is: its library with its licence, and ours."""
+    kinds = {drawing.kind for drawing in drawings}
+    if "series" in kinds:
+        licence = _asset("uplot.LICENSE").strip()
+        yield f"/*! uPlot\n{licence}\n*/\n{_asset('uplot.min.js')}"
+        yield _asset("explore.js")
+    if "spec" in kinds:
+        yield scripts.vega()
+        yield _asset("enhance.js")
 
 
 def render_animation(animation: Animation) -> str:
@@ -48,12 +79,6 @@ def render_animation(animation: Animation) -> str:
         data=_json(animation.data),
     )
     return page
-
-
-def _script(figures: list[Figure]) -> Markup:
-    if not figures:
-        return Markup("")
-    return Markup(scripts.vega() + _asset("enhance.js"))  # noqa: S704 - from the packages
 
 
 @cache
@@ -74,10 +99,6 @@ def slug(text: str) -> str:
 def unbroken(text: str) -> str:
     """`text` with every number kept on the line of its unit."""
     return re.sub(r"(?<=[\d±–]) (?=[%±\d]|Mbit/s|ms\b|s\b)", "\N{NO-BREAK SPACE}", text)
-
-
-def _picture(figure: Figure) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(figure.svg().encode()).decode()
 
 
 def _json(value: Any) -> Markup:

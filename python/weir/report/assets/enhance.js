@@ -1,28 +1,46 @@
-// Replaces each static picture by its live chart when it comes into view.
+// Draws each figure that is not over time when it comes into view.
 {
   const options = {
     renderer: "svg",
     actions: { export: true, source: false, compiled: false, editor: false },
   };
-  const enliven = (plot) => {
-    const spec = JSON.parse(document.getElementById(plot.dataset.spec).textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  // What plots/theme.py uses for text, lines and paper, and the same on a dark page.
+  const DARK = {
+    "#1f2328": "#e6edf3", "#59636e": "#9da7b3", "#d0d7de": "#3d444d", "#eaeef2": "#262c36",
+    "#a40e26": "#ff7b72", "#6e4b2a": "#b98a63", "#ffffff": "#0d1117", white: "#0d1117",
+    "#0072b2": "#3a9bd9", "#005280": "#3a9bd9", "#994300": "#f08a3e", "#00724f": "#2cc295", "#925673": "#dd93b8",
+  };
+  const coloured = (value) => {
+    if (typeof value === "string") return DARK[value] ?? value;
+    if (Array.isArray(value)) return value.map(coloured);
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, key === "data" || key === "datasets" ? inner : coloured(inner)]));
+  };
+  const specs = new Map();
+  const draw = (plot) => {
+    if (!specs.has(plot)) specs.set(plot, JSON.parse(document.getElementById(plot.dataset.spec).textContent));
+    const spec = specs.get(plot);
     const live = document.createElement("div");
     live.className = "live";
-    vegaEmbed(live, spec, options).then(
+    vegaEmbed(live, dark.matches ? coloured(spec) : spec, options).then(
       () => plot.replaceChildren(live),
       (error) => console.error(plot.dataset.spec, error),
     );
   };
+  const plots = [...document.querySelectorAll("[data-spec]")];
   const observer = new IntersectionObserver(
     (entries) => {
       for (const { isIntersecting, target } of entries) {
         if (isIntersecting) {
           observer.unobserve(target);
-          enliven(target);
+          draw(target);
         }
       }
     },
     { rootMargin: "400px" },
   );
-  document.querySelectorAll("[data-spec]").forEach((plot) => observer.observe(plot));
+  plots.forEach((plot) => observer.observe(plot));
+  addEventListener("beforeprint", () => plots.filter((plot) => !specs.has(plot)).forEach(draw));
+  dark.addEventListener("change", () => [...specs.keys()].forEach(draw));
 }
