@@ -24,7 +24,8 @@ _STRONG = 0.62
 class HeatAxes:
     """What the rows, the columns and the colour of a heat map mean.
 
-    `low`, `middle` and `high` are the values of the two strongest colours and of white.
+    `low`, `middle` and `high` are the values of the two strongest colours and of white. A quantity
+    that cannot be negative has `low` and `middle` at zero, and one strong colour.
     """
 
     rows: str
@@ -34,6 +35,15 @@ class HeatAxes:
     middle: float
     high: float
     number_format: str = ".2f"
+
+    @property
+    def scale(self) -> alt.Scale:
+        """The colours of values."""
+        low = {} if self.low == self.middle else {self.low: theme.COLD}
+        stops = {**low, self.middle: "#ffffff", self.high: theme.WARM}
+        return alt.Scale(
+            domain=list(stops), range=list(stops.values()), interpolate="rgb", clamp=True
+        )
 
 
 def heat_map(
@@ -80,12 +90,6 @@ def _panel(data: pl.DataFrame, axes: HeatAxes, *, has_legend: bool) -> alt.Layer
         axis=alt.Axis(orient="top", labelAngle=0, **plain),
     )
     y = alt.Y("row:N", sort=None, title=axes.rows, axis=alt.Axis(**plain))
-    scale = alt.Scale(
-        domain=[axes.low, axes.middle, axes.high],
-        range=[theme.COLD, "#ffffff", theme.WARM],
-        interpolate="rgb",
-        clamp=True,
-    )
     legend = None
     if has_legend:
         legend = alt.Legend(
@@ -96,7 +100,7 @@ def _panel(data: pl.DataFrame, axes: HeatAxes, *, has_legend: bool) -> alt.Layer
             format=axes.number_format,
         )
     cells = base.mark_rect(stroke=theme.FAINT, strokeWidth=1).encode(
-        x=x, y=y, color=alt.Color("value:Q", scale=scale, legend=legend)
+        x=x, y=y, color=alt.Color("value:Q", scale=axes.scale, legend=legend)
     )
     number = alt.Text("text:N")
     if "text" not in data.columns:
@@ -112,7 +116,7 @@ def _panel(data: pl.DataFrame, axes: HeatAxes, *, has_legend: bool) -> alt.Layer
 def _with_ink(data: pl.DataFrame, axes: HeatAxes) -> pl.DataFrame:
     """The colour of each cell's text: what can be read on it."""
     above = (pl.col("value") - axes.middle) / (axes.high - axes.middle)
-    below = (axes.middle - pl.col("value")) / (axes.middle - axes.low)
+    below = (axes.middle - pl.col("value")) / ((axes.middle - axes.low) or 1.0)
     is_strong = pl.max_horizontal(above, below) > _STRONG
     ink = pl.when(is_strong).then(pl.lit("#ffffff")).otherwise(pl.lit(theme.INK))
     return data.with_columns(ink=ink)
