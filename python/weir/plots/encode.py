@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import altair as alt
 import polars as pl
@@ -34,6 +35,23 @@ def colour(cases: Sequence[Case], legend: alt.Legend | None = None) -> alt.Color
     colours = {case.series: case.colour for case in cases}
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     return alt.Color("series:N", scale=scale, legend=legend)
+
+
+def tapering(
+    channel: Literal["size", "strokeWidth"],
+    field: str,
+    series: Sequence[str],
+    first: float,
+    last: float,
+) -> Any:
+    """Thicker for the first series than for the last: lines that coincide are all seen."""
+    step = (first - last) / max(len(series) - 1, 1)
+    values = [first - step * position for position in range(len(series))]
+    if len(values) == 1:  # Vega takes a range of one size for a range from nothing to it
+        return alt.value((first + last) / 2)
+    scale = alt.Scale(domain=list(series), range=values)
+    encoding = {"size": alt.Size, "strokeWidth": alt.StrokeWidth}[channel]
+    return encoding(f"{field}:N", scale=scale, legend=None)
 
 
 def tips(*fields: str | alt.Tooltip) -> list[alt.Tooltip]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import altair as alt
 import polars as pl
@@ -84,7 +83,9 @@ def _panel(
     if len(series) > 1:
         legend = alt.Legend(title=None, orient="top", columns=7, symbolSize=70)
     colour = alt.Color("series:N", scale=scale, legend=legend)
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=list(colours)), legend=legend)
+    shapes = theme.stack_shapes(series)
+    shape_scale = alt.Scale(domain=list(shapes), range=list(shapes.values()))
+    shape = alt.Shape("series:N", scale=shape_scale, legend=legend)
     x = _places(axes, places)
     y_scale = alt.Scale(zero=True)
     if axes.y_range is not None:
@@ -95,7 +96,7 @@ def _panel(
     tips = encode.tips(
         "series:N", "at:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"
     )
-    width = _tapering("strokeWidth", series, 3.4, 1.2)
+    width = encode.tapering("strokeWidth", "series", series, 3.4, 1.2)
     base = alt.Chart(inline(data))
     bars = data.drop_nulls("lo")
     if axes.is_y_log:  # an interval that reaches zero has no end on such an axis
@@ -107,7 +108,7 @@ def _panel(
             y=y,
             color=colour,
             shape=shape,
-            size=_tapering("size", series, 110, 40),
+            size=encode.tapering("size", "series", series, 110, 40),
             tooltip=tips,
         ),
     ]
@@ -120,19 +121,6 @@ def _panel(
         rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
         layers.append(rule.encode(y=alt.Y("level:Q", title=axes.y, scale=y_scale)))
     return layered(*layers)
-
-
-def _tapering(
-    channel: Literal["size", "strokeWidth"], series: Sequence[str], first: float, last: float
-) -> Any:
-    """Thicker for the first series than for the last: lines that coincide are all seen."""
-    step = (first - last) / max(len(series) - 1, 1)
-    values = [first - step * position for position in range(len(series))]
-    if len(values) == 1:  # Vega takes a range of one size for a range from nothing to it
-        return alt.value((first + last) / 2)
-    scale = alt.Scale(domain=list(series), range=values)
-    encoding = {"size": alt.Size, "strokeWidth": alt.StrokeWidth}[channel]
-    return encoding("series:N", scale=scale, legend=None)
 
 
 def _places(axes: LineAxes, places: pl.Series) -> alt.X:

@@ -39,13 +39,14 @@ def comparison(
     data = _values(cells)
     rows = list(dict.fromkeys(data["row"]))
     named = quantities or {}
+    measured = title or name
     axis = _column_axis([str(cell["column"]) for cell in cells], named)
     shown = [source for source in sources(cells) if data.filter(source=source).height]
     width = (theme.WIDTH - 60) // max(len(shown), 1) - 50
     lines = []
     for unit in dict.fromkeys(str(cell.get("unit", "")) for cell in cells):
         own = data.filter(unit=unit)
-        text = _title(unit, named.get(unit))
+        text = _title(unit, named.get(unit, measured))
         panels = [
             _panel(own.filter(source=source), source, rows, axis, text, is_log=_is_wide(own))
             for source in shown
@@ -76,9 +77,18 @@ def _panel(
     )
     base = alt.Chart(inline(data))
     layers = [
-        base.mark_line(strokeWidth=1.6).encode(x=axis, y=y, color=colour),
-        base.mark_point(filled=True, size=28, opacity=1).encode(
-            x=axis, y=y, color=colour, tooltip=tips
+        base.mark_line().encode(
+            x=axis,
+            y=y,
+            color=colour,
+            strokeWidth=encode.tapering("strokeWidth", "row", rows, 4.2, 1.2),
+        ),
+        base.mark_point(filled=True, opacity=1).encode(
+            x=axis,
+            y=y,
+            color=colour,
+            size=encode.tapering("size", "row", rows, 110, 24),
+            tooltip=tips,
         ),
     ]
     bars = data.drop_nulls("lo")

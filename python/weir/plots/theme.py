@@ -38,6 +38,18 @@ _PALETTE = (
     "#7f7f7f",
 )
 
+_SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+)
+"""The mark that goes with each colour of the palette."""
+
 _LIGHTEST = 0.6
 """How far towards white the shades of one colour go."""
 
@@ -72,6 +84,11 @@ def stack_colours(names: Iterable[str]) -> dict[str, str]:
         if name not in colours:
             colours[name] = _PALETTE[free.pop(0) if free else position % len(_PALETTE)]
     return {name: colours[name] for name in wanted}
+
+
+def stack_shapes(names: Iterable[str]) -> dict[str, str]:
+    """A mark for each stack (or other series), which goes with its colour in every figure."""
+    return {name: _SHAPES[_PALETTE.index(c)] for name, c in stack_colours(names).items()}
 
 
 def flow_colours(flows: Sequence[str], stacks: Sequence[str], colour: str) -> dict[str, str]:
