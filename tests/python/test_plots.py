@@ -265,3 +265,47 @@ def test_charts_put_together_without_copies_are_those_of_altair() -> None:
     assert below.to_dict() == expected.to_dict()
     columns = in_columns(layers, layers, columns=2)
     assert columns.to_dict() == alt.concat(layers, layers, columns=2).to_dict()
+
+
+def test_a_quantity_that_cannot_be_negative_has_no_negative_colours() -> None:
+    rows = {"panel": ["p"] * 2, "row": ["a"] * 2, "column": ["x", "y"], "value": [0.0, 100.0]}
+    axes = HeatAxes("a", "b", "delay, ms", low=0.0, middle=0.0, high=100.0)
+    spec = json.dumps(heat_map("heat", "Delay", "Look.", pl.DataFrame(rows), axes).spec)
+    assert '"domain": [0.0, 100.0]' in spec
+    assert theme.COLD not in spec
+
+
+def test_a_series_has_the_same_mark_whatever_it_stands_next_to() -> None:
+    names = ["NewReno", "SACK", "Vegas", "Muzha"]
+    shapes = theme.stack_shapes(names)
+    assert len(set(shapes.values())) == len(names)
+    assert theme.stack_shapes(["Muzha", "NewReno"]) == {
+        name: shapes[name] for name in ("Muzha", "NewReno")
+    }
+    rows = {"panel": "p", "series": ["Muzha", "NewReno"], "at": [1.0, 1.0], "value": [2.0, 3.0]}
+    data = pl.DataFrame(rows | {"n": 1}).with_columns(lo=None, hi=None)
+    spec = json.dumps(lines("l", "T", "Look.", data, LineAxes("x", "y")).spec)
+    assert f'"range": ["{shapes["Muzha"]}", "{shapes["NewReno"]}"]' in spec
+
+
+def test_published_lines_that_coincide_have_different_widths() -> None:
+    cells = [
+        {"table": "t", "row": row, "column": column, "unit": "s", "published": 1.0}
+        for row in ("W=10", "W=20", "W=30")
+        for column in ("1%", "2%")
+    ]
+    spec = json.dumps(study.comparison("t", cells).spec)
+    assert '"range": [4.2, ' in spec
+
+
+def test_captions_describe_only_what_is_drawn(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    assert "CUBIC" in drawn["cwnd"].caption
+    assert "dashed line is ssthresh" in drawn["cwnd"].caption
+    assert "red tick" in drawn["queue"].caption
+    results = compared(tmp_path, "reno", flows=2, repeat=1, duration="6s", queue="100bdp")
+    found = {figure.name: figure.caption for figure in figures(results)}
+    assert "CUBIC" not in found["cwnd"]
+    assert "BBR" not in found["cwnd"]
+    assert "ssthresh" not in found["cwnd"]
+    assert "red tick" not in found["queue"]
+    assert "median" not in found["queue"] + found["goodput"] + found["jain"]

@@ -18,7 +18,8 @@ from weir.results import Results
 GROUP = "runs"
 """The figures over time of a report have one range of time and one choice of a repeat."""
 
-_MOST_CASES = 100
+MOST_CASES = 100
+"""Cases that can be explored."""
 _BAND_BINS = 160
 _QUEUE = "#8c959f"
 _QUEUE_COLUMNS = ("run", "link", "t_s", "packets", "drops", "queue_delay_ms")
@@ -26,7 +27,7 @@ _QUEUE_COLUMNS = ("run", "link", "t_s", "packets", "drops", "queue_delay_ms")
 
 def scene(results: Results, cases: Sequence[Case]) -> Scene:
     """The first cases with all their runs, which share one axis of time."""
-    explored = cases[:_MOST_CASES]
+    explored = cases[:MOST_CASES]
     runs = [run for case in explored for run in case.runs]
     ends = results.runs.filter(pl.col("run").is_in(runs))["sim_s"]
     return Scene(results, explored, max((float(e) for e in ends if e is not None), default=1.0))

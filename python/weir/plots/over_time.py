@@ -18,6 +18,11 @@ from weir.results import Results
 HEIGHT = 110
 _TICKS = 4
 _MAX_IN_LEGEND = 10
+_SIGNATURES = {
+    "reno": "a sawtooth for Reno's additive increase",
+    "cubic": "a curve that flattens for CUBIC",
+    "bbr": "a near-constant level for BBR",
+}
 
 Draw = Callable[[Case, alt.X, pl.DataFrame], alt.LayerChart]
 """Draws a case over an axis of time from its rows."""
@@ -56,11 +61,14 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
         capacity = capacity_line(case.scenario, capacities.get(case.typical), time, end_s)
         return layered(*layers, *capacity)
 
+    known = any(capacities.get(case.typical) is not None for case in shown)
+    capacity = "the dashed capacity" if known else "its goodput"
+    many = results.flows["flow"].n_unique() > 1
+    meet = ", and, where flows share the link, whether their lines meet" if many else ""
     caption = (
-        "Look for how fast each flow reaches the dashed capacity, whether it stays there, and, "
-        "where flows share the link, whether their lines meet; a dip and a peak together are a "
-        "loss, after which the data that had to wait for the repair arrives at once. "
-        f"{_reading(results, shown)}"
+        f"Look for how fast each flow reaches {capacity} and whether it stays there{meet}; a dip "
+        "and a peak together are a loss, after which the data that had to wait for the repair "
+        f"arrives at once. {_reading(results, shown)}"
     )
     rows = [_flow_rows(results, case, _GOODPUT) for case in shown]
     return stacked("goodput", "Goodput over time", caption, results, shown, rows, draw)
@@ -86,10 +94,11 @@ def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
             )
         return layered(*layers)
 
+    single = results.flows["flow"].n_unique() == 1
+    threshold = " The dashed line is ssthresh, which follows each loss." if single else ""
     caption = (
-        "The shape is the algorithm's signature: a sawtooth for additive increase, a curve that "
-        "flattens for CUBIC, a near-constant level for BBR; the dashed line is ssthresh, which "
-        f"follows each loss. {_reading(results, shown)}"
+        f"The shape is the algorithm's signature{_signatures(shown)}.{threshold} "
+        f"{_reading(results, shown)}"
     )
     title = "Congestion window over time"
     rows = [_flow_rows(results, case, _CWND) for case in shown]
@@ -113,10 +122,14 @@ def delays(results: Results, cases: Sequence[Case]) -> Figure | None:
         return layered(*layers)
 
     caption = (
-        "The grey area is the time spent waiting in the bottleneck queue, the line the round-trip "
-        "time that the sender measured: what lies between them is the path itself. "
-        f"{_reading(results, shown)}"
+        f"The line is the round-trip time that the sender measured. {_reading(results, shown)}"
     )
+    if any(not _queue(results, c.typical, links.get(c.typical)).is_empty() for c in shown):
+        caption = (
+            "The grey area is the time spent waiting in the bottleneck queue, the line the "
+            "round-trip time that the sender measured: what lies between them is the path itself. "
+            f"{_reading(results, shown)}"
+        )
     title = "Round-trip time and queueing delay"
     rows = [_flow_rows(results, case, _RTT) for case in shown]
     return stacked("rtt", title, caption, results, shown, rows, draw)
@@ -150,15 +163,16 @@ def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
             layers.append(ticks.encode(x=time, y=alt.value(HEIGHT + 1)))
         return layered(*layers)
 
+    waits = [_queue(results, case.typical, links.get(case.typical)) for case in shown]
+    has_drops = any(waiting["drops"].max() for waiting in waits if not waiting.is_empty())
+    ticks = "; each red tick marks a sample in which packets were dropped" if has_drops else ""
+    typical = " Shown is the run with the median goodput." if _are_repeated(shown) else ""
     caption = (
         "A queue that never empties costs delay without adding goodput, one that is often empty "
-        "costs goodput; each red tick marks a sample in which packets were dropped. Shown is the "
-        "run with the median goodput."
+        f"costs goodput{ticks}.{typical}"
     )
     title = "Queue at the bottleneck over time"
-    rows = [
-        line(_queue(results, case.typical, links.get(case.typical)), "packets") for case in shown
-    ]
+    rows = [line(waiting, "packets") for waiting in waits]
     return stacked("queue", title, caption, results, shown, rows, draw)
 
 
@@ -275,8 +289,22 @@ def _queue(results: Results, run: int, link: int | None) -> pl.DataFrame:
     return rows if link is None else rows.filter(pl.col("link") == link)
 
 
+def _signatures(shown: Sequence[Case]) -> str:
+    """What to expect of those stacks whose windows have a shape of their own."""
+    known = [
+        text
+        for name, text in _SIGNATURES.items()
+        if any(name in case.series.rpartition("/")[2] for case in shown)
+    ]
+    return f": {', '.join(known)}" if known else ""
+
+
+def _are_repeated(shown: Sequence[Case]) -> bool:
+    return any(len(case.runs) > 1 for case in shown)
+
+
 def _reading(results: Results, shown: Sequence[Case]) -> str:
-    has_band = any(len(case.runs) > 1 for case in shown)
+    has_band = _are_repeated(shown)
     if results.flows["flow"].n_unique() == 1 and has_band:
         return "Line: the run with the median goodput; shade: the range over all repeats."
     return "Shown is the run with the median goodput." if has_band else ""

@@ -42,13 +42,18 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
             layers.insert(0, area.encode(x=time, y=alt.Y("lo:Q", scale=scale), y2=alt.Y2("hi:Q")))
         return layered(*layers, *_marks(results, case, time, end_s))
 
+    moments = [_moments(results, case) for case in shown]
+    changes = " Dashed: a flow comes or goes." if any(found for found, _ in moments) else ""
+    fair = (
+        " “Fair”: from here on the goodputs of every second are within 20 % of each other for 5 s, "
+        "the median over the repeats; where it is missing, most repeats did not get there."
+    )
+    repeated = " Shade: the range over all repeats, line: the run with the median goodput."
     caption = (
-        "One is an equal division; the lower end of the scale is one flow with everything. Dashed: "
-        "a flow comes or goes. Solid: from here on the goodputs of every second are within 20 % of "
-        "each other for 5 s, the median over the repeats; where it is missing, most repeats did "
-        f"not get there. Each point is {theme.significant(COARSE_BIN_S)} s in which at least two "
-        "flows are active; shade: the range over all repeats, line: the run with the median "
-        "goodput."
+        "One is an equal division; the lower end of the scale is one flow with everything."
+        f"{changes}{fair if any(found for _, found in moments) else ''} Each point is "
+        f"{theme.significant(COARSE_BIN_S)} s in which at least two flows are active."
+        f"{repeated if any(len(case.runs) > 1 for case in shown) else ''}"
     )
     title = "Fairness over time"
     rows = [

@@ -12,6 +12,7 @@ import polars as pl
 from weir import _native, metrics
 from weir.comparison import Contrast
 from weir.metrics import Metric
+from weir.plots.interactive import MOST_CASES
 from weir.plots.select import Case, shown_over_time
 from weir.plots.shares import limited_shares
 from weir.plots.theme import MINUS, short_key, significant
@@ -82,8 +83,11 @@ def scope(cases: Sequence[Case]) -> list[str]:
     if len(shown) == len(cases):
         return []
     if shown[0].point:
-        return [f"Of the {len(cases)} cases, these are the ones at {_at(shown[0])}."]
-    return [f"Over time, the first {len(shown)} of {len(cases)} cases are shown."]
+        more = "Figures over time also have the others."
+        return [f"Of the {len(cases)} cases, these are the ones at {_at(shown[0])}. {more}"]
+    if len(cases) <= MOST_CASES:
+        return []
+    return [f"Over time, the first {MOST_CASES} of {len(cases)} cases are shown."]
 
 
 def cautions(results: Results) -> list[str]:
