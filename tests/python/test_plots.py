@@ -302,7 +302,7 @@ def test_captions_describe_only_what_is_drawn(tmp_path: Path, drawn: dict[str, F
     assert "CUBIC" in drawn["cwnd"].caption
     assert "dashed line is ssthresh" in drawn["cwnd"].caption
     assert "red tick" in drawn["queue"].caption
-    results = compared(tmp_path, "reno", flows=2, repeat=1, duration="6s", queue="100bdp")
+    results = compared(tmp_path, "reno", flows=2, repeat=1, duration="6s", queue="1000bdp")
     found = {figure.name: figure.caption for figure in figures(results)}
     assert "CUBIC" not in found["cwnd"]
     assert "BBR" not in found["cwnd"]
