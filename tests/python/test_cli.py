@@ -299,7 +299,10 @@ def test_a_report_can_be_left_out_or_opened(
     result = invoke(*options, "--open")
     assert result.exit_code == 0
     assert "No browser was found" in result.stderr
-    (url,) = opened
+    result = invoke("report", "results/compare/latest", "--open")
+    assert "No browser was found" in result.stderr
+    url, again = opened
+    assert again.endswith("/report.html")
     assert url.startswith("file:///")
     assert url.endswith("/report.html")
     result = invoke(*options, "--no-report", "--open")

@@ -199,6 +199,13 @@ def test_points_of_a_sweep_can_be_chosen(pages: tuple[Any, Any]) -> None:
     assert cwnd.titles[0] == "reno, queue 0.5bdp"
 
 
+def test_other_figures_are_drawn_when_they_come_into_view(page: Any) -> None:
+    figure = page.locator("#figure-limits")
+    figure.scroll_into_view_if_needed()
+    figure.locator("svg").first.wait_for()
+    assert "congestion window" in (figure.text_content() or "")
+
+
 def test_keys_move_the_cursor_and_are_spoken(page: Any) -> None:
     cwnd = Series(page, "cwnd")
     cwnd.hover(0.5)

@@ -16,6 +16,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir report results/compare/latest
 
+  weir report results/compare/latest --open
+
   weir report results/compare/latest --svg --pdf"""
 
 
@@ -30,6 +32,7 @@ def report(
     svg: Annotated[bool, typer.Option("--svg", help="Also write each figure as SVG.")] = False,
     pdf: Annotated[bool, typer.Option("--pdf", help="Also write each figure as PDF.")] = False,
     relevant: plans.Relevant = plans.RELEVANT,
+    opened: plans.Open = False,
 ) -> None:
     """Draws the report and prints its path."""
     from weir.report import write  # importing the plotting libraries would slow down `--help`
@@ -40,3 +43,5 @@ def report(
     with understood(directory):
         path = write(results.path, formats, relevant=plans.relevant_share(relevant))
     typer.echo(path)
+    if opened:
+        plans.open_page(path, quiet=False)

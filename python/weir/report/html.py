@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -29,11 +29,13 @@ def render(report: Report) -> str:
     """The whole page."""
     figures = [figure for section in report.sections for figure in section.figures]
     drawings = {figure.name: _drawing(figure) for figure in figures}
+    kinds = {drawing.kind for drawing in drawings.values()}
     page: str = _template("report.html.j2").render(
         report=report,
-        style=Markup(_style(drawings.values())),  # noqa: S704 - our own file
+        style=Markup(_style(kinds)),  # noqa: S704 - our own file
         drawings=drawings,
-        scripts=[Markup(text) for text in _scripts(drawings.values())],  # noqa: S704
+        scripts=[Markup(text) for text in _scripts(kinds)],  # noqa: S704
+        vega=Markup(scripts.vega() if "spec" in kinds else ""),  # noqa: S704
     )
     return page
 
@@ -53,20 +55,17 @@ def _drawing(figure: Figure) -> _Drawing:
     return _Drawing("series", _json(explorer.data))
 
 
-def _style(drawings: Iterable[_Drawing]) -> str:
-    has_series = any(drawing.kind == "series" for drawing in drawings)
-    return (_asset("uplot.min.css") if has_series else "") + _asset("style.css")
+def _style(kinds: Container[str]) -> str:
+    return (_asset("uplot.min.css") if "series" in kinds else "") + _asset("style.css")
 
 
-def _scripts(drawings: Iterable[_Drawing]) -> Iterator[str]:
-    """Of each kind of drawing there is: its library with its licence, and ours."""
-    kinds = {drawing.kind for drawing in drawings}
+def _scripts(kinds: Container[str]) -> Iterator[str]:
+    """Of each kind of drawing there is, ours; uPlot with its licence."""
     if "series" in kinds:
         licence = _asset("uplot.LICENSE").strip()
         yield f"/*! uPlot\n{licence}\n*/\n{_asset('uplot.min.js')}"
         yield _asset("explore.js")
     if "spec" in kinds:
-        yield scripts.vega()
         yield _asset("enhance.js")
 
 

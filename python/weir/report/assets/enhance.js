@@ -18,7 +18,14 @@
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, key === "data" || key === "datasets" ? inner : coloured(inner)]));
   };
   const specs = new Map();
+  // The library runs when the first figure needs it: it takes longer than all else on the page.
+  const load = () => {
+    const script = document.createElement("script");
+    script.textContent = document.getElementById("vega").textContent;
+    document.head.append(script);
+  };
   const draw = (plot) => {
+    if (!("vegaEmbed" in window)) load();
     if (!specs.has(plot)) specs.set(plot, JSON.parse(document.getElementById(plot.dataset.spec).textContent));
     const spec = specs.get(plot);
     const live = document.createElement("div");

@@ -312,7 +312,7 @@
         { passive: false },
       );
     };
-    /** The names of the lines, each with room for its value. */
+    /** The names of the lines, each with space for its value. */
     const name = () => {
       made.names = [];
       values.replaceChildren();
