@@ -200,7 +200,7 @@ def test_a_qlog_fills_the_samples(tmp_path: Path) -> None:
 def test_a_shipped_contender_transfers_a_file(name: str, tmp_path: Path) -> None:
     """300 kB over 10 Mbit/s and 40 ms take 0.24 s and some round trips."""
     stack = needed(name)
-    if name == "iperf3":
+    if "file" not in catalogue.find(name).workloads:
         with pytest.raises(WeirError, match="file"):
             weir.compare(stack, **PATH, size="300kb", world="kernel-virtual", out=tmp_path)
         return
@@ -214,6 +214,46 @@ def test_a_shipped_contender_transfers_a_file(name: str, tmp_path: Path) -> None
     assert 300_000 <= flow["delivered_bytes"] < 500_000
     assert 0.3 < flow["fct_s"] < 3
     assert results.manifest["contenders"][stack]["definition"]
+
+
+@needs_kernel
+def test_quinns_window_does_not_fall_without_a_loss(tmp_path: Path) -> None:
+    """With segmentation offload, which kernel 6.1 refuses here, the first batch was lost."""
+    options: dict[str, Any] = {"size": "300kb", "duration": "5s", "repeat": 1, "out": tmp_path}
+    path = {**PATH, "queue": "10bdp"}
+    results = weir.compare(needed("quinn"), **path, **options, world="kernel-virtual")
+    assert results.flows["loss_ratio"].item() == 0
+    windows = results.samples["cwnd_bytes"].drop_nulls()
+    assert windows.len() > 10
+    assert windows.is_sorted()
+
+
+@needs_kernel
+def test_a_tunnel_carries_tcp(tmp_path: Path) -> None:
+    stack = needed("wireguard")
+    results = weir.compare(
+        stack, **PATH, duration="5s", repeat=1, world="kernel-virtual", out=tmp_path
+    )
+    flow = results.flows.row(0, named=True)
+    # Of 1480 bytes of a packet, 28 are not payload of UDP.
+    assert flow["goodput_mbps"] == pytest.approx(10 * 1452 / 1480, rel=0.01)
+
+
+@needs_kernel
+@pytest.mark.parametrize(("version", "is_fixed"), [("0.26.0", False), ("0.26.1", True)])
+def test_quiche_before_its_fix_stays_at_two_packets(
+    version: str, is_fixed: bool, tmp_path: Path
+) -> None:
+    """cloudflare/quiche#2370, with a seed that shows it."""
+    stack = needed(f"quiche(version={version})")
+    scenario = (catalogue.SHIPPED.parent / "library/quiche-2370.toml").read_text()
+    scenario = scenario[: scenario.index("[sweep]")].replace("rack/cubic", stack)
+    options: dict[str, Any] = {"world": "kernel-virtual", "repeat": 1, "show_progress": False}
+    results = weir.run(scenario.replace("60s", "5s"), **options, out=tmp_path)
+    flow = results.flows.row(0, named=True)
+    assert flow["completed"] is is_fixed
+    last = results.samples["cwnd_bytes"].tail(1).item()
+    assert (last > 2 * 1472) is is_fixed
 
 
 @needs_kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from weir.contenders.definition import Definition
 from weir.errors import InputError, WeirError
 
 DRIVERS = Path(__file__).parent / "drivers"
-"""Our programs over Rust libraries, one folder per contender."""
+"""Our programs over libraries, one folder per contender."""
 
 _LAST_LINES = 3
 
@@ -45,7 +46,7 @@ def build(name: str, version: str | None, say: Say, *, force: bool = False) -> P
         raise InputError(f"{name}: Debian packages have it ({packages}); built are: {known}")
     wanted = _version(definition, version)
     bin_folder().mkdir(parents=True, exist_ok=True)
-    program = _cargo(definition.name, wanted, say, force=force)
+    program = _built(definition, wanted, say, force=force)
     say(f"{program}")
     return program
 
@@ -62,8 +63,9 @@ def _version(definition: Definition, version: str | None) -> str:
     return version
 
 
-def _cargo(name: str, version: str, say: Say, *, force: bool) -> Path:
+def _built(definition: Definition, version: str, say: Say, *, force: bool) -> Path:
     """A driver of ours with one version of its library."""
+    name = definition.name
     program = bin_folder() / f"weir-{name}-{version}"
     if program.exists() and not force:
         return program
@@ -71,24 +73,50 @@ def _cargo(name: str, version: str, say: Say, *, force: bool) -> Path:
     with tempfile.TemporaryDirectory(prefix="weir-build-") as folder:
         source = Path(folder) / name
         shutil.copytree(DRIVERS / name, source)
-        manifest = source / "Cargo.toml"
-        pinned = rf'\g<1>"={version}"'
-        line = re.compile(rf'^({name} = \{{ version = )"[^"]*"', re.MULTILINE)
-        manifest.write_text(line.sub(pinned, manifest.read_text(encoding="utf-8")))
-        _run(["cargo", "build", "--release", "--target-dir", str(base / "target")], source, say)
-    shutil.copy2(base / "target/release" / f"weir-{name}", program)
+        if definition.build == "go":
+            built = _go(name, version, source, say)
+        else:
+            built = _cargo(name, version, source, base / "target", say)
+        shutil.copy2(built, program)
     return program
 
 
-def _run(command: list[str], folder: Path, say: Say) -> None:
-    """Runs a step of a build.
+def _cargo(name: str, version: str, source: Path, target: Path, say: Say) -> Path:
+    _pin(source / "Cargo.toml", rf'^({name} = \{{ version = ")[^"]*', f"={version}")
+    _run(["cargo", "build", "--release", "--target-dir", str(target)], source, say)
+    return target / "release" / f"weir-{name}"
+
+
+def _go(name: str, version: str, source: Path, say: Say) -> Path:
+    _pin(source / "go.mod", rf"^(require \S+/{name} )\S+", f"v{version}")
+    # Static; `mod` lets it write the checksums.
+    words = ["go", "build", "-mod=mod", "-trimpath", "-o", "program", "."]
+    _run(words, source, say, CGO_ENABLED="0")
+    return source / "program"
+
+
+def _pin(manifest: Path, pattern: str, version: str) -> None:
+    """Writes the version of the library after what the first group of `pattern` matches."""
+    text = manifest.read_text(encoding="utf-8")
+    line = re.compile(pattern, re.MULTILINE)
+    manifest.write_text(line.sub(rf"\g<1>{version}", text), encoding="utf-8")
+
+
+def _run(command: list[str], folder: Path, say: Say, **environment: str) -> None:
+    """Runs a step of a build, with additional environment variables.
 
     Raises:
         BuildError: it failed.
     """
     say(" ".join(command))
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **environment},
+            capture_output=True,
+            check=False,
+        )
     except FileNotFoundError:
         raise BuildError(f"{command[0]} is not installed") from None
     if done.returncode != 0:

@@ -143,9 +143,9 @@ def missing(contender: Contender) -> str | None:
     """What this machine lacks for it; None if nothing."""
     wanted = contender.definition
     folder = bin_folder()
-    for command in wanted.commands:
+    for word in (*(command[0] for command in wanted.commands), *wanted.programs):
         values = {**contender.arguments, "bin": str(folder)}
-        program = definition.filled(command[0], values.get)
+        program = definition.filled(word, values.get)
         if shutil.which(program) is not None:
             continue
         if program.startswith(str(folder)):

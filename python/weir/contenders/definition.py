@@ -38,7 +38,7 @@ WORKLOADS = ("bulk", "file")
 ENDS = ("client", "server")
 VIA = ("argument", "sysctl", "none")
 RTT_UNITS = ("ms", "s")
-BUILDS = ("cargo",)
+BUILDS = ("cargo", "go")
 KERNELS = "kernel"
 """Stands for all congestion controls of the kernel that the programs run on."""
 
@@ -97,6 +97,8 @@ class Definition:
     """Unit of round-trip times in it: `ms` by its specification, but quinn writes `s`."""
     build: str | None
     """How `weir contender build` builds it, if no package has it."""
+    programs: tuple[str, ...]
+    """Programs that it needs and no command begins with."""
     packages: tuple[str, ...]
     """Debian packages that have its programs."""
 
@@ -244,6 +246,7 @@ def _definition(table: _Table, text: str) -> Definition:
         qlog=collect.optional("qlog"),
         rtt_unit=collect.word("rtt_unit", RTT_UNITS, "ms"),
         build=needs.word("build", BUILDS) if needs.has("build") else None,
+        programs=needs.strings("programs", []),
         packages=needs.strings("packages", []),
     )
     _ = [client.raw(kind) for kind in WORKLOADS], needs.raw("build")
