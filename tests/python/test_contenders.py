@@ -244,16 +244,16 @@ def test_a_tunnel_carries_tcp(tmp_path: Path) -> None:
 def test_quiche_before_its_fix_stays_at_two_packets(
     version: str, is_fixed: bool, tmp_path: Path
 ) -> None:
-    """cloudflare/quiche#2370, with a seed that shows it."""
+    """cloudflare/quiche#2370: in each of some transfers with about even odds."""
     stack = needed(f"quiche(version={version})")
     scenario = (catalogue.SHIPPED.parent / "library/quiche-2370.toml").read_text()
     scenario = scenario[: scenario.index("[sweep]")].replace("rack/cubic", stack)
-    options: dict[str, Any] = {"world": "kernel-virtual", "repeat": 1, "show_progress": False}
-    results = weir.run(scenario.replace("60s", "5s"), **options, out=tmp_path)
-    flow = results.flows.row(0, named=True)
-    assert flow["completed"] is is_fixed
-    last = results.samples["cwnd_bytes"].tail(1).item()
-    assert (last > 2 * 1472) is is_fixed
+    options: dict[str, Any] = {"world": "kernel-virtual", "repeat": 4, "show_progress": False}
+    scenario = scenario.replace("60s", "5s").replace("100mbit", "10gbit")
+    results = weir.run(scenario, **options, out=tmp_path)
+    assert results.flows["completed"].all() is is_fixed
+    last = results.samples.group_by("run").agg(pl.col("cwnd_bytes").last())["cwnd_bytes"]
+    assert (last.min() == 2 * 1472) is not is_fixed
 
 
 @needs_kernel
