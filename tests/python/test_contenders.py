@@ -240,20 +240,25 @@ def test_a_tunnel_carries_tcp(tmp_path: Path) -> None:
 
 
 @needs_kernel
-@pytest.mark.parametrize(("version", "is_fixed"), [("0.26.0", False), ("0.26.1", True)])
-def test_quiche_before_its_fix_stays_at_two_packets(
-    version: str, is_fixed: bool, tmp_path: Path
-) -> None:
-    """cloudflare/quiche#2370: in each of some transfers with about even odds."""
-    stack = needed(f"quiche(version={version})")
-    scenario = (catalogue.SHIPPED.parent / "library/quiche-2370.toml").read_text()
-    scenario = scenario[: scenario.index("[sweep]")].replace("rack/cubic", stack)
-    options: dict[str, Any] = {"world": "kernel-virtual", "repeat": 4, "show_progress": False}
-    scenario = scenario.replace("60s", "5s").replace("100mbit", "10gbit")
-    results = weir.run(scenario, **options, out=tmp_path)
-    assert results.flows["completed"].all() is is_fixed
-    last = results.samples.group_by("run").agg(pl.col("cwnd_bytes").last())["cwnd_bytes"]
-    assert (last.min() == 2 * 1472) is not is_fixed
+@pytest.mark.timeout(600)
+def test_quiche_before_its_fix_stays_at_two_packets(tmp_path: Path) -> None:
+    """cloudflare/quiche#2370. With which seed depends on the guest's random numbers too."""
+    text = (catalogue.SHIPPED.parent / "library/quiche-2370.toml").read_text()
+    text = text[: text.index("[sweep]")].replace("60s", "5s").replace("100mbit", "10gbit")
+    before, after = (
+        text.replace("rack/cubic", needed(f"quiche(version={version})"))
+        for version in ("0.26.0", "0.26.1")
+    )
+    options: dict[str, Any] = {"world": "kernel-virtual", "repeat": 1, "show_progress": False}
+    # About every second transfer: none of 16 is unlikely.
+    for seed in range(1, 17):
+        results = weir.run(before, seed=seed, **options, out=tmp_path)
+        if not results.flows["completed"].item():
+            break
+    assert results.samples["cwnd_bytes"].tail(1).item() == 2 * 1472
+    results = weir.run(after, seed=seed, **options, out=tmp_path)
+    assert results.flows["completed"].item()
+    assert results.samples["cwnd_bytes"].tail(1).item() > 2 * 1472
 
 
 @needs_kernel
