@@ -96,7 +96,13 @@ def run_scripts(
         InputError: a script or the stack is not valid.
         KernelError: there is no guest kernel, or the guest failed.
     """
-    files = read(paths)
+    return run_files(read(paths), stack, world)
+
+
+def run_files(
+    files: Sequence[ScriptFile], stack: str | None = None, world: World = "sim"
+) -> list[ScriptResult]:
+    """Runs scripts that were read, as `run_scripts` does."""
     try:
         if world == "kernel-virtual":
             # Imported where it is used: most runs need no guest.

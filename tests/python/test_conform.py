@@ -271,7 +271,7 @@ def test_every_suite_can_be_planned() -> None:
             assert set(case.needs) <= set(needs.NEEDS)
             for check in case.checks:
                 assert case.script or check.measure in measures.MEASURES, check.measure
-                assert {check.of, *check.against} <= set(case.variants)
+                assert case.script or {check.of, *check.against} <= set(case.variants)
                 assert set(check.needs) <= set(needs.NEEDS)
                 assert check.join in ("worst", "median", "mean", "not-outside")
 
@@ -281,15 +281,16 @@ def test_the_default_stacks_fit_the_scenarios(name: str) -> None:
     suite = suites.find(name)
     plain = [case.id for case in suite.cases if case.trigger is None]
     found = planned(Request((name,), cases=plain))
-    assert found.plan is not None
+    assert found.plan is not None or all(case.script for case in suite.cases)
     for subject in found.subjects:
-        has_case = not subject.case.controllers or subject.stack in subject.case.controllers
+        own = stacks.controller(subject.stack)
+        has_case = not subject.case.controllers or own in subject.case.controllers
         assert bool(subject.reason) != has_case, subject.reason
 
 
 def test_controllers_are_recognised() -> None:
-    found = map(stacks.controller, ("cubic", "sack/cubic(hystart=off)", "noq/bbr3", "a/b.py:C"))
-    assert list(found) == ["cubic", "cubic", "bbr3", None]
+    given = ("cubic", "sack/cubic(hystart=off)", "rack(tlp=off)/reno", "noq/bbr3", "a/b.py:C")
+    assert list(map(stacks.controller, given)) == ["cubic", "cubic", "reno", "bbr3", None]
 
 
 def test_a_case_is_repeated_for_the_values_of_each() -> None:
@@ -423,27 +424,56 @@ def test_a_failed_run_is_inconclusive(invoke: Invoke) -> None:
     assert "division by zero" in own[0]["reason"]
 
 
-def test_a_script_has_its_own_runner(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = """[[case]]
-id = "U1"
-title = "A script"
-procedure = "Ten acknowledgements."
-script = "0 < . 1:1(0) ack 1001"
-[[case.check]]
-name = "cwnd"
-measure = "cwnd"
-low = 20
-high = 20
-"""
-    _only(monkeypatch, TINY + script)
-    without = _rows(invoke("conform", "--case", "U1", "--quiet", "--json"))
-    assert without[0]["outcome"] == NOT_APPLICABLE
+def test_a_packet_script_is_a_case(invoke: Invoke) -> None:
+    result = invoke("conform", "prr", "rack-tlp", "--stack", "rack/reno,cubic", "--quiet", "--json")
+    assert result.exit_code == 0, result.output
+    rows = {(row["case"], row["stack"]): row for row in _rows(result)}
+    assert rows["X1-one-of-20-lost", "rack/reno"]["outcome"] == PASS
+    assert rows["T7-10-lost-1", "cubic"]["outcome"] == PASS
+    assert rows["X3-tail-loss", "rack/reno"]["outcome"] == PASS
+    assert rows["T7-10-lost-1", "rack/reno"]["reason"] == "a case of cubic"
+    other = rows["X2b-15-of-20-lost-without-prr", "rack/reno"]
+    assert (other["outcome"], other["reason"]) == (
+        NOT_APPLICABLE,
+        "a script of recovery scheme sack",
+    )
 
-    def runner(script: str, _: str) -> dict[str, float | None]:
-        return {"cwnd": float(script.count("<")) * 20}
 
-    monkeypatch.setattr(scripts, "RUNNER", runner)
-    assert _rows(invoke("conform", "--case", "U1", "--quiet", "--json"))[0]["outcome"] == PASS
+def test_a_packet_script_judges_the_stack_that_it_names(invoke: Invoke) -> None:
+    result = invoke("conform", "hystart", "--case", "H[12]-*", "--quiet", "--json")
+    assert result.exit_code == 0, result.output
+    assert {(row["stack"], row["outcome"]) for row in _rows(result)} == {
+        ("cubic(hystart=plus-plus)", PASS)
+    }
+    wrong = invoke("conform", "hystart", "--case", "H1-*", "--stack", "cubic", "--quiet")
+    assert wrong.exit_code == 2
+    assert "no case applies; the first: a script of cubic(hystart=plus-plus)" in wrong.output
+
+
+def test_a_packet_script_shows_where_a_stack_departs(invoke: Invoke) -> None:
+    # Without tail loss probes the last segment is not sent again after 2 SRTT.
+    result = invoke("conform", "rack-tlp", "--stack", "rack(tlp=off)/reno", "--quiet", "--json")
+    assert result.exit_code == 1, result.output
+    rows = {row["case"]: row for row in _rows(result)}
+    failed = rows["X3-tail-loss"]
+    assert (failed["outcome"], failed["value"]) == (FAIL, 0)
+    assert failed["reason"].startswith("line 17: no packet until ")
+
+
+def test_packet_scripts_judge_no_other_stacks() -> None:
+    (case, *_) = suites.find("rack-tlp").cases
+    assert "of Weir and of Linux" in scripts.reason_against(case, "quinn/cubic", "sim")
+    assert "run in the worlds sim" in scripts.reason_against(case, "reno", "udp")
+    assert scripts.reason_against(case, "rack(tlp=off)/reno", "sim") == ""
+
+
+def test_scripts_are_listed_and_not_run(invoke: Invoke) -> None:
+    result = invoke("conform", "prr", "--dry-run")
+    assert result.exit_code == 0
+    assert result.output.strip().endswith("packet scripts")
+    both = invoke("conform", "rate-limited", "--dry-run")
+    assert "conform: 6 runs" in both.output
+    assert "packet scripts" in both.output
 
 
 def _row(**changed: object) -> outcome.Row:

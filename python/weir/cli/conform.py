@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Group
+from rich.text import Text
 
 from weir.cli import complete, options, output, plans
 from weir.conform import baseline, words
 from weir.conform.junit import junit
 from weir.conform.outcome import Row, is_good
-from weir.conform.plans import Request, planned
+from weir.conform.plans import Planned, Request, planned
 from weir.conform.run import judged
 from weir.disk import write_text
 from weir.errors import InputError
@@ -134,8 +135,8 @@ def conform(
         _refuse_folder(file)
     where = plans.world_of(world, virtual=virtual)
     found = planned(Request(suites or (), stack or (), case or (), where, repeat, seed))
-    if dry_run and found.plan is not None:
-        plans.list_plan("conform", found.plan, as_json=json)
+    if dry_run:
+        _list(found, as_json=json)
         return
     how = plans.how(out, jobs, resume=resume, quiet=quiet, dask=dask)
     results = None if found.plan is None else plans.run_plan(found.plan, report, **how)
@@ -156,6 +157,17 @@ def conform(
         plans.finish(results, report, quiet=quiet)
     if any(c.is_regression for c in changes) if before is not None else _fails(rows):
         raise typer.Exit(1)
+
+
+def _list(found: Planned, *, as_json: bool) -> None:
+    """Prints the runs of `--dry-run`, and the number of packet scripts."""
+    if found.plan is not None:
+        plans.list_plan("conform", found.plan, as_json=as_json)
+    elif as_json:
+        output.print_json("conform", [])
+    scripts = sum(subject.is_script for subject in found.subjects)
+    if scripts and not as_json:
+        output.show(Text(f"{scripts} packet scripts"))
 
 
 def _fails(rows: Sequence[Row]) -> bool:

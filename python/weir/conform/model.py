@@ -92,7 +92,7 @@ class Case:
     picture: Picture
     trigger: Trigger | None
     script: str
-    """The packet script of a case of kind `script`; empty for a scenario."""
+    """The name of a packet script; empty for a scenario."""
 
 
 @dataclass(frozen=True)

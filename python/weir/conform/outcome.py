@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weir import bounded, manifest
-from weir.conform import stacks
+from weir.conform import scripts, stacks
 from weir.conform.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
 from weir.conform.judge import Judgement, judged
 from weir.conform.measures import MEASURES
@@ -16,7 +16,7 @@ from weir.conform.model import Check
 from weir.conform.needs import missing
 from weir.conform.observed import Observed, Runs
 from weir.conform.plans import Planned, Subject
-from weir.conform.scripts import run_script
+from weir.packetdrill import ScriptResult
 from weir.results import Results
 from weir.scenario import SIM
 from weir.stats import Estimate, rounded
@@ -35,7 +35,17 @@ def rows(found: Planned, results: Results | None) -> list[Row]:
     With other seeds than the suites' own, what is known to fail may pass.
     """
     runs = None if results is None else Runs(results)
-    made = [row for subject in found.subjects for row in _rows(subject, runs, found.world)]
+    keys = [(subject.case.script, subject.stack) for subject in found.subjects if subject.is_script]
+    scripted = scripts.run(keys, found.world) if keys else {}
+    made = [
+        row
+        for subject in found.subjects
+        for row in (
+            _script_rows(subject, scripted, found.world)
+            if subject.is_script
+            else _rows(subject, runs, found.world)
+        )
+    ]
     for row in made:
         if row["outcome"] == UNEXPECTED and not found.has_own_seeds:
             row["outcome"] = PASS
@@ -45,10 +55,7 @@ def rows(found: Planned, results: Results | None) -> list[Row]:
 def _rows(subject: Subject, runs: Runs | None, world: str) -> Iterator[Row]:
     case, reason, failed = subject.case, subject.reason, ""
     observed: dict[str, list[Observed]] = {}
-    scripted: Mapping[str, float | None] = {}
-    if not reason and case.script:
-        scripted, reason = run_script(case.script, subject.stack)
-    elif not reason and runs is not None:
+    if not reason and runs is not None:
         observed = {name: runs.of(label) for name, label in subject.labels.items()}
         failed = next(filter(None, map(runs.failed, subject.labels.values())), "")
         reason = missing(case.needs, observed)
@@ -61,10 +68,25 @@ def _rows(subject: Subject, runs: Runs | None, world: str) -> Iterator[Row]:
         if failed:
             found = Judgement(INCONCLUSIVE, None, None, _NONE, f"a run failed: {failed}")
         else:
-            values = [scripted[check.measure]] if case.script else _values(check, observed)
-            found = judged(values, check.envelope, check.join)
+            found = judged(_values(check, observed), check.envelope, check.join)
         own = observed.get(check.of, [])
         yield _row(subject, check, found, world, "", own)
+
+
+def _script_rows(
+    subject: Subject, scripted: Mapping[scripts.Key, ScriptResult], world: str
+) -> Iterator[Row]:
+    """The row of a packet script. The script's head has the worlds where it fails as known."""
+    (check,) = subject.case.checks
+    result = scripted[(subject.case.script, subject.stack)]
+    if result.verdict == "skip":
+        none = Judgement(NOT_APPLICABLE, None, None, _NONE)
+        yield _row(subject, check, none, world, result.reason)
+    else:
+        holds = result.line is None
+        note = "" if holds else f"line {result.line}: {' '.join(result.message.split())}"
+        found = Judgement(PASS if holds else FAIL, float(holds), None, _NONE, note)
+        yield _row(subject, check, found, world, "", known=result.reason)
 
 
 def _values(check: Check, observed: Mapping[str, Sequence[Observed]]) -> list[float | None]:
@@ -88,9 +110,10 @@ def _row(
     world: str,
     reason: str,
     runs: Sequence[Observed] = (),
+    known: str = "",
 ) -> Row:
     case = subject.case
-    known = _known(check, subject.stack, world)
+    known = known or _known(check, subject.stack, world)
     outcome = found.verdict
     if known and found.verdict in (FAIL, INCONCLUSIVE):
         outcome = KNOWN

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from weir import _native
 from weir.api import world_words
-from weir.conform import stacks, suites, triggers
+from weir.conform import scripts, stacks, suites, triggers
 from weir.conform.model import Case, Suite, Variant
 from weir.errors import InputError
 from weir.scenario import SIM, Effective, Source
@@ -52,6 +52,11 @@ class Subject:
     reason: str = ""
     """Why the case is not applicable; empty if it is."""
 
+    @property
+    def is_script(self) -> bool:
+        """Whether a packet script runs for it."""
+        return bool(self.case.script) and not self.reason
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -79,7 +84,7 @@ def planned(request: Request) -> Planned:
         (case, stack)
         for suite in chosen
         for case in _matching(suite, request.cases)
-        for stack in given or suite.stacks
+        for stack in given or _default_stacks(case, suite)
     ]
     if not pairs:
         known = ", ".join(case.id for suite in chosen for case in suite.cases)
@@ -88,12 +93,16 @@ def planned(request: Request) -> Planned:
     effective: dict[str, Effective] = {}
     subjects = [_subject(pair, request, sources, effective) for pair in pairs]
     if not sources:
-        if not any(subject.case.script for subject in subjects):
+        if not any(subject.is_script for subject in subjects):
             raise InputError(f"no case applies; the first: {subjects[0].reason}")
         return Planned(subjects, None, request.world)
     whole = plan(NAME, request.command(), sources, {}, effective)
     has_own_seeds = request.repeat is None and request.seed == Request.seed
     return Planned(subjects, whole, request.world, has_own_seeds)
+
+
+def _default_stacks(case: Case, suite: Suite) -> Sequence[str]:
+    return scripts.default_stacks(case, suite.stacks) if case.script else suite.stacks
 
 
 def _matching(suite: Suite, patterns: Sequence[str]) -> list[Case]:
@@ -113,6 +122,8 @@ def _subject(
     """Adds the sources of a case with a stack, if both fit."""
     case, stack = pair
     reason = stacks.concerns(case, stack, is_named=bool(request.suites))
+    if case.script:
+        reason = reason or scripts.reason_against(case, stack, request.world)
     if reason or case.script:
         return Subject(case, stack, reason=reason)
     own, known, labels = {}, {}, {}

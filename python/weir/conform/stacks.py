@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
+from functools import cache
 
+from weir import _native
 from weir.conform.model import Case
 from weir.errors import InputError
 from weir.scenario import Source, split_list
+
+_PARTS = re.compile(r"(?P<scheme>[a-z0-9-]+)(\([^)]*\))?/(?P<controller>.+)")
 
 _PROBE = """
 name = "conform"
@@ -42,7 +48,26 @@ def controller(stack: str) -> str | None:
     """
     if ".py:" in stack:
         return None
-    return stack.partition("(")[0].rpartition("/")[2]
+    match = _PARTS.fullmatch(stack)
+    text = match["controller"] if match else stack
+    return text.partition("(")[0].rpartition("/")[2]
+
+
+def parts(stack: str) -> tuple[str, str] | None:
+    """The name of the recovery scheme, and the controller with its parameters.
+
+    None for stacks of other projects.
+    """
+    match = _PARTS.fullmatch(stack)
+    if match and match["scheme"] in _schemes():
+        return match["scheme"], match["controller"]
+    is_foreign = match is not None and controller(stack) is not None
+    return None if is_foreign else ("rack", stack)
+
+
+@cache
+def _schemes() -> frozenset[str]:
+    return frozenset(item["name"] for item in json.loads(_native.catalogue())["recoveries"])
 
 
 def concerns(case: Case, stack: str, *, is_named: bool) -> str:

@@ -2,9 +2,9 @@
 
 A file has `name`, `title`, `source`, `stacks` (judged by default), `controllers` (those that it is
 about; all if absent), `[scenarios]` (TOML texts by name), `[reasons]` (texts by name, for the known
-failures of several criteria) and a list `case`. A case inherits
-`source`, `controllers`, `seeds` and `needs` of its file. `each` repeats a case for the values of a
-list, which replace `{name}` in its texts.
+failures of several criteria), a list `case`, and `scripts`, patterns of packet scripts. A case
+inherits `source`, `controllers`, `seeds` and `needs` of its file. `each` repeats a case for the
+values of a list, which replace `{name}` in its texts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from weir.conform import scripts
 from weir.conform.bounds import Envelope
 from weir.conform.model import Case, Check, Picture, Suite, Trigger, Variant
 from weir.errors import InputError, unknown
@@ -54,9 +55,10 @@ def parsed(text: str) -> Suite:
     data = tomllib.loads(text)
     cases = [
         _case(data, _filled(entry, values))
-        for entry in data["case"]
+        for entry in data.get("case", [])
         for values in _values(entry.get("each", {}))
     ]
+    cases += scripts.cases(data["name"], data.get("scripts", []))
     return Suite(data["name"], data["title"], data["source"], data["stacks"], cases)
 
 
@@ -95,7 +97,7 @@ def _case(data: Entry, entry: Entry) -> Case:
         checks=[_check(data, entry["id"], check, next(iter(variants))) for check in entry["check"]],
         picture=_picture(entry.get("picture", {}), next(iter(variants))),
         trigger=Trigger(trigger["phase"], trigger.get("occurrence", 1)) if trigger else None,
-        script=entry.get("script", ""),
+        script="",
     )
 
 

@@ -52,12 +52,16 @@ def window_regained(run: Observed, *, at_s: float) -> float | None:
     return float(windows.max() / windows[0]) if len(windows) else None
 
 
-def window_in_phase(run: Observed, *, phase: str) -> float | None:
-    """The smallest congestion window in a phase, in segments."""
+def window_in_phase(
+    run: Observed, *, phase: str, extreme: Literal["least", "most"] = "least"
+) -> float | None:
+    """The smallest or largest congestion window in a phase, in segments."""
     name = pl.col("phase").cast(pl.String)
     rows = run.samples.filter((name == phase) | name.str.starts_with(f"{phase}_"))
     windows = rows["cwnd_bytes"].cast(pl.Float64).to_numpy() / run.mss
-    return float(windows.min()) if len(windows) else None
+    if not len(windows):
+        return None
+    return float(windows.min() if extreme == "least" else windows.max())
 
 
 def in_flight_after(run: Observed, *, phase: str, mbps: float, following: str = "") -> float | None:
