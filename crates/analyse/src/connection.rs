@@ -1,0 +1,428 @@
+//! One TCP connection of a capture: its handshake, and a sender in each direction.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use crate::expert::{Expert, ExpertCounts};
+use crate::packet::{ACK, FIN, RST, SYN, Segment};
+use crate::points::{Point, PointKind, Points};
+use crate::sender::{Acknowledgement, Data, RepeatKind, Sender};
+use crate::sequence::Unwrap;
+
+/// A connection while it is read.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// The ends: the client first, as far as the handshake shows.
+    pub(crate) ends: [SocketAddr; 2],
+    pub(crate) interface: u32,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) packets: u64,
+    handshake: Handshake,
+    sides: [Side; 2],
+    expert: Expert,
+    /// Packets that the capture has twice.
+    pub(crate) duplicates: u64,
+    /// Packets whose time is before that of the packet before.
+    pub(crate) time_reversals: u64,
+    is_closed: bool,
+}
+
+/// When the packets of the handshake passed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Handshake {
+    syn: Option<u64>,
+    syn_ack: Option<u64>,
+    ack: Option<u64>,
+    /// A repeated SYN or SYN-ACK makes its times ambiguous.
+    is_repeated: bool,
+}
+
+/// One direction: what this end sends.
+#[derive(Debug, Default)]
+struct Side {
+    unwrap: Unwrap,
+    sender: Option<Box<Sender>>,
+    points: Points,
+    scale: Option<u8>,
+    mss: Option<u16>,
+    has_timestamps: bool,
+    has_sack: bool,
+    has_syn: bool,
+    /// The most frequent payload, by majority vote.
+    usual: (u32, u32),
+    /// The offer of the other end before there is data: acknowledged place and window.
+    offer: Option<(i64, u64)>,
+    /// Acknowledgements that have not reached this end yet.
+    pending: VecDeque<Pending>,
+    /// How long the newest of them took to reach this end.
+    way: Option<u64>,
+    last_ack: Option<u32>,
+    last_window: Option<u16>,
+    fin: Option<i64>,
+    newest: Option<(u16, Segment, u64)>,
+}
+
+/// An acknowledgement between the place of the capture and the sender.
+#[derive(Clone, Debug)]
+struct Pending {
+    captured: u64,
+    place: i64,
+    window: Option<u64>,
+    segment: Segment,
+    is_duplicate: bool,
+}
+
+/// Where a capture was made, seen from the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CapturePoint {
+    Sender,
+    Middle,
+    Receiver,
+    Unknown,
+}
+
+impl Connection {
+    /// A connection whose first packet goes from `source` to `destination`.
+    pub(crate) fn new(
+        time: u64,
+        interface: u32,
+        source: SocketAddr,
+        destination: SocketAddr,
+        first: &Segment,
+    ) -> Self {
+        let is_reply = first.has(SYN) && first.has(ACK);
+        let ends = if is_reply { [destination, source] } else { [source, destination] };
+        Self {
+            ends,
+            interface,
+            first: time,
+            last: time,
+            packets: 0,
+            handshake: Handshake::default(),
+            sides: Default::default(),
+            expert: Expert::default(),
+            duplicates: 0,
+            time_reversals: 0,
+            is_closed: false,
+        }
+    }
+
+    /// Whether `segment` begins another connection between the same ports.
+    pub(crate) fn is_over_before(&self, segment: &Segment) -> bool {
+        segment.has(SYN) && !segment.has(ACK) && self.is_closed
+    }
+
+    /// Takes in a packet from `source`.
+    pub(crate) fn handle(&mut self, time: u64, source: SocketAddr, id: u16, segment: &Segment) {
+        let from = usize::from(source != self.ends[0]);
+        if self.is_duplicate(time, from, id, segment) {
+            self.duplicates += 1;
+            return;
+        }
+        self.packets += 1;
+        self.time_reversals += u64::from(time < self.last);
+        let raw_time = time;
+        let time = time.max(self.last);
+        self.last = time;
+        self.is_closed |= segment.has(RST | FIN);
+        self.note_handshake(time, from, segment);
+        self.expert.handle(raw_time, from, segment);
+        self.note_options(from, segment);
+        if segment.has(RST) {
+            return;
+        }
+        // The acknowledgement that a data segment carries had left before its data.
+        if segment.has(ACK) {
+            self.take_ack(time, from, segment);
+        }
+        self.take_data(time, from, segment);
+    }
+
+    /// Passes what is still on its way to the senders.
+    pub(crate) fn finish(&mut self) {
+        for side in &mut self.sides {
+            side.release(u64::MAX, self.last, None);
+        }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn memory(&self) -> usize {
+        let sides = self.sides.iter().map(|side| {
+            let sender = side.sender.as_ref().map_or(0, |sender| sender.memory());
+            let pending = side.pending.len() * size_of::<Pending>();
+            sender + pending + size_of_val(side.points.list())
+        });
+        size_of::<Self>() + sides.sum::<usize>()
+    }
+
+    /// The end that sent more data: 0 the client.
+    pub(crate) fn sending_side(&self) -> usize {
+        let bytes = |side: &Side| side.sender.as_ref().map_or(0, |sender| sender.counts().bytes);
+        usize::from(bytes(&self.sides[1]) > bytes(&self.sides[0]))
+    }
+
+    pub(crate) fn sender(&self, side: usize) -> Option<&Sender> {
+        self.sides[side].sender.as_deref()
+    }
+
+    pub(crate) fn points(&self, side: usize) -> &Points {
+        &self.sides[side].points
+    }
+
+    pub(crate) fn expert(&self) -> ExpertCounts {
+        self.expert.counts()
+    }
+
+    /// From SYN to the client's first acknowledgement: a whole round trip wherever the capture was made.
+    pub(crate) fn handshake_rtt(&self) -> Option<u64> {
+        let Handshake { syn, ack, is_repeated, .. } = self.handshake;
+        if is_repeated { None } else { ack?.checked_sub(syn?) }
+    }
+
+    /// Between the place of the capture and the end `side`, and back.
+    fn way_to(&self, side: usize) -> Option<u64> {
+        let Handshake { syn, syn_ack, ack, is_repeated } = self.handshake;
+        if is_repeated {
+            return None;
+        }
+        if side == 0 { ack?.checked_sub(syn_ack?) } else { syn_ack?.checked_sub(syn?) }
+    }
+
+    /// Where the capture was made, seen from the end `side`: below a tenth of the round trip is at this end.
+    pub(crate) fn capture_point(&self, side: usize) -> CapturePoint {
+        let (Some(near), Some(whole)) = (self.way_to(side), self.handshake_rtt()) else {
+            return CapturePoint::Unknown;
+        };
+        match near * 10 {
+            near if near <= whole => CapturePoint::Sender,
+            near if near >= whole * 9 => CapturePoint::Receiver,
+            _ => CapturePoint::Middle,
+        }
+    }
+
+    /// Whether the handshake was captured, with the scales of windows.
+    pub(crate) fn has_handshake(&self) -> bool {
+        self.sides.iter().all(|side| side.has_syn)
+    }
+
+    /// The largest payload of a segment of `side`: what both ends announced, without timestamps (RFC 6691 §2). Without a
+    /// handshake it is the most frequent payload.
+    pub(crate) fn mss(&self, side: usize) -> u32 {
+        let [own, other] = [&self.sides[side], &self.sides[1 - side]];
+        let announced = own.mss.into_iter().chain(other.mss).min();
+        match announced {
+            Some(mss) if self.has_handshake() => {
+                let options = if own.has_timestamps { TIMESTAMP_OPTION } else { 0 };
+                u32::from(mss).saturating_sub(options).max(1)
+            }
+            _ if (1..=LARGEST_FRAME).contains(&own.usual.0) => own.usual.0,
+            _ => USUAL_MSS,
+        }
+    }
+
+    fn is_duplicate(&mut self, time: u64, from: usize, id: u16, segment: &Segment) -> bool {
+        let newest = &mut self.sides[from].newest;
+        let is_same = id != 0
+            && newest.is_some_and(|(other, seen, at)| {
+                other == id && seen == *segment && time.abs_diff(at) < DUPLICATE_WITHIN
+            });
+        *newest = Some((id, *segment, time));
+        is_same
+    }
+
+    fn note_handshake(&mut self, time: u64, from: usize, segment: &Segment) {
+        let handshake = &mut self.handshake;
+        let place = match (segment.has(SYN), segment.has(ACK)) {
+            (true, false) => &mut handshake.syn,
+            (true, true) => &mut handshake.syn_ack,
+            (false, true) if from == 0 && handshake.ack.is_none() => {
+                handshake.ack = Some(time);
+                if let Some(rtt) = self.handshake_rtt() {
+                    let scales = [0, 1].map(|side| self.scale(side).unwrap_or(0));
+                    self.expert.set_handshake(rtt, scales);
+                }
+                return;
+            }
+            _ => return,
+        };
+        handshake.is_repeated |= place.is_some();
+        *place = Some(time);
+    }
+
+    fn note_options(&mut self, from: usize, segment: &Segment) {
+        let side = &mut self.sides[from];
+        side.unwrap.start(segment.seq);
+        side.has_timestamps = segment.timestamps.is_some();
+        if segment.has(SYN) {
+            side.has_syn = true;
+            side.mss = segment.mss;
+            side.has_sack = segment.sack_permitted;
+            side.scale = segment.window_scale;
+        }
+    }
+
+    /// Bits that the windows of `side` are shifted by: 0 unless both ends announced it (RFC 7323 §2.2), unknown without a
+    /// handshake.
+    fn scale(&self, side: usize) -> Option<u8> {
+        match [side, 1 - side].map(|side| (self.sides[side].has_syn, self.sides[side].scale)) {
+            [(true, Some(scale)), (true, Some(_))] => Some(scale),
+            [(true, _), (true, _)] => Some(0),
+            _ => None,
+        }
+    }
+
+    fn take_ack(&mut self, time: u64, from: usize, segment: &Segment) {
+        let scale = if segment.has(SYN) { Some(0) } else { self.scale(from) };
+        let window = scale.map(|scale| u64::from(segment.window) << scale);
+        let to = 1 - from;
+        let point = self.capture_point(to);
+        let way = if point == CapturePoint::Sender { None } else { self.way_to(to) };
+        let side = &mut self.sides[to];
+        side.unwrap.start(segment.ack);
+        let Some(place) = side.unwrap.peek(segment.ack) else { return };
+        let place = side.fin.map_or(place, |fin| place.min(fin));
+        let is_duplicate = segment.payload == 0
+            && !segment.has(SYN | FIN)
+            && side.last_ack == Some(segment.ack)
+            && (side.last_window == Some(segment.window) || !segment.sack.is_empty());
+        (side.last_ack, side.last_window) = (Some(segment.ack), Some(segment.window));
+        if side.sender.is_none() {
+            side.offer = window.map(|window| (place, window)).or(side.offer);
+            return;
+        }
+        side.points.push(Point { time, start: place, end: place, kind: PointKind::Ack });
+        side.way = side.way.or(way);
+        side.pending.push_back(Pending {
+            captured: time,
+            place,
+            window,
+            segment: *segment,
+            is_duplicate,
+        });
+        // What arrives at once, or what would take too much memory.
+        let is_full = side.pending.len() > MOST_PENDING;
+        let until = if way.is_none() || is_full { u64::MAX } else { time };
+        side.release(until, time, None);
+    }
+
+    fn take_data(&mut self, time: u64, from: usize, segment: &Segment) {
+        let mss = self.mss(from);
+        let round_trip = self.handshake_rtt();
+        let has_sack = self.sides.iter().all(|side| side.has_sack || !side.has_syn);
+        let side = &mut self.sides[from];
+        let first = segment.seq.wrapping_add(u32::from(segment.has(SYN)));
+        let Some(start) = side.unwrap.peek(first) else { return };
+        let end = start + i64::from(segment.payload);
+        if segment.has(FIN) {
+            side.fin = Some(end);
+        }
+        if segment.payload == 0 || start < 0 {
+            return;
+        }
+        side.vote(segment.payload);
+        side.unwrap.place(first.wrapping_add(segment.payload));
+        let offer = side.offer;
+        let echo = segment.timestamps.map(|(_, echo)| echo);
+        side.release(time, time, echo);
+        let sender = side.sender.get_or_insert_with(|| {
+            let mut sender = Box::new(Sender::new(time, start, round_trip, has_sack));
+            if let Some((place, window)) = offer {
+                sender.offer(place, window);
+            }
+            sender
+        });
+        let is_keep_alive = segment.payload == 1 && end == sender.next();
+        if is_keep_alive {
+            return;
+        }
+        let kind = match sender.on_data(time, Data { start, end, mss }) {
+            None => PointKind::Data,
+            Some(RepeatKind::Fast) => PointKind::Fast,
+            Some(RepeatKind::Timeout) => PointKind::Timeout,
+            Some(RepeatKind::TailProbe) => PointKind::TailProbe,
+        };
+        side.points.push(Point { time, start, end, kind });
+    }
+}
+
+impl Side {
+    /// Passes acknowledgements to the sender that have reached it until `time`, or that `echo` proves to have reached it.
+    /// `now` is the time of the packet in hand.
+    fn release(&mut self, time: u64, now: u64, echo: Option<u32>) {
+        while let Some(pending) = self.pending.front() {
+            let value = pending.segment.timestamps.map(|(value, _)| value);
+            let is_echoed =
+                matches!((value, echo), (Some(value), Some(echo)) if !is_before(echo, value));
+            let due = pending.captured.saturating_add(self.way.unwrap_or(0));
+            if !is_echoed && due > time {
+                return;
+            }
+            let reached = if time == u64::MAX { now } else { due.min(now) };
+            let reached = reached.max(pending.captured);
+            if is_echoed {
+                self.way =
+                    Some(now - pending.captured).filter(|way| *way < LONGEST_WAY).or(self.way);
+            }
+            let Some(pending) = self.pending.pop_front() else { return };
+            self.pass(reached, &pending);
+        }
+    }
+
+    fn pass(&mut self, time: u64, pending: &Pending) {
+        let Some(sender) = &mut self.sender else { return };
+        let mut blocks = [(0, 0); 4];
+        let mut count = 0;
+        for (left, right) in pending.segment.sack.iter() {
+            if let (Some(left), Some(right)) = (self.unwrap.peek(left), self.unwrap.peek(right)) {
+                blocks[count] = (left, right);
+                count += 1;
+            }
+        }
+        sender.on_ack(
+            time,
+            &Acknowledgement {
+                place: pending.place,
+                window: pending.window,
+                blocks: &blocks[..count],
+                is_duplicate: pending.is_duplicate,
+            },
+        );
+    }
+
+    /// Boyer and Moore's majority vote over the payloads.
+    fn vote(&mut self, payload: u32) {
+        match &mut self.usual {
+            (usual, count) if *usual == payload => *count = count.saturating_add(1),
+            (_, count) if *count > 0 => *count -= 1,
+            usual => *usual = (payload, 1),
+        }
+    }
+}
+
+impl CapturePoint {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Middle => "middle",
+            Self::Receiver => "receiver",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Whether timestamp `one` is before `other` (RFC 7323 §5.2).
+fn is_before(one: u32, other: u32) -> bool {
+    (one.wrapping_sub(other) as i32) < 0
+}
+
+/// Bytes of the timestamps option with its padding.
+const TIMESTAMP_OPTION: u32 = 12;
+/// A longer payload was merged by offload.
+const LARGEST_FRAME: u32 = 8_960;
+const USUAL_MSS: u32 = 1_448;
+/// The same identification, sequence number and length within a millisecond is the same packet at another interface.
+const DUPLICATE_WITHIN: u64 = 1_000_000;
+const MOST_PENDING: usize = 1 << 14;
+/// A later echo was held by the application.
+const LONGEST_WAY: u64 = 10_000_000_000;

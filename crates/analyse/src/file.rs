@@ -1,0 +1,335 @@
+//! Files of captures: pcap and pcapng, also compressed by gzip or zstd, record by record.
+//!
+//! Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng. The crate `pcap-parser` reads the blocks. Memory is the
+//! buffer of one block, and the interfaces of a section.
+
+use std::io::{BufReader, Cursor, Read};
+
+use flate2::read::MultiGzDecoder;
+use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock};
+use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
+use pcap_parser::{LegacyPcapReader, PcapBlockOwned, PcapError, PcapNGReader};
+use ruzstd::decoding::StreamingDecoder;
+
+use crate::error::{Cut, ReadError};
+
+/// A packet as a capture has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// When it was captured, in nanoseconds since 1970 or since what the capture counts from.
+    pub nanos: u64,
+    /// The number of its interface in the capture.
+    pub interface: u32,
+    /// The kind of its first header, a number of the list of link types.
+    pub link_type: i32,
+    /// The bytes that were kept.
+    pub bytes: &'a [u8],
+    /// Its length on the link.
+    pub wire_len: u32,
+    /// Whether the capture marks it as damaged.
+    pub is_damaged: bool,
+}
+
+/// Reads the records of a capture.
+pub struct CaptureReader<'r> {
+    blocks: Box<dyn PcapReaderIterator + 'r>,
+    interfaces: Vec<Interface>,
+    /// Length of the block that the last record is part of.
+    unread: usize,
+    /// Packets that the interfaces dropped, as their statistics say.
+    dropped: u64,
+    cut: Option<Cut>,
+    is_compressed: bool,
+}
+
+/// What the packets of an interface share.
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link_type: i32,
+    /// Units of its times per second.
+    resolution: u64,
+    /// Seconds to add to its times.
+    offset: i64,
+    snap_len: u32,
+}
+
+impl<'r> CaptureReader<'r> {
+    /// Begins to read `source`, whose format its first bytes show.
+    ///
+    /// # Errors
+    /// If it is no capture, or cannot be read.
+    pub fn new(source: impl Read + 'r) -> Result<Self, ReadError> {
+        let (magic, source) = peeked(source)?;
+        let (is_compressed, magic, source): (bool, _, Box<dyn Read + 'r>) = match magic {
+            [0x1f, 0x8b, ..] => {
+                let (magic, source) = peeked(MultiGzDecoder::new(BufReader::new(source)))
+                    .map_err(|_| ReadError::Format)?;
+                (true, magic, Box::new(source))
+            }
+            ZSTD => {
+                let decoder = StreamingDecoder::new(BufReader::new(source));
+                let (magic, source) = peeked(decoder.map_err(|_| ReadError::Format)?)
+                    .map_err(|_| ReadError::Format)?;
+                (true, magic, Box::new(source))
+            }
+            _ => (false, magic, Box::new(source)),
+        };
+        let source = Filling(source);
+        let opened: Result<Box<dyn PcapReaderIterator + 'r>, _> = match magic {
+            SECTION_HEADER => PcapNGReader::new(BUFFER, source).map(|reader| Box::new(reader) as _),
+            _ if PCAP.contains(&magic) => {
+                LegacyPcapReader::new(BUFFER, source).map(|reader| Box::new(reader) as _)
+            }
+            _ => return Err(ReadError::Format),
+        };
+        let blocks = opened.map_err(|error| match error {
+            PcapError::Incomplete(_) | PcapError::Eof | PcapError::UnexpectedEof => {
+                ReadError::Empty
+            }
+            _ => ReadError::Format,
+        })?;
+        Ok(Self { blocks, interfaces: Vec::new(), unread: 0, dropped: 0, cut: None, is_compressed })
+    }
+
+    /// Reads the next packet; none at the end, or where the rest is not valid (see [`Self::cut`]).
+    pub fn next_record(&mut self) -> Option<Record<'_>> {
+        loop {
+            self.blocks.consume(std::mem::take(&mut self.unread));
+            match self.step() {
+                Step::Packet => break,
+                Step::Again => {}
+                Step::End => return None,
+            }
+        }
+        // The block is parsed once more, because the borrow checker accepts no conditional return of it.
+        let Ok((_, block)) = self.blocks.next() else { return None };
+        record(block, &self.interfaces)
+    }
+
+    /// Why reading ended early, if it did.
+    pub fn cut(&self) -> Option<&Cut> {
+        self.cut.as_ref()
+    }
+
+    /// Packets that the capturing system dropped.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Looks at the next block and reads more of the file where it is incomplete.
+    fn step(&mut self) -> Step {
+        let offset = self.blocks.consumed() as u64;
+        match self.blocks.next() {
+            Ok((len, block)) => {
+                let is_packet = learn(&block, &mut self.interfaces, &mut self.dropped);
+                self.unread = len;
+                if is_packet { Step::Packet } else { Step::Again }
+            }
+            Err(PcapError::Eof) => Step::End,
+            Err(PcapError::Incomplete(_)) => self.refill(offset),
+            Err(PcapError::BufferTooSmall) => self.grow(offset),
+            Err(PcapError::UnexpectedEof) => self.end(Cut::Incomplete { offset }),
+            Err(PcapError::ReadError) => self.end(Cut::Compression),
+            Err(_) => self.end(Cut::Invalid { offset }),
+        }
+    }
+
+    fn refill(&mut self, offset: u64) -> Step {
+        let before = self.blocks.data().len();
+        if self.blocks.refill().is_err() {
+            return self.end(Cut::Compression);
+        }
+        if self.blocks.data().len() > before {
+            return Step::Again;
+        }
+        if before == 0 {
+            return Step::End;
+        }
+        // Nothing more came: the file ends here, or the block is longer than the buffer.
+        if self.blocks.reader_exhausted() {
+            return self.end(Cut::Incomplete { offset });
+        }
+        self.grow(offset)
+    }
+
+    fn grow(&mut self, offset: u64) -> Step {
+        let size = self.blocks.data().len().max(BUFFER) * 2;
+        if size > LONGEST_BLOCK || !self.blocks.grow(size) {
+            return self.end(Cut::Invalid { offset });
+        }
+        self.refill(offset)
+    }
+
+    fn end(&mut self, cut: Cut) -> Step {
+        let cut = match cut {
+            // Offsets in what a file unpacks to are of no use, and a decoder that failed gave its reason before.
+            Cut::Incomplete { .. } if self.is_compressed => Cut::Compression,
+            cut => cut,
+        };
+        self.cut = Some(cut);
+        Step::End
+    }
+}
+
+enum Step {
+    Packet,
+    Again,
+    End,
+}
+
+/// Remembers what a block says of the packets after it. Returns whether the block is one.
+fn learn(block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>, dropped: &mut u64) -> bool {
+    match block {
+        PcapBlockOwned::LegacyHeader(header) => {
+            let resolution = if header.is_nanosecond_precision() { NANOS } else { MICROS };
+            let link_type = header.network.0 & LINK_TYPE_BITS;
+            let snap_len = header.snaplen;
+            *interfaces = vec![Interface { link_type, resolution, offset: 0, snap_len }];
+            false
+        }
+        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+            interfaces.clear();
+            false
+        }
+        PcapBlockOwned::NG(Block::InterfaceDescription(description)) => {
+            if interfaces.len() < MOST_INTERFACES {
+                interfaces.push(interface(description));
+            }
+            false
+        }
+        PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) => {
+            let option = statistics.options.iter().find(|option| option.code.0 == DROPPED);
+            let value = option.and_then(|option| option.value.get(..8)?.try_into().ok());
+            // The crate reads the type of a block as little-endian.
+            let is_little_endian = statistics.block_type == STATISTICS;
+            *dropped = dropped.saturating_add(value.map_or(0, |eight: [u8; 8]| {
+                if is_little_endian { u64::from_le_bytes(eight) } else { u64::from_be_bytes(eight) }
+            }));
+            false
+        }
+        PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+            (packet.if_id as usize) < interfaces.len()
+        }
+        PcapBlockOwned::Legacy(_) => true,
+        // A simple packet has no time.
+        PcapBlockOwned::NG(_) => false,
+    }
+}
+
+fn interface(description: &InterfaceDescriptionBlock<'_>) -> Interface {
+    Interface {
+        link_type: description.linktype.0,
+        resolution: description.ts_resolution().filter(|per_s| *per_s > 0).unwrap_or(MICROS),
+        offset: description.ts_offset(),
+        snap_len: description.snaplen,
+    }
+}
+
+fn record<'a>(block: PcapBlockOwned<'a>, interfaces: &[Interface]) -> Option<Record<'a>> {
+    match block {
+        PcapBlockOwned::Legacy(frame) => {
+            let from = interfaces.first()?;
+            let fraction = u64::from(frame.ts_usec) * (NANOS / from.resolution);
+            let bytes = &frame.data[..frame.data.len().min(frame.caplen as usize)];
+            Some(Record {
+                nanos: u64::from(frame.ts_sec) * NANOS + fraction,
+                interface: 0,
+                link_type: from.link_type,
+                bytes,
+                wire_len: frame.origlen.max(bytes.len() as u32),
+                is_damaged: false,
+            })
+        }
+        PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+            let from = interfaces.get(packet.if_id as usize)?;
+            let kept = packet.data.len().min(packet.caplen as usize);
+            let kept = if from.snap_len > 0 { kept.min(from.snap_len as usize) } else { kept };
+            let flags = packet.options.iter().find(|option| option.code.0 == PACKET_FLAGS);
+            let flags = flags.and_then(|option| option.value.get(..4)?.try_into().ok());
+            let is_big_endian = packet.big_endian();
+            let flags = flags.map_or(0, |four: [u8; 4]| {
+                if is_big_endian { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) }
+            });
+            Some(Record {
+                nanos: from.nanos(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low)),
+                interface: packet.if_id,
+                link_type: from.link_type,
+                bytes: &packet.data[..kept],
+                wire_len: packet.origlen.max(kept as u32),
+                is_damaged: flags & LINK_ERRORS != 0,
+            })
+        }
+        _ => None,
+    }
+}
+
+impl Interface {
+    /// A time of this interface in nanoseconds; the last one that there is if it is too late.
+    fn nanos(&self, time: u64) -> u64 {
+        let nanos = u128::from(time) * u128::from(NANOS) / u128::from(self.resolution);
+        let shifted = nanos as i128 + i128::from(self.offset) * i128::from(NANOS);
+        shifted.clamp(0, LATEST) as u64
+    }
+}
+
+/// The first bytes of a source, and a source that has them too.
+fn peeked<R: Read>(mut source: R) -> Result<([u8; 4], impl Read), ReadError> {
+    let mut start = Vec::with_capacity(4);
+    source.by_ref().take(4).read_to_end(&mut start)?;
+    let magic = start.clone().try_into().map_err(|_| ReadError::Empty)?;
+    Ok((magic, Cursor::new(start).chain(source)))
+}
+
+/// Returns less than what is requested only at the end: `pcap-parser` reads a header by one call.
+struct Filling<R>(R);
+
+impl<R: Read> Read for Filling<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.0.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(more) => filled += more,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                // What came before the error is valid; the next call returns the error.
+                Err(_) if filled > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+}
+
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+/// Microseconds, nanoseconds and the modified format, in both byte orders.
+const PCAP: [[u8; 4]; 5] = [
+    [0xd4, 0xc3, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0xc3, 0xd4],
+    [0x4d, 0x3c, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0x3c, 0x4d],
+    [0x34, 0xcd, 0xb2, 0xa1],
+];
+
+/// Bytes of the file that are held: more than the longest packet of most captures, 256 KiB.
+const BUFFER: usize = 1 << 20;
+/// A block that is longer is not valid.
+const LONGEST_BLOCK: usize = 16 << 20;
+/// Interfaces of a section that are read.
+const MOST_INTERFACES: usize = 4096;
+/// The rest of the field has the length of frame checksums.
+const LINK_TYPE_BITS: i32 = 0x0fff_ffff;
+
+/// Type of the block with an interface's statistics.
+const STATISTICS: u32 = 5;
+
+// Options of pcapng.
+const PACKET_FLAGS: u16 = 2;
+const DROPPED: u16 = 5;
+/// Errors of the link layer among a packet's flags.
+const LINK_ERRORS: u32 = 0xffff_0000;
+
+const NANOS: u64 = 1_000_000_000;
+const MICROS: u64 = 1_000_000;
+/// Later times are clamped: twice as many nanoseconds fit into 64 bits.
+const LATEST: i128 = (u64::MAX / 2) as i128;

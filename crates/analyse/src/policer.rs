@@ -1,0 +1,128 @@
+//! Whether a token bucket without a queue dropped the packets of a flow.
+//!
+//! Source: Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016, section 3.1, with the thresholds of
+//! its published implementation. Deviation: the input is the first 16,384 packets of a direction instead of chunks of 2 MB.
+
+use crate::sender::Passed;
+
+/// The token bucket that a flow went through.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Policer {
+    /// Bytes of data per second.
+    pub(crate) rate: f64,
+    /// Bytes before the first loss.
+    pub(crate) burst: u64,
+    /// The first and the last loss.
+    pub(crate) between: (u64, u64),
+}
+
+/// Looks for a policer: with all losses, then without the first and the last two.
+pub(crate) fn find(passed: &[Passed]) -> Option<Policer> {
+    judge(passed, 0).or_else(|| judge(passed, TRIMMED))
+}
+
+fn judge(passed: &[Passed], trimmed: usize) -> Option<Policer> {
+    let start = passed.first()?.time;
+    let mut rtts: Vec<u64> =
+        passed.iter().filter_map(|one| one.rtt).map(|rtt| u64::from(rtt) * 1_000).collect();
+    let lost: Vec<usize> =
+        passed.iter().enumerate().filter(|(_, one)| one.is_lost).map(|(at, _)| at).collect();
+    let lost = lost.get(trimmed..lost.len().checked_sub(trimmed)?)?;
+    if lost.len() < LEAST || passed.len() - lost.len() < LEAST || rtts.is_empty() {
+        return None;
+    }
+    rtts.sort_unstable();
+    let median_rtt = rtts[rtts.len() / 2];
+    let tenth = rtts[rtts.len() / 10];
+    let (first, last) = (&passed[lost[0]], &passed[*lost.last()?]);
+    let slices: std::collections::BTreeSet<u64> =
+        lost.iter().map(|at| (passed[*at].time - start) / median_rtt.max(1)).collect();
+    let before_first = (first.place - passed[0].place).max(0) as u64;
+    if slices.len() < LEAST_SLICES || before_first > MOST_BEFORE || last.time <= first.time {
+        return None;
+    }
+    let is_lost = |at: usize| lost.binary_search(&at).is_ok();
+    let through: u64 = (lost[0]..=lost[lost.len() - 1])
+        .filter(|at| !is_lost(*at))
+        .map(|at| u64::from(passed[at].len))
+        .sum();
+    let rate = through as f64 / seconds(last.time - first.time);
+    let round = rate * seconds(median_rtt);
+    let intercept = before_first as f64 - rate * seconds(first.time - start);
+    if intercept < LEAST_INTERCEPT * round {
+        return None;
+    }
+    let (at_losses, at_passes) = tokens(passed, lost, rate);
+    if !holds(at_losses, at_passes, round) || queues(passed, lost, median_rtt, tenth) {
+        return None;
+    }
+    Some(Policer { rate, burst: before_first, between: (first.time, last.time) })
+}
+
+/// The tokens in the bucket at each loss and at each other packet, from the first loss to the last.
+fn tokens(passed: &[Passed], lost: &[usize], rate: f64) -> (Vec<f64>, Vec<f64>) {
+    let (mut at_losses, mut at_passes) = (Vec::new(), Vec::new());
+    let start = passed[lost[0]].time;
+    let mut used = 0.0;
+    let mut losses = lost.iter().peekable();
+    for (at, one) in passed.iter().enumerate().take(lost[lost.len() - 1] + 1).skip(lost[0]) {
+        let here = rate * seconds(one.time.saturating_sub(start)) - used;
+        if losses.next_if(|lost| **lost == at).is_some() {
+            at_losses.push(here);
+        } else {
+            at_passes.push(here);
+            used += f64::from(one.len);
+        }
+    }
+    (at_losses, at_passes)
+}
+
+/// Steps 6 to 8: the bucket is empty at losses, and only there.
+fn holds(mut at_losses: Vec<f64>, mut at_passes: Vec<f64>, round: f64) -> bool {
+    if at_passes.is_empty() {
+        return false;
+    }
+    at_losses.sort_by(f64::total_cmp);
+    at_passes.sort_by(f64::total_cmp);
+    let mean = |list: &[f64]| list.iter().sum::<f64>() / list.len() as f64;
+    let median = |list: &[f64]| list[list.len() / 2];
+    let empty = median(&at_losses);
+    if mean(&at_losses) >= mean(&at_passes) || empty >= median(&at_passes) {
+        return false;
+    }
+    let share = |list: &[f64], is_off: &dyn Fn(f64) -> bool| {
+        list.iter().filter(|tokens| is_off(**tokens)).count() as f64 / list.len() as f64
+    };
+    share(&at_losses, &|tokens| (tokens - empty).abs() > LOSS_SLACK * round) <= MOST_OFF_AT_LOSSES
+        && share(&at_passes, &|tokens| tokens - empty < -PASS_SLACK * round) <= MOST_OFF_AT_PASSES
+}
+
+/// Step 9: whether RTTs grew before losses, as in front of a full queue.
+fn queues(passed: &[Passed], lost: &[usize], median: u64, tenth: u64) -> bool {
+    let mut inflated = 0;
+    for at in lost {
+        let before =
+            passed[..*at].iter().rev().filter(|one| !one.is_lost).filter_map(|one| one.rtt);
+        let rtt = before.take(2).last().map_or(0, |rtt| u64::from(rtt) * 1_000);
+        let is_inflated = rtt >= median && rtt * 10 > tenth * 13 && rtt >= INFLATED;
+        inflated += usize::from(is_inflated);
+    }
+    inflated * 100 > lost.len() * MOST_INFLATED_PERCENT
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+/// Losses, and packets that passed.
+const LEAST: usize = 15;
+const LEAST_SLICES: usize = 3;
+const TRIMMED: usize = 2;
+const MOST_BEFORE: u64 = 2_000_000;
+const LEAST_INTERCEPT: f64 = -0.75;
+const LOSS_SLACK: f64 = 2.0;
+const PASS_SLACK: f64 = 0.75;
+const MOST_OFF_AT_LOSSES: f64 = 0.10;
+const MOST_OFF_AT_PASSES: f64 = 0.03;
+const MOST_INFLATED_PERCENT: usize = 20;
+const INFLATED: u64 = 20_000_000;

@@ -1,0 +1,132 @@
+//! From capture files to rows: the one entry point.
+
+use std::io::Read;
+use std::ops::ControlFlow;
+
+use crate::error::{Cut, ReadError};
+use crate::file::CaptureReader;
+use crate::link;
+use crate::packet::{self, Content};
+use crate::rows::{ConnectionRow, PointRow, SliceRow};
+use crate::table::Table;
+
+/// Reads captures, one after the other.
+#[derive(Debug)]
+pub struct Reading {
+    table: Table,
+    counts: CaptureCounts,
+}
+
+/// What captures contain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaptureCounts {
+    /// Packets.
+    pub packets: u64,
+    /// Segments of TCP.
+    pub tcp_packets: u64,
+    /// Datagrams of UDP.
+    pub udp_packets: u64,
+    /// Bytes of data in them.
+    pub udp_bytes: u64,
+    /// Packets of other protocols, fragments, and packets of which too little was kept.
+    pub other_packets: u64,
+    /// Packets of link types that are not read.
+    pub unknown_link_packets: u64,
+    /// Packets that the capture marks as damaged; they are not analysed.
+    pub damaged_packets: u64,
+    /// Packets that the capturing system dropped.
+    pub dropped_packets: u64,
+    /// Connections beyond the largest number of rows.
+    pub dropped_connections: u64,
+    /// Connections that were ended early, because too many were open.
+    pub evicted_connections: u64,
+}
+
+/// The rows of all captures.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// The connections, the one with the most data first.
+    pub connections: Vec<ConnectionRow>,
+    /// The time of the largest ones.
+    pub slices: Vec<SliceRow>,
+    /// Their time-sequence diagrams.
+    pub points: Vec<PointRow>,
+    /// What the captures contain.
+    pub counts: CaptureCounts,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self::with_limit(MOST_OPEN)
+    }
+}
+
+impl Reading {
+    /// Nothing read yet; up to `most_open` connections are followed at a time.
+    pub fn with_limit(most_open: usize) -> Self {
+        Self { table: Table::new(most_open), counts: CaptureCounts::default() }
+    }
+
+    /// Reads a capture that is called `name`. `watch` is called every few thousand packets, and may end it. Returns why it
+    /// was not read to its end, if so.
+    ///
+    /// # Errors
+    /// If it is no capture.
+    pub fn read(
+        &mut self,
+        name: &str,
+        source: impl Read,
+        mut watch: impl FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Cut>, ReadError> {
+        let mut reader = CaptureReader::new(source)?;
+        self.table.begin_file(name);
+        let counts = &mut self.counts;
+        while let Some(record) = reader.next_record() {
+            counts.packets += 1;
+            if counts.packets.is_multiple_of(WATCH_EVERY) && watch().is_break() {
+                break;
+            }
+            if !link::is_known(record.link_type) {
+                counts.unknown_link_packets += 1;
+                continue;
+            }
+            if record.is_damaged {
+                counts.damaged_packets += 1;
+                continue;
+            }
+            match packet::decode(&record) {
+                None => counts.other_packets += 1,
+                Some(packet) => match &packet.content {
+                    Content::Tcp(segment) => {
+                        counts.tcp_packets += 1;
+                        self.table.handle(&packet, segment);
+                    }
+                    Content::Udp { payload } => {
+                        counts.udp_packets += 1;
+                        counts.udp_bytes += u64::from(*payload);
+                    }
+                },
+            }
+        }
+        counts.dropped_packets += reader.dropped();
+        Ok(reader.cut().cloned())
+    }
+
+    /// The rows of everything that was read.
+    pub fn finish(self) -> Tables {
+        let (rows, dropped, evicted) = self.table.into_rows();
+        let mut tables = Tables { counts: self.counts, ..Tables::default() };
+        tables.counts.dropped_connections = dropped;
+        tables.counts.evicted_connections = evicted;
+        for one in rows {
+            tables.connections.push(one.connection);
+            tables.slices.extend(one.slices);
+            tables.points.extend(one.points);
+        }
+        tables
+    }
+}
+
+/// Connections that are followed at a time.
+const MOST_OPEN: usize = 1_000;
+const WATCH_EVERY: u64 = 4_096;

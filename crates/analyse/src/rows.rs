@@ -1,0 +1,275 @@
+//! The rows of the tables. A field's name is its column's name, with the unit as suffix.
+
+use crate::connection::Connection;
+use crate::expert::ExpertCounts;
+use crate::limits::{Limit, Limits};
+use crate::sender::{Counts, Sender, Slice};
+
+/// A connection and what was measured of its sender: the end that sent more data.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ConnectionRow {
+    pub connection: u32,
+    pub file: String,
+    pub interface: u32,
+    pub client: String,
+    pub server: String,
+    pub sender: &'static str,
+    pub capture_point: &'static str,
+    pub has_handshake: bool,
+    pub start_s: f64,
+    pub duration_s: f64,
+    pub packets: u64,
+    pub data_packets: u64,
+    pub sent_bytes: u64,
+    pub delivered_bytes: u64,
+    pub reverse_bytes: u64,
+    pub unseen_bytes: u64,
+    pub goodput_mbps: Option<f64>,
+    pub mss_bytes: u32,
+    pub merged_packets: u64,
+    pub handshake_rtt_ms: Option<f64>,
+    pub rtt_ms_min: Option<f64>,
+    pub rtt_ms_mean: Option<f64>,
+    pub rtt_ms_p50: Option<f64>,
+    pub rtt_ms_p95: Option<f64>,
+    pub rtt_ms_max: Option<f64>,
+    pub rtt_samples: u64,
+    pub flight_bytes_max: u64,
+    pub window_bytes_min: Option<u64>,
+    pub window_bytes_max: Option<u64>,
+    pub retransmits: u64,
+    pub retransmits_fast: u64,
+    pub retransmits_rto: u64,
+    pub retransmits_tlp: u64,
+    pub retransmits_spurious: u64,
+    pub retransmitted_bytes: u64,
+    pub timeouts: u64,
+    pub lost_upstream: u64,
+    pub reordered: u64,
+    pub dup_acks: u64,
+    pub zero_windows: u64,
+    pub duplicate_packets: u64,
+    pub time_reversals: u64,
+    pub limit: Option<&'static str>,
+    pub limited_application: Option<f64>,
+    pub limited_receiver_window: Option<f64>,
+    pub limited_send_buffer: Option<f64>,
+    pub limited_slow_start: Option<f64>,
+    pub limited_congestion: Option<f64>,
+    pub limited_random_loss: Option<f64>,
+    pub limited_policer: Option<f64>,
+    pub limited_path_capacity: Option<f64>,
+    pub limited_unknown: Option<f64>,
+    pub capacity_mbps: Option<f64>,
+    pub policer_mbps: Option<f64>,
+    pub policer_burst_bytes: Option<u64>,
+    pub tshark_retransmission: u64,
+    pub tshark_fast_retransmission: u64,
+    pub tshark_spurious_retransmission: u64,
+    pub tshark_out_of_order: u64,
+    pub tshark_duplicate_ack: u64,
+    pub tshark_lost_segment: u64,
+    pub tshark_zero_window: u64,
+    pub tshark_window_full: u64,
+    pub tshark_keep_alive: u64,
+}
+
+/// A slice of a connection's time.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct SliceRow {
+    pub connection: u32,
+    pub t_s: f64,
+    pub end_s: f64,
+    pub sent_mbps: f64,
+    pub goodput_mbps: f64,
+    pub flight_bytes_max: u64,
+    pub window_bytes_min: Option<u64>,
+    pub rtt_ms_min: Option<f64>,
+    pub rtt_ms_max: Option<f64>,
+    pub retransmits: u32,
+    pub limit: &'static str,
+}
+
+/// A point of a time-sequence diagram.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct PointRow {
+    pub connection: u32,
+    pub t_s: f64,
+    pub start_bytes: u64,
+    pub end_bytes: u64,
+    pub kind: &'static str,
+}
+
+/// The rows of one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    pub(crate) connection: ConnectionRow,
+    pub(crate) slices: Vec<SliceRow>,
+    pub(crate) points: Vec<PointRow>,
+}
+
+impl Rows {
+    /// The rows of a connection that is over.
+    pub(crate) fn of(connection: &Connection, file: &str) -> Self {
+        let side = connection.sending_side();
+        let sender = connection.sender(side);
+        let limits = sender.map(|sender| Limits::of(sender, connection.mss(side)));
+        Self {
+            connection: connection_row(connection, side, sender, limits.as_ref(), file),
+            slices: sender.zip(limits).map_or_else(Vec::new, |(sender, limits)| {
+                slice_rows(sender, &limits, connection.first)
+            }),
+            points: point_rows(connection, side),
+        }
+    }
+
+    /// Gives all rows the number of the connection.
+    pub(crate) fn number(&mut self, number: u32) {
+        self.connection.connection = number;
+        self.slices.iter_mut().for_each(|row| row.connection = number);
+        self.points.iter_mut().for_each(|row| row.connection = number);
+    }
+}
+
+fn connection_row(
+    connection: &Connection,
+    side: usize,
+    sender: Option<&Sender>,
+    limits: Option<&Limits>,
+    file: &str,
+) -> ConnectionRow {
+    let counts = sender.map_or_else(Counts::default, |sender| *sender.counts());
+    let reverse = connection.sender(1 - side).map_or(0, |sender| sender.counts().bytes);
+    let rtt = sender.map(|sender| sender.rtts().spread()).unwrap_or_default();
+    let shares = limits.and_then(shares);
+    let share = |limit: Limit| shares.map(|shares| shares[limit as usize]);
+    let policer = limits.and_then(|limits| limits.policer);
+    let expert: ExpertCounts = connection.expert();
+    let retransmits = counts.fast + counts.timeout + counts.tail_probe;
+    ConnectionRow {
+        connection: 0,
+        file: file.to_owned(),
+        interface: connection.interface,
+        client: connection.ends[0].to_string(),
+        server: connection.ends[1].to_string(),
+        sender: if side == 0 { "client" } else { "server" },
+        capture_point: connection.capture_point(side).name(),
+        has_handshake: connection.has_handshake(),
+        start_s: seconds(connection.first),
+        duration_s: seconds(connection.last - connection.first),
+        packets: connection.packets,
+        data_packets: counts.packets,
+        sent_bytes: counts.bytes,
+        delivered_bytes: counts.delivered,
+        reverse_bytes: reverse,
+        unseen_bytes: counts.unseen,
+        goodput_mbps: sender.and_then(|sender| {
+            let duration = connection.last.saturating_sub(sender.slices().start());
+            (duration > 0).then(|| mbps(counts.delivered as f64 / seconds(duration)))
+        }),
+        mss_bytes: connection.mss(side),
+        merged_packets: counts.merged,
+        handshake_rtt_ms: connection.handshake_rtt().map(millis),
+        rtt_ms_min: rtt.min_ms,
+        rtt_ms_mean: rtt.mean_ms,
+        rtt_ms_p50: rtt.p50_ms,
+        rtt_ms_p95: rtt.p95_ms,
+        rtt_ms_max: rtt.max_ms,
+        rtt_samples: rtt.samples,
+        flight_bytes_max: counts.flight_max,
+        window_bytes_min: counts.window_min,
+        window_bytes_max: counts.window_min.map(|_| counts.window_max),
+        retransmits,
+        retransmits_fast: counts.fast,
+        retransmits_rto: counts.timeout,
+        retransmits_tlp: counts.tail_probe,
+        retransmits_spurious: counts.spurious.min(retransmits),
+        retransmitted_bytes: counts.repeated_bytes,
+        timeouts: counts.timeouts,
+        lost_upstream: counts.lost_upstream,
+        reordered: counts.reordered,
+        dup_acks: counts.dup_acks,
+        zero_windows: counts.zero_windows,
+        duplicate_packets: connection.duplicates,
+        time_reversals: connection.time_reversals,
+        limit: limits.and_then(Limits::largest).map(Limit::name),
+        limited_application: share(Limit::Application),
+        limited_receiver_window: share(Limit::ReceiverWindow),
+        limited_send_buffer: share(Limit::SendBuffer),
+        limited_slow_start: share(Limit::SlowStart),
+        limited_congestion: share(Limit::Congestion),
+        limited_random_loss: share(Limit::RandomLoss),
+        limited_policer: share(Limit::Policer),
+        limited_path_capacity: share(Limit::PathCapacity),
+        limited_unknown: share(Limit::Unknown),
+        capacity_mbps: limits.and_then(|limits| limits.capacity).map(mbps),
+        policer_mbps: policer.map(|policer| mbps(policer.rate)),
+        policer_burst_bytes: policer.map(|policer| policer.burst),
+        tshark_retransmission: expert.retransmissions,
+        tshark_fast_retransmission: expert.fast_retransmissions,
+        tshark_spurious_retransmission: expert.spurious_retransmissions,
+        tshark_out_of_order: expert.out_of_order,
+        tshark_duplicate_ack: expert.duplicate_acks,
+        tshark_lost_segment: expert.previous_not_captured,
+        tshark_zero_window: expert.zero_windows,
+        tshark_window_full: expert.window_full,
+        tshark_keep_alive: expert.keep_alives,
+    }
+}
+
+/// The times of all limits as shares of their sum.
+fn shares(limits: &Limits) -> Option<[f64; 9]> {
+    let sum: u64 = limits.times.iter().sum();
+    (sum > 0).then(|| limits.times.map(|time| time as f64 / sum as f64))
+}
+
+fn slice_rows(sender: &Sender, limits: &Limits, first: u64) -> Vec<SliceRow> {
+    let slices = sender.slices();
+    let width = seconds(slices.width());
+    let row = |(at, (slice, limit)): (usize, (&Slice, &Limit))| {
+        let start = slices.start() + at as u64 * slices.width();
+        let t_s = seconds(start - first);
+        SliceRow {
+            connection: 0,
+            t_s,
+            end_s: t_s + width,
+            sent_mbps: mbps(slice.sent as f64 / width),
+            goodput_mbps: mbps(slice.delivered as f64 / width),
+            flight_bytes_max: slice.flight_max,
+            window_bytes_min: slice.receive_window,
+            rtt_ms_min: slice.rtt_min.map(millis),
+            rtt_ms_max: slice.rtt_max.map(millis),
+            retransmits: slice.repeats,
+            limit: limit.name(),
+        }
+    };
+    slices.list().iter().zip(&limits.slices).enumerate().map(row).collect()
+}
+
+fn point_rows(connection: &Connection, side: usize) -> Vec<PointRow> {
+    let points = connection.points(side).list().iter();
+    points
+        .map(|point| PointRow {
+            connection: 0,
+            t_s: seconds(point.time - connection.first),
+            start_bytes: point.start.max(0) as u64,
+            end_bytes: point.end.max(0) as u64,
+            kind: point.kind.name(),
+        })
+        .collect()
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn millis(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}
+
+fn mbps(bytes_per_s: f64) -> f64 {
+    bytes_per_s * 8.0 / 1e6
+}

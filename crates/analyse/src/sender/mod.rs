@@ -1,0 +1,522 @@
+//! The sender of one direction, from its packets and the acknowledgements that reached it.
+//!
+//! Times are those at the sender. A capture elsewhere passes acknowledgements when they had reached it.
+
+mod rates;
+mod repeat;
+mod scoreboard;
+mod slices;
+
+use weir_trace::Histogram;
+use weir_units::Duration;
+
+use rates::AckRates;
+pub(crate) use repeat::RepeatKind;
+use repeat::{Evidence, Timer};
+use scoreboard::{Range, Scoreboard};
+pub(crate) use slices::{Slice, Slices};
+
+use slices::Hold;
+
+/// What a sender did, and what it had in flight.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    board: Scoreboard,
+    counts: Counts,
+    rtts: Histogram,
+    slices: Slices,
+    passed: Vec<Passed>,
+    losses: Vec<Loss>,
+    timer: Timer,
+    /// The last event, and what held the sender since.
+    last_event: u64,
+    hold: Hold,
+    /// The right edge of the receiver's window.
+    edge: Option<i64>,
+    progressed: u64,
+    dup_acks: u32,
+    /// The last sample of a cumulative acknowledgement.
+    last_rtt: Option<u64>,
+    /// Until here the loss episode goes on.
+    recovery_end: Option<i64>,
+    /// Until here repetitions belong to the last timeout.
+    timeout_end: Option<i64>,
+    rounds: Rounds,
+    ack_rates: AckRates,
+    /// Whether the last new segment was not full.
+    is_short: bool,
+    mss: u32,
+    has_sack: bool,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) packets: u64,
+    /// Bytes sent, with repetitions.
+    pub(crate) bytes: u64,
+    /// Bytes acknowledged.
+    pub(crate) delivered: u64,
+    pub(crate) fast: u64,
+    pub(crate) timeout: u64,
+    pub(crate) tail_probe: u64,
+    /// Repetitions that the receiver reported as duplicates.
+    pub(crate) spurious: u64,
+    pub(crate) repeated_bytes: u64,
+    /// Timer expiries.
+    pub(crate) timeouts: u64,
+    /// Segments that were acknowledged or arrived out of order, without a repetition.
+    pub(crate) reordered: u64,
+    pub(crate) dup_acks: u64,
+    pub(crate) zero_windows: u64,
+    /// Segments that filled a gap after a loss before the place of the capture.
+    pub(crate) lost_upstream: u64,
+    /// Bytes that were acknowledged and not captured.
+    pub(crate) unseen: u64,
+    /// Packets longer than a segment: offload merged them.
+    pub(crate) merged: u64,
+    /// Most bytes in flight.
+    pub(crate) flight_max: u64,
+    pub(crate) window_min: Option<u64>,
+    pub(crate) window_max: u64,
+}
+
+/// A packet for the policer test: when, how long, whether it came again later, and its RTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) time: u64,
+    /// Distance of its first byte from the first of the connection.
+    pub(crate) place: i64,
+    pub(crate) len: u32,
+    pub(crate) rtt: Option<u32>,
+    pub(crate) is_lost: bool,
+}
+
+/// A loss episode: its first repetition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Loss {
+    pub(crate) time: u64,
+    /// The RTT of the packets before the lost one.
+    pub(crate) rtt: Option<u64>,
+    /// Repetitions, and how many of them the receiver had already.
+    pub(crate) repeats: u32,
+    pub(crate) duplicates: u32,
+}
+
+/// Growth of the bytes in flight from round to round, which shows slow start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rounds {
+    end: i64,
+    count: u32,
+    flight: u64,
+    previous: u64,
+    is_over: bool,
+}
+
+/// A data segment in places of its direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Data {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) mss: u32,
+}
+
+/// An acknowledgement in places of the acknowledged direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acknowledgement<'a> {
+    pub(crate) place: i64,
+    pub(crate) window: Option<u64>,
+    /// The SACK blocks, the first one perhaps of duplicates.
+    pub(crate) blocks: &'a [(i64, i64)],
+    pub(crate) is_duplicate: bool,
+}
+
+impl Sender {
+    /// A sender whose first data begins at `place`; `round_trip` is what the handshake took.
+    pub(crate) fn new(time: u64, place: i64, round_trip: Option<u64>, has_sack: bool) -> Self {
+        Self {
+            board: Scoreboard::new(place),
+            counts: Counts::default(),
+            rtts: Histogram::new(),
+            slices: Slices::new(time, round_trip.unwrap_or(UNKNOWN_ROUND)),
+            passed: Vec::new(),
+            losses: Vec::new(),
+            timer: Timer::default(),
+            last_event: time,
+            hold: Hold::Application,
+            edge: None,
+            progressed: time,
+            dup_acks: 0,
+            last_rtt: None,
+            recovery_end: None,
+            timeout_end: None,
+            rounds: Rounds { end: place, ..Rounds::default() },
+            ack_rates: AckRates::default(),
+            is_short: false,
+            mss: 0,
+            has_sack,
+        }
+    }
+
+    /// The receiver offers `window` bytes from `place` on, before there is data.
+    pub(crate) fn offer(&mut self, place: i64, window: u64) {
+        self.edge = Some(place.saturating_add_unsigned(window));
+    }
+
+    /// Takes in a data segment. Returns why it was repeated, if it was.
+    pub(crate) fn on_data(&mut self, time: u64, data: Data) -> Option<RepeatKind> {
+        let time = time.max(self.last_event);
+        let len = (data.end - data.start) as u64;
+        self.mss = data.mss;
+        self.counts.packets += 1;
+        self.counts.bytes += len;
+        self.counts.merged += u64::from(len > u64::from(data.mss));
+        let kind = self.repeat_kind(time, &data);
+        let waited_for_timer = matches!(kind, Some(RepeatKind::Timeout | RepeatKind::TailProbe));
+        let held = if waited_for_timer { self.network_hold() } else { self.hold };
+        self.pass_time(time, held);
+        let number = self.note_passed(time, &data);
+        let found = self.place(time, &data, number, kind);
+        if data.end >= self.board.next() {
+            self.is_short = !len.is_multiple_of(u64::from(data.mss.max(1)));
+        }
+        let slice = self.slices.at(time);
+        slice.sent += len;
+        slice.repeats += u32::from(found.is_some());
+        self.settle(time);
+        found
+    }
+
+    /// Takes in an acknowledgement.
+    pub(crate) fn on_ack(&mut self, time: u64, ack: &Acknowledgement<'_>) {
+        let time = time.max(self.last_event);
+        self.pass_time(time, self.hold);
+        self.take_window(time, ack);
+        if ack.place > self.board.next() {
+            self.counts.unseen += (ack.place - self.board.next()) as u64;
+        }
+        let before = self.board.in_flight();
+        self.take_duplicates(ack);
+        if ack.place > self.board.una() {
+            self.acknowledge(time, ack.place);
+        } else if ack.is_duplicate && self.board.outstanding() > 0 {
+            self.dup_acks += 1;
+            self.counts.dup_acks += 1;
+        }
+        self.sack(time, ack);
+        let delivered = before.saturating_sub(self.board.in_flight());
+        self.slices.at(time).delivered += delivered;
+        self.counts.delivered += delivered;
+        self.ack_rates.record(time, delivered);
+        self.settle(time);
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn memory(&self) -> usize {
+        let lists = size_of_val(self.passed.as_slice()) + size_of_val(self.losses.as_slice());
+        let slices = size_of_val(self.slices.list());
+        size_of::<Self>() + self.board.memory() + lists + slices
+    }
+
+    /// The place after the last byte sent.
+    pub(crate) fn next(&self) -> i64 {
+        self.board.next()
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The rate at which acknowledgements come within their bursts, in bytes per second.
+    pub(crate) fn ack_rate(&self) -> Option<f64> {
+        self.ack_rates.median()
+    }
+
+    pub(crate) fn rtts(&self) -> &Histogram {
+        &self.rtts
+    }
+
+    pub(crate) fn slices(&self) -> &Slices {
+        &self.slices
+    }
+
+    pub(crate) fn passed(&self) -> &[Passed] {
+        &self.passed
+    }
+
+    pub(crate) fn losses(&self) -> &[Loss] {
+        &self.losses
+    }
+
+    fn repeat_kind(&self, time: u64, data: &Data) -> Option<RepeatKind> {
+        if data.start >= self.board.next() {
+            return None;
+        }
+        let last_sent = self.board.first_from(data.start);
+        let (sent, sends) = last_sent.map_or((0, 1), |range| (range.last_sent, range.sends));
+        Some(self.timer.kind(&Evidence {
+            is_loss_reported: self.dup_acks > 0 || self.board.is_sacked_above(data.end),
+            is_first: data.start <= self.board.una(),
+            is_last: data.end >= self.board.next(),
+            is_after_timeout: self.timeout_end.is_some_and(|end| data.start < end),
+            waited: time.saturating_sub(sent.max(self.progressed)),
+            quiet: time.saturating_sub(self.last_event),
+            may_probe: sends <= 1 && self.has_sack,
+        }))
+    }
+
+    /// Adds a segment to what was sent. Returns why it was a repetition, if it was one.
+    fn place(
+        &mut self,
+        time: u64,
+        data: &Data,
+        number: u32,
+        kind: Option<RepeatKind>,
+    ) -> Option<RepeatKind> {
+        let next = self.board.next();
+        let range = |sends| Range {
+            end: 0,
+            first_sent: time,
+            last_sent: time,
+            sends,
+            is_sacked: false,
+            number,
+        };
+        if self.board.is_full() {
+            return None;
+        }
+        if data.start > next {
+            self.board.append(data.start, range(0));
+        }
+        let mut found = None;
+        if data.start < next {
+            let quarter = self.timer.smoothed().unwrap_or(0) / 4;
+            let seen = self.again(time, data.start, data.end.min(next), number);
+            found = match seen {
+                // All of it is acknowledged, or was sent before.
+                Seen::Acknowledged | Seen::Before => kind,
+                Seen::Missing { since } if time - since <= quarter && self.dup_acks < 3 => {
+                    self.counts.reordered += 1;
+                    None
+                }
+                Seen::Missing { .. } => {
+                    self.counts.lost_upstream += 1;
+                    kind
+                }
+            };
+        }
+        if data.end > self.board.next() {
+            self.board.append(data.end, range(1));
+        }
+        if let (Some(_), Some(kind)) = (found, kind) {
+            let repeated = (data.end.min(next) - data.start) as u64;
+            self.note_repeat(time, kind, repeated, next);
+        }
+        found
+    }
+
+    /// Marks `from..to` as sent once more, and the packets that had it as lost.
+    fn again(&mut self, time: u64, from: i64, to: i64, number: u32) -> Seen {
+        let mut seen = Seen::Acknowledged;
+        for (_, range) in self.board.within(from, to) {
+            if range.is_missing() {
+                seen = Seen::Missing { since: range.first_sent };
+            } else {
+                seen = if seen == Seen::Acknowledged { Seen::Before } else { seen };
+                if let Some(passed) = self.passed.get_mut(range.number as usize) {
+                    passed.is_lost = true;
+                }
+            }
+            range.sends += 1;
+            range.last_sent = time;
+            range.number = number;
+        }
+        seen
+    }
+
+    fn note_repeat(&mut self, time: u64, kind: RepeatKind, bytes: u64, next: i64) {
+        self.counts.repeated_bytes += bytes;
+        match kind {
+            RepeatKind::Fast => self.counts.fast += 1,
+            RepeatKind::TailProbe => self.counts.tail_probe += 1,
+            RepeatKind::Timeout => {
+                self.counts.timeout += 1;
+                if self.timeout_end.is_none() {
+                    self.counts.timeouts += 1;
+                    self.timeout_end = Some(next);
+                }
+            }
+        }
+        if kind == RepeatKind::TailProbe {
+            return;
+        }
+        self.rounds.is_over = true;
+        if self.recovery_end.is_none() && self.losses.len() < MOST_LOSSES {
+            self.losses.push(Loss { time, rtt: self.last_rtt, repeats: 0, duplicates: 0 });
+        }
+        self.recovery_end.get_or_insert(next);
+        if let Some(loss) = self.losses.last_mut() {
+            loss.repeats += 1;
+        }
+    }
+
+    fn note_passed(&mut self, time: u64, data: &Data) -> u32 {
+        if self.passed.len() >= MOST_PASSED {
+            return u32::MAX;
+        }
+        let len = (data.end - data.start) as u32;
+        self.passed.push(Passed { time, place: data.start, len, rtt: None, is_lost: false });
+        (self.passed.len() - 1) as u32
+    }
+
+    fn take_window(&mut self, time: u64, ack: &Acknowledgement<'_>) {
+        let Some(window) = ack.window else { return };
+        let edge = ack.place.saturating_add_unsigned(window);
+        // Old acknowledgements arrive late: the edge does not move back (RFC 9293 §3.8.6).
+        if ack.place >= self.board.una() {
+            self.edge = Some(edge);
+        }
+        self.counts.zero_windows += u64::from(window == 0);
+        self.counts.window_max = self.counts.window_max.max(window);
+        let least = self.counts.window_min.get_or_insert(window);
+        *least = window.min(*least);
+        let least = self.slices.at(time).receive_window.get_or_insert(window);
+        *least = window.min(*least);
+    }
+
+    /// Counts what the receiver had already: DSACK, RFC 2883 §4.
+    fn take_duplicates(&mut self, ack: &Acknowledgement<'_>) {
+        let Some((left, right)) = ack.blocks.first().copied() else { return };
+        let is_within = |outer: Option<&(i64, i64)>| {
+            outer.is_some_and(|(from, to)| *from <= left && right <= *to)
+        };
+        if right <= ack.place || is_within(ack.blocks.get(1)) {
+            self.counts.spurious += 1;
+            if let Some(loss) = self.losses.last_mut() {
+                loss.duplicates += 1;
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, time: u64, place: i64) {
+        let mut newest: Option<Range> = None;
+        let mut was_repeated = false;
+        let (mut overtaken, mut unseen) = (0, 0);
+        let highest = self.board.highest_sacked();
+        self.board.acknowledge(place, |start, range| {
+            was_repeated |= range.sends > 1;
+            unseen += if range.is_missing() { (range.end - start) as u64 } else { 0 };
+            // Sent once, and later data was acknowledged before it: RFC 8985 §6.2, step 3.
+            overtaken += u64::from(range.sends == 1 && !range.is_sacked && range.end < highest);
+            newest = Some(*range);
+        });
+        self.counts.reordered += overtaken;
+        self.counts.unseen += unseen;
+        // A range that was selectively acknowledged before gave its sample then.
+        let sample = newest.filter(|range| range.sends == 1 && !range.is_sacked && !was_repeated);
+        if let Some(range) = sample {
+            self.record_rtt(time, &range);
+            self.last_rtt = Some(time - range.first_sent);
+        }
+        self.progressed = time;
+        self.dup_acks = 0;
+        self.recovery_end = self.recovery_end.filter(|end| place < *end);
+        self.timeout_end = self.timeout_end.filter(|end| place < *end);
+        self.end_round(place);
+    }
+
+    fn sack(&mut self, time: u64, ack: &Acknowledgement<'_>) {
+        let mut newest: Option<Range> = None;
+        let mut overtaken = 0;
+        self.board.sack(ack.blocks.iter().copied(), |_, range, highest| {
+            overtaken += u64::from(range.sends == 1 && range.end < highest);
+            if range.sends == 1 {
+                newest = Some(*range);
+            }
+        });
+        self.counts.reordered += overtaken;
+        if let Some(range) = newest {
+            self.record_rtt(time, &range);
+        }
+    }
+
+    fn record_rtt(&mut self, time: u64, range: &Range) {
+        let rtt = time - range.first_sent;
+        self.timer.record(rtt);
+        self.rtts.record(Duration::from_nanos(rtt));
+        self.slices.at(time).record_rtt(rtt);
+        if let Some(passed) = self.passed.get_mut(range.number as usize) {
+            passed.rtt = Some((rtt / 1_000).min(u64::from(u32::MAX)) as u32);
+        }
+    }
+
+    fn end_round(&mut self, place: i64) {
+        let rounds = &mut self.rounds;
+        if rounds.is_over || place < rounds.end {
+            return;
+        }
+        rounds.end = self.board.next();
+        rounds.count += 1;
+        // Slow start ends with the first round that grows by less than a quarter.
+        let has_grown = rounds.flight * 4 >= rounds.previous * 5;
+        rounds.is_over = rounds.count > FIRST_ROUNDS && !has_grown;
+        rounds.previous = rounds.flight;
+        rounds.flight = 0;
+    }
+
+    /// Adds the time since the last event.
+    fn pass_time(&mut self, time: u64, hold: Hold) {
+        self.slices.hold(self.last_event, time, hold);
+        self.last_event = time;
+    }
+
+    /// Decides what holds the sender from now on.
+    fn settle(&mut self, time: u64) {
+        let flight = self.board.in_flight();
+        self.counts.flight_max = self.counts.flight_max.max(flight);
+        self.rounds.flight = self.rounds.flight.max(flight);
+        let slice = self.slices.at(time);
+        slice.flight_max = slice.flight_max.max(flight);
+        self.hold = if self.board.outstanding() == 0 {
+            Hold::Application
+        } else if self.is_window_full() {
+            Hold::Window
+        } else if self.is_short && self.recovery_end.is_none() {
+            Hold::Application
+        } else {
+            self.network_hold()
+        };
+    }
+
+    fn network_hold(&self) -> Hold {
+        if self.rounds.is_over { Hold::Network } else { Hold::SlowStart }
+    }
+
+    /// Whether less than three segments fit into the receiver's window (T-RAT, Zhang et al. 2002), or less than a third
+    /// of a small one.
+    fn is_window_full(&self) -> bool {
+        let Some(edge) = self.edge else { return false };
+        let window = (edge - self.board.una()).max(0);
+        let free = (edge - self.board.next()).max(0);
+        free < (3 * i64::from(self.mss)).min(window / 3 + 1)
+    }
+}
+
+/// What a repetition repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// What was acknowledged.
+    Acknowledged,
+    /// What was captured before.
+    Before,
+    /// What should have been captured before, at `since`.
+    Missing { since: u64 },
+}
+
+/// Width of slices where the round trip is not known yet.
+const UNKNOWN_ROUND: u64 = 50_000_000;
+/// Rounds before growth counts: the first window may wait for the application.
+const FIRST_ROUNDS: u32 = 1;
+/// Packets that the policer test sees, as many as 23 MB have. Each takes 40 bytes.
+const MOST_PASSED: usize = 1 << 14;
+const MOST_LOSSES: usize = 1 << 12;

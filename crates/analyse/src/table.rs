@@ -1,0 +1,134 @@
+//! The connections of captures, in bounded memory.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use crate::connection::Connection;
+use crate::packet::{Packet, Segment};
+use crate::rows::Rows;
+
+/// Connections that are open, and the rows of those that are over.
+#[derive(Debug)]
+pub(crate) struct Table {
+    open: BTreeMap<Key, Box<Connection>>,
+    rows: Vec<Rows>,
+    file: String,
+    /// Connections whose rows were dropped, because there were too many.
+    dropped: u64,
+    /// Connections that were ended early, because too many were open.
+    evicted: u64,
+    most_open: usize,
+    /// Bytes that the open connections take, about.
+    memory: usize,
+}
+
+/// Interface and both ends, the smaller one first.
+type Key = (u32, SocketAddr, SocketAddr);
+
+impl Table {
+    /// No connections, of which up to `most_open` are open at a time.
+    pub(crate) fn new(most_open: usize) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            rows: Vec::new(),
+            file: String::new(),
+            dropped: 0,
+            evicted: 0,
+            most_open: most_open.max(1),
+            memory: 0,
+        }
+    }
+
+    /// Begins with the packets of a file of this name: connections do not go on from file to file.
+    pub(crate) fn begin_file(&mut self, name: &str) {
+        self.finish();
+        name.clone_into(&mut self.file);
+    }
+
+    /// Takes in a segment.
+    pub(crate) fn handle(&mut self, packet: &Packet, segment: &Segment) {
+        let (source, destination) = (packet.source, packet.destination);
+        let key = (packet.interface, source.min(destination), source.max(destination));
+        if self.open.get(&key).is_some_and(|connection| connection.is_over_before(segment))
+            && let Some(over) = self.open.remove(&key)
+        {
+            self.end(over);
+        }
+        if self.open.len() >= self.most_open && !self.open.contains_key(&key) {
+            self.evict();
+        }
+        let connection = self.open.entry(key).or_insert_with(|| {
+            let time = packet.nanos;
+            let new = Connection::new(time, packet.interface, source, destination, segment);
+            self.memory += new.memory();
+            Box::new(new)
+        });
+        let before = connection.memory();
+        connection.handle(packet.nanos, source, packet.id, segment);
+        self.memory = self.memory + connection.memory() - before;
+        if self.memory > MOST_MEMORY {
+            self.evict();
+        }
+    }
+
+    /// Ends all connections.
+    pub(crate) fn finish(&mut self) {
+        for (_, connection) in std::mem::take(&mut self.open) {
+            self.end(connection);
+        }
+    }
+
+    /// The rows of all connections, the one with the most data first; and how many have none, or were ended early.
+    pub(crate) fn into_rows(mut self) -> (Vec<Rows>, u64, u64) {
+        self.finish();
+        self.keep_largest(MOST_ROWS, MOST_DETAILED);
+        for (number, rows) in self.rows.iter_mut().enumerate() {
+            rows.number(number as u32);
+        }
+        (self.rows, self.dropped, self.evicted)
+    }
+
+    fn end(&mut self, mut connection: Box<Connection>) {
+        self.memory -= connection.memory();
+        connection.finish();
+        self.rows.push(Rows::of(&connection, &self.file));
+        if self.rows.len() >= 2 * MOST_ROWS || self.rows.len().is_multiple_of(2 * MOST_DETAILED) {
+            self.keep_largest(MOST_ROWS, MOST_DETAILED);
+        }
+    }
+
+    /// Ends the tenth of the connections that have been idle longest.
+    fn evict(&mut self) {
+        let mut idle: Vec<(u64, Key)> =
+            self.open.iter().map(|(key, connection)| (connection.last, *key)).collect();
+        idle.sort_unstable();
+        idle.truncate((idle.len() / 10).max(1));
+        self.evicted += idle.len() as u64;
+        for (_, key) in idle {
+            if let Some(connection) = self.open.remove(&key) {
+                self.end(connection);
+            }
+        }
+    }
+
+    /// Keeps the rows of the connections with the most data, and slices and points of fewer.
+    fn keep_largest(&mut self, most: usize, most_detailed: usize) {
+        self.rows.sort_by_key(|rows| {
+            let row = &rows.connection;
+            std::cmp::Reverse((row.sent_bytes, row.packets))
+        });
+        self.dropped += self.rows.len().saturating_sub(most) as u64;
+        self.rows.truncate(most);
+        for rows in self.rows.iter_mut().skip(most_detailed) {
+            rows.slices = Vec::new();
+            rows.points = Vec::new();
+        }
+    }
+}
+
+/// Bytes of memory for open connections.
+const MOST_MEMORY: usize = 256 << 20;
+/// Connections with a row.
+pub(crate) const MOST_ROWS: usize = 10_000;
+/// Connections with slices and points.
+pub(crate) const MOST_DETAILED: usize = 32;

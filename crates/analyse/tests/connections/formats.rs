@@ -1,0 +1,130 @@
+//! The same packets in every format that is read.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use weir_analyse::{Cut, ReadError, Reading, Tables};
+
+use crate::script::Script;
+
+fn script() -> Script {
+    let mut script = Script::connected(40.0, 0.1);
+    for number in 0..20 {
+        script.data(50.0 + f64::from(number), number);
+        script.ack(90.0 + f64::from(number), number + 1, &[]);
+    }
+    script
+}
+
+fn read(file: &[u8]) -> Result<(Tables, Option<Cut>), ReadError> {
+    let mut reading = Reading::default();
+    let cut = reading.read("test", file, || ControlFlow::Continue(()))?;
+    Ok((reading.finish(), cut))
+}
+
+/// The packets of `pcapng` as pcap in a link type whose header is `header`.
+fn pcap(link_type: u32, header: &[u8], is_big_endian: bool) -> Vec<u8> {
+    let word = |value: u32| if is_big_endian { value.to_be_bytes() } else { value.to_le_bytes() };
+    let half = |value: u16| if is_big_endian { value.to_be_bytes() } else { value.to_le_bytes() };
+    let mut file = Vec::new();
+    file.extend(word(0xa1b2_3c4d));
+    file.extend(half(2));
+    file.extend(half(4));
+    [0, 0, 262_144, link_type].into_iter().for_each(|value| file.extend(word(value)));
+    let source = script().pcapng();
+    let mut at = 0;
+    while at < source.len() {
+        let field =
+            |place: usize| u32::from_le_bytes(source[at + place..][..4].try_into().expect("4"));
+        if field(0) == 6 {
+            let nanos = u64::from(field(12)) << 32 | u64::from(field(16));
+            let (kept, len) = (field(20), field(24));
+            let more = header.len() as u32;
+            file.extend(word((nanos / 1_000_000_000) as u32));
+            file.extend(word((nanos % 1_000_000_000) as u32));
+            file.extend(word(kept + more));
+            file.extend(word(len + more));
+            file.extend(header);
+            file.extend(&source[at + 28..at + 28 + kept as usize]);
+        }
+        at += field(4) as usize;
+    }
+    file
+}
+
+#[test]
+fn every_link_type_and_byte_order_gives_the_same_row() {
+    let expected = script().tables().connections;
+    let mut tagged = vec![0; 12];
+    tagged.extend([0x81, 0x00, 0, 5, 0x08, 0x00]);
+    let mut plain = vec![0; 12];
+    plain.extend([0x08, 0x00]);
+    let mut cooked = vec![0; 14];
+    cooked.extend([0x08, 0x00]);
+    let mut cooked_2 = vec![0x08, 0x00];
+    cooked_2.resize(20, 0);
+    let types: [(u32, &[u8]); 8] = [
+        (101, &[]),
+        (228, &[]),
+        (1, &plain),
+        (1, &tagged),
+        (113, &cooked),
+        (276, &cooked_2),
+        (0, &[2, 0, 0, 0]),
+        (108, &[0, 0, 0, 2]),
+    ];
+    for (link_type, header) in types {
+        for is_big_endian in [false, true] {
+            let (tables, cut) = read(&pcap(link_type, header, is_big_endian)).expect("a capture");
+            assert_eq!((&tables.connections, cut), (&expected, None), "{link_type}");
+        }
+    }
+}
+
+#[test]
+fn compressed_captures_are_read() {
+    let file = script().pcapng();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&file).expect("memory");
+    let gzip = encoder.finish().expect("memory");
+    let level = ruzstd::encoding::CompressionLevel::Fastest;
+    let zstd = ruzstd::encoding::compress_to_vec(&file[..], level);
+    for compressed in [&gzip, &zstd] {
+        let (tables, cut) = read(compressed).expect("a capture");
+        assert_eq!((tables.connections, cut), (script().tables().connections, None));
+    }
+    let (tables, cut) = read(&gzip[..gzip.len() / 2]).expect("a capture");
+    assert_eq!((tables.connections.len(), cut), (1, Some(Cut::Compression)));
+}
+
+/// A program that was killed leaves half a packet.
+#[test]
+fn a_capture_that_ends_inside_a_packet_is_read_up_to_it() {
+    let file = script().pcapng();
+    let (tables, cut) = read(&file[..file.len() - 10]).expect("a capture");
+    assert_eq!(tables.counts.packets, 42);
+    assert!(matches!(cut, Some(Cut::Incomplete { .. })), "{cut:?}");
+}
+
+#[test]
+fn a_file_that_is_no_capture_is_refused() {
+    for file in [&b"hello, this is a text file"[..], &[0x1f, 0x8b, 1, 2, 3]] {
+        assert!(matches!(read(file), Err(ReadError::Format)));
+    }
+    for file in [&b""[..], &[0x0a, 0x0d, 0x0d, 0x0a, 1]] {
+        assert!(matches!(read(file), Err(ReadError::Empty)));
+    }
+}
+
+/// More connections than are followed at a time: the idle ones end, and none is missing.
+#[test]
+fn idle_connections_make_space() {
+    let mut reading = Reading::with_limit(1);
+    for _ in 0..3 {
+        let file = script().pcapng();
+        reading.read("a", &file[..], || ControlFlow::Continue(())).expect("a capture");
+    }
+    assert_eq!(reading.finish().connections.len(), 3);
+}
