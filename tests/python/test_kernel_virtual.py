@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def test_the_same_seed_gives_the_same_tables(stack: str) -> None:
     first, again = (world.run(text, 3) for _ in range(2))
     assert first["samples"].height > 20
     assert all(first[name].equals(again[name]) for name in first)
+
+
+def test_a_flow_from_the_start_measures_its_path() -> None:
+    """A SYN that waited for the links would be BBR's minimum for 10 s."""
+    fields = json.loads(scenario("bbr"))
+    fields["measure"]["sample_interval"] = "10ms"
+    samples = world.run(json.dumps(fields), 3)["samples"].sort("t_s")
+    # 40 ms, two segments of 60 bytes at 10 Mbit/s, and the readings of the guest's clock.
+    assert samples["srtt_ms"].drop_nulls()[0] == pytest.approx(40.1, abs=0.01)
 
 
 def test_algorithms_that_no_usual_kernel_has(tmp_path: Path) -> None:

@@ -116,12 +116,13 @@ impl Bbr {
 
     pub(super) fn check_drain(&mut self, cx: &mut CcContext<'_>) {
         let target = self.inflight(cx.mss, self.bandwidth.max(), UNIT);
+        // Linux changes gains after the model: what ends STARTUP still counts the burst that leaves.
+        let in_flight = self.in_flight_at_departure(cx, cx.bytes_in_flight);
         if self.mode == Mode::Startup && self.full_pipe.reached {
             self.mode = Mode::Drain;
             self.ssthresh = Some(target);
         }
-        if self.mode == Mode::Drain && self.in_flight_at_departure(cx, cx.bytes_in_flight) <= target
-        {
+        if self.mode == Mode::Drain && in_flight <= target {
             self.enter_probe_bw(cx);
         }
     }
@@ -144,8 +145,9 @@ impl Bbr {
             self.min_rtt_at = Some(cx.now);
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
-            self.save_cwnd();
+            // Linux has entered the mode when it saves the window, so an earlier, larger one stays.
             self.mode = Mode::ProbeRtt;
+            self.save_cwnd();
             self.probe_rtt = ProbeRtt::default();
         }
         if self.mode == Mode::ProbeRtt {
@@ -248,6 +250,42 @@ mod tests {
         assert!(ends(56, Duration::from_millis(1)));
         assert!(!ends(56, Duration::from_micros(1_001)));
         assert!(ends(57, Duration::from_micros(1_001)));
+    }
+
+    /// Linux's `bbr_update_min_rtt` changes the mode before it saves the window, and `bbr_save_cwnd` then keeps
+    /// the larger of the two.
+    #[test]
+    fn probe_rtt_returns_to_the_largest_window_saved() {
+        let prior_after = |earlier: u64| {
+            let mut bbr = probing();
+            (bbr.cwnd, bbr.prior_cwnd) = (MSS * 40, MSS * earlier);
+            bbr.min_rtt_at = Some(Instant::ZERO);
+            let mut rng = stream(1, "unused");
+            let mut cx = CcContext::new(Instant::ZERO + MIN_RTT_WINDOW * 2, MSS, &mut rng);
+            bbr.update_min_rtt(&mut cx, &AckEvent::default());
+            assert_eq!(bbr.mode, Mode::ProbeRtt);
+            bbr.prior_cwnd
+        };
+        assert_eq!(prior_after(30), MSS * 40);
+        assert_eq!(prior_after(60), MSS * 60);
+    }
+
+    /// Linux's `bbr_update_gains` follows `bbr_check_drain`: on the acknowledgement that ends STARTUP a burst is
+    /// about to leave, on the next one none.
+    #[test]
+    fn what_ends_startup_counts_one_more_burst() {
+        let ends = |mode: Mode| {
+            let mut bbr = probing();
+            bbr.mode = mode;
+            let mut rng = stream(1, "unused");
+            let mut cx = CcContext::new(Instant::ZERO + RTT, MSS, &mut rng);
+            cx.bytes_in_flight = MSS * 46;
+            bbr.check_drain(&mut cx);
+            bbr.mode != Mode::Drain
+        };
+        // The target is 40 and three bursts of two.
+        assert!(!ends(Mode::Startup));
+        assert!(ends(Mode::Drain));
     }
 
     /// Linux compares ticks: what is due 10 s after a time in the middle of one is due when that tick is over.

@@ -40,6 +40,13 @@ impl Shared {
         Instant::ZERO + clock::now().saturating_since(self.origin)
     }
 
+    /// Waits until the run begins. What is sent earlier waits for that on its first link, and the first
+    /// round trip of its connection seems longer.
+    pub(super) fn await_start(&self) -> io::Result<()> {
+        let left = self.origin.saturating_since(clock::now());
+        Polls::default().wait(left).map(drop)
+    }
+
     pub(super) fn delivered(&self, flow: usize) -> u64 {
         self.delivered[flow].load(Ordering::Acquire)
     }
