@@ -173,6 +173,10 @@ impl Htcp {
     /// Follows the transport's state; in the open one an episode is over.
     fn follow(&mut self, state: RecoveryState, now: u64) {
         self.state = state;
+        self.end_if_open(state, now);
+    }
+
+    fn end_if_open(&mut self, state: RecoveryState, now: u64) {
         if state == RecoveryState::Open && self.checkpoint.take().is_some() {
             self.congested_at = Some(now);
         }
@@ -211,7 +215,7 @@ impl CongestionController for Htcp {
         let beta = self.beta;
         self.window.on_congestion(cx, event, |cwnd| cwnd.mul_ratio(beta, ONE));
         let timeout = matches!(event.cause, Cause::Timeout { .. });
-        if timeout || self.state != RecoveryState::Recovery {
+        if timeout || event.first_in_epoch || self.state != RecoveryState::Recovery {
             self.checkpoint = Some(Checkpoint {
                 congested_at: self.congested_at,
                 rtt_max: self.rtt_max,
@@ -230,6 +234,11 @@ impl CongestionController for Htcp {
         if may_raise(cx, ack) && cx.cwnd_limited {
             self.grow(cx, ack.acked);
         }
+    }
+
+    /// The acknowledgement may begin the next episode: then `on_ack` sees only that one's state.
+    fn on_epoch_end(&mut self, cx: &mut CcContext<'_>) {
+        self.end_if_open(cx.state, ticks(cx.now));
     }
 
     fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {

@@ -160,7 +160,8 @@ impl Clone for Box<dyn CongestionController> {
 /// 3. [`on_spurious`](Self::on_spurious), if an earlier reduction proved unfounded;
 /// 4. [`on_congestion`](Self::on_congestion), once per cause;
 /// 5. [`on_ack`](Self::on_ack), exactly once, with totals that include what was declared lost;
-/// 6. [`on_epoch_end`](Self::on_epoch_end), if the recovery epoch closed;
+/// 6. [`on_epoch_end`](Self::on_epoch_end), if the recovery epoch closed; before step 4 if the same
+///    acknowledgement opens the next epoch;
 /// 7. [`poll_episode`](Self::poll_episode);
 /// 8. the window and pacing rate are read back.
 ///

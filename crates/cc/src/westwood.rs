@@ -67,10 +67,6 @@ impl CongestionController for Westwood {
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
         let timeout = matches!(event.cause, Cause::Timeout { .. });
-        if event.first_in_epoch && self.reducing {
-            // The mark that ends one episode begins the next.
-            self.complete(cx.mss);
-        }
         let estimate = self.estimate.window(cx.mss);
         self.window.on_congestion(cx, event, |cwnd| if timeout { estimate } else { cwnd / 2 });
         self.reducing = !timeout && (self.reducing || event.first_in_epoch);
@@ -86,6 +82,13 @@ impl CongestionController for Westwood {
         }
         if may_raise(cx, ack) {
             self.window.grow_as_reno(cx, ack.acked);
+        }
+    }
+
+    /// For the acknowledgement that begins the next episode too; otherwise `on_ack` was first.
+    fn on_epoch_end(&mut self, cx: &mut CcContext<'_>) {
+        if self.reducing {
+            self.complete(cx.mss);
         }
     }
 

@@ -19,10 +19,6 @@ _KNOWN = (
         f"{_BBR}; over 5 seeds a median request takes 0.92 of its time in Linux (± 0.07), "
         "why is not known",
     ),
-    (
-        "*-westwood-*-loss*",
-        "where a recovery follows another at once, Linux begins PRR with Westwood's estimate",
-    ),
     ("10m-pie-reno", "the five recordings of Linux have sawteeth of 1.68 to 1.89 s"),
     ("*-bbr", _BBR),
 )

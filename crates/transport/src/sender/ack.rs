@@ -82,7 +82,7 @@ impl Sender {
         if let (Some(sample), Some((_, record))) = (&mut rate, covered.newest) {
             sample.lost = Bytes(self.board.ever_lost()) - record.lost();
         }
-        self.signal(now, marked, turn, &found, prior_in_flight, stats);
+        let ends_late = self.signal(now, marked, turn, &found, prior_in_flight, stats);
         self.epoch.settle(&self.board);
         self.epoch.meter(&self.board, &digest, found.lost, self.mss);
 
@@ -105,7 +105,7 @@ impl Sender {
         };
         self.with_controller(now, |controller, cx| {
             controller.on_ack(cx, &event);
-            if turn.ended {
+            if ends_late {
                 controller.on_epoch_end(cx);
             }
         });
@@ -288,7 +288,8 @@ impl Sender {
         }
     }
 
-    /// Tells epoch and controller of what the acknowledgement revealed.
+    /// Tells epoch and controller of what the acknowledgement revealed. Returns whether the controller must still
+    /// learn of the end of an episode.
     fn signal(
         &mut self,
         now: Instant,
@@ -297,13 +298,19 @@ impl Sender {
         found: &Found,
         prior_in_flight: Bytes,
         stats: &mut Stats,
-    ) {
+    ) -> bool {
         if turn.spurious {
             stats.undone += 1;
             self.cwr_pending = false;
             self.with_controller(now, |controller, cx| controller.on_spurious(cx));
         }
-        if self.is_repairing(found) {
+        let is_repairing = self.is_repairing(found);
+        let reopens = turn.ended && (is_repairing || marked);
+        if reopens {
+            // The next episode begins with the window that this one ends with (Linux's `tcp_end_cwnd_reduction`).
+            self.with_controller(now, |controller, cx| controller.on_epoch_end(cx));
+        }
+        if is_repairing {
             self.reduce(now, Cause::FastRetransmit, found.lost, prior_in_flight, stats);
         } else if found.repaired_by_probe && self.epoch.is_closed() && !self.hides_losses() {
             let event = CongestionEvent {
@@ -321,6 +328,7 @@ impl Sender {
         if marked {
             self.epoch.on_echo();
         }
+        turn.ended && !reopens
     }
 
     /// Counts an episode; the peer is notified (RFC 3168 §6.1.2), whatever its cause.

@@ -3,6 +3,7 @@
 mod bursts;
 mod close;
 mod ecn;
+mod episodes;
 mod faults;
 mod feedback;
 mod flow_control;
