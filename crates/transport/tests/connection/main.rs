@@ -3,7 +3,6 @@
 mod bursts;
 mod close;
 mod ecn;
-mod episodes;
 mod faults;
 mod feedback;
 mod flow_control;
