@@ -74,6 +74,12 @@ section! {
         /// Maximum sending rate, as `SO_MAX_PACING_RATE`; it paces every stack.
         max_pacing_rate: Option<Rate> [at_least(Rate::from_bits_per_sec(8))]
             = Config::default().max_pacing_rate => CONNECTION,
+        /// Pace controllers without a rate, by their window over the smoothed round trip: twice that in early
+        /// slow start, then 6/5 of it, as Linux below `fq`.
+        pace_window: bool = Config::default().pace_window => CONNECTION,
+        /// Time that a paced sender may make up for at once after a pause. It then sends what the rate allows
+        /// in this time, as a token bucket of this depth.
+        pacing_catch_up: Duration = Config::default().pacing_catch_up => CONNECTION,
         /// Send buffer: memory for unacknowledged segments. Each takes 768 bytes beyond its payload, as
         /// in Linux. Default: unlimited, in world `kernel` 8 MiB or more.
         send_buffer: Option<Bytes> [between(MIN_SEND_BUFFER, MAX_WINDOW)]

@@ -327,6 +327,8 @@ fn transport(flow: &Flow) -> TransportSpec {
         initial_window: flow.initial_window,
         quick_start: flow.quick_start,
         max_pacing_rate: flow.max_pacing_rate,
+        pace_window: flow.pace_window,
+        pacing_catch_up: flow.pacing_catch_up,
         send_buffer: flow.send_buffer,
         recv_buffer: flow.recv_buffer,
         initial_recv_window: flow.initial_recv_window,

@@ -164,6 +164,14 @@ fn check_config(config: &Config) -> Result<(), String> {
     lets(config.limited_transmit, "limited_transmit", text(false), "limited transmit")?;
     lets(config.gso == own.gso, "gso", config.gso.to_string(), "bursts of its own")?;
     lets(config.cwnd_validation, "cwnd_validation", text(false), "window validation")?;
+    lets(!config.pace_window, "pace_window", text(true), "a pacer of its own")?;
+    let catch_up = config.pacing_catch_up;
+    lets(
+        catch_up == own.pacing_catch_up,
+        "pacing_catch_up",
+        catch_up.to_string(),
+        "a pacer of its own",
+    )?;
     let acks = matches!(config.delayed_ack, None | Some(DelayedAck::Linux));
     lets(acks, "delayed_ack", "not linux".to_owned(), "its own way to delay acknowledgements")?;
     let policy = config.route_policy;

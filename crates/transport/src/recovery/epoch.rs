@@ -346,6 +346,8 @@ pub enum PrrRule {
     Linux,
     /// From what was in flight (`RecoverFS`): less than the window if the sender did not use it.
     Rfc9937,
+    /// The reduced window holds at once: nothing leaves until less than it is in flight (RFC 9002 §7.3.2).
+    Off,
 }
 
 /// Proportional rate reduction (RFC 9937, counted in whole segments as in Linux 6.1).

@@ -13,7 +13,7 @@
 //!
 //! Parameters: `detection=count` finds losses by three segments SACKed above instead of by time, as
 //! Linux does with `tcp_recovery=0`; `tlp=off` sends no probes (`tcp_early_retrans=0`); `prr=rfc9937` meters by
-//! what was in flight instead of by the window ([`PrrRule`]). With
+//! what was in flight instead of by the window, `prr=off` not at all ([`PrrRule`]). With
 //! [`HostProfile::UserSpace`] timers fire when they are due, and a timeout sends two segments.
 
 use weir_cc::{Cause, RecoveryState};
@@ -63,7 +63,7 @@ word_parameters! {
     RackConfig {
         detection: Detection { Time = "time" | Count = "count" },
         tlp: Tlp { On = "on" | Off = "off" },
-        prr: PrrRule { Linux = "linux" | Rfc9937 = "rfc9937" },
+        prr: PrrRule { Linux = "linux" | Rfc9937 = "rfc9937" | Off = "off" },
     }
 }
 

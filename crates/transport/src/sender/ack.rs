@@ -364,9 +364,10 @@ impl Sender {
             self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         }
         let rule = self.profile.prr.filter(|_| !self.needs.own_reduction);
-        let base = rule.map(|rule| match rule {
-            PrrRule::Linux => prior_cwnd,
-            PrrRule::Rfc9937 => prior_in_flight,
+        let base = rule.and_then(|rule| match rule {
+            PrrRule::Linux => Some(prior_cwnd),
+            PrrRule::Rfc9937 => Some(prior_in_flight),
+            PrrRule::Off => None,
         });
         let prr = base.map(|base| Prr::new(base, self.controller.cwnd()));
         if unreported || self.epoch.state() != RecoveryState::Recovery {

@@ -55,3 +55,42 @@ fn a_large_first_window_is_spread_over_a_round_trip() {
         assert!(pace == (at_once <= 10), "{at_once} at once");
     }
 }
+
+/// RFC 9002 §7.7: without it the acknowledgements of a flight that arrive together release the next at once.
+#[test]
+fn a_window_is_spread_over_its_round_trip() {
+    for (pace_window, most) in [(false, 20), (true, 2)] {
+        let config = Config { pace_window, ..with_stack("rack/none(40)") };
+        let mut pair = Pair::connected(&config);
+        pair.write(Client, 400 * 1_448);
+        pair.drive();
+        let sent = departures(&pair);
+        // The first ten leave at once.
+        let at_once = sent[10..].chunk_by(|one, next| one == next).map(<[_]>::len).max();
+        let at_once = at_once.expect("sent");
+        assert!(if pace_window { at_once <= most } else { at_once >= most }, "{at_once}");
+    }
+}
+
+/// After a pause the sender makes up for the configured time, and for no more.
+#[test]
+fn a_pause_is_made_up_for_as_far_as_configured() {
+    for (millis, expected) in [(0, 1), (10, 10)] {
+        let config = Config {
+            max_pacing_rate: Some(Rate::from_mbit(12)),
+            pacing_catch_up: Duration::from_millis(millis),
+            mss: 1_500,
+            ..with_stack("rack/none(100)")
+        };
+        let mut pair = Pair::connected(&config);
+        pair.write(Client, 50 * 1_500);
+        pair.drive();
+        pair.drive_for(Duration::from_millis(100));
+        pair.log.clear();
+        pair.write(Client, 50 * 1_500);
+        pair.drive();
+        let sent = departures(&pair);
+        let at_once = sent.iter().filter(|at| **at == sent[0]).count();
+        assert!((expected..=expected + 1).contains(&at_once), "{millis}: {at_once} at once");
+    }
+}

@@ -275,6 +275,35 @@ fn parts_of_rack_can_be_switched_off() {
     }
 }
 
+/// RFC 9002 §7.3.2: without metering the smaller window holds at once, so that the sender pauses for half a flight.
+/// PRR sends on every second acknowledgement.
+#[test]
+fn without_prr_a_sender_pauses_until_its_flight_fits_the_smaller_window() {
+    let [metered, cut] = ["rack/reno", "rack(prr=off)/reno"].map(|stack| {
+        let mut pair = Pair::connected(&with_stack(stack));
+        let (mut free, mut lost) = (Instant::ZERO, None);
+        pair.network(move |p| {
+            if !has_data(p) {
+                return Verdict::Deliver;
+            }
+            if lost.is_none() && p.offset / MSS == 200 {
+                lost = Some(p.at);
+                return Verdict::Drop;
+            }
+            free = free.max(p.at) + Duration::from_millis(1);
+            Verdict::Late(free - p.at)
+        });
+        pair.write(Client, 600 * MSS);
+        pair.drive();
+        assert_eq!(pair.client.connection.stats().reductions, 1, "{stack}");
+        let during = transmissions(&pair, 200)[0]..=transmissions(&pair, 200)[1] + RTT;
+        let data = pair.log.iter().filter(|p| p.from == Client && has_data(p));
+        let left: Vec<_> = data.map(|p| p.at).filter(|at| during.contains(at)).collect();
+        left.windows(2).map(|two| two[1] - two[0]).max().expect("pauses")
+    });
+    assert!(cut > metered * 10, "{metered} {cut}");
+}
+
 /// Linux meters NewReno's reduction too: the duplicates that stand for deliveries let new data out
 /// while the hole is filled (RFC 6937 §3.1).
 #[test]
