@@ -79,7 +79,7 @@ impl Controllers {
 
     /// The controller of a path whose packets have at most `max_datagram_size` bytes.
     pub fn controller(&self, max_datagram_size: u16) -> Controller {
-        let cc = self.0.build(Bytes(max_datagram_size.into())).paced_by_window();
+        let cc = self.0.build(Bytes(max_datagram_size.into())).with_pacer();
         Controller { cc, clock: None, now: Instant::ZERO }
     }
 }

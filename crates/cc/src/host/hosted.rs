@@ -69,8 +69,8 @@ pub struct HostedController {
     rtt: RttFilter,
     sampler: RateSampler,
     epoch: RecoveryEpoch,
-    pacer: Pacer,
-    paces_window: bool,
+    /// Of a host without one.
+    pacer: Option<Pacer>,
     in_flight: Bytes,
     /// Bytes sent so far.
     sent: u64,
@@ -125,8 +125,7 @@ impl HostedController {
             rtt: RttFilter::default(),
             sampler: RateSampler::default(),
             epoch: RecoveryEpoch::default(),
-            pacer: Pacer::default(),
-            paces_window: false,
+            pacer: None,
             in_flight: Bytes::ZERO,
             sent: 0,
             acked_up_to: 0,
@@ -141,11 +140,11 @@ impl HostedController {
         }
     }
 
-    /// With [`next_departure`](Self::next_departure) at 1.25 windows per round trip where the controller sets no rate, for
-    /// hosts without a pacer (RFC 9002 §7.7).
+    /// With a pacer, for hosts that have none. [`next_departure`](Self::next_departure) then follows the controller's rate,
+    /// or 1.25 windows per round trip where it sets none (RFC 9002 §7.7).
     #[must_use]
-    pub fn paced_by_window(self) -> Self {
-        Self { paces_window: true, ..self }
+    pub fn with_pacer(self) -> Self {
+        Self { pacer: Some(Pacer::default()), ..self }
     }
 
     /// A packet of `size` bytes, or a batch of packets, is sent. Packets that are not acknowledged by themselves, as
@@ -158,7 +157,9 @@ impl HostedController {
         self.with(now, |cc, cx| cc.on_sent(cx, size));
         let record = self.sampler.on_sent(now, idle);
         let rate = self.cc.pacing_rate().or_else(|| self.window_rate());
-        self.pacer.on_sent(now, rate, size);
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_sent(now, rate, size);
+        }
         self.in_flight += size;
         self.sent += size.get();
         self.last_sent_at = Some(now);
@@ -301,9 +302,10 @@ impl HostedController {
         self.cc.pacing_rate()
     }
 
-    /// When the next packet may leave, if the host has no pacer.
+    /// When the next packet may leave. It is always in the past without [`with_pacer`](Self::with_pacer): what a host's own
+    /// pacer holds back is not known, and a departure too far ahead would hide a queue from BBR.
     pub fn next_departure(&self) -> Instant {
-        self.pacer.next_departure()
+        self.pacer.as_ref().map_or(Instant::ZERO, Pacer::next_departure)
     }
 
     /// Bytes in flight.
@@ -347,7 +349,7 @@ impl HostedController {
     }
 
     fn window_rate(&self) -> Option<Rate> {
-        let srtt = self.rtt.snapshot().srtt.filter(|_| self.paces_window)?;
+        let srtt = self.rtt.snapshot().srtt?;
         Rate::from_transfer(self.cc.cwnd().mul_ratio(5, 4), srtt)
     }
 
@@ -388,7 +390,9 @@ impl HostedController {
             snd_nxt: self.sent,
             delivered: self.sampler.delivered(),
             delivered_marked: self.marked,
-            next_departure: self.pacer.next_departure(),
+            next_departure: self.next_departure(),
+            // RFC 9002 §7.7: every host paces windows too.
+            paced: true,
             app_limited: self.sampler.is_app_limited(),
             cwnd_limited,
             state: self.epoch.state(),

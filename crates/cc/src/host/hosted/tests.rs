@@ -17,6 +17,7 @@ struct Received {
     acks: Vec<AckEvent>,
     congestion: Vec<CongestionEvent>,
     limited: Vec<bool>,
+    departures: Vec<Instant>,
     restarts: u32,
     ended: u32,
 }
@@ -46,6 +47,7 @@ impl CongestionController for Recorder {
         let mut received = self.received();
         received.acks.push(*ack);
         received.limited.push(cx.cwnd_limited);
+        received.departures.push(cx.next_departure);
     }
 
     fn on_epoch_end(&mut self, _cx: &mut CcContext<'_>) {
@@ -64,8 +66,29 @@ impl CongestionController for Recorder {
         Some(MSS)
     }
 
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(Rate::from_mbit(8))
+    }
+
     fn phase(&self) -> &'static str {
         "none"
+    }
+}
+
+/// A host's pacer may release packets together. Charged to a second pacer, they would make BBR believe that the next one
+/// waits, and that what is in flight is gone by then.
+#[test]
+fn only_a_pacer_of_our_own_has_a_next_departure() {
+    for (is_ours, ahead) in [(false, Duration::ZERO), (true, Duration::from_micros(9_500))] {
+        let (mut cc, recorder) = Recorder::hosted();
+        if is_ours {
+            cc = cc.with_pacer();
+        }
+        let now = Instant::ZERO + RTT;
+        let packets: Vec<_> = (0..10).map(|_| cc.on_sent(now, MSS)).collect();
+        cc.on_acked(&packets[0], MSS);
+        cc.end_of_acks(now);
+        assert_eq!(recorder.received().departures[0].saturating_since(now), ahead, "{is_ours}");
     }
 }
 
