@@ -75,7 +75,14 @@ fn state(connection: &mut proto::Connection) -> ForeignState {
         ssthresh: metrics.ssthresh.filter(|limit| *limit < u64::MAX).map(weir_units::Bytes),
         srtt: (path.rtt > Duration::ZERO).then(|| duration(path.rtt)),
         pacing,
+        delivery: metrics.bandwidth_estimate.map(Rate::from_bits_per_sec),
         lost: path.lost_packets,
         ..ForeignState::default()
     }
+}
+
+/// The phase of a controller of ours.
+fn phase(connection: &proto::Connection) -> Option<&'static str> {
+    let controller = connection.congestion_state(proto::PathId::ZERO)?;
+    Some(weir_noq::hosted(controller)?.controller().phase())
 }

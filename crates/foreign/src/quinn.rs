@@ -73,3 +73,8 @@ fn state(connection: &mut proto::Connection) -> ForeignState {
         ..ForeignState::default()
     }
 }
+
+/// The phase of a controller of ours.
+fn phase(connection: &proto::Connection) -> Option<&'static str> {
+    Some(weir_quinn::hosted(connection.congestion_state())?.controller().phase())
+}

@@ -5,7 +5,9 @@ use weir_cc::CcConfig;
 use weir_cc::host::HostFeatures;
 use weir_foreign::{Settings, StackName};
 use weir_net::{DropTailConfig, Limit, LinkConfig, QueueConfig};
-use weir_scene::{Ends, FlowSpec, LinkSpec, MeasureSpec, RunSpec, TransportSpec, Workload};
+use weir_scene::{
+    Ends, FlowSpec, LinkSpec, MeasureSpec, Outcome, RunSpec, TransportSpec, Workload,
+};
 use weir_transport::{Config, DelayedAck};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
@@ -13,8 +15,8 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 const UDP_PAYLOAD: u16 = 1_200;
 const MSS: u32 = 1_176;
 
-/// Goodput in Mbit/s and mean queue delay in ms over 10 Mbit/s and 40 ms with a queue of one bandwidth-delay product.
-fn measured(transport: TransportSpec) -> (f64, f64) {
+/// A bulk flow over 10 Mbit/s and 40 ms with a queue of one bandwidth-delay product, sampled every 100 ms.
+fn run(transport: TransportSpec) -> Outcome {
     let link = |name: &str, limit| LinkSpec {
         name: name.to_owned(),
         config: LinkConfig {
@@ -41,12 +43,16 @@ fn measured(transport: TransportSpec) -> (f64, f64) {
         measure: MeasureSpec {
             duration: Duration::from_secs(60),
             warmup: Duration::from_secs(15),
-            sample_interval: None,
+            sample_interval: Some(Duration::from_millis(100)),
             ..MeasureSpec::default()
         },
     };
-    let outcome = weir_sim::run(&spec, 1).expect("a sound run");
-    let flow = &outcome.flows[0];
+    weir_sim::run(&spec, 1).expect("a sound run")
+}
+
+/// Goodput in Mbit/s and mean queue delay in ms.
+fn measured(transport: TransportSpec) -> (f64, f64) {
+    let flow = &run(transport).flows[0];
     (flow.goodput_mbps, flow.queue_delay_ms_mean.expect("packets"))
 }
 
@@ -57,10 +63,14 @@ fn ours(controller: &str) -> (f64, f64) {
     measured(TransportSpec::Reliable(Box::new(config)))
 }
 
-fn hosted(host: &str, controller: &str) -> (f64, f64) {
-    let stack: StackName = format!("{host}/weir-{controller}").parse().expect("a stack");
+fn foreign(stack: &str) -> TransportSpec {
+    let stack: StackName = stack.parse().expect("a stack");
     let settings = Settings { max_payload: UDP_PAYLOAD, ..Settings::default() };
-    measured(TransportSpec::Foreign(stack.build(settings)))
+    TransportSpec::Foreign(stack.build(settings))
+}
+
+fn hosted(host: &str, controller: &str) -> (f64, f64) {
+    measured(foreign(&format!("{host}/weir-{controller}")))
 }
 
 #[test]
@@ -78,6 +88,23 @@ fn a_controller_in_a_host_behaves_as_in_our_transport() {
             );
             assert!((0.9..=1.1).contains(&delays), "{host}, {controller}: {delay} {our_delay}");
         }
+    }
+}
+
+#[test]
+fn samples_have_the_phases_and_rates_of_our_controllers_in_a_host() {
+    for (stack, phases, has_rate) in [
+        ("noq/weir-cubic", &["slow_start", "congestion_avoidance"][..], true),
+        ("quinn/weir-cubic", &["slow_start", "congestion_avoidance"], false),
+        ("noq/cubic", &["none"], false),
+        ("noq/bbr3", &["none"], true),
+    ] {
+        let outcome = run(foreign(stack));
+        let mut found: Vec<_> = outcome.samples.iter().map(|row| row.phase).collect();
+        found.dedup();
+        assert_eq!(found, phases, "{stack}");
+        let last = outcome.samples.last().expect("samples");
+        assert_eq!(last.delivery_mbps.is_some(), has_rate, "{stack}");
     }
 }
 

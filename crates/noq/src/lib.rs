@@ -32,10 +32,8 @@ use std::sync::Arc;
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
-use weir_cc::host::{
-    HostClock, HostFeatures, HostedConfig, HostedController, SentPacket, SentPackets,
-};
-pub use weir_cc::host::{HostedConfigError, Unsupported};
+use weir_cc::host::{HostClock, HostFeatures, HostedConfig, SentPacket, SentPackets};
+pub use weir_cc::host::{HostedConfigError, HostedController, Unsupported};
 use weir_cc::{Cause, CongestionController};
 use weir_units::{Bytes, Ecn, Instant, Rate};
 
@@ -96,6 +94,28 @@ impl ControllerFactory for Controllers {
             initial_window: self.0.initial_window(mss).get(),
         })
     }
+}
+
+/// A copy of the controller that a connection has, with its phase, round trips and rates; `None` if it is not one of
+/// [`Controllers`]. Pass what `congestion_state` of the connection returns. It copies the table of packets too, so call
+/// it for a sample, not for every packet.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use noq_proto::congestion::{ControllerFactory, CubicConfig};
+/// use weir_noq::Controllers;
+///
+/// let now = std::time::Instant::now();
+/// let controller = Arc::new(Controllers::new("vegas", 42)?).build(now, 1_200);
+/// assert_eq!(weir_noq::hosted(&*controller).unwrap().controller().phase(), "slow_start");
+/// let other = Arc::new(CubicConfig::default()).build(now, 1_200);
+/// assert!(weir_noq::hosted(&*other).is_none());
+/// # Ok::<(), weir_noq::HostedConfigError>(())
+/// ```
+pub fn hosted(controller: &dyn Controller) -> Option<HostedController> {
+    let adapter = controller.clone_box().into_any().downcast::<Adapter>().ok()?;
+    Some(adapter.cc)
 }
 
 /// A controller of [`weir_cc`] behind noq's trait.

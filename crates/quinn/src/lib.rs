@@ -36,10 +36,8 @@ use std::sync::Arc;
 
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
-use weir_cc::host::{
-    HostClock, HostFeatures, HostedConfig, HostedController, SentPacket, SentPackets,
-};
-pub use weir_cc::host::{HostedConfigError, Unsupported};
+use weir_cc::host::{HostClock, HostFeatures, HostedConfig, SentPacket, SentPackets};
+pub use weir_cc::host::{HostedConfigError, HostedController, Unsupported};
 use weir_cc::{Cause, CongestionController};
 use weir_units::{Bytes, Ecn, Instant};
 
@@ -101,6 +99,28 @@ impl ControllerFactory for Controllers {
             largest_window: Bytes::ZERO,
         })
     }
+}
+
+/// A copy of the controller that a connection has, with its phase, round trips and rates; `None` if it is not one of
+/// [`Controllers`]. Pass what `congestion_state` of the connection returns. It copies the table of packets too, so call
+/// it for a sample, not for every packet.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use quinn_proto::congestion::{ControllerFactory, CubicConfig};
+/// use weir_quinn::Controllers;
+///
+/// let now = std::time::Instant::now();
+/// let controller = Arc::new(Controllers::new("vegas", 42)?).build(now, 1_200);
+/// assert_eq!(weir_quinn::hosted(&*controller).unwrap().controller().phase(), "slow_start");
+/// let other = Arc::new(CubicConfig::default()).build(now, 1_200);
+/// assert!(weir_quinn::hosted(&*other).is_none());
+/// # Ok::<(), weir_quinn::HostedConfigError>(())
+/// ```
+pub fn hosted(controller: &dyn Controller) -> Option<HostedController> {
+    let adapter = controller.clone_box().into_any().downcast::<Adapter>().ok()?;
+    Some(adapter.cc)
 }
 
 /// A controller of [`weir_cc`] behind quinn's trait.

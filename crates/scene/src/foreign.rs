@@ -55,6 +55,9 @@ pub trait ForeignEnd {
 
     /// The state of its sender.
     fn state(&mut self) -> ForeignState;
+
+    /// The phase of its sender's controller, where that reports one. Called once per sample: it may be costly.
+    fn phase(&mut self) -> Option<&'static str>;
 }
 
 /// What happened to an end of a connection.
@@ -88,6 +91,8 @@ pub struct ForeignState {
     pub rtt: Option<Duration>,
     /// The rate at which packets leave, where the controller sets one.
     pub pacing: Option<Rate>,
+    /// The controller's estimate of the bandwidth, or the rate of delivery, where it reports one.
+    pub delivery: Option<Rate>,
     /// Bytes acknowledged.
     pub acked: u64,
     /// Packets declared lost.

@@ -149,7 +149,8 @@ impl HostedFlow {
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
         let began_before = self.last_sample.is_before(now) && !self.flow_stats.is_closed();
         let ends = self.ends.as_mut().filter(|_| began_before)?;
-        let state = ends[Side::Sender as usize].state();
+        let sender = &mut ends[Side::Sender as usize];
+        let (state, phase) = (sender.state(), sender.phase());
         let goodput_mbps = self.last_sample.advance(now, self.flow_stats.delivered);
         Some(SampleRow {
             flow: self.index,
@@ -163,8 +164,9 @@ impl HostedFlow {
             goodput_mbps,
             retransmits: state.lost,
             acked_bytes: state.acked,
+            delivery_mbps: state.delivery.map(|rate| rate.as_mbit_f64()),
             state: "open",
-            phase: "none",
+            phase: phase.unwrap_or("none"),
             ..SampleRow::default()
         })
     }

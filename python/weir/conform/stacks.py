@@ -44,13 +44,15 @@ def named(given: Sequence[str], world: str) -> list[str]:
 def controller(stack: str) -> str | None:
     """The controller's name without parameters: `cubic` of `sack/cubic(hystart=off)`.
 
-    None for a class in Python, whose name says nothing about its algorithm.
+    In stacks of other projects it is the algorithm: `cubic` of `noq/weir-cubic`, `reno` of
+    `quinn/newreno`. None for a class in Python, whose name says nothing about its algorithm.
     """
     if ".py:" in stack:
         return None
     match = _PARTS.fullmatch(stack)
     text = match["controller"] if match else stack
-    return text.partition("(")[0].rpartition("/")[2]
+    name = text.partition("(")[0].rpartition("/")[2].removeprefix("weir-")
+    return "reno" if name == "newreno" else name
 
 
 def parts(stack: str) -> tuple[str, str] | None:

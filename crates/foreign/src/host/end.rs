@@ -254,4 +254,9 @@ impl ForeignEnd for End {
             ..state.unwrap_or_default()
         })
     }
+
+    fn phase(&mut self) -> Option<&'static str> {
+        let (_, connection) = self.connection.as_ref()?;
+        super::phase(connection)
+    }
 }
