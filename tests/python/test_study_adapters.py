@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from weir import studies
 from weir.stats import Estimate
-from weir.studies.adapters.measures import Reason, why
+from weir.studies.adapters.measures import why
 from weir.studies.cells import cell
 from weir.studies.described import DescribedStudy
 
-_REASON: Reason = {"hosts": ["noq"], "paths": ["1 % loss"], "why": "noq paces"}
+_TRANSPORTS = {"weir": {"why": ""}, "paced": {"why": "paces"}, "all": {"why": "all of it"}}
+_GOODPUT: dict[str, float | str] = {"column": "goodput_mbps", "within": 0.05}
+_DELAY: dict[str, float | str] = {"column": "queue_delay_ms_mean", "within": 0.1}
 
 
-def test_a_reason_concerns_the_cells_that_it_names() -> None:
-    def found(host: str, path: str) -> str:
-        return why([_REASON], host, "cubic", path, "goodput")
+def test_a_cause_is_the_first_setting_with_which_our_transport_is_inside_the_bound() -> None:
+    def found(theirs: float, paced: float, together: float) -> str:
+        ours = {"weir": _just(4.0), "paced": _just(paced), "all": _just(together)}
+        return why(_just(theirs), ours, _TRANSPORTS, _GOODPUT, 1.0)
 
-    assert found("noq", "1 % loss") == "; noq paces"
-    assert found("quinn", "1 % loss") == found("noq", "1 BDP") == ""
+    assert found(4.1, 8.0, 8.0) == ""
+    assert found(8.0, 8.1, 8.0) == "; paces: 0.988 with it"
+    assert found(8.0, 6.0, 8.0) == "; all of it: 1 with it"
+    assert found(8.0, 6.0, 7.0) == "; no setting of the host explains it"
+
+
+def test_delays_less_than_a_packet_apart_are_no_difference() -> None:
+    def found(theirs: float) -> str:
+        return why(_just(theirs), dict.fromkeys(_TRANSPORTS, _just(0.2)), _TRANSPORTS, _DELAY, 1.0)
+
+    assert found(0.7) == "; 0.5 ms is less than a packet takes on the link"
+    assert found(1.3) == "; no setting of the host explains it"
 
 
 def test_a_ratio_outside_its_bound_differs_and_gives_both_values() -> None:
@@ -31,17 +44,16 @@ def test_a_ratio_outside_its_bound_differs_and_gives_both_values() -> None:
     assert far["note"].startswith("differs: 9 against 10 Mbit/s")
 
 
-def test_reasons_name_what_the_study_compares() -> None:
-    study = _study()
-    full = study.scope(studies.Settings("full"))
+def test_the_study_compares_what_it_should() -> None:
+    full = _study().scope(studies.Settings("full"))
     assert len(full["controllers"]["noq"]) >= 10
     assert len(full["controllers"]["quinn"]) >= 6
-    for reason in full["reasons"]:
-        assert set(reason.get("hosts", [])) <= full["controllers"].keys()
-        assert set(reason.get("controllers", [])) <= set(full["controllers"]["noq"])
-        assert set(reason.get("paths", [])) <= full["paths"].keys()
-        assert set(reason.get("bounds", [])) <= full["bounds"].keys()
-        assert reason["why"]
+    assert set(full["controllers"]["quinn"]) <= set(full["controllers"]["noq"])
+    assert [name for name, own in full["transports"].items() if not own["why"]] == ["weir"]
+
+
+def _just(mean: float) -> Estimate:
+    return Estimate(mean, mean, mean, 3)
 
 
 def _study() -> DescribedStudy:

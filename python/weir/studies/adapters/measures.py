@@ -1,17 +1,53 @@
-"""Why a controller differs in another stack, where that has been found out."""
+"""How a controller does in a host and in our transport, and which setting makes the difference."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-Reason = Mapping[str, Sequence[str] | str]
-"""A text `why` for lists of `hosts`, `controllers`, `paths` and `bounds`; a missing list is all."""
+from weir.stats import Estimate, mean_interval
+from weir.studies.cells import Cells, digits
+from weir.studies.claims import ratio
+from weir.studies.contest import Contests
+
+_DELAY = "queue_delay_ms_mean"
+_UNKNOWN = "; no setting of the host explains it"
 
 
-def why(reasons: Sequence[Reason], host: str, controller: str, path: str, bound: str) -> str:
-    """Returns the first reason that concerns a cell, with a semicolon in front, or nothing."""
-    place = {"hosts": host, "controllers": controller, "paths": path, "bounds": bound}
-    for reason in reasons:
-        if all(own in reason.get(key, (own,)) for key, own in place.items()):
-            return f"; {reason['why']}"
-    return ""
+def measured(
+    contests: Contests, path: str, stacks: Iterable[str], controller: str, column: str
+) -> dict[str, Estimate]:
+    """A column of table `flows` for a controller on a path, by stack."""
+    found = {
+        name: contests.flow(f"{path}, {name}, {controller}", "flow", column) for name in stacks
+    }
+    return {name: mean_interval(own.values(), (0.0, None)) for name, own in found.items()}
+
+
+def why(
+    theirs: Estimate,
+    ours: Mapping[str, Estimate],
+    transports: Mapping[str, Mapping[str, str]],
+    bound: Mapping[str, float | str],
+    packet_ms: float,
+) -> str:
+    """Returns why a host differs from our transport, with a semicolon in front, or nothing.
+
+    The cause is the first setting of the host with which our transport is inside the bound. Without
+    one, queue delays that are less than a packet's transmission time apart are no difference.
+    """
+    for name, transport in transports.items():
+        found = ratio(theirs, ours[name]).mean
+        if found is not None and abs(found - 1) <= float(bound["within"]):
+            return f"; {transport['why']}: {digits(found)} with it" if transport["why"] else ""
+    base = ours["weir"].mean
+    is_delay = bound["column"] == _DELAY
+    if is_delay and theirs.mean is not None and base is not None:
+        apart = abs(theirs.mean - base)
+        if apart < packet_ms:
+            return f"; {digits(apart)} ms is less than a packet takes on the link"
+    return _UNKNOWN
+
+
+def unexplained(cells: Cells) -> int:
+    """The number of cells without a known cause."""
+    return sum(str(cell["note"]).endswith(_UNKNOWN) for cell in cells.all)
