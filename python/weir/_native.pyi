@@ -12,6 +12,7 @@ from weir.transfer import SendSession, SentFile
 __all__ = [
     "MAX_FILE_BYTES",
     "AckEvent",
+    "CaptureTables",
     "CcContext",
     "CongestionEvent",
     "ControllerError",
@@ -33,6 +34,7 @@ __all__ = [
     "kernel_ends",
     "parse_contender",
     "parse_quantity",
+    "read_captures",
     "receive_files",
     "relay_check",
     "send_files",
@@ -47,6 +49,21 @@ MAX_FILE_BYTES: int
 
 class ControllerError(RuntimeError):
     """A controller in Python went wrong: file, line, method, and what happened there."""
+
+@final
+class CaptureTables:
+    """The tables of packet captures."""
+
+    def table(self, name: str) -> Table:
+        """The table called `name`: `connections`, `slices` or `points`."""
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """What the captures contain, by name."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why files were not read to their ends."""
 
 @final
 class CcContext:
@@ -602,6 +619,14 @@ def send_files(
     transfer. After Ctrl-C the facts say ``interrupted``. The stack ``udp`` sends bare datagrams.
     Raises ``ValueError`` for options, addresses and keys, ``TransferError`` if a file cannot be
     read, ``KeyboardInterrupt`` before anything was sent.
+    """
+
+def read_captures(paths: Sequence[Path]) -> CaptureTables:
+    """Reads captures.
+
+    Raises:
+        ValueError: a file is no capture.
+        OSError: it cannot be read.
     """
 
 def receive_files(

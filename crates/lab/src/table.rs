@@ -22,9 +22,12 @@ pub struct Table {
 }
 
 /// A type that a column may have.
-trait Cell: Sized {
+pub trait Cell: Sized {
+    /// Its type in Arrow.
     const TYPE: DataType;
+    /// Whether it may be missing.
     const NULLABLE: bool = false;
+    /// A column of them.
     fn array(cells: impl Iterator<Item = Self>) -> ArrayRef;
 }
 
@@ -57,16 +60,17 @@ cells! {
 }
 
 /// Makes the function that turns rows into a table, from the list of columns.
+#[macro_export]
 macro_rules! table {
     ($function:ident, $name:literal, $row:ident { $($column:ident),* $(,)? }) => {
-        pub(crate) fn $function(rows: &[$row]) -> Table {
+        pub(crate) fn $function(rows: &[$row]) -> $crate::Table {
             // Names every field, so that one without a column does not compile.
             let complete = |row: $row| { let $row { $($column: _),* } = row; };
             let _ = complete;
             let columns = vec![
-                $( column(stringify!($column), rows.iter().map(|row| row.$column.clone())), )*
+                $( $crate::column(stringify!($column), rows.iter().map(|row| row.$column.clone())), )*
             ];
-            assemble($name, columns)
+            $crate::assemble($name, columns)
         }
     };
 }
@@ -304,11 +308,16 @@ pub(crate) fn summary(row: &SummaryRow) -> Table {
     assemble("summary", columns)
 }
 
-fn column<C: Cell>(name: &str, cells: impl Iterator<Item = C>) -> (Field, ArrayRef) {
+/// A column: its name and type, and its cells.
+pub fn column<C: Cell>(name: &str, cells: impl Iterator<Item = C>) -> (Field, ArrayRef) {
     (Field::new(name, C::TYPE, C::NULLABLE), C::array(cells))
 }
 
-fn assemble(name: &'static str, columns: Vec<(Field, ArrayRef)>) -> Table {
+/// A table of columns of equal length.
+///
+/// # Panics
+/// If their lengths differ.
+pub fn assemble(name: &'static str, columns: Vec<(Field, ArrayRef)>) -> Table {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
     Table { name, batch: batch.expect("every column has one cell per row") }

@@ -3,6 +3,7 @@
 
 use pyo3::prelude::*;
 
+mod captures;
 mod congestion;
 mod lab;
 #[cfg(target_os = "linux")]
@@ -23,6 +24,8 @@ mod transfer;
 mod _native {
     #[pymodule_export]
     const MAX_FILE_BYTES: u64 = weir_lab::MAX_FILE_BYTES;
+    #[pymodule_export]
+    use super::captures::{CaptureTables, read_captures};
     #[pymodule_export]
     use super::congestion::{AckEvent, CcContext, CongestionEvent, ControllerError, PathEvent};
     #[pymodule_export]

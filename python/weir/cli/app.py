@@ -44,6 +44,7 @@ _VERBS = {
     "list": "List controllers, queues, scenarios, studies, metrics and more.",
     "diff": "Compare two result directories, metric by metric, with 95 % intervals of the "
     "differences.",
+    "read": "Read packet captures, and show what limited each TCP connection.",
     "report": "Draw the report of a result directory again, and export its figures.",
     "export": "Write a result directory in the format of another program.",
     "doctor": "Check what this machine supports, and what each missing component would add.",

@@ -1,0 +1,195 @@
+//! Packet captures in, tables out.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use weir_analyse::{CaptureCounts, ConnectionRow, PointRow, ReadError, Reading, SliceRow};
+
+use crate::table::Table;
+
+/// The tables of captures.
+#[pyclass(frozen, module = "weir._native")]
+pub(crate) struct CaptureTables {
+    tables: [weir_lab::Table; 3],
+    counts: CaptureCounts,
+    /// Why files were not read to their ends.
+    warnings: Vec<String>,
+}
+
+#[pymethods]
+impl CaptureTables {
+    /// The table called `name`: `connections`, `slices` or `points`.
+    fn table(&self, name: &str) -> PyResult<Table> {
+        let found = self.tables.iter().find(|table| table.name == name);
+        let found = found.map(|table| Table::new(table.batch.clone()));
+        found.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+    }
+
+    /// What the captures contain, by name.
+    #[getter]
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        let CaptureCounts {
+            packets,
+            tcp_packets,
+            udp_packets,
+            udp_bytes,
+            other_packets,
+            unknown_link_packets,
+            damaged_packets,
+            dropped_packets,
+            dropped_connections,
+            evicted_connections,
+        } = self.counts;
+        vec![
+            ("packets", packets),
+            ("tcp_packets", tcp_packets),
+            ("udp_packets", udp_packets),
+            ("udp_bytes", udp_bytes),
+            ("other_packets", other_packets),
+            ("unknown_link_packets", unknown_link_packets),
+            ("damaged_packets", damaged_packets),
+            ("dropped_packets", dropped_packets),
+            ("dropped_connections", dropped_connections),
+            ("evicted_connections", evicted_connections),
+        ]
+    }
+
+    /// Why files were not read to their ends.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
+    }
+}
+
+/// Reads captures. Other Python threads go on meanwhile.
+#[pyfunction]
+pub(crate) fn read_captures(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<CaptureTables> {
+    let mut reading = Reading::default();
+    let mut warnings = Vec::new();
+    for path in paths {
+        let name = path.display().to_string();
+        let mut signal = None;
+        let watch = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                signal = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        let read = py.detach(|| {
+            let file = File::open(&path)?;
+            reading.read(&name, file, watch)
+        });
+        if let Some(signal) = signal {
+            return Err(signal);
+        }
+        match read {
+            Ok(None) => {}
+            Ok(Some(cut)) => warnings.push(format!("{name}: {cut}")),
+            Err(ReadError::Io(error)) => {
+                return Err(PyOSError::new_err((error.raw_os_error(), error.to_string(), name)));
+            }
+            Err(error) => return Err(PyValueError::new_err(format!("{name}: {error}"))),
+        }
+    }
+    let tables = py.detach(|| reading.finish());
+    Ok(CaptureTables {
+        tables: [connections(&tables.connections), slices(&tables.slices), points(&tables.points)],
+        counts: tables.counts,
+        warnings,
+    })
+}
+
+weir_lab::table!(
+    connections,
+    "connections",
+    ConnectionRow {
+        connection,
+        file,
+        interface,
+        client,
+        server,
+        sender,
+        capture_point,
+        has_handshake,
+        start_s,
+        duration_s,
+        packets,
+        data_packets,
+        sent_bytes,
+        delivered_bytes,
+        reverse_bytes,
+        unseen_bytes,
+        goodput_mbps,
+        mss_bytes,
+        merged_packets,
+        handshake_rtt_ms,
+        rtt_ms_min,
+        rtt_ms_mean,
+        rtt_ms_p50,
+        rtt_ms_p95,
+        rtt_ms_max,
+        rtt_samples,
+        flight_bytes_max,
+        window_bytes_min,
+        window_bytes_max,
+        retransmits,
+        retransmits_fast,
+        retransmits_rto,
+        retransmits_tlp,
+        retransmits_spurious,
+        retransmitted_bytes,
+        timeouts,
+        lost_upstream,
+        reordered,
+        dup_acks,
+        zero_windows,
+        duplicate_packets,
+        time_reversals,
+        limit,
+        limited_application,
+        limited_receiver_window,
+        limited_send_buffer,
+        limited_slow_start,
+        limited_congestion,
+        limited_random_loss,
+        limited_policer,
+        limited_path_capacity,
+        limited_unknown,
+        capacity_mbps,
+        policer_mbps,
+        policer_burst_bytes,
+        tshark_retransmission,
+        tshark_fast_retransmission,
+        tshark_spurious_retransmission,
+        tshark_out_of_order,
+        tshark_duplicate_ack,
+        tshark_lost_segment,
+        tshark_zero_window,
+        tshark_window_full,
+        tshark_keep_alive,
+    }
+);
+
+weir_lab::table!(
+    slices,
+    "slices",
+    SliceRow {
+        connection,
+        t_s,
+        end_s,
+        sent_mbps,
+        goodput_mbps,
+        flight_bytes_max,
+        window_bytes_min,
+        rtt_ms_min,
+        rtt_ms_max,
+        retransmits,
+        limit,
+    }
+);
+
+weir_lab::table!(points, "points", PointRow { connection, t_s, start_bytes, end_bytes, kind });

@@ -1,0 +1,160 @@
+"""`weir read`: what limited the TCP connections of a capture."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weir.cli import options, output
+from weir.errors import InputError
+from weir.grid import Grid
+from weir.options import OUTPUT
+
+if TYPE_CHECKING:
+    from weir.reading import Captures
+
+_HELP = """Read packet captures, and show what limited each TCP connection.
+
+The files are pcap or pcapng, also compressed by gzip or zstd, made at the sender, at the receiver
+or between them.
+Prints per connection: amount, goodput, round-trip time, retransmissions by kind, and the shares of
+time in which a limit held the sender.
+
+Exit codes: 0 read, 2 a file is no capture. See docs/read.md."""
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir read slow.pcapng
+
+  weir read before.pcap.gz after.pcap.gz --out slow-path
+
+  weir read slow.pcapng --json"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(read)
+
+
+def read(
+    captures: Annotated[
+        list[Path],
+        typer.Argument(metavar="CAPTURE...", help="Captures of packets."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Write the tables as Parquet and a report with diagrams into this new folder.",
+            rich_help_panel=OUTPUT,
+            show_default=False,
+        ),
+    ] = None,
+    most: Annotated[
+        int,
+        typer.Option(
+            "--most",
+            metavar="NUMBER",
+            min=1,
+            help="Connections to print, those with the most data first; --json prints all.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = 20,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Reads the captures and prints their connections."""
+    from weir import reading  # data frames would slow down `--help`
+
+    if out is not None and out.exists():
+        raise InputError(f"--out {out}: is there already; name a new folder")
+    found = reading.read(captures)
+    for warning in found.warnings:
+        output.note(f"warning: {warning}", quiet=quiet)
+    if json:
+        rows = [json_row(row) for row in found.connections.iter_rows(named=True)]
+        output.print_json("read", rows, counts=found.counts, warnings=list(found.warnings))
+    else:
+        output.show(_grid(found, most).rich())
+    if out is not None:
+        from weir.reading.report import write_report
+
+        path = write_report(found, out, shlex.join(["weir", *sys.argv[1:]]))
+        output.note(f"report: {path}", quiet=quiet)
+
+
+def json_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A connection with its limits and tshark's counts in objects of their own."""
+    from weir.reading import COLUMNS, LIMITS
+
+    shares = {name: row[column] for name, column in zip(LIMITS, COLUMNS, strict=True)}
+    counts = {
+        name.removeprefix("tshark_"): value
+        for name, value in row.items()
+        if name.startswith("tshark_")
+    }
+    kept = {n: v for n, v in row.items() if n not in COLUMNS and not n.startswith("tshark_")}
+    return {**kept, "limits": shares, "tshark": counts}
+
+
+def _grid(found: Captures, most: int) -> Grid:
+    from weir.reading import limits
+
+    rows = [
+        [
+            _ends(row),
+            row["capture_point"],
+            f"{row['duration_s']:.2f}",
+            f"{row['delivered_bytes'] / 1e6:.2f}",
+            _number(row["goodput_mbps"]),
+            f"{_number(row['rtt_ms_min'])} / {_number(row['rtt_ms_p50'])}",
+            f"{row['retransmits']} {_kinds(row)}".strip(),
+            ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items()) or "no data",
+        ]
+        for row in found.connections.head(most).iter_rows(named=True)
+    ]
+    headers = [
+        "connection",
+        "captured at",
+        "s",
+        "MB",
+        "Mbit/s",
+        "RTT, ms: min / median",
+        "retransmissions",
+        "limited by",
+    ]
+    counts = found.counts
+    left_out = found.connections.height - len(rows)
+    more = f" {left_out} smaller connections are not shown (--most)." if left_out else ""
+    udp = f", {counts['udp_packets']} of UDP" if counts["udp_packets"] else ""
+    title = f"{counts['tcp_packets']} packets of TCP{udp}, {found.connections.height} connections"
+    note = (
+        "An arrow points from the end that sent more data. Retransmissions: fast, timeout, tail "
+        f"probe, and how many of all were spurious. Shares are those of the sender's time.{more}"
+    )
+    return Grid(title, headers, rows, names=2, notes=1, note=note)
+
+
+def _ends(row: dict[str, Any]) -> str:
+    ends = (row["client"], row["server"])
+    return " → ".join(ends if row["sender"] == "client" else reversed(ends))
+
+
+def _kinds(row: dict[str, Any]) -> str:
+    kinds = {
+        "fast": row["retransmits_fast"],
+        "timeout": row["retransmits_rto"],
+        "probe": row["retransmits_tlp"],
+        "spurious": row["retransmits_spurious"],
+    }
+    texts = [f"{count} {name}" for name, count in kinds.items() if count]
+    return f"({', '.join(texts)})" if texts else ""
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"

@@ -1,0 +1,109 @@
+"""Packet captures: their TCP connections, measured, and what limited them.
+
+>>> import weir.reading
+>>> weir.reading.COLUMNS["limited_path_capacity"]
+'path capacity'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from weir import _native
+from weir.disk import write_errors
+from weir.errors import InputError
+
+LIMITS = (
+    "application",
+    "receiver-window",
+    "send-buffer",
+    "slow-start",
+    "congestion",
+    "random-loss",
+    "policer",
+    "path-capacity",
+    "unknown",
+)
+"""What can limit a sender, in the order of tables."""
+
+COLUMNS = {f"limited_{name.replace('-', '_')}": name.replace("-", " ") for name in LIMITS}
+"""The column of each limit's share, and the words for it."""
+
+TABLES = ("connections", "slices", "points")
+"""Names of the tables, and of their files."""
+
+
+@dataclass(frozen=True)
+class Captures:
+    """What captures contain."""
+
+    connections: pl.DataFrame
+    """One row per connection, the one with the most data first."""
+    slices: pl.DataFrame
+    """The time of the 32 largest connections, in slices."""
+    points: pl.DataFrame
+    """Their segments and acknowledgements, thinned."""
+    counts: dict[str, int]
+    """Packets by kind."""
+    warnings: tuple[str, ...]
+    """What was not read, and why."""
+
+    def write(self, folder: Path) -> None:
+        """Writes each table into `folder` as Parquet.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        with write_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in TABLES:
+                getattr(self, name).write_parquet(folder / f"{name}.parquet")
+
+
+def read(paths: Sequence[str | Path]) -> Captures:
+    """Reads captures: pcap or pcapng, also compressed by gzip or zstd.
+
+    Raises:
+        InputError: a file is no capture, or cannot be read.
+    """
+    files = [Path(path) for path in paths]
+    for file in files:
+        if not file.is_file():
+            what = "is a folder" if file.is_dir() else "is not there"
+            raise InputError(f"{file}: {what}; a capture is a file in pcap or pcapng")
+    try:
+        found = _native.read_captures(files)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror or error}") from None
+    counts = dict(found.counts)
+    connections, slices, points = (pl.DataFrame(found.table(name)) for name in TABLES)
+    warnings = (*found.warnings, *_warnings(counts))
+    return Captures(connections, slices, points, counts, warnings)
+
+
+def limits(row: dict[str, object]) -> dict[str, float]:
+    """The shares of a connection's time by limit, the largest first, without those below 0.5 %."""
+    shares = {words: row[column] for column, words in COLUMNS.items()}
+    known = {words: share for words, share in shares.items() if isinstance(share, float)}
+    shown = {words: share for words, share in known.items() if share >= _LEAST_SHARE}
+    return dict(sorted(shown.items(), key=lambda one: -one[1]))
+
+
+def _warnings(counts: dict[str, int]) -> list[str]:
+    texts = {
+        "dropped_packets": "{} packets were dropped by the capturing system; losses may be its own",
+        "damaged_packets": "{} packets are marked as damaged, and are not analysed",
+        "unknown_link_packets": "{} packets have a link type that is not read",
+        "evicted_connections": "{} connections were ended early: too many were open",
+        "dropped_connections": "{} small connections are not listed",
+    }
+    return [text.format(counts[name]) for name, text in texts.items() if counts[name]]
+
+
+_LEAST_SHARE = 0.005

@@ -1,0 +1,173 @@
+"""One picture per connection: time-sequence diagram, limits, RTT, bytes in flight, goodput."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from weir.plots import Figure, theme
+from weir.plots.figure import below_each_other, inline, layered
+from weir.reading import LIMITS
+
+_HEIGHT, _HIGH, _LOW = 110, 260, 22
+_WIDTH = theme.WIDTH - 150
+
+_COLOURS = dict(
+    zip(
+        LIMITS,
+        (
+            "#9aa5b1",
+            "#56b4e9",
+            "#6e4b2a",
+            "#009e73",
+            "#d55e00",
+            "#cc79a7",
+            "#a40e26",
+            "#0072b2",
+            "#eaeef2",
+        ),
+        strict=True,
+    )
+)
+"""The colour of each limit; what needs no attention is grey."""
+
+_MARKS = {
+    "data": ("sent", theme.COLD),
+    "ack": ("acknowledged", "#009e73"),
+    "fast": ("fast retransmission", theme.WARM),
+    "timeout": ("timeout", theme.WARN),
+    "tail-probe": ("tail loss probe", "#cc79a7"),
+}
+
+
+def connection_figure(
+    number: int, title: str, slices: pl.DataFrame, points: pl.DataFrame
+) -> Figure:
+    """The picture of one connection, from its slices and points."""
+    end = float(slices["end_s"].max() or 0.0)  # type: ignore[arg-type]
+    zoom = alt.selection_interval(name=f"zoom{number}", bind="scales", encodings=["x"])
+    panels = [
+        _sequence(points, end),
+        _band(slices, end),
+        _range(slices, end, "RTT", "ms", ("rtt_ms_min", "rtt_ms_max")),
+        _flight(slices, end),
+        _lines(slices, end, "Rate", "Mbit/s", {"goodput_mbps": "goodput", "sent_mbps": "sent"}),
+    ]
+    panels[0].layer[0] = panels[0].layer[0].add_params(zoom)
+    chart = below_each_other(*panels, spacing=10).resolve_scale(x="shared", color="independent")
+    caption = (
+        "Top: bytes sent and acknowledged over time. The coloured band has the limit that took "
+        "most of each slice. RTT: least to largest of each slice. Drag and turn the wheel on the "
+        "top panel to zoom."
+    )
+    return Figure(f"connection-{number}", title, caption, chart, slices)
+
+
+def _sequence(points: pl.DataFrame, end: float) -> alt.LayerChart:
+    names = pl.DataFrame(
+        {"kind": list(_MARKS), "what": [name for name, _ in _MARKS.values()]},
+        {"kind": pl.String, "what": pl.String},
+    )
+    frame = points.join(names, on="kind").select(
+        "t_s",
+        "what",
+        (pl.col("start_bytes") / 1e6).alias("from"),
+        (pl.col("end_bytes") / 1e6).alias("mb"),
+    )
+    scale = alt.Scale(
+        domain=[name for name, _ in _MARKS.values()],
+        range=[colour for _, colour in _MARKS.values()],
+    )
+    legend = alt.Legend(title=None, orient="right")
+    colour = alt.Color("what:N", scale=scale, legend=legend)
+    base = alt.Chart(inline(frame)).encode(x=_time(end, is_last=False))
+    y = alt.Y("mb:Q", title="MB")
+    all_points = base.mark_circle(size=9, opacity=0.8, clip=True).encode(y=y, color=colour)
+    again = base.transform_filter("datum.what != 'sent' && datum.what != 'acknowledged'")
+    marks = again.mark_point(size=36, filled=True, clip=True).encode(y=y, color=colour)
+    return layered(all_points, marks).properties(
+        title="Time and sequence", width=_WIDTH, height=_HIGH
+    )
+
+
+def _band(slices: pl.DataFrame, end: float) -> alt.LayerChart:
+    """Neighbouring slices of one limit are one rectangle."""
+    merged = (
+        slices.with_columns(part=pl.col("limit").rle_id())
+        .group_by("part", maintain_order=True)
+        .agg(pl.col("t_s").first(), pl.col("end_s").last(), pl.col("limit").first())
+    )
+    present = [name for name in LIMITS if name in set(merged["limit"])]
+    scale = alt.Scale(domain=present, range=[_COLOURS[name] for name in present])
+    legend = alt.Legend(title=None, orient="right", symbolType="square")
+    rectangles = (
+        alt.Chart(inline(merged))
+        .mark_rect(clip=True)
+        .encode(
+            x=_time(end, is_last=False),
+            x2=alt.X2("end_s:Q"),
+            color=alt.Color("limit:N", scale=scale, legend=legend),
+            tooltip=[alt.Tooltip("limit:N"), alt.Tooltip("t_s:Q"), alt.Tooltip("end_s:Q")],
+        )
+    )
+    return layered(rectangles).properties(title="Limited by", width=_WIDTH, height=_LOW)
+
+
+def _range(
+    slices: pl.DataFrame, end: float, title: str, unit: str, columns: tuple[str, str]
+) -> alt.LayerChart:
+    low, high = columns
+    frame = slices.select("t_s", low, high).drop_nulls()
+    base = alt.Chart(inline(frame)).encode(x=_time(end, is_last=False))
+    y = alt.Y(f"{low}:Q", title=unit, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4))
+    area = base.mark_area(opacity=0.35, color=theme.COLD, clip=True)
+    line = base.mark_line(color=theme.COLD, strokeWidth=1.2, clip=True)
+    return layered(area.encode(y=y, y2=alt.Y2(f"{high}:Q")), line.encode(y=y)).properties(
+        title=title, width=_WIDTH, height=_HEIGHT
+    )
+
+
+def _flight(slices: pl.DataFrame, end: float) -> alt.LayerChart:
+    """With the receiver's window, where it is not so large that the flight could not be seen."""
+    frame = slices.with_columns(
+        (pl.col("flight_bytes_max") / 1e3).alias("flight"),
+        (pl.col("window_bytes_min") / 1e3).alias("window"),
+    )
+    columns = {"flight": "in flight"}
+    window, flight = frame["window"].min(), frame["flight"].max()
+    if isinstance(window, float) and isinstance(flight, float) and window < _SHOWN * flight:
+        columns["window"] = "receiver's window"
+    return _lines(frame, end, "In flight", "kB", columns)
+
+
+def _lines(
+    slices: pl.DataFrame, end: float, title: str, unit: str, columns: dict[str, str]
+) -> alt.LayerChart:
+    frame = slices.select("t_s", *columns).unpivot(index="t_s", variable_name="name")
+    words = pl.DataFrame({"name": list(columns), "what": list(columns.values())})
+    frame = frame.drop_nulls().join(words, on="name").select("t_s", "what", "value")
+    is_last = title == "Rate"
+    scale = alt.Scale(domain=list(columns.values()), range=[theme.COLD, theme.WARM][: len(columns)])
+    legend = alt.Legend(title=None, orient="right", symbolType="stroke")
+    line = (
+        alt.Chart(inline(frame))
+        .mark_line(strokeWidth=1.3, clip=True)
+        .encode(
+            x=_time(end, is_last=is_last),
+            y=alt.Y("value:Q", title=unit, axis=alt.Axis(tickCount=4)),
+            color=alt.Color("what:N", scale=scale, legend=legend),
+        )
+    )
+    return layered(line).properties(title=title, width=_WIDTH, height=_HEIGHT)
+
+
+def _time(end: float, *, is_last: bool) -> alt.X:
+    axis = (
+        alt.Axis(grid=False, title="time, s", tickCount=12)
+        if is_last
+        else alt.Axis(grid=False, title=None, labels=False, ticks=False)
+    )
+    return alt.X("t_s:Q", axis=axis, scale=alt.Scale(nice=False, domain=[0, end]))
+
+
+_SHOWN = 5

@@ -1,0 +1,147 @@
+"""The report of captures: a table, and one picture per connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from weir import _native
+from weir.disk import write_text
+from weir.reading import Captures, limits
+from weir.reading.figures import connection_figure
+from weir.report.html import render
+from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable
+
+_PICTURES = 8
+"""Connections with a picture, those with the most data; each takes half a second to draw."""
+_ROWS = 200
+
+
+def write_report(captures: Captures, folder: Path, command: str) -> Path:
+    """Writes the tables and `report.html` into a new folder; returns the path of the report.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    captures.write(folder)
+    path = folder / "report.html"
+    write_text(path, render(compose(captures, command)))
+    return path
+
+
+def compose(captures: Captures, command: str) -> Report:
+    """The report."""
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    sections = [
+        ReportSection(
+            "Summary",
+            points=list(_findings(captures)),
+            warnings=list(captures.warnings),
+            tables=[_table(captures)],
+        ),
+        *_connections(captures),
+    ]
+    return Report(
+        "Captures",
+        "What limited these connections?",
+        sections,
+        Provenance(command, _native.version(), created),
+    )
+
+
+def _findings(captures: Captures) -> Iterator[str]:
+    for row in captures.connections.head(_PICTURES).iter_rows(named=True):
+        found = limits(row)
+        if found:
+            shares = ", ".join(f"{name} {share:.0%}" for name, share in found.items())
+            yield f"{_name(row)}: limited by {shares}."
+
+
+def _table(captures: Captures) -> ReportTable:
+    rows = [
+        [
+            Cell(_name(row), "name", link=_anchor(row)),
+            row["capture_point"],
+            Cell(f"{row['duration_s']:.2f}"),
+            Cell(f"{row['delivered_bytes'] / 1e6:.2f}"),
+            _cell(row["goodput_mbps"]),
+            _cell(row["handshake_rtt_ms"]),
+            _cell(row["rtt_ms_min"]),
+            _cell(row["rtt_ms_p50"]),
+            _cell(row["rtt_ms_p95"]),
+            Cell(str(row["retransmits_fast"])),
+            Cell(str(row["retransmits_rto"])),
+            Cell(str(row["retransmits_tlp"])),
+            Cell(str(row["retransmits_spurious"])),
+            Cell(str(row["reordered"])),
+            _cell(row["capacity_mbps"]),
+        ]
+        for row in captures.connections.head(_ROWS).iter_rows(named=True)
+    ]
+    headers = [
+        "connection",
+        "captured at",
+        "s",
+        "MB",
+        "Mbit/s",
+        "handshake, ms",
+        "RTT min, ms",
+        "median",
+        "P95",
+        "fast",
+        "timeout",
+        "probe",
+        "spurious",
+        "reordered",
+        "capacity, Mbit/s",
+    ]
+    left_out = captures.connections.height - len(rows)
+    note = f"{left_out} more connections are in connections.parquet." if left_out else ""
+    return ReportTable("Connections", headers, rows, note=note)
+
+
+def _connections(captures: Captures) -> Iterator[ReportSection]:
+    for row in captures.connections.head(_PICTURES).iter_rows(named=True):
+        number = row["connection"]
+        slices = captures.slices.filter(pl.col("connection") == number)
+        points = captures.points.filter(pl.col("connection") == number)
+        if slices.is_empty():
+            continue
+        figure = connection_figure(number, _name(row), slices, points)
+        yield ReportSection(f"Connection {number + 1}", list(_facts(row)), figures=[figure])
+
+
+def _facts(row: dict[str, Any]) -> Iterator[str]:
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items())
+    yield f"{_name(row)}. Shares of the sender's time: {shares or 'no data'}."
+    if row["policer_mbps"] is not None:
+        yield (
+            f"A policer passes {row['policer_mbps']:.3g} Mbit/s of data after a burst of "
+            f"{row['policer_burst_bytes'] / 1e3:.0f} kB."
+        )
+    if row["merged_packets"]:
+        yield (
+            f"Offload merged segments in {row['merged_packets']} packets: gaps between packets and "
+            "bursts are those of the capture, not of the wire."
+        )
+    if row["unseen_bytes"]:
+        yield f"{row['unseen_bytes']} bytes were acknowledged that the capture does not have."
+    if not row["has_handshake"]:
+        yield "The handshake is not in the capture: the scale of windows and the place are unknown."
+
+
+def _name(row: dict[str, Any]) -> str:
+    ends = (row["client"], row["server"])
+    return " → ".join(ends if row["sender"] == "client" else reversed(ends))
+
+
+def _anchor(row: dict[str, Any]) -> str:
+    return f"connection-{row['connection'] + 1}"
+
+
+def _cell(value: float | None) -> Cell:
+    return Cell("–" if value is None else f"{value:.3g}")

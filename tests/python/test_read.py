@@ -1,0 +1,132 @@
+"""`weir read`: its table, its JSON, its files, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from shutil import which
+
+import polars as pl
+import pytest
+from conftest import Invoke
+from test_capture import tshark
+from test_schemas import check
+
+from weir import _native, reading
+
+SCENARIO = """
+[topology]
+rate = "10mbit"
+rtt = "40ms"
+queue = "1bdp"
+
+[topology.forward]
+loss = "0.5%"
+reorder = "0.2%"
+
+[[flow]]
+stack = "rack/cubic"
+
+[measure]
+duration = "5s"
+"""
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the captures of one run, made at all its interfaces."""
+    folder = tmp_path_factory.mktemp("captures")
+    _native.Scenario.parse(SCENARIO, [], "test.toml").record(1, folder, "run")
+    return folder
+
+
+def test_counts_equal_those_of_the_run(tmp_path: Path) -> None:
+    run = _native.Scenario.parse(SCENARIO, [], "test.toml").record(1, tmp_path, "run")
+    flow = pl.DataFrame(run.table("flows")).row(0, named=True)
+    (row,) = reading.read([tmp_path / "run-senders.pcapng"]).connections.iter_rows(named=True)
+    names = ("retransmits", "retransmits_fast", "retransmits_rto", "retransmits_tlp")
+    assert flow["retransmits"] > 10
+    assert {name: row[name] for name in names} == {name: flow[name] for name in names}
+    assert row["data_packets"] == flow["sent_segments"]
+    assert row["rtt_ms_min"] == pytest.approx(flow["rtt_ms_min"], abs=0.1)
+
+
+@pytest.mark.skipif(which("tshark") is None, reason="tshark is missing")
+@pytest.mark.parametrize("place", ["senders", "receivers"])
+def test_counts_equal_those_of_tshark(captures: Path, place: str) -> None:
+    file = captures / f"run-{place}.pcapng"
+    (row,) = reading.read([file]).connections.iter_rows(named=True)
+    flags = [name.removeprefix("tshark_") for name in row if name.startswith("tshark_")]
+    fields = [word for flag in flags for word in ("-e", f"tcp.analysis.{flag}")]
+    packets = [line.split("\t") for line in tshark(file, "-T", "fields", *fields)]
+    theirs = {
+        flag: sum(packet[place] != "" for packet in packets) for place, flag in enumerate(flags)
+    }
+    assert {flag: row[f"tshark_{flag}"] for flag in flags} == theirs
+    assert theirs["retransmission"] + theirs["out_of_order"] > 10
+
+
+def test_every_place_of_the_path_recognises_itself(captures: Path) -> None:
+    places = {
+        file.stem: reading.read([file]).connections["capture_point"][0]
+        for file in captures.glob("*.pcapng")
+    }
+    assert places["run-senders"] == "sender"
+    assert places["run-receivers"] == "receiver"
+
+
+def test_json_fits_its_schema(captures: Path, invoke: Invoke) -> None:
+    result = invoke("read", captures / "run-senders.pcapng", "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    check("read", document)
+    assert sum(document["rows"][0]["limits"].values()) == pytest.approx(1)
+
+
+def test_files_and_report_are_written(captures: Path, invoke: Invoke, tmp_path: Path) -> None:
+    out = tmp_path / "read"
+    result = invoke("read", captures / "run-senders.pcapng", "--out", out)
+    assert result.exit_code == 0, result.output
+    for name in reading.TABLES:
+        assert pl.read_parquet(out / f"{name}.parquet").height > 0
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Limited by" in page
+    assert invoke("read", captures / "run-senders.pcapng", "--out", out).exit_code == 2
+
+
+def test_a_compressed_capture_gives_the_same(captures: Path, tmp_path: Path) -> None:
+    plain = captures / "run-senders.pcapng"
+    packed = tmp_path / "run.pcapng.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    expected = reading.read([plain]).connections.drop("file")
+    assert reading.read([packed]).connections.drop("file").equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"hello, this is a text file", "it is no packet capture: allowed are pcap and pcapng"),
+        (b"", "it ends before its first packet"),
+        (None, "is not there; a capture is a file in pcap or pcapng"),
+    ],
+)
+def test_what_is_no_capture_is_one_line(
+    invoke: Invoke, tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    file = tmp_path / "notes.txt"
+    if content is not None:
+        file.write_bytes(content)
+    result = invoke("read", file)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_capture_that_was_cut_is_read_with_a_warning(
+    captures: Path, invoke: Invoke, tmp_path: Path
+) -> None:
+    file = tmp_path / "cut.pcapng"
+    file.write_bytes((captures / "run-senders.pcapng").read_bytes()[:-10])
+    result = invoke("read", file)
+    assert result.exit_code == 0
+    assert "it ends inside the block at byte" in " ".join(result.stderr.split())

@@ -1,0 +1,24 @@
+"""`weir read` names the configured limit of twelve scenarios, seen from each place of the path."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weir import _native, reading
+
+_FILE = Path(__file__).with_name("read_limits.toml")
+_LIST = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_CASES: list[dict[str, Any]] = _LIST["case"]
+
+
+@pytest.mark.parametrize("case", _CASES, ids=lambda case: case["name"])
+def test_the_configured_limit_takes_the_largest_share(case: dict[str, Any], tmp_path: Path) -> None:
+    scenario = _native.Scenario.parse(_LIST["base"], list(case["set"].items()), str(_FILE))
+    scenario.record(1, tmp_path, "run")
+    found = reading.read(sorted(tmp_path.glob("*senders.pcapng"))).connections
+    assert found.height >= 1
+    assert set(found["limit"]) == {case["limit"]}, found
