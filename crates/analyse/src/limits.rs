@@ -216,7 +216,7 @@ impl<'s> View<'s> {
         }
         sums.sort_unstable();
         let [low, high] = [10, 95].map(|percent| sums[(sums.len() - 1) * percent / 100] as f64);
-        (low >= SATURATED * high).then(|| high as f64 * 1e9 / (self.width * together as u64) as f64)
+        (low >= SATURATED * high).then(|| high * 1e9 / (self.width * together as u64) as f64)
     }
 
     /// Whether the flight stays within three segments of its median.

@@ -7,7 +7,7 @@ use crate::sender::{Counts, Sender, Slice};
 
 /// A connection and what was measured of its sender: the end that sent more data.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "docs/read.md describes the columns")]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct ConnectionRow {
     pub connection: u32,
     pub file: String,
@@ -77,7 +77,7 @@ pub struct ConnectionRow {
 
 /// A slice of a connection's time.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "docs/read.md describes the columns")]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct SliceRow {
     pub connection: u32,
     pub t_s: f64,
@@ -94,7 +94,7 @@ pub struct SliceRow {
 
 /// A point of a time-sequence diagram.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "docs/read.md describes the columns")]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct PointRow {
     pub connection: u32,
     pub t_s: f64,
