@@ -1,4 +1,4 @@
-"""`weir read` names the configured limit of twelve scenarios, from captures at the sender."""
+"""`weir read` names the limit of twelve scenarios, from captures at the sender (`-rA`: shares)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ def _parameter(case: dict[str, Any]) -> Any:
     return pytest.param(case, id=case["name"], marks=marks)
 
 
-@pytest.mark.parametrize("case", map(_parameter, _CASES))
+@pytest.mark.parametrize("case", [_parameter(case) for case in _CASES])
 def test_the_configured_limit_takes_the_largest_share(case: dict[str, Any], tmp_path: Path) -> None:
     scenario = _native.Scenario.parse(_LIST["base"], list(case["set"].items()), str(_FILE))
     scenario.record(1, tmp_path, "run")
     found = reading.read(sorted(tmp_path.glob("*senders.pcapng"))).connections
+    for row in found.iter_rows(named=True):
+        print(case["name"], reading.limits(row))
     assert found.height >= 1
     assert set(found["limit"]) == {case["limit"]}, found

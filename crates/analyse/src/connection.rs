@@ -46,6 +46,8 @@ struct Side {
     points: Points,
     scale: Option<u8>,
     mss: Option<u16>,
+    /// The longest payload that the announced sizes allow.
+    longest: u32,
     has_timestamps: bool,
     has_sack: bool,
     has_syn: bool,
@@ -206,19 +208,22 @@ impl Connection {
         self.sides.iter().all(|side| side.has_syn)
     }
 
-    /// The largest payload of a segment of `side`: what both ends announced, without timestamps (RFC 6691 §2). Without a
-    /// handshake it is the most frequent payload.
+    /// The largest payload of a segment of `side`: what both ends announced, without timestamps (RFC 6691 §2), unless the
+    /// sender fills all of it. Without a handshake it is the most frequent payload.
     pub(crate) fn mss(&self, side: usize) -> u32 {
-        let [own, other] = [&self.sides[side], &self.sides[1 - side]];
-        let announced = own.mss.into_iter().chain(other.mss).min();
-        match announced {
+        let own = &self.sides[side];
+        match self.announced(side) {
             Some(mss) if self.has_handshake() => {
                 let options = if own.has_timestamps { TIMESTAMP_OPTION } else { 0 };
-                u32::from(mss).saturating_sub(options).max(1)
+                u32::from(mss).saturating_sub(options).max(1).max(own.longest)
             }
             _ if (1..=LARGEST_FRAME).contains(&own.usual.0) => own.usual.0,
             _ => USUAL_MSS,
         }
+    }
+
+    fn announced(&self, side: usize) -> Option<u16> {
+        self.sides[side].mss.into_iter().chain(self.sides[1 - side].mss).min()
     }
 
     fn is_duplicate(&mut self, time: u64, from: usize, id: u16, segment: &Segment) -> bool {
@@ -238,9 +243,10 @@ impl Connection {
             (true, true) => &mut handshake.syn_ack,
             (false, true) if from == 0 && handshake.ack.is_none() => {
                 handshake.ack = Some(time);
-                if let Some(rtt) = self.handshake_rtt() {
+                let syn = handshake.syn;
+                if let (Some(syn), Some(rtt)) = (syn, self.handshake_rtt()) {
                     let scales = [0, 1].map(|side| self.scale(side).unwrap_or(0));
-                    self.expert.set_handshake(rtt, scales);
+                    self.expert.set_handshake(syn, rtt, scales);
                 }
                 return;
             }
@@ -307,6 +313,10 @@ impl Connection {
     }
 
     fn take_data(&mut self, time: u64, from: usize, segment: &Segment) {
+        if self.announced(from).is_some_and(|mss| segment.payload <= u32::from(mss)) {
+            let longest = &mut self.sides[from].longest;
+            *longest = segment.payload.max(*longest);
+        }
         let mss = self.mss(from);
         let round_trip = self.handshake_rtt();
         let has_sack = self.sides.iter().all(|side| side.has_sack || !side.has_syn);

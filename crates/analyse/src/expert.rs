@@ -35,6 +35,7 @@ pub(crate) struct Expert {
     counts: ExpertCounts,
     /// The handshake's RTT: a gap that closes sooner counts as out of order.
     first_rtt: Option<u64>,
+    has_handshake: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -65,9 +66,10 @@ impl Expert {
         self.counts
     }
 
-    /// The handshake is complete.
-    pub(crate) fn set_handshake(&mut self, rtt: u64, scales: [u8; 2]) {
-        self.first_rtt = Some(rtt);
+    /// The handshake that began at `syn` is complete. tshark takes a SYN at 0, as simulations have it, for a missing one.
+    pub(crate) fn set_handshake(&mut self, syn: u64, rtt: u64, scales: [u8; 2]) {
+        self.has_handshake = true;
+        self.first_rtt = (syn > 0).then_some(rtt);
         self.sides[0].scale = scales[0];
         self.sides[1].scale = scales[1];
     }
@@ -110,7 +112,7 @@ impl Expert {
             let edge = ack.wrapping_add(u32::from(window) << other.scale);
             let is_full = segment.payload > 0
                 && is_plain
-                && self.first_rtt.is_some()
+                && self.has_handshake
                 && segment.seq.wrapping_add(segment.payload) == edge;
             counts.window_full += u64::from(is_full);
         }

@@ -69,7 +69,6 @@ def _table(captures: Captures) -> ReportTable:
             Cell(f"{row['duration_s']:.2f}"),
             Cell(f"{row['delivered_bytes'] / 1e6:.2f}"),
             _cell(row["goodput_mbps"]),
-            _cell(row["handshake_rtt_ms"]),
             _cell(row["rtt_ms_min"]),
             _cell(row["rtt_ms_p50"]),
             _cell(row["rtt_ms_p95"]),
@@ -77,8 +76,6 @@ def _table(captures: Captures) -> ReportTable:
             Cell(str(row["retransmits_rto"])),
             Cell(str(row["retransmits_tlp"])),
             Cell(str(row["retransmits_spurious"])),
-            Cell(str(row["reordered"])),
-            _cell(row["capacity_mbps"]),
         ]
         for row in captures.connections.head(_ROWS).iter_rows(named=True)
     ]
@@ -88,7 +85,6 @@ def _table(captures: Captures) -> ReportTable:
         "s",
         "MB",
         "Mbit/s",
-        "handshake, ms",
         "RTT min, ms",
         "median",
         "P95",
@@ -96,8 +92,6 @@ def _table(captures: Captures) -> ReportTable:
         "timeout",
         "probe",
         "spurious",
-        "reordered",
-        "capacity, Mbit/s",
     ]
     left_out = captures.connections.height - len(rows)
     note = f"{left_out} more connections are in connections.parquet." if left_out else ""
@@ -118,6 +112,10 @@ def _connections(captures: Captures) -> Iterator[ReportSection]:
 def _facts(row: dict[str, Any]) -> Iterator[str]:
     shares = ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items())
     yield f"{_name(row)}. Shares of the sender's time: {shares or 'no data'}."
+    if row["capacity_mbps"] is not None:
+        yield f"With a queue, the path carries {row['capacity_mbps']:.3g} Mbit/s of data."
+    if row["reordered"]:
+        yield f"{row['reordered']} segments were overtaken on the way."
     if row["policer_mbps"] is not None:
         yield (
             f"A policer passes {row['policer_mbps']:.3g} Mbit/s of data after a burst of "
