@@ -21,7 +21,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel demo test lint test-rust test-python adapters fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python adapters fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,15 +45,25 @@ demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints wh
 	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
 	$(WEIR) study lab-udp
 
-test: lint docs test-rust test-python ## Everything: lint, the Rust reference, Rust tests, Python tests
+test: checks test-rust test-python ## Everything: lint, the Rust reference, Rust tests, Python tests
 
-lint: $(TESTED) ## rustfmt, clippy with warnings denied, import cycles, ruff, mypy strict, stubs against the module
+# pip, mypy and stubtest use one core each, beside a compiler.
+checks:
+	@$(MAKE) --no-print-directory --jobs=2 lint docs
+
+lint: lint-rust lint-python lint-stubs ## rustfmt, clippy with warnings denied, import cycles, ruff, mypy strict, stubs against the module
+
+lint-rust: | $(BIN)/python
 	cargo fmt --all --check
-	$(BIN)/python tests/python/structure.py
 	cargo clippy --workspace --all-targets --profile sim --locked -- -D warnings
+
+lint-python: $(TOOLS)
+	$(BIN)/python tests/python/structure.py
 	$(BIN)/ruff check python tests
 	$(BIN)/ruff format --check python tests
 	$(BIN)/mypy
+
+lint-stubs: $(TESTED)
 	$(BIN)/stubtest weir._native --mypy-config-file pyproject.toml
 
 # The native module has no tests here, but what the others need is then compiled once for both.
@@ -114,7 +124,7 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study udp-vs-tcp --size full
 	@[ ! -e $(VENV)/.foreign ] || $(WEIR) study adapters --size full
 
-docs: ## The Rust reference, with warnings denied
+docs: | $(BIN)/python ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --profile sim --locked
 
 site: $(TOOLS) ## The documentation as a site, in site/: opens without a server
@@ -129,8 +139,11 @@ lock: ## Pin the newest Python packages that pyproject.toml allows into requirem
 clean: ## Remove everything that was built (results stay)
 	rm -rf $(VENV) dist target .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
 
-$(TOOLS): requirements.txt .ci/prepare
+$(BIN)/python:
 	./.ci/prepare $(VENV)
+
+$(TOOLS): requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt
 	@touch $@
 
 $(NATIVE): $(TOOLS) $(SOURCES)
