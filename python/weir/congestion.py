@@ -93,6 +93,14 @@ class CongestionControl:
     def on_path(self, cx: CcContext, event: PathEvent) -> None:
         """Something happened to the path, or the sender resumes after a pause."""
 
+    def variables(self) -> dict[str, float]:
+        """Internal variables by name for tables and figures, read when a sample is taken.
+
+        Column `cc.NAME` of `samples` has them. A name ends with its unit, as in `min_rtt_ms`; it
+        has small letters, digits and underscores, at most 32.
+        """
+        return {}
+
     @property
     def in_slow_start(self) -> bool:
         """Whether the window is below the threshold."""
@@ -109,12 +117,13 @@ class CongestionControl:
 
 
 _LOWERING = ("recovery", "cwr")
-_REQUIRED = {"on_ack": "cx, ack", "on_congestion": "cx, event"}
+_REQUIRED = {"on_ack": "self, cx, ack", "on_congestion": "self, cx, event"}
 _OPTIONAL = {
-    "on_sent": "cx, size",
-    "on_epoch_end": "cx",
-    "on_spurious": "cx",
-    "on_path": "cx, event",
+    "on_sent": "self, cx, size",
+    "on_epoch_end": "self, cx",
+    "on_spurious": "self, cx",
+    "on_path": "self, cx, event",
+    "variables": "self",
 }
 
 
@@ -189,12 +198,12 @@ def _check_methods(found: type[CongestionControl], file: str) -> None:
     for method, arguments in {**_REQUIRED, **_OPTIONAL}.items():
         defined = getattr(found, method)
         if method in _REQUIRED and defined is getattr(CongestionControl, method):
-            raise LoadError(f"{file}: {found.__name__} has no method {method}(self, {arguments})")
+            raise LoadError(f"{file}: {found.__name__} has no method {method}({arguments})")
         try:
-            inspect.signature(defined).bind(None, *arguments.split(", "))
+            inspect.signature(defined).bind(*arguments.split(", "))
         except (TypeError, ValueError):
             raise LoadError(
-                f"{file}: {found.__name__}.{method} has other arguments than (self, {arguments})"
+                f"{file}: {found.__name__}.{method} has other arguments than ({arguments})"
             ) from None
 
 

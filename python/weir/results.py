@@ -43,6 +43,8 @@ TABLES = (
     "events",
 )
 
+INTERNAL = "cc."
+"""What the columns of controllers' internal variables in table `samples` begin with."""
 
 _MISUNDERSTANDINGS = (
     ArithmeticError,

@@ -36,6 +36,7 @@ _PART = ".arrow"
 """What single runs are kept in until they are joined: quicker to write than Parquet."""
 _RECORD = "run.json"
 _SUMMARY = "summary"
+_SAMPLES = "samples"
 _LOCK = ".lock"
 _HEALTH = {
     "health": pl.String,
@@ -207,7 +208,11 @@ class RunDirectory:
 
     def _joined(self, name: str) -> pl.LazyFrame:
         files = [self._part(run) / f"{name}{_PART}" for run in self._plan.runs if self._is_ok(run)]
-        return pl.scan_ipc([file for file in files if file.exists()])
+        found = [file for file in files if file.exists()]
+        if name != _SAMPLES:
+            return pl.scan_ipc(found)
+        # Controllers have columns `cc.NAME` of their own: null in the runs of others.
+        return pl.concat([pl.scan_ipc(file) for file in found], how="diagonal")
 
     def _seal(self, tables: Mapping[str, pl.LazyFrame]) -> dict[str, str]:
         """Writes tables, and returns their checksums by the names of their files."""

@@ -229,6 +229,31 @@ def test_what_a_run_leaves_in_its_class_does_not_reach_another(mine: Path) -> No
     assert_frame_equal(once, again, check_exact=True)
 
 
+def test_internal_variables_are_columns(mine: Path, invoke: Invoke) -> None:
+    method = "    def variables(self):\n        return {{'beta': self.beta, 'last_bytes': {}}}\n"
+    mine.write_text(AIMD + method.format("self.cwnd"), encoding="utf-8")
+    done = invoke("compare", "dctcp", "mine.py:Mine", *SHORT)
+    assert done.exit_code == 0, done.output
+    results = weir.load("results/compare/latest")
+    labels = results.runs.select("run", "label").with_columns(pl.col("run").cast(pl.UInt32))
+    samples = results.samples.join(labels, on="run")
+    own, other = (samples.filter(label=label) for label in ("mine.py:Mine", "dctcp"))
+    assert own["cc.beta"].unique().to_list() == [0.5]
+    # The table has what the peer's window allows of it.
+    assert (own["cc.last_bytes"] >= own["cwnd_bytes"]).all()
+    assert own["cc.alpha"].null_count() == own.height > 0
+    assert other["cc.alpha"].null_count() == other["cc.beta"].count() == 0
+    mine.write_text(AIMD + method.format("'much'"), encoding="utf-8")
+    wrong = invoke("compare", "mine.py:Mine", *SHORT)
+    assert wrong.exit_code == 1
+    assert (
+        "after variables: last_bytes 'much' is not allowed; it is a finite number" in wrong.stderr
+    )
+    mine.write_text(AIMD + method.replace("last_bytes", "Last").format("1"), encoding="utf-8")
+    wrong = invoke("compare", "mine.py:Mine", *SHORT)
+    assert "the name 'Last' is not allowed; it is a word of 32 small letters" in wrong.stderr
+
+
 LOADING = {
     "no file": ("", "missing.py:Mine", "'missing.py' cannot be read"),
     "no class": (AIMD, "mine.py:Other", "mine.py has no class 'Other'; there are: Mine"),

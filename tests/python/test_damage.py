@@ -338,8 +338,6 @@ def test_damaged_results_are_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever a verb makes of them: it works, or says in one line what is wrong."""
-    if not IS_FULL:
-        monkeypatch.setattr(import_module("weir.report.compose"), "each", lambda _: [])
     folder = tmp_path / "damaged"
     shutil.copytree(whole.path, folder)
     DAMAGED[damage](folder)

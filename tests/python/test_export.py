@@ -274,6 +274,10 @@ def test_qlog_numbers_acknowledges_and_loses_packets(tmp_path: Path) -> None:
         assert names["recovery:packet_lost"] == row["retransmits"] > 0
         samples = results.samples.filter(pl.col("flow") == row["flow"])
         assert names["recovery:metrics_updated"] == samples.height
+        # CUBIC has W_max from the start, and K after its first reduction.
+        internal = [e["data"] for e in sender if e["name"] == "weir:controller_updated"]
+        assert [own["w_max_segments"] for own in internal] == samples["cc.w_max_segments"].to_list()
+        assert sum("k_s" in own for own in internal) == samples["cc.k_s"].count() > 0
         acked = _acked(sender)
         assert len(acked) == len(set(acked))
         assert 0 <= len(data) - len(acked) - row["retransmits"] < 300
@@ -305,7 +309,8 @@ def test_qlog_of_other_worlds_has_metrics_only(tmp_path: Path) -> None:
     (file,) = export.export(results, "qlog", tmp_path / "out")
     (trace,) = json.loads(file.read_text(encoding="utf-8"))["traces"]
     names = {event["name"] for event in trace["events"]}
-    assert names == {"recovery:metrics_updated", "recovery:congestion_state_updated"}
+    metrics = {"recovery:metrics_updated", "recovery:congestion_state_updated"}
+    assert names == {*metrics, "weir:controller_updated"}
     with pytest.raises(weir.InputError, match="is of world udp"):
         export.export(results, "pcapng", tmp_path / "other")
 

@@ -34,7 +34,9 @@ use weir_units::Bytes;
 
 use crate::ticks::ticks;
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState};
+use crate::{
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
+};
 
 /// BIC's window.
 #[derive(Clone, Debug)]
@@ -116,6 +118,10 @@ impl CongestionController for Bic {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        vec![("w_max_segments", self.search.max as f64)]
     }
 }
 

@@ -22,7 +22,9 @@
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::modified::its_inner_controller_answers;
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, PathEvent};
+use crate::{
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, PathEvent, Variable,
+};
 
 /// What an earlier connection knew of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,6 +251,19 @@ impl CongestionController for CarefulResume {
             Phase::Reconnaissance(_) => "reconnaissance",
             Phase::Normal => self.inner.phase(),
         }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let mut found = self.inner.variables();
+        match self.phase {
+            Phase::Reconnaissance(jump) => found.push(("jump_bytes", jump.window.get() as f64)),
+            Phase::Unvalidated { window, .. } => found.push(("jump_bytes", window.get() as f64)),
+            Phase::Validating { last } | Phase::SafeRetreat { last, .. } => {
+                found.push(("pipe_bytes", self.pipe.size(last).get() as f64));
+            }
+            Phase::Normal => {}
+        }
+        found
     }
 }
 

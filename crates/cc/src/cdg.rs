@@ -32,6 +32,7 @@ use weir_units::{Bytes, Duration, Instant};
 use crate::window::{AckClockedWindow, may_raise, whole_segments};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, PathEvent, RecoveryState,
+    Variable,
 };
 
 /// CDG's window.
@@ -226,6 +227,17 @@ impl CongestionController for Cdg {
 
     fn phase(&self) -> &'static str {
         if self.backing_off { "backoff" } else { self.window.phase() }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let gradients = self.measured.gradients.sum;
+        let per_round = |sum: i64| sum as f64 / ROUNDS as f64;
+        vec![
+            ("min_gradient_us", per_round(gradients.min)),
+            ("max_gradient_us", per_round(gradients.max)),
+            ("ineffective_backoffs", f64::from(self.measured.ineffective)),
+            ("shadow_window_bytes", self.shadow.get() as f64),
+        ]
     }
 }
 

@@ -28,7 +28,9 @@ use std::cmp::Reverse;
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::filter::MaxFilter;
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, Needs};
+use crate::{
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, Needs, Variable,
+};
 
 /// Whether Copa competes with those that fill queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -241,6 +243,17 @@ impl CongestionController for Copa {
             (false, false) => "default",
             (false, true) => "competitive",
         }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let mut found = vec![
+            ("delta", THOUSAND as f64 / self.packets as f64),
+            ("velocity", self.velocity.factor as f64),
+            ("competing", f64::from(u8::from(self.competing))),
+        ];
+        found.extend(self.rtts.min().map(|rtt| ("min_rtt_ms", rtt.as_millis_f64())));
+        found.extend(self.rtts.standing().map(|rtt| ("standing_rtt_ms", rtt.as_millis_f64())));
+        found
     }
 }
 

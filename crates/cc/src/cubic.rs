@@ -26,7 +26,7 @@ use weir_units::{Bytes, Duration, Instant};
 use crate::hystart::SlowStartExit;
 use crate::ticks::{TICKS_PER_SEC, ticks};
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart};
+use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart, Variable};
 
 /// Whether the window grows at least as Reno's would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,6 +129,16 @@ impl CongestionController for Cubic {
             return "conservative_slow_start";
         }
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let curve = &self.curve;
+        let mut found = vec![("w_max_segments", curve.last_max as f64)];
+        if curve.epoch.is_some() {
+            found.push(("k_s", curve.k as f64 / 1024.0));
+            found.push(("w_est_segments", curve.reno_cwnd as f64));
+        }
+        found
     }
 }
 

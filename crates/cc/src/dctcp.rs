@@ -30,7 +30,7 @@ use weir_units::{Bytes, Ecn};
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise, whole_segments};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, Needs,
-    RecoveryState,
+    RecoveryState, Variable,
 };
 
 /// DCTCP's window.
@@ -126,6 +126,10 @@ impl CongestionController for Dctcp {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        vec![("alpha", self.alpha as f64 / MAX_ALPHA as f64)]
     }
 }
 

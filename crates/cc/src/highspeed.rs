@@ -21,7 +21,7 @@
 use weir_units::Bytes;
 
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, CcContext, CongestionController, CongestionEvent};
+use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Variable};
 
 /// HighSpeed TCP's window.
 #[derive(Clone, Debug)]
@@ -89,6 +89,10 @@ impl CongestionController for Highspeed {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        vec![("a_segments", self.row as f64 + 1.0), ("b", DECREASES[self.row] as f64 / 256.0)]
     }
 }
 

@@ -31,7 +31,9 @@ use weir_units::{Bytes, Duration};
 
 use crate::ticks::{TICKS_PER_SEC, ticks};
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState};
+use crate::{
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
+};
 
 /// H-TCP's window.
 #[derive(Clone, Debug)]
@@ -254,6 +256,10 @@ impl CongestionController for Htcp {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        vec![("alpha", self.alpha as f64 / 128.0), ("beta", self.beta as f64 / 128.0)]
     }
 }
 

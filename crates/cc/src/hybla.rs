@@ -23,7 +23,7 @@
 use weir_units::Bytes;
 
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState};
+use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable};
 
 /// Hybla's window.
 #[derive(Clone, Debug)]
@@ -123,6 +123,10 @@ impl CongestionController for Hybla {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        self.pace.iter().map(|pace| ("rho", pace.rho as f64 / 8.0)).collect()
     }
 }
 

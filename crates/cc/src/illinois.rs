@@ -26,7 +26,7 @@
 use weir_units::{Bytes, Duration};
 
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise, whole_segments};
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent};
+use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Variable};
 
 /// Illinois's window.
 #[derive(Clone, Debug)]
@@ -170,6 +170,16 @@ impl CongestionController for Illinois {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let mut found =
+            vec![("alpha", self.alpha as f64 / 128.0), ("beta", self.beta as f64 / 64.0)];
+        if let Some((min, max)) = self.rtts {
+            found.push(("min_rtt_ms", min as f64 / 1e3));
+            found.push(("max_rtt_ms", max as f64 / 1e3));
+        }
+        found
     }
 }
 

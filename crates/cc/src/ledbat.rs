@@ -22,7 +22,7 @@
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::window::may_raise;
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent};
+use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Variable};
 
 /// LEDBAT's window.
 #[derive(Clone, Debug)]
@@ -148,6 +148,13 @@ impl CongestionController for Ledbat {
             Some(queueing) if queueing > self.target.as_micros() as i64 => "yielding",
             _ => "growing",
         }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        self.queueing_delay()
+            .map(|delay| ("queueing_delay_ms", delay as f64 / 1e3))
+            .into_iter()
+            .collect()
     }
 }
 

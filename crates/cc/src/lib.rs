@@ -280,4 +280,13 @@ pub trait CongestionController: CloneController + std::fmt::Debug + Send + Sync 
 
     /// Where the algorithm is in its own state machine: `"slow_start"`, `"probe_rtt"`, …
     fn phase(&self) -> &'static str;
+
+    /// Its internal variables, for tables and figures: `("min_rtt_ms", 40.0)`. What has no value now is left out.
+    /// Read when a sample is taken, not per packet.
+    fn variables(&self) -> Vec<Variable> {
+        Vec::new()
+    }
 }
+
+/// An internal variable of a controller: its name, which ends with its unit, and its value.
+pub type Variable = (&'static str, f64);

@@ -31,7 +31,8 @@ use weir_units::{Bytes, Instant};
 
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
 use crate::{
-    AckEvent, AckTimestamps, CcContext, CongestionController, CongestionEvent, Needs, RecoveryState,
+    AckEvent, AckTimestamps, CcContext, CongestionController, CongestionEvent, Needs,
+    RecoveryState, Variable,
 };
 
 /// What the peer adds to its timestamps.
@@ -161,6 +162,17 @@ impl CongestionController for Lp {
 
     fn phase(&self) -> &'static str {
         if self.is_holding { "inference" } else { self.window.phase() }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        if self.delay.max == 0 {
+            return Vec::new();
+        }
+        vec![
+            ("owd_ms", f64::from(self.delay.smoothed) / 8.0),
+            ("owd_min_ms", f64::from(self.delay.min)),
+            ("owd_max_ms", f64::from(self.delay.max)),
+        ]
     }
 }
 

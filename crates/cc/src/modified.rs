@@ -12,7 +12,9 @@ use weir_units::{Bytes, Rate};
 use crate::hystart::SlowStartExit;
 use crate::rate_limited::{Growth, RateLimited};
 use crate::search::Search;
-use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Hystart, PathEvent};
+use crate::{
+    AckEvent, CcContext, CongestionController, CongestionEvent, Hystart, PathEvent, Variable,
+};
 
 /// What a controller with a slow start may take in addition to its own parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -224,6 +226,14 @@ impl CongestionController for Modified {
             }
             _ => self.inner.phase(),
         }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let mut found = self.inner.variables();
+        found.extend(
+            self.limit.as_ref().map(|limit| ("max_flight_bytes", limit.max_flight().get() as f64)),
+        );
+        found
     }
 }
 

@@ -37,7 +37,7 @@ use crate::indices::Indices;
 use crate::window::{AckClockedWindow, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, Decrease, Increase,
-    Needs, PathEvent,
+    Needs, PathEvent, Variable,
 };
 
 /// A window that follows the routers' indices.
@@ -308,6 +308,10 @@ impl CongestionController for Muzha {
             (true, false) => "congestion_avoidance",
             (true, true) => "fast_recovery",
         }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        self.indices.last().map(|index| ("index", f64::from(index))).into_iter().collect()
     }
 }
 

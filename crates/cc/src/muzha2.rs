@@ -21,7 +21,7 @@ use weir_units::{Bytes, Feedback, FeedbackKind};
 
 use crate::indices::Indices;
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs};
+use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, Variable};
 
 /// NewReno's window under the routers' indices.
 #[derive(Clone, Debug)]
@@ -115,6 +115,12 @@ impl CongestionController for Muzha2 {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let mut found = vec![("gate", f64::from(self.gate))];
+        found.extend(self.indices.last().map(|index| ("index", f64::from(index))));
+        found
     }
 }
 

@@ -33,7 +33,7 @@ use crate::ticks::{TICKS_PER_SEC, ticks};
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
-    RecoveryState,
+    RecoveryState, Variable,
 };
 
 /// NV's window.
@@ -241,6 +241,14 @@ impl CongestionController for Nv {
 
     fn phase(&self) -> &'static str {
         if !self.may_grow { "holding" } else { self.window.phase() }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let mut found = vec![("max_rate_mbps", self.tally.max_rate as f64 / 1e4)];
+        if self.rtts.min != ENDLESS {
+            found.push(("min_rtt_ms", self.rtts.min as f64 / 1e3));
+        }
+        found
     }
 }
 

@@ -29,6 +29,7 @@ use weir_units::{Bytes, Duration, Ecn, Instant, Rate};
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, whole_segments};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RecoveryState,
+    Variable,
 };
 
 /// Prague's window.
@@ -190,6 +191,10 @@ impl CongestionController for Prague {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        vec![("alpha", self.alpha as f64 / (ONE << GAIN_SHIFT) as f64)]
     }
 }
 

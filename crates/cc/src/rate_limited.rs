@@ -32,6 +32,11 @@ impl RateLimited {
         Self { max_flight: initial_window }
     }
 
+    /// The largest flight size since the last reduction.
+    pub(crate) fn max_flight(&self) -> Bytes {
+        self.max_flight
+    }
+
     /// After a transmission, `flight` bytes are in flight.
     pub(crate) fn on_sent(&mut self, flight: Bytes) {
         self.max_flight = self.max_flight.max(flight);

@@ -12,7 +12,9 @@ use weir_units::feedback::{Rcp as Header, header_micros};
 use weir_units::{Bytes, Echo, Feedback, FeedbackKind, Rate};
 
 use crate::window::{AckClockedWindow, may_raise};
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, PathEvent};
+use crate::{
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, PathEvent, Variable,
+};
 
 /// A rate that routers set.
 #[derive(Clone, Debug)]
@@ -108,5 +110,9 @@ impl CongestionController for Rcp {
 
     fn phase(&self) -> &'static str {
         if self.rate.is_some() { "controlled" } else { self.window.phase() }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        self.rate.map(|rate| ("rate_mbps", rate.as_mbit_f64())).into_iter().collect()
     }
 }

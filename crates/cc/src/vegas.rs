@@ -18,7 +18,7 @@
 use weir_units::{Bytes, Duration};
 
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState};
+use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable};
 
 /// Vegas's window.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Vegas {
     base_rtt: Option<Duration>,
     /// The round trip being measured; `None` outside [`RecoveryState::Open`].
     round: Option<Round>,
+    /// Segments in the queue, by the last round trip with enough samples.
+    backlog: Option<u64>,
 }
 
 /// A round trip: it ends when `snd_una` passes `end`.
@@ -44,6 +46,7 @@ impl Vegas {
             window: AckClockedWindow::new(initial_window),
             base_rtt: None,
             round: Some(Round::default()),
+            backlog: None,
         }
     }
 
@@ -75,6 +78,7 @@ impl Vegas {
         };
         let cwnd = self.window.cwnd.get() / cx.mss.get();
         let backlog = segments(cwnd, rtt - base_rtt, base_rtt);
+        self.backlog = Some(backlog);
         if self.window.in_slow_start() && backlog > GAMMA {
             let fits = cx.mss * (segments(cwnd, base_rtt, rtt) + 1);
             self.window.cwnd = self.window.cwnd.min(fits);
@@ -136,6 +140,13 @@ impl CongestionController for Vegas {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let mut found = Vec::new();
+        found.extend(self.base_rtt.map(|rtt| ("base_rtt_ms", rtt.as_millis_f64())));
+        found.extend(self.backlog.map(|segments| ("backlog_segments", segments as f64)));
+        found
     }
 }
 

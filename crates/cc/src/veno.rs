@@ -23,7 +23,7 @@
 use weir_units::{Bytes, Duration};
 
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState};
+use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable};
 
 /// Veno's window.
 #[derive(Clone, Debug)]
@@ -151,6 +151,14 @@ impl CongestionController for Veno {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let mut found = vec![("backlog_segments", self.backlog as f64 / 2.0)];
+        if self.samples > 0 {
+            found.push(("base_rtt_ms", self.base_rtt as f64 / 1e3));
+        }
+        found
     }
 }
 

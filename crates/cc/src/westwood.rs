@@ -27,7 +27,9 @@ use weir_units::{Bytes, Duration, Instant};
 
 use crate::ticks::ticks;
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState};
+use crate::{
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
+};
 
 /// Westwood+'s window.
 #[derive(Clone, Debug)]
@@ -101,6 +103,14 @@ impl CongestionController for Westwood {
 
     fn phase(&self) -> &'static str {
         self.window.phase()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let ticks_per_sec = crate::ticks::TICKS_PER_SEC as f64;
+        let mut found = vec![("bw_mbps", self.estimate.twice as f64 * 8.0 * ticks_per_sec / 1e6)];
+        let least = self.estimate.rtt_min;
+        found.extend(least.map(|ticks| ("min_rtt_ms", ticks as f64 * 1e3 / ticks_per_sec)));
+        found
     }
 }
 

@@ -29,7 +29,7 @@ use weir_units::{Bytes, Duration};
 
 use crate::scalable::PER;
 use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
-use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState};
+use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable};
 
 /// YeAH's window.
 #[derive(Clone, Debug)]
@@ -184,6 +184,14 @@ impl CongestionController for Yeah {
         } else {
             "slow_mode"
         }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        vec![
+            ("queue_segments", self.queue as f64),
+            ("reno_cwnd_segments", self.reno_cwnd as f64),
+            ("slow_rounds", f64::from(self.slow_rounds)),
+        ]
     }
 }
 

@@ -54,7 +54,7 @@ pub use scenario::Scenario;
 pub use scenario_file::{Measure, ScenarioFile};
 pub use script_host::ScriptHost;
 pub use scripts::read as read_script;
-pub use table::{Cell, Table, assemble, column};
+pub use table::{Cell, Columns, Table, assemble, column, named_columns};
 pub use tc::{tc_keys, tc_options};
 pub use topology::RelayKind;
 pub use weir_scene::{ProcessSpec, ProgramCommands, ProgramEnd, Readiness, Router};

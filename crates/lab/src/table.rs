@@ -2,6 +2,7 @@
 //! [`weir_trace`]: that is where the schema is defined, and this file fails to compile when a field
 //! has no column.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
@@ -20,6 +21,9 @@ pub struct Table {
     /// Its rows.
     pub batch: RecordBatch,
 }
+
+/// Columns with their names and types.
+pub type Columns = Vec<(Field, ArrayRef)>;
 
 /// A type that a column may have.
 pub trait Cell: Sized {
@@ -62,15 +66,17 @@ cells! {
 /// Makes the function that turns rows into a table, from the list of columns.
 #[macro_export]
 macro_rules! table {
-    ($function:ident, $name:literal, $row:ident { $($column:ident),* $(,)? }) => {
+    ($function:ident, $name:literal, $row:ident { $($column:ident),* $(,)? } $(and $named:ident)?) => {
         pub(crate) fn $function(rows: &[$row]) -> $crate::Table {
             // Names every field, so that one without a column does not compile.
-            let complete = |row: $row| { let $row { $($column: _),* } = row; };
+            let complete = |row: $row| { let $row { $($column: _,)* $($named: _)? } = row; };
             let _ = complete;
             let columns = vec![
                 $( $crate::column(stringify!($column), rows.iter().map(|row| row.$column.clone())), )*
             ];
-            $crate::assemble($name, columns)
+            let named: Vec<$crate::Columns> =
+                vec![$( $crate::named_columns(stringify!($named), rows, |row| &row.$named) )?];
+            $crate::assemble($name, columns.into_iter().chain(named.into_iter().flatten()).collect())
         }
     };
 }
@@ -166,6 +172,7 @@ table!(
         state,
         phase,
     }
+    and cc
 );
 
 table!(acks, "acks", AckRow { flow, t_s, acked_bytes, cwnd_bytes, ssthresh_bytes, srtt_ms });
@@ -313,11 +320,23 @@ pub fn column<C: Cell>(name: &str, cells: impl Iterator<Item = C>) -> (Field, Ar
     (Field::new(name, C::TYPE, C::NULLABLE), C::array(cells))
 }
 
+/// A column `PREFIX.NAME` for each name, sorted; null where a row has no such value.
+pub fn named_columns<Row>(
+    prefix: &str,
+    rows: &[Row],
+    of: impl Fn(&Row) -> &[(&'static str, f64)],
+) -> Columns {
+    let names: BTreeSet<&str> = rows.iter().flat_map(&of).map(|(name, _)| *name).collect();
+    let value = |row, name| of(row).iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+    let cells = |name| rows.iter().map(move |row| value(row, name));
+    names.iter().map(|name| column(&format!("{prefix}.{name}"), cells(*name))).collect()
+}
+
 /// A table of columns of equal length.
 ///
 /// # Panics
 /// If their lengths differ.
-pub fn assemble(name: &'static str, columns: Vec<(Field, ArrayRef)>) -> Table {
+pub fn assemble(name: &'static str, columns: Columns) -> Table {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
     Table { name, batch: batch.expect("every column has one cell per row") }

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use weir_cc::CcConfig;
 use weir_lab::{Scenario, World, run, sections};
 
 const BEGIN: &str = "<!-- keys: written by a test from the code -->\n";
@@ -107,6 +108,7 @@ fn the_documented_columns_are_those_of_the_tables() {
             .schema()
             .fields()
             .iter()
+            .filter(|field| !field.name().starts_with("cc."))
             .map(|field| {
                 let null = if field.is_nullable() { "?" } else { "" };
                 (field.name().clone(), format!("{}{null}", short(&field.data_type().to_string())))
@@ -114,6 +116,41 @@ fn the_documented_columns_are_those_of_the_tables() {
             .collect();
         assert_eq!(listed_columns(&text, table.name), columns, "table {}", table.name);
     }
+}
+
+/// The columns `cc.NAME` that the controllers of a lossy path have, and those that docs/results.md lists for them.
+#[test]
+fn internal_variables_are_columns_of_samples() {
+    let text = fs::read_to_string(document("results.md")).unwrap();
+    let listed = listed_columns(&text, "cc.NAME");
+    let mut reporting = 0;
+    for entry in CcConfig::CATALOGUE {
+        let keys = [
+            ("measure.duration", "4s"),
+            ("topology.forward.loss", "0.3%"),
+            ("flow.0.stack", entry.examples[0]),
+        ];
+        let keys = keys.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        // Those that need feedback of routers do not run on this path, and have no variable without it.
+        let Ok(scenario) = Scenario::parse("[[flow]]\n", &keys, "") else { continue };
+        let results = run(&scenario, 1, World::Sim).unwrap();
+        let samples = results.tables().iter().find(|table| table.name == "samples").unwrap();
+        let schema = samples.batch.schema();
+        let names = schema.fields().iter().filter_map(|field| field.name().strip_prefix("cc."));
+        // The wrapper has those of the controller in it, which is CUBIC without a choice.
+        let is_own =
+            |name: &str| name == entry.name || (entry.name == "careful-resume" && name == "cubic");
+        let own: Vec<&str> = listed
+            .iter()
+            .filter(|(controller, _)| is_own(controller))
+            .flat_map(|(_, names)| names.split(", "))
+            .collect();
+        for name in names {
+            assert!(own.contains(&name), "{}: {name} is not in docs/results.md", entry.name);
+            reporting += 1;
+        }
+    }
+    assert!(reporting > 40, "{reporting}");
 }
 
 fn short(arrow: &str) -> &str {

@@ -1,10 +1,15 @@
 //! packetdrill's scripts.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use weir_cc::CcConfig;
 #[cfg(target_os = "linux")]
 use weir_emulate::packetdrill::KernelEndpoint;
 use weir_packetdrill::{ExceptionKind, RunError, Script, Settings, Simulated, parse, run};
+
+use crate::congestion::host_controller;
 
 /// A script that was read without errors.
 #[pyclass(frozen, module = "weir._native")]
@@ -53,12 +58,21 @@ impl PacketScript {
         Some((kind, exception.reason.clone()))
     }
 
-    /// Runs it against Weir's transport, with another stack if `stack` is given. Returns where and how
-    /// the transport departs from it: `failed` or `refused`, the line and the message.
+    /// Runs it against Weir's transport, with another stack if `stack` is given, also a controller in Python. Returns
+    /// where and how the transport departs from it: `failed` or `refused`, the line and the message.
     #[pyo3(signature = (stack = None))]
     fn run(&self, py: Python<'_>, stack: Option<&str>) -> PyResult<Option<Departure>> {
-        let settings = self.settings(stack)?;
-        Ok(outcome(py.detach(|| run(&self.0, &mut Simulated::new(&settings)))))
+        let mut settings = self.settings(stack)?;
+        let faults = Arc::default();
+        let controller = &mut settings.stack.controller;
+        if stack.is_none() && matches!(controller, CcConfig::Script(_)) {
+            let problem =
+                "a script names no controller in Python: give it as the stack of the call";
+            return Err(PyValueError::new_err(problem));
+        }
+        host_controller(py, controller, &faults).map_err(PyValueError::new_err)?;
+        let found = py.detach(|| run(&self.0, &mut Simulated::new(&settings)));
+        faults.take().map_or(Ok(outcome(found)), |fault| Err(fault.into()))
     }
 
     /// Runs it against the TCP of the kernel that this process runs on, with another controller or its

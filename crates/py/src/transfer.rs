@@ -2,14 +2,13 @@
 
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{Py, PyAny, create_exception};
-use weir_cc::CcConfig;
 use weir_transfer::file::{IncomingFile, Omitted, OutgoingFile, Tally, Verdict};
 use weir_transfer::seal::{Key, Keys};
 use weir_transfer::{
@@ -17,7 +16,7 @@ use weir_transfer::{
 };
 use weir_units::{Bytes, Duration, Rate};
 
-use crate::congestion::{Fault, Faults, host_script};
+use crate::congestion::{Fault, Faults, host_controller};
 
 create_exception!(
     weir,
@@ -124,12 +123,8 @@ pub(crate) fn receive_files(
 /// What carries the files; a controller in Python is read from its file.
 fn carrier(py: Python<'_>, stack: &str, faults: &Arc<Faults>) -> Result<Carrier, String> {
     let mut carrier = stack.parse::<Carrier>().map_err(|error| error.to_string())?;
-    if let Carrier::Stack(stack) = &mut carrier
-        && let CcConfig::Script(script) = &mut stack.controller
-    {
-        let text = weir_lab::read_script(Path::new(script.file()))?;
-        let host = host_script(py, script, &text, faults)?;
-        script.set_host(host);
+    if let Carrier::Stack(stack) = &mut carrier {
+        host_controller(py, &mut stack.controller, faults)?;
     }
     Ok(carrier)
 }

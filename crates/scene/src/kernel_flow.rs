@@ -192,6 +192,7 @@ impl KernelFlow {
             time_sndbuf_limited_s: Some(reading.sndbuf_limited.as_secs_f64()),
             state: state_name(reading.state),
             phase: "none",
+            cc: Vec::new(),
         })
     }
 

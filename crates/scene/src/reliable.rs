@@ -246,6 +246,7 @@ impl ReliableFlow {
             time_sndbuf_limited_s: None,
             state: state_name(snapshot.state),
             phase: snapshot.phase,
+            cc: sender.variables(),
         })
     }
 

@@ -227,6 +227,8 @@ pub struct SampleRow {
     pub state: &'static str,
     /// The controller's own phase: `slow_start`, `probe_bw`, …
     pub phase: &'static str,
+    /// The controller's internal variables. Each is a column `cc.NAME`.
+    pub cc: Vec<(&'static str, f64)>,
 }
 
 /// Table `acks`: one row per segment that a sender received after the handshake, with the sender's

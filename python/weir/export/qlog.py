@@ -23,7 +23,7 @@ from weir.export import packets
 from weir.export.capture_file import Seen, segments
 from weir.export.connection import Event, Receiver, Sender
 from weir.export.runs import ExportedRun, flow_of
-from weir.results import Results
+from weir.results import INTERNAL, Results
 from weir.scenario import SIM
 
 SUFFIX = ".qlog"
@@ -103,6 +103,8 @@ def _metrics(run: ExportedRun) -> Iterator[tuple[float, int, Event]]:
         if flow not in wanted:
             continue
         yield row["t_s"], flow, ("recovery:metrics_updated", _updated(row))
+        if own := _variables(row):
+            yield row["t_s"], flow, ("weir:controller_updated", own)
         state = f"{row['state']}/{row['phase']}"
         if states.get(flow) != state:
             change = {"new": state} | ({"old": states[flow]} if flow in states else {})
@@ -122,6 +124,15 @@ def _updated(row: Row) -> dict[str, Any]:
         "pacing_rate": None if rate is None else round(rate * 1e6),
     }
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _variables(row: Row) -> dict[str, float]:
+    """The controller's internal variables, by their names in table `samples`."""
+    return {
+        key.removeprefix(INTERNAL): value
+        for key, value in row.items()
+        if key.startswith(INTERNAL) and value is not None
+    }
 
 
 class _Trace:

@@ -25,6 +25,11 @@ impl Bandwidth {
         Self(narrow(u128::from(self.0) * u128::from(num) / u128::from(den)))
     }
 
+    /// Segments per second, for tables.
+    pub(super) fn segments_per_sec(self) -> f64 {
+        self.0 as f64 * 1e6 / (1_u64 << SCALE) as f64
+    }
+
     /// The whole segments that it moves in the whole microseconds of `time`.
     pub(super) fn segments_in(self, time: Duration) -> u64 {
         narrow((u128::from(self.0) * u128::from(time.as_micros())) >> SCALE).min(MOST_SEGMENTS)

@@ -37,7 +37,7 @@ use crate::filter::MaxFilter;
 use crate::probe_rtt::ProbeRtt;
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
-    RecoveryState,
+    RecoveryState, Variable,
 };
 use aggregation::{Aggregation, LONGEST, WINDOW_ROUNDS};
 use bandwidth::{Bandwidth, micros, segments, whole};
@@ -375,6 +375,19 @@ impl CongestionController for Bbr {
 
     fn phase(&self) -> &'static str {
         self.mode.name()
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let extra = self.aggregation.window(Bytes::MAX);
+        let mut found = vec![
+            ("bw_segments_per_s", self.bandwidth.max().segments_per_sec()),
+            ("full_bw_segments_per_s", self.full_pipe.bandwidth.segments_per_sec()),
+            ("extra_acked_bytes", extra.get() as f64),
+            ("rounds", self.round.count as f64),
+        ];
+        found.extend(self.policer.rate().map(|rate| ("lt_bw_mbps", rate.as_mbit_f64())));
+        found.extend(self.min_rtt.map(|rtt| ("min_rtt_ms", rtt.as_millis_f64())));
+        found
     }
 }
 

@@ -55,7 +55,7 @@ use crate::bbr::aggregation::{Aggregation, WINDOW_ROUNDS};
 use crate::probe_rtt::ProbeRtt;
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
-    RecoveryState,
+    RecoveryState, Variable,
 };
 
 /// BBRv3's model of the path and what it makes of it.
@@ -316,6 +316,25 @@ impl CongestionController for Bbr3 {
             State::Up => "probe_bw_up",
             State::ProbeRtt => "probe_rtt",
         }
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let extra = self.aggregation.window(Bytes::MAX);
+        let model = &self.model;
+        let mut found = vec![
+            ("bw_mbps", self.bw().as_mbit_f64()),
+            ("max_bw_mbps", model.max_bw().as_mbit_f64()),
+            ("full_bw_mbps", self.full_pipe.bandwidth.as_mbit_f64()),
+            ("extra_acked_bytes", extra.get() as f64),
+            ("rounds", self.round.count as f64),
+        ];
+        let mbps = |rate: Rate| rate.as_mbit_f64();
+        let bytes = |bytes: Bytes| bytes.get() as f64;
+        found.extend(model.bw_shortterm.map(|rate| ("bw_shortterm_mbps", mbps(rate))));
+        found.extend(model.inflight_shortterm.map(|own| ("inflight_shortterm_bytes", bytes(own))));
+        found.extend(model.inflight_longterm.map(|own| ("inflight_longterm_bytes", bytes(own))));
+        found.extend(self.min_rtt.map(|rtt| ("min_rtt_ms", rtt.as_millis_f64())));
+        found
     }
 }
 

@@ -19,8 +19,8 @@ fn table(script: impl Fn(&str) -> Vec<u64>) -> String {
     let mut controllers = 0;
     for entry in CcConfig::CATALOGUE {
         for controller in entry.examples.iter().filter(|example| **example != "none") {
-            let rounds: Vec<_> = script(controller).iter().map(|n| format!("{n:>5}")).collect();
-            writeln!(table, "{controller:<24}{}", rounds.concat()).expect("a string grows");
+            let rounds: Vec<_> = script(controller).iter().map(|n| format!(" {n:>5}")).collect();
+            writeln!(table, "{controller:<40}{}", rounds.concat()).expect("a string grows");
         }
         controllers += 1;
     }

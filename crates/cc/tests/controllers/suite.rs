@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use weir_cc::{
     AckEvent, AckTimestamps, Cause, CcConfig, CcContext, CongestionController, CongestionEvent,
-    LossSample, PathEvent, RateSample, RecoveryState, RttSnapshot,
+    LossSample, PathEvent, RateSample, RecoveryState, RttSnapshot, Variable,
 };
 use weir_units::feedback::{Drai, Headroom};
 use weir_units::{Bytes, Duration, Echo, Instant, Rate, Rng, stream};
@@ -268,6 +268,8 @@ proptest! {
                 prop_assert!(ssthresh.is_none_or(|s| s >= MSS * 2 || has_no_threshold(&config)));
                 prop_assert!(rate.is_none_or(|rate| rate > Rate::ZERO && rate < Rate::from_mbit(1 << 40)));
                 prop_assert!(!phase.is_empty());
+                let wrong = model.cc.variables().into_iter().find(|one| !is_a_variable(*one));
+                prop_assert_eq!(wrong, None, "{} after {:?}", config, operation);
                 prop_assert_eq!((cwnd, ssthresh, rate, phase), twin.apply(operation));
             }
             tested.insert(model.cc.name());
@@ -305,6 +307,12 @@ proptest! {
             prop_assert!(model.cc.cwnd() >= before, "{config}: {before:?} to {:?}", model.cc.cwnd());
         }
     }
+}
+
+/// A finite number, and a name that can be the end of a column's name.
+fn is_a_variable((name, value): Variable) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    value.is_finite() && !name.is_empty() && name.chars().all(fits)
 }
 
 fn is_bbr(config: &CcConfig) -> bool {

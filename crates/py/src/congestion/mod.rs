@@ -8,6 +8,7 @@
 mod output;
 mod records;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,7 +91,7 @@ fn refuse_untrusted(py: Python<'_>, script: &Script, text: &str) -> PyResult<()>
 }
 
 /// Loads one class from the text of its file, which the user has named or allowed.
-pub(crate) fn host_script(
+fn host_script(
     py: Python<'_>,
     script: &Script,
     text: &str,
@@ -99,6 +100,20 @@ pub(crate) fn host_script(
     let class = Class::load(py, script, text, faults).map_err(|error| one_line(py, &error))?;
     class.check(py)?;
     Ok(Arc::new(class))
+}
+
+/// Loads a controller in Python from the file that the user has named. Others stay as they are.
+pub(crate) fn host_controller(
+    py: Python<'_>,
+    controller: &mut cc::CcConfig,
+    faults: &Arc<Faults>,
+) -> Result<(), String> {
+    if let cc::CcConfig::Script(script) = controller {
+        let text = weir_lab::read_script(Path::new(script.file()))?;
+        let host = host_script(py, script, &text, faults)?;
+        script.set_host(host);
+    }
+    Ok(())
 }
 
 fn one_line(py: Python<'_>, error: &PyErr) -> String {
@@ -184,6 +199,7 @@ struct Instance {
     on_epoch_end: Option<Py<PyAny>>,
     on_spurious: Option<Py<PyAny>>,
     on_path: Option<Py<PyAny>>,
+    variables: Option<Py<PyAny>>,
     context: Py<CcContext>,
     ack: Py<AckEvent>,
     congestion: Py<CongestionEvent>,
@@ -237,6 +253,7 @@ impl Instance {
             on_epoch_end: own("on_epoch_end")?,
             on_spurious: own("on_spurious")?,
             on_path: own("on_path")?,
+            variables: own("variables")?,
             context: Py::new(py, CcContext::default())?,
             ack: Py::new(py, AckEvent::default())?,
             congestion: Py::new(py, CongestionEvent::default())?,
@@ -258,10 +275,23 @@ impl Instance {
         mss: Bytes,
         method: &str,
     ) -> Result<Output, Fault> {
-        let object = self.object.bind(py);
-        Output::read(object, mss).map_err(|refusal| match refusal {
+        let read = Output::read(self.object.bind(py), mss);
+        read.map_err(|refusal| self.fault(py, class, method, refusal))
+    }
+
+    /// Its internal variables.
+    fn variables(&self, py: Python<'_>, class: &Class) -> Result<Vec<cc::Variable>, Fault> {
+        let Some(method) = &self.variables else { return Ok(Vec::new()) };
+        let found = method.call0(py).map_err(Refusal::from);
+        let read = found.and_then(|found| output::variables(found.bind(py)));
+        read.map_err(|refusal| self.fault(py, class, "variables", refusal))
+    }
+
+    fn fault(&self, py: Python<'_>, class: &Class, method: &str, refusal: Refusal) -> Fault {
+        match refusal {
             Refusal::Raised(error) => class.fault(py, error),
             Refusal::Value(message) => {
+                let object = self.object.bind(py);
                 let place = py
                     .import("weir.congestion")
                     .and_then(|module| module.call_method1("place", (object, method, &class.file)))
@@ -269,7 +299,7 @@ impl Instance {
                 let place = place.unwrap_or_else(|_| class.file.clone());
                 Fault::Error(format!("{place}: {message}"))
             }
-        })
+        }
     }
 
     /// Whether its class defines what this event calls.
@@ -427,5 +457,13 @@ impl CongestionController for Controller {
 
     fn phase(&self) -> &'static str {
         self.output.phase
+    }
+
+    fn variables(&self) -> Vec<cc::Variable> {
+        let Some(instance) = &self.instance else { return Vec::new() };
+        Python::attach(|py| instance.variables(py, &self.class)).unwrap_or_else(|fault| {
+            self.class.faults.note(fault);
+            Vec::new()
+        })
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyString};
+use pyo3::types::{PyDict, PyFloat, PyString};
+use weir_cc::Variable;
 use weir_units::{Bytes, Rate};
 
 /// What was read last.
@@ -70,20 +71,16 @@ fn whole(value: &Bound<'_, PyAny>, name: &str, (most, allowed): Range) -> Result
         Err(_) => value.extract().ok(),
     };
     number.filter(|number| (1..=most).contains(number)).ok_or_else(|| {
-        let shown = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
-        let shown: String = shown.chars().take(LONGEST_SHOWN).collect();
-        Refusal::Value(format!("{name} = {shown} is not allowed; it is {allowed}"))
+        Refusal::Value(format!("{name} = {} is not allowed; it is {allowed}", shown(value)))
     })
 }
 
-/// A phase as it stands in tables, where names live as long as the program does.
 fn phase_name(value: &Bound<'_, PyAny>) -> Result<&'static str, Refusal> {
     let refusal = || {
-        let shown = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
-        let shown: String = shown.chars().take(LONGEST_SHOWN).collect();
         Refusal::Value(format!(
-            "phase = {shown} is not allowed; it is None or a word of {LONGEST_PHASE} letters at most, \
-             {MOST_PHASES} different ones"
+            "phase = {} is not allowed; it is None or a word of {LONGEST_NAME} letters at most, \
+             {MOST_NAMES} different ones",
+            shown(value)
         ))
     };
     let text = value.cast::<PyString>().map_err(|_| refusal())?.to_str()?;
@@ -91,29 +88,64 @@ fn phase_name(value: &Bound<'_, PyAny>) -> Result<&'static str, Refusal> {
         return Ok(if text == SLOW_START { SLOW_START } else { AVOIDANCE });
     }
     let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-    if text.is_empty() || text.len() > LONGEST_PHASE || !text.chars().all(fits) {
-        return Err(refusal());
+    static_name(text, fits).ok_or_else(refusal)
+}
+
+/// Reads the internal variables that a controller returns: a dictionary of finite numbers by name.
+pub(super) fn variables(found: &Bound<'_, PyAny>) -> Result<Vec<Variable>, Refusal> {
+    let refusal = |what: &str, value: &Bound<'_, PyAny>, allowed: &str| {
+        Refusal::Value(format!("{what} {} is not allowed; it is {allowed}", shown(value)))
+    };
+    let Ok(dict) = found.cast::<PyDict>() else {
+        return Err(refusal("the result", found, "a dictionary"));
+    };
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let read = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let text = key.cast::<PyString>().ok().and_then(|text| text.to_str().ok());
+        let name = text.and_then(|text| static_name(text, fits)).ok_or_else(|| {
+            let allowed = format!(
+                "a word of {LONGEST_NAME} small letters, digits and _ at most, {MOST_NAMES} different ones"
+            );
+            refusal("the name", &key, &allowed)
+        })?;
+        let number = value.extract::<f64>().ok().filter(|number| number.is_finite());
+        let number = number.ok_or_else(|| refusal(name, &value, "a finite number"))?;
+        Ok((name, number))
+    };
+    dict.iter().map(read).collect()
+}
+
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    let text = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+    text.chars().take(LONGEST_SHOWN).collect()
+}
+
+/// A name as it stands in tables, where names live as long as the program does. None if it is too long, has other letters
+/// than those that fit, or is one too many.
+fn static_name(text: &str, fits: impl Fn(char) -> bool) -> Option<&'static str> {
+    if text.is_empty() || text.len() > LONGEST_NAME || !text.chars().all(fits) {
+        return None;
     }
-    let mut known = PHASES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut known = NAMES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(name) = known.get(text) {
-        return Ok(name);
+        return Some(name);
     }
-    if known.len() >= MOST_PHASES {
-        return Err(refusal());
+    if known.len() >= MOST_NAMES {
+        return None;
     }
     let name: &'static str = Box::leak(text.to_owned().into_boxed_str());
     known.insert(name);
-    Ok(name)
+    Some(name)
 }
 
-/// The phases that controllers of this process have named: a cache that no result depends on.
-static PHASES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+/// The names that controllers of this process have given: a cache that no result depends on.
+static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 const SLOW_START: &str = "slow_start";
 const AVOIDANCE: &str = "congestion_avoidance";
 /// Sums of windows stay far from overflow.
 const BYTES: Range = (1 << 40, "a number of bytes from 1 to 2**40");
 const RATE: Range = (1_000_000_000_000_000, "a number of bits per second from 1 to 10**15");
-const LONGEST_PHASE: usize = 32;
-const MOST_PHASES: usize = 256;
+const LONGEST_NAME: usize = 32;
+const MOST_NAMES: usize = 256;
 const LONGEST_SHOWN: usize = 60;

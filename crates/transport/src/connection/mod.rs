@@ -398,6 +398,12 @@ impl Connection {
         self.sender.snapshot()
     }
 
+    /// The controller's internal variables
+    /// ([`CongestionController::variables`](weir_cc::CongestionController::variables)).
+    pub fn variables(&self) -> Vec<weir_cc::Variable> {
+        self.sender.variables()
+    }
+
     /// The part of the snapshot that changes with every segment.
     #[inline]
     pub fn flight(&self) -> Flight {

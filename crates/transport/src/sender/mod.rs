@@ -354,6 +354,11 @@ impl Sender {
         self.clock.book(now, stats);
     }
 
+    /// The controller's internal variables.
+    pub(crate) fn variables(&self) -> Vec<weir_cc::Variable> {
+        self.controller.variables()
+    }
+
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
             cwnd: self.reported_window(),
