@@ -34,6 +34,8 @@ pub struct Record<'a> {
 pub struct CaptureReader<'r> {
     blocks: Box<dyn PcapReaderIterator + 'r>,
     interfaces: Vec<Interface>,
+    /// The time of the first packet.
+    first: Option<u64>,
     /// Length of the block that the last record is part of.
     unread: usize,
     /// Packets that the interfaces dropped, as their statistics say.
@@ -88,7 +90,15 @@ impl<'r> CaptureReader<'r> {
             }
             _ => ReadError::Format,
         })?;
-        Ok(Self { blocks, interfaces: Vec::new(), unread: 0, dropped: 0, cut: None, is_compressed })
+        Ok(Self {
+            blocks,
+            interfaces: Vec::new(),
+            first: None,
+            unread: 0,
+            dropped: 0,
+            cut: None,
+            is_compressed,
+        })
     }
 
     /// Reads the next packet; none at the end, or where the rest is not valid (see [`Self::cut`]).
@@ -103,7 +113,10 @@ impl<'r> CaptureReader<'r> {
         }
         // The block is parsed once more, because the borrow checker accepts no conditional return of it.
         let Ok((_, block)) = self.blocks.next() else { return None };
-        record(block, &self.interfaces)
+        let mut record = record(block, &self.interfaces)?;
+        let first = *self.first.get_or_insert(record.nanos);
+        record.nanos = record.nanos.clamp(first.saturating_sub(LONGEST), first + LONGEST);
+        Some(record)
     }
 
     /// Why reading ended early, if it did.
@@ -331,5 +344,7 @@ const LINK_ERRORS: u32 = 0xffff_0000;
 
 const NANOS: u64 = 1_000_000_000;
 const MICROS: u64 = 1_000_000;
+/// Times are at most so far from the first, a year, so that sums and small multiples of them fit into 64 bits.
+const LONGEST: u64 = 365 * 24 * 3_600 * NANOS;
 /// Later times are clamped: twice as many nanoseconds fit into 64 bits.
 const LATEST: i128 = (u64::MAX / 2) as i128;

@@ -401,6 +401,7 @@
       panels = kept.map((panel) => makePanel(figure, panel, title(panel), panel === kept.at(-1)));
       area.replaceChildren(...panels.map(({ root }) => root));
       for (const panel of panels) panel.build(width());
+      area.style.minHeight = "";
       refresh();
       fillBar();
       figure.point();
@@ -434,6 +435,7 @@
     group.members.push(figure);
     plot.replaceChildren(bar, area, spoken);
     if (data.note) plot.append(element("p", { class: "note" }, data.note));
+    // Keeps the place of panels that are not drawn yet.
     area.style.minHeight = `${data.panels.filter(({ point }) => keys.every((key) => [ALL, point[key]].includes(group.choices[key]))).length * (HEIGHT + 40)}px`;
     new ResizeObserver(() => {
       for (const { u } of panels) if (u && u.width !== width()) u.setSize({ width: width(), height: u.height });
