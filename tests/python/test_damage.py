@@ -8,7 +8,6 @@ import random
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -335,7 +334,6 @@ def test_damaged_results_are_reported_in_one_line(
     whole: weir.Results,
     tmp_path: Path,
     invoke: Invoke,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever a verb makes of them: it works, or says in one line what is wrong."""
     folder = tmp_path / "damaged"
