@@ -2,7 +2,13 @@
 //!
 //! [`Scenario`] is read from TOML with every key, unit and value checked, and has a canonical form.
 //! [`run`] takes a scenario and a seed to a [`World`], in the simulated one as a pure function; command
-//! line, notebooks and worker processes all call it. [`catalogue`] says what there is to choose from.
+//! line, notebooks and worker processes all call it. [`simulation`] gives the same run to an owner that
+//! moves it on step by step. [`catalogue`] says what there is to choose from.
+
+#![cfg_attr(
+    not(feature = "tables"),
+    allow(dead_code, unused_imports, reason = "only runs into tables use worlds in real time")
+)]
 
 mod arrivals;
 mod catalogue;
@@ -26,6 +32,8 @@ mod range;
 mod reading;
 mod real_time;
 mod relay;
+#[cfg(feature = "tables")]
+mod results;
 mod retries;
 mod run;
 mod run_error;
@@ -34,7 +42,9 @@ mod scenario_file;
 mod script_host;
 mod scripts;
 mod sizes;
+#[cfg(feature = "tables")]
 mod table;
+#[cfg(feature = "tables")]
 mod tap;
 mod tc;
 mod topology;
@@ -48,12 +58,15 @@ pub use files::MAX_FILE_BYTES;
 pub use keys::{Key, Kind};
 pub use lower::lowered;
 pub use relay::{RelayLink, RelayLinks, relay_links};
-pub use run::{Results, World, check, check_kernel, record, run, run_watched};
+#[cfg(feature = "tables")]
+pub use results::{Results, record, run, run_watched};
+pub use run::{World, check, check_kernel, simulation};
 pub use run_error::{RunError, Watch};
 pub use scenario::Scenario;
 pub use scenario_file::{Measure, ScenarioFile};
 pub use script_host::ScriptHost;
 pub use scripts::read as read_script;
+#[cfg(feature = "tables")]
 pub use table::{Cell, Columns, Table, assemble, column, named_columns};
 pub use tc::{tc_keys, tc_options};
 pub use topology::RelayKind;

@@ -1,22 +1,16 @@
-//! The one entry point of every experiment.
+//! Where a scenario is run, and what each world refuses.
 
-use std::fs::File;
-use std::io::{self, BufWriter};
-use std::ops::ControlFlow;
-use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use arrow_ipc::writer::FileWriter;
 use weir_cc::CcConfig;
-use weir_scene::{Outcome, Router, RunSpec, TransportSpec, Workload};
-use weir_trace::Capture;
-use weir_units::{Instant, known};
+use weir_scene::{Router, RunSpec, TransportSpec, Workload};
+use weir_sim::Simulation;
+use weir_units::known;
 
 use crate::error::{Problem, ScenarioError};
-use crate::run_error::{RunError, Watch};
+use crate::run_error::RunError;
 use crate::scenario::Scenario;
-use crate::table::{self, Table};
-use crate::tap::Captures;
 use crate::{kernel, real_time};
 
 /// Where a scenario is run.
@@ -32,81 +26,15 @@ pub enum World {
     Kernel(Router),
 }
 
-/// What a run found out.
-#[derive(Clone, Debug)]
-pub struct Results {
-    tables: Vec<Table>,
-}
-
-/// Runs `scenario` in a world. In the simulated one the same scenario and seed give the same tables,
-/// on every machine.
+/// Prepares `scenario` for the simulated world: its owner moves it on, and reads what happens.
 ///
 /// # Errors
-/// If the network cannot be built, or a checker finds that the run went wrong.
-pub fn run(scenario: &Scenario, seed: u64, world: World) -> Result<Results, RunError> {
-    run_watched(scenario, seed, world, None, &mut |_| ControlFlow::Continue(()))
-}
-
-/// The same under the eyes of `watch`. Where there are packets to record, `capture` asks for it; in the
-/// simulated world its times count from the beginning of the run.
-///
-/// # Errors
-/// As [`run`], if `watch` breaks it off, and if packets cannot be recorded.
-pub fn run_watched(
-    scenario: &Scenario,
-    seed: u64,
-    world: World,
-    capture: Option<&Capture>,
-    watch: &mut Watch<'_>,
-) -> Result<Results, RunError> {
-    let spec = scenario.spec();
-    if matches!(world, World::Sim | World::Udp) {
-        check_ours(spec)?;
-    }
-    check_host(spec, world)?;
-    let outcome = match world {
-        World::Sim => match capture {
-            Some(asked) => taped(spec, seed, Captures::of_bottleneck(spec, asked)?, watch)?,
-            None => weir_sim::run_watched(spec, seed, watch)?,
-        },
-        World::Udp => {
-            refuse_capture(capture)?;
-            real_time::run(spec, seed, watch)?
-        }
-        World::Kernel(router) => kernel::run(spec, seed, router, capture, watch)?,
-    };
-    Ok(Results::new(&outcome))
-}
-
-/// Runs `scenario` in the simulated world and records what passes every interface: of the senders, of
-/// the receivers, before and after each monitored link. Each has a file, `STEM-INTERFACE.pcapng` in
-/// `folder`; one that is there already is replaced. `watch` is as in [`run_watched`].
-///
-/// # Errors
-/// As [`run_watched`], if there is no link to record packets at, and if a file cannot be written.
-pub fn record(
-    scenario: &Scenario,
-    seed: u64,
-    folder: &Path,
-    stem: &str,
-    watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
-) -> Result<Results, RunError> {
-    let spec = scenario.spec();
+/// If the network cannot be built.
+pub fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, RunError> {
+    let spec = scenario.shared_spec();
     check_ours(spec)?;
-    let captures = Captures::of_interfaces(spec, folder, stem)?;
-    let outcome = taped(spec, seed, captures, watch)?;
-    Ok(Results::new(&outcome))
-}
-
-fn taped(
-    spec: &RunSpec,
-    seed: u64,
-    mut captures: Captures<'_>,
-    watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
-) -> Result<Outcome, RunError> {
-    let outcome = weir_sim::run_taped(spec, seed, &mut captures, watch)?;
-    captures.finish()?;
-    Ok(outcome)
+    check_host(spec, World::Sim)?;
+    Ok(Simulation::new(Arc::clone(spec), seed)?)
 }
 
 /// Says whether `scenario` can be run in `world`, without running it.
@@ -127,7 +55,7 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
 }
 
 /// Refuses what only a kernel's TCP has, and controllers without a host: these connections are ours.
-fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
+pub(crate) fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
     for flow in &spec.flows {
         if let TransportSpec::Program(programs) = &flow.transport {
             let message = format!(
@@ -155,7 +83,7 @@ fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
 }
 
 /// Refuses what only the simulator has.
-fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioError> {
+pub(crate) fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioError> {
     let many = spec.flows.iter().find(|flow| matches!(flow.workload, Workload::FlowSizes(_)));
     if let Some(flow) = many.filter(|_| world != World::Sim) {
         let message = format!(
@@ -170,13 +98,6 @@ fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioError> {
     }
     let message = "'radio' is not allowed here; only world sim has radio networks";
     Err(ScenarioError::nowhere(Problem::new("topology.kind", message)))
-}
-
-fn refuse_capture(capture: Option<&Capture>) -> Result<(), ScenarioError> {
-    capture.map_or(Ok(()), |_| {
-        let message = "packets are recorded in the worlds sim and kernel only";
-        Err(ScenarioError::nowhere(Problem::new("", message)))
-    })
 }
 
 /// Says whether a kernel with these congestion controls, wherever it is, can run `scenario` behind
@@ -228,56 +149,4 @@ impl FromStr for World {
             format!("there is no world '{text}'; {}", known(text, names))
         })
     }
-}
-
-impl Results {
-    fn new(outcome: &Outcome) -> Self {
-        let tables = vec![
-            table::summary(&outcome.summary),
-            table::flows(&outcome.flows),
-            table::samples(&outcome.samples),
-            table::acks(&outcome.acks),
-            table::queues(&outcome.queues),
-            table::links(&outcome.links),
-            table::nodes(&outcome.nodes),
-            table::frames(&outcome.frames),
-            table::requests(&outcome.requests),
-            table::arrivals(&outcome.arrivals),
-            table::events(&outcome.events),
-        ];
-        Self { tables }
-    }
-
-    /// Every table: `summary` with its one row, `flows`, `samples`, `acks`, `queues`, `links`,
-    /// `nodes`, `frames`, `requests`, `arrivals`, `events`.
-    pub fn tables(&self) -> &[Table] {
-        &self.tables
-    }
-
-    /// Writes every table into `folder`, as an Arrow IPC file `NAME.arrow`.
-    ///
-    /// # Errors
-    /// What the system refuses, with the file's path.
-    pub fn write_to(&self, folder: &Path) -> io::Result<()> {
-        for table in &self.tables {
-            let path = folder.join(format!("{}.arrow", table.name));
-            write_ipc(table, &path).map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-            })?;
-        }
-        Ok(())
-    }
-}
-
-fn write_ipc(table: &Table, path: &Path) -> io::Result<()> {
-    let file = BufWriter::new(File::create(path)?);
-    let schema = table.batch.schema();
-    FileWriter::try_new(file, &schema)
-        .and_then(|mut writer| {
-            writer.write(&table.batch)?;
-            writer.into_inner()
-        })
-        .map_err(io::Error::other)?
-        .into_inner()?;
-    Ok(())
 }

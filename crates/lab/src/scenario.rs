@@ -110,6 +110,11 @@ impl Scenario {
         &self.lowered.spec
     }
 
+    /// The same, for who keeps it.
+    pub(crate) fn shared_spec(&self) -> &Arc<RunSpec> {
+        &self.lowered.spec
+    }
+
     /// The same, to change what is not written in a file.
     pub(crate) fn parts_mut(&mut self) -> (&ScenarioFile, &mut RunSpec) {
         (&self.lowered.file, Arc::make_mut(&mut self.lowered.spec))

@@ -20,6 +20,8 @@ pub struct DropRecord {
     pub carries_data: bool,
     /// Its length.
     pub len: Bytes,
+    /// Its [`stamp`](crate::Parcel::stamp).
+    pub stamp: u32,
 }
 
 /// The drops since the log was last emptied, up to a number.

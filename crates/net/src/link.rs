@@ -561,6 +561,7 @@ impl<P: Parcel + Clone> Link<P> {
             is_forward: parcel.is_forward(),
             carries_data: parcel.carries_data(),
             len: parcel.len(),
+            stamp: parcel.stamp(),
         });
     }
 }

@@ -78,6 +78,11 @@ pub trait Parcel {
         0
     }
 
+    /// The number that its host gave it, for records about it; 0 where it gives none.
+    fn stamp(&self) -> u32 {
+        0
+    }
+
     /// Its ECN field.
     fn ecn(&self) -> Ecn;
 
@@ -131,6 +136,11 @@ impl<P: Parcel> Parcel for Box<P> {
     #[inline]
     fn sequence(&self) -> u64 {
         (**self).sequence()
+    }
+
+    #[inline]
+    fn stamp(&self) -> u32 {
+        (**self).stamp()
     }
 
     #[inline]

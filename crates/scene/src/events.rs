@@ -45,6 +45,11 @@ impl EventLog {
         });
     }
 
+    /// What was noted so far.
+    pub fn rows(&self) -> &[EventRow] {
+        &self.rows
+    }
+
     /// What was noted.
     pub fn into_rows(self) -> Vec<EventRow> {
         self.rows

@@ -63,7 +63,7 @@ pub use queue::{Event, EventQueue, HeapQueue, WheelQueue};
 pub use radio::{HostedRadio, RadioOutput};
 pub use router::Router;
 pub use run::Run;
-pub use run_log::RunLog;
+pub use run_log::{ResendCause, Resent, RunLog};
 pub use side::Side;
 pub use sizes::SizeDistribution;
 pub use spec::{

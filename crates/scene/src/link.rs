@@ -1,6 +1,6 @@
 //! A link with all that watches it.
 
-use weir_net::Link;
+use weir_net::{DropRecord, Link};
 use weir_units::{Instant, stream};
 
 use crate::check::LinkChecks;
@@ -32,6 +32,7 @@ pub struct HostedLink<L> {
 struct Passed<L> {
     watched: CaptureFilter,
     packets: Vec<LinkCrossing<L>>,
+    dropped: Vec<DropRecord>,
 }
 
 /// A link that carries packets.
@@ -83,12 +84,29 @@ impl<L: Clone> HostedLink<L> {
 
     /// From now on keeps the packets that enter and leave, until they are taken.
     pub fn watch(&mut self, watched: CaptureFilter) {
-        self.passed.get_or_insert_with(|| Box::new(Passed { watched, packets: Vec::new() }));
+        let nothing = || Box::new(Passed { watched, packets: Vec::new(), dropped: Vec::new() });
+        self.passed.get_or_insert_with(nothing);
     }
 
     /// What has passed since this was called last, in order.
     pub fn take_passed(&mut self) -> impl Iterator<Item = LinkCrossing<L>> + '_ {
         self.passed.iter_mut().flat_map(|passed| passed.packets.drain(..))
+    }
+
+    /// What was dropped since this was called last, if it is watched.
+    pub fn take_dropped(&mut self) -> impl Iterator<Item = DropRecord> + '_ {
+        self.passed.iter_mut().flat_map(|passed| passed.dropped.drain(..))
+    }
+
+    /// Moves the link's records of drops into `log`, and keeps them for who watches it.
+    #[cold]
+    pub(crate) fn drain_drops(&mut self, mut log: impl FnMut(&DropRecord)) {
+        for record in self.link.drain_drops() {
+            log(&record);
+            if let Some(passed) = self.passed.as_mut().filter(|p| p.watched == CaptureFilter::All) {
+                passed.dropped.push(record);
+            }
+        }
     }
 
     #[inline(always)]

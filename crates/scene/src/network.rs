@@ -335,12 +335,12 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
 #[cold]
 fn note_drops<L: Clone>(notes: &mut RunLog, index: u32, link: &mut HostedLink<L>) {
-    for record in link.link.drain_drops() {
+    link.drain_drops(|record| {
         if record.is_forward && record.carries_data {
             notes.dropped_data[record.flow as usize] += 1;
         }
-        notes.log.dropped(index, &record);
-    }
+        notes.log.dropped(index, record);
+    });
 }
 
 impl Routes {

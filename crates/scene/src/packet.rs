@@ -160,6 +160,10 @@ impl<L> Parcel for Packet<L> {
         self.seq()
     }
 
+    fn stamp(&self) -> u32 {
+        self.stamp
+    }
+
     fn ecn(&self) -> Ecn {
         self.ecn
     }

@@ -85,6 +85,14 @@ impl Recorder {
         Ok(())
     }
 
+    pub(crate) fn samples(&self) -> &[SampleRow] {
+        &self.samples
+    }
+
+    pub(crate) fn queues(&self) -> &[QueueRow] {
+        &self.queues
+    }
+
     /// The result tables.
     pub(crate) fn close<Q: EventQueue, L: Clone + Debug>(
         self,

@@ -358,6 +358,7 @@ impl ReliableFlow {
         let End { conn, window, last, .. } = &mut ends[side as usize];
         let now = net.now();
         let mut sent = 0;
+        let mut resends = net.notes().resends(conn.stats());
         let may_send =
             |net: &mut M| side == Side::Receiver || net.sender_waits_until(self.index).is_none();
         while may_send(net)
@@ -370,6 +371,11 @@ impl ReliableFlow {
             let packet = packet(self.index, side, now, &transmit);
             if side == Side::Sender && transmit.segment.payload_len > 0 {
                 self.flow_stats.sent_ip_bytes += u64::from(packet.ip_len);
+            }
+            if let Some(before) = resends {
+                let now = net.notes().resends(conn.stats());
+                net.notes().on_sent(&packet, before, now.unwrap_or(before));
+                resends = now;
             }
             net.send(packet);
         }

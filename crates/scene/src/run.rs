@@ -2,7 +2,9 @@
 //! ends the run with its checks and tables.
 
 use std::fmt::Debug;
+use std::ops::Deref;
 
+use weir_trace::{QueueRow, SampleRow};
 use weir_units::Instant;
 
 use crate::error::Violation;
@@ -15,11 +17,11 @@ use crate::queue::{Event, EventQueue};
 use crate::recorder::{Recorder, RunEnd};
 use crate::spec::RunSpec;
 
-/// A run in progress, whatever moves its time on.
+/// A run in progress, whatever moves its time on. `S` is its description or a shared reference to it.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct Run<S> {
     /// Its description.
-    pub spec: &'a RunSpec,
+    pub spec: S,
     /// How many events were handled.
     pub events: u64,
     /// Its seed.
@@ -27,10 +29,11 @@ pub struct Run<'a> {
     recorder: Recorder,
 }
 
-impl<'a> Run<'a> {
+impl<S: Deref<Target = RunSpec>> Run<S> {
     /// A run before its first event.
-    pub fn new(spec: &'a RunSpec, seed: u64) -> Self {
-        Self { spec, events: 0, seed, recorder: Recorder::new(spec.links.len()) }
+    pub fn new(spec: S, seed: u64) -> Self {
+        let recorder = Recorder::new(spec.links.len());
+        Self { spec, events: 0, seed, recorder }
     }
 
     /// Adds the events that end the warm-up and take the first sample.
@@ -74,7 +77,7 @@ impl<'a> Run<'a> {
         net: &mut Network<Q, L>,
     ) -> Option<Instant> {
         let Network { now, links, notes, .. } = net;
-        self.recorder.sample(*now, self.spec, flows, links, notes);
+        self.recorder.sample(*now, &self.spec, flows, links, notes);
         self.spec.measure.sample_interval.map(|interval| *now + interval)
     }
 
@@ -94,7 +97,7 @@ impl<'a> Run<'a> {
         &mut self,
         net: &mut Network<Q, L>,
     ) -> Result<(), Violation> {
-        let links = self.recorder.check(net.now, self.spec, &mut net.links);
+        let links = self.recorder.check(net.now, &self.spec, &mut net.links);
         links.and_then(|()| net.check_radio()).map_err(|what| self.failed(net.now, &what))
     }
 
@@ -126,7 +129,17 @@ impl<'a> Run<'a> {
         net: Network<Q, L>,
     ) -> Outcome {
         let Self { spec, events, recorder, .. } = self;
-        recorder.close(RunEnd { spec, flows, net, events })
+        recorder.close(RunEnd { spec: &spec, flows, net, events })
+    }
+
+    /// The rows of table `samples` so far.
+    pub fn samples(&self) -> &[SampleRow] {
+        self.recorder.samples()
+    }
+
+    /// The rows of table `queues` so far.
+    pub fn queues(&self) -> &[QueueRow] {
+        self.recorder.queues()
     }
 
     /// A checker found the program at fault at `time`.

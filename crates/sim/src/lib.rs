@@ -5,9 +5,12 @@
 
 mod error;
 mod run;
+mod simulation;
 mod tap;
 mod world;
 
 pub use error::SimError;
 pub use run::{QueueKind, RunOptions, run, run_taped, run_watched, run_with};
+pub use simulation::Simulation;
 pub use tap::PacketTap;
+pub use world::Progress;

@@ -6,7 +6,7 @@ use weir_scene::{HeapQueue, Outcome, RunSpec, WheelQueue, validate};
 use weir_units::Instant;
 
 use crate::error::SimError;
-use crate::tap::PacketTap;
+use crate::tap::{PacketTap, Untapped};
 use crate::world::World;
 
 /// Which implementation holds the events; results do not depend on it.
@@ -44,8 +44,12 @@ pub fn run_with(spec: &RunSpec, seed: u64, options: &RunOptions) -> Result<Outco
     validate(spec)?;
     let mut unwatched = |_| ControlFlow::Continue(());
     match options.queue {
-        QueueKind::Heap => World::<HeapQueue>::new(spec, seed)?.run(&mut unwatched),
-        QueueKind::Wheel => World::<WheelQueue>::new(spec, seed)?.run(&mut unwatched),
+        QueueKind::Heap => {
+            World::<_, HeapQueue>::new(spec, seed)?.run(&mut Untapped, &mut unwatched)
+        }
+        QueueKind::Wheel => {
+            World::<_, WheelQueue>::new(spec, seed)?.run(&mut Untapped, &mut unwatched)
+        }
     }
 }
 
@@ -60,7 +64,7 @@ pub fn run_watched(
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Outcome, SimError> {
     validate(spec)?;
-    World::<WheelQueue>::new(spec, seed)?.run(watch)
+    World::<_, WheelQueue>::new(spec, seed)?.run(&mut Untapped, watch)
 }
 
 /// Runs `spec`, passes the time to `watch`, and has `tap` record packets.
@@ -74,5 +78,5 @@ pub fn run_taped(
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Outcome, SimError> {
     validate(spec)?;
-    World::<WheelQueue>::new(spec, seed)?.with(tap).run(watch)
+    World::<_, WheelQueue>::new(spec, seed)?.run(tap, watch)
 }

@@ -1,6 +1,7 @@
 //! What sees the packets of a run.
 
-use weir_scene::LinkCrossing;
+use weir_net::DropRecord;
+use weir_scene::{LinkCrossing, Resent};
 
 /// Receives the packets that enter and leave links. It has no influence on the run.
 pub trait PacketTap {
@@ -9,4 +10,21 @@ pub trait PacketTap {
 
     /// Takes note of a packet at an end of link `index`. They come in the order of time.
     fn record(&mut self, index: usize, seen: &LinkCrossing<()>);
+
+    /// Takes note of a packet that link `index` dropped, after it has entered.
+    fn dropped(&mut self, _index: usize, _drop: &DropRecord) {}
+
+    /// Takes note of a segment that a connection sends again, before it enters its first link.
+    fn resent(&mut self, _resent: &Resent) {}
+}
+
+/// Records nothing.
+pub(crate) struct Untapped;
+
+impl PacketTap for Untapped {
+    fn links(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    fn record(&mut self, _index: usize, _seen: &LinkCrossing<()>) {}
 }

@@ -1,6 +1,6 @@
 //! The world: takes events in order of time, hands them to links and flows, and takes samples.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 
 use weir_scene::{
     CaptureFilter, Event, EventQueue, FlowTable, LinkCrossing, LinkEnd, Network, Outcome,
@@ -12,22 +12,28 @@ use crate::error::SimError;
 use crate::tap::PacketTap;
 
 /// A run in progress.
-pub(crate) struct World<'a, Q> {
-    run: Run<'a>,
+pub(crate) struct World<S, Q> {
+    pub(crate) run: Run<S>,
     end: Instant,
-    net: Network<Q>,
+    pub(crate) net: Network<Q>,
     flow_table: FlowTable,
     /// Events since time last moved.
     at_once: u64,
-    taped: Option<TappedLinks<'a>>,
+    /// The links whose packets a tap records; none without a tap.
+    tapped: Vec<usize>,
+    /// What passed them in the event at hand.
+    seen: Vec<(usize, LinkCrossing<()>)>,
 }
 
-/// A packet tap, and the links that it watches.
-struct TappedLinks<'a> {
-    tap: &'a mut dyn PacketTap,
-    links: Vec<usize>,
-    /// What passed in the event at hand.
-    seen: Vec<(usize, LinkCrossing<()>)>,
+/// Why a run paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is over.
+    Ended,
+    /// The next event is later than it was to go.
+    Reached,
+    /// It has handled the number of events that it was allowed to.
+    Interrupted,
 }
 
 /// This many events at one instant mean an endless loop.
@@ -35,48 +41,80 @@ const MAX_AT_ONCE: u64 = 50_000_000;
 /// How often the watcher is asked, in events: a millisecond or so.
 const WATCHED_EVERY: u64 = 4_096;
 
-impl<'a, Q: EventQueue> World<'a, Q> {
-    pub(crate) fn new(spec: &'a RunSpec, seed: u64) -> Result<Self, SimError> {
-        let mut net = Network::new(spec, seed)?;
+impl<S: Deref<Target = RunSpec>, Q: EventQueue> World<S, Q> {
+    pub(crate) fn new(spec: S, seed: u64) -> Result<Self, SimError> {
+        let mut net = Network::new(&spec, seed)?;
         let run = Run::new(spec, seed);
         run.schedule(&mut net);
-        let flow_table = FlowTable::new(spec, seed, &mut net);
-        Ok(Self { end: run.end(), run, net, flow_table, at_once: 0, taped: None })
+        let flow_table = FlowTable::new(&run.spec, seed, &mut net);
+        let (tapped, seen) = (Vec::new(), Vec::new());
+        Ok(Self { end: run.end(), run, net, flow_table, at_once: 0, tapped, seen })
     }
 
-    /// Has `tap` record packets, from the first on: nothing is sent before the first event.
-    pub(crate) fn with(mut self, tap: &'a mut dyn PacketTap) -> Self {
-        let links = tap.links();
-        links.iter().for_each(|index| self.net.links[*index].watch(CaptureFilter::All));
-        self.taped = Some(TappedLinks { tap, links, seen: Vec::new() });
-        self
+    /// Has a tap record packets, from the first on: nothing is sent before the first event.
+    pub(crate) fn watch(&mut self, tap: &dyn PacketTap) {
+        self.tapped = tap.links();
+        self.tapped.iter().for_each(|index| self.net.links[*index].watch(CaptureFilter::All));
+        if !self.tapped.is_empty() {
+            self.net.notes.watch_resent();
+        }
     }
 
     /// Runs to the end of the time, or until every flow is over and every packet has arrived.
     pub(crate) fn run(
         mut self,
+        tap: &mut dyn PacketTap,
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<Outcome, SimError> {
-        while self.flow_table.is_open() || self.net.is_busy() {
+        self.watch(tap);
+        while self.advance(None, WATCHED_EVERY, tap)? != Progress::Ended {
+            if watch(self.net.now).is_break() {
+                return Err(SimError::Stopped);
+            }
+        }
+        self.finish()
+    }
+
+    /// Handles at most `max_events` events, those up to and including `until` if it is given. What
+    /// passes the links that are watched goes to `tap`.
+    pub(crate) fn advance(
+        &mut self,
+        until: Option<Instant>,
+        max_events: u64,
+        tap: &mut dyn PacketTap,
+    ) -> Result<Progress, SimError> {
+        for _ in 0..max_events {
+            if !self.flow_table.is_open() && !self.net.is_busy() {
+                return Ok(Progress::Ended);
+            }
+            if let Some(until) = until
+                && self.net.next_time().is_some_and(|next| next > until && next < self.end)
+            {
+                return Ok(Progress::Reached);
+            }
             let before = self.net.now;
-            let Some(event) = self.net.next_event_until(self.end) else { break };
+            let Some(event) = self.net.next_event_until(self.end) else {
+                return Ok(Progress::Ended);
+            };
             self.run.events += 1;
             self.at_once = if self.net.now > before { 0 } else { self.at_once + 1 };
             if self.at_once > MAX_AT_ONCE {
                 self.net.notes.violate(format!("{MAX_AT_ONCE} events without any time passing"));
             }
             self.handle(event);
-            if let Some(taped) = &mut self.taped {
-                taped.take(&mut self.net);
-            }
-            if self.run.events.is_multiple_of(WATCHED_EVERY) && watch(self.net.now).is_break() {
-                return Err(SimError::Stopped);
+            if !self.tapped.is_empty() {
+                self.pass_on(tap);
             }
             if let Some(what) = self.net.notes.violation() {
                 return Err(self.run.failed(self.net.now, what).into());
             }
         }
-        self.finish()
+        Ok(Progress::Interrupted)
+    }
+
+    /// Checks the network once more, after the last event.
+    pub(crate) fn check(&mut self) -> Result<(), SimError> {
+        Ok(self.run.check(&mut self.net)?)
     }
 
     #[inline]
@@ -116,18 +154,21 @@ impl<'a, Q: EventQueue> World<'a, Q> {
         self.run.finish(&mut self.flow_table, &mut self.net)?;
         Ok(self.run.close(self.flow_table.flows(), self.net))
     }
-}
 
-impl TappedLinks<'_> {
-    fn take<Q: EventQueue>(&mut self, net: &mut Network<Q>) {
-        let Self { tap, links, seen } = self;
-        for index in links.iter() {
+    /// Hands what passed in the event at hand to `tap`.
+    fn pass_on(&mut self, tap: &mut dyn PacketTap) {
+        let Self { net, tapped, seen, .. } = self;
+        net.notes.take_resent().for_each(|resent| tap.resent(&resent));
+        for index in tapped.iter() {
             seen.extend(net.links[*index].take_passed().map(|passing| (*index, passing)));
         }
         // What left a link at this instant is why something enters another.
         seen.sort_by_key(|(_, passing)| passing.end == LinkEnd::Entry);
         for (index, passing) in seen.drain(..) {
             tap.record(index, &passing);
+        }
+        for index in tapped.iter() {
+            net.links[*index].take_dropped().for_each(|drop| tap.dropped(*index, &drop));
         }
     }
 }

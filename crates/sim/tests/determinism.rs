@@ -4,11 +4,18 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use common::{Flow, Path, secs};
-use weir_net::{GilbertElliott, Impairments, Jitter, LinkConfig, Order, Reorder, Spread};
-use weir_scene::{OnOff, Outcome, PeriodSpread, RunSpec, Workload};
-use weir_sim::{QueueKind, RunOptions, run, run_with};
-use weir_units::{Bytes, Duration, Rate, Ratio};
+use weir_net::{
+    DropRecord, GilbertElliott, Impairments, Jitter, LinkConfig, Order, Reorder, Spread,
+};
+use weir_scene::{
+    Direction, LinkCrossing, LinkEnd, OnOff, Outcome, PeriodSpread, Resent, RunSpec, Workload,
+};
+use weir_sim::{PacketTap, Progress, QueueKind, RunOptions, Simulation, run, run_with};
+use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 /// Every random impairment at once.
 fn random() -> LinkConfig {
@@ -71,6 +78,66 @@ fn the_same_seed_gives_the_same_outcome_and_another_gives_another() {
     let first = run(&spec, 7).unwrap();
     assert_eq!(first, run(&spec, 7).unwrap());
     assert_ne!(first.summary.trace_hash, run(&spec, 8).unwrap().summary.trace_hash);
+}
+
+/// Counts what a run reports.
+#[derive(Default)]
+struct Counter {
+    links: usize,
+    /// Links and stamps of what entered.
+    entered: BTreeSet<(usize, u32)>,
+    dropped: usize,
+    resent: u64,
+}
+
+impl PacketTap for Counter {
+    fn links(&self) -> Vec<usize> {
+        (0..self.links).collect()
+    }
+
+    fn record(&mut self, index: usize, seen: &LinkCrossing<()>) {
+        if seen.end == LinkEnd::Entry {
+            assert!(self.entered.insert((index, seen.packet.stamp)));
+        }
+    }
+
+    fn dropped(&mut self, index: usize, drop: &DropRecord) {
+        assert!(self.entered.contains(&(index, drop.stamp)), "{drop:?} has not entered");
+        self.dropped += 1;
+    }
+
+    fn resent(&mut self, resent: &Resent) {
+        self.resent += u64::from(resent.direction == Direction::Forward);
+    }
+}
+
+#[test]
+fn a_run_in_steps_is_the_same_run_and_reports_every_drop_and_retransmission() {
+    let mut spec = mixed();
+    spec.measure.max_events = 1_000_000;
+    let whole = run(&spec, 7).unwrap();
+    let mut counter = Counter { links: spec.links.len(), ..Counter::default() };
+    let mut simulation = Simulation::new(Arc::new(spec), 7).unwrap();
+    simulation.watch(&counter);
+    let mut until = Instant::ZERO;
+    loop {
+        match simulation.advance(until, 777, &mut counter).unwrap() {
+            Progress::Ended => break,
+            Progress::Reached => until += Duration::from_millis(83),
+            Progress::Interrupted => {}
+        }
+        assert!(simulation.now() <= until);
+    }
+    assert_eq!(simulation.trace_hash(), whole.summary.trace_hash);
+    assert_eq!(simulation.samples(), whole.samples);
+    assert_eq!(simulation.queues(), whole.queues);
+    assert_eq!(simulation.events(), whole.events);
+    let dropped = whole.events.iter().filter(|row| row.kind == "dropped").count();
+    let resent: u64 = whole.flows.iter().map(|row| row.retransmits).sum();
+    assert!(dropped > 0 && resent > 0);
+    assert_eq!(counter.dropped, dropped);
+    // A flow's counts end when its last byte has arrived; what it sends again afterwards is not among them.
+    assert!((resent..=resent + 10).contains(&counter.resent), "{} of {resent}", counter.resent);
 }
 
 #[test]

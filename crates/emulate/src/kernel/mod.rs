@@ -196,7 +196,7 @@ struct Sockets {
 
 /// A run in progress, on the router's thread.
 struct World<'a> {
-    run: Run<'a>,
+    run: Run<&'a RunSpec>,
     end: Instant,
     emulator: Emulator,
     /// Those with the kernel's netem, if it stands in for our links.

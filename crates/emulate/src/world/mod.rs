@@ -108,7 +108,7 @@ pub fn check(spec: &RunSpec) -> Result<(), WorldError> {
 
 /// A run in progress.
 struct World<'a> {
-    run: Run<'a>,
+    run: Run<&'a RunSpec>,
     end: Instant,
     wires: RelayedLinks<'a>,
     flows: FlowTable,

@@ -111,6 +111,7 @@ fn what_exceeds_the_mtu_is_dropped() {
         is_forward: true,
         carries_data: true,
         len: Bytes(1501),
+        stamp: 0,
     };
     assert_eq!(records, [expected]);
 }

@@ -1,0 +1,79 @@
+//! A run that its owner moves on, step by step.
+
+use std::sync::Arc;
+
+use weir_scene::{RunSpec, WheelQueue, validate};
+use weir_trace::{EventRow, QueueRow, SampleRow};
+use weir_units::Instant;
+
+use crate::error::SimError;
+use crate::tap::PacketTap;
+use crate::world::{Progress, World};
+
+/// A run that its owner moves on: the same events in the same order as in [`run`](crate::run()).
+pub struct Simulation {
+    world: World<Arc<RunSpec>, WheelQueue>,
+}
+
+impl Simulation {
+    /// A run before its first event. All randomness comes from `seed`.
+    ///
+    /// # Errors
+    /// If the description contradicts itself.
+    pub fn new(spec: Arc<RunSpec>, seed: u64) -> Result<Self, SimError> {
+        validate(&spec)?;
+        Ok(Self { world: World::new(spec, seed)? })
+    }
+
+    /// Has the taps of later steps record packets.
+    pub fn watch(&mut self, tap: &dyn PacketTap) {
+        self.world.watch(tap);
+    }
+
+    /// Handles events up to and including `until`, at most `max_events`. `tap` records what passes.
+    ///
+    /// # Errors
+    /// If a checker finds the simulator at fault.
+    pub fn advance(
+        &mut self,
+        until: Instant,
+        max_events: u64,
+        tap: &mut dyn PacketTap,
+    ) -> Result<Progress, SimError> {
+        let progress = self.world.advance(Some(until), max_events, tap)?;
+        if progress == Progress::Ended {
+            self.world.check()?;
+        }
+        Ok(progress)
+    }
+
+    /// What it runs.
+    pub fn spec(&self) -> &RunSpec {
+        &self.world.run.spec
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> Instant {
+        self.world.net.now
+    }
+
+    /// The hash over every delivery so far.
+    pub fn trace_hash(&self) -> u64 {
+        self.world.net.trace_hash()
+    }
+
+    /// The rows of table `samples` so far.
+    pub fn samples(&self) -> &[SampleRow] {
+        self.world.run.samples()
+    }
+
+    /// The rows of table `queues` so far.
+    pub fn queues(&self) -> &[QueueRow] {
+        self.world.run.queues()
+    }
+
+    /// The rows of table `events` so far.
+    pub fn events(&self) -> &[EventRow] {
+        self.world.net.notes.log.rows()
+    }
+}
