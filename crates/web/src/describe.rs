@@ -1,0 +1,53 @@
+//! What a page draws before anything has happened: links and flows, as JSON.
+
+use serde_json::{Value, json};
+use weir_net::{Limit, QueueConfig};
+use weir_scene::{FlowSpec, LinkSpec, RunSpec, TransportSpec};
+use weir_units::Duration;
+
+/// Links and flows of `spec`.
+pub(crate) fn describe(name: &str, spec: &RunSpec) -> String {
+    json!({
+        "name": name,
+        "duration_s": spec.measure.duration.as_secs_f64(),
+        "is_radio": spec.radio.is_some(),
+        "links": spec.links.iter().map(link).collect::<Vec<_>>(),
+        "flows": spec.flows.iter().map(flow).collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+fn link(link: &LinkSpec) -> Value {
+    let (packets, bytes) = match &link.config.queue {
+        QueueConfig::DropTail(queue) => match queue.limit {
+            Limit::Packets(packets) => (Some(packets), None),
+            Limit::Bytes(bytes) => (None, Some(bytes.get())),
+            Limit::Infinite => (None, None),
+        },
+        _ => (None, None),
+    };
+    json!({
+        "name": link.name,
+        "is_monitored": link.monitored,
+        "rate_mbps": link.config.rate().map(|rate| rate.as_mbit_f64()),
+        "delay_ms": Duration::as_millis_f64(link.config.delay.initial),
+        "limit_packets": packets,
+        "limit_bytes": bytes,
+    })
+}
+
+fn flow(flow: &FlowSpec) -> Value {
+    let stack = match &flow.transport {
+        TransportSpec::Reliable(config) => config.stack.to_string(),
+        TransportSpec::Udp(_) => "udp".to_owned(),
+        TransportSpec::Foreign(stack) => stack.name(),
+        TransportSpec::Program(programs) => programs.name.clone(),
+    };
+    json!({
+        "name": flow.name,
+        "stack": stack,
+        "start_s": (flow.start - weir_units::Instant::ZERO).as_secs_f64(),
+        "forward": flow.route_forward,
+        "reverse": flow.route_reverse,
+    })
+}

@@ -1,0 +1,174 @@
+//! A run in progress, as a page sees it.
+
+use serde_json::{Value, json};
+use weir_lab::{Scenario, simulation};
+use weir_sim::{Progress, Simulation};
+use weir_trace::EventRow;
+use weir_units::{Duration, Instant};
+
+use crate::describe::describe;
+use crate::recorder::Recorder;
+use crate::rows;
+
+/// A run in progress, and what of it was not read yet.
+pub struct Session {
+    simulation: Simulation,
+    recorder: Recorder,
+    name: String,
+    state: State,
+    /// Rows of the tables that were read.
+    read: Read,
+    /// The controllers' phases seen so far; a sample has the index of its own.
+    phases: Vec<&'static str>,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The next event is later than it was to go.
+    Paused = 0,
+    /// It may go on at once: it has handled as many events as it was allowed to.
+    Running = 1,
+    /// It is over.
+    Ended = 2,
+}
+
+/// How many rows of each table were read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Read {
+    samples: usize,
+    queues: usize,
+    events: usize,
+}
+
+/// Rows of table `events` that are kept.
+const MAX_EVENTS: &str = "200000";
+/// Ways over links that are recorded, about 100 MB in a page.
+const MAX_CROSSINGS: usize = 2_000_000;
+/// Samples of a run.
+const SAMPLES: u64 = 2_000;
+
+impl Session {
+    /// Reads a scenario file with `overrides` (dotted keys with values) on top of it, and prepares its
+    /// run with `seed`. Flows and links are sampled 2,000 times.
+    ///
+    /// # Errors
+    /// For anything that is not allowed, with its place, key and value.
+    pub fn new(text: &str, overrides: &[(String, String)], seed: u64) -> Result<Self, String> {
+        let written = parse(text, overrides)?;
+        let duration = written.file().measure.duration;
+        let interval = (duration / SAMPLES).clamp(Duration::from_millis(1), Duration::from_secs(1));
+        let settings = [
+            ("measure.sample_interval".to_owned(), interval.to_string()),
+            ("measure.events".to_owned(), MAX_EVENTS.to_owned()),
+        ];
+        let scenario = parse(text, &[overrides, &settings].concat())?;
+        let mut simulation = simulation(&scenario, seed).map_err(|error| error.to_string())?;
+        let recorder = Recorder::new(simulation.spec(), MAX_CROSSINGS);
+        simulation.watch(&recorder);
+        let name = scenario.file().name.clone();
+        let (state, read, phases) = (State::Paused, Read::default(), Vec::new());
+        Ok(Self { simulation, recorder, name, state, read, phases })
+    }
+
+    /// Moves on to `until` seconds, by at most `max_events` events.
+    ///
+    /// # Errors
+    /// If a checker finds the simulator at fault.
+    pub fn advance(&mut self, until: f64, max_events: u64) -> Result<State, String> {
+        if self.state == State::Ended {
+            return Ok(self.state);
+        }
+        // A number of the page: negative, infinite or NaN is possible, and the cast saturates.
+        let until = Instant::ZERO + Duration::from_nanos((until * 1e9) as u64);
+        let progress = self.simulation.advance(until, max_events, &mut self.recorder);
+        self.state = match progress.map_err(|error| error.to_string())? {
+            Progress::Reached => State::Paused,
+            Progress::Interrupted => State::Running,
+            Progress::Ended => State::Ended,
+        };
+        if self.state == State::Ended {
+            self.recorder.finish();
+        }
+        Ok(self.state)
+    }
+
+    /// Links and flows, as JSON.
+    pub fn describe(&self) -> String {
+        describe(&self.name, self.simulation.spec())
+    }
+
+    /// The time of the last event in seconds.
+    pub fn now(&self) -> f64 {
+        self.simulation.now().as_secs_f64()
+    }
+
+    /// The hash over every delivery so far, as `weir run` writes it.
+    pub fn trace_hash(&self) -> u64 {
+        self.simulation.trace_hash()
+    }
+
+    /// Whether more packets passed than are recorded.
+    pub fn is_truncated(&self) -> bool {
+        self.recorder.is_truncated
+    }
+
+    /// Packets since this was called last, [`PACKET`](crate::PACKET) columns each.
+    pub fn take_packets(&mut self) -> Vec<f64> {
+        std::mem::take(&mut self.recorder.packets)
+    }
+
+    /// Completed ways over links since this was called last, [`CROSSING`](crate::CROSSING) columns each.
+    pub fn take_crossings(&mut self) -> Vec<f64> {
+        std::mem::take(&mut self.recorder.crossings)
+    }
+
+    /// SACK blocks since this was called last, [`SACK`](crate::SACK) columns each.
+    pub fn take_sacks(&mut self) -> Vec<f64> {
+        std::mem::take(&mut self.recorder.sacks)
+    }
+
+    /// Samples of flows since this was called last, [`SAMPLE`](crate::SAMPLE) columns each.
+    pub fn take_samples(&mut self) -> Vec<f64> {
+        let Self { simulation, read, phases, .. } = self;
+        let new = &simulation.samples()[read.samples..];
+        read.samples += new.len();
+        new.iter().flat_map(|row| rows::sample(row, index_of(phases, row.phase))).collect()
+    }
+
+    /// Samples of links since this was called last, [`QUEUE`](crate::QUEUE) columns each.
+    pub fn take_queues(&mut self) -> Vec<f64> {
+        let new = &self.simulation.queues()[self.read.queues..];
+        self.read.queues += new.len();
+        new.iter().flat_map(rows::queue).collect()
+    }
+
+    /// Events since this was called last, as a JSON list. Drops are not among them: ways over links have
+    /// them.
+    pub fn take_events(&mut self) -> String {
+        let new = &self.simulation.events()[self.read.events..];
+        self.read.events += new.len();
+        let listed = new.iter().filter(|row| row.kind != "dropped").map(event);
+        Value::Array(listed.collect()).to_string()
+    }
+
+    /// The names of phases that samples so far refer to, as a JSON list.
+    pub fn phases(&self) -> String {
+        json!(self.phases).to_string()
+    }
+}
+
+fn parse(text: &str, overrides: &[(String, String)]) -> Result<Scenario, String> {
+    Scenario::parse(text, overrides, "scenario").map_err(|error| error.to_string())
+}
+
+fn index_of(phases: &mut Vec<&'static str>, phase: &'static str) -> usize {
+    phases.iter().position(|known| *known == phase).unwrap_or_else(|| {
+        phases.push(phase);
+        phases.len() - 1
+    })
+}
+
+fn event(row: &EventRow) -> Value {
+    json!({ "t_s": row.t_s, "flow": row.flow, "kind": row.kind, "detail": row.detail })
+}

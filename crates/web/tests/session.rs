@@ -1,0 +1,131 @@
+//! A session is the run that `weir run` makes, whatever its steps, and records what happens to every packet.
+
+mod ten;
+
+use weir_web::{CROSSING, Fate, PACKET, PacketKind, SACK, SAMPLE, Session, State};
+
+/// Runs to the end in steps of `step` seconds.
+fn finish(session: &mut Session, step: f64) {
+    let mut until = 0.0;
+    loop {
+        match session.advance(until, 1_000).expect("no checker fails") {
+            State::Ended => return,
+            State::Paused => until += step,
+            State::Running => {}
+        }
+    }
+}
+
+fn session(text: &str) -> Session {
+    Session::new(text, &[], 1).expect("a scenario")
+}
+
+const LOSSY: &str = r#"
+[topology]
+rate = "10mbit"
+rtt = "40ms"
+queue = "0.5bdp"
+
+[topology.forward]
+loss = "1%"
+
+[[flow]]
+stack = "cubic"
+
+[measure]
+duration = "5s"
+"#;
+
+#[test]
+fn ten_scenarios_have_the_trace_hash_of_weir_run() {
+    for name in ten::SCENARIOS {
+        let mut session =
+            Session::new(&ten::text(name), &ten::overrides(), ten::SEED).expect("a scenario");
+        finish(&mut session, 0.37);
+        assert_eq!(session.trace_hash(), ten::native(name), "{name}");
+    }
+}
+
+#[test]
+fn a_pause_comes_before_the_next_event() {
+    let mut session = session(LOSSY);
+    assert_eq!(session.advance(2.0, u64::MAX), Ok(State::Paused));
+    assert!(session.now() <= 2.0 && session.now() > 1.9, "{}", session.now());
+    let hash = session.trace_hash();
+    assert_eq!(session.advance(1.0, u64::MAX), Ok(State::Paused), "time does not go back");
+    assert_eq!(session.trace_hash(), hash);
+    assert_eq!(session.advance(3.0, 1), Ok(State::Running));
+}
+
+#[test]
+fn every_packet_has_its_way_and_its_reason() {
+    let mut session = session(LOSSY);
+    finish(&mut session, 1.0);
+    let (packets, crossings) = (session.take_packets(), session.take_crossings());
+    assert!(!session.is_truncated());
+    let rows: Vec<&[f64]> = packets.chunks_exact(PACKET).collect();
+    let ways: Vec<&[f64]> = crossings.chunks_exact(CROSSING).collect();
+    assert_eq!(ways.len(), rows.len(), "each packet crosses one link of the dumbbell");
+    let dropped: Vec<&&[f64]> =
+        ways.iter().filter(|way| way[5] >= Fate::QueueFull as u8 as f64).collect();
+    assert!(dropped.iter().any(|way| way[5] == Fate::Loss as u8 as f64));
+    assert!(dropped.iter().any(|way| way[5] == Fate::QueueFull as u8 as f64));
+    for way in &ways {
+        assert!(way[2] <= way[3] && way[3] <= way[4], "{way:?}");
+    }
+    let again = |row: &&&[f64]| (1.0..=4.0).contains(&row[2]);
+    let resent: Vec<&&[f64]> = rows.iter().filter(again).collect();
+    assert!(!resent.is_empty());
+    // Whatever is sent again was sent before, and nothing else is.
+    let mut seen = std::collections::BTreeSet::new();
+    for row in rows.iter().filter(|row| row[4] > 0.0) {
+        let is_new = seen.insert(row[3].to_bits());
+        assert_eq!(is_new, row[2] == PacketKind::New as u8 as f64, "{row:?}");
+    }
+    let samples = session.take_samples();
+    let last = samples.chunks_exact(SAMPLE).next_back().expect("samples");
+    assert!((last[9] - resent.len() as f64).abs() <= 3.0, "{last:?}, {}", resent.len());
+    assert!(session.take_sacks().len() >= SACK);
+    assert!(session.take_packets().is_empty() && session.take_samples().is_empty());
+}
+
+#[test]
+fn a_mark_is_noted_where_it_was_made() {
+    let text = r#"
+[topology]
+queue = { kind = "ecn-step", limit = "4bdp", threshold = "20p" }
+[[flow]]
+stack = "dctcp"
+[measure]
+duration = "5s"
+"#;
+    let mut session = session(text);
+    finish(&mut session, 5.0);
+    let crossings = session.take_crossings();
+    let marked = crossings.chunks_exact(CROSSING).filter(|way| way[5] == Fate::Marked as u8 as f64);
+    let queues = session.take_queues();
+    let marks = queues.chunks_exact(weir_web::QUEUE).next_back().expect("samples")[6];
+    assert!(marks > 0.0);
+    assert!((marked.count() as f64 - marks).abs() <= 3.0, "samples end before the run does");
+}
+
+#[test]
+fn bad_text_is_an_error_that_names_the_key() {
+    let bad = [
+        ("[topology]\nrate = \"fast\"", "rate"),
+        ("[[flow]]\nstack = \"nothing\"", "nothing"),
+        ("[topology", "line"),
+        ("", "flow"),
+        ("[[flow]]\nstack = \"mine.py:Mine\"", "mine.py"),
+        (
+            "[topology.forward]\nrate_trace = \"/etc/passwd\"\n[[flow]]\nstack = \"reno\"",
+            "rate_trace",
+        ),
+    ];
+    for (text, part) in bad {
+        let message = Session::new(text, &[], 1).err().unwrap_or_default();
+        assert!(message.contains(part), "{text}: {message}");
+    }
+    let unknown = [("topology.speed".to_owned(), "1".to_owned())];
+    assert!(Session::new(LOSSY, &unknown, 1).err().unwrap_or_default().contains("speed"));
+}

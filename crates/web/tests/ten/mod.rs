@@ -1,0 +1,44 @@
+//! Ten scenarios that come with Weir, cut to ten seconds, and their runs through the one entry point.
+
+use std::path::Path;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use weir_lab::{Scenario, World};
+
+/// A network of each kind, and what changes or disturbs it.
+pub(crate) const SCENARIOS: [&str; 10] = [
+    "two-flows",
+    "bufferbloat",
+    "bursty-loss",
+    "parking-lot",
+    "path-change",
+    "radio-chain",
+    "reordering",
+    "rpc-mix",
+    "satellite",
+    "wifi-fade",
+];
+pub(crate) const OVERRIDES: [(&str, &str); 2] =
+    [("measure.duration", "10s"), ("measure.warmup", "0s")];
+pub(crate) const SEED: u64 = 7;
+
+pub(crate) fn text(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/weir/library");
+    std::fs::read_to_string(folder.join(format!("{name}.toml"))).expect("it comes with Weir")
+}
+
+pub(crate) fn overrides() -> Vec<(String, String)> {
+    OVERRIDES.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec()
+}
+
+/// The trace hash of a run as `weir run` makes it.
+pub(crate) fn native(name: &str) -> u64 {
+    let scenario = Scenario::parse(&text(name), &overrides(), name).expect("a scenario");
+    let results = weir_lab::run(&scenario, SEED, World::Sim).expect("a run");
+    let summary = results.tables().iter().find(|table| table.name == "summary").expect("a table");
+    let column = summary.batch.column_by_name("trace_hash").expect("a column");
+    assert_eq!(column.len(), 1);
+    column.as_primitive::<UInt64Type>().value(0)
+}
