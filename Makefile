@@ -9,9 +9,12 @@ WEIR := $(BIN)/weir
 TOOLS := $(VENV)/.tools-installed
 NATIVE := $(VENV)/.native-built
 TESTED := $(VENV)/.native-tested
+PAGE := web/dist/index.html
+PACKAGES := web/node_modules/.package-lock.json
 # Only a build that asked for them has stacks of other projects.
 FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+PAGE_SOURCES := $(shell find web/src -type f) $(wildcard python/weir/library/*.toml) web/index.html web/vite.config.ts web/core.sh
 
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -21,7 +24,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python adapters fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab lab lab-test adapters fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +48,7 @@ demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints wh
 	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
 	$(WEIR) study lab-udp
 
-test: checks test-rust test-python ## Everything: lint, the Rust reference, Rust tests, Python tests
+test: checks test-rust test-python test-lab ## Everything: lint, the Rust reference, Rust tests, Python tests, the page's tests
 
 # pip, mypy and stubtest use one core each, beside a compiler.
 checks:
@@ -84,6 +87,18 @@ adapters: ## Test our controllers behind the trait of s2n-quic
 test-python: $(TESTED) ## Python tests
 	$(BIN)/pytest -m 'not realtime' --numprocesses logical --dist loadfile
 	$(BIN)/pytest -m realtime
+
+# A page that is older than its sources proves nothing, and building it takes minutes: `make lab-test` does.
+test-lab: ## Tests of the page that `make lab` built; skipped where there is none that is up to date
+	@reason=$$(./web/core.sh --check 2>&1) || { printf 'skipped: the tests of the laboratory. %s\n' "$$reason"; exit 0; }; \
+	if $(MAKE) --question $(PAGE) 2>/dev/null; then $(MAKE) --no-print-directory lab-test; \
+	else echo 'skipped: the tests of the laboratory, whose page is missing or older than its sources; make lab builds it'; fi
+
+lab: $(PAGE) ## The laboratory in the browser, as static files in web/dist (needs the target wasm32-unknown-unknown)
+
+lab-test: $(PAGE) ## Tests of the laboratory in Chromium and Node.js, next to the same runs in this machine's code
+	cargo run --quiet --profile sim --locked --package weir-web --example trace_hashes > web/core/trace_hashes.json
+	cd web && npm run --silent check && npm test --silent
 
 fmt: $(TOOLS) ## Format the sources
 	cargo fmt --all
@@ -137,7 +152,17 @@ lock: ## Pin the newest Python packages that pyproject.toml allows into requirem
 	./.ci/lock
 
 clean: ## Remove everything that was built (results stay)
-	rm -rf $(VENV) dist target .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
+	rm -rf $(VENV) dist target web/core web/dist web/node_modules .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
+
+$(PAGE): $(SOURCES) $(PAGE_SOURCES) $(PACKAGES)
+	./web/core.sh
+	cd web && npm run --silent build
+	@du -sk web/dist
+
+$(PACKAGES): web/package.json web/package-lock.json
+	./web/core.sh --check
+	cd web && npm ci --silent
+	@touch $@
 
 $(BIN)/python:
 	./.ci/prepare $(VENV)

@@ -25,6 +25,8 @@ SOURCES = (
     "fuzz",
     "python",
     "tests/python",
+    "web/src",
+    "web/tests",
 )
 """Folders of sources where none may be, in names, comments and texts."""
 
@@ -72,7 +74,7 @@ def test_a_source_has_no_banned_word(folder: str) -> None:
     sources = [
         path
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in {".rs", ".py", ".pyi", ".toml", ".json", ".txt"}
+        if path.suffix in {".rs", ".py", ".pyi", ".ts", ".toml", ".json", ".txt"}
         and "target" not in path.parts
         and path not in LISTS
     ]

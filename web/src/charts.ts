@@ -1,0 +1,280 @@
+// Charts over time, with one cursor and one zoom.
+import uPlot from "uplot";
+import type { Store } from "./store";
+import { theme } from "./theme";
+
+/** What all charts share. */
+export interface Shared {
+  /** The time shown, marked in every chart. */
+  time: () => number;
+  /** A reader clicked at a time. */
+  seek: (time: number) => void;
+  /** A reader zoomed; `undefined` shows everything. */
+  zoom: (range: [number, number] | undefined) => void;
+}
+
+/** A line of a chart: its values at the times of flow or link `index`. */
+interface Line {
+  label: string;
+  colour: string;
+  dash?: number[];
+  width?: number;
+  times: Float64Array;
+  values: ArrayLike<number | null>;
+  fill?: string;
+}
+
+export interface Chart {
+  plot: uPlot;
+  update: (store: Store) => void;
+}
+
+const HEIGHT = 205;
+const SYNC = "laboratory";
+
+type Lines = (store: Store) => Line[];
+
+export function makeCharts(parent: HTMLElement, store: Store, colours: string[], shared: Shared): Chart[] {
+  const specs: [title: string, unit: string, lines: Lines][] = [
+    ["Window", "kB", (s) => windows(s, colours)],
+    ["Round-trip time", "ms", (s) => roundTrips(s, colours)],
+    ["Queue", "kB", queues],
+    ["Goodput and pacing rate", "Mbit/s", (s) => rates(s, colours)],
+    ["Share of goodput, stacked", "%", (s) => shares(s, colours)],
+  ];
+  return specs.map(([title, unit, lines]) => makeChart(parent, title, unit, lines, store, shared));
+}
+
+function makeChart(
+  parent: HTMLElement,
+  title: string,
+  unit: string,
+  lines: Lines,
+  store: Store,
+  shared: Shared,
+): Chart {
+  const figure = addFigure(parent, title, unit);
+  const first = lines(store);
+  const series = first.map((line) => ({
+    label: line.label,
+    stroke: line.colour,
+    width: line.width ?? 1.5,
+    dash: line.dash,
+    fill: line.fill,
+    points: { show: false },
+    value: (_: uPlot, value: number | null) => (value == null ? "–" : value.toPrecision(4)),
+  }));
+  const options = baseOptions(figure.clientWidth, unit, shared);
+  options.series.push(...series);
+  if (first.some((line) => line.fill)) options.scales!.y = { range: [0, 100] };
+  const plot = new uPlot(options, aligned(first), figure);
+  const update = (next: Store) => {
+    const data = aligned(lines(next));
+    figure.dataset.max = String(highest(data));
+    plot.setData(data, false);
+  };
+  return { plot, update };
+}
+
+/** A figure with its title; a screen reader gets the title as its name. */
+export function addFigure(parent: HTMLElement, title: string, unit: string): HTMLElement {
+  const figure = document.createElement("figure");
+  figure.setAttribute("aria-label", `${title} in ${unit} over time`);
+  const caption = document.createElement("figcaption");
+  caption.textContent = title;
+  figure.append(caption);
+  parent.append(figure);
+  return figure;
+}
+
+/** Axes, cursor, zoom and the mark of the time shown. */
+export function baseOptions(width: number, unit: string, shared: Shared): uPlot.Options {
+  const colour = theme();
+  const axis = { stroke: colour.soft, grid: { stroke: colour.grid, width: 1 }, ticks: { stroke: colour.grid } };
+  return {
+    width: Math.max(200, width),
+    height: HEIGHT,
+    scales: { x: { time: false }, y: { range: (_, min, max) => [Math.min(0, min ?? 0), (max ?? 0) * 1.05 || 1] } },
+    series: [{ label: "t (s)", value: (_: uPlot, value: number | null) => value?.toFixed(3) ?? "–" }],
+    axes: [
+      { ...axis, size: 28, label: "time in s", labelSize: 16 },
+      { ...axis, size: 52, label: unit, labelSize: 16 },
+    ],
+    legend: { live: true, markers: { width: 2, dash: markerDash } },
+    cursor: {
+      sync: { key: SYNC, setSeries: false },
+      drag: { x: true, y: false, setScale: false },
+      bind: { dblclick: () => () => (shared.zoom(undefined), null) },
+    },
+    hooks: {
+      setSelect: [(plot) => selectRange(plot, shared)],
+      draw: [(plot) => drawTime(plot, shared.time(), colour.ink)],
+      ready: [(plot) => bindPointer(plot, shared)],
+    },
+  };
+}
+
+/** A legend has the pattern of the line. */
+function markerDash(plot: uPlot, index: number): string {
+  const [length] = plot.series[index].dash ?? [];
+  if (length === undefined) return "solid";
+  return length > 1 ? "dashed" : "dotted";
+}
+
+function selectRange(plot: uPlot, shared: Shared): void {
+  const { left, width } = plot.select;
+  if (width < 4) return;
+  shared.zoom([plot.posToVal(left, "x"), plot.posToVal(left + width, "x")]);
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+}
+
+function drawTime(plot: uPlot, time: number, ink: string): void {
+  const { min, max } = plot.scales.x;
+  if (min == null || max == null || time < min || time > max) return;
+  const { ctx, bbox } = plot;
+  const x = plot.valToPos(time, "x", true);
+  ctx.save();
+  ctx.strokeStyle = ink;
+  ctx.setLineDash([]);
+  ctx.lineWidth = devicePixelRatio || 1;
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.restore();
+}
+
+/** A click goes to a time, the wheel zooms around the pointer, shift and wheel move. */
+function bindPointer(plot: uPlot, shared: Shared): void {
+  let pressed = 0;
+  plot.over.addEventListener("pointerdown", (event) => (pressed = event.clientX));
+  plot.over.addEventListener("click", (event) => {
+    if (Math.abs(event.clientX - pressed) < 4) shared.seek(plot.posToVal(event.offsetX, "x"));
+  });
+  plot.over.addEventListener(
+    "wheel",
+    (event) => {
+      const { min, max } = plot.scales.x;
+      if (min == null || max == null) return;
+      event.preventDefault();
+      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        const by = ((event.deltaX || event.deltaY) / plot.over.clientWidth) * (max - min);
+        return shared.zoom([min + by, max + by]);
+      }
+      const factor = Math.exp(event.deltaY * 0.002);
+      const centre = plot.posToVal(event.offsetX, "x");
+      shared.zoom([centre - (centre - min) * factor, centre + (max - centre) * factor]);
+    },
+    { passive: false },
+  );
+}
+
+/** Lines of different times on one axis. */
+function aligned(lines: Line[]): uPlot.AlignedData {
+  if (lines.length === 0) return [[0], []];
+  const tables = lines.map((line) => [line.times, line.values] as unknown as uPlot.AlignedData);
+  return uPlot.join(tables);
+}
+
+function highest([, ...lines]: uPlot.AlignedData): number {
+  return lines.reduce((most, line) => {
+    for (const value of line) if (value != null && value > most) most = value;
+    return most;
+  }, 0);
+}
+
+function windows(store: Store, colours: string[]): Line[] {
+  return store.about.flows.flatMap(({ name }, flow) => {
+    const { t, cwnd, ssthresh, inFlight } = store.samples[flow];
+    const times = t.values.slice(0, t.length);
+    const colour = colours[flow];
+    return [
+      { label: `${name} cwnd`, colour, times, values: scaled(cwnd, 1e-3) },
+      { label: `${name} ssthresh`, colour, dash: [6, 4], width: 1, times, values: scaled(ssthresh, 1e-3) },
+      { label: `${name} in flight`, colour, dash: [1, 3], width: 1, times, values: scaled(inFlight, 1e-3) },
+    ];
+  });
+}
+
+function roundTrips(store: Store, colours: string[]): Line[] {
+  return store.about.flows.flatMap(({ name }, flow) => {
+    const { t, rtt, srtt } = store.samples[flow];
+    const times = t.values.slice(0, t.length);
+    const colour = colours[flow];
+    return [
+      { label: `${name} newest`, colour, width: 0.7, times, values: scaled(rtt, 1) },
+      { label: `${name} smoothed`, colour, times, values: scaled(srtt, 1) },
+    ];
+  });
+}
+
+function queues(store: Store): Line[] {
+  const shown = store.about.links.flatMap((link, index) => (link.is_monitored ? [index] : []));
+  const { ink, soft, warn } = theme();
+  return shown.map((index, at) => {
+    const { t, bytes } = store.queues[index];
+    const times = t.values.slice(0, t.length);
+    const colour = [ink, soft, warn][at % 3];
+    return { label: store.about.links[index].name, colour, times, values: scaled(bytes, 1e-3) };
+  });
+}
+
+function rates(store: Store, colours: string[]): Line[] {
+  return store.about.flows.flatMap(({ name }, flow) => {
+    const { t, goodput, pacing } = store.samples[flow];
+    const times = t.values.slice(0, t.length);
+    const colour = colours[flow];
+    return [
+      { label: `${name} goodput`, colour, times, values: smoothed(times, goodput.values) },
+      { label: `${name} pacing`, colour, dash: [6, 4], width: 1, times, values: scaled(pacing, 1) },
+    ];
+  });
+}
+
+/** Stacked from below: the line of a flow is the sum of the shares up to its own. */
+function shares(store: Store, colours: string[]): Line[] {
+  const flows = store.samples.map(({ t, goodput }) => {
+    const times = t.values.slice(0, t.length);
+    return { times, values: smoothed(times, goodput.values) };
+  });
+  const at = flows.map(() => 0);
+  const all = [...new Set(flows.flatMap(({ times }) => [...times]))].sort((a, b) => a - b);
+  const sums = flows.map(() => [] as (number | null)[]);
+  for (const time of all) {
+    const now = flows.map(({ times, values }, flow) => {
+      while (at[flow] < times.length && times[at[flow]] < time) at[flow]++;
+      return times[at[flow]] === time ? values[at[flow]] : 0;
+    });
+    const total = now.reduce((sum, value) => sum + value, 0);
+    let sum = 0;
+    now.forEach((value, flow) => {
+      sum += value;
+      sums[flow].push(total > 0 ? (100 * sum) / total : null);
+    });
+  }
+  const times = Float64Array.from(all);
+  // The widest area first, so that the others are drawn on top of it.
+  return store.about.flows
+    .map(({ name }, flow) => ({
+      label: name, colour: colours[flow], fill: colours[flow], times, values: sums[flow], width: 0,
+    }))
+    .reverse();
+}
+
+/** The mean over the last second. */
+function smoothed(times: Float64Array, values: Float64Array): Float64Array {
+  const result = new Float64Array(times.length);
+  let [from, sum] = [0, 0];
+  for (let at = 0; at < times.length; at++) {
+    sum += values[at];
+    while (times[at] - times[from] >= 1) sum -= values[from++];
+    result[at] = Math.max(0, sum / (at - from + 1));
+  }
+  return result;
+}
+
+/** Values in another unit; what is unknown is a gap. */
+function scaled(column: { values: Float64Array; length: number }, factor: number): (number | null)[] {
+  const { values, length } = column;
+  return Array.from({ length }, (_, at) => (Number.isNaN(values[at]) ? null : values[at] * factor));
+}

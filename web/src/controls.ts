@@ -1,0 +1,214 @@
+// The form: stacks, sliders and the rest of a scenario.
+import { catalogue } from "./core";
+import { EXAMPLES } from "./examples";
+import { element } from "./dom";
+import { defaults, MAX_STACKS, type Dial, type Settings } from "./settings";
+import { stackColours } from "./theme";
+
+interface DialSpec {
+  key: Dial;
+  label: string;
+  unit: string;
+  min: number;
+  max: number;
+  /** Values grow by factors: a slider's step is one of 200 parts of the range. */
+  isLogarithmic: boolean;
+  step: number;
+}
+
+const DIALS: DialSpec[] = [
+  { key: "rate_mbps", label: "Rate", unit: "Mbit/s", min: 0.5, max: 200, isLogarithmic: true, step: 0 },
+  { key: "rtt_ms", label: "Round-trip time", unit: "ms", min: 1, max: 500, isLogarithmic: true, step: 0 },
+  { key: "queue_bdp", label: "Queue", unit: "BDP", min: 0.1, max: 10, isLogarithmic: true, step: 0 },
+  { key: "loss_percent", label: "Random loss", unit: "%", min: 0, max: 10, isLogarithmic: false, step: 0.1 },
+];
+
+const STEPS = 200;
+
+export class Controls {
+  private readonly dials = new Map<Dial, { input: HTMLInputElement; output: HTMLOutputElement }>();
+
+  constructor(public settings: Settings, private readonly changed: () => void) {
+    this.buildLists();
+    DIALS.forEach((dial) => this.buildDial(dial));
+    this.bind();
+    this.show();
+  }
+
+  /** Takes other settings over. */
+  set(settings: Settings): void {
+    this.settings = settings;
+    this.show();
+    this.changed();
+  }
+
+  /** Opens the text of a scenario file. */
+  open(text: string): void {
+    this.set({ ...defaults(), seed: this.settings.seed, text });
+  }
+
+  showError(message: string): void {
+    element("error").textContent = message;
+  }
+
+  private show(): void {
+    const { settings } = this;
+    const isFile = settings.text !== undefined;
+    const example = EXAMPLES.find(({ text }) => text === settings.text);
+    element<HTMLSelectElement>("example").value = isFile ? (example?.name ?? "file") : "";
+    for (const id of ["stacks", "rest"]) element(id).toggleAttribute("hidden", isFile && id === "stacks");
+    for (const id of ["discipline", "duration", "ecn"]) element<HTMLInputElement>(id).disabled = isFile;
+    element<HTMLSelectElement>("discipline").value = settings.discipline;
+    element<HTMLInputElement>("duration").value = String(settings.duration_s);
+    element<HTMLInputElement>("seed").value = String(settings.seed);
+    element<HTMLInputElement>("ecn").checked = settings.ecn;
+    DIALS.forEach((dial) => this.showDial(dial));
+    this.showStacks();
+  }
+
+  private showDial(dial: DialSpec): void {
+    const { input, output } = this.dials.get(dial.key)!;
+    const value = this.settings[dial.key];
+    input.value = String(toSlider(dial, value));
+    const isFile = this.settings.text !== undefined && !this.settings.changed.includes(dial.key);
+    const text = isFile ? "as in the file" : `${value} ${dial.unit}`;
+    output.textContent = text;
+    input.setAttribute("aria-valuetext", text);
+    output.parentElement?.classList.toggle("unchanged", isFile);
+  }
+
+  private showStacks(): void {
+    const { stacks } = this.settings;
+    const colours = stackColours(stacks);
+    const box = element("stacks");
+    box.querySelectorAll("div").forEach((row) => row.remove());
+    stacks.forEach((stack, index) => box.append(this.stackRow(stack, index, colours[index])));
+    if (stacks.length < MAX_STACKS) {
+      const row = document.createElement("div");
+      row.append(button("Add a flow", () => this.setStacks([...stacks, "bbr"])));
+      box.append(row);
+    }
+  }
+
+  private stackRow(stack: string, index: number, colour: string): HTMLElement {
+    const row = document.createElement("div");
+    const swatch = document.createElement("span");
+    swatch.className = "swatch";
+    swatch.style.background = colour;
+    const input = document.createElement("input");
+    input.value = stack;
+    input.setAttribute("list", "names");
+    input.setAttribute("aria-label", `Stack of flow ${index + 1}`);
+    input.addEventListener("change", () => {
+      const stacks = [...this.settings.stacks];
+      stacks[index] = input.value.trim();
+      this.setStacks(stacks);
+    });
+    // A list of suggestions shows only what fits the text: it opens with all names.
+    input.addEventListener("focus", () => input.select());
+    row.append(swatch, input);
+    if (this.settings.stacks.length > 1) {
+      const remove = button("✕", () => this.setStacks(this.settings.stacks.filter((_, at) => at !== index)));
+      remove.setAttribute("aria-label", `Remove flow ${index + 1}`);
+      row.append(remove);
+    }
+    return row;
+  }
+
+  private setStacks(stacks: string[]): void {
+    this.set({ ...this.settings, stacks });
+  }
+
+  private buildLists(): void {
+    const names = element("names");
+    for (const { name, description } of catalogue.controllers) names.append(new Option(description, name));
+    for (const { name, description } of catalogue.recoveries) {
+      names.append(new Option(description, `${name}/cubic`));
+    }
+    const disciplines = element<HTMLSelectElement>("discipline");
+    for (const { name, description } of catalogue.queues) {
+      const option = new Option(name, name);
+      option.title = description;
+      disciplines.append(option);
+    }
+    const examples = element<HTMLSelectElement>("example");
+    examples.append(new Option("Own: one bottleneck", ""));
+    for (const { name, description } of EXAMPLES) examples.append(new Option(`${name}: ${description}`, name));
+    const file = new Option("From a file", "file");
+    file.disabled = true;
+    examples.append(file);
+  }
+
+  private buildDial(dial: DialSpec): void {
+    const label = document.createElement("label");
+    label.className = "dial";
+    // Its first part is an output, which a label would name otherwise.
+    label.htmlFor = dial.key;
+    const output = document.createElement("output");
+    const input = document.createElement("input");
+    input.type = "range";
+    input.id = dial.key;
+    input.min = String(dial.isLogarithmic ? 0 : dial.min);
+    input.max = String(dial.isLogarithmic ? STEPS : dial.max);
+    input.step = String(dial.isLogarithmic ? 1 : dial.step);
+    input.addEventListener("input", () => {
+      this.settings[dial.key] = fromSlider(dial, Number(input.value));
+      if (!this.settings.changed.includes(dial.key)) this.settings.changed.push(dial.key);
+      this.showDial(dial);
+      this.changed();
+    });
+    label.append(`${dial.label} `, output, input);
+    element("dials").append(label);
+    this.dials.set(dial.key, { input, output });
+  }
+
+  private bind(): void {
+    const on = (id: string, apply: (input: HTMLInputElement) => void) => {
+      const input = element<HTMLInputElement>(id);
+      input.addEventListener("change", () => {
+        apply(input);
+        this.set(this.settings);
+      });
+    };
+    on("discipline", ({ value }) => (this.settings.discipline = value));
+    on("ecn", ({ checked }) => (this.settings.ecn = checked));
+    on("duration", ({ value }) => {
+      const duration = Number(value);
+      if (duration >= 1 && duration <= 600) this.settings.duration_s = duration;
+    });
+    on("seed", ({ value }) => {
+      if (/^\d{1,20}$/.test(value)) this.settings.seed = BigInt.asUintN(64, BigInt(value));
+    });
+    on("example", ({ value }) => {
+      const example = EXAMPLES.find(({ name }) => name === value);
+      this.settings = { ...defaults(), seed: this.settings.seed, text: example?.text };
+    });
+    element("controls").addEventListener("submit", (event) => event.preventDefault());
+    element<HTMLInputElement>("file").addEventListener("change", async (event) => {
+      const input = event.target as HTMLInputElement;
+      const file = input.files?.[0];
+      if (file) this.open(await file.text());
+      input.value = "";
+    });
+  }
+}
+
+function toSlider({ min, max, isLogarithmic }: DialSpec, value: number): number {
+  if (!isLogarithmic) return value;
+  const inside = Math.max(min, Math.min(max, value));
+  return Math.round((STEPS * Math.log(inside / min)) / Math.log(max / min));
+}
+
+/** The value at a slider's place, with two digits. */
+function fromSlider({ min, max, isLogarithmic }: DialSpec, place: number): number {
+  const value = isLogarithmic ? min * (max / min) ** (place / STEPS) : place;
+  return Number(value.toPrecision(2));
+}
+
+function button(text: string, act: () => void): HTMLButtonElement {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = text;
+  made.addEventListener("click", act);
+  return made;
+}

@@ -1,0 +1,336 @@
+// The page: controls on the left, the network and its player, charts below.
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { makeCharts, type Chart, type Shared } from "./charts";
+import { Controls } from "./controls";
+import { Lab, startCore } from "./core";
+import { element } from "./dom";
+import { NetworkView } from "./network";
+import { explain } from "./packet";
+import { Player, SPEEDS } from "./player";
+import { Run } from "./run";
+import { SequenceView } from "./sequence";
+import { command, fromFragment, overrides, scenarioText, toFragment } from "./settings";
+import { Store } from "./store";
+import { chooseScheme, isDark, stackColours } from "./theme";
+
+class Page {
+  private run?: Run;
+  private charts: Chart[] = [];
+  private sequence?: SequenceView;
+  private colours: string[] = [];
+  private followed?: number;
+  private range?: [number, number];
+  private pending?: ReturnType<typeof setTimeout>;
+  private isDrawing = false;
+  private readonly network: NetworkView;
+  private readonly player: Player;
+  private readonly controls: Controls;
+  private readonly shared: Shared;
+
+  constructor() {
+    const { settings, time } = fromFragment(location.hash);
+    this.network = new NetworkView(element<HTMLCanvasElement>("network"), (packet) => this.follow(packet));
+    this.player = new Player(() => this.run?.store.simulated ?? 0, () => this.redraw());
+    this.shared = {
+      time: () => this.player.time,
+      seek: (at) => this.player.seek(at),
+      zoom: (range) => this.zoom(range),
+    };
+    this.controls = new Controls(settings, () => this.restartSoon());
+    this.bind();
+    void this.restart(time);
+  }
+
+  lastDrop(): { x: number; y: number } | undefined {
+    return this.network.lastDrop();
+  }
+
+  /** A change restarts from the same seed; the time shown stays. */
+  private restartSoon(): void {
+    clearTimeout(this.pending);
+    this.pending = setTimeout(() => void this.restart(this.player.time), 60);
+  }
+
+  private async restart(time: number): Promise<void> {
+    const { settings } = this.controls;
+    let run: Run;
+    try {
+      run = Run.start(scenarioText(settings), overrides(settings), settings.seed);
+    } catch (problem) {
+      return this.fail(String(problem));
+    }
+    this.controls.showError("");
+    this.run?.stop();
+    this.run = run;
+    this.followed = undefined;
+    this.colours = stackColours(run.store.about.flows.map((flow) => flow.stack));
+    this.showPacket();
+    this.build();
+    try {
+      await run.simulate(() => this.progress(time));
+    } catch (problem) {
+      return this.fail(String(problem));
+    }
+    if (run === this.run) this.done(run, time);
+  }
+
+  private fail(message: string): void {
+    this.controls.showError(message);
+    element("status").textContent = "This scenario cannot be run.";
+  }
+
+  private progress(time: number): void {
+    const store = this.run!.store;
+    const wanted = Math.min(time, store.simulated);
+    if (!this.player.isPlaying && this.player.time < time) this.player.time = wanted;
+    element("status").textContent = `Simulating: ${store.simulated.toFixed(1)} of ${store.about.duration_s} s`;
+    this.redraw();
+  }
+
+  private done(run: Run, time: number): void {
+    const { store } = run;
+    if (!this.player.isPlaying) this.player.seek(Math.max(time, this.player.time));
+    element("status").textContent =
+      `${store.simulated.toFixed(1)} s simulated in ${(run.spent / 1000).toFixed(2)} s` +
+      (run.isTruncated ? "; only the first packets are recorded" : "");
+    const facts = [
+      `trace hash ${run.traceHash}`,
+      `seed ${this.controls.settings.seed}`,
+      `${store.sent.length} packets`,
+      `${store.losses.length} dropped`,
+      `${store.marks.length} marked`,
+      `${store.timeouts.length} timeouts`,
+    ];
+    element("facts").textContent = facts.join(" · ");
+    document.body.dataset.state = "done";
+    document.body.dataset.spent = String(run.spent);
+    store.losses.sort((a, b) => a - b);
+    store.marks.sort((a, b) => a - b);
+    this.refill();
+    this.redraw();
+  }
+
+  /** Makes the charts anew: flows or colours have changed. */
+  private build(): void {
+    const { store } = this.run!;
+    document.body.dataset.state = "running";
+    this.charts.forEach(({ plot }) => plot.destroy());
+    element("charts").replaceChildren();
+    this.charts = makeCharts(element("charts"), store, this.colours, this.shared);
+    const flows = element<HTMLSelectElement>("flow");
+    const before = flows.selectedIndex;
+    flows.replaceChildren(...store.about.flows.map(({ name }, at) => new Option(name, String(at))));
+    flows.selectedIndex = before >= 0 && before < store.about.flows.length ? before : 0;
+    this.buildSequence();
+    this.refill();
+  }
+
+  private buildSequence(): void {
+    if (!this.run) return;
+    const parent = element("diagram");
+    this.sequence?.plot.destroy();
+    parent.querySelector("figure")?.remove();
+    const flow = element<HTMLSelectElement>("flow").selectedIndex;
+    const { store } = this.run;
+    if (!store.about.flows[flow]) return;
+    const show = (packet: number) => this.follow(packet);
+    this.sequence = new SequenceView(parent, store, flow, this.colours[flow], this.shared, show);
+    this.rescale();
+  }
+
+  private refill(): void {
+    const { store } = this.run!;
+    this.charts.forEach((chart) => chart.update(store));
+    this.sequence?.update(store);
+    this.rescale();
+  }
+
+  private zoom(range: [number, number] | undefined): void {
+    const end = this.run?.store.about.duration_s ?? 1;
+    this.range = range && [Math.max(0, range[0]), Math.min(end, Math.max(range[1], range[0] + 1e-4))];
+    this.rescale();
+  }
+
+  private rescale(): void {
+    const [min, max] = this.range ?? [0, this.run?.store.about.duration_s ?? 1];
+    for (const { plot } of this.charts) plot.setScale("x", { min, max });
+    this.sequence?.setRange(min, max);
+  }
+
+  private follow(packet: number | undefined): void {
+    this.followed = packet;
+    this.showPacket();
+    this.redraw();
+  }
+
+  private showPacket(): void {
+    const box = element("packet");
+    box.hidden = this.followed === undefined;
+    if (this.followed === undefined) return;
+    const lines = explain(this.run!.store, this.followed).map((line) => {
+      const paragraph = document.createElement("p");
+      paragraph.textContent = line;
+      return paragraph;
+    });
+    box.firstElementChild!.replaceChildren(...lines);
+  }
+
+  /** Draws in the next frame what has changed. */
+  private redraw(): void {
+    if (this.isDrawing) return;
+    this.isDrawing = true;
+    requestAnimationFrame(() => {
+      this.isDrawing = false;
+      this.draw();
+    });
+  }
+
+  private draw(): void {
+    if (!this.run) return;
+    const { store } = this.run;
+    const { time, speed, isPlaying } = this.player;
+    this.network.draw(store, this.colours, time, speed, this.followed);
+    const scrub = element<HTMLInputElement>("scrub");
+    scrub.max = String(store.about.duration_s);
+    scrub.value = String(time);
+    element("time").textContent = `${time.toFixed(4)} s`;
+    element<HTMLSelectElement>("speed").value = String(speed);
+    const play = element("play");
+    play.textContent = isPlaying ? "⏸" : "▶";
+    play.setAttribute("aria-label", isPlaying ? "Pause" : "Play");
+    element("network").setAttribute("aria-label", this.describe(store, time));
+    for (const { plot } of this.charts) plot.redraw(false, false);
+    this.sequence?.plot.redraw(false, false);
+  }
+
+  /** The picture in words. */
+  private describe(store: Store, time: number): string {
+    const queues = store.about.links.flatMap((link, at) => {
+      const sample = store.queues[at].t.firstAbove(time) - 1;
+      return link.is_monitored && sample >= 0 ? [`${link.name}: ${store.queues[at].packets.values[sample]} packets`] : [];
+    });
+    return `The network at ${time.toFixed(3)} s. Queues: ${queues.join(", ") || "none"}`;
+  }
+
+  private jump(what: "losses" | "marks" | "timeouts"): void {
+    const store = this.run?.store;
+    const next = store && Store.next(store[what], this.player.time);
+    if (next === undefined) element("status").textContent = `No later ${NAMES[what]} in this run.`;
+    else this.player.halt(next);
+  }
+
+  private step(back: boolean): void {
+    const next = this.run?.store.neighbour(this.player.time, back);
+    if (next !== undefined) this.player.halt(next);
+  }
+
+  private bind(): void {
+    const on = (id: string, act: () => void) => element(id).addEventListener("click", act);
+    on("play", () => this.player.toggle());
+    on("step", () => this.step(false));
+    on("back", () => this.step(true));
+    on("loss", () => this.jump("losses"));
+    on("mark", () => this.jump("marks"));
+    on("timeout", () => this.jump("timeouts"));
+    on("near", () => this.zoom([this.player.time - NEAR_S, this.player.time + NEAR_S]));
+    on("all", () => this.zoom(undefined));
+    on("unfollow", () => this.follow(undefined));
+    on("share", () => void this.copy("Link", this.link()));
+    on("command", () => void this.copy("Command", command(this.controls.settings)));
+    on("scheme", () => {
+      chooseScheme(isDark() ? "light" : "dark");
+      if (this.run) this.build();
+      this.redraw();
+    });
+    const speeds = element<HTMLSelectElement>("speed");
+    speeds.replaceChildren(...SPEEDS.map((speed) => new Option(`${speed}×`, String(speed))));
+    speeds.addEventListener("change", () => {
+      this.player.speed = Number(speeds.value);
+      this.redraw();
+    });
+    element("scrub").addEventListener("input", (event) => {
+      this.player.seek(Number((event.target as HTMLInputElement).value));
+    });
+    element("flow").addEventListener("change", () => this.buildSequence());
+    addEventListener("keydown", (event) => this.key(event));
+    addEventListener("resize", () => this.resize());
+    addEventListener("hashchange", () => {
+      const { settings, time } = fromFragment(location.hash);
+      this.player.time = time;
+      this.controls.set(settings);
+    });
+  }
+
+  private resize(): void {
+    const plots = [...this.charts.map(({ plot }) => plot), ...(this.sequence ? [this.sequence.plot] : [])];
+    for (const plot of plots) {
+      const width = plot.root.parentElement?.clientWidth ?? plot.width;
+      if (width !== plot.width) plot.setSize({ width, height: plot.height });
+    }
+    this.redraw();
+  }
+
+  private link(): string {
+    const { origin, pathname, protocol } = location;
+    const page = protocol === "file:" ? `file://${pathname}` : origin + pathname;
+    return `${page}#${toFragment(this.controls.settings, this.player.time)}`;
+  }
+
+  /** A page from a file may not write to the clipboard: the text is then shown. */
+  private async copy(what: string, text: string): Promise<void> {
+    document.body.dataset.copied = text;
+    try {
+      await navigator.clipboard.writeText(text);
+      element("status").textContent = `${what} copied.`;
+    } catch {
+      prompt(what, text);
+    }
+  }
+
+  private key(event: KeyboardEvent): void {
+    const target = event.target as HTMLElement;
+    const isTyping = target.matches("input:not([type=range]):not([type=checkbox]), select, textarea");
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isSlider = target.matches("input[type=range]");
+    const acts: Record<string, () => void> = {
+      " ": () => this.player.toggle(),
+      l: () => this.jump("losses"),
+      m: () => this.jump("marks"),
+      t: () => this.jump("timeouts"),
+      "+": () => this.player.changeSpeed(1),
+      "-": () => this.player.changeSpeed(-1),
+    };
+    const moves: Record<string, () => void> = {
+      ArrowRight: () => this.step(false),
+      ArrowLeft: () => this.step(true),
+      Home: () => this.player.seek(0),
+      End: () => this.player.seek(Infinity),
+    };
+    const act = acts[event.key] ?? (isSlider ? undefined : moves[event.key]);
+    if (!act || (event.key === " " && target.matches("button, summary, input, label"))) return;
+    event.preventDefault();
+    act();
+  }
+}
+
+/** How much time around the one shown `Zoom here` shows, each way: some round trips. */
+const NEAR_S = 0.25;
+/** What `advance` returns at the end. */
+const ENDED = 2;
+const NAMES = { losses: "loss", marks: "mark", timeouts: "timeout" };
+
+startCore();
+const page = new Page();
+
+/** For tests and a reader's console. */
+Object.assign(window, {
+  lab: {
+    lastDrop: () => page.lastDrop(),
+    hash(text: string, overrides: string[], seed: number): string {
+      const lab = new Lab(text, overrides, BigInt(seed));
+      while (lab.advance(Infinity, 100_000) !== ENDED);
+      return lab.trace_hash();
+    },
+  },
+});

@@ -1,0 +1,288 @@
+// The network as a picture: packets move along links and wait in queues.
+import { layOut, type Layout, type Point, type Segment } from "./layout";
+import { Fate, Kind, type LinkInfo, type Store } from "./store";
+import { theme } from "./theme";
+
+interface Drawn extends Point {
+  packet: number;
+  isDrop?: boolean;
+}
+
+/** Packets of a queue that are drawn one by one. */
+const MOST_IN_QUEUE = 60;
+/** How long a dropped packet is seen, in seconds of the viewer. */
+const FALL_S = 0.5;
+/** Packets on one link that are drawn. */
+const MOST_ON_LINK = 3_000;
+
+export class NetworkView {
+  private layout?: Layout;
+  private drawn: Drawn[] = [];
+  private width = 0;
+  private height = 0;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    onPacket: (packet: number | undefined) => void,
+  ) {
+    canvas.addEventListener("click", (event) => onPacket(this.packetAt(event.offsetX, event.offsetY)));
+  }
+
+  /** Draws the network at `time`; `speed` is simulated time over the viewer's. */
+  draw(store: Store, colours: string[], time: number, speed: number, followed?: number): void {
+    const context = this.prepare(store);
+    if (!context || !this.layout) return;
+    const colour = theme();
+    this.drawn = [];
+    context.font = "12px system-ui, sans-serif";
+    if (store.about.is_radio) {
+      context.fillStyle = colour.soft;
+      context.fillText("Nodes of a radio network are shown by weir animate; charts are below.", 20, 30);
+      return;
+    }
+    this.layout.segments.forEach((segment, link) => {
+      if (segment) this.drawLink(context, store, segment, link, time);
+    });
+    this.drawHosts(context, store, colours);
+    this.layout.segments.forEach((segment, link) => {
+      if (segment) this.drawPackets(context, store, colours, segment, link, time, speed);
+    });
+    const shown = this.drawn.find((drawn) => drawn.packet === followed);
+    if (shown) {
+      context.strokeStyle = colour.ink;
+      context.lineWidth = 2;
+      context.beginPath();
+      context.arc(shown.x, shown.y, 11, 0, 2 * Math.PI);
+      context.stroke();
+    }
+  }
+
+  /** Where the newest dropped packet is on the picture just drawn. */
+  lastDrop(): Point | undefined {
+    const found = this.drawn.find((drawn) => drawn.isDrop);
+    return found && { x: found.x, y: found.y };
+  }
+
+  private prepare(store: Store): CanvasRenderingContext2D | null {
+    const { clientWidth, clientHeight } = this.canvas;
+    const scale = devicePixelRatio || 1;
+    if (this.width !== clientWidth || this.height !== clientHeight || !this.layout) {
+      [this.width, this.height] = [clientWidth, clientHeight];
+      this.canvas.width = clientWidth * scale;
+      this.canvas.height = clientHeight * scale;
+    }
+    this.layout = layOut(store.about, clientWidth, clientHeight);
+    const context = this.canvas.getContext("2d");
+    context?.setTransform(scale, 0, 0, scale, 0, 0);
+    context?.clearRect(0, 0, clientWidth, clientHeight);
+    return context;
+  }
+
+  private drawLink(
+    context: CanvasRenderingContext2D,
+    store: Store,
+    { from, to, isForward, isShared }: Segment,
+    link: number,
+    time: number,
+  ): void {
+    const colour = theme();
+    const info = store.about.links[link];
+    context.strokeStyle = colour.grid;
+    context.lineWidth = isForward ? 10 : 5;
+    context.lineCap = "round";
+    context.beginPath();
+    context.moveTo(from.x, from.y);
+    context.lineTo(to.x, to.y);
+    context.stroke();
+    if (!isForward || !isShared) return;
+    context.fillStyle = colour.soft;
+    context.textAlign = "center";
+    const facts = [info.rate_mbps && `${round(info.rate_mbps)} Mbit/s`, `${round(info.delay_ms)} ms`];
+    const label = [info.name, ...facts.filter(Boolean)].join(" · ");
+    context.fillText(label, (from.x + to.x) / 2, from.y - 62, Math.max(60, to.x - from.x));
+    const at = store.queues[link].t.firstAbove(time) - 1;
+    if (at < 0) return;
+    const { packets, bytes, delay } = store.queues[link];
+    const kilobytes = round(bytes.values[at] / 1000);
+    const waiting = `${packets.values[at]} packets, ${kilobytes} kB, ${round(delay.values[at])} ms`;
+    context.fillText(waiting, (from.x + to.x) / 2, from.y + GAP_BELOW, Math.max(60, to.x - from.x));
+  }
+
+  private drawHosts(context: CanvasRenderingContext2D, store: Store, colours: string[]): void {
+    const colour = theme();
+    for (const { at, joins, flow, isSender } of this.layout?.hosts ?? []) {
+      context.strokeStyle = colours[flow];
+      context.lineWidth = 1.5;
+      context.beginPath();
+      context.moveTo(at.x, at.y);
+      context.lineTo(joins.x, joins.y);
+      context.stroke();
+      context.fillStyle = colours[flow];
+      context.beginPath();
+      context.arc(at.x, at.y, 8, 0, 2 * Math.PI);
+      context.fill();
+      context.fillStyle = colour.ink;
+      context.textAlign = isSender ? "left" : "right";
+      const name = store.about.flows[flow].name;
+      context.fillText(name, isSender ? at.x - 12 : at.x + 12, at.y + 22, 96);
+    }
+    for (const router of this.layout?.routers ?? []) {
+      context.fillStyle = colour.paper;
+      context.strokeStyle = colour.soft;
+      context.lineWidth = 2;
+      context.beginPath();
+      context.roundRect(router.x - 9, router.y - 12, 18, 24, 4);
+      context.fill();
+      context.stroke();
+    }
+  }
+
+  private drawPackets(
+    context: CanvasRenderingContext2D,
+    store: Store,
+    colours: string[],
+    segment: Segment,
+    link: number,
+    time: number,
+    speed: number,
+  ): void {
+    const crossings = store.crossings[link];
+    const waiting: number[] = [];
+    let moving = 0;
+    crossings.at(time, (row) => {
+      const { start, leave } = crossings;
+      if (start.values[row] > time) waiting.push(row);
+      else if (++moving <= MOST_ON_LINK) {
+        const share = (time - start.values[row]) / Math.max(1e-9, leave.values[row] - start.values[row]);
+        const place = between(segment.from, segment.to, share);
+        this.drawPacket(context, store, colours, crossings.packet.values[row], place, segment.isForward);
+      }
+    });
+    const capacity = capacityOf(store.about.links[link]);
+    this.drawQueue(context, store, colours, segment, crossings.packet.values, waiting, capacity);
+    this.drawDrops(context, store, segment, link, time, FALL_S * speed);
+  }
+
+  /** The queue grows upwards from the link's beginning, the next to leave at the bottom. */
+  private drawQueue(
+    context: CanvasRenderingContext2D,
+    store: Store,
+    colours: string[],
+    { from, to, isForward }: Segment,
+    packets: Uint32Array,
+    waiting: number[],
+    capacity: number,
+  ): void {
+    const side = Math.sign(to.x - from.x) || 1;
+    const perPacket = Math.min(1, MOST_IN_QUEUE / Math.max(1, waiting.length, capacity));
+    if (capacity > 0 && isForward) drawFrame(context, from, side, Math.ceil(capacity * perPacket));
+    let last = -1;
+    waiting.forEach((row, index) => {
+      const slot = Math.floor(index * perPacket);
+      if (slot === last) return;
+      last = slot;
+      const x = from.x + side * (18 + (slot % COLUMNS) * 7);
+      const step = Math.floor(slot / COLUMNS) * 8;
+      const y = isForward ? from.y - 12 - step : from.y + 10 + step;
+      const packet = packets[row];
+      context.fillStyle = colours[store.flow.values[packet]];
+      context.fillRect(x - 3, y - 3, 6, 6);
+      this.drawn.push({ x, y, packet });
+    });
+  }
+
+  private drawPacket(
+    context: CanvasRenderingContext2D,
+    store: Store,
+    colours: string[],
+    packet: number,
+    { x, y }: Point,
+    isForward: boolean,
+  ): void {
+    const kind = store.kind.values[packet];
+    context.fillStyle = colours[store.flow.values[packet]];
+    if (!isForward) {
+      context.beginPath();
+      context.arc(x, y, 2.5, 0, 2 * Math.PI);
+      context.fill();
+    } else {
+      context.fillRect(x - 4, y - 4, 8, 8);
+    }
+    if (kind >= Kind.Fast && kind <= Kind.Route) outline(context, x, y, theme().ink);
+    if (store.fate.values[packet] === Fate.Marked) outline(context, x, y, theme().warn);
+    this.drawn.push({ x, y, packet });
+  }
+
+  /** What was dropped within the last `span` seconds falls off the link. */
+  private drawDrops(
+    context: CanvasRenderingContext2D,
+    store: Store,
+    segment: Segment,
+    link: number,
+    time: number,
+    span: number,
+  ): void {
+    const { leave, fate, packet } = store.crossings[link];
+    context.strokeStyle = theme().warn;
+    context.lineWidth = 2;
+    for (let row = leave.firstAbove(time) - 1; row >= 0 && leave.values[row] > time - span; row--) {
+      if (fate.values[row] < Fate.Dropped) continue;
+      const age = (time - leave.values[row]) / span;
+      const side = Math.sign(segment.to.x - segment.from.x) || 1;
+      const [x, y] = [segment.from.x + side * 10, segment.from.y + 14 + age * 40];
+      context.globalAlpha = 1 - age;
+      context.beginPath();
+      context.moveTo(x - 4, y - 4);
+      context.lineTo(x + 4, y + 4);
+      context.moveTo(x + 4, y - 4);
+      context.lineTo(x - 4, y + 4);
+      context.stroke();
+      context.globalAlpha = 1;
+      this.drawn.push({ x, y, packet: packet.values[row], isDrop: true });
+    }
+  }
+
+  private packetAt(x: number, y: number): number | undefined {
+    let [best, nearest] = [14 ** 2, undefined as number | undefined];
+    for (const drawn of this.drawn) {
+      const distance = (drawn.x - x) ** 2 + (drawn.y - y) ** 2;
+      if (distance < best) [best, nearest] = [distance, drawn.packet];
+    }
+    return nearest;
+  }
+}
+
+const GAP_BELOW = 62;
+/** Packets of a row of a queue. */
+const COLUMNS = 12;
+/** Bytes of a full packet. */
+const FULL_PACKET = 1500;
+
+/** Full packets that fit into a queue of bounded size; 0 where the bound is not known. */
+function capacityOf({ limit_packets, limit_bytes }: LinkInfo): number {
+  return limit_packets ?? (limit_bytes ?? 0) / FULL_PACKET;
+}
+
+/** The outline of a queue with `slots` places. */
+function drawFrame(context: CanvasRenderingContext2D, from: Point, side: number, slots: number): void {
+  const rows = Math.ceil(slots / COLUMNS);
+  const width = Math.min(slots, COLUMNS) * 7 + 2;
+  const left = side > 0 ? from.x + 13 : from.x - 13 - width;
+  context.strokeStyle = theme().soft;
+  context.lineWidth = 1;
+  context.strokeRect(left, from.y - 8 - rows * 8, width, rows * 8 + 1);
+}
+
+function outline(context: CanvasRenderingContext2D, x: number, y: number, colour: string): void {
+  context.strokeStyle = colour;
+  context.lineWidth = 1.5;
+  context.strokeRect(x - 5, y - 5, 10, 10);
+}
+
+function between(from: Point, to: Point, share: number): Point {
+  return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share };
+}
+
+function round(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}

@@ -1,0 +1,81 @@
+// A run: the simulator moves on in slices between two frames, so that the page always answers.
+import { Lab } from "./core";
+import { Store, type Description, type RunEvent } from "./store";
+
+/** A slice's length in ms: a frame of 60 Hz has 16. */
+const SLICE_MS = 12;
+/** Events between two looks at the clock: well below a millisecond. */
+const EVENTS = 4_000;
+
+export class Run {
+  readonly store: Store;
+  /** Time that the simulator needed, in ms. */
+  spent = 0;
+  isOver = false;
+  private stopped = false;
+
+  private constructor(private readonly lab: Lab) {
+    this.store = new Store(JSON.parse(lab.describe()) as Description);
+  }
+
+  /** Reads a scenario; throws the message of what is wrong with it. */
+  static start(text: string, overrides: string[], seed: bigint): Run {
+    return new Run(new Lab(text, overrides, seed));
+  }
+
+  /** Runs to the end, or until `stop`. `progress` is called after each slice. */
+  async simulate(progress: () => void): Promise<void> {
+    while (!this.isOver && !this.stopped) {
+      this.slice();
+      progress();
+      await nextTask();
+    }
+    if (this.stopped) this.lab.free();
+  }
+
+  /** Ends the run; what it has recorded remains. */
+  stop(): void {
+    if (this.isOver && !this.stopped) this.lab.free();
+    this.stopped = true;
+  }
+
+  get traceHash(): string {
+    return this.stopped ? "" : this.lab.trace_hash();
+  }
+
+  get isTruncated(): boolean {
+    return !this.stopped && this.lab.is_truncated();
+  }
+
+  private slice(): void {
+    const begun = performance.now();
+    let state = 1;
+    while (state === 1 && performance.now() - begun < SLICE_MS) {
+      state = this.lab.advance(Infinity, EVENTS);
+    }
+    this.isOver = state === 2;
+    this.take();
+    this.spent += performance.now() - begun;
+  }
+
+  private take(): void {
+    const { lab, store } = this;
+    store.addPackets(lab.take_packets());
+    store.addCrossings(lab.take_crossings());
+    store.addSacks(lab.take_sacks());
+    store.addSamples(lab.take_samples());
+    store.addQueues(lab.take_queues());
+    store.addEvents(JSON.parse(lab.take_events()) as RunEvent[]);
+    store.phases = JSON.parse(lab.phases()) as string[];
+    store.simulated = lab.now();
+  }
+}
+
+/** Lets the browser handle input and draw. */
+function nextTask(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => resolve();
+    port2.postMessage(null);
+  });
+}
