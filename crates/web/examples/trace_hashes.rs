@@ -12,7 +12,7 @@ fn main() {
             "text": ten::text(name),
             "overrides": ten::OVERRIDES.map(|(key, value)| format!("{key}={value}")),
             "seed": ten::SEED,
-            "hash": format!("{:016x}", ten::native(name)),
+            "hash": ten::native(name),
         })
     });
     println!("{}", serde_json::Value::from(rows.to_vec()));

@@ -1,10 +1,9 @@
-//! Ten scenarios that come with Weir, cut to ten seconds, and their runs through the one entry point.
+//! Ten scenarios that come with Weir, cut to twenty seconds, and their runs through the one entry point.
 
 use std::path::Path;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
 use weir_lab::{Scenario, World};
 
 /// A network of each kind, and what changes or disturbs it.
@@ -21,7 +20,7 @@ pub(crate) const SCENARIOS: [&str; 10] = [
     "wifi-fade",
 ];
 pub(crate) const OVERRIDES: [(&str, &str); 2] =
-    [("measure.duration", "10s"), ("measure.warmup", "0s")];
+    [("measure.duration", "20s"), ("measure.warmup", "0s")];
 pub(crate) const SEED: u64 = 7;
 
 pub(crate) fn text(name: &str) -> String {
@@ -34,11 +33,11 @@ pub(crate) fn overrides() -> Vec<(String, String)> {
 }
 
 /// The trace hash of a run as `weir run` makes it.
-pub(crate) fn native(name: &str) -> u64 {
+pub(crate) fn native(name: &str) -> String {
     let scenario = Scenario::parse(&text(name), &overrides(), name).expect("a scenario");
     let results = weir_lab::run(&scenario, SEED, World::Sim).expect("a run");
     let summary = results.tables().iter().find(|table| table.name == "summary").expect("a table");
     let column = summary.batch.column_by_name("trace_hash").expect("a column");
     assert_eq!(column.len(), 1);
-    column.as_primitive::<UInt64Type>().value(0)
+    column.as_string::<i32>().value(0).to_owned()
 }
