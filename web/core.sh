@@ -22,6 +22,9 @@ elif [ -x "$DEBIAN_CARGO" ] && ls -d $DEBIAN_SOURCES >/dev/null 2>&1; then
 else
     need 'the target wasm32-unknown-unknown (rustup target add wasm32-unknown-unknown; Debian: rustc-web cargo-web rust-web-src)'
 fi
+if [ "$toolchain" = debian ] && ! rust-lld -flavor wasm --version >/dev/null 2>&1; then
+    need 'the linker rust-lld (Debian: rust-web-llvm and the package lld-NN of the same LLVM, such as lld-22)'
+fi
 if [ "$(wasm-bindgen --version 2>/dev/null)" != "wasm-bindgen $WANTED" ]; then
     need "wasm-bindgen $WANTED (cargo install wasm-bindgen-cli --version $WANTED)"
 fi

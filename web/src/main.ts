@@ -207,8 +207,11 @@ class Page {
   /** The picture in words. */
   private describe(store: Store, time: number): string {
     const queues = store.about.links.flatMap((link, at) => {
+      if (!link.is_monitored) return [];
       const sample = store.queues[at].t.firstAbove(time) - 1;
-      return link.is_monitored && sample >= 0 ? [`${link.name}: ${store.queues[at].packets.values[sample]} packets`] : [];
+      // Before the first sample the run has just begun, with empty queues.
+      const waiting = sample >= 0 ? store.queues[at].packets.values[sample] : 0;
+      return [`${link.name}: ${waiting} packets`];
     });
     return `The network at ${time.toFixed(3)} s. Queues: ${queues.join(", ") || "none"}`;
   }

@@ -5,7 +5,7 @@
 //! JavaScript interface.
 
 #[cfg(target_arch = "wasm32")]
-mod bindings;
+pub mod bindings;
 mod describe;
 mod recorder;
 mod rows;
