@@ -98,7 +98,7 @@ export function baseOptions(width: number, unit: string, shared: Shared): uPlot.
     series: [{ label: "t (s)", value: (_: uPlot, value: number | null) => value?.toFixed(3) ?? "–" }],
     axes: [
       { ...axis, size: 28, label: "time in s", labelSize: 16 },
-      { ...axis, size: 52, label: unit, labelSize: 16 },
+      { ...axis, size: 60, label: unit, labelSize: 16 },
     ],
     legend: { live: true, markers: { width: 2, dash: markerDash } },
     cursor: {
