@@ -124,6 +124,15 @@ def test_what_is_no_capture_is_one_line(
     assert message in " ".join(result.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("path", "what"), [("/dev/zero", "is no regular file"), (".", "is a folder")]
+)
+def test_what_is_no_file_is_one_line(invoke: Invoke, path: str, what: str) -> None:
+    result = invoke("read", path)
+    assert result.exit_code == 2
+    assert f"{path}: {what}; a capture is a file" in " ".join(result.stderr.split())
+
+
 def test_a_capture_that_was_cut_is_read_with_a_warning(
     captures: Path, invoke: Invoke, tmp_path: Path
 ) -> None:

@@ -73,7 +73,8 @@ def read(paths: Sequence[str | Path]) -> Captures:
     files = [Path(path) for path in paths]
     for file in files:
         if not file.is_file():
-            what = "is a folder" if file.is_dir() else "is not there"
+            other = "is no regular file" if file.exists() else "is not there"
+            what = "is a folder" if file.is_dir() else other
             raise InputError(f"{file}: {what}; a capture is a file in pcap or pcapng")
     try:
         found = _native.read_captures(files)
