@@ -136,19 +136,13 @@ class RunDirectory:
         with write_errors(self.path):
             names = sorted(self._table_names())
             joined = {"runs": self._runs_table().lazy(), **{n: self._joined(n) for n in names}}
-            tables = self._seal(joined)
-            text = json.dumps({**manifest, "tables": tables}, indent=2, ensure_ascii=False)
-            write_text(self.path / manifests.FILE, text)
+            _fill(self.path, joined, manifest)
             (self.path / _LOCK).unlink(missing_ok=True)
             self._unlock()
-            final = self.path.parent / final_name(self.path)
-            self.path.rename(final)
-            self.path = final
-            sync(final.parent)
-            _link_latest(final)
+            self.path = _named(self.path)
             if manifest["complete"]:
-                shutil.rmtree(final / _PARTS)
-        return final
+                shutil.rmtree(self.path / _PARTS)
+        return self.path
 
     def discard(self) -> None:
         """Removes the directory; for a plan of which nothing has been kept."""
@@ -214,16 +208,6 @@ class RunDirectory:
         # Controllers have columns `cc.NAME` of their own: null in the runs of others.
         return pl.concat([pl.scan_ipc(file) for file in found], how="diagonal")
 
-    def _seal(self, tables: Mapping[str, pl.LazyFrame]) -> dict[str, str]:
-        """Writes tables, and returns their checksums by the names of their files."""
-        written = {self.path / f"{name}{TEMPORARY}": table for name, table in tables.items()}
-        for temporary, table in written.items():
-            table.sink_parquet(temporary)
-        for temporary in written:  # once all are written: the file system then commits once
-            sync(temporary)
-        paths = [temporary.rename(temporary.with_suffix(".parquet")) for temporary in written]
-        return {path.name: sha256(path) for path in paths}
-
     def _runs_table(self) -> pl.DataFrame:
         rows = []
         for run in self._plan.runs:
@@ -245,6 +229,20 @@ class RunDirectory:
         return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)
 
 
+def write_joined(
+    root: Path, name: str, tables: Mapping[str, pl.LazyFrame], manifest: Mapping[str, Any]
+) -> Path:
+    """Writes a directory `root/<name>/<UTC time>` at once, of tables that exist already."""
+    path = _claimed(root / slug(name), f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}")
+    try:
+        with write_errors(path):
+            _fill(path, tables, manifest)
+            return _named(path)
+    except BaseException:
+        _remove(path)
+        raise
+
+
 def final_name(temporary: Path) -> str:
     """The name that a directory gets when it is complete."""
     return temporary.name.removeprefix(".").removesuffix(TEMPORARY)
@@ -253,6 +251,28 @@ def final_name(temporary: Path) -> str:
 def slug(name: str) -> str:
     """`name` as the name of a file or folder, never a path and never hidden."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
+
+
+def _fill(path: Path, tables: Mapping[str, pl.LazyFrame], manifest: Mapping[str, Any]) -> None:
+    """Writes tables, and the manifest with their checksums."""
+    written = {path / f"{name}{TEMPORARY}": table for name, table in tables.items()}
+    for temporary, table in written.items():
+        table.sink_parquet(temporary)
+    for temporary in written:  # once all are written: the file system then commits once
+        sync(temporary)
+    paths = [temporary.rename(temporary.with_suffix(".parquet")) for temporary in written]
+    sums = {table.name: sha256(table) for table in paths}
+    text = json.dumps({**manifest, "tables": sums}, indent=2, ensure_ascii=False)
+    write_text(path / manifests.FILE, text)
+
+
+def _named(temporary: Path) -> Path:
+    """Gives a directory that is complete its final name."""
+    final = temporary.parent / final_name(temporary)
+    temporary.rename(final)
+    sync(final.parent)
+    _link_latest(final)
+    return final
 
 
 def _claimed(home: Path, stamp: str) -> Path:

@@ -83,7 +83,7 @@ A guest in virtual time does neither.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that run alone. `make test-python` runs the others in parallel."""
+    """Marks the tests that run after all others. `make test-python` runs the others in parallel."""
     for item in items:
         if item.path.stem in REAL_TIME:
             item.add_marker("realtime")

@@ -50,7 +50,7 @@ _TINY = {
 }
 """What makes a verb's experiment small, as further options."""
 _BEFORE: dict[str, list[tuple[str, ...]]] = {
-    "report": [()],
+    "report": [(), ("--out", "before"), ("--out", "after")],
     "export": [()],
     "diff": [("--out", "before"), ("--out", "after")],
     "read": [("--pcap", "captures")],

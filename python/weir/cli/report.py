@@ -8,9 +8,14 @@ from typing import Annotated
 import typer
 
 from weir.cli import plans
+from weir.joining import join
 from weir.results import load, understood
 
-_HELP = """Draw the report of a result directory again, and export its figures."""
+_HELP = (
+    "Draw the report of a result directory again, and export its figures.\n\n"
+    "Several directories of weir run and weir compare become one, with the runs of all, and one "
+    "report. Cases are named after them: 'A: cubic', 'B: cubic'."
+)
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -18,7 +23,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir report results/compare/latest --open
 
-  weir report results/compare/latest --svg --pdf"""
+  weir report results/compare/latest --svg --pdf
+
+  weir report before/compare/latest after/compare/latest"""
 
 
 def register(app: typer.Typer) -> None:
@@ -27,20 +34,24 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A result directory.")],
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="A result directory, or several.")
+    ],
     png: Annotated[bool, typer.Option("--png", help="Also write each figure as PNG.")] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Also write each figure as SVG.")] = False,
     pdf: Annotated[bool, typer.Option("--pdf", help="Also write each figure as PDF.")] = False,
     relevant: plans.Relevant = plans.RELEVANT,
+    out: plans.Out = plans.OutDefault,
     opened: plans.Open = False,
 ) -> None:
     """Draws the report and prints its path."""
     from weir.report import write  # importing the plotting libraries would slow down `--help`
 
-    results = load(directory)
+    with understood(*directories):
+        results = load(directories[0]) if len(directories) == 1 else join(directories, out)
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
-    with understood(directory):
+    with understood(*directories):
         path = write(results.path, formats, relevant=plans.relevant_share(relevant))
     typer.echo(path)
     if opened:

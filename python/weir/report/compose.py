@@ -82,9 +82,17 @@ def provenance_section(results: Results) -> ReportSection:
     return ReportSection(
         "Provenance",
         paragraphs=[text],
-        tables=[_cases_table(results), _runs_table(results)],
+        tables=[*_sources_table(results), _cases_table(results), _runs_table(results)],
         code=json.dumps(scenario, indent=2, ensure_ascii=False),
     )
+
+
+def _sources_table(results: Results) -> Iterator[ReportTable]:
+    """The directories that were joined, if any were."""
+    if sources := results.manifest.get("sources"):
+        keys = ("name", "command", "created", "version", "path")
+        rows = [[Cell(source[key], "text") for key in keys] for source in sources]
+        yield ReportTable("Directories", keys, rows)
 
 
 def anchor(results: Results, label: str) -> str:

@@ -38,6 +38,8 @@ def title(results: Results, cases: Sequence[Case]) -> str:
     """The heading of the report."""
     names = list(dict.fromkeys(case.series for case in cases))
     what = str(results.manifest["name"])
+    if sources := results.manifest.get("sources"):
+        return f"{listed([source['name'] for source in sources])} compared"
     if what == "compare" and len(names) > 1:
         what = f"{listed(names)} compared"
     return " ".join(filter(None, (what, results.where)))
@@ -47,7 +49,9 @@ def question(results: Results, cases: Sequence[Case]) -> str:
     """What the runs were made to find out."""
     names = list(dict.fromkeys(case.series for case in cases))
     scenario = results.cases[0]["scenario"] if results.cases else {}
-    network = _network(scenario, results.swept)
+    networks = {_network(case["scenario"], results.swept) for case in results.cases}
+    # Directories that were joined may have been measured on different paths.
+    network = networks.pop() if len(networks) == 1 else ""
     over = [f"{short_key(key)} ({_values(cases, key)})" for key in results.swept]
     where = f"{network}, over {listed(over)}" if over else network
     if scenario.get("description"):
