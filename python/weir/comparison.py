@@ -20,7 +20,10 @@ Verdict = Literal[
 
 Case = Mapping[str, Any]
 
-_ALSO_COMPARED = ("jain_index", "fct_s")
+_ALSO_COMPARED = (
+    *("jain_index", "fct_s"),
+    *("idle_rtt_ms_p50", "loaded_rtt_ms_p50", "loaded_rtt_ms_p95", "responsiveness_rpm"),
+)
 
 
 RELEVANT = 0.01

@@ -115,6 +115,14 @@ def _retransmits(cause: str, meaning: str) -> Metric:
     return Metric(name, title, "", meaning, "less", "flows", _count(name), digits=1)
 
 
+def _of_path(name: str, title: str, unit: str, meaning: str, digits: int = 2) -> Metric:
+    """What only `weir test` measures, one number per run."""
+    better: Literal["more", "less"] = "more" if unit == "RPM" else "less"
+    scale = 100.0 if unit == "%" else 1.0
+    value = pl.col(name).first()
+    return Metric(name, title, unit, meaning, better, "runs", value, digits=digits, scale=scale)
+
+
 def _time(limit: str, meaning: str) -> Metric:
     name = f"time_{limit}_s"
     title = "waiting for RTO" if limit == "rto" else limit.replace("_", "-")
@@ -379,6 +387,33 @@ METRICS: tuple[Metric, ...] = (
     _time("rwnd_limited", "time during which the receiver's window did"),
     _time("app_limited", "time during which the application had nothing to send"),
     _time("rto", "time spent waiting for a retransmission timeout"),
+    _of_path(
+        "idle_rtt_ms_p50",
+        "idle RTT",
+        "ms",
+        "median round trip of probes before the load; `weir test`",
+    ),
+    _of_path(
+        "loaded_rtt_ms_p50", "loaded RTT", "ms", "median round trip of probes next to the load"
+    ),
+    _of_path("loaded_rtt_ms_p95", "loaded RTT P95", "ms", "95th percentile of it"),
+    _of_path("loaded_rtt_ms_p99", "loaded RTT P99", "ms", "99th percentile of it"),
+    _of_path(
+        "queue_up_ms_p50",
+        "queue delay up",
+        "ms",
+        "median one-way delay of loaded probes to the server, above the smallest of the run",
+    ),
+    _of_path("queue_down_ms_p50", "queue delay down", "ms", "the same from the server"),
+    _of_path(
+        "responsiveness_rpm",
+        "responsiveness",
+        "RPM",
+        "round trips per minute under load, of new and of loaded connections",
+        digits=0,
+    ),
+    _of_path("jitter_ms", "jitter", "ms", "jitter of datagrams at a rate (RFC 3550 §6.4.1)"),
+    _of_path("probe_loss_ratio", "probes lost", "%", "loaded probes without an answer", digits=3),
 )
 
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -43,6 +43,9 @@ TABLES = (
     "events",
 )
 
+OPTIONAL = ("probes",)
+"""Tables that only results of `weir test` have."""
+
 INTERNAL = "cc."
 """What the columns of controllers' internal variables in table `samples` begin with."""
 
@@ -237,7 +240,7 @@ class Results:
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table as a lazy frame, for results too large to read at once."""
-        if table not in TABLES:
+        if table not in (*TABLES, *OPTIONAL):
             raise InputError(unknown("table", table, TABLES))
         file = f"{table}.parquet"
         self._verify(file)

@@ -26,11 +26,14 @@ VIRTUAL = "kernel-virtual"
 """The world `kernel` in a guest, whose time is virtual, as that of `sim` is."""
 NETEM = "kernel-netem"
 """The same, with the guest's own netem in place of our links, to check one against the other."""
+REAL_PATH = "path"
+"""Between two machines, of `weir test`; no scenario can be run in it."""
 GUESTS = (VIRTUAL, NETEM)
 """What runs in guests."""
 SPOKEN: Mapping[str, str] = {
     VIRTUAL: "world kernel in virtual time",
     NETEM: "world kernel in virtual time, behind netem",
+    REAL_PATH: "real time over a real path",
 }
 """How a world is called in titles, where that is not its name."""
 CONTENDER = "contender:"

@@ -33,6 +33,8 @@ _VERBS = {
     "send": "Send files to weir recv over UDP, with any of Weir's transports.",
     "recv": "Receive files from weir send, from any number of senders, until Ctrl-C.",
     "key": "Write a new key to FILE, for the --key-file of weir send and weir recv.",
+    "test": "Measure the path to a machine that runs weir serve.",
+    "serve": "Take part in path tests of weir test, until Ctrl-C.",
     "relay": "Relay UDP with configurable delay, loss and reordering.",
     "link": "Run a command behind an emulated link, with real packets and the kernel's own TCP.",
     "kernel": "Build and list guest kernels for --world kernel --virtual.",

@@ -1,0 +1,110 @@
+"""Which runs a path test consists of: every load in every direction, some times over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from weir.errors import InputError, unknown
+from weir.pathtest.client import DIRECTIONS, Client, Direction, Order
+from weir.scenario import REAL_PATH, Effective
+from weir.sweep import Case, Plan
+
+NAME = "test"
+ALL = "all"
+
+
+def chosen_controls(text: str | None, client: Client, directions: Sequence[Direction]) -> list[str]:
+    """The congestion controls that the user named.
+
+    Each must be there at the ends that send. Without names it is the client's default, if the
+    server has that too.
+
+    Raises:
+        InputError: one is not there.
+    """
+    ends = []
+    if any(direction != "down" for direction in directions):
+        ends.append(("this machine", client.controls))
+    if any(direction != "up" for direction in directions):
+        ends.append(("the server", client.server_controls))
+    common = [name for name in ends[0][1] if all(name in known for _, known in ends)]
+    if not common:
+        raise InputError("--cc: the two ends have no congestion control in common")
+    if text is None:
+        return common[:1]
+    if text == ALL:
+        return common
+    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        for end, known in ends:
+            if name not in known:
+                raise InputError(f"--cc {text}: {end}: {unknown('control', name, known)}")
+    return names
+
+
+def chosen_directions(text: str) -> list[Direction]:
+    """The directions that the user named.
+
+    Raises:
+        InputError: there is no such direction.
+    """
+    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    found = [direction for name in names for direction in DIRECTIONS if direction == name]
+    if len(found) != len(names):
+        allowed = ", ".join(DIRECTIONS)
+        raise InputError(f"--direction {text}: name one or more of {allowed}, as in up,down")
+    return found
+
+
+def test_plan(command: str, host: str, orders: Sequence[Order], repeat: int) -> Plan:
+    """The plan of a test; its seeds only number the repeats, for time and path are real."""
+    cases = tuple(_case(host, order, repeat) for order in orders)
+    return Plan(NAME, command, cases, repeat, 1)
+
+
+def order_of(scenario: Effective) -> Order:
+    """The order that a case of such a plan was made from."""
+    return Order(**scenario.fields["test"]["order"])
+
+
+def series_of(order: Order) -> str:
+    """The name of a load, without its direction."""
+    if order.udp_bps is not None:
+        return f"udp {order.udp_bps / 1e6:g}mbit"
+    return order.control if order.streams == 1 else f"{order.control} x{order.streams}"
+
+
+def _case(host: str, order: Order, repeat: int) -> Case:
+    stack = "udp" if order.udp_bps is not None else order.control
+    fields: dict[str, Any] = {
+        "name": NAME,
+        "description": f"A test of the path to {host}",
+        "test": {"host": host, "order": _as_fields(order)},
+        "flow": [
+            {"name": f"{way}{number}", "stack": stack, "workload": {"kind": "bulk"}}
+            for way, count in zip(("up", "down"), order.flows, strict=True)
+            for number in range(count)
+        ],
+        "measure": {
+            "duration": f"{order.duration_s:g}s",
+            "warmup": f"{order.warmup_s:g}s",
+            "repeat": repeat,
+            "seed": 1,
+        },
+    }
+    text = json.dumps(fields, sort_keys=True)
+    point = {"direction": order.direction}
+    return Case(series_of(order), stack, point, Effective(text, fields), REAL_PATH)
+
+
+def _as_fields(order: Order) -> dict[str, Any]:
+    return {
+        "control": order.control,
+        "direction": order.direction,
+        "streams": order.streams,
+        "duration_s": order.duration_s,
+        "warmup_s": order.warmup_s,
+        "udp_bps": order.udp_bps,
+    }

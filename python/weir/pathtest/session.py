@@ -1,0 +1,274 @@
+"""One client of a server: what it may request, and its run in progress."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from weir.pathtest import probes, tcp_info, wire
+from weir.pathtest.channel import Channel, ChannelError, Message, SilentError
+from weir.pathtest.datagrams import DatagramReceiver, DatagramSender
+from weir.pathtest.load import Load, Receiver, Sampler, Sender
+from weir.pathtest.wire import Datagram
+
+SAMPLE_S = 0.1
+MOST_STREAMS = 64
+TICK_S = 1.0
+"""A client sends a message at least this often during a run."""
+SILENCE_S = 10.0
+"""A run of a client that was silent for this long ends. It is long, since the control connection
+shares the path with the load."""
+_BETWEEN_S = 60.0
+_LONGEST_SESSION_S = 3600.0
+_AROUND_S = 30.0
+"""Time around a load: for probes of the idle path, connections, and the end."""
+_CONNECT_S = 10.0
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a server allows, which it enforces and sends to each client."""
+
+    rate_bps: float | None = None
+    """Of all flows of a run in one direction."""
+    time_s: float = 60.0
+    """The longest load."""
+    clients: int = 1
+
+    def as_json(self) -> Message:
+        """For the client."""
+        return {"rate_bps": self.rate_bps, "time_s": self.time_s, "streams": MOST_STREAMS}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client requests of a run, checked."""
+
+    control: str
+    up: int
+    """Flows from the client, and to it."""
+    down: int
+    duration_s: float
+    udp_bps: float | None
+    """Rate of datagrams in place of TCP."""
+
+    @classmethod
+    def read(cls, message: Message, limits: Limits) -> Request:
+        """Checks a message.
+
+        Raises:
+            ChannelError: it is no such request, or beyond the limits.
+        """
+        try:
+            read = cls(
+                str(message["control"]),
+                int(message["up"]),
+                int(message["down"]),
+                float(message["duration_s"]),
+                None if message["udp_bps"] is None else float(message["udp_bps"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise ChannelError("the request of a run lacks a value, or has a wrong one") from None
+        for name, value, most in (
+            ("streams up", read.up, MOST_STREAMS),
+            ("streams down", read.down, MOST_STREAMS),
+            ("seconds", read.duration_s, limits.time_s),
+        ):
+            if not 0 <= value <= most:
+                raise ChannelError(f"{value:g} {name}: the server allows at most {most:g}")
+        most_bps = limits.rate_bps or float("inf")
+        if read.udp_bps is not None and not 1000 <= read.udp_bps <= most_bps:
+            raise ChannelError(
+                f"a rate of {read.udp_bps:g} bit/s: the server allows at most {most_bps:g}"
+            )
+        if read.udp_bps is None and read.control not in tcp_info.controls():
+            raise ChannelError(f"the server's kernel has no congestion control {read.control[:16]}")
+        return read
+
+
+class Run:
+    """The server's part of one run."""
+
+    def __init__(self, request: Request, host: Any, udp: socket.socket, limits: Limits) -> None:
+        self.token = secrets.token_bytes(wire.TOKEN_BYTES)
+        self.host = host
+        """The host of the client, the only one that takes part."""
+        self._request, self._udp, self._limits = request, udp, limits
+        self._loads: dict[int, Load] = {}
+        self._lock, self._all = threading.Lock(), threading.Event()
+        self._client: wire.Address | None = None
+        self._sampler: Sampler | None = None
+        self._source: DatagramSender | None = None
+        self._sink = DatagramReceiver()
+        self._ended = False
+        self.deadline = time.monotonic() + request.duration_s + _AROUND_S
+        if not request.up + request.down or request.udp_bps is not None:
+            self._all.set()
+
+    def attach(self, connection: socket.socket, flow: int) -> bool:
+        """Makes a connection the one of a flow; False if it is not wanted."""
+        request = self._request
+        total = 0 if request.udp_bps is not None else request.up + request.down
+        with self._lock:
+            if self._ended or not 0 <= flow < total or flow in self._loads:
+                return False
+            load: Load
+            try:
+                if flow < request.up:
+                    rate = self._share(request.up)
+                    load = Receiver(connection, f"up{flow}", rate_bps=rate, asks=False)
+                else:
+                    load = Sender(
+                        connection,
+                        f"down{flow - request.up}",
+                        request.control,
+                        rate_bps=self._share(request.down),
+                        asks=False,
+                    )
+            except OSError:
+                return False
+            self._loads[flow] = load
+            if len(self._loads) == total:
+                self._all.set()
+        return True
+
+    def wait_for_flows(self, wait_s: float) -> bool:
+        """Whether all flows are connected in time."""
+        return self._all.wait(wait_s)
+
+    def start(self) -> None:
+        """Starts the load."""
+        senders = [load for load in self._loads.values() if isinstance(load, Sender)]
+        self._sampler = Sampler(senders, SAMPLE_S)
+        for load in self._loads.values():
+            load.start()
+        self._sampler.start()
+        if self._request.udp_bps is not None and self._request.down and self._client is not None:
+            client = self._client
+            self._source = DatagramSender(
+                lambda data: self._udp.sendto(data, client), self.token, self._request.udp_bps
+            )
+            self._source.start()
+
+    def take(self, datagram: Datagram, source: wire.Address, length: int, now: int) -> None:
+        """Takes in a datagram with this run's token."""
+        if self._ended or wire.host_of(source) != self.host or time.monotonic() > self.deadline:
+            return
+        if datagram.kind == wire.DATA:
+            self._sink.take(datagram, length, now)
+        elif length == wire.PROBE_BYTES:
+            if datagram.kind == wire.OPEN:
+                self._client = source
+            probes.answer(self._udp, datagram, source, now)
+
+    def end(self) -> None:
+        """Ends the run; what was measured stays."""
+        with self._lock:
+            self._ended = True
+        self.end_load()
+
+    def end_load(self) -> None:
+        """Ends the load; probes are still answered."""
+        if self._source is not None:
+            self._source.end()
+        if self._sampler is not None:
+            self._sampler.end()
+        for load in self._loads.values():
+            load.end()
+
+    def record(self) -> Message:
+        """What was measured at this end."""
+        flows = dict(sorted(self._loads.items()))
+        return {
+            "logs": [list(load.log) for load in flows.values() if isinstance(load, Receiver)],
+            "samples": [] if self._sampler is None else [list(row) for row in self._sampler.rows],
+            "sink": self._sink.record(),
+            "source": None if self._source is None else self._source.record(),
+        }
+
+    def _share(self, flows: int) -> float | None:
+        return None if self._limits.rate_bps is None else self._limits.rate_bps / flows
+
+
+@dataclass(slots=True)
+class Session:
+    """A client that has proved itself."""
+
+    channel: Channel
+    udp: socket.socket
+    limits: Limits
+    register: Callable[[Run], None]
+    """Makes a run known to those who take in connections and datagrams."""
+    unregister: Callable[[Run], None]
+    runs: int = 0
+    bytes: int = 0
+
+    def serve(self) -> None:
+        """Answers requests until the client says that it has ended.
+
+        Raises:
+            ChannelError: the connection broke, or a request is not allowed.
+        """
+        deadline = time.monotonic() + _LONGEST_SESSION_S
+        self.channel.send(controls=tcp_info.controls(), limits=self.limits.as_json())
+        while time.monotonic() < deadline:
+            message = self.channel.receive(_BETWEEN_S)
+            if message.get("do") == "bye":
+                return
+            if message.get("do") != "run":
+                continue  # it lets us know that it is there
+            try:
+                request = Request.read(message, self.limits)
+            except ChannelError as error:
+                self.channel.send(error=str(error))
+                raise
+            self._run(request)
+
+    def _run(self, request: Request) -> None:
+        run = Run(request, wire.host_of(self.channel.peer), self.udp, self.limits)
+        self.register(run)
+        try:
+            self.channel.send(token=run.token.hex())
+            self._until(run, "go")
+            if not run.wait_for_flows(_CONNECT_S):
+                raise ChannelError("the connections of its flows are missing")
+            run.start()
+            self.channel.send(started=True)
+            started = time.monotonic()
+            self._until(run, "stop", started + request.duration_s + 1.0)
+            run.end_load()
+            self._until(run, "end")
+            run.end()
+            record = run.record()
+            self.channel.send(record=record)
+            self.runs += 1
+            self.bytes += record["sink"]["bytes"] + sum(log[-1][1] for log in record["logs"] if log)
+        finally:
+            run.end()
+            self.unregister(run)
+
+    def _until(self, run: Run, word: str, stop: float | None = None) -> None:
+        """Waits for a message of the client, until the end of the run at most.
+
+        At the time `stop` the load ends, whether or not the client has said so.
+        """
+        heard = time.monotonic()
+        while (now := time.monotonic()) < run.deadline:
+            if stop is not None and now >= stop:
+                return
+            try:
+                message = self.channel.receive(_POLL_S)
+            except SilentError:
+                if time.monotonic() - heard > SILENCE_S:
+                    raise
+                continue
+            heard = time.monotonic()
+            if message.get("do") == word:
+                return
+        raise ChannelError("a run took too long")

@@ -1,0 +1,110 @@
+"""The results of a path test in sentences, and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weir import metrics
+from weir.grid import Grid, cautioned
+from weir.pathtest.responsiveness import in_words
+from weir.report.summary import listed
+from weir.results import Results
+from weir.tables import estimate_text
+
+_COLUMNS = (
+    ("goodput_mbps", "goodput, Mbit/s"),
+    ("idle_rtt_ms_p50", "RTT idle, ms"),
+    ("loaded_rtt_ms_p50", "RTT loaded, ms"),
+    ("loaded_rtt_ms_p95", "P95"),
+    ("loaded_rtt_ms_p99", "P99"),
+    ("responsiveness_rpm", "RPM"),
+    ("retransmit_ratio", "retransmitted, %"),
+    ("loss_ratio", "lost, %"),
+    ("jitter_ms", "jitter, ms"),
+)
+
+
+def verdict(results: Results, host: str) -> str:
+    """One sentence: the rate in each direction, and what the load does to the round-trip time."""
+    best = [best for way in ("up", "down", "both") if (best := _best(results, way)) is not None]
+    if not best:
+        return f"{host}: no run succeeded."
+    rates = listed([f"{_short(_mean(results, c, 'goodput_mbps'))} Mbit/s {_way(c)}" for c in best])
+    worst = max(best, key=lambda case: _mean(results, case, "loaded_rtt_ms_p50") or 0.0)
+    idle, loaded = (
+        _mean(results, worst, name) for name in ("idle_rtt_ms_p50", "loaded_rtt_ms_p50")
+    )
+    text = f"{host}: {rates}"
+    if idle is not None and loaded is not None:
+        text += (
+            f"; the RTT is {_short(idle)} ms idle and {_short(loaded)} ms under load {_way(worst)}"
+        )
+    rpm = min(
+        (value for c in best if (value := _mean(results, c, "responsiveness_rpm"))), default=None
+    )
+    if rpm is not None:
+        text += f"; responsiveness {rpm:.0f} RPM ({in_words(rpm)})"
+    return f"{text}."
+
+
+def grid(results: Results) -> Grid:
+    """One row per load and direction."""
+    measured = {metric.name for metric in results.measured()}
+    columns = [(name, title) for name, title in _COLUMNS if name in measured]
+    rows = [
+        [
+            case["series"],
+            case["point"]["direction"],
+            *(
+                estimate_text(results.estimate(case["label"], name), metrics.BY_NAME[name])
+                for name, _ in columns
+            ),
+        ]
+        for case in results.cases
+    ]
+    repeats = results.manifest["repeat"]
+    spread = f"mean ± 95 % interval over {repeats} repeats" if repeats > 1 else "one run each"
+    note = (
+        "Up is to the server. Goodput: data received per time, without headers. RTT: of probes "
+        "next to the load."
+    )
+    title = cautioned(f"Path test, {spread}", results.caution)
+    headers = ["load", "direction", *(title for _, title in columns)]
+    return Grid(title, headers, rows, names=2, note=f"{note}{_queues(results)}{_health(results)}")
+
+
+def _queues(results: Results) -> str:
+    """The direction in which the queue was, for which no common clock is needed."""
+    texts = []
+    for way, name in (("up", "queue_up_ms_p50"), ("down", "queue_down_ms_p50")):
+        medians = [v for c in results.cases if (v := _mean(results, c, name)) is not None]
+        if medians:
+            texts.append(f"{_short(max(medians))} ms {way}")
+    return f" Largest median queueing delay: {', '.join(texts)}." if texts else ""
+
+
+def _health(results: Results) -> str:
+    health: Mapping[str, Any] = results.manifest["health"]
+    warnings = health.get("warnings")
+    return f" Health {health['verdict']}, the first: {warnings[0]}." if warnings else ""
+
+
+def _best(results: Results, way: str) -> dict[str, Any] | None:
+    """The case with the highest goodput in a direction."""
+    cases = [case for case in results.cases if case["point"]["direction"] == way]
+    known = [case for case in cases if _mean(results, case, "goodput_mbps") is not None]
+    return max(known, key=lambda case: _mean(results, case, "goodput_mbps") or 0.0, default=None)
+
+
+def _mean(results: Results, case: Mapping[str, Any], name: str) -> float | None:
+    return results.estimate(case["label"], name).mean
+
+
+def _way(case: Mapping[str, Any]) -> str:
+    words = {"up": "up", "down": "down", "both": "both ways at once"}
+    return f"{words[case['point']['direction']]} ({case['series']})"
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"

@@ -1,0 +1,443 @@
+"""`weir test` and `weir serve`: what they measure, whom they admit, and what a server endures."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Invoke
+from test_schemas import check, printed
+
+import weir
+from weir import netns
+from weir.errors import InputError, WeirError
+from weir.pathtest import channel, wire
+from weir.pathtest.channel import Channel, ChannelError, Lines
+from weir.pathtest.client import Client, Order, Record
+from weir.pathtest.datagrams import DatagramReceiver
+from weir.pathtest.load import CHUNK, Receiver
+from weir.pathtest.probes import Clocks, Probe
+from weir.pathtest.responsiveness import in_words, round_trips_per_minute, trimmed_mean
+from weir.pathtest.server import Server, split
+from weir.pathtest.session import Limits
+from weir.pathtest.tables import tables
+from weir.pathtest.wire import Datagram
+
+KEY, OTHER = bytes(range(32)), bytes(32)
+SHORT = Order("reno", "up", 1, 0.5, 0.1)
+QUICK = ("--duration", "500ms", "--cc", "reno", "-n", "1", "--no-report", "--quiet")
+
+
+@pytest.fixture(autouse=True)
+def _short_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weir.pathtest.client.IDLE_S", 0.4)
+    monkeypatch.setattr("weir.pathtest.client.AFTER_S", 0.1)
+
+
+@contextmanager
+def serving(
+    key: bytes | None = None, limits: Limits | None = None, log: list[str] | None = None
+) -> Iterator[str]:
+    """A server on loopback; its `HOST:PORT`."""
+    lines = [] if log is None else log
+    with Server("127.0.0.1:0", key, limits or Limits(), lines.append) as server:
+        yield f"127.0.0.1:{server.address[1]}"
+
+
+def measured(host: str, order: Order = SHORT) -> Record:
+    with Client(host, None) as client:
+        return client.run(order, lambda _: None, lambda: False)
+
+
+def key_file(folder: Path, key: bytes) -> Path:
+    file = folder / f"{key[1]}.key"
+    file.write_text(key.hex(), encoding="ascii")
+    file.chmod(0o600)
+    return file
+
+
+# What is computed
+
+
+def test_the_jitter_is_that_of_rfc_3550() -> None:
+    sink = DatagramReceiver()
+    transits = [1_000_000, 3_000_000, 2_000_000]
+    for number, transit in enumerate(transits):
+        sent = number * 20_000_000
+        sink.take(Datagram(b"", wire.DATA, number, sent), 100, sent + transit)
+    first = 2_000_000 / 16
+    assert sink.record()["jitter_ns"] == round(first + (1_000_000 - first) / 16)
+    sink.take(Datagram(b"", wire.DATA, 1, 0), 100, 0)
+    assert (sink.received, sink.reordered) == (4, 1)
+
+
+def test_responsiveness_is_the_mean_of_two_kinds_of_connections() -> None:
+    assert trimmed_mean([10.0] * 19 + [1000.0]) == 10.0
+    assert round_trips_per_minute([20.0], [40.0], [60.0]) == (60_000 / 30 + 60_000 / 60) / 2
+    assert round_trips_per_minute([20.0], [40.0], []) is None
+    assert [in_words(rpm) for rpm in (299, 300, 1000, 6000)] == [
+        "poor",
+        "fair",
+        "good",
+        "excellent",
+    ]
+
+
+def test_clocks_find_offset_and_drift() -> None:
+    """The server's clock is 5 s ahead and 50 ppm fast; queues make round trips asymmetric."""
+
+    def server(t: float) -> int:
+        return round(5e9 + t * (1 + 50e-6))
+
+    rng, probes = random.Random(1), []  # noqa: S311
+    for number in range(200):
+        sent = number * 100_000_000
+        up, down = 20e6 + rng.random() * 9e6, 20e6 + rng.random() * 9e6
+        if number in (3, 190):
+            up = down = 20e6
+        received = server(sent + up)
+        probes.append(Probe(sent, received, received + 1000, round(sent + up + down + 1000)))
+    clocks = Clocks.of(probes[:50], probes[150:])
+    assert clocks is not None
+    assert clocks.drift == pytest.approx(50e-6, rel=0.01)
+    assert clocks.error_ns == pytest.approx(20e6, rel=0.01)
+    for t in (0, 10_000_000_000):
+        assert clocks.to_client(server(t)) == pytest.approx(t, abs=2000)
+    assert Clocks.of([], []) is None
+
+
+def test_requests_are_found_however_the_data_is_cut() -> None:
+    rng = random.Random(2)  # noqa: S311
+    numbers = [0, 7, 0, 0, 8, 9]
+    data = b"".join(number.to_bytes(8, "big").ljust(CHUNK, b"\0") for number in numbers)
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    with theirs:
+        receiver = Receiver.__new__(Receiver)
+        receiver.connection, receiver.bytes, receiver.log = ours, 0, [(0, 0)]
+        receiver._asks, receiver._offset, receiver._head = False, 0, b""
+        at = 0
+        while at < len(data):
+            step = rng.choice([1, 3, 8, 100, 20_000])
+            receiver._take(memoryview(data[at : at + step]))
+            at += step
+        ours.close()
+        assert theirs.recv(100) == b"".join(n.to_bytes(8, "big") for n in numbers if n)
+    assert receiver.bytes == len(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("example.org", ("example.org", 9077)),
+        ("example.org:1", ("example.org", 1)),
+        ("[::1]", ("::1", 9077)),
+        ("[::1]:80", ("::1", 80)),
+        (":0", ("", 0)),
+    ],
+)
+def test_addresses(text: str, found: tuple[str, int]) -> None:
+    assert split(text, "HOST") == found
+
+
+@pytest.mark.parametrize("text", ["::1", "a:b", "a:70000", "a:-1"])
+def test_addresses_that_are_none(text: str) -> None:
+    with pytest.raises(InputError, match=f"HOST {text}: "):
+        split(text, "HOST")
+
+
+# Whom a server admits
+
+
+def test_keys_must_be_the_same(tmp_path: Path, invoke: Invoke) -> None:
+    ours, other = key_file(tmp_path, KEY), key_file(tmp_path, OTHER)
+    with serving(KEY) as host:
+        for options, reason in [
+            ((), "the server demands a key"),
+            (("--key-file", other), "the server has another key"),
+            (("--key", tmp_path / "none"), "the key file"),
+        ]:
+            result = invoke("test", host, *QUICK, *options)
+            assert (result.exit_code, reason in result.output) == (2, True), result.output
+        result = invoke("test", host, *QUICK, "--key-file", ours)
+        assert result.exit_code == 0, result.output
+    with serving() as host:
+        result = invoke("test", host, *QUICK, "--key-file", ours)
+        assert result.exit_code == 2
+        assert "the server has no key" in result.output
+
+
+def test_a_server_needs_a_key_or_the_word_that_it_has_none(invoke: Invoke, tmp_path: Path) -> None:
+    file = key_file(tmp_path, KEY)
+    for options in ((), ("--no-key", "--key-file", file)):
+        result = invoke("serve", *options)
+        assert result.exit_code == 2
+        assert "--no-key" in result.output
+    file.write_text("abc", encoding="ascii")
+    result = invoke("serve", "--key-file", file)
+    assert result.exit_code == 2
+    assert "64 hexadecimal digits" in result.output
+
+
+def test_no_message_can_be_changed_repeated_or_left_out() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        sender = Channel(Lines(ours), KEY, b"client", b"server", channel.SHORT)
+        sender.send(do="first")
+        sender.send(do="second")
+        lines = theirs.recv(4096).splitlines(keepends=True)
+    faults = {
+        "nothing": lines,
+        "changed": [lines[0].replace(b"first", b"frist")],
+        "repeated": [lines[0], lines[0]],
+        "left out": [lines[1]],
+        "too long": [b"x" * (channel.SHORT + 100_000)],
+        "no text": [b"\n"],
+    }
+    for fault, sent in faults.items():
+        raw, end = socket.socketpair()
+        with raw, end:
+            receiver = Channel(Lines(end), KEY, b"server", b"client", channel.SHORT)
+            raw.sendall(b"".join(sent))
+            if fault == "nothing":
+                assert [receiver.receive(1)["do"], receiver.receive(1)["do"]] == ["first", "second"]
+            else:
+                for _ in sent[1:]:
+                    receiver.receive(1)
+                with pytest.raises(ChannelError):
+                    receiver.receive(1)
+
+
+# What a server endures
+
+
+def test_random_bytes_get_no_answer_and_do_no_harm() -> None:
+    rng, log = random.Random(3), list[str]()  # noqa: S311
+    with serving(KEY, log=log) as host:
+        address = ("127.0.0.1", int(host.rpartition(":")[2]))
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.settimeout(0.3)
+        for _ in range(300):
+            udp.sendto(rng.randbytes(rng.choice([0, 1, 40, 64, 1200])), address)
+        starts = [b"", wire.CONTROL_LINE, b"weir-load ", b"weir-echo ", b"GET / HTTP/1.1\r\n\r\n"]
+        for number in range(60):
+            with socket.create_connection(address) as tcp:
+                tcp.settimeout(2)
+                start = starts[number % len(starts)]
+                tcp.sendall(start + rng.randbytes(rng.choice([1, 100, 5000])) + b"\n")
+                tcp.shutdown(socket.SHUT_WR)
+                answer = b""
+                try:
+                    while new := tcp.recv(4096):
+                        answer += new
+                except OSError:
+                    pass
+                # The first line of a client is answered by a nonce, and all else by nothing.
+                assert bool(answer) <= (start == wire.CONTROL_LINE)
+        with pytest.raises(TimeoutError):
+            udp.recv(100)
+        udp.close()
+        with Client(host, KEY) as client:
+            record = client.run(SHORT, lambda _: None, lambda: False)
+        assert record.flows[0].log[-1][1] > 0
+
+
+def test_a_datagram_is_answered_only_with_the_token_and_from_the_host_of_the_client() -> None:
+    with serving() as host, Client(host, None) as client:
+        client._channel.send(do="run", control="reno", up=0, down=0, duration_s=1, udp_bps=None)
+        token = bytes.fromhex(client._channel.receive(1)["token"])
+        server = ("127.0.0.1", int(host.rpartition(":")[2]))
+
+        def answers(token: bytes, source: str, length: int = wire.PROBE_BYTES) -> bool:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+                udp.bind((source, 0))
+                udp.settimeout(0.2)
+                udp.sendto(Datagram(token, wire.PROBE, 1, 2).bytes(length), server)
+                try:
+                    return len(udp.recv(4096)) == length
+                except TimeoutError:
+                    return False
+
+        assert answers(token, "127.0.0.1")
+        assert not answers(token, "127.0.0.2")
+        assert not answers(token[::-1], "127.0.0.1")
+        assert not answers(token, "127.0.0.1", wire.PROBE_BYTES - 1)
+        with socket.create_connection(server) as tcp:
+            tcp.sendall(wire.echo_line(token[::-1]))
+            assert tcp.recv(10) == b""
+
+
+def test_limits_are_enforced(invoke: Invoke) -> None:
+    limits = Limits(rate_bps=8e6, time_s=1.0, clients=1)
+    with serving(limits=limits) as host:
+        for options, reason in [
+            (("--duration", "2s"), "at most 1 s"),
+            (("--udp", "9mbit", "--duration", "1s"), "at most 8 Mbit/s"),
+        ]:
+            result = invoke("test", host, "--no-report", *options)
+            assert (result.exit_code, reason in result.output) == (2, True), result.output
+        for order in (
+            Order("reno", "up", 1, 2.0, 0.1),
+            Order("reno", "up", 65, 0.5, 0.1),
+            Order("udp", "down", 1, 0.5, 0.1, 9e6),
+            Order("nonsense", "down", 1, 0.5, 0.1),
+        ):
+            with pytest.raises(ChannelError, match="the other end says: "):
+                measured(host, order)
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_the_rate_limit_holds(direction: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for a client that does not keep to it."""
+    order = Order("reno", direction, 2, 1.0, 0.3)
+    with serving(limits=Limits(rate_bps=16e6)) as host, Client(host, None) as client:
+        monkeypatch.setitem(client.limits, "rate_bps", None)
+        record = client.run(order, lambda _: None, lambda: False)
+    rate = tables(record)["summary"]["goodput_mbps"][0]
+    assert 8 < rate < 20
+
+
+def test_one_client_at_a_time() -> None:
+    with serving() as host, Client(host, None), pytest.raises(WeirError, match="busy"):
+        Client(host, None)
+
+
+def test_a_lost_client_ends_its_run() -> None:
+    log = list[str]()
+    with serving(log=log) as host:
+        client = Client(host, None)
+        with pytest.raises(WeirError):
+            client.run(
+                Order("reno", "down", 1, 20.0, 0.1),
+                lambda moment: client._channel.close() if moment.elapsed_s > 0.2 else None,
+                lambda: False,
+            )
+        deadline = time.monotonic() + 2
+        while not any("ended early" in line for line in log) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert any("ended early" in line for line in log), log
+        assert measured(host).flows[0].log[-1][1] > 0
+
+
+# What is printed and kept
+
+
+def test_what_a_test_prints_and_keeps(invoke: Invoke) -> None:
+    words = ("--duration", "500ms", "--no-report", "--quiet")
+    with serving() as host:
+        for out in ("a", "b"):
+            tcp = ("-n", "2", "--cc", "reno", "--direction", "up", "--json", "--out", out)
+            document = printed(invoke, "test", "test", host, *words, *tcp)
+        result = invoke("test", host, *words, "-n", "1", "--udp", "2mbit", "--direction", "both")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{host}: ")
+    assert [row["direction"] for row in document["rows"]] == ["up"]
+    results = weir.load("b/test/latest")
+    check("manifest", results.manifest)
+    assert results.runs["health"].is_not_null().to_list() == [True, True]
+    probes = results.scan("probes").collect()
+    assert set(probes["phase"]) == {"idle", "load", "after"}
+    assert probes["rtt_ms"].drop_nulls().min() > 0  # type: ignore[operator]
+    assert results.flows["goodput_mbps"].min() > 10  # type: ignore[operator]
+    assert not results.samples.is_empty()
+    difference = invoke("diff", "a/test/latest", "b/test/latest", "--json")
+    assert difference.exit_code in (0, 1), difference.output
+    assert "idle_rtt_ms_p50" in difference.stdout
+    assert results.report().is_file()
+    udp = weir.load("results/test/latest").flows
+    assert udp["loss_ratio"].to_list() == [0.0, 0.0]
+    assert udp["goodput_mbps"].min() > 1.7  # type: ignore[operator]
+    assert udp["delay_ms_p50"].is_not_null().all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--cc", "nonsense"), "there is no control 'nonsense'"),
+        (("--direction", "left"), "name one or more of up, down, both"),
+        (("--duration", "1"), "--duration: '1' is not a time"),
+        (("--duration", "1ms"), "allowed are 500ms to 1h"),
+        (("--warmup", "20s"), "it must be shorter than --duration"),
+        (("--udp", "fast"), "--udp: 'fast' is not a rate"),
+        (("--udp", "1mbit", "--cc", "reno"), "leave out --udp"),
+    ],
+)
+def test_bad_input(options: tuple[str, ...], message: str, invoke: Invoke) -> None:
+    with serving() as host:
+        result = invoke("test", host, "--no-report", *options)
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.split())
+
+
+def test_where_no_server_is(invoke: Invoke) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    result = invoke("test", f"127.0.0.1:{port}", "--no-report")
+    assert result.exit_code == 1
+    assert "start weir serve there" in result.output
+
+
+# The proof
+
+
+def test_a_test_measures_an_emulated_path(tmp_path: Path) -> None:
+    """Show 2: 20 Mbit/s and 40 ms; goodput within 2 %, round trips within 2 ms of the emulator."""
+    lacking = netns.missing()
+    if lacking:
+        pytest.skip(lacking)
+    with netns.joined(rate="20mbit", delay="20ms", queue="1bdp") as link:
+        left, right = link
+        row, queued = over(left, right, link, tmp_path)
+        report = link.report()
+    if report["warnings"]:
+        pytest.skip(f"the emulator was not on time: {report['warnings'][0]}")
+    assert row["goodput_mbps"]["mean"] == pytest.approx(20 * 1448 / 1500, rel=0.02)
+    assert row["idle_rtt_ms_p50"]["mean"] == pytest.approx(40, abs=2)
+    packet_ms = 1500 * 8 / 20e3
+    loaded = 40 + packet_ms * statistics.median(queued)
+    assert row["loaded_rtt_ms_p50"]["mean"] == pytest.approx(loaded, abs=2)
+    assert loaded > 50
+
+
+def over(
+    left: netns.Namespace, right: netns.Namespace, link: netns.Link, folder: Path
+) -> tuple[dict[str, Any], list[int]]:
+    """A test from left to right; its row, and the emulator's queue in the measured interval."""
+    program = [sys.executable, "-m", "weir.cli"]
+    serve = [*program, "serve", "--no-key", "--listen", f"{right.address}:9077"]
+    queued = list[tuple[float, int]]()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.02):
+            queued.append((time.monotonic(), link.report()["up"]["queued"]))
+
+    with right.start(serve, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            assert "listening" in server.stderr.readline()
+            thread = threading.Thread(target=watch)
+            thread.start()
+            test = ["test", right.address, "--direction", "up", "--cc", "cubic", "-n", "1"]
+            test += ["--duration", "5s", "--warmup", "2s", "--out", str(folder), "--json"]
+            done = left.run([*program, *test, "--no-report", "-q"], capture_output=True, text=True)
+            ended.set()
+            thread.join()
+        finally:
+            server.terminate()
+    assert done.returncode == 0, done.stderr
+    # The queue is filled until the load ends, and what is measured are the 3 s before.
+    last = max(t for t, count in queued if count > 3)
+    inside = [count for t, count in queued if last - 3 <= t <= last]
+    return json.loads(done.stdout)["rows"][0], inside
