@@ -135,6 +135,11 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     let buffer = (u64::from(mss)..=MAX_WINDOW.get()).contains(&flow.recv_buffer.get());
     let allowed = format!("one mss ({mss} bytes) to {MAX_WINDOW}");
     require(buffer, key("recv_buffer"), flow.recv_buffer, allowed)?;
+    if let Some(most) = flow.max_recv_buffer {
+        let sound = (flow.recv_buffer.get()..=MAX_WINDOW.get()).contains(&most.get());
+        let allowed = format!("recv_buffer = {} to {MAX_WINDOW}", flow.recv_buffer);
+        require(sound, key("max_recv_buffer"), most, allowed)?;
+    }
     if let Some(window) = flow.initial_recv_window {
         let sound = (u64::from(mss)..=flow.recv_buffer.get()).contains(&window.get());
         let allowed = format!("one mss ({mss} bytes) to recv_buffer = {}", flow.recv_buffer);

@@ -86,6 +86,9 @@ section! {
             = Config::default().send_buffer => CONNECTION,
         /// Receive buffer, hence the largest window offered.
         recv_buffer: Bytes = Config::default().recv_buffer => RELIABLE,
+        /// Size up to which the receive buffer grows with the bytes read per round trip, as Linux's does.
+        /// Default: it keeps its size.
+        max_recv_buffer: Option<Bytes> = Config::default().max_recv_buffer => CONNECTION,
         /// Initial receive window, which grows by twice the received bytes. Default: 65535 bytes with
         /// `delayed_ack = "linux"` (Linux before 6.11), otherwise the whole buffer.
         initial_recv_window: Option<Bytes> = Config::default().initial_recv_window => CONNECTION,

@@ -331,6 +331,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         pacing_catch_up: flow.pacing_catch_up,
         send_buffer: flow.send_buffer,
         recv_buffer: flow.recv_buffer,
+        max_recv_buffer: flow.max_recv_buffer,
         initial_recv_window: flow.initial_recv_window,
         window_limit: flow.window_limit.map(|limit| limit.0),
         sack: flow.sack,

@@ -90,6 +90,7 @@ fn scenarios_that_make_no_sense() {
         "send_buffer = \"2gb\"",
         "recv_buffer = \"100b\"",
         "recv_buffer = \"2gb\"",
+        "recv_buffer = \"1mib\"\nmax_recv_buffer = \"512kib\"",
         "recv_buffer = \"1mib\"\ninitial_recv_window = \"2mib\"",
         "min_rto = \"10min\"",
         "from = 1\nto = 2",

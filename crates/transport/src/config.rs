@@ -56,6 +56,9 @@ pub struct Config {
     pub send_buffer: Option<Bytes>,
     /// What the receiver holds for the application, and so the largest window that it offers.
     pub recv_buffer: Bytes,
+    /// The size up to which the receiver enlarges its buffer with what the application reads per round trip, as
+    /// Linux does up to half of `tcp_rmem`; by default the buffer keeps its size.
+    pub max_recv_buffer: Option<Bytes>,
     /// What the receiver offers at first; by default 65,535 bytes where it acknowledges as Linux does,
     /// which then lets its window grow with what arrives, and otherwise all that it has. Linux 6.11 and
     /// later offer all of half `tcp_rmem`.
@@ -116,6 +119,7 @@ impl Default for Config {
             pacing_catch_up: Duration::ZERO,
             send_buffer: None,
             recv_buffer: Bytes(64 << 20),
+            max_recv_buffer: None,
             initial_recv_window: None,
             sack: true,
             timestamps: true,

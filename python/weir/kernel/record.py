@@ -40,8 +40,6 @@ CASES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """One flow for 30 s at 10 Mbit/s and 40 ms, a queue of one bandwidth-delay product."""
 
-_OWN_BUFFER = f"{64 << 20}b"
-"""The default, which leaves the kernel's receiver as it is."""
 _SEED = 1
 _EVERY_S = 0.1
 _STEPS = 10
@@ -71,12 +69,9 @@ def _run(name: str) -> tuple[tuple[Flow, ...], list[Values], pl.DataFrame]:
     """One case: its flows, their metrics, the series of all."""
     params = CASES[name]
     flows = tuple(_flow(text) for text in params["FLOWS"].split(","))
-    hosted = host(Reference(name, params, "", flows, (), None, None), acks=0)
-    source = hosted.source
-    for index in range(len(flows)):
-        # The kernel sizes its own.
-        source = source.with_override(f"flow.{index}.recv_buffer", _OWN_BUFFER)
-    samples = world.run(source.effective().text, _SEED)["samples"]
+    # The kernel sizes its own receive buffer.
+    hosted = host(Reference(name, params, "", flows, (), None, None), acks=0, receiver={})
+    samples = world.run(hosted.source.effective().text, _SEED)["samples"]
     per_flow = [samples.filter(flow=index).sort("t_s") for index in range(len(flows))]
     return flows, reduce(per_flow, flows, hosted.mss), _trace(per_flow, hosted.mss)
 

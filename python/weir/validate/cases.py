@@ -74,9 +74,6 @@ class Scene:
     source: Source
     """In the kernel."""
 
-    recv_buffer: str
-    """In the simulator, whose buffers do not grow by themselves."""
-
     mss: int = 1_448
     rtt_ms: int = RTT_MS
     simulations: int = 0
@@ -85,7 +82,7 @@ class Scene:
     @property
     def simulated(self) -> Source:
         """In the simulator, which has what is registered with a kernel under its plain name."""
-        source = self.source.with_override("flow.*.recv_buffer", self.recv_buffer)
+        source = self.source
         for number, flow in enumerate(self.flows):
             if flow.cc.startswith(BPF):
                 source = source.with_override(f"flow.{number}.stack", flow.cc.removeprefix(BPF))
@@ -158,17 +155,7 @@ def _scene(
         f'[measure]\nduration = "{_ms(end_s) + SAMPLES_MS}ms"\n',
         f'sample_interval = "{SAMPLES_MS}ms"\n',
     ]
-    buffer = recv_buffer(bdp * 1_000 * rate * RTT_MS // 8, 1_000 * rate * RTT_MS // 8)
-    return Scene(name, kind, flows, Source("".join(parts), f"validate {name}"), buffer)
-
-
-def recv_buffer(queue: int, bdp: int) -> str:
-    """What Linux's receiver has: half of 8 MiB, enlarged where slow start has more in flight.
-
-    Up to there it acknowledges each segment, as `tcp_grow_window` says, and then every second.
-    `queue` and `bdp`, the bandwidth-delay product, are in bytes.
-    """
-    return "4mib" if 2 * (bdp + queue) <= 4 << 20 else "16mib"
+    return Scene(name, kind, flows, Source("".join(parts), f"validate {name}"))
 
 
 def _flow(kind: Kind, number: int, flow: Flow, count: int) -> str:

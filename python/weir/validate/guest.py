@@ -17,14 +17,13 @@ from weir import _native
 from weir.scenario import Source
 from weir.validate import tc
 from weir.validate.qdiscs import Table, bottleneck, draws_random_numbers
+from weir.validate.receiver import GROWING
 from weir.validate.tc import UnhostedError
 from weir.validate.truth import Flow, Reference
 
 _SEGMENT = 1_448
 _TIMESTAMPS = 12
 """Bytes of the timestamp option: without it a segment carries that much more."""
-_RECV_BUFFER, _LARGEST_BUFFER = 4 << 20, 16 << 20
-"""Half of the recordings' `tcp_rmem`: the window's bound at first, and where a path needs more."""
 _KNOWN = {"RATE", "QLEN", "DELAY", "LOSS", "FLOWS", "DUR", "STEP", "QDISC", "QDISC2", "SYSCTL"}
 _KNOWN |= {"PARAM", "NOCSV", "TRACE", "PCAP", "MEM", "TIME"}
 DRAWING = ("bbr", "cdg", "lp", "nv")
@@ -41,8 +40,10 @@ class Hosted:
     """Whether the kernel drew random numbers: then means over several seeds are compared."""
 
 
-def host(reference: Reference, *, acks: int) -> Hosted:
+def host(reference: Reference, *, acks: int, receiver: Mapping[str, str] = GROWING) -> Hosted:
     """The scenario that repeats a recorded case; the first `acks` acknowledgements are recorded.
+
+    `receiver` has the keys of the receive buffer.
 
     Raises:
         UnhostedError: the simulator has no such algorithm, queue or switch.
@@ -67,7 +68,7 @@ def host(reference: Reference, *, acks: int) -> Hosted:
         "name": reference.name,
         "topology": {"kind": "graph", "link": [{**link, "duplex": False} for link in links]},
         "flow": [
-            {**stack.flow(flow), **_window(params), **_jitter(index)}
+            {**stack.flow(flow), **receiver, **_jitter(index)}
             for index, flow in enumerate(reference.flows)
         ],
         # The last sample of a recording is that of its last moment.
@@ -90,17 +91,6 @@ def host(reference: Reference, *, acks: int) -> Hosted:
         or _is_drawing(reference.flows)
     )
     return Hosted(source, stack.mss, draws)
-
-
-def _window(params: Mapping[str, str]) -> Table:
-    """The receive buffer: Linux enlarges its own as data comes in (`tcp_rcv_space_adjust`).
-
-    Slow start over a buffer of one bandwidth-delay product overshoots to four of them.
-    """
-    rate = _native.parse_quantity("rate", params.get("RATE", "10mbit"))
-    rtt_s = 2 * _native.parse_quantity("time", params.get("DELAY", "20ms"))
-    needed = 4 * rate * rtt_s / 8
-    return {"recv_buffer": f"{_RECV_BUFFER if needed <= _RECV_BUFFER else _LARGEST_BUFFER}b"}
 
 
 def _jitter(index: int) -> Table:

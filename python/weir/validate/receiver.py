@@ -11,7 +11,10 @@ from weir.kernel import cache, recipe
 _BUFFER_BYTES = 200_000
 """Enough for a window beyond 64 KB, and less than `net.core.rmem_max` is anywhere."""
 
-_ALL_AT_FIRST: Mapping[str, str] = {"initial_recv_window": "4mib", "recv_buffer": "5mib"}
+GROWING: Mapping[str, str] = {"recv_buffer": "4mib", "max_recv_buffer": "16mib"}
+"""Half of `tcp_rmem`, 8 and 32 MiB: what windows may take of it before Linux 6.5."""
+
+_ALL_AT_FIRST = {**GROWING, "initial_recv_window": "4mib", "recv_buffer": "5mib"}
 _SINCE = (6, 11)
 
 _RCV_SSTHRESH = 8 + 14 * 4
@@ -21,17 +24,18 @@ _RCV_SSTHRESH = 8 + 14 * 4
 def here() -> Mapping[str, str]:
     """The keys of a flow whose receiver offers what this kernel's does in world `kernel`.
 
-    Its buffer begins with 8 MiB. Since Linux 6.11 half of that is offered at first, and 5 MiB when
-    `tcp_measure_rcv_mss` has seen how much memory a segment of 1448 bytes takes.
+    Its buffer begins with 8 MiB and may grow to 32. Since Linux 6.11 half of the first is offered
+    at once, and 5 MiB when `tcp_measure_rcv_mss` has seen how much memory a segment of 1448 bytes
+    takes.
     """
-    return _ALL_AT_FIRST if offers_all_at_first() else {}
+    return _ALL_AT_FIRST if offers_all_at_first() else GROWING
 
 
 def of_guest() -> Mapping[str, str]:
     """The same of the guest kernel that runs use."""
     kernel = cache.default()
     is_newer = kernel is not None and recipe.version_key(kernel.version) >= _SINCE
-    return _ALL_AT_FIRST if is_newer else {}
+    return _ALL_AT_FIRST if is_newer else GROWING
 
 
 def offers_all_at_first() -> bool:

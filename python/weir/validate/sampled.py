@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator
 
 from weir.scenario import Source
-from weir.validate.cases import SAMPLES_MS, Scene, recv_buffer
+from weir.validate.cases import SAMPLES_MS, Scene
 from weir.validate.guest import DRAWING
 from weir.validate.judge import Kind
 from weir.validate.truth import Flow
@@ -79,13 +79,11 @@ duration = "{DURATION_S * 1_000 + SAMPLES_MS}ms"
 sample_interval = "{SAMPLES_MS}ms"
 """
     flows = (Flow(cc, 0.0, DURATION_S),)
-    buffer = recv_buffer(packets * _PACKET, bdp)
     return Scene(
         name,
         kind,
         flows,
         Source(text, f"validate {name}"),
-        buffer,
         rtt_ms=rtt_ms,
         simulations=simulations if draws else 0,
     )

@@ -26,6 +26,11 @@ impl Config {
     pub fn new(stack: Stack) -> Self {
         Self { stack, ..Self::default() }
     }
+
+    /// The most that the receiver ever holds.
+    pub(crate) fn largest_recv_buffer(&self) -> Bytes {
+        self.max_recv_buffer.unwrap_or_default().max(self.recv_buffer)
+    }
 }
 
 setters! {
@@ -39,6 +44,7 @@ setters! {
     with_pacing_catch_up: pacing_catch_up, Duration;
     with_send_buffer: send_buffer, Option<Bytes>;
     with_recv_buffer: recv_buffer, Bytes;
+    with_max_recv_buffer: max_recv_buffer, Option<Bytes>;
     with_initial_recv_window: initial_recv_window, Option<Bytes>;
     with_sack: sack, bool;
     with_timestamps: timestamps, bool;

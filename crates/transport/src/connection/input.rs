@@ -442,6 +442,12 @@ impl Connection {
                 self.receiver.on_feedback(feedback);
             }
         }
+        if segment.payload_len > 0
+            && self.config.max_recv_buffer.is_some()
+            && let Some((echo, rtt)) = self.echo(now, segment)
+        {
+            self.receiver.on_echo(echo, rtt, segment.payload_len);
+        }
         // The first check let nothing through that starts before the stream.
         let start = offset as u64;
         let space = self.receiver.edge().saturating_sub(start);

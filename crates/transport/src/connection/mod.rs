@@ -285,8 +285,8 @@ impl Connection {
     }
 
     /// Consumes up to `max` bytes that arrived in order; returns how many there were.
-    pub fn read(&mut self, _now: Instant, max: u64) -> u64 {
-        self.receiver.read(max)
+    pub fn read(&mut self, now: Instant, max: u64) -> u64 {
+        self.receiver.read(now, max)
     }
 
     /// Offers from now on a window of `bytes`, at most what `recv_buffer` allows. It opens at once,

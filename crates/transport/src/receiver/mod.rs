@@ -2,6 +2,7 @@
 
 mod ack_frequency;
 mod ack_policy;
+mod autotune;
 mod echo;
 mod limit;
 
@@ -9,6 +10,7 @@ use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant};
 
 use self::ack_frequency::Position;
 use self::ack_policy::{AckPolicy, Progress};
+use self::autotune::Autotune;
 pub(crate) use self::echo::EchoMode;
 use self::echo::{AckUrgency, Echo as EcnEcho};
 use self::limit::OfferLimit;
@@ -27,6 +29,8 @@ pub(crate) struct Receiver {
     /// The most to hold for the application, of the `largest` that was agreed upon.
     buffer: u64,
     largest: u64,
+    /// If the buffer grows by itself.
+    autotune: Option<Box<Autotune>>,
     /// The largest window to offer: Linux's grows with what arrives (`rcv_ssthresh`).
     window_limit: u64,
     /// By the length of the route.
@@ -83,7 +87,8 @@ impl Receiver {
             ),
             selective: false,
             buffer: config.recv_buffer.get(),
-            largest: config.recv_buffer.get(),
+            largest: config.largest_recv_buffer().get(),
+            autotune: Autotune::new(config).map(Box::new),
             window_limit: first_window(config),
             offer_limit: OfferLimit::new(config),
             route_limit: u64::MAX,
@@ -120,6 +125,13 @@ impl Receiver {
     /// What the acknowledgement that is about to leave returns of the routers' feedback.
     pub(crate) fn take_feedback(&mut self) -> Option<Echo> {
         self.feedback.take()
+    }
+
+    /// A segment of `len` bytes echoes a timestamp of ours, `rtt` old.
+    pub(crate) fn on_echo(&mut self, echo: u32, rtt: Duration, len: u32) {
+        if let Some(autotune) = &mut self.autotune {
+            autotune.on_echo(echo, rtt, u64::from(len));
+        }
     }
 
     /// Takes in `len` bytes at `offset`, already within the window, and the FIN after them.
@@ -159,6 +171,10 @@ impl Receiver {
                 },
             };
             self.policy.on_data(now, &progress);
+            let window = self.offered_edge.saturating_sub(progress.rcv_nxt);
+            if let Some(autotune) = self.autotune.as_mut().filter(|_| progress.advanced > 0) {
+                autotune.on_data(now, progress.rcv_nxt, window);
+            }
         }
         let finished = self.is_finished() && !was_finished;
         Received { store: arrival.store, delivered: arrival.delivered, finished }
@@ -207,9 +223,14 @@ impl Receiver {
 
     /// The application takes up to `max` bytes; returns how many there were. A window that this opens
     /// is announced.
-    pub(crate) fn read(&mut self, max: u64) -> u64 {
+    pub(crate) fn read(&mut self, now: Instant, max: u64) -> u64 {
         let taken = self.readable().min(max);
+        let before = self.read;
         self.read += taken;
+        if let Some(autotune) = &mut self.autotune {
+            let grown = autotune.on_read(now, before, self.read).unwrap_or_default();
+            self.buffer = grown.clamp(self.buffer, self.largest);
+        }
         if taken > 0 {
             self.announce_opening();
         }
@@ -222,6 +243,7 @@ impl Receiver {
     /// Holds at most this many bytes for the application from now on; the window no longer grows by itself.
     /// What was offered stands (RFC 9293 §3.8.6.2.1).
     pub(crate) fn set_window(&mut self, bytes: u64) {
+        self.autotune = None;
         self.buffer = bytes.min(self.largest);
         self.window_limit = self.buffer;
         self.announce_opening();
@@ -401,7 +423,7 @@ mod tests {
         let mut receiver = Receiver::new(&config);
         assert_eq!(receiver.offer(), 500_000);
         receiver.on_data(Instant::ZERO, 0, 1_448, false);
-        receiver.read(1_448);
+        receiver.read(Instant::ZERO, 1_448);
         assert_eq!(receiver.offer(), 500_000 + 2 * 1_448);
         let before_6_11 = Config { initial_recv_window: None, ..config };
         assert_eq!(Receiver::new(&before_6_11).offer(), 65_535);
@@ -429,7 +451,7 @@ mod tests {
                         receiver.on_data(Instant::ZERO, at, space, false);
                     }
                     Op::Read(max) => {
-                        receiver.read(max);
+                        receiver.read(Instant::ZERO, max);
                     }
                     Op::Acknowledge => {
                         // An acknowledgement in haste says less, and takes nothing back.
@@ -497,7 +519,7 @@ mod tests {
             let mut receiver = Receiver::new(&config);
             let mut answer = |offset, len| {
                 receiver.on_data(Instant::ZERO, offset, len, false);
-                receiver.read(u64::MAX);
+                receiver.read(Instant::ZERO, u64::MAX);
                 let offer = receiver.offer();
                 receiver.on_ack_sent();
                 offer

@@ -45,7 +45,7 @@ pub(super) struct Held {
 impl Held {
     /// As the kernel charges it (`sk_wmem_queued`).
     fn memory(&self) -> u64 {
-        self.bytes + OVERHEAD * self.pieces
+        self.bytes + SEGMENT_OVERHEAD * self.pieces
     }
 }
 
@@ -113,7 +113,7 @@ impl SendBuffer {
                     self.is_full = true;
                     break;
                 }
-                memory += OVERHEAD;
+                memory += SEGMENT_OVERHEAD;
                 self.tail = end;
             }
             let space = self.tail + self.mss - end;
@@ -167,7 +167,7 @@ const WRITE: u64 = 64 << 10;
 const FIRST_FILL: u64 = 68 * WRITE;
 /// What Linux charges a segment beyond its payload: `SKB_TRUESIZE` of an empty one with space for headers,
 /// in a kernel that has no tunnels or radio that need headroom. Others charge up to 1280 bytes.
-const OVERHEAD: u64 = 768;
+pub(crate) const SEGMENT_OVERHEAD: u64 = 768;
 
 #[cfg(test)]
 mod tests {

@@ -15,6 +15,7 @@ use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
 use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
+pub(crate) use self::buffer::SEGMENT_OVERHEAD;
 pub(crate) use self::transmit::{Kind, OutgoingRange};
 use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
 use crate::rtt::{RttConfig, RttEstimator, RttVariation};
