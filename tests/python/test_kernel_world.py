@@ -205,6 +205,7 @@ def test_our_own_flows_share_the_links_with_the_kernels(tmp_path: Path) -> None:
         (("flow.0.stack=sack/reno",), "recovers from losses as rack does"),
         (("flow.0.initial_window=4",), "initial_window = 4"),
         (("flow.0.initial_recv_window=64kib",), "initial_recv_window = "),
+        (("flow.0.max_recv_buffer=128mib",), "max_recv_buffer = "),
         (("flow.0.stack=none(30)",), "congestion control 'none'; it has "),
         (("flow.0.send_time=1ms",), "send_time"),
     ],

@@ -94,6 +94,20 @@ fn a_driver_sets_the_window() {
 }
 
 #[test]
+fn a_buffer_does_not_grow_for_an_application_that_reads_nothing() {
+    let config = Config {
+        recv_buffer: Bytes(BUFFER),
+        max_recv_buffer: Some(Bytes(8 * BUFFER)),
+        ..with_stack("rack/none(1000)")
+    };
+    let mut pair = Pair::connected(&config);
+    pair.server.reading = Reading::Manual;
+    pair.write(Client, 1_000_000);
+    pair.drive_for(Duration::from_secs(10));
+    assert!(pair.server.connection.readable() <= BUFFER);
+}
+
+#[test]
 fn a_lost_window_update_is_found_by_a_probe() {
     let mut pair = full();
     pair.lose_first(|p| p.from == Server && is_pure_ack(p));
