@@ -1,7 +1,8 @@
 //! Measures the simulator on fixed dumbbells over three hops: `cargo run --release --example bench`.
 //!
-//! Prints a line per case: simulated seconds, data packets and events, each per second of CPU time,
-//! and the peak memory of the process so far.
+//! Arguments: the stack, one case by name, and how long it simulates (`500ms`), for a profiler that takes
+//! long. Prints a line per case: simulated seconds, data packets and events, each per second of CPU time, and
+//! the peak memory of the process so far.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints")]
 
@@ -73,9 +74,11 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let stack = arguments.next().unwrap_or_else(|| "sack/reno".to_owned());
     let only = arguments.next();
+    let duration = arguments.next().map(|text| text.parse::<Duration>().expect("a time: 500ms"));
     println!("case       stack        sim-s/s  Mpkt/s  Mev/s  util  retx    peak-MiB");
     for case in CASES.iter().filter(|case| only.as_deref().is_none_or(|only| case.name == only)) {
-        let spec = case.spec(&stack);
+        let mut spec = case.spec(&stack);
+        spec.measure.duration = duration.unwrap_or(spec.measure.duration);
         let before = cpu_seconds();
         let outcome = run(&spec, 1).expect("the case runs");
         report(case, &stack, &outcome, cpu_seconds() - before);
