@@ -93,6 +93,10 @@ class Case:
     trigger: Trigger | None
     script: str
     """The name of a packet script; empty for a scenario."""
+    stacks: Sequence[str] = ()
+    """The stacks that it judges by default; empty for those of its suite."""
+    hosts: Sequence[str] = ()
+    """What the stacks that it concerns run in, as `quinn`; empty for any."""
 
 
 @dataclass(frozen=True)

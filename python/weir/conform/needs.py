@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weir.conform.observed import Observed, is_phase
+from weir.results import INTERNAL
 
 BBR_PHASES = ("startup", "drain", "probe_bw", "probe_rtt")
 
@@ -48,11 +49,18 @@ def _pacing(runs: Sequence[Observed]) -> str:
     return "" if has or not runs else "the stack reports no pacing rate"
 
 
+def _variables(runs: Sequence[Observed]) -> str:
+    names = {name for run in runs for name in run.samples.columns if name.startswith(INTERNAL)}
+    has = any(len(run.column(name)) for run in runs for name in names)
+    return "" if has or not runs else "the stack reports no internal variables"
+
+
 NEEDS = {
     "bbr-phases": _bbr_phases,
     "startup": _startup,
     "probe-bw-parts": _probing_parts,
     "delivery-rate": _delivery,
     "pacing-rate": _pacing,
+    "variables": _variables,
 }
 """Every need by its name in the suites."""

@@ -12,7 +12,7 @@ import polars as pl
 
 from weir import _native
 from weir.curves import Array, Curve
-from weir.results import Results
+from weir.results import INTERNAL, Results
 
 MSS = 1448
 """Payload of a full segment, where a scenario does not say otherwise."""
@@ -65,7 +65,12 @@ class Observed:
         return self.mss / (self.mss + _HEADERS)
 
     def column(self, name: str, from_s: float = 0.0, to_s: float = math.inf) -> Array:
-        """A column of `samples` between two times, without nulls."""
+        """A column of `samples` between two times, without nulls.
+
+        A controller's internal variable that never has a value has no column.
+        """
+        if name.startswith(INTERNAL) and name not in self.samples.columns:
+            return np.empty(0)
         is_within = pl.col("t_s").is_between(from_s - _SLACK_S, to_s + _SLACK_S)
         values = self.samples.filter(is_within)[name].drop_nulls()
         return np.asarray(values.cast(pl.Float64).to_numpy(), dtype=np.float64)

@@ -84,7 +84,7 @@ def planned(request: Request) -> Planned:
         (case, stack)
         for suite in chosen
         for case in _matching(suite, request.cases)
-        for stack in given or _default_stacks(case, suite)
+        for stack in given or case.stacks or suite.stacks
     ]
     if not pairs:
         known = ", ".join(case.id for suite in chosen for case in suite.cases)
@@ -99,10 +99,6 @@ def planned(request: Request) -> Planned:
     whole = plan(NAME, request.command(), sources, {}, effective)
     has_own_seeds = request.repeat is None and request.seed == Request.seed
     return Planned(subjects, whole, request.world, has_own_seeds)
-
-
-def _default_stacks(case: Case, suite: Suite) -> Sequence[str]:
-    return scripts.default_stacks(case, suite.stacks) if case.script else suite.stacks
 
 
 def _matching(suite: Suite, patterns: Sequence[str]) -> list[Case]:

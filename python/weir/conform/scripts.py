@@ -42,13 +42,6 @@ def cases(suite: str, patterns: Sequence[str]) -> list[Case]:
     return sorted(found, key=lambda case: case.id)
 
 
-def default_stacks(case: Case, usual: Sequence[str]) -> Sequence[str]:
-    """The stacks that a script judges by default: the one that it names, or the usual ones."""
-    if not _names_stack(case.script):
-        return usual
-    return [_script(case.script).script.stack.removeprefix("rack/")]
-
-
 def reason_against(case: Case, stack: str, world: str) -> str:
     """Why a script does not judge a stack; empty if it does."""
     if world not in WORLDS:
@@ -118,6 +111,7 @@ def _case(suite: str, name: str) -> Case:
         picture=Picture((), ""),
         trigger=None,
         script=name,
+        stacks=[script.stack.removeprefix("rack/")] if _names_stack(name) else [],
     )
 
 

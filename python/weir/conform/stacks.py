@@ -14,6 +14,8 @@ from weir.scenario import Source, split_list
 
 _PARTS = re.compile(r"(?P<scheme>[a-z0-9-]+)(\([^)]*\))?/(?P<controller>.+)")
 
+_CONTENDER = re.compile(r"contender:[^(]+\((.*,)?cc=(?P<controller>[^,)]+).*\)")
+
 _PROBE = """
 name = "conform"
 [topology]
@@ -49,6 +51,8 @@ def controller(stack: str) -> str | None:
     """
     if ".py:" in stack:
         return None
+    if contender := _CONTENDER.fullmatch(stack):
+        stack = contender["controller"]
     match = _PARTS.fullmatch(stack)
     text = match["controller"] if match else stack
     name = text.partition("(")[0].rpartition("/")[2].removeprefix("weir-")
@@ -67,6 +71,15 @@ def parts(stack: str) -> tuple[str, str] | None:
     return None if is_foreign else ("rack", stack)
 
 
+def host(stack: str) -> str:
+    """What a stack runs in: `quinn` of `quinn/cubic`, `contender:quiche`; `weir` for our own."""
+    name = stack.partition("(")[0]
+    if name.startswith("contender:"):
+        return name
+    match = _PARTS.fullmatch(stack)
+    return match["scheme"] if match and match["scheme"] not in _schemes() else "weir"
+
+
 @cache
 def _schemes() -> frozenset[str]:
     return frozenset(item["name"] for item in json.loads(_native.catalogue())["recoveries"])
@@ -78,6 +91,8 @@ def concerns(case: Case, stack: str, *, is_named: bool) -> str:
     A class in Python is judged by every suite that the user has named, and by those of no
     particular algorithm.
     """
+    if case.hosts and host(stack) not in case.hosts:
+        return f"a case of stacks in {', '.join(case.hosts)}"
     name = controller(stack)
     if not case.controllers or name in case.controllers or (name is None and is_named):
         return ""

@@ -1,10 +1,10 @@
 """Reads the suites: one TOML file each in the folder `suites`.
 
 A file has `name`, `title`, `source`, `stacks` (judged by default), `controllers` (those that it is
-about; all if absent), `[scenarios]` (TOML texts by name), `[reasons]` (texts by name, for the known
+about; all if absent), `hosts` (`quinn` of `quinn/cubic`; all if absent), `[scenarios]` (TOML texts by name), `[reasons]` (texts by name, for the known
 failures of several criteria), a list `case`, and `scripts`, patterns of packet scripts. A case
 inherits `source`, `controllers`, `seeds` and `needs` of its file. `each` repeats a case for the
-values of a list, which replace `{name}` in its texts.
+values of a list, which replace `{name}` in its texts. `stacks` of a case replace the file's.
 """
 
 from __future__ import annotations
@@ -98,6 +98,8 @@ def _case(data: Entry, entry: Entry) -> Case:
         picture=_picture(entry.get("picture", {}), next(iter(variants))),
         trigger=Trigger(trigger["phase"], trigger.get("occurrence", 1)) if trigger else None,
         script="",
+        stacks=entry.get("stacks", []),
+        hosts=data.get("hosts", []),
     )
 
 

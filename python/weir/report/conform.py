@@ -16,7 +16,7 @@ from weir.report import summary
 from weir.report.html import slug
 from weir.report.model import Cell, Report, ReportSection, ReportTable, ranges
 from weir.report.study import study_report
-from weir.results import Results
+from weir.results import INTERNAL, Results
 
 _QUESTION = "Do these stacks meet the criteria of drafts, RFCs and bug reports?"
 _SLICES = 400
@@ -32,6 +32,15 @@ _TITLES: Mapping[str, tuple[str, str, float]] = {
     "retransmits": ("Retransmissions", "segments", 1.0),
 }
 """Title, unit and factor of each column of `samples` in a picture."""
+
+_UNITS: Mapping[str, tuple[str, float]] = {
+    "bytes": ("kB", 1e-3),
+    "mbps": ("Mbit/s", 1.0),
+    "segments": ("segments", 1.0),
+    "ms": ("ms", 1.0),
+    "s": ("s", 1.0),
+}
+"""Unit and factor of an internal variable, by the end of its name."""
 
 
 def compose_conform(results: Results) -> Report:
@@ -83,7 +92,7 @@ def _figure(results: Results, rows: Sequence[Row], picture: Mapping[str, Any]) -
     panels = [
         TimePanel(title, unit, values, _level(picture["levels"].get(column)))
         for column in picture["columns"]
-        for title, unit, scale in [_TITLES.get(column, (column, "", 1.0))]
+        for title, unit, scale in [_title(column)]
         if not (values := _curve(data, column, scale)).is_empty()
     ]
     if not panels:
@@ -99,6 +108,14 @@ def _figure(results: Results, rows: Sequence[Row], picture: Mapping[str, Any]) -
         moments,
         list(runs.values()),
     )
+
+
+def _title(column: str) -> tuple[str, str, float]:
+    """Title, unit and factor of a column; an internal variable keeps its name."""
+    name = column.removeprefix(INTERNAL)
+    stem, _, end = name.rpartition("_")
+    unit, scale = _UNITS.get(end, ("", 1.0))
+    return _TITLES.get(column, (stem if unit else name, unit, scale))
 
 
 def _curve(data: pl.DataFrame, column: str, scale: float) -> pl.DataFrame:

@@ -9,16 +9,26 @@ import numpy as np
 import polars as pl
 
 from weir.conform.observed import Observed, is_phase
+from weir.curves import Array
 
 __all__ = [
     "extreme_window",
+    "growth_beyond",
+    "growth_in_phase",
     "in_flight_after",
+    "largest_growth",
     "mean_window",
     "most_in_flight",
+    "smallest_step",
+    "threshold_after",
+    "unused_window",
     "window_in_phase",
+    "window_kept",
     "window_over_flight",
     "window_regained",
 ]
+
+_SLACK_S = 1e-6
 
 
 def extreme_window(
@@ -62,6 +72,73 @@ def window_in_phase(
     if not len(windows):
         return None
     return float(windows.min() if extreme == "least" else windows.max())
+
+
+def largest_growth(run: Observed, *, rtt_s: float) -> float | None:
+    """The largest window over that one RTT before, in congestion avoidance."""
+    before, windows = _windows_apart(run, rtt_s)
+    return float(np.max(windows / before)) if len(windows) else None
+
+
+def growth_beyond(run: Observed, *, rtt_s: float, factor: float) -> float | None:
+    """By how many segments a window exceeds `factor` times that one RTT before, at most.
+
+    Only in congestion avoidance.
+    """
+    before, windows = _windows_apart(run, rtt_s)
+    return float(np.max(windows - factor * before)) / run.mss if len(windows) else None
+
+
+def _windows_apart(run: Observed, rtt_s: float) -> tuple[Array, Array]:
+    """Windows in congestion avoidance, first one RTT before, then at the time."""
+    name = pl.col("phase").cast(pl.String)
+    rows = run.samples.filter(name == "congestion_avoidance").select("t_s", "cwnd_bytes")
+    times, windows = (rows[one].cast(pl.Float64).to_numpy() for one in rows.columns)
+    earlier = np.searchsorted(times, times - rtt_s - _SLACK_S)
+    has_earlier = times >= times[:1] + rtt_s if len(times) else np.zeros(0, dtype=bool)
+    return windows[earlier[has_earlier]], windows[has_earlier]
+
+
+def unused_window(run: Observed, *, phase: str) -> float | None:
+    """The window minus what is in flight in the first sample of the first `phase`, in segments."""
+    spans = run.spans(phase)
+    if not spans:
+        return None
+    window, flight = (run.at(name, spans[0][0]) for name in ("cwnd_bytes", "bytes_in_flight"))
+    return None if window is None or flight is None else (window - flight) / run.mss
+
+
+def growth_in_phase(run: Observed, *, phase: str) -> float | None:
+    """The window as the first `phase` ends over that as it begins."""
+    spans = run.spans(phase)
+    if not spans or spans[0][1] >= run.curve.seen_s:
+        return None
+    begin, end = spans[0]
+    windows = run.column("cwnd_bytes", begin, end - 2 * _SLACK_S)
+    return float(windows[-1] / windows[0])
+
+
+def threshold_after(run: Observed, *, phase: str) -> float | None:
+    """The slow-start threshold just after the first `phase`, over the window as it ends."""
+    spans = run.spans(phase)
+    if not spans or spans[0][1] >= run.curve.seen_s:
+        return None
+    begin, end = spans[0]
+    windows = run.column("cwnd_bytes", begin, end - 2 * _SLACK_S)
+    threshold = run.at("ssthresh_bytes", end)
+    return None if threshold is None else threshold / float(windows[-1])
+
+
+def smallest_step(run: Observed) -> float | None:
+    """The smallest window over that of the sample before."""
+    windows = run.column("cwnd_bytes")
+    return float(np.min(windows[1:] / windows[:-1])) if len(windows) > 1 else None
+
+
+def window_kept(run: Observed, *, at_s: float, by_s: float) -> float | None:
+    """The window at `by_s` over that at `at_s`."""
+    before, after = run.at("cwnd_bytes", at_s), run.at("cwnd_bytes", by_s)
+    return after / before if before and after else None
 
 
 def in_flight_after(run: Observed, *, phase: str, mbps: float, following: str = "") -> float | None:
