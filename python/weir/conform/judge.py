@@ -4,6 +4,7 @@
 |---|---|
 | `worst` | the value of every run is within the bounds |
 | `median` | the median of the runs is |
+| `average` | the mean of the runs is |
 | `mean` | the whole 95 % interval of the mean is; inconclusive if only a part of it is |
 | `not-outside` | a part of the 95 % interval of the mean is: "not worse" of paired differences |
 
@@ -50,8 +51,10 @@ def judged(values: Sequence[float | None], envelope: Envelope, join: Join) -> Ju
         return Judgement(REPORTED, float(np.median(known)), None, estimate)
     margins = [margin(value, envelope) for value in known]
     worst = min(range(len(known)), key=lambda index: margins[index])
-    if join in ("worst", "median"):
-        value = known[worst] if join == "worst" else float(np.median(known))
+    if join in ("worst", "median", "average"):
+        value = {"worst": known[worst], "median": float(np.median(known))}.get(
+            join, float(np.mean(known))
+        )
         within = sum(own >= 0 for own in margins)
         own = margin(value, envelope)
         note = f"{within} of {len(known)} runs within" if own < 0 else ""

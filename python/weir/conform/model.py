@@ -9,7 +9,7 @@ from typing import Any, Literal
 from weir.conform.bounds import Envelope
 from weir.scenario import Overrides
 
-Join = Literal["worst", "median", "mean", "not-outside"]
+Join = Literal["worst", "median", "average", "mean", "not-outside"]
 """How the runs of a check become one verdict; `judge` defines each."""
 
 

@@ -1,10 +1,12 @@
 """Reads the suites: one TOML file each in the folder `suites`.
 
 A file has `name`, `title`, `source`, `stacks` (judged by default), `controllers` (those that it is
-about; all if absent), `hosts` (`quinn` of `quinn/cubic`; all if absent), `[scenarios]` (TOML texts by name), `[reasons]` (texts by name, for the known
-failures of several criteria), a list `case`, and `scripts`, patterns of packet scripts. A case
-inherits `source`, `controllers`, `seeds` and `needs` of its file. `each` repeats a case for the
-values of a list, which replace `{name}` in its texts. `stacks` of a case replace the file's.
+about; all if absent), `hosts` (`quinn` of `quinn/cubic`; all if absent), `[scenarios]` (TOML texts
+by name), `[reasons]` (texts by name, for the known failures of several criteria), a list `case`,
+and `scripts`, patterns of packet scripts. `[recordings]` makes recorded runs of Linux its cases; it
+has the reasons of known failures by recording and criterion. A case inherits `source`,
+`controllers`, `seeds` and `needs` of its file, and `stacks` unless it has its own. `each` repeats a
+case for the values of a list, which replace `{name}` in its texts.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from weir.conform import scripts
+from weir.conform import recorded, scripts
 from weir.conform.bounds import Envelope
 from weir.conform.model import Case, Check, Picture, Suite, Trigger, Variant
 from weir.errors import InputError, unknown
@@ -59,6 +61,7 @@ def parsed(text: str) -> Suite:
         for values in _values(entry.get("each", {}))
     ]
     cases += scripts.cases(data["name"], data.get("scripts", []))
+    cases += recorded.cases(data["name"], data["recordings"]) if "recordings" in data else []
     return Suite(data["name"], data["title"], data["source"], data["stacks"], cases)
 
 

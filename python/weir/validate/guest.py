@@ -38,6 +38,8 @@ class Hosted:
     mss: int
     draws: bool
     """Whether the kernel drew random numbers: then means over several seeds are compared."""
+    stacks: tuple[str, ...]
+    """The stack of each flow."""
 
 
 def host(reference: Reference, *, acks: int, receiver: Mapping[str, str] = GROWING) -> Hosted:
@@ -64,13 +66,14 @@ def host(reference: Reference, *, acks: int, receiver: Mapping[str, str] = GROWI
     ]
     step_ms = tc.whole("STEP", params.get("STEP", "10"))
     end = max(flow.end_s for flow in reference.flows)
+    flows = [
+        {**stack.flow(flow), **receiver, **_jitter(index)}
+        for index, flow in enumerate(reference.flows)
+    ]
     scenario = {
         "name": reference.name,
         "topology": {"kind": "graph", "link": [{**link, "duplex": False} for link in links]},
-        "flow": [
-            {**stack.flow(flow), **receiver, **_jitter(index)}
-            for index, flow in enumerate(reference.flows)
-        ],
+        "flow": flows,
         # The last sample of a recording is that of its last moment.
         "measure": {
             "duration": _seconds(end + step_ms / 1e3),
@@ -90,7 +93,7 @@ def host(reference: Reference, *, acks: int, receiver: Mapping[str, str] = GROWI
         or draws_random_numbers(router)
         or _is_drawing(reference.flows)
     )
-    return Hosted(source, stack.mss, draws)
+    return Hosted(source, stack.mss, draws, tuple(flow["stack"] for flow in flows))
 
 
 def _jitter(index: int) -> Table:

@@ -68,6 +68,11 @@ class Tolerance:
         """Whether ours is near enough."""
         return abs(ours - reference) <= self._tolerance(reference)
 
+    def bounds(self, reference: float) -> tuple[float, float]:
+        """The smallest and the largest value that hold."""
+        tolerance = self._tolerance(reference)
+        return reference - tolerance, reference + tolerance
+
     def verdict(self, pair: Pair) -> Verdict:
         """Whether ours is near enough, if the runs are enough to say."""
         ratio, reference = pair.ratio, pair.reference

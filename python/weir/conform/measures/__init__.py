@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import ModuleType
 
-from weir.conform.measures import dctcp, internal, phases, rates, scores, shares, windows
+from weir.conform.measures import dctcp, internal, phases, rates, recorded, scores, shares, windows
 
 Measure = Callable[..., float | None]
 
@@ -21,7 +21,7 @@ def _public(module: ModuleType) -> dict[str, Measure]:
 
 MEASURES: Mapping[str, Measure] = {
     name: measure
-    for module in (dctcp, internal, phases, rates, scores, shares, windows)
+    for module in (dctcp, internal, phases, rates, recorded, scores, shares, windows)
     for name, measure in _public(module).items()
 }
 """Every measure by its name in the suites."""

@@ -123,17 +123,19 @@ def window_over_pipe(
     if pipe is None:
         return None
     begin, end = spans[0]
-    window = np.max(run.column("cwnd_bytes", begin, end)) if when == "within" else None
-    window = window or run.at("cwnd_bytes", end)
-    return None if window is None else float(window) / max(pipe / 2, least * run.mss)
+    within = float(np.max(run.column("cwnd_bytes", begin, end)))
+    window = within if when == "within" else run.at("cwnd_bytes", end)
+    return None if window is None else window / max(pipe / 2, least * run.mss)
 
 
 def threshold_over_pipe(run: Observed, *, phase: str) -> float | None:
     """The slow-start threshold just after the first `phase` over the last pipe size in it."""
     spans = run.spans(phase)
-    pipes = run.column("cc.pipe_bytes", *spans[0]) if spans else ()
-    threshold = run.at("ssthresh_bytes", spans[0][1]) if spans else None
-    return float(threshold / pipes[-1]) if threshold is not None and len(pipes) else None
+    if not spans:
+        return None
+    begin, end = spans[0]
+    pipes, threshold = run.column("cc.pipe_bytes", begin, end), run.at("ssthresh_bytes", end)
+    return threshold / float(pipes[-1]) if threshold is not None and len(pipes) else None
 
 
 def _before(run: Observed, column: str, time_s: float) -> float | None:

@@ -1,0 +1,15 @@
+"""The metrics of recorded runs of Linux, as `weir validate` defines them."""
+
+from __future__ import annotations
+
+from weir.conform.observed import Observed
+from weir.validate.reduce import reduce
+from weir.validate.truth import Flow
+
+__all__ = ["as_recorded"]
+
+
+def as_recorded(run: Observed, *, metric: str, start_s: float, duration_s: float) -> float | None:
+    """A metric of the flow under test, which runs for `duration_s` from `start_s` on."""
+    (values,) = reduce([run.samples], [Flow("", start_s, duration_s)], run.mss)
+    return values[metric]
