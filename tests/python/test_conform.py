@@ -420,7 +420,9 @@ def test_recordings_of_linux_are_cases() -> None:
     assert len(linux) >= 40
     assert not any("norack" in name or "-two-" in name for name in linux)
     goodput = linux["10m-q34-reno"].checks[0]
-    assert (goodput.envelope.low, goodput.envelope.high) == pytest.approx((0.98 * 9.556, 1.02 * 9.556))
+    assert (goodput.envelope.low, goodput.envelope.high) == pytest.approx(
+        (0.98 * 9.556, 1.02 * 9.556)
+    )
     assert linux["10m-q34-bbr"].seeds > linux["10m-q34-reno"].seeds == 1
     assert linux["1g-q3304-bbr"].checks[3].known
 
