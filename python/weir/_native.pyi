@@ -55,7 +55,7 @@ class CaptureTables:
     """The tables of packet captures."""
 
     def table(self, name: str) -> Table:
-        """The table called `name`: `connections`, `slices` or `points`."""
+        """The table called `name`: `connections`, `slices`, `points` or `packets`."""
 
     @property
     def counts(self) -> list[tuple[str, int]]:
@@ -621,8 +621,8 @@ def send_files(
     read, ``KeyboardInterrupt`` before anything was sent.
     """
 
-def read_captures(paths: Sequence[Path]) -> CaptureTables:
-    """Reads captures.
+def read_captures(paths: Sequence[Path], *, packets: bool = False) -> CaptureTables:
+    """Reads captures; with `packets` the data packets have a table too.
 
     Raises:
         ValueError: a file is no capture.

@@ -222,6 +222,12 @@ impl Connection {
         }
     }
 
+    /// Bytes of headers of a data packet of `side`.
+    pub(crate) fn header(&self, side: usize) -> u32 {
+        let ip = if self.ends[side].is_ipv4() { 20 } else { 40 };
+        ip + 20 + if self.sides[side].has_timestamps { TIMESTAMP_OPTION } else { 0 }
+    }
+
     fn announced(&self, side: usize) -> Option<u16> {
         self.sides[side].mss.into_iter().chain(self.sides[1 - side].mss).min()
     }
@@ -368,18 +374,19 @@ impl Side {
             if !is_echoed && due > time {
                 return;
             }
-            let reached = if time == u64::MAX { now } else { due.min(now) };
-            let reached = reached.max(pending.captured);
+            // What is passed before it is due has no time at the sender: the capture ended, or memory did.
+            let is_timed = is_echoed || due <= now;
+            let reached = due.min(now).max(pending.captured);
             if is_echoed {
                 self.way =
                     Some(now - pending.captured).filter(|way| *way < LONGEST_WAY).or(self.way);
             }
             let Some(pending) = self.pending.pop_front() else { return };
-            self.pass(reached, &pending);
+            self.pass(reached, is_timed, &pending);
         }
     }
 
-    fn pass(&mut self, time: u64, pending: &Pending) {
+    fn pass(&mut self, time: u64, is_timed: bool, pending: &Pending) {
         let Some(sender) = &mut self.sender else { return };
         let mut blocks = [(0, 0); 4];
         let mut count = 0;
@@ -394,6 +401,7 @@ impl Side {
             &Acknowledgement {
                 place: pending.place,
                 window: pending.window,
+                is_timed,
                 blocks: &blocks[..count],
                 is_duplicate: pending.is_duplicate,
             },

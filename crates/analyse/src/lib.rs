@@ -23,4 +23,4 @@ pub use expert::ExpertCounts;
 pub use file::{CaptureReader, Record};
 pub use packet::{Content, Packet, SackBlocks, Segment, decode};
 pub use read::{CaptureCounts, Reading, Tables};
-pub use rows::{ConnectionRow, PointRow, SliceRow};
+pub use rows::{ConnectionRow, PacketRow, PointRow, SliceRow};

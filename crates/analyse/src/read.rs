@@ -7,7 +7,7 @@ use crate::error::{Cut, ReadError};
 use crate::file::CaptureReader;
 use crate::link;
 use crate::packet::{self, Content};
-use crate::rows::{ConnectionRow, PointRow, SliceRow};
+use crate::rows::{ConnectionRow, PacketRow, PointRow, SliceRow};
 use crate::table::Table;
 
 /// Reads captures, one after the other.
@@ -51,6 +51,8 @@ pub struct Tables {
     pub slices: Vec<SliceRow>,
     /// Their time-sequence diagrams.
     pub points: Vec<PointRow>,
+    /// Their data packets, if they were kept.
+    pub packets: Vec<PacketRow>,
     /// What the captures contain.
     pub counts: CaptureCounts,
 }
@@ -65,6 +67,12 @@ impl Reading {
     /// Nothing read yet; up to `most_open` connections are followed at a time.
     pub fn with_limit(most_open: usize) -> Self {
         Self { table: Table::new(most_open), counts: CaptureCounts::default() }
+    }
+
+    /// The same that returns the first 65,536 data packets of each of the largest connections, too.
+    pub fn keeping_packets(mut self) -> Self {
+        self.table.keep_packets();
+        self
     }
 
     /// Reads a capture that is called `name`. `watch` is called every few thousand packets, and may end it. Returns why it
@@ -122,6 +130,7 @@ impl Reading {
             tables.connections.push(one.connection);
             tables.slices.extend(one.slices);
             tables.points.extend(one.points);
+            tables.packets.extend(one.packets);
         }
         tables
     }

@@ -5,6 +5,16 @@ use crate::expert::ExpertCounts;
 use crate::limits::{Limit, Limits};
 use crate::sender::{Counts, Sender, Slice};
 
+/// Whether the packets of connections have rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Packets {
+    /// They have none, which takes less memory.
+    #[default]
+    Dropped,
+    /// The first 65,536 of a direction have.
+    Kept,
+}
+
 /// A connection and what was measured of its sender: the end that sent more data.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -27,6 +37,7 @@ pub struct ConnectionRow {
     pub unseen_bytes: u64,
     pub goodput_mbps: Option<f64>,
     pub mss_bytes: u32,
+    pub header_bytes: u32,
     pub merged_packets: u64,
     pub handshake_rtt_ms: Option<f64>,
     pub rtt_ms_min: Option<f64>,
@@ -103,17 +114,29 @@ pub struct PointRow {
     pub kind: &'static str,
 }
 
+/// A data packet, in the order in which its sender sent it.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct PacketRow {
+    pub connection: u32,
+    pub t_s: f64,
+    pub payload_bytes: u32,
+    pub rtt_ms: Option<f64>,
+    pub is_lost: bool,
+}
+
 /// The rows of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     pub(crate) connection: ConnectionRow,
     pub(crate) slices: Vec<SliceRow>,
     pub(crate) points: Vec<PointRow>,
+    pub(crate) packets: Vec<PacketRow>,
 }
 
 impl Rows {
-    /// The rows of a connection that is over.
-    pub(crate) fn of(connection: &Connection, file: &str) -> Self {
+    /// The rows of a connection that is over, those of its packets only if they are wanted.
+    pub(crate) fn of(connection: &Connection, file: &str, packets: Packets) -> Self {
         let side = connection.sending_side();
         let sender = connection.sender(side);
         let limits = sender.map(|sender| Limits::of(sender, connection.mss(side)));
@@ -123,6 +146,10 @@ impl Rows {
                 slice_rows(sender, &limits, connection.first)
             }),
             points: point_rows(connection, side),
+            packets: match packets {
+                Packets::Kept => packet_rows(connection, sender),
+                Packets::Dropped => Vec::new(),
+            },
         }
     }
 
@@ -131,6 +158,7 @@ impl Rows {
         self.connection.connection = number;
         self.slices.iter_mut().for_each(|row| row.connection = number);
         self.points.iter_mut().for_each(|row| row.connection = number);
+        self.packets.iter_mut().for_each(|row| row.connection = number);
     }
 }
 
@@ -171,6 +199,7 @@ fn connection_row(
             (duration > 0).then(|| mbps(counts.delivered as f64 / seconds(duration)))
         }),
         mss_bytes: connection.mss(side),
+        header_bytes: connection.header(side),
         merged_packets: counts.merged,
         handshake_rtt_ms: connection.handshake_rtt().map(millis),
         rtt_ms_min: rtt.min_ms,
@@ -258,6 +287,19 @@ fn point_rows(connection: &Connection, side: usize) -> Vec<PointRow> {
             start_bytes: point.start.max(0) as u64,
             end_bytes: point.end.max(0) as u64,
             kind: point.kind.name(),
+        })
+        .collect()
+}
+
+fn packet_rows(connection: &Connection, sender: Option<&Sender>) -> Vec<PacketRow> {
+    let passed = sender.map(Sender::passed).unwrap_or_default().iter();
+    passed
+        .map(|packet| PacketRow {
+            connection: 0,
+            t_s: seconds(packet.time - connection.first),
+            payload_bytes: packet.len,
+            rtt_ms: packet.rtt.map(|micros| f64::from(micros) / 1e3),
+            is_lost: packet.is_lost,
         })
         .collect()
 }

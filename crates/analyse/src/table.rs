@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::connection::Connection;
 use crate::packet::{Packet, Segment};
-use crate::rows::Rows;
+use crate::rows::{Packets, Rows};
 
 /// Connections that are open, and the rows of those that are over.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(crate) struct Table {
     /// Connections that were ended early, because too many were open.
     evicted: u64,
     most_open: usize,
+    packets: Packets,
     /// Bytes that the open connections take, about.
     memory: usize,
 }
@@ -35,8 +36,14 @@ impl Table {
             dropped: 0,
             evicted: 0,
             most_open: most_open.max(1),
+            packets: Packets::Dropped,
             memory: 0,
         }
+    }
+
+    /// Gives the rows of the largest connections those of their packets.
+    pub(crate) fn keep_packets(&mut self) {
+        self.packets = Packets::Kept;
     }
 
     /// Begins with the packets of a file of this name: connections do not go on from file to file.
@@ -91,7 +98,7 @@ impl Table {
     fn end(&mut self, mut connection: Box<Connection>) {
         self.memory -= connection.memory();
         connection.finish();
-        self.rows.push(Rows::of(&connection, &self.file));
+        self.rows.push(Rows::of(&connection, &self.file, self.packets));
         if self.rows.len() >= 2 * MOST_ROWS || self.rows.len().is_multiple_of(2 * MOST_DETAILED) {
             self.keep_largest(MOST_ROWS, MOST_DETAILED);
         }
@@ -122,6 +129,7 @@ impl Table {
         for rows in self.rows.iter_mut().skip(most_detailed) {
             rows.slices = Vec::new();
             rows.points = Vec::new();
+            rows.packets = Vec::new();
         }
     }
 }

@@ -6,14 +6,16 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
-use weir_analyse::{CaptureCounts, ConnectionRow, PointRow, ReadError, Reading, SliceRow};
+use weir_analyse::{
+    CaptureCounts, ConnectionRow, PacketRow, PointRow, ReadError, Reading, SliceRow,
+};
 
 use crate::table::Table;
 
 /// The tables of captures.
 #[pyclass(frozen, module = "weir._native")]
 pub(crate) struct CaptureTables {
-    tables: [weir_lab::Table; 3],
+    tables: [weir_lab::Table; 4],
     counts: CaptureCounts,
     /// Why files were not read to their ends.
     warnings: Vec<String>,
@@ -21,7 +23,7 @@ pub(crate) struct CaptureTables {
 
 #[pymethods]
 impl CaptureTables {
-    /// The table called `name`: `connections`, `slices` or `points`.
+    /// The table called `name`: `connections`, `slices`, `points` or `packets`.
     fn table(&self, name: &str) -> PyResult<Table> {
         let found = self.tables.iter().find(|table| table.name == name);
         let found = found.map(|table| Table::new(table.batch.clone()));
@@ -64,10 +66,16 @@ impl CaptureTables {
     }
 }
 
-/// Reads captures. Other Python threads go on meanwhile.
+/// Reads captures; with `packets` the data packets have a table too. Other Python threads go on meanwhile.
 #[pyfunction]
-pub(crate) fn read_captures(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<CaptureTables> {
-    let mut reading = Reading::default();
+#[pyo3(signature = (paths, *, packets = false))]
+pub(crate) fn read_captures(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    packets: bool,
+) -> PyResult<CaptureTables> {
+    let reading = Reading::default();
+    let mut reading = if packets { reading.keeping_packets() } else { reading };
     let mut warnings = Vec::new();
     for path in paths {
         let name = path.display().to_string();
@@ -97,7 +105,12 @@ pub(crate) fn read_captures(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Cap
     }
     let tables = py.detach(|| reading.finish());
     Ok(CaptureTables {
-        tables: [connections(&tables.connections), slices(&tables.slices), points(&tables.points)],
+        tables: [
+            connections(&tables.connections),
+            slices(&tables.slices),
+            points(&tables.points),
+            data_packets(&tables.packets),
+        ],
         counts: tables.counts,
         warnings,
     })
@@ -125,6 +138,7 @@ weir_lab::table!(
         unseen_bytes,
         goodput_mbps,
         mss_bytes,
+        header_bytes,
         merged_packets,
         handshake_rtt_ms,
         rtt_ms_min,
@@ -190,6 +204,12 @@ weir_lab::table!(
         retransmits,
         limit,
     }
+);
+
+weir_lab::table!(
+    data_packets,
+    "packets",
+    PacketRow { connection, t_s, payload_bytes, rtt_ms, is_lost }
 );
 
 weir_lab::table!(points, "points", PointRow { connection, t_s, start_bytes, end_bytes, kind });

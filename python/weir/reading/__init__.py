@@ -47,6 +47,8 @@ class Captures:
     """The time of the 32 largest connections, in slices."""
     points: pl.DataFrame
     """Their segments and acknowledgements, thinned."""
+    packets: pl.DataFrame
+    """Their data packets in the order of sending, up to 65,536 each; empty unless wanted."""
     counts: dict[str, int]
     """Packets by kind."""
     warnings: tuple[str, ...]
@@ -64,8 +66,10 @@ class Captures:
                 getattr(self, name).write_parquet(folder / f"{name}.parquet")
 
 
-def read(paths: Sequence[str | Path]) -> Captures:
+def read(paths: Sequence[str | Path], *, packets: bool = False) -> Captures:
     """Reads captures: pcap or pcapng, also compressed by gzip or zstd.
+
+    With `packets` it also returns the data packets of the largest connections.
 
     Raises:
         InputError: a file is no capture, or cannot be read.
@@ -77,15 +81,15 @@ def read(paths: Sequence[str | Path]) -> Captures:
             what = "is a folder" if file.is_dir() else other
             raise InputError(f"{file}: {what}; a capture is a file in pcap or pcapng")
     try:
-        found = _native.read_captures(files)
+        found = _native.read_captures(files, packets=packets)
     except ValueError as error:
         raise InputError(str(error)) from None
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror or error}") from None
     counts = dict(found.counts)
-    connections, slices, points = (pl.DataFrame(found.table(name)) for name in TABLES)
+    tables = {name: pl.DataFrame(found.table(name)) for name in (*TABLES, "packets")}
     warnings = (*found.warnings, *_warnings(counts))
-    return Captures(connections, slices, points, counts, warnings)
+    return Captures(**tables, counts=counts, warnings=warnings)
 
 
 def limits(row: dict[str, object]) -> dict[str, float]:

@@ -81,7 +81,7 @@ pub(crate) struct Counts {
     pub(crate) window_max: u64,
 }
 
-/// A packet for the policer test: when, how long, whether it came again later, and its RTT.
+/// A data packet: when, how long, whether it came again later, and its RTT in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passed {
     pub(crate) time: u64,
@@ -90,6 +90,12 @@ pub(crate) struct Passed {
     pub(crate) len: u32,
     pub(crate) rtt: Option<u32>,
     pub(crate) is_lost: bool,
+}
+
+impl Passed {
+    fn set_rtt(&mut self, nanos: u64) {
+        self.rtt = Some((nanos / 1_000).min(u64::from(u32::MAX)) as u32);
+    }
 }
 
 /// A loss episode: its first repetition.
@@ -126,6 +132,8 @@ pub(crate) struct Data {
 pub(crate) struct Acknowledgement<'a> {
     pub(crate) place: i64,
     pub(crate) window: Option<u64>,
+    /// Whether its time is known; if not, it gives no sample of the RTT.
+    pub(crate) is_timed: bool,
     /// The SACK blocks, the first one perhaps of duplicates.
     pub(crate) blocks: &'a [(i64, i64)],
     pub(crate) is_duplicate: bool,
@@ -198,7 +206,7 @@ impl Sender {
         let before = self.board.in_flight();
         self.take_duplicates(ack);
         if ack.place > self.board.una() {
-            self.acknowledge(time, ack.place);
+            self.acknowledge(time, ack);
         } else if ack.is_duplicate && self.board.outstanding() > 0 {
             self.dup_acks += 1;
             self.counts.dup_acks += 1;
@@ -392,28 +400,46 @@ impl Sender {
         };
         if right <= ack.place || is_within(ack.blocks.get(1)) {
             self.counts.spurious += 1;
+            self.note_arrived(left, right);
             if let Some(loss) = self.losses.last_mut() {
                 loss.duplicates += 1;
             }
         }
     }
 
-    fn acknowledge(&mut self, time: u64, place: i64) {
+    /// What the receiver had twice was not lost.
+    fn note_arrived(&mut self, left: i64, right: i64) {
+        for passed in self.passed.iter_mut().rev().take(MOST_BEFORE_DUPLICATE) {
+            let is_within = left <= passed.place && passed.place + i64::from(passed.len) <= right;
+            if passed.is_lost && is_within {
+                passed.is_lost = false;
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, time: u64, ack: &Acknowledgement<'_>) {
+        let place = ack.place;
         let mut newest: Option<Range> = None;
         let mut was_repeated = false;
         let (mut overtaken, mut unseen) = (0, 0);
         let highest = self.board.highest_sacked();
+        let passed = &mut self.passed;
         self.board.acknowledge(place, |start, range| {
             was_repeated |= range.sends > 1;
             unseen += if range.is_missing() { (range.end - start) as u64 } else { 0 };
             // Sent once, and later data was acknowledged before it: RFC 8985 §6.2, step 3.
-            overtaken += u64::from(range.sends == 1 && !range.is_sacked && range.end < highest);
+            let is_overtaken = range.sends == 1 && !range.is_sacked && range.end < highest;
+            overtaken += u64::from(is_overtaken);
+            if is_overtaken && let Some(passed) = passed.get_mut(range.number as usize) {
+                passed.set_rtt(time - range.first_sent);
+            }
             newest = Some(*range);
         });
         self.counts.reordered += overtaken;
         self.counts.unseen += unseen;
         // A range that was selectively acknowledged before gave its sample then.
-        let sample = newest.filter(|range| range.sends == 1 && !range.is_sacked && !was_repeated);
+        let sample = newest
+            .filter(|range| ack.is_timed && range.sends == 1 && !range.is_sacked && !was_repeated);
         if let Some(range) = sample {
             self.record_rtt(time, &range);
             self.last_rtt = Some(time - range.first_sent);
@@ -435,7 +461,7 @@ impl Sender {
             }
         });
         self.counts.reordered += overtaken;
-        if let Some(range) = newest {
+        if let Some(range) = newest.filter(|_| ack.is_timed) {
             self.record_rtt(time, &range);
         }
     }
@@ -446,7 +472,7 @@ impl Sender {
         self.rtts.record(Duration::from_nanos(rtt));
         self.slices.at(time).record_rtt(rtt);
         if let Some(passed) = self.passed.get_mut(range.number as usize) {
-            passed.rtt = Some((rtt / 1_000).min(u64::from(u32::MAX)) as u32);
+            passed.set_rtt(rtt);
         }
     }
 
@@ -517,6 +543,8 @@ enum Seen {
 const UNKNOWN_ROUND: u64 = 50_000_000;
 /// Rounds before growth counts: the first window may wait for the application.
 const FIRST_ROUNDS: u32 = 1;
-/// Packets that the policer test sees, as many as 23 MB have. Each takes 40 bytes.
-const MOST_PASSED: usize = 1 << 14;
+/// Packets that are kept for the policer test and for models, as many as 95 MB have. Each takes 40 bytes.
+const MOST_PASSED: usize = 1 << 16;
 const MOST_LOSSES: usize = 1 << 12;
+/// Packets sent between a segment and the report that it arrived twice.
+const MOST_BEFORE_DUPLICATE: usize = 1 << 10;

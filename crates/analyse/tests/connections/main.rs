@@ -6,6 +6,14 @@ mod script;
 
 use script::{Fields, MSS, Script};
 
+fn packets(script: &Script) -> Vec<weir_analyse::PacketRow> {
+    let mut reading = weir_analyse::Reading::default().keeping_packets();
+    let file = script.pcapng();
+    let read = reading.read("a", &file[..], || std::ops::ControlFlow::Continue(()));
+    assert_eq!(read.expect("a capture"), None);
+    reading.finish().packets
+}
+
 #[test]
 fn a_transfer_without_losses_has_its_round_trip_and_its_bytes() {
     let mut script = Script::connected(40.0, 0.1);
@@ -58,6 +66,7 @@ fn a_repetition_that_was_not_needed_is_spurious() {
     script.ack(136.0, 6, &[(1, 2)]);
     let row = script.row();
     assert_eq!((row.retransmits_fast, row.retransmits_spurious), (1, 1));
+    assert!(packets(&script).iter().all(|packet| !packet.is_lost));
 }
 
 /// Segment 1 overtakes nothing: it arrives late, and is acknowledged without a repetition.
@@ -171,4 +180,40 @@ fn the_place_of_the_capture_is_recognised() {
         [place(40.0, 0.1), place(20.0, 20.0), place(0.2, 40.0)],
         ["sender", "middle", "receiver"]
     );
+}
+
+/// At the receiver, an acknowledgement takes the way of the handshake to the sender. The last ones had not arrived when the
+/// capture ended: they give no sample.
+#[test]
+fn at_the_receiver_the_round_trip_is_that_of_the_path() {
+    let mut script = Script::connected(0.2, 40.0);
+    for number in 0..60 {
+        script.data(50.0 + f64::from(number), number);
+        script.ack(50.5 + f64::from(number), number + 1, &[]);
+    }
+    let row = script.row();
+    assert_eq!(row.capture_point, "receiver");
+    assert_eq!((row.rtt_ms_min, row.rtt_ms_max), (Some(40.5), Some(40.5)));
+    assert_eq!(row.delivered_bytes, u64::from(60 * MSS));
+}
+
+/// Data packets have rows if they are wanted: here a lost one, its repetition, and one that was overtaken.
+#[test]
+fn packets_are_returned_in_the_order_of_sending() {
+    let mut script = Script::connected(40.0, 0.1);
+    for number in 0..6 {
+        script.data(50.0 + f64::from(number), number);
+    }
+    for number in 2..6 {
+        script.ack(90.0 + f64::from(number), 1, &[(2, number + 1)]);
+    }
+    script.data(96.0, 1);
+    script.ack(136.0, 6, &[]);
+    let packets = packets(&script);
+    let found: Vec<_> = packets.iter().map(|one| (one.rtt_ms, one.is_lost)).collect();
+    let acked = (Some(42.0), false);
+    let sacked = (Some(40.0), false);
+    let expected = [acked, (None, true), sacked, sacked, sacked, sacked, (None, false)];
+    assert_eq!(found, expected);
+    assert!(script.tables().packets.is_empty());
 }
