@@ -47,6 +47,8 @@ _VERBS = {
     "diff": "Compare two result directories, metric by metric, with 95 % intervals of the "
     "differences.",
     "read": "Read packet captures, and show what limited each TCP connection.",
+    "model": "Make a scenario of the path behind a packet capture.",
+    "advise": "Predict which congestion control would help on the path behind a packet capture.",
     "report": "Draw the report of a result directory again, and export its figures.",
     "export": "Write a result directory in the format of another program.",
     "doctor": "Check what this machine supports, and what each missing component would add.",

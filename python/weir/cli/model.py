@@ -1,0 +1,173 @@
+"""`weir model`: a scenario file of the path behind a capture."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weir.cli import options, output
+from weir.errors import InputError
+from weir.grid import Grid
+from weir.options import MEASUREMENT, OUTPUT
+
+if TYPE_CHECKING:
+    from weir.modelling.measured import Measurement
+    from weir.modelling.simulate import Check
+
+_HELP = """Make a scenario of the path behind a packet capture.
+
+INPUT is a capture made at the sender, a result directory, or a trace of mahimahi.
+Estimates rate, delay, queue, random loss, policer and reordering, each with a 95 % interval. Then
+simulates the measured flow on the model and compares.
+
+Exit codes: 0 modelled, 2 the input has too little. See docs/model.md."""
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir model slow.pcapng -o path.toml
+
+  weir model slow.pcapng --stack bbr --report path.html
+
+  weir model results/compare/latest --json"""
+
+Input = Annotated[
+    Path, typer.Argument(metavar="INPUT", help="Capture, result directory or mahimahi trace.")
+]
+Connection = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Connection to model, counted from 1 in the order of weir read.",
+        show_default="the largest",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+Stack = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STACK",
+        help="Congestion control of the measured flow.",
+        show_default="that of the results, else cubic",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="Write a report with pictures to this new file.",
+        rich_help_panel=OUTPUT,
+        show_default=False,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(model)
+
+
+def model(
+    source: Input,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the scenario to this new file.",
+            rich_help_panel=OUTPUT,
+            show_default=False,
+        ),
+    ] = None,
+    report: ReportFile = None,
+    connection: Connection = None,
+    stack: Stack = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Models the path, checks the model, prints both."""
+    from weir.disk import write_text
+    from weir.modelling import inputs, simulate, text
+
+    refuse_existing("--out", out)
+    refuse_existing("--report", report)
+    measured = inputs.measure(source, connection, stack)
+    for warning in measured.warnings:
+        output.note(f"warning: {warning}", quiet=quiet)
+    check = simulate.check(measured.path, measured.flow) if measured.flow else None
+    if json:
+        output.print_json("model", [_row(measured, check)])
+    else:
+        output.show(parameters(measured).rich())
+        if check:
+            output.show(comparison(check).rich())
+    if out is not None:
+        write_text(out, text.scenario_text(measured))
+        output.note(f"scenario: {out}", quiet=quiet)
+    if report is not None:
+        from weir.modelling.report import write_model
+
+        write_model(measured, check, report, shlex.join(["weir", *sys.argv[1:]]))
+        output.note(f"report: {report}", quiet=quiet)
+
+
+def refuse_existing(name: str, file: Path | None) -> None:
+    """Refuses to overwrite `file`.
+
+    Raises:
+        InputError: it is there.
+    """
+    if file is not None and file.exists():
+        raise InputError(f"{name} {file}: is there already; name a new file")
+
+
+def parameters(measured: Measurement) -> Grid:
+    """The parameters of the model."""
+    rows = [[title, value, unit] for _, title, value, unit in measured.path.named()]
+    if measured.path.steps:
+        rows.append(["rate over time", f"{len(measured.path.steps)} steps", ""])
+    if measured.path.loss_run:
+        rows.append(["random losses in a row", f"{measured.path.loss_run:.2g}", "packets"])
+    note = "Rates and sizes count IP bytes. «At least»: the flow never filled it."
+    title = f"Path of {measured.source}"
+    return Grid(title, ["parameter", "estimate (95 % interval)", "unit"], rows, notes=1, note=note)
+
+
+def comparison(check: Check) -> Grid:
+    """The flow as measured, and on the model."""
+    from weir.modelling.measured import COMPARED
+
+    flow = check.flow
+    rows = []
+    for name, (title, unit, factor) in COMPARED.items():
+        error = check.error(name)
+        mean = check.repeated[name].mean
+        rows.append(
+            [
+                f"{title}, {unit}",
+                f"{getattr(flow, name) * factor:.4g}",
+                "–" if mean is None else f"{mean * factor:.4g}",
+                "–" if error is None else f"{error:+.1%}",
+            ]
+        )
+    stack = f"{flow.stack}{', assumed' if flow.is_assumed else ''}"
+    note = f"The measured flow ({stack}), simulated on the model with {check.runs} seeds."
+    headers = ["", "measured", "on the model", "difference"]
+    return Grid("How well the model repeats the measurement", headers, rows, note=note)
+
+
+def _row(measured: Measurement, check: Check | None) -> dict[str, object]:
+    flow = measured.flow
+    return {
+        "source": measured.source,
+        "path": measured.path.as_json(),
+        "flow": flow.as_json() if flow else None,
+        "check": check.as_json() if check else None,
+        "warnings": list(measured.warnings),
+    }

@@ -1,0 +1,150 @@
+"""How exactly models find known paths: `python -m weir.modelling.accuracy` prints the table.
+
+Each path is simulated with one CUBIC flow and several seeds, captured at the sender, and modelled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path as File
+
+from weir.cli import output
+from weir.grid import Grid
+from weir.modelling import inputs
+from weir.modelling.path import Path
+from weir.runner import execute
+from weir.scenario import SIM, Source
+
+_SCENARIO = """
+[topology]
+[[flow]]
+stack = "cubic"
+[measure]
+duration = "10s"
+"""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A known path."""
+
+    mbps: float
+    rtt_ms: float
+    packets: int
+    loss: float
+    """Share of packets lost at random."""
+
+    @property
+    def name(self) -> str:
+        """The path for people."""
+        path = f"{self.mbps:g} Mbit/s, {self.rtt_ms:g} ms, {self.packets} packets"
+        return f"{path}, {self.loss:.1%} loss" if self.loss else path
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The keys of its scenario."""
+        return {
+            "topology.rate": f"{self.mbps * 1e3:.0f}kbit",
+            "topology.rtt": f"{self.rtt_ms}ms",
+            "topology.queue": f"{self.packets}p",
+            "topology.forward.loss": f"{self.loss * 100:g}%",
+        }
+
+
+@dataclass(frozen=True)
+class Error:
+    """How far a model is from the path."""
+
+    rate: float
+    """Relative."""
+    delay_ms: float
+    queue: float | None
+    """Relative; None if the flow did not fill it."""
+    is_loss_covered: bool
+    """Whether the loss is in its interval."""
+
+
+PATHS = (
+    Known(2, 80, 14, 0.0),
+    Known(5, 20, 8, 0.0),
+    Known(5, 50, 80, 0.0),
+    Known(8, 150, 100, 0.005),
+    Known(10, 40, 33, 0.0),
+    Known(10, 40, 33, 0.002),
+    Known(10, 40, 133, 0.01),
+    Known(20, 40, 20, 0.0),
+    Known(20, 40, 266, 0.0),
+    Known(20, 100, 60, 0.001),
+    Known(50, 20, 40, 0.0),
+    Known(50, 100, 400, 0.001),
+    Known(100, 10, 80, 0.0),
+    Known(100, 10, 80, 0.02),
+)
+"""What the table has: shallow and deep queues, with and without random loss."""
+
+
+def model_of(known: Known, seed: int, world: str = SIM, duration: str = "10s") -> Path:
+    """The model of a path, from a capture of one flow on it."""
+    keys = {**known.keys, "measure.duration": duration}
+    source = Source(_SCENARIO, "known path", tuple(keys.items())).in_world(world)
+    with tempfile.TemporaryDirectory() as scratch:
+        capture = File(scratch) / "run.pcapng"
+        execute(source.at({}), seed, world, None, capture)
+        return inputs.measure(capture).path
+
+
+def error_of(known: Known, found: Path) -> Error:
+    """How far a model is from the path."""
+    queue = found.queue_bytes
+    high = 1.0 if found.loss.high is None else found.loss.high
+    return Error(
+        found.rate_mbps.value / known.mbps - 1,
+        found.delay_ms.value - known.rtt_ms,
+        None if queue.high is None else queue.value / (known.packets * found.packet_bytes) - 1,
+        found.loss.low <= known.loss <= high,
+    )
+
+
+def grid(paths: Sequence[Known], seeds: Sequence[int], world: str = SIM) -> Grid:
+    """The errors of all paths: the largest over the seeds."""
+    headers = ["path", "rate", "delay, ms", "queue", "queues filled", "loss covered"]
+    rows = list(_rows(paths, seeds, world))
+    covered = sum(one[1] for one in rows)
+    title = f"Largest errors over {len(seeds)} seeds"
+    total = len(rows) * len(seeds)
+    note = f"Loss in its 95 % interval: {covered} of {total} ({covered / total:.0%})."
+    return Grid(title, headers, [one[0] for one in rows], note=note)
+
+
+def _rows(
+    paths: Sequence[Known], seeds: Sequence[int], world: str
+) -> Iterator[tuple[list[str], int]]:
+    for known in paths:
+        errors = [error_of(known, model_of(known, seed, world)) for seed in seeds]
+        queues = [abs(one.queue) for one in errors if one.queue is not None]
+        covered = sum(one.is_loss_covered for one in errors)
+        row = [
+            known.name,
+            f"{max(abs(one.rate) for one in errors):.2%}",
+            f"{max(abs(one.delay_ms) for one in errors):.2f}",
+            f"{max(queues):.1%}" if queues else "–",
+            f"{len(queues)} of {len(errors)}",
+            f"{covered} of {len(errors)}",
+        ]
+        yield row, covered
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10, help="seeds of each path")
+    parser.add_argument("--world", default=SIM, help="sim or kernel-virtual")
+    given = parser.parse_args()
+    output.show(grid(PATHS, range(1, given.seeds + 1), given.world).rich())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""What each controller would get on the path, compared with the one that was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weir import _native
+from weir.modelling.draws import draw
+from weir.modelling.measured import Flow, Measurement
+from weir.modelling.path import Path
+from weir.modelling.quantity import Quantity
+from weir.modelling.simulate import Check, Job, measured_keys, run_all
+from weir.stats import t_quantile
+
+KERNEL = ("cubic", "reno", "bbr", "vegas", "veno", "westwood", "illinois", "htcp")
+"""Controllers of Linux that are simulated by default."""
+OURS = ("bbr3", "copa")
+"""Controllers that only Weir and its adapters have."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What each controller has to do."""
+
+    keys: Mapping[str, str]
+    size_bytes: int | None
+    """None if it sends for a time instead."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A controller, perhaps with other settings than the measured flow."""
+
+    name: str
+    stack: str
+    keys: Mapping[str, str]
+    """Keys in place of those of the measured flow."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What an option would get."""
+
+    option: Option
+    goodput_mbps: Quantity
+    rtt_ms_p95: Quantity
+    fct_s: Quantity | None
+    gain: Quantity
+    """Its goodput over that of the measured controller."""
+    neighbour: float | None
+    """The goodput of a CUBIC flow next to it, over that next to another CUBIC flow."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `--json`."""
+        return {
+            "name": self.option.name,
+            "stack": self.option.stack,
+            "goodput_mbps": self.goodput_mbps.as_json(),
+            "rtt_ms_p95": self.rtt_ms_p95.as_json(),
+            "fct_s": self.fct_s.as_json() if self.fct_s else None,
+            "gain": self.gain.as_json(),
+            "neighbour": self.neighbour,
+        }
+
+
+def options(flow: Flow, stacks: Sequence[str]) -> list[Option]:
+    """The measured controller, then the others; with a larger window if that limited the flow."""
+    names = dict.fromkeys([flow.stack.removeprefix("rack/"), *stacks])
+    found = [Option(name, name, flow.source_keys) for name in names]
+    if flow.limit in ("receiver-window", "send-buffer"):
+        free = [Option(f"{name}, larger window", name, {}) for name in names]
+        found += free
+    return found
+
+
+def work_of(flow: Flow, size: str | None) -> Work:
+    """The measured bytes, or a file of `size`; a sender at a rate continues for the same time."""
+    if "flow.0.workload" in flow.source_keys and size is None:
+        return Work({"measure.duration": _ms(flow.duration_s)}, None)
+    wanted = flow.delivered_bytes if size is None else round(_native.parse_quantity("size", size))
+    if size is None and wanted > _MOST_BYTES:
+        span = max(flow.duration_s * _MOST_BYTES / wanted, _LEAST_S)
+        return Work({"measure.duration": _ms(span)}, None)
+    limit = max(flow.duration_s * wanted / flow.delivered_bytes * _PATIENCE, _LEAST_S)
+    file = {"flow.0.workload": f"{{ kind = 'file', size = '{wanted}b' }}"}
+    return Work({**file, "measure.duration": _ms(limit)}, wanted)
+
+
+def predict(
+    measured: Measurement,
+    check: Check,
+    chosen: Sequence[Option],
+    work: Work,
+    *,
+    repeat: int,
+    seed: int,
+    neighbours: int = 2,
+) -> list[Prediction]:
+    """What the options would get, the one with the most goodput first.
+
+    Each repeat draws the parameters of the path from their intervals; all options have the same.
+    The first option is the measured controller.
+    """
+    paths = draw(measured.path, repeat, seed)
+    jobs = [
+        Job(
+            {**measured_keys(path, check.flow), **option.keys, **work.keys, **_of(option)}, seed + n
+        )
+        for option in chosen
+        for n, path in enumerate(paths)
+    ]
+    beside = [
+        Job({**_next_to(path, check.flow), **_of(option)}, seed + n, flows=2)
+        for option in chosen
+        for n, path in enumerate(paths[:neighbours])
+    ]
+    tables = run_all([*jobs, *beside])
+    rows = [table["flows"].to_dicts() for table in tables]
+    first, found = [one[0] for one in rows[:repeat]], []
+    longest = max(_longest_rtt(path) for path in paths)
+    base = [_neighbour(one) for one in rows[len(jobs) : len(jobs) + neighbours]]
+    for place, option in enumerate(chosen):
+        own = [one[0] for one in rows[place * repeat : (place + 1) * repeat]]
+        start = len(jobs) + place * neighbours
+        others = [_neighbour(one) for one in rows[start : start + neighbours]]
+        share = sum(others) / sum(base) if sum(base) and chosen[0].stack == "cubic" else None
+        found.append(_prediction(option, own, first, check, measured.path, longest, work, share))
+    return sorted(found, key=lambda one: -one.goodput_mbps.value)
+
+
+def _of(option: Option) -> dict[str, str]:
+    return {"flow.0.stack": option.stack, "measure.sample_interval": "0s"}
+
+
+def _next_to(path: Path, flow: Flow) -> dict[str, str]:
+    span = min(max(flow.duration_s, _LEAST_S), _MOST_NEIGHBOUR_S)
+    return {
+        **path.keys(),
+        "flow.1.stack": "cubic",
+        "flow.1.start_jitter": "100ms",
+        "measure.duration": _ms(span),
+    }
+
+
+def _neighbour(rows: Sequence[Row]) -> float:
+    return float(rows[1]["goodput_mbps"])
+
+
+def _prediction(
+    option: Option,
+    rows: Sequence[Row],
+    first: Sequence[Row],
+    check: Check,
+    path: Path,
+    longest: float,
+    work: Work,
+    share: float | None,
+) -> Prediction:
+    goodputs = [row["goodput_mbps"] for row in rows]
+    gains = [
+        own / other["goodput_mbps"]
+        for own, other in zip(goodputs, first, strict=True)
+        if other["goodput_mbps"]
+    ]
+    delays = [row["rtt_ms_p95"] or row["rtt_ms_max"] or 0.0 for row in rows]
+    times = [row["fct_s"] for row in rows]
+    off = abs(math.log1p(check.error("goodput_mbps") or 0.0))
+    late = abs(math.log1p(check.error("rtt_ms_p95") or 0.0))
+    return Prediction(
+        option,
+        predictive(goodputs, off, (0.0, _most(path))),
+        predictive(delays, late, (path.delay_ms.low, longest)),
+        predictive(times, off) if work.size_bytes and all(times) else None,
+        predictive(gains, off if rows is not first and gains != [1.0] * len(gains) else 0.0),
+        share,
+    )
+
+
+def predictive(
+    values: Sequence[float], off: float, bounds: tuple[float, float] = (0.0, math.inf)
+) -> Quantity:
+    """The geometric mean, and the interval in which a measurement lies with 95 %.
+
+    Its width has the spread of the repeats, and `off`: by which factor, as a logarithm, the model
+    missed what it was made from. It ends at `bounds`, which the path sets.
+    """
+    logs = [math.log(max(value, _LEAST_VALUE)) for value in values]
+    n = len(logs)
+    mean = math.fsum(logs) / n
+    variance = math.fsum((one - mean) ** 2 for one in logs) / (n - 1) if n > 1 else 0.0
+    half = t_quantile(max(n - 1, 1)) * math.sqrt(variance * (1 + 1 / n)) if variance else 0.0
+    half = math.hypot(half, 2 * off)
+    least, most = bounds
+    middle = math.exp(mean)
+    low, high = max(math.exp(mean - half), least), min(math.exp(mean + half), most)
+    return Quantity(middle, min(low, middle), max(high, middle))
+
+
+def _longest_rtt(path: Path) -> float:
+    """The round trip behind a full queue, in ms; of a path whose rate changes at the lowest one."""
+    if path.trace:
+        return math.inf
+    slowest = min((rate for _, rate in path.steps), default=path.rate_mbps.value)
+    full = path.queue_bytes.value + 2 * path.packet_bytes
+    return path.delay_ms.value * _DELAY_SLACK + full * 8e-3 / slowest
+
+
+def _most(path: Path) -> float:
+    """The largest goodput that the path carries, where its largest rate is known."""
+    if path.rate_mbps.high is None or path.trace:
+        return math.inf
+    return max(path.rate_mbps.high, *(rate for _, rate in path.steps), 0.0)
+
+
+def _ms(seconds: float) -> str:
+    return f"{max(round(seconds * 1e3), 1)}ms"
+
+
+_MOST_BYTES = 30_000_000
+"""Larger transfers send for a time instead: a simulation of more would take long."""
+_LEAST_S = 10.0
+_MOST_NEIGHBOUR_S = 20.0
+_PATIENCE = 4.0
+"""A transfer may take this many times as long as the measured one."""
+_LEAST_VALUE = 1e-6
+_DELAY_SLACK = 1.05

@@ -1,0 +1,114 @@
+"""From one connection of a capture to a path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from weir.errors import InputError
+from weir.modelling import changes, losses, rate
+from weir.modelling.packets import Packets
+from weir.modelling.path import Path
+from weir.modelling.quantity import Quantity, share
+
+_ACK_BYTES = 52
+_SYN_BYTES = 60
+_FEWEST = 50
+_TRAIN = 16
+_SHORT_TRAIN = 2
+_LEAST_TRAINS = 4
+_FEWEST_REORDERED = 3
+
+
+def fit(row: dict[str, Any], table: pl.DataFrame) -> Path:
+    """The path of the connection of `row`, whose data packets are in `table`.
+
+    Raises:
+        InputError: too little of it was captured, or not at the sender.
+    """
+    packets = Packets.of(row, table)
+    if row["capture_point"] in ("receiver", "middle"):
+        raise InputError(
+            f"{row['file']}: captured at the {row['capture_point']}; a model needs a capture made "
+            "at the sender"
+        )
+    if packets.samples.size < _FEWEST or np.isnan(packets.least_rtt_s):
+        raise InputError(
+            f"{row['file']}: the largest connection has {packets.samples.size} round-trip samples; "
+            f"a model needs {_FEWEST}"
+        )
+    found = rate.trains(packets, _TRAIN)
+    if found.size.size < _LEAST_TRAINS:
+        found = rate.trains(packets, _SHORT_TRAIN)
+    has_trains = found.size.size >= _LEAST_TRAINS
+    mbps = rate.constant(found) if has_trains else rate.at_least(packets)
+    steps = changes.steps(found) if has_trains else ()
+    # Of a changing rate the waits say less about the queue: its limit is that at the usual rate.
+    separated = losses.separate(packets, mbps.value)
+    reorder, late = _reordering(packets, row)
+    policer, burst = _policer(row, packets)
+    return Path(
+        mbps,
+        _delay(row, packets, mbps.value),
+        separated.queue_bytes,
+        Quantity(0.0, 0.0, separated.random.high) if policer else separated.random,
+        packets.full,
+        steps,
+        policer,
+        burst,
+        reorder,
+        late,
+        None if policer else separated.run,
+    )
+
+
+def _delay(row: dict[str, Any], packets: Packets, mbps: float) -> Quantity:
+    """The least round trip, less what the bottleneck needs to send the packets themselves."""
+    ms_per_byte = 8e-3 / mbps
+    of_data = packets.least_rtt_s * 1e3 - (packets.full + _ACK_BYTES) * ms_per_byte
+    handshake = row["handshake_rtt_ms"]
+    of_syn = of_data if handshake is None else handshake - 2 * _SYN_BYTES * ms_per_byte
+    least, most = sorted((of_data, of_syn))
+    least = max(least, 0.0)
+    return Quantity(least, max(least - _CLOCK_MS, 0.0), max(most, least) + _CLOCK_MS)
+
+
+def _reordering(
+    packets: Packets, row: dict[str, Any]
+) -> tuple[Quantity, Quantity] | tuple[None, None]:
+    """The share of packets that arrived after later ones, and by how much they were late."""
+    late = packets.overtaken
+    if late.size < _FEWEST_REORDERED or not row["reordered"]:
+        return None, None
+    extra = packets.rtt_s[late] - packets.least_rtt_s - packets.wait_before(late, _FEWEST)
+    extra = extra[~np.isnan(extra)] * 1e3
+    if extra.size < _FEWEST_REORDERED:
+        return None, None
+    low, middle, high = (float(np.quantile(extra, q)) for q in (0.025, 0.5, 0.975))
+    delay = Quantity(max(middle, _CLOCK_MS), max(low, 0.0), high)
+    return share(int(late.size), int((~packets.lost).sum())), delay
+
+
+def _policer(
+    row: dict[str, Any], packets: Packets
+) -> tuple[Quantity, Quantity] | tuple[None, None]:
+    """The token bucket that `weir read` recognises, in IP bytes."""
+    if row["policer_mbps"] is None:
+        return None, None
+    mbps = row["policer_mbps"] * packets.full / row["mss_bytes"]
+    first = int(np.argmax(packets.lost))
+    # The bucket also had the tokens that came until the first loss.
+    refilled = mbps * 1e6 / 8 * (packets.sent_s[first] - packets.sent_s[0])
+    burst = max(float(packets.size[:first].sum()) - refilled, packets.full)
+    return (
+        Quantity(mbps, mbps * (1 - _POLICER_ERROR), mbps * (1 + _POLICER_ERROR)),
+        Quantity(burst, burst * (1 - _BURST_ERROR), burst * (1 + _BURST_ERROR)),
+    )
+
+
+_CLOCK_MS = 0.05
+_POLICER_ERROR = 0.05
+"""Flach et al. 2016, §3.2: most estimates are within 5 % of the configured rate."""
+_BURST_ERROR = 0.15

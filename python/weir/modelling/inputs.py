@@ -1,0 +1,116 @@
+"""From a capture, a result directory or a trace of mahimahi to what was measured."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path as File
+
+import polars as pl
+
+from weir import bounded, reading, runner
+from weir.errors import InputError
+from weir.modelling.fit import fit
+from weir.modelling.measured import Measurement, flow_of
+from weir.modelling.path import Path
+from weir.modelling.quantity import Quantity
+from weir.results import load
+from weir.scenario import GUESTS, SIM, Effective
+
+_TRACE_BYTES = 1500
+_TRACE_DELAY_MS = 40.0
+_TRACE_QUEUE = 1000
+_DEFAULT_SNAPSHOT = 64
+
+
+def measure(source: File, connection: int | None = None, stack: str | None = None) -> Measurement:
+    """Measures the path behind `source`; `stack` is the controller of the flow, if it is known.
+
+    Raises:
+        InputError: it is none of the inputs, or has too little of a flow.
+    """
+    if source.is_dir():
+        return _of_results(source, connection, stack)
+    if trace := _mahimahi(source):
+        return _of_trace(source, trace)
+    return _of_capture(source, str(source), connection, stack)
+
+
+def _of_capture(file: File, name: str, connection: int | None, stack: str | None) -> Measurement:
+    found = reading.read([file], packets=True)
+    rows = [row for row in found.connections.iter_rows(named=True) if row["data_packets"]]
+    # A capture with several interfaces has a connection at each; the one at the sender shows most.
+    if connection is None:
+        at_sender = [row for row in rows if row["capture_point"] == "sender"]
+        chosen = (at_sender or rows)[:1]
+    else:
+        chosen = [row for row in rows if row["connection"] == connection - 1]
+    if not chosen:
+        what = (
+            "no TCP connection with data" if connection is None else f"no connection {connection}"
+        )
+        raise InputError(f"{name}: it has {what}; weir read {name} lists them")
+    (row,) = chosen
+    row["file"] = name
+    slices = found.slices.filter(pl.col("connection") == row["connection"])
+    path = fit(row, found.packets)
+    return Measurement(name, path, flow_of(row, stack), slices, found.warnings)
+
+
+def _of_results(folder: File, connection: int | None, stack: str | None) -> Measurement:
+    """Runs the first run again, with the same seed, and captures it."""
+    results = load(folder)
+    case = results.cases[0]
+    world = case.get("world", SIM)
+    if world not in (SIM, *GUESTS):
+        raise InputError(
+            f"{folder}: world {world} cannot be run again in the same way; record packets with "
+            "--pcap and give the capture"
+        )
+    scenario = Effective.from_json(_canonical(case["scenario"]))
+    own = results.runs.filter(pl.col("label") == case["label"])
+    seed = int(own["seed"][0])
+    with tempfile.TemporaryDirectory() as scratch:
+        capture = File(scratch) / "run.pcapng"
+        runner.execute(scenario, seed, world, None, capture)
+        known = stack or scenario.stacks[0]
+        return _of_capture(capture, str(folder), connection, known)
+
+
+def _canonical(fields: object) -> str:
+    import json
+
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _mahimahi(file: File) -> list[int]:
+    """The times of a trace in mahimahi's format, one per line; empty if it is something else."""
+    if not file.is_file():
+        return []
+    with file.open("rb") as opened:
+        head = opened.read(_DEFAULT_SNAPSHOT)
+        if not head or not all(byte in b"0123456789\r\n" for byte in head):
+            return []
+        rest = opened.read(bounded.MAX_BYTES)
+    try:
+        times = [int(line) for line in (head + rest).split()]
+    except ValueError:
+        return []
+    return times if times == sorted(times) and times[-1] > 0 else []
+
+
+def _of_trace(file: File, times: list[int]) -> Measurement:
+    mbps = len(times) * _TRACE_BYTES * 8e-3 / times[-1]
+    queue = float(_TRACE_QUEUE * _TRACE_BYTES)
+    path = Path(
+        Quantity(mbps, mbps, mbps),
+        Quantity(_TRACE_DELAY_MS, _TRACE_DELAY_MS, _TRACE_DELAY_MS),
+        Quantity(queue, queue, None),
+        Quantity(0.0, 0.0, 0.0),
+        _TRACE_BYTES,
+        trace=tuple(times),
+    )
+    warning = (
+        f"a trace has no delay and no queue: the model has {_TRACE_DELAY_MS:g} ms and "
+        f"{_TRACE_QUEUE} packets; edit topology.rtt and topology.queue"
+    )
+    return Measurement(str(file), path, None, pl.DataFrame(), (warning,))

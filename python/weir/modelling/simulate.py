@@ -1,0 +1,95 @@
+"""Runs of a model in the simulator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from weir import _native
+from weir.modelling.measured import COMPARED, Flow
+from weir.modelling.path import Path
+from weir.stats import Estimate, mean_interval
+
+_BASE = """
+[measure]
+sample_interval = "50ms"
+"""
+_FLOW = "[[flow]]\n"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A simulation: keys of a scenario, and a seed."""
+
+    keys: Mapping[str, str]
+    seed: int
+    flows: int = 1
+
+
+def run(job: Job) -> dict[str, pl.DataFrame]:
+    """The tables `flows` and `samples` of a simulation."""
+    scenario = _native.Scenario.parse(_BASE + job.flows * _FLOW, list(job.keys.items()), "model")
+    result = scenario.run(job.seed)
+    return {name: pl.DataFrame(result.table(name)) for name in ("flows", "samples")}
+
+
+def run_all(jobs: Sequence[Job]) -> list[dict[str, pl.DataFrame]]:
+    """The same for several, one per core at a time."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(run, jobs))
+
+
+def measured_keys(path: Path, flow: Flow) -> dict[str, str]:
+    """The keys of the model with the flow that measured it."""
+    return {
+        **path.keys(),
+        "flow.0.stack": flow.stack,
+        "flow.0.mss": str(path.packet_bytes - _HEADERS),
+        "measure.duration": f"{round(flow.duration_s * 1e3)}ms",
+        **flow.source_keys,
+    }
+
+
+@dataclass(frozen=True)
+class Check:
+    """How well the model repeats the measurement."""
+
+    flow: Flow
+    repeated: Mapping[str, Estimate]
+    samples: pl.DataFrame
+    """The flow over time in the first of the runs."""
+    runs: int
+
+    def error(self, name: str) -> float | None:
+        """The relative difference of the model from the measurement."""
+        mean, measured = self.repeated[name].mean, getattr(self.flow, name)
+        return None if mean is None or not measured else mean / measured - 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `--json`."""
+        return {
+            name: {
+                "measured": getattr(self.flow, name),
+                "model": self.repeated[name].as_json(),
+                "error": self.error(name),
+            }
+            for name in COMPARED
+        }
+
+
+def check(path: Path, flow: Flow, *, repeat: int = 5, seed: int = 1) -> Check:
+    """Simulates the flow on the model, with `repeat` seeds."""
+    keys = measured_keys(path, flow)
+    found = run_all([Job(keys, seed + number) for number in range(repeat)])
+    rows = [one["flows"].row(0, named=True) for one in found]
+    repeated = {name: mean_interval(row[name] for row in rows) for name in COMPARED}
+    return Check(flow, repeated, found[0]["samples"], repeat)
+
+
+_HEADERS = 52
+"""IPv4, TCP and timestamps."""

@@ -1,0 +1,164 @@
+"""`weir model` and `weir advise`: known paths are found, and what would help is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Invoke
+from test_schemas import check
+
+from weir import _native
+from weir.modelling import accuracy, draws, inputs
+from weir.modelling.accuracy import Known
+from weir.modelling.advice import predictive
+from weir.modelling.quantity import share
+
+EXAMPLE = Path(__file__).parents[1] / "captures/slow.pcap.gz"
+
+KNOWN = [
+    Known(5, 20, 8, 0.0),
+    Known(10, 40, 33, 0.0),
+    Known(10, 40, 133, 0.01),
+    Known(20, 100, 60, 0.001),
+]
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+def test_known_paths_are_found(known: Known) -> None:
+    error = accuracy.error_of(known, accuracy.model_of(known, 3))
+    assert abs(error.rate) < 0.02
+    assert abs(error.delay_ms) < 1
+    assert known.loss or error.queue is not None
+    assert abs(error.queue or 0.0) < 0.1
+    assert error.is_loss_covered
+
+
+def capture(folder: Path, *keys: tuple[str, str]) -> Path:
+    """A capture at the sender of one flow over 20 Mbit/s and 40 ms."""
+    text = '[topology]\nrate = "20mbit"\n[topology.forward]\n[[flow]]\nstack = "cubic"\n'
+    text += '[measure]\nduration = "10s"\n'
+    _native.Scenario.parse(text, list(keys), "test").record(2, folder, "run")
+    return folder / "run-senders.pcapng"
+
+
+def test_a_policer_is_part_of_the_model(tmp_path: Path) -> None:
+    policer = "{ rate = '5mbit', burst = '100kb' }"
+    keys = ("topology.rate", "100mbit"), ("topology.forward.policer", policer)
+    path = inputs.measure(capture(tmp_path, *keys)).path
+    assert path.policer_mbps
+    assert path.policer_bytes
+    assert path.policer_mbps.value == pytest.approx(5, rel=0.05)
+    assert path.policer_bytes.value == pytest.approx(100_000, rel=0.15)
+    assert path.rate_mbps.value == pytest.approx(100, rel=0.02)
+    assert path.loss.value == 0
+
+
+def test_a_rate_that_changes_has_steps(tmp_path: Path) -> None:
+    steps = "[{ at = '4s', rate = '8mbit' }, { at = '7s', rate = '15mbit' }]"
+    path = inputs.measure(capture(tmp_path, ("topology.forward.rate_steps", steps))).path
+    at = {round(time): rate for time, rate in path.steps}
+    assert path.steps[0][1] == pytest.approx(20, rel=0.02)
+    assert at[4] == pytest.approx(8, rel=0.03)
+    assert at[7] == pytest.approx(15, rel=0.03)
+
+
+def test_losses_in_bursts_have_a_length(tmp_path: Path) -> None:
+    bursts = "{ good_to_bad = '0.5%', bad_to_good = '30%' }"
+    keys = ("topology.forward.burst_loss", bursts), ("topology.queue", "4bdp")
+    path = inputs.measure(capture(tmp_path, *keys)).path
+    assert path.loss_run == pytest.approx(1 / 0.3, rel=0.4)
+    assert "topology.forward.burst_loss" in path.keys()  # noqa: SIM118
+
+
+def test_a_limited_sender_gets_its_limit(tmp_path: Path) -> None:
+    flow = inputs.measure(capture(tmp_path, ("flow.0.recv_buffer", "40kb"))).flow
+    assert flow
+    assert flow.limit == "receiver-window"
+    assert "flow.0.recv_buffer" in flow.source_keys
+
+
+def test_the_scenario_of_a_model_can_be_run(tmp_path: Path, invoke: Invoke) -> None:
+    file = capture(tmp_path, ("topology.forward.loss", "0.5%"))
+    out, report = tmp_path / "path.toml", tmp_path / "path.html"
+    result = invoke("model", file, "-o", out, "--report", report, "--quiet", "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    check("model", document)
+    (row,) = document["rows"]
+    assert abs(row["check"]["goodput_mbps"]["error"]) < 0.25
+    assert "Measured and simulated" in report.read_text(encoding="utf-8")
+    assert invoke("run", out, "--repeat", "1", "--no-report", "--quiet").exit_code == 0
+    assert invoke("model", file, "-o", out).exit_code == 2
+
+
+def test_a_result_directory_is_captured_again(invoke: Invoke) -> None:
+    words = ("--duration", "5s", "--repeat", "1", "--quiet", "--no-report")
+    assert invoke("compare", "reno", *words).exit_code == 0
+    measured = inputs.measure(Path("results/compare/latest"))
+    assert measured.flow
+    assert (measured.flow.stack, measured.flow.is_assumed) == ("rack/reno", False)
+    assert measured.path.rate_mbps.value == pytest.approx(10, rel=0.02)
+
+
+def test_a_trace_of_mahimahi_becomes_a_rate_trace(tmp_path: Path, invoke: Invoke) -> None:
+    trace, out = tmp_path / "up.trace", tmp_path / "path.toml"
+    trace.write_text("1\n3\n3\n10\n", encoding="utf-8")
+    result = invoke("model", trace, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "rate_trace = [1, 3, 3, 10]" in out.read_text(encoding="utf-8")
+    assert invoke("advise", trace).exit_code == 2
+
+
+def test_the_example_gets_an_advice(invoke: Invoke) -> None:
+    assert EXAMPLE.stat().st_size < 300_000
+    words = ("--stacks", "bbr,reno", "--repeat", "3", "--quiet", "--json")
+    result = invoke("advise", EXAMPLE, *words)
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    check("advise", document)
+    assert document["advice"].startswith("BBR instead of CUBIC: ")
+    assert "lost at random" in document["advice"]
+    assert document["commands"][1].endswith("tcp_congestion_control=bbr")
+    assert document["rows"][0]["name"] == "bbr"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--stacks", "fast"), "--stacks fast: "),
+        (("--stack", "fast"), "--stack fast: "),
+        (("--size", "big"), "--size "),
+        (("--connection", "7"), "it has no connection 7"),
+    ],
+)
+def test_what_is_not_allowed_is_one_line(
+    invoke: Invoke, words: tuple[str, ...], message: str
+) -> None:
+    result = invoke("advise", EXAMPLE, *words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_capture_at_the_receiver_is_refused(tmp_path: Path, invoke: Invoke) -> None:
+    capture(tmp_path)
+    result = invoke("model", tmp_path / "run-receivers.pcapng")
+    assert result.exit_code == 2
+    assert "captured at the receiver" in " ".join(result.stderr.split())
+
+
+def test_drawn_paths_stay_within_the_intervals(tmp_path: Path) -> None:
+    path = inputs.measure(capture(tmp_path, ("topology.forward.loss", "0.5%"))).path
+    drawn = draws.draw(path, 50, 1)
+    losses = [one.loss.value for one in drawn]
+    assert path.loss.low <= min(losses) < path.loss.value < max(losses) <= (path.loss.high or 1)
+    assert len({one.queue_bytes.value for one in drawn}) == 50
+
+
+def test_intervals_have_their_known_width() -> None:
+    # Clopper and Pearson, 5 of 100: R's binom.test(5, 100).
+    found = share(5, 100)
+    assert (found.low, found.high) == pytest.approx((0.01643, 0.11284), abs=1e-5)
+    alike = predictive([2.0, 2.0], 0.1)
+    assert (alike.value, alike.high) == pytest.approx((2.0, 2.0 * 2.718281828**0.2))
