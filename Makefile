@@ -135,6 +135,8 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study random-loss --size full
 	$(WEIR) study steps --size full
 	$(WEIR) study pantheon --size full
+	$(WEIR) study predict --size full
+	$(BIN)/python -m weir.modelling.accuracy
 	$(WEIR) conform
 	$(WEIR) study muzha --size full
 	$(WEIR) study udp-vs-tcp --size full
