@@ -1,6 +1,7 @@
 // One script, one style sheet and one page, which open from a server and from a file.
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { gzipSync } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
 
 /** Browsers refuse modules and `fetch` in a page that is opened from a file: it loads a plain script. */
@@ -13,7 +14,7 @@ function plainScript(): Plugin {
   };
 }
 
-/** `virtual:core` is the compiled simulator as base64, so that the script contains it. */
+/** `virtual:core` is the compiled simulator, compressed and as base64, so that the script contains it. */
 function inlineCore(): Plugin {
   const name = "\0virtual:core";
   return {
@@ -22,7 +23,7 @@ function inlineCore(): Plugin {
     async load(id) {
       if (id !== name) return undefined;
       const bytes = await readFile(resolve(import.meta.dirname, "core/weir_web_bg.wasm"));
-      return `export default "${bytes.toString("base64")}";`;
+      return `export default "${gzipSync(bytes, { level: 9 }).toString("base64")}";`;
     },
   };
 }

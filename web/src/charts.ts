@@ -35,25 +35,21 @@ const SYNC = "laboratory";
 type Lines = (store: Store) => Line[];
 
 export function makeCharts(parent: HTMLElement, store: Store, colours: string[], shared: Shared): Chart[] {
-  const specs: [title: string, unit: string, lines: Lines][] = [
-    ["Window", "kB", (s) => windows(s, colours)],
-    ["Round-trip time", "ms", (s) => roundTrips(s, colours)],
-    ["Queue", "kB", queues],
-    ["Goodput and pacing rate", "Mbit/s", (s) => rates(s, colours)],
-    ["Share of goodput, stacked", "%", (s) => shares(s, colours)],
+  const specs: [name: string, title: string, unit: string, lines: Lines][] = [
+    ["window", "Window", "kB", (s) => windows(s, colours)],
+    ["rtt", "Round-trip time", "ms", (s) => roundTrips(s, colours)],
+    ["queue", "Queue", "kB", queues],
+    ["rates", "Goodput and pacing rate", "Mbit/s", (s) => rates(s, colours)],
+    ["shares", "Share of goodput, stacked", "%", (s) => shares(s, colours)],
   ];
-  return specs.map(([title, unit, lines]) => makeChart(parent, title, unit, lines, store, shared));
+  return specs.map(([name, title, unit, lines]) => {
+    const figure = addFigure(parent, title, unit);
+    figure.dataset.chart = name;
+    return makeChart(figure, unit, lines, store, shared);
+  });
 }
 
-function makeChart(
-  parent: HTMLElement,
-  title: string,
-  unit: string,
-  lines: Lines,
-  store: Store,
-  shared: Shared,
-): Chart {
-  const figure = addFigure(parent, title, unit);
+function makeChart(figure: HTMLElement, unit: string, lines: Lines, store: Store, shared: Shared): Chart {
   const first = lines(store);
   const series = first.map((line) => ({
     label: line.label,

@@ -1,5 +1,5 @@
 // The form: stacks, sliders and the rest of a scenario.
-import { catalogue } from "./core";
+import { catalogue } from "./catalogue";
 import { EXAMPLES } from "./examples";
 import { element } from "./dom";
 import { defaults, MAX_STACKS, type Dial, type Settings } from "./settings";
@@ -35,11 +35,16 @@ export class Controls {
     this.show();
   }
 
-  /** Takes other settings over. */
+  /** Takes other settings over, and runs them. */
   set(settings: Settings): void {
+    this.take(settings);
+    this.changed();
+  }
+
+  /** Takes other settings over. */
+  take(settings: Settings): void {
     this.settings = settings;
     this.show();
-    this.changed();
   }
 
   /** Opens the text of a scenario file. */

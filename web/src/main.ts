@@ -5,12 +5,13 @@ import { makeCharts, type Chart, type Shared } from "./charts";
 import { Controls } from "./controls";
 import { Lab, startCore } from "./core";
 import { element } from "./dom";
+import { Guide } from "./guide";
 import { NetworkView } from "./network";
 import { explain } from "./packet";
 import { Player, SPEEDS } from "./player";
 import { Run } from "./run";
 import { SequenceView } from "./sequence";
-import { command, fromFragment, overrides, scenarioText, toFragment } from "./settings";
+import { command, fromFragment, overrides, scenarioText, toFragment, type Settings } from "./settings";
 import { Store } from "./store";
 import { chooseScheme, isDark, stackColours } from "./theme";
 
@@ -27,9 +28,10 @@ class Page {
   private readonly player: Player;
   private readonly controls: Controls;
   private readonly shared: Shared;
+  private readonly guide: Guide;
 
   constructor() {
-    const { settings, time } = fromFragment(location.hash);
+    const { settings, time, tour } = fromFragment(location.hash);
     this.network = new NetworkView(element<HTMLCanvasElement>("network"), (packet) => this.follow(packet));
     this.player = new Player(() => this.run?.store.simulated ?? 0, () => this.redraw());
     this.shared = {
@@ -38,7 +40,24 @@ class Page {
       zoom: (range) => this.zoom(range),
     };
     this.controls = new Controls(settings, () => this.restartSoon());
+    this.guide = new Guide({
+      run: (next, at) => this.open(next, at),
+      show: (at, range) => {
+        this.player.halt(at);
+        this.zoom(range);
+      },
+    });
     this.bind();
+    if (tour) this.guide.open(tour);
+    else void this.restart(time);
+  }
+
+  /** Runs other settings, and shows a time of their run. */
+  private open(settings: Settings, time: number): void {
+    this.player.halt(0);
+    this.range = undefined;
+    this.controls.take(settings);
+    clearTimeout(this.pending);
     void this.restart(time);
   }
 
@@ -109,6 +128,7 @@ class Page {
     store.marks.sort((a, b) => a - b);
     this.refill();
     this.redraw();
+    this.guide.done(store);
   }
 
   /** Makes the charts anew: flows or colours have changed. */
@@ -259,9 +279,9 @@ class Page {
     addEventListener("keydown", (event) => this.key(event));
     addEventListener("resize", () => this.resize());
     addEventListener("hashchange", () => {
-      const { settings, time } = fromFragment(location.hash);
-      this.player.time = time;
-      this.controls.set(settings);
+      const { settings, time, tour } = fromFragment(location.hash);
+      if (tour) this.guide.open(tour);
+      else this.open(settings, time);
     });
   }
 
@@ -323,17 +343,17 @@ const NEAR_S = 0.25;
 const ENDED = 2;
 const NAMES = { losses: "loss", marks: "mark", timeouts: "timeout" };
 
-startCore();
-const page = new Page();
-
-/** For tests and a reader's console. */
-Object.assign(window, {
-  lab: {
-    lastDrop: () => page.lastDrop(),
-    hash(text: string, overrides: string[], seed: number): string {
-      const lab = new Lab(text, overrides, BigInt(seed));
-      while (lab.advance(Infinity, 100_000) !== ENDED);
-      return lab.trace_hash();
+void startCore().then(() => {
+  const page = new Page();
+  /** For tests and a reader's console. */
+  Object.assign(window, {
+    lab: {
+      lastDrop: () => page.lastDrop(),
+      hash(text: string, overrides: string[], seed: number): string {
+        const lab = new Lab(text, overrides, BigInt(seed));
+        while (lab.advance(Infinity, 100_000) !== ENDED);
+        return lab.trace_hash();
+      },
     },
-  },
+  });
 });

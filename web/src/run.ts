@@ -1,6 +1,6 @@
 // A run: the simulator moves on in slices between two frames, so that the page always answers.
 import { Lab } from "./core";
-import { Store, type Description, type RunEvent } from "./store";
+import { Store, takeRows, type Description } from "./store";
 
 /** A slice's length in ms: a frame of 60 Hz has 16. */
 const SLICE_MS = 12;
@@ -54,20 +54,8 @@ export class Run {
       state = this.lab.advance(Infinity, EVENTS);
     }
     this.isOver = state === 2;
-    this.take();
+    takeRows(this.lab, this.store);
     this.spent += performance.now() - begun;
-  }
-
-  private take(): void {
-    const { lab, store } = this;
-    store.addPackets(lab.take_packets());
-    store.addCrossings(lab.take_crossings());
-    store.addSacks(lab.take_sacks());
-    store.addSamples(lab.take_samples());
-    store.addQueues(lab.take_queues());
-    store.addEvents(JSON.parse(lab.take_events()) as RunEvent[]);
-    store.phases = JSON.parse(lab.phases()) as string[];
-    store.simulated = lab.now();
   }
 }
 

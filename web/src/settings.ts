@@ -1,6 +1,6 @@
 // What the page runs: the controls, or the text of a scenario file with what the controls change of it.
 
-import { catalogue } from "./core";
+import { catalogue } from "./catalogue";
 
 export interface Settings {
   /** A stack per flow. */
@@ -102,8 +102,16 @@ export function toFragment(settings: Settings, time: number): string {
   return fields.toString();
 }
 
-/** Settings and time of a link; what it lacks or has wrong is the default. */
-export function fromFragment(fragment: string): { settings: Settings; time: number } {
+/** What a link opens. */
+export interface Link {
+  settings: Settings;
+  time: number;
+  /** Name of a tour. */
+  tour?: string;
+}
+
+/** Reads a link; what it lacks or has wrong is the default. */
+export function fromFragment(fragment: string): Link {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   const settings = defaults();
   const number = (key: string, fallback: number): number => {
@@ -120,7 +128,7 @@ export function fromFragment(fragment: string): { settings: Settings; time: numb
   if (settings.text !== undefined) settings.changed = DIALS.filter((dial) => fields.has(dial));
   const seed = fields.get("seed") ?? "";
   if (/^\d{1,20}$/.test(seed)) settings.seed = BigInt.asUintN(64, BigInt(seed));
-  return { settings, time: number("t", 0) };
+  return { settings, time: number("t", 0), tour: fields.get("tour") ?? undefined };
 }
 
 /** A name per flow: its stack's, with a number where two are equal. */

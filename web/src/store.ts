@@ -1,4 +1,5 @@
 // What a run has recorded so far. The numbers are those of `crates/web/src/rows.rs`.
+import type { Lab } from "../core/weir_web.js";
 import { bytes, floats, integers } from "./columns";
 
 /** Why a packet was sent: `PacketKind` of the Rust code. */
@@ -224,4 +225,16 @@ export class Store {
     const route = this.direction.values[packet] === 0 ? flow?.forward : flow?.reverse;
     if (fate >= Fate.Dropped || route?.at(-1) === link) this.ended.values[packet] = time;
   }
+}
+
+/** Moves what the simulator has recorded since the last call. */
+export function takeRows(lab: Lab, store: Store): void {
+  store.addPackets(lab.take_packets());
+  store.addCrossings(lab.take_crossings());
+  store.addSacks(lab.take_sacks());
+  store.addSamples(lab.take_samples());
+  store.addQueues(lab.take_queues());
+  store.addEvents(JSON.parse(lab.take_events()) as RunEvent[]);
+  store.phases = JSON.parse(lab.phases()) as string[];
+  store.simulated = lab.now();
 }

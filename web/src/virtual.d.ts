@@ -1,5 +1,5 @@
 declare module "virtual:core" {
-  /** The compiled simulator as base64. */
+  /** The compiled simulator, compressed by gzip, as base64. */
   const core: string;
   export default core;
 }
