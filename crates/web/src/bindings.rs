@@ -49,6 +49,14 @@ impl Lab {
         Ok(self.session.advance(until, max_events.into())? as u8)
     }
 
+    /// Sets the window of the flow that a person controls, from `at_ms` milliseconds of the run on.
+    ///
+    /// # Errors
+    /// A message that says why it is not allowed.
+    pub fn set_window(&mut self, at_ms: u32, segments: u32) -> Result<(), String> {
+        self.session.set_window(at_ms, segments)
+    }
+
     /// Links and flows, as JSON.
     pub fn describe(&self) -> String {
         self.session.describe()

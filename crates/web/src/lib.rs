@@ -6,6 +6,7 @@
 
 #[cfg(target_arch = "wasm32")]
 pub mod bindings;
+mod by_hand;
 mod describe;
 mod recorder;
 mod rows;

@@ -1,11 +1,14 @@
 //! A run in progress, as a page sees it.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use weir_lab::{Scenario, simulation};
 use weir_sim::{Progress, Simulation};
 use weir_trace::EventRow;
 use weir_units::{Duration, Instant};
 
+use crate::by_hand::Inputs;
 use crate::describe::describe;
 use crate::recorder::Recorder;
 use crate::rows;
@@ -14,6 +17,8 @@ use crate::rows;
 pub struct Session {
     simulation: Simulation,
     recorder: Recorder,
+    /// The windows of a flow that a person controls, if there is one.
+    inputs: Option<Inputs>,
     name: String,
     state: State,
     /// Rows of the tables that were read.
@@ -62,13 +67,20 @@ impl Session {
             ("measure.sample_interval".to_owned(), interval.to_string()),
             ("measure.events".to_owned(), MAX_EVENTS.to_owned()),
         ];
-        let scenario = parse(text, &[overrides, &settings].concat())?;
+        let mut scenario = parse(text, &[overrides, &settings].concat())?;
+        let mut inputs = None;
+        let hosted = scenario.host_scripts(&mut |script, _| {
+            let list = Inputs::parse(script)?;
+            inputs = Some(list.clone());
+            Ok(Arc::new(list))
+        });
+        hosted.map_err(|error| error.to_string())?;
         let mut simulation = simulation(&scenario, seed).map_err(|error| error.to_string())?;
         let recorder = Recorder::new(simulation.spec(), MAX_CROSSINGS);
         simulation.watch(&recorder);
         let name = scenario.file().name.clone();
         let (state, read, phases) = (State::Paused, Read::default(), Vec::new());
-        Ok(Self { simulation, recorder, name, state, read, phases })
+        Ok(Self { simulation, recorder, inputs, name, state, read, phases })
     }
 
     /// Moves on to `until` seconds, by at most `max_events` events.
@@ -91,6 +103,20 @@ impl Session {
             self.recorder.finish();
         }
         Ok(self.state)
+    }
+
+    /// Sets the window of the flow that a person controls, from `at_ms` milliseconds of the run on.
+    ///
+    /// # Errors
+    /// If no flow is controlled by a person, the run has passed that time, or the window is not allowed.
+    pub fn set_window(&mut self, at_ms: u32, segments: u32) -> Result<(), String> {
+        let inputs = self.inputs.as_ref().ok_or("no flow of this run is controlled by a person")?;
+        let at = Instant::ZERO + Duration::from_millis(at_ms.into());
+        if at <= self.simulation.now() {
+            let now = self.now();
+            return Err(format!("windows: {at_ms} ms is not allowed; the run is at {now} s"));
+        }
+        inputs.add(at_ms, segments)
     }
 
     /// Links and flows, as JSON.

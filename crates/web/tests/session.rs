@@ -129,3 +129,63 @@ fn bad_text_is_an_error_that_names_the_key() {
     let unknown = [("topology.speed".to_owned(), "1".to_owned())];
     assert!(Session::new(LOSSY, &unknown, 1).err().unwrap_or_default().contains("speed"));
 }
+
+/// A flow whose window a person sets, next to CUBIC, for 5 s.
+fn by_hand(windows: &str) -> Result<Session, String> {
+    let text = format!(
+        r#"
+[controllers]
+"by_hand.py" = "it is not read here"
+[[flow]]
+name = "you"
+stack = "by_hand.py:ByHand(windows={windows})"
+[[flow]]
+name = "cubic"
+stack = "cubic"
+[measure]
+duration = "5s"
+"#
+    );
+    Session::new(&text, &[], 1)
+}
+
+#[test]
+fn windows_that_a_person_sets_make_the_same_run_again() {
+    let mut live = by_hand("0:10").expect("a scenario");
+    let mut unsteered = by_hand("0:10").expect("a scenario");
+    assert_eq!(live.advance(1.0, u64::MAX), Ok(State::Paused));
+    live.set_window(1_001, 30).expect("it lies ahead");
+    assert_eq!(live.advance(2.5, u64::MAX), Ok(State::Paused));
+    live.set_window(2_501, 4).expect("it lies ahead");
+    assert!(live.set_window(2_400, 4).is_err_and(|message| message.contains("2400 ms")));
+    assert!(live.set_window(2_600, 0).is_err_and(|message| message.contains("1 to 10000")));
+    finish(&mut live, 0.5);
+    let mut again = by_hand("0:10 1001:30 2501:4").expect("a scenario");
+    finish(&mut again, 5.0);
+    finish(&mut unsteered, 5.0);
+    assert_eq!(live.trace_hash(), again.trace_hash());
+    assert_ne!(live.trace_hash(), unsteered.trace_hash());
+    let samples = live.take_samples();
+    let windows: Vec<f64> = samples
+        .chunks_exact(SAMPLE)
+        .filter(|row| row[0] == 0.0 && [0.9, 2.0, 4.0].iter().any(|t| (row[1] - t).abs() < 1e-9))
+        .map(|row| row[2] / 1_448.0)
+        .collect();
+    assert_eq!(windows, [10.0, 30.0, 4.0]);
+}
+
+#[test]
+fn what_is_no_list_of_windows_is_refused_with_its_form() {
+    for (windows, part) in [
+        ("10", "'10'"),
+        ("0:x", "'0:x'"),
+        ("5:10 5:11", "5 ms"),
+        ("0:0", "1 to 10000"),
+        ("0:10001", "1 to 10000"),
+    ] {
+        let message = by_hand(windows).err().unwrap_or_default();
+        assert!(message.contains(part) && message.contains("flow.0.stack"), "{windows}: {message}");
+    }
+    let mut plain = session(LOSSY);
+    assert!(plain.set_window(1, 1).is_err_and(|message| message.contains("no flow")));
+}
