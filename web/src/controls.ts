@@ -1,8 +1,9 @@
 // The form: stacks, sliders and the rest of a scenario.
+import { YOU } from "./byhand";
 import { catalogue } from "./catalogue";
 import { EXAMPLES } from "./examples";
 import { element } from "./dom";
-import { defaults, MAX_STACKS, type Dial, type Settings } from "./settings";
+import { defaults, isByHand, MAX_STACKS, type Dial, type Settings } from "./settings";
 import { stackColours } from "./theme";
 
 interface DialSpec {
@@ -60,7 +61,7 @@ export class Controls {
     const { settings } = this;
     const isFile = settings.text !== undefined;
     const example = EXAMPLES.find(({ text }) => text === settings.text);
-    element<HTMLSelectElement>("example").value = isFile ? (example?.name ?? "file") : "";
+    element<HTMLSelectElement>("example").value = isFile ? (example?.name ?? "file") : isByHand(settings) ? YOU : "";
     for (const id of ["stacks", "rest"]) element(id).toggleAttribute("hidden", isFile && id === "stacks");
     for (const id of ["discipline", "duration", "ecn"]) element<HTMLInputElement>(id).disabled = isFile;
     element<HTMLSelectElement>("discipline").value = settings.discipline;
@@ -126,6 +127,7 @@ export class Controls {
 
   private buildLists(): void {
     const names = element("names");
+    names.append(new Option("you set the window by hand, and have a score", YOU));
     for (const { name, description } of catalogue.controllers) names.append(new Option(description, name));
     for (const { name, description } of catalogue.recoveries) {
       names.append(new Option(description, `${name}/cubic`));
@@ -138,6 +140,7 @@ export class Controls {
     }
     const examples = element<HTMLSelectElement>("example");
     examples.append(new Option("Own: one bottleneck", ""));
+    examples.append(new Option("You are the controller: your window against CUBIC's", YOU));
     for (const { name, description } of EXAMPLES) examples.append(new Option(`${name}: ${description}`, name));
     const file = new Option("From a file", "file");
     file.disabled = true;
@@ -187,6 +190,7 @@ export class Controls {
     on("example", ({ value }) => {
       const example = EXAMPLES.find(({ name }) => name === value);
       this.settings = { ...defaults(), seed: this.settings.seed, text: example?.text };
+      if (value === YOU) Object.assign(this.settings, { stacks: [YOU, "cubic"], duration_s: 20 });
     });
     element("controls").addEventListener("submit", (event) => event.preventDefault());
     element<HTMLInputElement>("file").addEventListener("change", async (event) => {

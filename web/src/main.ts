@@ -1,6 +1,7 @@
 // The page: controls on the left, the network and its player, charts below.
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import { HandPanel, score, YOU } from "./byhand";
 import { makeCharts, type Chart, type Shared } from "./charts";
 import { Controls } from "./controls";
 import { Lab, startCore } from "./core";
@@ -9,9 +10,9 @@ import { Guide } from "./guide";
 import { NetworkView } from "./network";
 import { explain } from "./packet";
 import { Player, SPEEDS } from "./player";
-import { Run } from "./run";
+import { ENDED, Run } from "./run";
 import { SequenceView } from "./sequence";
-import { command, fromFragment, overrides, scenarioText, toFragment, type Settings } from "./settings";
+import { command, fromFragment, isByHand, overrides, scenarioText, toFragment, type Settings } from "./settings";
 import { Store } from "./store";
 import { chooseScheme, isDark, stackColours } from "./theme";
 
@@ -29,11 +30,20 @@ class Page {
   private readonly controls: Controls;
   private readonly shared: Shared;
   private readonly guide: Guide;
+  private readonly hand: HandPanel;
+  /** Whether the run goes on with the play position, and the reader sets a window. */
+  private isLive = false;
+  private refilled = 0;
 
   constructor() {
     const { settings, time, tour } = fromFragment(location.hash);
     this.network = new NetworkView(element<HTMLCanvasElement>("network"), (packet) => this.follow(packet));
-    this.player = new Player(() => this.run?.store.simulated ?? 0, () => this.redraw());
+    this.player = new Player(
+      () => this.run?.store.simulated ?? 0,
+      () => this.redraw(),
+      (next) => this.advance(next),
+    );
+    this.hand = new HandPanel((segments) => this.setWindow(segments), () => this.startByHand());
     this.shared = {
       time: () => this.player.time,
       seek: (at) => this.player.seek(at),
@@ -72,12 +82,26 @@ class Page {
   }
 
   private async restart(time: number): Promise<void> {
+    this.isLive = false;
+    const run = this.begin();
+    if (!run) return;
+    try {
+      await run.simulate(() => this.progress(time));
+    } catch (problem) {
+      return this.fail(String(problem));
+    }
+    if (run === this.run) this.done(run, time);
+  }
+
+  /** A run of the settings, of which nothing is simulated yet. */
+  private begin(): Run | undefined {
     const { settings } = this.controls;
     let run: Run;
     try {
       run = Run.start(scenarioText(settings), overrides(settings), settings.seed);
     } catch (problem) {
-      return this.fail(String(problem));
+      this.fail(String(problem));
+      return undefined;
     }
     this.controls.showError("");
     this.run?.stop();
@@ -85,13 +109,68 @@ class Page {
     this.followed = undefined;
     this.colours = stackColours(run.store.about.flows.map((flow) => flow.stack));
     this.showPacket();
+    this.hand.show(isByHand(settings));
     this.build();
-    try {
-      await run.simulate(() => this.progress(time));
-    } catch (problem) {
-      return this.fail(String(problem));
+    return run;
+  }
+
+  /** Begins a run that goes on with the play position: the reader sets the window of a flow. */
+  private startByHand(): void {
+    clearTimeout(this.pending);
+    this.player.halt(0);
+    this.controls.settings.windows = [[0, this.hand.window]];
+    if (!this.begin()) return;
+    this.isLive = true;
+    this.player.time = 0;
+    this.zoom(undefined);
+    if (this.player.speed < 0.1) this.player.speed = 0.3;
+    element("status").textContent = "You are the controller: move the slider, or press ↑ and ↓.";
+    this.player.toggle();
+  }
+
+  private setWindow(segments: number): void {
+    const { windows } = this.controls.settings;
+    if (!this.isLive || !this.run) return;
+    // The simulator has handled all that happens up to this millisecond.
+    const at = Math.floor(this.run.store.simulated * 1000) + 1;
+    if (at <= windows.at(-1)![0]) return;
+    this.run.setWindow(at, segments);
+    windows.push([at, segments]);
+  }
+
+  /** Simulates up to the play position, while the reader sets a window. */
+  private advance(time: number): void {
+    const { run } = this;
+    if (!this.isLive || !run) return;
+    run.advance(time);
+    if (run.isOver) {
+      this.isLive = false;
+      this.player.halt(run.store.simulated);
+      this.done(run, run.store.simulated);
+    } else if (performance.now() - this.refilled > REFILL_MS) {
+      this.refilled = performance.now();
+      this.refill();
+      this.showScore(run.store);
     }
-    if (run === this.run) this.done(run, time);
+  }
+
+  private showScore(store: Store, reno?: Store): void {
+    const { settings } = this.controls;
+    if (!isByHand(settings)) return;
+    const [you, full] = [settings.stacks.indexOf(YOU), settings.queue_bdp * settings.rtt_ms];
+    const of = (run: Store) => score(run, you, full, run.simulated);
+    this.hand.showScore(of(store), reno && of(reno));
+  }
+
+  /** Runs Reno in the place of the reader. */
+  private async compareWithReno(run: Run): Promise<void> {
+    const { settings } = this.controls;
+    if (!isByHand(settings)) return;
+    const stacks = settings.stacks.map((stack) => (stack === YOU ? "reno" : stack));
+    const other = Run.start(scenarioText({ ...settings, stacks }), [], settings.seed);
+    await other.simulate(() => undefined);
+    if (run === this.run) this.showScore(run.store, other.store);
+    other.stop();
   }
 
   private fail(message: string): void {
@@ -129,6 +208,8 @@ class Page {
     this.refill();
     this.redraw();
     this.guide.done(store);
+    this.showScore(store);
+    void this.compareWithReno(run);
   }
 
   /** Makes the charts anew: flows or colours have changed. */
@@ -222,6 +303,10 @@ class Page {
     element("network").setAttribute("aria-label", this.describe(store, time));
     for (const { plot } of this.charts) plot.redraw(false, false);
     this.sequence?.plot.redraw(false, false);
+    const { settings } = this.controls;
+    if (!isByHand(settings) || this.isLive) return;
+    const now = settings.windows.findLast(([at]) => at <= time * 1000);
+    if (now) this.hand.follow(now[1]);
   }
 
   /** The picture in words. */
@@ -330,6 +415,11 @@ class Page {
       Home: () => this.player.seek(0),
       End: () => this.player.seek(Infinity),
     };
+    if (this.isLive && !isSlider) {
+      const by = event.shiftKey ? 10 : 1;
+      moves.ArrowUp = () => this.hand.change(by);
+      moves.ArrowDown = () => this.hand.change(-by);
+    }
     const act = acts[event.key] ?? (isSlider ? undefined : moves[event.key]);
     if (!act || (event.key === " " && target.matches("button, summary, input, label"))) return;
     event.preventDefault();
@@ -337,10 +427,10 @@ class Page {
   }
 }
 
+/** Charts are filled again this often while a run goes on with the play position. */
+const REFILL_MS = 100;
 /** How much time around the one shown `Zoom here` shows, each way: some round trips. */
 const NEAR_S = 0.25;
-/** What `advance` returns at the end. */
-const ENDED = 2;
 const NAMES = { losses: "loss", marks: "mark", timeouts: "timeout" };
 
 void startCore().then(() => {

@@ -9,8 +9,12 @@ export class Player {
   isPlaying = false;
   private last = 0;
 
-  /** `limit` returns up to where there is something to show. */
-  constructor(private readonly limit: () => number, private readonly changed: () => void) {}
+  /** `limit` returns up to where there is something to show, `advance` makes more of it while it plays. */
+  constructor(
+    private readonly limit: () => number,
+    private readonly changed: () => void,
+    private readonly advance: (time: number) => void,
+  ) {}
 
   toggle(): void {
     if (!this.isPlaying && this.time >= this.limit()) this.time = 0;
@@ -42,7 +46,9 @@ export class Player {
     // A page in the background gets no frames: it does not jump when it is seen again.
     const passed = Math.min(0.1, (now - this.last) / 1000);
     this.last = now;
-    this.time = Math.min(this.time + Math.max(0, passed) * this.speed, this.limit());
+    const next = this.time + Math.max(0, passed) * this.speed;
+    this.advance(next);
+    this.time = Math.min(next, this.limit());
     this.changed();
     requestAnimationFrame(this.frame);
   };

@@ -6,6 +6,8 @@ import { Store, takeRows, type Description } from "./store";
 const SLICE_MS = 12;
 /** Events between two looks at the clock: well below a millisecond. */
 const EVENTS = 4_000;
+/** What the simulator returns at the end. */
+export const ENDED = 2;
 
 export class Run {
   readonly store: Store;
@@ -33,6 +35,21 @@ export class Run {
     if (this.stopped) this.lab.free();
   }
 
+  /** Runs up to `time` at once, for a reader who sets a window while the run goes on. */
+  advance(time: number): void {
+    if (this.isOver || this.stopped || time <= this.store.simulated) return;
+    let state = 1;
+    while (state === 1) state = this.lab.advance(time, EVENTS);
+    this.isOver = state === ENDED;
+    takeRows(this.lab, this.store);
+    this.store.simulated = Math.min(time, this.store.about.duration_s);
+  }
+
+  /** Sets the window of the flow that the reader controls. */
+  setWindow(at_ms: number, segments: number): void {
+    this.lab.set_window(at_ms, segments);
+  }
+
   /** Ends the run; what it has recorded remains. */
   stop(): void {
     if (this.isOver && !this.stopped) this.lab.free();
@@ -53,7 +70,7 @@ export class Run {
     while (state === 1 && performance.now() - begun < SLICE_MS) {
       state = this.lab.advance(Infinity, EVENTS);
     }
-    this.isOver = state === 2;
+    this.isOver = state === ENDED;
     takeRows(this.lab, this.store);
     this.spent += performance.now() - begun;
   }

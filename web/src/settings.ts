@@ -1,5 +1,6 @@
 // What the page runs: the controls, or the text of a scenario file with what the controls change of it.
 
+import { FIRST, fromText, REPLAY, stackOf, toText, YOU, type Input } from "./byhand";
 import { catalogue } from "./catalogue";
 
 export interface Settings {
@@ -15,6 +16,8 @@ export interface Settings {
   loss_percent: number;
   duration_s: number;
   seed: bigint;
+  /** The windows of stack `you`, which the reader has set. */
+  windows: Input[];
   /** The text of a scenario file; the values above then count where they are among `changed`. */
   text?: string;
   changed: string[];
@@ -37,6 +40,7 @@ export function defaults(): Settings {
     loss_percent: 0,
     duration_s: 60,
     seed: 1n,
+    windows: FIRST,
     changed: [],
   };
 }
@@ -55,11 +59,19 @@ export function scenarioText(settings: Settings): string {
   ];
   if (loss_percent > 0) lines.push("", "[topology.forward]", `loss = "${loss_percent}%"`);
   flowNames(settings.stacks).forEach((name, index) => {
-    lines.push("", "[[flow]]", `name = ${quoted(name)}`, `stack = ${quoted(settings.stacks[index])}`);
+    const stack = settings.stacks[index];
+    const written = stack === YOU ? stackOf(settings.windows) : stack;
+    lines.push("", "[[flow]]", `name = ${quoted(name)}`, `stack = ${quoted(written)}`);
     if (settings.ecn) lines.push("ecn = true");
   });
   lines.push("", "[measure]", `duration = "${duration_s}s"`, "");
+  if (isByHand(settings)) lines.push("[controllers]", `"by_hand.py" = '''\n${REPLAY}'''`, "");
   return lines.join("\n");
+}
+
+/** Whether the reader sets the window of a flow. */
+export function isByHand({ text, stacks }: Settings): boolean {
+  return text === undefined && stacks.includes(YOU);
 }
 
 /** What is changed of a scenario file, as `KEY=VALUE`. */
@@ -79,9 +91,10 @@ export function command(settings: Settings): string {
   const set = overrides(settings).map((setting) => ` --set ${setting}`).join("");
   const text = scenarioText(settings);
   const end = text.endsWith("\n") ? "" : "\n";
+  const trust = isByHand(settings) ? " --trust-controllers" : "";
   return (
     `cat > laboratory.toml <<'SCENARIO'\n${text}${end}SCENARIO\n` +
-    `weir run laboratory.toml --repeat 1 --seed ${settings.seed}${set}\n`
+    `weir run laboratory.toml --repeat 1 --seed ${settings.seed}${set}${trust}\n`
   );
 }
 
@@ -94,6 +107,7 @@ export function toFragment(settings: Settings, time: number): string {
     fields.set("discipline", settings.discipline);
     if (settings.ecn) fields.set("ecn", "true");
     fields.set("duration_s", String(settings.duration_s));
+    if (isByHand(settings)) fields.set("windows", toText(settings.windows, ","));
   }
   const dials = settings.text === undefined ? [...DIALS] : settings.changed;
   for (const dial of dials) fields.set(dial, String(settings[dial as Dial]));
@@ -120,6 +134,7 @@ export function fromFragment(fragment: string): Link {
   };
   const stacks = fields.getAll("stack").slice(0, MAX_STACKS);
   if (stacks.length > 0) settings.stacks = stacks;
+  settings.windows = fromText(fields.get("windows") ?? "", ",") ?? settings.windows;
   settings.text = fields.get("text") ?? undefined;
   settings.discipline = fields.get("discipline") ?? settings.discipline;
   settings.ecn = fields.get("ecn") === "true";
