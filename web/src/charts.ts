@@ -7,6 +7,8 @@ import { theme } from "./theme";
 export interface Shared {
   /** The time shown, marked in every chart. */
   time: () => number;
+  /** Times of losses, in ascending order. */
+  losses: () => number[];
   /** A reader clicked at a time. */
   seek: (time: number) => void;
   /** A reader zoomed; `undefined` shows everything. */
@@ -104,7 +106,10 @@ export function baseOptions(width: number, unit: string, shared: Shared): uPlot.
     },
     hooks: {
       setSelect: [(plot) => selectRange(plot, shared)],
-      draw: [(plot) => drawTime(plot, shared.time(), colour.ink)],
+      draw: [
+        (plot) => drawLosses(plot, shared.losses(), colour.warn),
+        (plot) => drawTime(plot, shared.time(), colour.ink),
+      ],
       ready: [(plot) => bindPointer(plot, shared)],
     },
   };
@@ -122,6 +127,24 @@ function selectRange(plot: uPlot, shared: Shared): void {
   if (width < 4) return;
   shared.zoom([plot.posToVal(left, "x"), plot.posToVal(left + width, "x")]);
   plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+}
+
+/** A mark at the upper edge for each loss, one per pixel. */
+function drawLosses(plot: uPlot, losses: number[], colour: string): void {
+  const { min, max } = plot.scales.x;
+  if (min == null || max == null) return;
+  const { ctx, bbox } = plot;
+  const size = 3 * (devicePixelRatio || 1);
+  let last = -Infinity;
+  ctx.fillStyle = colour;
+  for (const time of losses) {
+    if (time < min) continue;
+    if (time > max) break;
+    const x = Math.round(plot.valToPos(time, "x", true));
+    if (x - last < size) continue;
+    last = x;
+    ctx.fillRect(x - size / 3, bbox.top, (2 * size) / 3, 2 * size);
+  }
 }
 
 function drawTime(plot: uPlot, time: number, ink: string): void {
@@ -221,7 +244,7 @@ function rates(store: Store, colours: string[]): Line[] {
     const times = t.values.slice(0, t.length);
     const colour = colours[flow];
     return [
-      { label: `${name} goodput`, colour, times, values: smoothed(times, goodput.values) },
+      { label: `${name} goodput`, colour, times, values: rateOf(store, times, goodput.values) },
       { label: `${name} pacing`, colour, dash: [6, 4], width: 1, times, values: scaled(pacing, 1) },
     ];
   });
@@ -255,6 +278,11 @@ function shares(store: Store, colours: string[]): Line[] {
       label: name, colour: colours[flow], fill: colours[flow], times, values: sums[flow], width: 0,
     }))
     .reverse();
+}
+
+/** Goodput over a second: a recorded one is that already. */
+function rateOf(store: Store, times: Float64Array, values: Float64Array): Float64Array {
+  return store.about.is_recorded ? values.slice(0, times.length) : smoothed(times, values);
 }
 
 /** The mean over the last second. */

@@ -3,6 +3,7 @@ import { YOU } from "./byhand";
 import { catalogue } from "./catalogue";
 import { EXAMPLES } from "./examples";
 import { element } from "./dom";
+import { isQlog } from "./files";
 import { defaults, isByHand, MAX_STACKS, type Dial, type Settings } from "./settings";
 import { stackColours } from "./theme";
 
@@ -29,7 +30,11 @@ const STEPS = 200;
 export class Controls {
   private readonly dials = new Map<Dial, { input: HTMLInputElement; output: HTMLOutputElement }>();
 
-  constructor(public settings: Settings, private readonly changed: () => void) {
+  constructor(
+    public settings: Settings,
+    private readonly changed: () => void,
+    private readonly openQlog: (file: File) => void,
+  ) {
     this.buildLists();
     DIALS.forEach((dial) => this.buildDial(dial));
     this.bind();
@@ -196,7 +201,8 @@ export class Controls {
     element<HTMLInputElement>("file").addEventListener("change", async (event) => {
       const input = event.target as HTMLInputElement;
       const file = input.files?.[0];
-      if (file) this.open(await file.text());
+      if (file && isQlog(file)) this.openQlog(file);
+      else if (file) this.open(await file.text());
       input.value = "";
     });
   }

@@ -6,6 +6,7 @@ import { makeCharts, type Chart, type Shared } from "./charts";
 import { Controls } from "./controls";
 import { Lab, startCore } from "./core";
 import { element } from "./dom";
+import { openQlog } from "./files";
 import { Guide } from "./guide";
 import { NetworkView } from "./network";
 import { explain } from "./packet";
@@ -18,6 +19,8 @@ import { chooseScheme, isDark, stackColours } from "./theme";
 
 class Page {
   private run?: Run;
+  /** What is shown: of the run, or of a file. */
+  private store?: Store;
   private charts: Chart[] = [];
   private sequence?: SequenceView;
   private colours: string[] = [];
@@ -39,17 +42,18 @@ class Page {
     const { settings, time, tour } = fromFragment(location.hash);
     this.network = new NetworkView(element<HTMLCanvasElement>("network"), (packet) => this.follow(packet));
     this.player = new Player(
-      () => this.run?.store.simulated ?? 0,
+      () => this.store?.simulated ?? 0,
       () => this.redraw(),
       (next) => this.advance(next),
     );
     this.hand = new HandPanel((segments) => this.setWindow(segments), () => this.startByHand());
     this.shared = {
       time: () => this.player.time,
+      losses: () => this.store?.losses ?? [],
       seek: (at) => this.player.seek(at),
       zoom: (range) => this.zoom(range),
     };
-    this.controls = new Controls(settings, () => this.restartSoon());
+    this.controls = new Controls(settings, () => this.restartSoon(), (file) => void this.openQlog(file));
     this.guide = new Guide({
       run: (next, at) => this.open(next, at),
       show: (at, range) => {
@@ -106,12 +110,46 @@ class Page {
     this.controls.showError("");
     this.run?.stop();
     this.run = run;
-    this.followed = undefined;
-    this.colours = stackColours(run.store.about.flows.map((flow) => flow.stack));
-    this.showPacket();
     this.hand.show(isByHand(settings));
-    this.build();
+    this.showStore(run.store);
     return run;
+  }
+
+  /** Makes the page for another run or recording. */
+  private showStore(store: Store): void {
+    this.store = store;
+    this.followed = undefined;
+    this.colours = stackColours(store.about.flows.map((flow) => flow.stack));
+    this.showPacket();
+    this.build();
+  }
+
+  /** Shows what another stack has recorded, in place of a run. */
+  private async openQlog(file: File): Promise<void> {
+    element("status").textContent = `Reading ${file.name}…`;
+    document.body.dataset.state = "running";
+    const begun = performance.now();
+    let store: Store;
+    try {
+      store = await openQlog(file);
+    } catch (problem) {
+      this.controls.showError((problem as Error).message);
+      element("status").textContent = "This file cannot be shown.";
+      return;
+    }
+    this.controls.showError("");
+    this.run?.stop();
+    this.run = undefined;
+    this.isLive = false;
+    this.range = undefined;
+    this.player.halt(0);
+    this.hand.show(false);
+    this.showStore(store);
+    const spent = ((performance.now() - begun) / 1000).toFixed(2);
+    element("status").textContent = `${file.name}: ${store.about.duration_s.toFixed(1)} s read in ${spent} s`;
+    element("facts").textContent = `${store.sent.length} packets · ${store.losses.length} lost`;
+    document.body.dataset.state = "done";
+    this.redraw();
   }
 
   /** Begins a run that goes on with the play position: the reader sets the window of a flow. */
@@ -214,7 +252,7 @@ class Page {
 
   /** Makes the charts anew: flows or colours have changed. */
   private build(): void {
-    const { store } = this.run!;
+    const store = this.store!;
     document.body.dataset.state = "running";
     this.charts.forEach(({ plot }) => plot.destroy());
     element("charts").replaceChildren();
@@ -228,12 +266,12 @@ class Page {
   }
 
   private buildSequence(): void {
-    if (!this.run) return;
+    if (!this.store) return;
     const parent = element("diagram");
     this.sequence?.plot.destroy();
     parent.querySelector("figure")?.remove();
     const flow = element<HTMLSelectElement>("flow").selectedIndex;
-    const { store } = this.run;
+    const { store } = this;
     if (!store.about.flows[flow]) return;
     const show = (packet: number) => this.follow(packet);
     this.sequence = new SequenceView(parent, store, flow, this.colours[flow], this.shared, show);
@@ -241,20 +279,20 @@ class Page {
   }
 
   private refill(): void {
-    const { store } = this.run!;
+    const store = this.store!;
     this.charts.forEach((chart) => chart.update(store));
     this.sequence?.update(store);
     this.rescale();
   }
 
   private zoom(range: [number, number] | undefined): void {
-    const end = this.run?.store.about.duration_s ?? 1;
+    const end = this.store?.about.duration_s ?? 1;
     this.range = range && [Math.max(0, range[0]), Math.min(end, Math.max(range[1], range[0] + 1e-4))];
     this.rescale();
   }
 
   private rescale(): void {
-    const [min, max] = this.range ?? [0, this.run?.store.about.duration_s ?? 1];
+    const [min, max] = this.range ?? [0, this.store?.about.duration_s ?? 1];
     for (const { plot } of this.charts) plot.setScale("x", { min, max });
     this.sequence?.setRange(min, max);
   }
@@ -269,7 +307,7 @@ class Page {
     const box = element("packet");
     box.hidden = this.followed === undefined;
     if (this.followed === undefined) return;
-    const lines = explain(this.run!.store, this.followed).map((line) => {
+    const lines = explain(this.store!, this.followed).map((line) => {
       const paragraph = document.createElement("p");
       paragraph.textContent = line;
       return paragraph;
@@ -288,8 +326,8 @@ class Page {
   }
 
   private draw(): void {
-    if (!this.run) return;
-    const { store } = this.run;
+    if (!this.store) return;
+    const { store } = this;
     const { time, speed, isPlaying } = this.player;
     this.network.draw(store, this.colours, time, speed, this.followed);
     const scrub = element<HTMLInputElement>("scrub");
@@ -322,14 +360,14 @@ class Page {
   }
 
   private jump(what: "losses" | "marks" | "timeouts"): void {
-    const store = this.run?.store;
+    const { store } = this;
     const next = store && Store.next(store[what], this.player.time);
     if (next === undefined) element("status").textContent = `No later ${NAMES[what]} in this run.`;
     else this.player.halt(next);
   }
 
   private step(back: boolean): void {
-    const next = this.run?.store.neighbour(this.player.time, back);
+    const next = this.store?.neighbour(this.player.time, back);
     if (next !== undefined) this.player.halt(next);
   }
 
@@ -348,7 +386,7 @@ class Page {
     on("command", () => void this.copy("Command", command(this.controls.settings)));
     on("scheme", () => {
       chooseScheme(isDark() ? "light" : "dark");
-      if (this.run) this.build();
+      if (this.store) this.build();
       this.redraw();
     });
     const speeds = element<HTMLSelectElement>("speed");

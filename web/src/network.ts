@@ -35,9 +35,11 @@ export class NetworkView {
     const colour = theme();
     this.drawn = [];
     context.font = "12px system-ui, sans-serif";
-    if (store.about.is_radio) {
+    const note = noteOf(store);
+    if (note) {
       context.fillStyle = colour.soft;
-      context.fillText("Nodes of a radio network are shown by weir animate; charts are below.", 20, 30);
+      context.textAlign = "left";
+      context.fillText(note, 20, 30, this.width - 40);
       return;
     }
     this.layout.segments.forEach((segment, link) => {
@@ -257,6 +259,12 @@ const GAP_BELOW = 62;
 const COLUMNS = 12;
 /** Bytes of a full packet. */
 const FULL_PACKET = 1500;
+
+/** Why there is no picture, if there is none. */
+function noteOf({ about }: Store): string | undefined {
+  if (about.is_radio) return "Nodes of a radio network are shown by weir animate; charts are below.";
+  return about.is_recorded ? "A qlog has one end of a connection, and no network." : undefined;
+}
 
 /** Full packets that fit into a queue of bounded size; 0 where the bound is not known. */
 function capacityOf({ limit_packets, limit_bytes }: LinkInfo): number {

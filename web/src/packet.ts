@@ -38,6 +38,7 @@ export function explain(store: Store, packet: number): string[] {
     ...windowAt(store, packet),
     ...ways(store, packet),
   ];
+  if (fate.values[packet] === Fate.Lost) lines.push(`Declared lost at ${seconds(store.ended.values[packet])}.`);
   if (fate.values[packet] >= Fate.Dropped) lines.push(...repair(store, packet));
   return lines;
 }

@@ -1,14 +1,14 @@
 // What a run has recorded so far. The numbers are those of `crates/web/src/rows.rs`.
 import type { Lab } from "../core/weir_web.js";
-import { bytes, floats, integers } from "./columns";
+import { bytes, floats, integers, type Column } from "./columns";
 
 /** Why a packet was sent: `PacketKind` of the Rust code. */
 export const Kind = {
   New: 0, Fast: 1, Timeout: 2, Probe: 3, Route: 4, Ack: 5, Handshake: 6, Datagram: 7, Duplicate: 8,
 } as const;
 
-/** What a link did to a packet: `Fate` of the Rust code. From `Dropped` on it was dropped. */
-export const Fate = { Delivered: 0, Marked: 1, Damaged: 2, Dropped: 10 } as const;
+/** What a link did to a packet: `Fate` of the Rust code. From `Dropped` on it was dropped. `Lost`: a qlog says so. */
+export const Fate = { Delivered: 0, Marked: 1, Damaged: 2, Dropped: 10, Lost: 20 } as const;
 
 export interface LinkInfo {
   name: string;
@@ -31,6 +31,8 @@ export interface Description {
   name: string;
   duration_s: number;
   is_radio: boolean;
+  /** Read from a qlog, not simulated: there is no network, and rates are means over a second. */
+  is_recorded?: boolean;
   links: LinkInfo[];
   flows: FlowInfo[];
 }
@@ -99,6 +101,13 @@ export class QueueSamples {
   readonly delay = floats();
 }
 
+/** The columns of a store, to pass between threads. */
+export interface Columns {
+  about: Description;
+  values: (Float64Array | Uint32Array | Uint8Array)[];
+  losses: number[];
+}
+
 export class Store {
   // Packets, by number: the order of sending.
   readonly flow = bytes();
@@ -128,6 +137,31 @@ export class Store {
     this.crossings = about.links.map(() => new Crossings());
     this.samples = about.flows.map(() => new FlowSamples());
     this.queues = about.links.map(() => new QueueSamples());
+  }
+
+  /** Takes over the columns of another thread. */
+  static of(columns: Columns): Store {
+    const store = new Store(columns.about);
+    const own = store.listed();
+    columns.values.forEach((values, index) => {
+      own[index].values = values as never;
+      own[index].length = values.length;
+    });
+    store.losses.push(...columns.losses);
+    store.simulated = columns.about.duration_s;
+    return store;
+  }
+
+  /** What another thread needs to make the same store: packets, samples of flows, losses. */
+  columns(): Columns {
+    const values = this.listed().map((column) => column.values.slice(0, column.length));
+    return { about: this.about, values, losses: this.losses };
+  }
+
+  private listed() {
+    const flows = this.samples.flatMap((flow) => Object.values(flow) as Column<Float64Array>[]);
+    const { flow, direction, kind, offset, payload, length, sent, ended, fate } = this;
+    return [flow, direction, kind, offset, payload, length, sent, ended, fate, ...flows];
   }
 
   addPackets(rows: Float64Array): void {
