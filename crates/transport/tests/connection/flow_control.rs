@@ -93,6 +93,28 @@ fn a_driver_sets_the_window() {
     assert!(pair.client.connection.snapshot().send_window <= Bytes(SMALL));
 }
 
+/// What the receiver offers after 5 MB of a sender that its window alone bounds.
+fn last_offer(config: &Config) -> u64 {
+    let mut pair = Pair::connected(config);
+    pair.write(Client, 5_000_000);
+    pair.drive();
+    assert_eq!(pair.server.read, 5_000_000);
+    pair.client.connection.snapshot().send_window.get()
+}
+
+#[test]
+fn a_buffer_grows_up_to_its_largest_size() {
+    const LARGEST: u64 = 512 << 10;
+    let fixed = Config { recv_buffer: Bytes(BUFFER), ..with_stack("rack/none(1000)") };
+    let growing = Config { max_recv_buffer: Some(Bytes(LARGEST)), ..fixed.clone() };
+    let without_timestamps = Config { timestamps: false, ..growing.clone() };
+    // An offer grows by whole segments (RFC 9293 §3.8.6.2.2), and travels in units of up to 16 bytes.
+    let most = |buffer: u64| buffer - 1_448 - 16..=buffer;
+    let offers = [fixed, growing, without_timestamps].map(|config| last_offer(&config));
+    assert!(most(BUFFER).contains(&offers[0]), "{offers:?}");
+    assert!(offers[1..].iter().all(|offer| most(LARGEST).contains(offer)), "{offers:?}");
+}
+
 #[test]
 fn a_buffer_does_not_grow_for_an_application_that_reads_nothing() {
     let config = Config {
