@@ -102,6 +102,18 @@ def test_a_result_directory_is_captured_again(invoke: Invoke) -> None:
     assert measured.path.rate_mbps.value == pytest.approx(10, rel=0.02)
 
 
+def test_results_of_others_run_no_programs(invoke: Invoke) -> None:
+    words = ("--duration", "1s", "--repeat", "1", "--quiet", "--no-report")
+    assert invoke("compare", "reno", *words).exit_code == 0
+    folder = Path("results/compare/latest").resolve()
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["cases"][0]["scenario"]["flow"] = [{"stack": "contender:quiche"}]
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    result = invoke("model", folder)
+    assert result.exit_code == 2
+    assert "programs of other projects" in " ".join(result.stderr.split())
+
+
 def test_a_trace_of_mahimahi_becomes_a_rate_trace(tmp_path: Path, invoke: Invoke) -> None:
     trace, out = tmp_path / "up.trace", tmp_path / "path.toml"
     trace.write_text("1\n3\n3\n10\n", encoding="utf-8")

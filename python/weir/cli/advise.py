@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weir.cli import options, output
-from weir.cli.model import Connection, Input, ReportFile, Stack, refuse_existing
+from weir.cli.model import Connection, ReportFile, Stack, refuse_existing
 from weir.errors import InputError
 from weir.grid import Grid
 from weir.options import MEASUREMENT
@@ -40,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def advise(
-    source: Input,
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Capture, or result directory.")],
     stacks: Annotated[
         str | None,
         typer.Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path as File
 
@@ -13,8 +14,8 @@ from weir.modelling.fit import fit
 from weir.modelling.measured import Measurement, flow_of
 from weir.modelling.path import Path
 from weir.modelling.quantity import Quantity
-from weir.results import load
-from weir.scenario import GUESTS, SIM, Effective
+from weir.results import load, understood
+from weir.scenario import SIM, VIRTUAL, Effective
 
 _TRACE_BYTES = 1500
 _TRACE_DELAY_MS = 40.0
@@ -59,27 +60,24 @@ def _of_capture(file: File, name: str, connection: int | None, stack: str | None
 def _of_results(folder: File, connection: int | None, stack: str | None) -> Measurement:
     """Runs the first run again, with the same seed, and captures it."""
     results = load(folder)
-    case = results.cases[0]
-    world = case.get("world", SIM)
-    if world not in (SIM, *GUESTS):
+    with understood(folder):
+        case = results.cases[0]
+        world = case.get("world", SIM)
+        scenario = Effective.from_json(json.dumps(case["scenario"], ensure_ascii=False))
+        seed = int(results.runs.filter(pl.col("label") == case["label"])["seed"][0])
+    # Results of others run no programs: the native module refuses controllers in Python.
+    if world not in (SIM, VIRTUAL) or scenario.contenders:
+        what = "programs of other projects" if scenario.contenders else f"world {world}"
         raise InputError(
-            f"{folder}: world {world} cannot be run again in the same way; record packets with "
-            "--pcap and give the capture"
+            f"{folder}: {what} cannot be run again in the same way; record packets with --pcap "
+            "and give the capture"
         )
-    scenario = Effective.from_json(_canonical(case["scenario"]))
-    own = results.runs.filter(pl.col("label") == case["label"])
-    seed = int(own["seed"][0])
     with tempfile.TemporaryDirectory() as scratch:
         capture = File(scratch) / "run.pcapng"
         runner.execute(scenario, seed, world, None, capture)
-        known = stack or scenario.stacks[0]
+        (only, *others) = scenario.stacks
+        known = stack or (None if others else only)
         return _of_capture(capture, str(folder), connection, known)
-
-
-def _canonical(fields: object) -> str:
-    import json
-
-    return json.dumps(fields, ensure_ascii=False)
 
 
 def _mahimahi(file: File) -> list[int]:
