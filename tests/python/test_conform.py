@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import get_args
@@ -136,6 +137,11 @@ def _parsed(text: str) -> Xml.Element:
 )
 def test_a_join_decides_as_stated(values: list[float | None], join: Join, verdict: str) -> None:
     assert judged(values, Envelope(None, 2.0), join).verdict == verdict
+
+
+def test_the_schema_has_every_join() -> None:
+    text = (files("weir") / "schemas" / "conform.json").read_text(encoding="utf-8")
+    assert f'"join": {{"enum": {json.dumps(get_args(Join))}}}' in text
 
 
 def test_a_value_without_bounds_is_reported() -> None:
