@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import TypeVar
 
 from weir import student
@@ -287,6 +288,22 @@ def rank_interval(n: int, share: float) -> tuple[int | None, int | None]:
     tail = (1 - LEVEL) / 2
     low, high = _binomial_quantile(tail, n, share), _binomial_quantile(1 - tail, n, share) + 1
     return low or None, high if high <= n else None
+
+
+def share_interval(successes: int, n: int) -> Estimate:
+    """The share of successes among `n` independent tries, with Wilson's score interval (1927).
+
+    >>> share = share_interval(8, 20)
+    >>> (share.mean, round(share.lo, 3), round(share.hi, 3))
+    (0.4, 0.219, 0.613)
+    """
+    if n == 0:
+        return Estimate(None, None, None, 0)
+    mean, z = successes / n, NormalDist().inv_cdf(0.5 + LEVEL / 2)
+    middle = (mean + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
+    # At the ends the bound is the share itself, but for rounding.
+    return Estimate(mean, min(max(0.0, middle - half), mean), max(min(1.0, middle + half), mean), n)
 
 
 def t_quantile(freedom: float) -> float:

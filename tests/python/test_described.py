@@ -40,6 +40,7 @@ TOP = {
     "sizes",
     "set",
     "titles",
+    "worlds",
 }
 
 
@@ -73,7 +74,7 @@ def test_a_description_has_only_keys_that_are_read(study: DescribedStudy) -> Non
 @pytest.mark.parametrize("size", studies.SIZES)
 def test_every_case_is_a_valid_scenario(study: DescribedStudy, size: str) -> None:
     try:
-        plan = study.plan(studies.Settings(size, repeat=1, seed=7))
+        plan = study.plan(studies.Settings(size, repeat=1, seed=7, world=study.worlds[0]))
     except InputError as error:
         if "`make foreign` adds it" not in str(error):
             raise

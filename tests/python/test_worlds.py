@@ -71,7 +71,7 @@ def test_stacks_are_compared_in_real_time(invoke: Invoke) -> None:
     [
         (("run", "lab-router", "--world", "moon"), "there are: sim, udp, kernel"),
         (("run", "lab-router", "--world", "udp", "--set", "flow.0.mss=65450"), "at most 65431"),
-        (("study", "book", "--world", "udp"), "study book runs in sim"),
+        (("study", "book", "--world", "udp"), "study book runs with --world sim or --world kernel"),
     ],
 )
 def test_what_a_world_cannot_do_is_bad_input(

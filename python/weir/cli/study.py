@@ -10,10 +10,12 @@ import typer
 from rich.console import Group
 
 from weir import studies
+from weir.api import Comparison
 from weir.cli import complete, options, output, plans
+from weir.cli.table import option
 from weir.grid import Grid, cautioned
 from weir.options import MEASUREMENT
-from weir.scenario import SIM
+from weir.scenario import SIM, worlds
 from weir.studies.cells import count_text, decimals
 
 _WIDEST = 12
@@ -73,7 +75,16 @@ def study(
         int,
         typer.Option(min=0, help="Random seed of the first repeat.", rich_help_panel=MEASUREMENT),
     ] = studies.Settings.seed,
-    world: plans.World = SIM,
+    world: Annotated[
+        str | None,
+        option(
+            Comparison,
+            "world",
+            metavar="|".join(worlds()),
+            autocompletion=complete.worlds,
+            show_default="the study's first, mostly sim",
+        ),
+    ] = None,
     virtual: plans.Virtual = False,
     kernel: plans.Kernel = None,
     jobs: plans.Jobs = None,
@@ -87,13 +98,14 @@ def study(
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
     report = plans.reporting(no_report=no_report, opened=opened)
+    own_world = world is None and not virtual
     plans.choose_kernel(kernel, virtual=virtual, dask=dask)
     result = studies.study(
         name,
         size=size,
         repeat=repeat,
         seed=seed,
-        world=plans.world_of(world, virtual=virtual),
+        world=None if own_world else plans.world_of(world or SIM, virtual=virtual),
         out=out,
         jobs=jobs,
         resume=resume,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from weir import manifest
-from weir.api import RESULTS, RunOptions
+from weir.api import RESULTS, RunOptions, world_words
 from weir.arguments import suggesting
 from weir.disk import write_text
 from weir.errors import InputError, unknown
@@ -110,6 +110,10 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def _option(world: str) -> str:
+    return " ".join(world_words(world)) or f"--world {SIM}"
+
+
 def studies() -> dict[str, Study]:
     """Every study by name."""
     from weir.studies.described import FILE, DescribedStudy
@@ -158,7 +162,7 @@ def study(
     size: str = Settings.size,
     repeat: int | None = Settings.repeat,
     seed: int = Settings.seed,
-    world: str = SIM,
+    world: str | None = None,
     out: str | Path = RESULTS,
     jobs: int | None = None,
     resume: bool = False,
@@ -173,7 +177,7 @@ def study(
         size: `small` or `full`.
         repeat: Runs per cell; the study's own number by default.
         seed: Seed of the first repeat.
-        world: `sim`, or another one that the study runs in.
+        world: One that the study runs in, in place of its first: most run in `sim` only.
         out: Where result directories are made.
         jobs: Runs at a time; one per core by default, in real time one.
         resume: Go on with an interrupted call of the same arguments.
@@ -187,8 +191,10 @@ def study(
     """
     chosen = find(name)
     possible = chosen.worlds if isinstance(chosen, WorldlyStudy) else (SIM,)
+    world = possible[0] if world is None else world
     if world not in possible:
-        raise InputError(f"--world {world}: study {name} runs in {' or '.join(possible)}")
+        given, *allowed = map(_option, (world, *possible))
+        raise InputError(f"{given}: study {name} runs with {' or '.join(allowed)}")
     if size not in SIZES:
         raise InputError(f"size {size!r}: a study has the sizes {' and '.join(SIZES)}")
     how = RunOptions(

@@ -15,9 +15,9 @@ from importlib import import_module
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
-from weir.api import run_plan
+from weir.api import run_plan, world_words
 from weir.results import Results
-from weir.scenario import Source
+from weir.scenario import SIM, Source
 from weir.studies import Cell, Settings, StudyResult, capitalised, claims
 from weir.studies.cells import Cells, cell
 from weir.studies.contest import Contests
@@ -39,6 +39,12 @@ class DescribedStudy:
         self.data: dict[str, Any] = tomllib.loads(self._text(FILE))
         self.name: str = self.data["name"]
         self.description: str = self.data["description"]
+
+    @property
+    def worlds(self) -> Sequence[str]:
+        """The worlds that it runs in, first the one where it runs by default."""
+        named: Sequence[str] = self.data.get("worlds", (SIM,))
+        return named
 
     def run(self, settings: Settings) -> StudyResult:
         """Runs every case, and measures and judges the results."""
@@ -92,6 +98,7 @@ class DescribedStudy:
         scope = self.scope(settings)
         words = ["weir", "study", self.name, "--size", settings.size]
         words += ["--repeat", str(scope["repeat"]), "--seed", str(settings.seed)]
+        words += world_words(settings.world)
         return plan(self.name, shlex.join(words), self.sources(settings), {})
 
     def rows(self, results: Results, scope: Scope) -> list[Cell]:
@@ -117,9 +124,9 @@ class DescribedStudy:
 
     def sources(self, settings: Settings) -> dict[str, Source]:
         """The scenario of every case by its label."""
-        return dict(self._sources(self.scope(settings)))
+        return dict(self._sources(self.scope(settings), settings.world))
 
-    def _sources(self, scope: Scope) -> Iterator[tuple[str, Source]]:
+    def _sources(self, scope: Scope, world: str) -> Iterator[tuple[str, Source]]:
         common = self.data.get("set", {})
         for entry in self.data["case"]:
             for own in expanded(entry, scope):
@@ -129,7 +136,8 @@ class DescribedStudy:
                 keys = {**seeds, **common, **entry.get("set", {}), **more}
                 texts = ((filled(key, own), filled(text, own)) for key, text in keys.items())
                 overrides = tuple((key, text) for key, text in texts if text)
-                source = Source(self._text(file), f"study {self.name}", overrides)
+                origin = f"study {self.name}"
+                source = Source(self._text(file), origin, overrides, world=world)
                 yield filled(entry["label"], own), source
 
     def _text(self, file: str) -> str:

@@ -1,0 +1,1 @@
+"""`quiche-2370`: quiche before and after the fix of a bug of its CUBIC, in guests."""
