@@ -170,7 +170,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tree = tmp_path / "linux-source-6.1"
     tree.mkdir()
     (tree / "Makefile").write_text(MAKEFILE)
-    for change in recipe.CHANGES:
+    for change in recipe.changes(virtual_tsc=True):
         path = tree / change.file
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
@@ -203,6 +203,22 @@ def test_a_build_is_published_whole_and_made_once(home: Path, source: Path) -> N
     assert list(home.iterdir()) == [kernel.path], "the build folder is removed"
     assert made(source) == (kernel, False, [])
     assert made(source, force=True)[1]
+
+
+@needs_tools
+@pytest.mark.usefixtures("home")
+def test_a_kernel_with_virtual_counters_stands_next_to_the_usual_one(
+    source: Path, invoke: Invoke
+) -> None:
+    usual, _, _ = made(source)
+    with pytest.raises(KernelError, match=r"^--virtual-tsc: .*`weir kernel build --virtual-tsc`"):
+        cache.needed(virtual_tsc=True)
+    other, is_new = building.build(source=source, jobs=1, report=lambda *_: None, virtual_tsc=True)
+    assert is_new
+    assert (cache.needed(), cache.needed(virtual_tsc=True)) == (usual, other)
+    rows = json.loads(invoke("kernel", "list", "--json").stdout)["rows"]
+    assert sorted(row["virtual_tsc"] for row in rows) == [False, True]
+    assert all(row["is_current"] for row in rows)
 
 
 @needs_tools

@@ -295,6 +295,56 @@ def test_what_programs_expect_is_there(tmp_path: Path) -> None:
     assert set(found.values()) == {"True"}, found
 
 
+COUNTER = """
+import ctypes, mmap, time
+pages = []
+def reading(code):
+    # The instruction; then rdx moves up 32 bits and joins rax, and the function returns.
+    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(bytes.fromhex(code + "48c1e220 4809d0 c3"))
+    pages.append(ctypes.c_char.from_buffer(page))
+    return ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(pages[-1]))
+rdtsc, rdtscp = reading("0f31"), reading("0f01f9")
+before = rdtsc()
+time.sleep(0.5)
+between = rdtscp()
+turns = 1
+while rdtsc() < between + 100_000:
+    turns += 1
+print(before, between, turns, rdtsc() - time.monotonic_ns())
+"""
+
+
+needs_counters = pytest.mark.skipif(
+    cache.default(virtual_tsc=True) is None,
+    reason="no such guest kernel: `weir kernel build --virtual-tsc` makes it",
+)
+
+
+@needs_counters
+def test_counters_of_processors_read_virtual_time(tmp_path: Path) -> None:
+    """Otherwise they are those of the host, and differ from run to run."""
+    first, again = (
+        programs.run(python(COUNTER), folder=tmp_path, virtual_tsc=True).client for _ in range(2)
+    )
+    assert first.code == 0, first.stderr
+    assert first == again
+    before, between, turns, off = map(int, first.stdout.split())
+    # Computing takes no time, but each call of the program and each reading of a clock some.
+    assert between - before == pytest.approx(500_000_000, rel=0.001)
+    # A reading takes 256 ns.
+    assert 100 < turns < 400
+    assert -100_000 < off < 0
+
+
+@needs_counters
+def test_another_instruction_that_faults_still_ends_a_process(tmp_path: Path) -> None:
+    halting = COUNTER.replace('"0f31"', '"f4"')
+    assert halting != COUNTER
+    done = programs.run(python(halting), folder=tmp_path, virtual_tsc=True)
+    assert done.client.code == -11
+
+
 @needs_kernel
 def test_memory_is_the_same_at_each_boot_and_as_requested(tmp_path: Path) -> None:
     command = ["cat", "/proc/meminfo", "/proc/sys/net/ipv4/tcp_rmem"]
@@ -359,6 +409,7 @@ def test_an_option_of_the_link_that_is_not_allowed_is_bad_input(invoke: Invoke) 
         (["--ready", "port:1", "--", "true"], "there is no --server"),
         (["--out", "x", "--", "true"], "--out needs --virtual"),
         (["--memory", "1gb", "--", "true"], "--memory needs --virtual"),
+        (["--virtual-tsc", "--", "true"], "--virtual-tsc needs --virtual"),
         (["--virtual"], "--virtual: give a command"),
         (["--virtual", "--ready", "port:1", "--", "true"], "there is no --server"),
         (["--virtual", "--server", "x", "--ready", "5", "--", "true"], "use port:NUMBER"),

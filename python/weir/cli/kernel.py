@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -31,6 +31,8 @@ _BUILD_EXAMPLES = """[bold]Examples[/bold]
   weir kernel build --jobs 4
 
   weir kernel build --source /usr/src/linux-source-6.12.tar.xz
+
+  weir kernel build --virtual-tsc
 
   weir compare reno cubic vegas --world kernel --virtual --kernel 6.12"""
 
@@ -72,6 +74,12 @@ def build(
             show_default="linux-source-6.1.tar.xz in /usr/src, or the newest there",
         ),
     ] = None,
+    virtual_tsc: Annotated[
+        bool,
+        typer.Option(
+            "--virtual-tsc", help="Build the kernel that weir link --virtual-tsc needs, next to it."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Build again, even if it exists.")] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -81,10 +89,14 @@ def build(
 
     with _progress(quiet=quiet) as report:
         kernel, is_new = building.build(
-            source=source, jobs=jobs or default_jobs(), report=report, force=force
+            source=source,
+            jobs=jobs or default_jobs(),
+            report=report,
+            force=force,
+            virtual_tsc=virtual_tsc,
         )
     output.note("built" if is_new else "already built", quiet=quiet)
-    used = cache.default()
+    used = cache.default(virtual_tsc=virtual_tsc)
     if used is not None and used.path != kernel.path:
         output.note(f"runs use {used.version} by default: {used.path}", quiet=quiet)
     _print("kernel build", [kernel], as_json=json)
@@ -133,7 +145,8 @@ def _print(command: str, kernels: list[Kernel], *, as_json: bool) -> None:
         {
             "version": kernel.version,
             "recipe": kernel.recipe,
-            "is_current": kernel.is_current,
+            "is_current": kernel.is_current or kernel.has_virtual_tsc,
+            "virtual_tsc": kernel.has_virtual_tsc,
             "path": str(kernel.path),
             "source": kernel.record.get("source"),
             "built": kernel.record.get("built"),
@@ -143,12 +156,15 @@ def _print(command: str, kernels: list[Kernel], *, as_json: bool) -> None:
     if as_json:
         output.print_json(command, rows)
         return
-    cells = [
-        (row["version"], "yes" if row["is_current"] else "no", row["built"], row["path"])
-        for row in rows
-    ]
+    cells = [(row["version"], _use(row), row["built"], row["path"]) for row in rows]
     headers = ("kernel", "for this version of Weir", "built", "path")
     output.show(Grid("", headers, [tuple(map(str, c)) for c in cells], names=4).rich())
+
+
+def _use(row: dict[str, Any]) -> str:
+    if row["virtual_tsc"]:
+        return "with --virtual-tsc"
+    return "yes" if row["is_current"] else "no"
 
 
 @contextmanager

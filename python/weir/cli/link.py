@@ -123,6 +123,7 @@ def link(
     memory: link_commands.Memory = None,
     kernel: link_commands.KernelOption = None,
     date: link_commands.Date = None,
+    virtual_tsc: link_commands.VirtualTsc = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the command, reports the link's counters on stderr, exits with the command's code."""
@@ -144,7 +145,7 @@ def link(
     with options.as_typed():
         described.lowered()
         far = link_commands.FarEnd.of(server, ready)
-    guest = link_commands.Guest(far, out, time_limit, wall_limit, memory, kernel, date)
+    guest = link_commands.Guest(far, out, time_limit, wall_limit, memory, kernel, date, virtual_tsc)
     if not virtual:
         guest.refuse()
     elif not command:

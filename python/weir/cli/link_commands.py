@@ -64,7 +64,16 @@ Date = Annotated[
     path.option("The guest's date, as in 2026-11-25: 2017-07-14 by default.", "DATE", PANEL),
 ]
 
-_NAMES = ("out", "time-limit", "wall-limit", "memory", "kernel", "date")
+VirtualTsc = Annotated[
+    bool,
+    typer.Option(
+        "--virtual-tsc",
+        help="The instructions rdtsc and rdtscp read virtual time; all programs are slower.",
+        rich_help_panel=PANEL,
+    ),
+]
+
+_NAMES = ("out", "time-limit", "wall-limit", "memory", "kernel", "date", "virtual-tsc")
 _TIME_LIMIT = "10min"
 _MEGABYTE = 10**6
 _FIRST_YEAR, _LAST_YEAR = 1971, 2200
@@ -104,10 +113,12 @@ class Guest:
     memory: str | None
     kernel: str | None
     date: str | None
+    virtual_tsc: bool
 
     def refuse(self) -> None:
         """Refuses them without `--virtual`."""
-        values = (self.out, self.time_limit, self.wall_limit, self.memory, self.kernel, self.date)
+        given = (self.out, self.time_limit, self.wall_limit, self.memory, self.kernel, self.date)
+        values = (*given, self.virtual_tsc)
         for name in (name for name, value in zip(_NAMES, values, strict=True) if value):
             raise InputError(f"--{name} needs --virtual")
 
@@ -124,7 +135,7 @@ class Guest:
         from weir.kernel import cache, programs
 
         if self.kernel is not None:
-            cache.choose(self.kernel)
+            cache.choose(self.kernel, virtual_tsc=self.virtual_tsc)
         limit = None if self.wall_limit is None else seconds("--wall-limit", self.wall_limit)
         shown = Shown(quiet=quiet)
         done = programs.run(
@@ -137,6 +148,7 @@ class Guest:
             wall_limit_s=limit,
             memory_mb=_megabytes(self.memory),
             start_s=_seconds_of(self.date),
+            virtual_tsc=self.virtual_tsc,
             out=self.out,
             pcap=pcap,
             show=shown.show,

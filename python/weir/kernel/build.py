@@ -44,13 +44,19 @@ class Build:
     source: Path
     jobs: int
     report: Report
+    virtual_tsc: bool = False
     began: float = field(default_factory=time.monotonic)
 
     @property
     def folder(self) -> Path:
         """The build folder: another one for another recipe or source."""
         stamp = self.source.stat()
-        return cache.home() / f".build-{recipe.digest()}-{stamp.st_size:x}-{int(stamp.st_mtime):x}"
+        return cache.home() / f".build-{self.recipe}-{stamp.st_size:x}-{int(stamp.st_mtime):x}"
+
+    @property
+    def recipe(self) -> str:
+        """The hash of its recipe."""
+        return recipe.digest(virtual_tsc=self.virtual_tsc)
 
     @property
     def tree(self) -> Path:
@@ -81,7 +87,7 @@ class Build:
     def _configure(self) -> None:
         if (self.tree / _CONFIGURED).exists():
             return
-        for change in recipe.CHANGES:
+        for change in recipe.changes(virtual_tsc=self.virtual_tsc):
             path = self.tree / change.file
             if not path.is_file():
                 raise KernelError(f"{self.source}: it has no {change.file}")
@@ -98,7 +104,7 @@ class Build:
 
     def _publish(self) -> Kernel:
         version = self._version()
-        kernel = cache.home() / f"{version}-{recipe.digest()}"
+        kernel = cache.home() / f"{version}-{self.recipe}"
         staged = self.folder / "staged"
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir()
@@ -107,7 +113,7 @@ class Build:
         shutil.copy2(self.folder / LOG, staged / LOG)
         record = {
             "version": version,
-            "recipe": recipe.digest(),
+            "recipe": self.recipe,
             "source": self.source.name,
             "source_sha256": _sha256(self.source),
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
@@ -161,11 +167,17 @@ class Build:
 
 
 def build(
-    *, source: Path | None = None, jobs: int, report: Report, force: bool = False
+    *,
+    source: Path | None = None,
+    jobs: int,
+    report: Report,
+    force: bool = False,
+    virtual_tsc: bool = False,
 ) -> tuple[Kernel, bool]:
     """Returns the guest kernel, and whether it had to be built.
 
-    With `source` it is the kernel built from exactly that file.
+    With `source` it is the kernel built from exactly that file. With `virtual_tsc` it is the one
+    whose processor counters can read virtual time.
 
     Raises:
         InputError: there is no such source.
@@ -173,19 +185,20 @@ def build(
     """
     if source is not None and not source.is_file():
         raise InputError(f"--source {source}: there is no such file")
-    there = cache.default() if source is None else _made_of(source)
+    usual = cache.default(virtual_tsc=virtual_tsc)
+    there = usual if source is None else _made_of(source, recipe.digest(virtual_tsc=virtual_tsc))
     if there is not None and not force:
         return there, False
     lacking = missing(source)
     if lacking:
         raise KernelError(f"a build needs more packages: apt-get install {' '.join(lacking)}")
-    return Build(source or recipe.default_source(), jobs, report).run(), True
+    return Build(source or recipe.default_source(), jobs, report, virtual_tsc).run(), True
 
 
-def _made_of(source: Path) -> Kernel | None:
-    """Returns the kernel of this version's recipe built from a file of the same content."""
+def _made_of(source: Path, made_by: str) -> Kernel | None:
+    """Returns the kernel of a recipe built from a file of the same content."""
     digest = _sha256(source)
-    own = (kernel for kernel in cache.kernels() if kernel.is_current)
+    own = (kernel for kernel in cache.kernels() if kernel.recipe == made_by)
     return next((kernel for kernel in own if kernel.record.get("source_sha256") == digest), None)
 
 

@@ -47,6 +47,11 @@ class Kernel:
         """Whether it was made by the recipe of this version of Weir."""
         return self.recipe == recipe.digest()
 
+    @property
+    def has_virtual_tsc(self) -> bool:
+        """Whether it was made by the other one, for processor counters in virtual time."""
+        return self.recipe == recipe.digest(virtual_tsc=True)
+
 
 def home() -> Path:
     """The folder of all guest kernels, below the user's cache directory."""
@@ -60,14 +65,14 @@ def kernels() -> list[Kernel]:
     return sorted(filter(None, found), key=lambda kernel: recipe.version_key(kernel.version))
 
 
-def default() -> Kernel | None:
+def default(*, virtual_tsc: bool = False) -> Kernel | None:
     """The one to run: the newest of the default series that this version's recipe made.
 
     Without one of that series it is the newest of all. The environment variable `CHOICE` names
-    another version or series.
+    another version or series. With `virtual_tsc` it has processor counters in virtual time.
     """
     series = chosen()
-    current = [kernel for kernel in kernels() if kernel.is_current]
+    current = _made_by(recipe.digest(virtual_tsc=virtual_tsc))
     usual = [kernel for kernel in current if kernel.is_of(series or recipe.DEFAULT_SERIES)]
     found = usual or ([] if series else current)
     return found[-1] if found else None
@@ -78,7 +83,7 @@ def chosen() -> str:
     return os.environ.get(CHOICE, "")
 
 
-def choose(version: str) -> None:
+def choose(version: str, *, virtual_tsc: bool = False) -> None:
     """Makes a version or series, as `6.12`, the default of this process and its children.
 
     Raises:
@@ -88,29 +93,39 @@ def choose(version: str) -> None:
     if not re.fullmatch(r"\d+(\.\d+)*", version):
         raise InputError(f"--kernel {version}: allowed is a version or series, as in 6.12")
     os.environ[CHOICE] = version
-    needed()
+    needed(virtual_tsc=virtual_tsc)
 
 
-def needed() -> Kernel:
+def needed(*, virtual_tsc: bool = False) -> Kernel:
     """The same.
 
     Raises:
         KernelError: there is none; it says how to get one.
     """
-    kernel = default()
+    kernel = default(virtual_tsc=virtual_tsc)
     if kernel is not None:
         return kernel
-    series = chosen()
-    there = ", ".join(kernel.version for kernel in kernels() if kernel.is_current)
+    series, option = chosen(), " --virtual-tsc" if virtual_tsc else ""
+    made = _made_by(recipe.digest(virtual_tsc=virtual_tsc))
+    there = ", ".join(kernel.version for kernel in made)
     if series and there:
         raise KernelError(
-            f"--kernel {series}: no such guest kernel; there are: {there}. `weir kernel build "
-            f"--source {recipe.SOURCES}/linux-source-{series}.tar.xz` builds another"
+            f"--kernel {series}: no such guest kernel; there are: {there}. `weir kernel build"
+            f"{option} --source {recipe.SOURCES}/linux-source-{series}.tar.xz` builds another"
+        )
+    if virtual_tsc:
+        raise KernelError(
+            "--virtual-tsc: it needs a guest kernel of its own. `weir kernel build --virtual-tsc` "
+            "makes it, once, in 5 to 15 minutes"
         )
     older = " (those there were made for another version of Weir)" if kernels() else ""
     raise KernelError(
         f"there is no guest kernel in {home()}{older}: {HINT}; the worlds sim and udp work without"
     )
+
+
+def _made_by(digest: str) -> list[Kernel]:
+    return [kernel for kernel in kernels() if kernel.recipe == digest]
 
 
 def _read(path: Path) -> Kernel | None:

@@ -52,6 +52,8 @@ class Machine:
     charges_spinning: bool = False
     """Whether calls of a process that does not block for long cost time: a loop of them ends then.
     Not where only our own programs run, as recorded traces were made without."""
+    has_virtual_tsc: bool = False
+    """Whether the instructions `rdtsc` and `rdtscp` read virtual time, not the host's counter."""
 
 
 def boot(
@@ -110,6 +112,7 @@ def arguments(machine: Machine) -> list[str]:
         *("uml_dir=.", "umid=guest"),
         f"weir.seed={machine.seed}",
         *(["weir_spin"] if machine.charges_spinning else []),
+        *(["weir_tsc"] if machine.has_virtual_tsc else []),
         *(f"{name}={_quoted(value)}" for name, value in environment.items()),
         f"init={_quoted(sys.executable)}",
         *("--", "-S", "-m", "weir.kernel.guest"),

@@ -72,6 +72,7 @@ def run(
     wall_limit_s: float | None = None,
     memory_mb: int = MEMORY_MB,
     start_s: int = START_S,
+    virtual_tsc: bool = False,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     out: Path | None = None,
@@ -95,6 +96,8 @@ def run(
         wall_limit_s: Real time after which the guest is ended.
         memory_mb: The guest's memory.
         start_s: The guest's clock at its boot, in seconds since 1970.
+        virtual_tsc: Whether the instructions `rdtsc` and `rdtscp` read virtual time, as a counter
+            of 1 GHz, and not the host's counter. All programs are then slower.
         environment: Environment variables of the commands, in place of this process's.
         folder: Their working folder, in place of this process's.
         out: A folder that receives what they wrote in the working folder.
@@ -108,7 +111,9 @@ def run(
         LimitError: a limit was reached.
         KernelError: there is no guest kernel, or the guest failed.
     """
-    kernel = kernel or cache.needed()
+    kernel = kernel or cache.needed(virtual_tsc=virtual_tsc)
+    if virtual_tsc and not kernel.has_virtual_tsc:
+        raise InputError(f"virtual_tsc: kernel {kernel.path.name} was built without it")
     began = time.monotonic()
     options, ways = (link or LinkOptions()).lowered()
     variables = dict(os.environ if environment is None else environment)
@@ -130,7 +135,9 @@ def run(
         files = {name: commands.output(job, name) for name in (commands.SERVER, commands.CLIENT)}
         follower = None if show is None else Follower(files, show)
         watch = _Watch(job, wall_limit_s, follower)
-        virtual = Machine(seed, memory_mb, start_s, charges_spinning=True)
+        virtual = Machine(
+            seed, memory_mb, start_s, charges_spinning=True, has_virtual_tsc=virtual_tsc
+        )
         status = world.boot(kernel, job, virtual, poll=watch.poll)
         if follower is not None:
             follower.poll()

@@ -123,6 +123,84 @@ void handle_syscall(struct uml_pt_regs *r)
     ),
 )
 
+COUNTER_CHANGES: Sequence[Change] = (
+    # The instructions fault (PR_SET_TSC of prctl(2)), and children inherit that.
+    Change(
+        "arch/um/os-Linux/skas/process.c",
+        "#include <linux/threads.h>\n",
+        "#include <linux/threads.h>\n#include <sys/prctl.h>\n\nextern int weir_tsc;\n",
+    ),
+    Change(
+        "arch/um/os-Linux/skas/process.c",
+        "\tptrace(PTRACE_TRACEME, 0, 0, 0);\n",
+        """	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	if (weir_tsc && prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) < 0) {
+		os_info("weir_tsc: PR_SET_TSC failed, errno = %d\\n", errno);
+		exit(1);
+	}
+""",
+    ),
+    Change(
+        "arch/um/kernel/trap.c",
+        "static void show_segv_info(struct uml_pt_regs *regs)\n{\n",
+        """int weir_tsc;
+
+static int __init weir_tsc_setup(char *text)
+{
+	weir_tsc = 1;
+	return 1;
+}
+__setup("weir_tsc", weir_tsc_setup);
+
+/* Whether the process faulted at rdtsc or rdtscp, which it then has done:
+ * the counter has 1 GHz, and the processor is number 0.
+ */
+static bool weir_read_tsc(struct uml_pt_regs *regs)
+{
+	unsigned char __user *ip = (unsigned char __user *) UPT_IP(regs);
+	unsigned char code[3];
+	bool is_rdtscp;
+	u64 now;
+
+	/* A general protection fault, and no page fault. */
+	if (UPT_FAULTINFO(regs)->trap_no != 13 || copy_from_user(code, ip, 2))
+		return false;
+	is_rdtscp = code[0] == 0x0f && code[1] == 0x01 &&
+		!copy_from_user(code + 2, ip + 2, 1) && code[2] == 0xf9;
+	if (!is_rdtscp && (code[0] != 0x0f || code[1] != 0x31))
+		return false;
+	/* This advances the clock as any reading, so that loops end. */
+	now = ktime_get_ns();
+	regs->gp[HOST_AX] = (u32) now;
+	regs->gp[HOST_DX] = now >> 32;
+	if (is_rdtscp)
+		regs->gp[HOST_CX] = 0;
+	UPT_IP(regs) += is_rdtscp ? 3 : 2;
+	return true;
+}
+
+static void show_segv_info(struct uml_pt_regs *regs)
+{
+""",
+    ),
+    Change(
+        "arch/um/kernel/trap.c",
+        "\tif (UPT_IS_USER(regs) && !SEGV_IS_FIXABLE(fi)) {\n",
+        "\tif (weir_tsc && UPT_IS_USER(regs) && weir_read_tsc(regs))\n"
+        "\t\treturn;\n\n"
+        "\tif (UPT_IS_USER(regs) && !SEGV_IS_FIXABLE(fi)) {\n",
+    ),
+    Change(
+        "arch/um/kernel/trap.c",
+        "#include <linux/mm.h>\n",
+        "#include <linux/mm.h>\n#include <linux/init.h>\n#include <linux/ktime.h>\n",
+    ),
+)
+"""With `weir_tsc` on the command line, `rdtsc` and `rdtscp` of processes then read virtual time.
+
+They are no part of the usual kernel: recorded traces are of that, and it need not be built again.
+"""
+
 OPTIONS = Path(__file__).with_name("guest.config")
 """Every option that is on."""
 
@@ -185,10 +263,15 @@ def refused(config: str) -> list[str]:
     return [name for name, value in wanted.items() if f"{name}={value}" not in taken]
 
 
-def digest() -> str:
+def changes(*, virtual_tsc: bool) -> Sequence[Change]:
+    """The changes of the sources, in their order."""
+    return (*CHANGES, *COUNTER_CHANGES) if virtual_tsc else CHANGES
+
+
+def digest(*, virtual_tsc: bool = False) -> str:
     """Another one for every other recipe."""
     whole = hashlib.sha256(OPTIONS.read_bytes())
-    for text in (*MAKE, *(repr(change) for change in CHANGES)):
+    for text in (*MAKE, *(repr(change) for change in changes(virtual_tsc=virtual_tsc))):
         whole.update(text.encode() + b"\0")
     return whole.hexdigest()[:8]
 
