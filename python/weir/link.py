@@ -29,7 +29,7 @@ from typing import Any, Self
 from weir import _native, cleanup, netns
 from weir.emulation import PathReport, native_errors
 from weir.errors import InputError, WeirError
-from weir.link_ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE, INSIDE6
+from weir.link_ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE, INSIDE6, numbered6
 from weir.link_options import LinkOptions
 
 _MTU = 1500
@@ -49,7 +49,7 @@ class Link:
     host: str
     """The address of the caller's namespace, as commands see it."""
     host6: str | None
-    """Its IPv6 address, if the link is `apart` and the kernel has IPv6."""
+    """Its IPv6 address, if the kernel has IPv6."""
     inside: str
     """The address of the commands."""
     confined: str | None
@@ -170,7 +170,8 @@ class Link:
             network = f"100.64.{number}.0/30"
             self.host, self.inside = f"100.64.{number}.1", f"100.64.{number}.2"
             ends = (self.inside, self.host)
-            self.host6 = HOST6 if self._apart and _IPV6.is_dir() else None
+            ends6 = (INSIDE6, HOST6) if self._apart else numbered6(number)
+            self.host6 = ends6[1] if _IPV6.is_dir() else None
             try:
                 self._native = _native.HostLink(
                     device,
@@ -181,7 +182,7 @@ class Link:
                     self._seed,
                     self._pcap,
                     self._apart,
-                    None if self.host6 is None else (INSIDE6, self.host6),
+                    None if self.host6 is None else ends6,
                 )
             except OSError as error:
                 raise netns.NamespaceError(str(error)) from None
@@ -208,10 +209,13 @@ class Link:
         """
         native, user = self._running(), _caller()
         variables = how.pop("env", None) or os.environ
-        hosts = {HOST_VARIABLE: self.host}
+        environment = {HOST_VARIABLE: self.host, **variables, **user.environment}
+        # Only IPv4 goes on to the host of an outer link, and none of it if this one is apart.
+        if self._apart:
+            environment[HOST_VARIABLE] = self.host
+        environment.pop(HOST6_VARIABLE, None)
         if self.host6 is not None:
-            hosts[HOST6_VARIABLE] = self.host6
-        environment = {**hosts, **variables, **user.environment}
+            environment[HOST6_VARIABLE] = self.host6
 
         def start() -> subprocess.Popen[bytes]:
             native.enter(far)

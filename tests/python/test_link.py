@@ -404,6 +404,15 @@ def test_a_server_runs_at_the_far_end(ready: str, tmp_path: Path) -> None:
     assert (found["exit_code"], found["stderr"]) == (3, "bye\n")
 
 
+@needs_namespaces
+def test_a_server_inside_another_link_is_the_host_of_its_own() -> None:
+    """The host of the outer link is out of reach, though an inherited variable names it."""
+    inner = [sys.executable, "-m", "weir.cli", "link", "--quiet", "--ready", "port:5000"]
+    server = ["--server", f"{sys.executable} -c '{SERVER}'", "--"]
+    done = behind("--quiet", command=[*inner, *server, sys.executable, "-c", CLIENT])
+    assert (done.returncode, done.stdout) == (0, "got 5\n"), done.stderr
+
+
 SERVER = """
 import socket, sys
 with socket.create_server(("", 5000)) as server:
@@ -432,6 +441,29 @@ def test_ipv6_crosses_the_link_to_a_server(tmp_path: Path) -> None:
     done = behind(*options, "--server", program, command=[sys.executable, "-c", CLIENT6])
     assert (done.returncode, done.stdout) == (0, "fd00:100:64::2\n"), done.stderr
     assert [row["sent"] for row in json.loads(report.read_text())["rows"]] == [1, 1]
+
+
+@needs_namespaces
+@pytest.mark.skipif(not Path("/proc/sys/net/ipv6").is_dir(), reason="the kernel has no IPv6")
+def test_ipv6_crosses_the_link_to_this_host(tmp_path: Path) -> None:
+    """Here, too, only what the programs send, and the host's own settings stay as they are."""
+    report = tmp_path / "report.json"
+    loopback = Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6")
+    before = loopback.read_text()
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as server:
+        server.bind(("::", 0))
+        server.settimeout(PATIENCE_S)
+        # The kernel solicits routers within a second, where it does (RFC 4861 §6.3.7).
+        program = f"import time; time.sleep(1.2){CLIENT6.replace('5000', port(server))}"
+        client = [sys.executable, "-c", program]
+        with started("link", "--rtt", "20ms", "--report", str(report), "--", *client) as process:
+            _, address = server.recvfrom(9)
+            server.sendto(address[0].encode(), address)
+            stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, stderr
+    assert re.fullmatch(r"fd00:100:64:\S*:2\n", stdout)
+    assert [row["sent"] for row in json.loads(report.read_text())["rows"]] == [1, 1]
+    assert loopback.read_text() == before
 
 
 SERVER6 = """

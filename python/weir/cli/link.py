@@ -36,8 +36,8 @@ _HELP = (
     "\\[topology.forward], and delay.\n\n"
     "With [bold]--virtual[/bold] the command runs in a guest in virtual time: without root, never "
     "late, and with the same output each time.\n\n"
-    "With [bold]--server[/bold] or [bold]--virtual[/bold] the link carries IPv6 too, and "
-    "[bold]$WEIR_LINK_HOST6[/bold] is the address of its far end.\n\n"
+    "The link carries IPv6 too, and [bold]$WEIR_LINK_HOST6[/bold] is the address of its far "
+    "end.\n\n"
     "The link ends when the command does. The exit code is the command's, or 128 plus the number "
     "of the signal that killed it. See docs/link.md."
 )

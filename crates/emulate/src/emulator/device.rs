@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use super::namespace::Namespace;
+use super::namespace::{Namespace, keep_ipv6_quiet};
 use super::netlink;
 
 /// A TUN device as it is to be.
@@ -48,7 +48,10 @@ impl Device {
                 .mtu(mtu)
                 .tx_queue_len(QUEUE_LEN)
                 .offload(offload)
+                .enable(false)
                 .build_sync()?;
+            keep_ipv6_quiet(&name);
+            device.enabled(true)?;
             device.set_nonblocking(true)?;
             if !offload {
                 netlink::forbid_superpackets(device.if_index()?)?;

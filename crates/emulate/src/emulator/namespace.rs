@@ -23,6 +23,8 @@ pub struct Namespace {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
     file: PathBuf,
+    /// Whether it is ours alone, with settings that may be changed.
+    is_new: bool,
 }
 
 /// Why there is no namespace.
@@ -55,7 +57,9 @@ impl Namespace {
             turn_ipv6_off();
             netlink::bring_up_loopback()
         };
-        Self::start(make).map_err(NamespaceError::New)
+        let mut made = Self::start(make).map_err(NamespaceError::New)?;
+        made.is_new = true;
+        Ok(made)
     }
 
     /// One that exists, given by a file that stands for it, as `/run/netns/NAME` or
@@ -95,20 +99,18 @@ impl Namespace {
         self.run(move || netlink::route_all_by(gateway))
     }
 
-    /// Turns IPv6 on for loopback, and for `device`, which gets an address and the network of its first
-    /// `prefix` bits. The kernel itself sends nothing over the device: without a link-local address it
-    /// solicits no router, and it accepts no advertisement.
+    /// Turns IPv6 on for a device of ours, which gets an address and the network of its first `prefix`
+    /// bits, and in a new namespace for loopback.
     ///
     /// # Errors
     /// If the kernel has no IPv6, or the device has this address already.
     pub fn add_ipv6(&self, device: &str, address: Ipv6Addr, prefix: u8) -> io::Result<()> {
-        let device = device.to_owned();
+        let (device, is_new) = (device.to_owned(), self.is_new);
         self.run(move || {
-            // `addr_gen_mode` 1: no address is generated (ip-sysctl.rst).
-            for (name, value) in [("addr_gen_mode", "1"), ("accept_ra", "0"), (DISABLE_IPV6, "0")] {
-                set_ipv6(&device, name, value)?;
+            set_ipv6(&device, DISABLE_IPV6, "0")?;
+            if is_new {
+                set_ipv6("lo", DISABLE_IPV6, "0")?;
             }
-            set_ipv6("lo", DISABLE_IPV6, "0")?;
             netlink::add_ipv6(&device, address, prefix)
         })
     }
@@ -142,7 +144,7 @@ impl Namespace {
             queue.iter().for_each(|job| job());
         })?;
         let file = entry.recv().expect("the thread says how it went")?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), file })
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), file, is_new: false })
     }
 }
 
@@ -166,6 +168,15 @@ fn own_file() -> PathBuf {
 fn turn_ipv6_off() {
     for interface in ["all", "default"] {
         let _ = set_ipv6(interface, DISABLE_IPV6, "1");
+    }
+}
+
+/// The kernel itself sends nothing over this device, which is not up yet: without a link-local address
+/// it solicits no router, and it accepts no advertisement. Where there is no IPv6, nothing is to be done.
+pub(super) fn keep_ipv6_quiet(device: &str) {
+    // 1: no address is generated (ip-sysctl.rst).
+    for (name, value) in [("addr_gen_mode", "1"), ("accept_ra", "0")] {
+        let _ = set_ipv6(device, name, value);
     }
 }
 
