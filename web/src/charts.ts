@@ -44,7 +44,9 @@ export function makeCharts(parent: HTMLElement, store: Store, colours: string[],
     ["rates", "Goodput and pacing rate", "Mbit/s", (s) => rates(s, colours)],
     ["shares", "Share of goodput, stacked", "%", (s) => shares(s, colours)],
   ];
-  return specs.map(([name, title, unit, lines]) => {
+  // A recording has one flow and no links.
+  const shown = specs.filter(([name]) => !store.about.is_recorded || !["queue", "shares"].includes(name));
+  return shown.map(([name, title, unit, lines]) => {
     const figure = addFigure(parent, title, unit);
     figure.dataset.chart = name;
     return makeChart(figure, unit, lines, store, shared);

@@ -117,6 +117,8 @@ class Connection {
   private readonly delivered: { time: number; bytes: number }[] = [];
   private window = 0;
   private oldest = 0;
+  /** Up to when the last sample is replaced. */
+  private sampled = -Infinity;
 
   constructor(name: string, { events, timeScale }: Log) {
     this.begin = events[0].time;
@@ -228,6 +230,9 @@ class Connection {
   }
 
   private sample(t: number): void {
+    // Samples that look the same in a chart are one: the newest values count.
+    if (t - this.sampled > this.store.about.duration_s / SAMPLES) this.sampled = t;
+    else for (const column of Object.values(this.store.samples[0]) as { length: number }[]) column.length--;
     while (this.oldest < this.delivered.length && this.delivered[this.oldest].time <= t - 1) {
       this.window -= this.delivered[this.oldest++].bytes;
     }
@@ -237,6 +242,9 @@ class Connection {
     this.store.addSamples(Float64Array.of(0, t, cwnd, ssthresh, inFlight, srtt, rtt, pacing / 1e6, rate, 0, 0, 0));
   }
 }
+
+/** Of a log, at most: a chart has some thousand pixels, and a reader zooms. */
+const SAMPLES = 50_000;
 
 /** `recovery:metrics_updated` and `quic:recovery_metrics_updated` without their namespace. */
 function short(name: string): string {
