@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shlex
+import shutil
 import socket
 import statistics
 import subprocess
@@ -441,3 +444,71 @@ def over(
     last = max(t for t, count in queued if count > 3)
     inside = [count for t, count in queued if last - 3 <= t <= last]
     return json.loads(done.stdout)["rows"][0], inside
+
+
+# Over ssh
+
+
+@contextmanager
+def sshd(host: netns.Namespace, folder: Path) -> Iterator[str]:
+    """A real sshd in a namespace; the command of a client that it admits."""
+    program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+    if program is None or shutil.which("ssh") is None:
+        pytest.skip("needs OpenSSH: no sshd, or no ssh")
+    for name in ("host", "user"):
+        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
+        subprocess.run(key, check=True)
+    (folder / "user.pub").rename(folder / "authorized")
+    Path("/run/sshd").mkdir(exist_ok=True)  # its processes without privileges have this root
+    server, client = folder / "sshd.conf", folder / "ssh.conf"
+    server.write_text(
+        f"ListenAddress {host.address}:2222\nHostKey {folder}/host\nStrictModes no\nUsePAM no\n"
+        f"PidFile none\nAuthorizedKeysFile {folder}/authorized\nPermitRootLogin yes\n"
+    )
+    known = (folder / "host.pub").read_text()
+    (folder / "known").write_text(f"[{host.address}]:2222 {known}")
+    client.write_text(
+        f"Host peer\nHostName {host.address}\nPort 2222\nUser root\nIdentitiesOnly yes\n"
+        f"IdentityFile {folder}/user\nUserKnownHostsFile {folder}/known\n"
+    )
+    with host.start([program, "-D", "-e", "-f", str(server)], stderr=subprocess.DEVNULL) as process:
+        try:
+            yield f"ssh -F {client}"
+        finally:
+            process.terminate()
+
+
+def test_over_ssh_a_server_is_started_and_ended(tmp_path: Path) -> None:
+    lacking = netns.missing()
+    if lacking:
+        pytest.skip(lacking)
+    program = [sys.executable, "-m", "weir.cli"]
+    words = ["test", "ssh://peer", "--direction", "down", "--cc", "cubic", "-n", "1"]
+    words += ["--duration", "4s", "--warmup", "2s", "--out", str(tmp_path), "--json", "-q"]
+    path = netns.joined(rate="20mbit", delay="20ms", queue="1bdp")
+    with path as link, sshd(link.right, tmp_path) as ssh:
+        left, right = link
+
+        def test(remote: list[str]) -> subprocess.CompletedProcess[str]:
+            given = [*words, "--no-report", "--ssh", ssh, "--remote", shlex.join(remote)]
+            return left.run([*program, *given], capture_output=True, text=True)
+
+        done = test(program)
+        listening = right.run(["ss", "-Hltn"], capture_output=True, text=True).stdout
+        refused = test(["/nowhere/weir"])
+        report = link.report()
+    assert done.returncode == 0, done.stderr
+    assert len(listening.splitlines()) == 1, listening
+    assert (refused.returncode, "--remote" in refused.stderr) == (1, True), refused.stderr
+    row = json.loads(done.stdout)["rows"][0]
+    if report["warnings"]:
+        pytest.skip(f"the emulator was not on time: {report['warnings'][0]}")
+    assert row["goodput_mbps"]["mean"] == pytest.approx(20 * 1448 / 1500, rel=0.02)
+    assert row["idle_rtt_ms_p50"]["mean"] == pytest.approx(40, abs=2)
+
+
+@pytest.mark.parametrize("url", ["ssh://", "ssh://a/b", "ssh://a:b", "ssh://-oProxyCommand=x"])
+def test_urls_of_ssh_that_are_none(url: str, invoke: Invoke) -> None:
+    result = invoke("test", url)
+    assert result.exit_code == 2
+    assert "write it as ssh://" in result.output

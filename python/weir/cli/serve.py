@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 from typing import Annotated
@@ -41,14 +42,15 @@ def serve(
         typer.Option(
             metavar="ADDR:PORT", help="Where to listen, TCP and UDP; port 0 selects a free one."
         ),
-    ] = "[::]:9077",
+    ] = ":9077",
     key_file: Annotated[
         Path | None,
         typer.Option(
             "--key-file",
             "--key",
             metavar="FILE",
-            help="Admit clients with this key, made by weir key; see docs/security.md.",
+            help="Admit clients with this key, made by weir key. With - the key is a line of "
+            "standard input, at whose end the server ends.",
         ),
     ] = None,
     no_key: Annotated[
@@ -78,7 +80,6 @@ def serve(
     quiet: options.Quiet = False,
 ) -> None:
     """Serves until it is interrupted."""
-    from weir.pathtest import channel
     from weir.pathtest.server import Server
     from weir.pathtest.session import Limits
 
@@ -87,7 +88,8 @@ def serve(
             "a server needs a key: make one by weir key FILE and add --key-file FILE; or admit any "
             "client by --no-key"
         )
-    key = None if key_file is None else channel.read_key(key_file)
+    has_input = key_file == Path("-")
+    key = _key(key_file)
     tables.warn_of_exposed(key_file, quiet=quiet)
     with options.as_typed():
         limits = Limits(
@@ -101,6 +103,18 @@ def serve(
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         output.note(f"listening on {where}, TCP and UDP", quiet=quiet)
         try:
-            threading.Event().wait()
+            if has_input:
+                while sys.stdin.buffer.readline():
+                    pass
+            else:
+                threading.Event().wait()
         except KeyboardInterrupt:
             raise StoppedError("stopped") from None
+
+
+def _key(file: Path | None) -> bytes | None:
+    from weir.pathtest import channel
+
+    if file == Path("-"):
+        return channel.parse_key(sys.stdin.buffer.readline(), "standard input")
+    return None if file is None else channel.read_key(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,9 @@ goodput, round-trip times without and under load, responsiveness, retransmission
 with 95 % intervals over the repeats. The results are a result directory as of every experiment:
 [bold]weir diff[/bold] compares two of them.
 
+With an address [bold]ssh://HOST[/bold] the test starts the server there by OpenSSH's client, with a
+key of its own, and ends it.
+
 Exit codes: 0 measured, 1 no server or a run failed, 2 bad input or a wrong key. See \
 docs/test.md."""
 
@@ -36,8 +40,11 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir test example.org --key-file weir.key --udp 10mbit --direction up,down
 
+  weir test ssh://example.org --repeat 5
+
   weir test 192.0.2.7:9077 --duration 30s --repeat 10 --json"""
 
+_SSH = "Over ssh"
 _DURATION, _WARMUP = "15s", "3s"
 _DEFAULT_DIRECTIONS = "up,down"
 
@@ -49,7 +56,11 @@ def register(app: typer.Typer) -> None:
 
 def path_test(
     host: Annotated[
-        str, typer.Argument(metavar="HOST[:PORT]", help="Machine that runs weir serve.")
+        str,
+        typer.Argument(
+            metavar="HOST",
+            help="HOST[:PORT] that runs weir serve, or ssh://[USER@]HOST[:PORT] to start it there.",
+        ),
     ],
     cc: Annotated[
         str | None,
@@ -116,6 +127,20 @@ def path_test(
             "--key-file", "--key", metavar="FILE", help="Copy of the server's key; see weir key."
         ),
     ] = None,
+    remote: Annotated[
+        str,
+        typer.Option(
+            metavar="PROGRAM", help="With ssh://: Weir on that host.", rich_help_panel=_SSH
+        ),
+    ] = "weir",
+    ssh: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="With ssh://: OpenSSH's client and its options.",
+            rich_help_panel=_SSH,
+        ),
+    ] = "ssh",
     out: plans.Out = plans.OutDefault,
     no_report: plans.NoReport = False,
     opened: plans.Open = False,
@@ -125,6 +150,8 @@ def path_test(
     """Runs every load, and prints what was measured."""
     from weir.pathtest import channel
     from weir.pathtest.client import Client
+    from weir.pathtest.ssh import SCHEME
+    from weir.pathtest.ssh import remote as start
 
     report = plans.reporting(no_report=no_report, opened=opened)
     duration_s, warmup_s = _times(duration, warmup)
@@ -135,8 +162,16 @@ def path_test(
     if udp is not None and cc is not None:
         raise InputError(f"--cc {cc}: datagrams have no congestion control; leave out --udp")
     tables.warn_of_exposed(key_file, quiet=quiet)
-    key = None if key_file is None else channel.read_key(key_file)
-    with Client(host, key) as client:
+    with ExitStack() as stack:
+        key: bytes | None
+        if host.startswith(SCHEME):
+            if key_file is not None:
+                raise InputError(f"--key-file {key_file}: ssh:// makes a key of its own")
+            there = stack.enter_context(start(host, ssh, remote))
+            name, key = there.host, there.key
+        else:
+            name, key = host, None if key_file is None else channel.read_key(key_file)
+        client = stack.enter_context(Client(name, key))
         orders = _orders(client, cc, direction, streams, duration_s, warmup_s, udp_bps)
         _measure(client, orders, repeat, out, report, as_json=json, quiet=quiet)
 

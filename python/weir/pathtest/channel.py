@@ -51,12 +51,22 @@ def read_key(file: Path) -> bytes:
     """
     try:
         with file.open("rb") as opened:
-            content = opened.read(1024).strip()
+            content = opened.read(1024)
     except OSError as error:
         raise InputError(f"the key file '{file}': {error.strerror}") from None
+    return parse_key(content, f"the key file '{file}'")
+
+
+def parse_key(content: bytes, source: str) -> bytes:
+    """The key in a text.
+
+    Raises:
+        InputError: it is none.
+    """
+    content = content.strip()
     if not re.fullmatch(rb"[0-9a-fA-F]{64}", content):
         raise InputError(
-            f"the key file '{file}' holds no key; a key is {2 * KEY_BYTES} hexadecimal digits, as "
+            f"{source} holds no key; a key is {2 * KEY_BYTES} hexadecimal digits, as "
             "`weir key FILE` writes"
         )
     return bytes.fromhex(content.decode())

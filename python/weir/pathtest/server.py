@@ -186,23 +186,29 @@ def _first_line(connection: socket.socket) -> bytes:
 
 def _listening(listen: str) -> tuple[socket.socket, socket.socket]:
     host, port = split(listen, "--listen")
-    with contextlib.ExitStack() as stack:
+    hosts = [host] if host else ["::", "0.0.0.0"]  # noqa: S104 – all addresses, also without IPv6
+    reason = OSError()
+    for name in hosts:
         try:
-            found = socket.getaddrinfo(
-                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )
-            family, _, _, _, address = found[0]
-            tcp = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                tcp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            tcp.bind(address)
-            tcp.listen(_BACKLOG)
-            tcp.settimeout(_TURN_S)
-            udp = stack.enter_context(wire.udp_socket(tcp.getsockname(), bind=True))
-            udp.settimeout(_TURN_S)
+            return _bound(name, port)
         except OSError as error:
-            raise InputError(f"--listen {listen}: {error.strerror or error}") from None
+            reason = error
+    raise InputError(f"--listen {listen}: {reason.strerror or reason}")
+
+
+def _bound(host: str, port: int) -> tuple[socket.socket, socket.socket]:
+    with contextlib.ExitStack() as stack:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        tcp = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            tcp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        tcp.bind(address)
+        tcp.listen(_BACKLOG)
+        tcp.settimeout(_TURN_S)
+        udp = stack.enter_context(wire.udp_socket(tcp.getsockname(), bind=True))
+        udp.settimeout(_TURN_S)
         stack.pop_all()
     return tcp, udp
 

@@ -1,0 +1,125 @@
+"""A server for one test, started over ssh and ended with it.
+
+OpenSSH's client starts `weir serve --key-file -` there. The key is made for this test, and goes to
+the server's standard input. The server listens on a free port, and ends when that input ends: when
+the test is over, or the ssh connection is lost.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, cast
+from urllib.parse import SplitResult, urlsplit
+
+from weir.errors import InputError, WeirError
+from weir.pathtest.channel import KEY_BYTES
+from weir.plain import plain
+
+SCHEME = "ssh://"
+SERVE = ("serve", "--key-file", "-", "--listen", ":0")
+"""What is started there, after the program's name."""
+
+_LISTENING = re.compile(r"listening on \S*:(?P<port>\d+), TCP and UDP")
+_OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+_NOT_FOUND = 127
+_END_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Where a server waits, and its key."""
+
+    host: str
+    key: bytes
+
+
+@contextmanager
+def remote(url: str, command: str, program: str) -> Iterator[Remote]:
+    """Starts a server on the host of `ssh://[USER@]HOST[:PORT]`, and ends it.
+
+    Args:
+        url: The host.
+        command: OpenSSH's client with its options, as in `ssh -i key`.
+        program: Weir on that host, as in `weir` or `/opt/weir/bin/weir`.
+
+    Raises:
+        InputError: the URL is none, or there is no such client.
+        WeirError: no server started there; the reason is ssh's, or the server's.
+    """
+    parts, client = _parts(url), shlex.split(command)
+    target = f"{parts.username}@{parts.hostname}" if parts.username else str(parts.hostname)
+    options = [*_OPTIONS, *(["-p", str(parts.port)] if parts.port else []), "--", target]
+    name = _name([*client, "-G", *options])
+    there = shlex.join([*shlex.split(program), *SERVE])
+    key = secrets.token_bytes(KEY_BYTES)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [*client, *options, there], stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe
+    )
+    stdin, stderr = cast("tuple[IO[bytes], IO[bytes]]", (process.stdin, process.stderr))
+    try:
+        with suppress(BrokenPipeError):  # its reason is on stderr
+            stdin.write(key.hex().encode() + b"\n")
+            stdin.flush()
+        port = _port(process, stderr, url, program)
+        yield Remote(f"[{name}]:{port}" if ":" in name else f"{name}:{port}", key)
+    finally:
+        with suppress(OSError):
+            stdin.close()  # which ends the server, and ssh with it
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            process.wait()
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        is_host = bool(parts.hostname) and not (parts.path or parts.query or parts.password)
+        _ = parts.port
+    except ValueError:
+        is_host = False
+    if not is_host or str(parts.hostname).startswith("-"):
+        raise InputError(f"HOST {url}: write it as ssh://[USER@]HOST[:PORT]")
+    return parts
+
+
+def _name(command: Sequence[str]) -> str:
+    """The host's name or address as ssh's configuration has it."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise InputError(f"--ssh: {command[0]}: {error.strerror}") from None
+    found = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
+    if found is None:
+        raise InputError(f"--ssh: {plain(_last(done.stderr) or 'no OpenSSH client')}")
+    return found[1]
+
+
+def _port(process: subprocess.Popen[bytes], stream: IO[bytes], url: str, program: str) -> int:
+    """Waits for the server's first line; its later ones are discarded."""
+    said = ""
+    for line in stream:
+        text = line.decode(errors="replace").strip()
+        found = _LISTENING.fullmatch(text)
+        if found:
+            threading.Thread(target=lambda: [None for _ in stream], daemon=True).start()
+            return int(found["port"])
+        said = text or said
+    code = process.wait()
+    if code == _NOT_FOUND:
+        raise WeirError(f"{url}: there is no {program} there; name the program with --remote")
+    raise WeirError(f"{url}: no server started there: {plain(said) or f'exit code {code}'}")
+
+
+def _last(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else ""
