@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from weir.errors import InputError, StoppedError, WeirError
 from weir.pathtest import channel, server, tcp_info, wire
 from weir.pathtest.channel import Channel
-from weir.pathtest.datagrams import DatagramReceiver, DatagramSender
+from weir.pathtest.datagrams import LENGTH, DatagramReceiver, DatagramSender
 from weir.pathtest.load import Load, Point, Receiver, Sampler, Sender
 from weir.pathtest.probes import Clocks, Prober
 from weir.pathtest.responsiveness import Requests
@@ -76,6 +76,8 @@ class Stream:
     received: int
     bytes: int
     reordered: int
+    dropped: int
+    """By the receiving machine, and not by the path."""
     jitter_ns: int
     arrived_ns: list[int]
     """On the client's clock."""
@@ -232,7 +234,7 @@ class Client:
         for started in (*loads, sampler, source, requests):
             if started is not None:
                 started.start()
-        meter = _Meter(order, loads, senders, sink, prober)
+        meter = _Meter(order, loads, source, sink, prober)
         for elapsed_s in self._turns(order.duration_s, is_stopped):
             watch(meter.read(elapsed_s))
         ended = time.monotonic_ns()
@@ -286,11 +288,12 @@ class _Meter:
         self,
         order: Order,
         loads: Sequence[Load],
-        senders: Sequence[Sender],
+        source: DatagramSender | None,
         sink: DatagramReceiver,
         prober: Prober,
     ) -> None:
-        self._order, self._senders, self._sink, self._prober = order, senders, sink, prober
+        self._order, self._source, self._sink, self._prober = order, source, sink, prober
+        self._senders = [load for load in loads if isinstance(load, Sender)]
         self._receivers = [load for load in loads if isinstance(load, Receiver)]
         self._bytes, self._at = 0, time.monotonic()
 
@@ -299,6 +302,8 @@ class _Meter:
         readings = [sender.read() for sender in self._senders]
         received = sum(load.bytes for load in self._receivers) + self._sink.bytes
         moved = received + sum(reading.acked_bytes for reading in readings if reading)
+        if self._source is not None:  # only the server knows what arrives of these
+            moved += self._source.sent * LENGTH
         now = time.monotonic()
         mbps = (moved - self._bytes) * 8 / 1e6 / max(now - self._at, 1e-3)
         self._bytes, self._at = moved, now
@@ -372,7 +377,10 @@ def _stream(
             round(delay + sign * clocks.offset_at(t))
             for t, delay in zip(arrived, delays, strict=True)
         ]
-    counts = {name: int(received[name]) for name in ("received", "bytes", "reordered", "jitter_ns")}
+    counts = {
+        name: int(received[name])
+        for name in ("received", "bytes", "reordered", "dropped", "jitter_ns")
+    }
     return Stream(
         name,
         int(sent["sent"]),

@@ -73,15 +73,21 @@ class DatagramReceiver:
     """
 
     def __init__(self) -> None:
-        self.received = self.reordered = self.duplicates = 0
+        self.received = self.reordered = 0
         self.bytes = 0
         self.jitter_ns = 0.0
         self._highest = -1
         self._transit: int | None = None
+        self._dropped_before: int | None = None
+        self.dropped = 0
+        """Datagrams that this machine dropped, for want of space in the receive buffer."""
         self.arrived_ns, self.transits_ns = array("q"), array("q")
 
-    def take(self, datagram: Datagram, length: int, now: int) -> None:
-        """Takes one in that was received at `now`."""
+    def take(self, datagram: Datagram, length: int, now: int, dropped: int = 0) -> None:
+        """Takes one in that was received at `now`; the socket has `dropped` some in its life."""
+        if self._dropped_before is None:
+            self._dropped_before = dropped
+        self.dropped = dropped - self._dropped_before
         transit = now - datagram.sent
         if self._transit is not None:
             self.jitter_ns += (abs(transit - self._transit) - self.jitter_ns) / 16
@@ -101,6 +107,7 @@ class DatagramReceiver:
             "received": self.received,
             "bytes": self.bytes,
             "reordered": self.reordered,
+            "dropped": self.dropped,
             "jitter_ns": round(self.jitter_ns),
             "arrived_ns": list(self.arrived_ns),
             "transits_ns": list(self.transits_ns),

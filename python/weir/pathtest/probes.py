@@ -51,7 +51,7 @@ class Prober:
         self,
         server: wire.Address,
         token: bytes,
-        on_data: Callable[[Datagram, int, int], None] | None = None,
+        on_data: Callable[[Datagram, int, int, int], None] | None = None,
     ) -> None:
         self._token, self._on_data = token, on_data
         self._udp = wire.udp_socket(server, bind=False)
@@ -117,14 +117,14 @@ class Prober:
     def _receive(self) -> None:
         while not self._ended.is_set():
             try:
-                data, _, now = wire.receive(self._udp, LENGTH)
+                data, _, now, dropped = wire.receive(self._udp, LENGTH)
             except (TimeoutError, ConnectionError):
                 continue
             datagram = Datagram.read(data)
             if datagram is None or datagram.token != self._token:
                 continue
             if datagram.kind == wire.DATA and self._on_data:
-                self._on_data(datagram, len(data), now)
+                self._on_data(datagram, len(data), now, dropped)
             elif datagram.kind == wire.OPEN:
                 self._opened.set()
             elif datagram.kind == wire.PROBE and datagram.number < len(self.probes):

@@ -160,7 +160,7 @@ class Server:
     def _take_datagrams(self) -> None:
         while not self._ended.is_set():
             try:
-                data, source, now = wire.receive(self._udp, _DATAGRAM_BYTES)
+                data, source, now, dropped = wire.receive(self._udp, _DATAGRAM_BYTES)
             except OSError:
                 continue
             datagram = wire.Datagram.read(data)
@@ -168,7 +168,7 @@ class Server:
                 continue
             run = self._runs.get(datagram.token)
             if run is not None:
-                run.take(datagram, source, len(data), now)
+                run.take(datagram, source, len(data), now, dropped)
 
 
 def _first_line(connection: socket.socket) -> bytes:

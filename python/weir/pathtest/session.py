@@ -156,12 +156,14 @@ class Run:
             )
             self._source.start()
 
-    def take(self, datagram: Datagram, source: wire.Address, length: int, now: int) -> None:
+    def take(
+        self, datagram: Datagram, source: wire.Address, length: int, now: int, dropped: int
+    ) -> None:
         """Takes in a datagram with this run's token."""
         if self._ended or wire.host_of(source) != self.host or time.monotonic() > self.deadline:
             return
         if datagram.kind == wire.DATA:
-            self._sink.take(datagram, length, now)
+            self._sink.take(datagram, length, now, dropped)
         elif length == wire.PROBE_BYTES:
             if datagram.kind == wire.OPEN:
                 self._client = source

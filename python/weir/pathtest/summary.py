@@ -51,6 +51,8 @@ def verdict(results: Results, host: str) -> str:
 def grid(results: Results) -> Grid:
     """One row per load and direction."""
     measured = {metric.name for metric in results.measured()}
+    if set(results.flows["stack"]) == {"udp"}:
+        measured.discard("retransmit_ratio")
     columns = [(name, title) for name, title in _COLUMNS if name in measured]
     rows = [
         [

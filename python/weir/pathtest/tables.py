@@ -261,6 +261,7 @@ def _summary(record: Record, flows: Sequence[Row], probes: pl.DataFrame) -> Row:
         "late_ms_p99": _percentile(late, 99),
         "late_ms_max": max(late, default=None),
         "on_time_ratio": sum(t <= 1 for t in late) / len(late) if late else None,
+        "unasked_drops": sum(stream.dropped for stream in record.streams),
         "cpu_ratio": record.cpu_ratio,
         "idle_rtt_ms_p50": _percentile(idle["rtt_ms"], 50),
         "loaded_rtt_ms_p50": _percentile(loaded["rtt_ms"], 50),
@@ -297,6 +298,8 @@ def _health(record: Record) -> str:
         planned = (order.udp_bps or 0) * order.duration_s / ((LENGTH + HEADERS) * 8)
         if stream.sent - stream.refused < (1 - _UNSENT) * planned:
             return f"{stream.name}: the sender did not keep to the rate"
+        if stream.dropped:
+            return f"{stream.name}: the receiving machine dropped {stream.dropped} datagrams"
     return "good"
 
 

@@ -27,8 +27,10 @@ LOAD, ECHO = b"weir-load", b"weir-echo"
 
 Address = tuple[Any, ...]
 
-_TIMESTAMPNS = 35
-"""`SO_TIMESTAMPNS` of Linux, which Python does not name."""
+_RCVBUFFORCE, _TIMESTAMPNS, _RXQ_OVFL = 33, 35, 40
+"""Options `SO_…` of Linux, which Python does not name."""
+_BUFFER_BYTES = 4 << 20
+_COUNT = struct.Struct("@I")
 _TIMESPEC = struct.Struct("@qq")
 _ANCILLARY_BYTES = 64
 
@@ -87,7 +89,11 @@ def udp_socket(address: Address, *, bind: bool) -> socket.socket:
     made = socket.socket(family, socket.SOCK_DGRAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        made.setsockopt(socket.SOL_SOCKET, _RXQ_OVFL, 1)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, _RCVBUFFORCE, _BUFFER_BYTES)
+        except PermissionError:  # then up to net.core.rmem_max
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
         if bind:
             if family == socket.AF_INET6:
                 made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
@@ -100,19 +106,25 @@ def udp_socket(address: Address, *, bind: bool) -> socket.socket:
     return made
 
 
-def receive(udp: socket.socket, size: int) -> tuple[bytes, Address, int]:
-    """A datagram, its source, and when the kernel received it on the monotonic clock, in ns.
+def receive(udp: socket.socket, size: int) -> tuple[bytes, Address, int, int]:
+    """A datagram, its source, when the kernel received it, and what the socket has dropped so far.
+
+    The time is nanoseconds of the monotonic clock. Dropped are datagrams for which the receive
+    buffer had no space: this machine lost them, and not the path.
 
     The kernel stamps with the wall clock: what has passed since then is taken off the monotonic
     clock, so that a process that was late has no effect.
     """
     data, ancillary, _, source = udp.recvmsg(size, _ANCILLARY_BYTES)
     wall, now = time.time_ns(), time.monotonic_ns()
+    dropped = 0
     for level, kind, value in ancillary:
-        if level == socket.SOL_SOCKET and kind == _TIMESTAMPNS and len(value) >= _TIMESPEC.size:
+        if (level, kind) == (socket.SOL_SOCKET, _TIMESTAMPNS):
             seconds, nanoseconds = _TIMESPEC.unpack_from(value)
             now -= max(0, wall - (seconds * 1_000_000_000 + nanoseconds))
-    return data, source, now
+        elif (level, kind) == (socket.SOL_SOCKET, _RXQ_OVFL):
+            (dropped,) = _COUNT.unpack_from(value)
+    return data, source, now, dropped
 
 
 def host_of(address: Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
