@@ -13,7 +13,7 @@ interface DialSpec {
   unit: string;
   min: number;
   max: number;
-  /** Values grow by factors: a slider's step is one of 200 parts of the range. */
+  /** Values grow by factors: a step of the slider is about a tenth of the value, so that two digits show it. */
   isLogarithmic: boolean;
   step: number;
 }
@@ -25,7 +25,7 @@ const DIALS: DialSpec[] = [
   { key: "loss_percent", label: "Random loss", unit: "%", min: 0, max: 10, isLogarithmic: false, step: 0.1 },
 ];
 
-const STEPS = 200;
+const STEPS = 60;
 
 export class Controls {
   private readonly dials = new Map<Dial, { input: HTMLInputElement; output: HTMLOutputElement }>();
