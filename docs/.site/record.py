@@ -57,7 +57,7 @@ def _screenshots() -> list[bytes]:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport=_SIZE, color_scheme="light")
         page.goto(f"{PAGE.as_uri()}#{_RUN}&t={_FIRST_S}")
-        page.wait_for_function('document.body.dataset.state === "done"')
+        page.wait_for_function('() => document.body.dataset.state === "done"')
         shots = []
         for number in range(_FRAMES):
             page.locator("#scrub").fill(f"{_FIRST_S + number * _STEP_S:.4f}")
