@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from array import array
 from collections.abc import Callable
 from typing import Any
 
 from weir.pathtest.wire import DATA, Datagram
+from weir.pathtest.worker import Worker
 
 LENGTH = 1200
 """UDP payload: what every path carries (RFC 9000 §14)."""
@@ -20,28 +20,17 @@ _MOST_LATE_S = 0.02
 """After a longer pause the datagrams that were missed are not made up for in one burst."""
 
 
-class DatagramSender:
+class DatagramSender(Worker):
     """Sends at a rate until it is ended."""
 
     def __init__(self, send: Callable[[bytes], object], token: bytes, rate_bps: float) -> None:
+        super().__init__("datagrams")
         self._send, self._token = send, token
         self._gap_ns = (LENGTH + HEADERS) * 8 * 1e9 / rate_bps
-        self._ended = threading.Event()
         self.sent = 0
         self.refused = 0
         """Datagrams that this machine did not send, for want of buffers."""
         self.began_ns = self.ended_ns = 0
-        self._thread = threading.Thread(target=self._run, name="datagrams", daemon=True)
-
-    def start(self) -> None:
-        """Starts its thread."""
-        self._thread.start()
-
-    def end(self) -> None:
-        """Ends it."""
-        if not self._ended.is_set():
-            self._ended.set()
-            self._thread.join()
 
     def record(self) -> dict[str, Any]:
         """What was sent."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from weir.pathtest import tcp_info
 from weir.pathtest.tcp_info import Reading
+from weir.pathtest.worker import Worker
 
 CHUNK = 16 << 10
 """Bytes of a chunk: a frame of HTTP/2 is as long at most (RFC 9113 §4.2)."""
@@ -226,27 +227,17 @@ class Receiver(Load):
                 self._ended.wait(early_s)
 
 
-class Sampler:
+class Sampler(Worker):
     """Reads what the kernel reports of senders, at intervals."""
 
     def __init__(self, senders: Sequence[Sender], interval_s: float) -> None:
+        super().__init__("samples")
         self._senders, self._interval_s = senders, interval_s
-        self._ended = threading.Event()
         self.rows: list[tuple[int, int, Reading]] = []
         """Time on the monotonic clock in ns, index of the sender, reading."""
-        self._thread = threading.Thread(target=self._sample, name="samples", daemon=True)
 
-    def start(self) -> None:
-        """Starts its thread."""
-        self._thread.start()
-
-    def end(self) -> None:
-        """Ends it, after a last reading."""
-        if not self._ended.is_set():
-            self._ended.set()
-            self._thread.join()
-
-    def _sample(self) -> None:
+    def _run(self) -> None:
+        # The last reading comes after the end.
         while True:
             is_last = self._ended.is_set()
             for index, sender in enumerate(self._senders):

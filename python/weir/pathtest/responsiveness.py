@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from weir.pathtest import wire
 from weir.pathtest.load import Load
+from weir.pathtest.worker import Worker
 
 DRAFT = "draft-ietf-ippm-responsiveness-09"
 INTERVAL_S = 0.1
@@ -51,25 +52,14 @@ def in_words(rpm: float) -> str:
     return next((word for limit, word in CLASSES if rpm < limit), "excellent")
 
 
-class Requests:
+class Requests(Worker):
     """Makes requests next to and on the loads, until it is ended."""
 
     def __init__(self, server: wire.Address, token: bytes, loads: Sequence[Load]) -> None:
+        super().__init__("requests")
         self._server, self._line, self._loads = server, wire.echo_line(token), loads
-        self._ended = threading.Event()
         self.foreign_ns: list[tuple[int, int, int]] = []
         """When a connection began, the time of its handshake, and of its request."""
-        self._thread = threading.Thread(target=self._run, name="requests", daemon=True)
-
-    def start(self) -> None:
-        """Starts its thread."""
-        self._thread.start()
-
-    def end(self) -> None:
-        """Ends it."""
-        if not self._ended.is_set():
-            self._ended.set()
-            self._thread.join()
 
     def _run(self) -> None:
         turn = 0
