@@ -29,7 +29,14 @@ from typing import Any, Self
 from weir import _native, cleanup, netns
 from weir.emulation import PathReport, native_errors
 from weir.errors import InputError, WeirError
-from weir.link_ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE, INSIDE6, numbered6
+from weir.link_ends import (
+    HOST6,
+    HOST6_VARIABLE,
+    HOST_VARIABLE,
+    INSIDE6,
+    numbered6,
+    with_addresses,
+)
 from weir.link_options import LinkOptions
 
 _MTU = 1500
@@ -219,7 +226,8 @@ class Link:
 
         def start() -> subprocess.Popen[bytes]:
             native.enter(far)
-            return subprocess.Popen(command, env=environment, **user.options, **how)
+            words = with_addresses(command, environment)
+            return subprocess.Popen(words, env=environment, **user.options, **how)
 
         try:
             # Namespaces belong to threads: a child starts in that of the thread.

@@ -22,6 +22,7 @@ import weir
 from weir.errors import InputError
 from weir.kernel import cache, programs
 from weir.kernel.programs import Done, LimitError
+from weir.link_ends import HOST6, with_addresses
 from weir.link_options import LinkOptions
 from weir.ready import Ready
 
@@ -387,6 +388,18 @@ def test_the_command_shows_both_outputs_apart(invoke: Invoke, tmp_path: Path) ->
     found = json.loads(report.read_text())
     assert found["exit_code"] == 5
     assert found["server"] == {"exit_code": 3, "stdout": "ready\n", "stderr": "bye\n"}
+
+
+@needs_kernel
+def test_an_argument_may_be_the_address(invoke: Invoke) -> None:
+    result = invoke("link", "--virtual", "--", "echo", "$WEIR_LINK_HOST", "$WEIR_LINK_HOST6")
+    assert (result.exit_code, result.stdout) == (0, f"100.64.0.1 {HOST6}\n")
+
+
+def test_only_a_whole_argument_is_replaced() -> None:
+    command = ["sh", "-c", "ping $WEIR_LINK_HOST", "$WEIR_LINK_HOST", "$WEIR_LINK_HOST6", "$HOME"]
+    replaced = with_addresses(command, {"WEIR_LINK_HOST": "100.64.3.1", "HOME": "/"})
+    assert replaced == [*command[:3], "100.64.3.1", *command[4:]]
 
 
 @needs_kernel

@@ -30,7 +30,7 @@ from weir.kernel import cache, commands, guest, world
 from weir.kernel.cache import Kernel
 from weir.kernel.machine import MEMORY_MB, START_S, Machine
 from weir.kernel.recipe import KernelError
-from weir.link_ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE
+from weir.link_ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE, with_addresses
 from weir.link_options import LinkOptions
 from weir.outputs import Ended, Follower, Show
 from weir.ready import Ready
@@ -117,15 +117,16 @@ def run(
     began = time.monotonic()
     options, ways = (link or LinkOptions()).lowered()
     variables = dict(os.environ if environment is None else environment)
+    variables |= {HOST_VARIABLE: HOST, HOST6_VARIABLE: HOST6}
     asked = {
-        commands.CLIENT: list(client),
-        commands.SERVER: None if server is None else list(server),
+        commands.CLIENT: with_addresses(client, variables),
+        commands.SERVER: None if server is None else with_addresses(server, variables),
         "ready": [ready.kind, ready.value],
         "options": options,
         "ways": ways,
         "seed": seed,
         "time_limit_s": time_limit_s,
-        "environment": {**variables, HOST_VARIABLE: HOST, HOST6_VARIABLE: HOST6},
+        "environment": variables,
         "folder": str((folder or Path.cwd()).absolute()),
         "pcap": pcap is not None,
     }
