@@ -449,14 +449,8 @@ class Results:
             for metric in self.measured():
                 e = self.estimate(case["label"], metric.name)
                 rows.append((case["label"], metric.name, e.mean, e.lo, e.hi, e.n))
-        schema = {
-            "label": pl.String,
-            "metric": pl.String,
-            "mean": pl.Float64,
-            "lo": pl.Float64,
-            "hi": pl.Float64,
-            "n": pl.Int64,
-        }
+        schema: dict[str, Any] = dict.fromkeys(("label", "metric"), pl.String)
+        schema |= {**dict.fromkeys(("mean", "lo", "hi"), pl.Float64), "n": pl.Int64}
         return pl.DataFrame(rows, schema, orient="row")
 
     def differences(self, relevant: str = "1%") -> pl.DataFrame:

@@ -9,10 +9,12 @@ import pytest
 from conftest import Invoke
 from test_schemas import check
 
+import weir
 from weir import _native
 from weir.modelling import accuracy, draws, inputs
 from weir.modelling.accuracy import Known
 from weir.modelling.advice import predictive
+from weir.modelling.measured import Measurement
 from weir.modelling.quantity import share
 
 EXAMPLE = Path(__file__).parents[1] / "captures/slow.pcap.gz"
@@ -174,3 +176,35 @@ def test_intervals_have_their_known_width() -> None:
     assert (found.low, found.high) == pytest.approx((0.01643, 0.11284), abs=1e-5)
     alike = predictive([2.0, 2.0], 0.1)
     assert (alike.value, alike.high) == pytest.approx((2.0, 2.0 * 2.718281828**0.2))
+
+
+def _of_late_packets(stack: str, duration: str, folder: Path) -> Measurement:
+    """What is measured where 1 % of packets are late by 5 ms."""
+    text = f"""
+[topology]
+rate = "10mbit"
+rtt = "40ms"
+[topology.forward]
+reorder = "1%"
+reorder_delay = "5ms"
+[[flow]]
+stack = "{stack}"
+[measure]
+duration = "{duration}"
+"""
+    file = folder / "late.toml"
+    file.write_text(text, encoding="utf-8")
+    return inputs.measure(weir.run(file, out=folder, show_progress=False).path)
+
+
+def test_late_packets_are_found(tmp_path: Path) -> None:
+    path = _of_late_packets("reno", "5s", tmp_path).path
+    assert path.reorder
+    assert path.reorder_ms
+    assert path.reorder_ms.low <= 5 <= (path.reorder_ms.high or 0)
+
+
+def test_late_packets_that_were_sent_again_are_a_warning(tmp_path: Path) -> None:
+    found = _of_late_packets("cubic", "15s", tmp_path)
+    assert found.path.reorder is None
+    assert any("retransmissions were not needed" in warning for warning in found.warnings)

@@ -16,7 +16,7 @@ from weir.grid import Grid
 from weir.modelling import inputs
 from weir.modelling.path import Path
 from weir.runner import execute
-from weir.scenario import SIM, Source
+from weir.scenario import SIM, VIRTUAL, Source
 
 _SCENARIO = """
 [topology]
@@ -141,9 +141,17 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10, help="seeds of each path")
-    parser.add_argument("--world", default=SIM, help="sim or kernel-virtual")
+    parser.add_argument("--world", default=SIM, choices=(SIM, VIRTUAL))
+    parser.add_argument(
+        "--path", action="append", metavar="TEXT", help="only paths with TEXT in their name"
+    )
     given = parser.parse_args()
-    output.show(grid(PATHS, range(1, given.seeds + 1), given.world).rich())
+    if given.seeds < 1:
+        parser.error(f"--seeds {given.seeds}: at least 1")
+    chosen = [known for known in PATHS if any(text in known.name for text in given.path or [""])]
+    if not chosen:
+        parser.error(f"--path {given.path[0]}: there is no such path")
+    output.show(grid(chosen, range(1, given.seeds + 1), given.world).rich())
 
 
 if __name__ == "__main__":

@@ -114,12 +114,12 @@ def predict(
         for option in chosen
         for n, path in enumerate(paths)
     ]
-    beside = [
+    shared = [
         Job({**_next_to(path, check.flow), **_of(option)}, seed + n, flows=2)
         for option in chosen
         for n, path in enumerate(paths[:neighbours])
     ]
-    tables = run_all([*jobs, *beside])
+    tables = run_all([*jobs, *shared])
     rows = [table["flows"].to_dicts() for table in tables]
     first, found = [one[0] for one in rows[:repeat]], []
     longest = max(_longest_rtt(path) for path in paths)

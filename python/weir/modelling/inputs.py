@@ -21,6 +21,7 @@ _TRACE_BYTES = 1500
 _TRACE_DELAY_MS = 40.0
 _TRACE_QUEUE = 1000
 _DEFAULT_SNAPSHOT = 64
+_MOST_SPURIOUS = 3
 
 
 def measure(source: File, connection: int | None = None, stack: str | None = None) -> Measurement:
@@ -54,7 +55,13 @@ def _of_capture(file: File, name: str, connection: int | None, stack: str | None
     row["file"] = name
     slices = found.slices.filter(pl.col("connection") == row["connection"])
     path = fit(row, found.packets)
-    return Measurement(name, path, flow_of(row, stack), slices, found.warnings)
+    warnings = list(found.warnings)
+    if path.reorder is None and row["retransmits_spurious"] >= _MOST_SPURIOUS:
+        warnings.append(
+            f"{row['retransmits_spurious']} retransmissions were not needed: packets may arrive in "
+            "another order, or their delay varies; the model has neither"
+        )
+    return Measurement(name, path, flow_of(row, stack), slices, tuple(warnings))
 
 
 def _of_results(folder: File, connection: int | None, stack: str | None) -> Measurement:

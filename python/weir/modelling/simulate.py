@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import polars as pl
 from weir import _native
 from weir.modelling.measured import COMPARED, Flow
 from weir.modelling.path import Path
+from weir.runner import default_jobs
 from weir.stats import Estimate, mean_interval
 
 _BASE = """
@@ -40,7 +40,7 @@ def run(job: Job) -> dict[str, pl.DataFrame]:
 
 def run_all(jobs: Sequence[Job]) -> list[dict[str, pl.DataFrame]]:
     """The same for several, one per core at a time."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(default_jobs()) as pool:
         return list(pool.map(run, jobs))
 
 
