@@ -138,6 +138,38 @@ def test_the_example_gets_an_advice(invoke: Invoke) -> None:
     assert document["rows"][0]["name"] == "bbr"
 
 
+def test_settings_are_tried_with_each_controller(invoke: Invoke) -> None:
+    settings = ("--queues", "fq-codel", "--mss", "536", "--streams", "4")
+    words = ("--stacks", "bbr", *settings, "--repeat", "3", "--quiet", "--json")
+    result = invoke("advise", EXAMPLE, *words)
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    check("advise", document)
+    found = {(row["stack"], row["setting"]): row for row in document["rows"]}
+    names = [None, "queue fq-codel", "segments of 536", "4 streams"]
+    assert set(found) == {(stack, name) for stack in ("cubic", "bbr") for name in names}
+    # Losses are random here. Mathis et al. 1997: goodput grows with streams and with segments.
+    assert found["cubic", "4 streams"]["gain"]["value"] > 1.5
+    assert found["cubic", "segments of 536"]["gain"]["value"] < 0.6
+    # A queue for each flow protects the CUBIC flow next to BBR.
+    apart, shared = found["bbr", "queue fq-codel"], found["bbr", None]
+    assert apart["neighbour"] > shared["neighbour"]
+
+
+def test_a_larger_window_lifts_the_limit_of_the_receiver(tmp_path: Path, invoke: Invoke) -> None:
+    keys = (("flow.0.recv_buffer", "20kb"), ("topology.queue", "100p"))
+    file = tmp_path / "window.pcapng"
+    recorded = capture(tmp_path, *keys)
+    recorded.rename(file)
+    result = invoke("advise", file, "--stacks", "reno", "--repeat", "2", "--quiet", "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    gains = {row["name"]: row["gain"]["value"] for row in document["rows"]}
+    assert gains["reno, larger window"] > 1.5 * gains["reno"]
+    assert "the receiver's window limits it" in document["advice"]
+    assert "tcp_rmem" in document["commands"][0]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -145,6 +177,12 @@ def test_the_example_gets_an_advice(invoke: Invoke) -> None:
         (("--stack", "fast"), "--stack fast: "),
         (("--size", "big"), "--size "),
         (("--connection", "7"), "it has no connection 7"),
+        (("--queues", "fq_codel"), "--queues fq_codel: use a size"),
+        (("--queues", "5x"), "--queues 5x: "),
+        (("--mss", "0"), "--mss 0: "),
+        (("--mss", "big"), "--mss big: "),
+        (("--streams", "1"), "--streams 1: use a whole number of connections from 2 to 64"),
+        (("--mss", ",".join(map(str, range(100, 120)))), "are 210 options; use at most 200"),
     ],
 )
 def test_what_is_not_allowed_is_one_line(

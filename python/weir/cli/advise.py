@@ -1,4 +1,4 @@
-"""`weir advise`: which congestion control would help on the path behind a capture."""
+"""`weir advise`: what would help on the path behind a capture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,7 +32,14 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir advise slow.pcapng
 
-  weir advise slow.pcapng --stacks bbr,illinois,vegas --size 10mb --report advice.html"""
+  weir advise slow.pcapng --stacks bbr,illinois,vegas --size 10mb --report advice.html
+
+  weir advise slow.pcapng --stacks cubic,bbr --queues fq-codel,2bdp --streams 4"""
+
+
+def _settings(metavar: str, what: str) -> Any:
+    """Declares an option with settings, each of which is tried with each controller."""
+    return typer.Option(metavar=metavar, help=what, show_default=False, rich_help_panel=MEASUREMENT)
 
 
 def register(app: typer.Typer) -> None:
@@ -60,6 +67,18 @@ def advise(
             rich_help_panel=MEASUREMENT,
         ),
     ] = None,
+    queues: Annotated[
+        str | None,
+        _settings(
+            "QUEUE,...",
+            "Queues of the bottleneck to try: a size or a discipline, as in 1bdp,fq-codel.",
+        ),
+    ] = None,
+    mss: Annotated[str | None, _settings("BYTES,...", "Largest segments to try.")] = None,
+    streams: Annotated[
+        str | None,
+        _settings("N,...", "Numbers of connections to try that share the transfer."),
+    ] = None,
     repeat: Annotated[
         int,
         typer.Option("--repeat", "-n", min=2, help="Runs each.", rich_help_panel=MEASUREMENT),
@@ -72,22 +91,23 @@ def advise(
     quiet: options.Quiet = False,
 ) -> None:
     """Models the path, predicts, prints the ranking."""
-    from weir.modelling import advice, inputs, simulate, words
+    from weir.modelling import advice, choices, inputs, simulate, words
 
     refuse_existing("--report", report)
     refuse_size(size)
-    names = tuple(stacks.split(",")) if stacks else (*advice.KERNEL, *advice.OURS)
-    refuse_stacks("--stacks", names)
-    if stack is not None:
-        refuse_stacks("--stack", [stack])
+    names = _listed(stacks) or [*choices.KERNEL, *choices.OURS]
+    for option, name in [*(("--stacks", one) for one in names), ("--stack", stack or "cubic")]:
+        choices.refuse(option, name, "flow.0.stack")
+    settings = [*choices.queues(_listed(queues)), *choices.segments(_listed(mss))]
     measured = inputs.measure(source, connection, stack)
     if measured.flow is None:
         raise InputError(f"{source}: a trace has no flow to compare with; give a capture")
     for warning in measured.warnings:
         output.note(f"warning: {warning}", quiet=quiet)
-    check = simulate.check(measured.path, measured.flow)
     work = advice.work_of(measured.flow, size)
-    chosen = advice.options(measured.flow, names)
+    settings += choices.streams(_listed(streams), measured.flow, size)
+    chosen = choices.options(measured.flow, names, settings)
+    check = simulate.check(measured.path, measured.flow)
     found = advice.predict(measured, check, chosen, work, repeat=repeat, seed=seed)
     said = words.sentence(measured, measured.flow, found)
     steps = list(words.commands(words.best(found)))
@@ -106,6 +126,10 @@ def advise(
         output.note(f"report: {report}", quiet=quiet)
 
 
+def _listed(text: str | None) -> list[str]:
+    return text.split(",") if text else []
+
+
 def refuse_size(size: str | None) -> None:
     """Refuses what is no size.
 
@@ -119,23 +143,6 @@ def refuse_size(size: str | None) -> None:
             raise InputError(f"--size {size}: use at least one byte, as in 10mb")
     except ValueError as error:
         raise InputError(f"--size {error}") from None
-
-
-def refuse_stacks(option: str, names: Sequence[str]) -> None:
-    """Refuses stacks that the simulator does not have.
-
-    Raises:
-        InputError: it has none of that name.
-    """
-    from weir import _native
-
-    for name in names:
-        keys = [("flow.0.stack", name)]
-        try:
-            _native.Scenario.parse("[[flow]]", keys, "options").check("sim")
-        except _native.ScenarioError as error:
-            reason = str(error).partition("flow.0.stack: ")[2] or str(error)
-            raise InputError(f"{option} {name}: {reason}") from None
 
 
 def ranking(measured: Measurement, found: Sequence[Prediction]) -> Grid:

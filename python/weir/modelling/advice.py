@@ -8,38 +8,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir import _native
+from weir.modelling.choices import Option
 from weir.modelling.draws import draw
 from weir.modelling.measured import Flow, Measurement
 from weir.modelling.path import Path
 from weir.modelling.quantity import Quantity
-from weir.modelling.simulate import Check, Job, measured_keys, run_all
+from weir.modelling.simulate import Check, Job, run_all, unlimited_keys
 from weir.stats import t_quantile
-
-KERNEL = ("cubic", "reno", "bbr", "vegas", "veno", "westwood", "illinois", "htcp")
-"""Controllers of Linux that are simulated by default."""
-OURS = ("bbr3", "copa")
-"""Controllers that only Weir and its adapters have."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Work:
-    """What each controller has to do."""
+    """What each option has to do."""
 
-    keys: Mapping[str, str]
+    times: Mapping[str, str]
+    """Keys of the duration."""
     size_bytes: int | None
     """None if it sends for a time instead."""
 
-
-@dataclass(frozen=True)
-class Option:
-    """A controller, perhaps with other settings than the measured flow."""
-
-    name: str
-    stack: str
-    keys: Mapping[str, str]
-    """Keys in place of those of the measured flow."""
+    def keys(self, streams: int) -> dict[str, str]:
+        """Keys of a scenario in which `streams` connections share the bytes."""
+        if self.size_bytes is None:
+            return dict(self.times)
+        share = max(self.size_bytes // streams, 1)
+        file = f"{{ kind = 'file', size = '{share}b' }}"
+        return {"flow.0.workload": file, **self.times}
 
 
 @dataclass(frozen=True)
@@ -60,22 +55,13 @@ class Prediction:
         return {
             "name": self.option.name,
             "stack": self.option.stack,
+            "setting": self.option.setting.name or None,
             "goodput_mbps": self.goodput_mbps.as_json(),
             "rtt_ms_p95": self.rtt_ms_p95.as_json(),
             "fct_s": self.fct_s.as_json() if self.fct_s else None,
             "gain": self.gain.as_json(),
             "neighbour": self.neighbour,
         }
-
-
-def options(flow: Flow, stacks: Sequence[str]) -> list[Option]:
-    """The measured controller, then the others; with a larger window if that limited the flow."""
-    names = dict.fromkeys([flow.stack.removeprefix("rack/"), *stacks])
-    found = [Option(name, name, flow.source_keys) for name in names]
-    if flow.limit in ("receiver-window", "send-buffer"):
-        free = [Option(f"{name}, larger window", name, {}) for name in names]
-        found += free
-    return found
 
 
 def work_of(flow: Flow, size: str | None) -> Work:
@@ -87,8 +73,7 @@ def work_of(flow: Flow, size: str | None) -> Work:
         span = max(flow.duration_s * _MOST_BYTES / wanted, _LEAST_S)
         return Work({"measure.duration": _ms(span)}, None)
     limit = max(flow.duration_s * wanted / flow.delivered_bytes * _PATIENCE, _LEAST_S)
-    file = {"flow.0.workload": f"{{ kind = 'file', size = '{wanted}b' }}"}
-    return Work({**file, "measure.duration": _ms(limit)}, wanted)
+    return Work({"measure.duration": _ms(limit)}, wanted)
 
 
 def predict(
@@ -108,24 +93,22 @@ def predict(
     """
     paths = draw(measured.path, repeat, seed)
     jobs = [
-        Job(
-            {**measured_keys(path, check.flow), **option.keys, **work.keys, **_of(option)}, seed + n
-        )
+        Job(_alone(path, check.flow, option, work), seed + n)
         for option in chosen
         for n, path in enumerate(paths)
     ]
     shared = [
-        Job({**_next_to(path, check.flow), **_of(option)}, seed + n, flows=2)
+        Job(_next_to(path, check.flow, option), seed + n, flows=2)
         for option in chosen
         for n, path in enumerate(paths[:neighbours])
     ]
     tables = run_all([*jobs, *shared])
     rows = [table["flows"].to_dicts() for table in tables]
-    first, found = [one[0] for one in rows[:repeat]], []
+    first, found = [together(one) for one in rows[:repeat]], []
     longest = max(_longest_rtt(path) for path in paths)
     base = [_neighbour(one) for one in rows[len(jobs) : len(jobs) + neighbours]]
     for place, option in enumerate(chosen):
-        own = [one[0] for one in rows[place * repeat : (place + 1) * repeat]]
+        own = [together(one) for one in rows[place * repeat : (place + 1) * repeat]]
         start = len(jobs) + place * neighbours
         others = [_neighbour(one) for one in rows[start : start + neighbours]]
         share = sum(others) / sum(base) if sum(base) and chosen[0].stack == "cubic" else None
@@ -133,14 +116,33 @@ def predict(
     return sorted(found, key=lambda one: -one.goodput_mbps.value)
 
 
-def _of(option: Option) -> dict[str, str]:
-    return {"flow.0.stack": option.stack, "measure.sample_interval": "0s"}
+def together(rows: Sequence[Row]) -> Row:
+    """Connections that share a transfer as one: it is complete when the last one is."""
+    if len(rows) == 1:
+        return rows[0]
+    times = [row["fct_s"] for row in rows]
+    end = max(times) if all(time is not None for time in times) else None
+    delays = [row["rtt_ms_p95"] or row["rtt_ms_max"] or 0.0 for row in rows]
+    carried = sum(row["delivered_bytes"] for row in rows)
+    sums = math.fsum(row["goodput_mbps"] for row in rows)
+    return {
+        "goodput_mbps": carried * 8e-6 / end if end else sums,
+        "rtt_ms_p95": math.fsum(delays) / len(rows),
+        "fct_s": end,
+    }
 
 
-def _next_to(path: Path, flow: Flow) -> dict[str, str]:
+def _alone(path: Path, flow: Flow, option: Option, work: Work) -> dict[str, str]:
+    own = {**option.keys(), **work.keys(option.setting.streams), **_UNSAMPLED}
+    return {**unlimited_keys(path, flow), **own}
+
+
+def _next_to(path: Path, flow: Flow, option: Option) -> dict[str, str]:
     span = min(max(flow.duration_s, _LEAST_S), _MOST_NEIGHBOUR_S)
     return {
         **path.keys(),
+        **option.setting_keys(),
+        **_UNSAMPLED,
         "flow.1.stack": "cubic",
         "flow.1.start_jitter": "100ms",
         "measure.duration": _ms(span),
@@ -148,7 +150,7 @@ def _next_to(path: Path, flow: Flow) -> dict[str, str]:
 
 
 def _neighbour(rows: Sequence[Row]) -> float:
-    return float(rows[1]["goodput_mbps"])
+    return float(rows[-1]["goodput_mbps"])
 
 
 def _prediction(
@@ -221,6 +223,7 @@ def _ms(seconds: float) -> str:
     return f"{max(round(seconds * 1e3), 1)}ms"
 
 
+_UNSAMPLED = {"measure.sample_interval": "0s"}
 _MOST_BYTES = 30_000_000
 """Larger transfers send for a time instead: a simulation of more would take long."""
 _LEAST_S = 10.0

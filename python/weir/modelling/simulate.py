@@ -46,12 +46,16 @@ def run_all(jobs: Sequence[Job]) -> list[dict[str, pl.DataFrame]]:
 
 def measured_keys(path: Path, flow: Flow) -> dict[str, str]:
     """The keys of the model with the flow that measured it."""
+    return {**unlimited_keys(path, flow), **flow.source_keys}
+
+
+def unlimited_keys(path: Path, flow: Flow) -> dict[str, str]:
+    """The same without what limited the sender or its receiver."""
     return {
         **path.keys(),
         "flow.0.stack": flow.stack,
         "flow.0.mss": str(path.packet_bytes - _HEADERS),
         "measure.duration": f"{round(flow.duration_s * 1e3)}ms",
-        **flow.source_keys,
     }
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from weir.modelling.advice import KERNEL, Prediction
+from weir.modelling.advice import Prediction
+from weir.modelling.choices import KERNEL, LIMITED_BY_WINDOW
 from weir.modelling.measured import Flow, Measurement
 from weir.modelling.path import Path
 
@@ -34,28 +35,28 @@ def best(found: Sequence[Prediction]) -> Prediction:
 def sentence(measured: Measurement, flow: Flow, found: Sequence[Prediction]) -> str:
     """The advice in one sentence."""
     chosen = best(found)
-    now = next(one for one in found if one.option.stack == flow.stack.removeprefix("rack/"))
+    now = next(one for one in found if one.option.name == flow.stack.removeprefix("rack/"))
     delay = chosen.rtt_ms_p95.value - now.rtt_ms_p95.value
     high = chosen.gain.high or chosen.gain.value
     is_faster = chosen.gain.low > 1 and chosen.gain.value >= _RELEVANT
     is_shorter = delay < -_RELEVANT_MS and chosen.gain.value >= _CLOSE
     if chosen is now or not (is_faster or is_shorter):
+        has_settings = any(one.option.setting.name for one in found)
+        nothing = "Nothing that was tried" if has_settings else "No other controller"
         return (
-            f"No other controller gets more than {spoken(now.option.name)} here; because "
+            f"{nothing} gets more than {spoken(now.option.name)} here; because "
             f"{_obstacle(flow, measured.path)}."
         )
     gain = f"{chosen.gain.value:.2g} × ({chosen.gain.low:.2g} to {high:.2g}) the goodput"
     what = f"{spoken(chosen.option.name)} instead of {spoken(now.option.name)}: {gain}"
-    reason = _loss_reason(measured.path) if is_faster else _delay_reason(measured.path)
+    reason = _reason(flow, measured.path) if is_faster else _delay_reason(measured.path)
     return f"{what}, {delay:+.0f} ms at the 95th percentile of the RTT; because {reason}."
 
 
 def commands(chosen: Prediction) -> Iterator[str]:
     """How to use an option."""
     stack = chosen.option.stack
-    if "window" in chosen.option.name:
-        yield "sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'   # at the receiver"
-        yield "sudo sysctl -w net.ipv4.tcp_wmem='4096 65536 33554432'    # at the sender"
+    yield from chosen.option.setting.commands
     if stack in KERNEL:
         if stack not in ("cubic", "reno"):
             yield f"sudo modprobe tcp_{stack}"
@@ -68,7 +69,9 @@ def commands(chosen: Prediction) -> Iterator[str]:
     )
 
 
-def _loss_reason(path: Path) -> str:
+def _reason(flow: Flow, path: Path) -> str:
+    if flow.limit in LIMITED_BY_WINDOW:
+        return _obstacle(flow, path)
     if path.policer_mbps:
         return f"a policer drops what exceeds {path.policer_mbps.value:.3g} Mbit/s"
     if path.loss.low > 0:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from weir import capture, reading
 from weir.api import RunOptions, run_plan
 from weir.errors import InputError
-from weir.modelling import advice, inputs, simulate
+from weir.modelling import advice, choices, inputs, simulate
 from weir.modelling.quantity import Quantity
 from weir.results import Results
 from weir.scenario import LIBRARY, SIM, VIRTUAL, Source
@@ -95,7 +95,7 @@ def _cells(captures: dict[tuple[str, int], File], settings: Settings) -> Iterato
         if measured.flow is None:
             continue
         check = simulate.check(measured.path, measured.flow, repeat=3)
-        chosen = advice.options(measured.flow, HELD_OUT)[: 1 + len(HELD_OUT)]
+        chosen = choices.options(measured.flow, HELD_OUT)[: 1 + len(HELD_OUT)]
         predicted = advice.predict(
             measured,
             check,
