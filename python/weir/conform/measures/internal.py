@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from weir.conform.observed import Observed
+from weir.conform.observed import Observed, is_phase
 
 __all__ = [
     "first_over_bdp",
+    "in_flight_above_variable",
     "kept_through",
     "largest_k_error",
     "largest_over_flight",
@@ -58,6 +60,22 @@ def first_over_bdp(run: Observed, *, column: str, mbps: float) -> float | None:
     if not len(values):
         return math.inf
     return float(values[0]) / bdp if bdp else None
+
+
+def in_flight_above_variable(
+    run: Observed, *, phase: str, following: str, column: str, share: float
+) -> float | None:
+    """How far the amount in flight exceeds `share` of a variable as `following` begins, in segments.
+
+    Only times count at which it begins after `phase` and the variable has a value.
+    """
+    found = []
+    for one, after in pairwise(run.phases):
+        flight, limit = run.at("bytes_in_flight", one[2]), run.at(column, one[2])
+        is_wanted = is_phase(one[0], phase) and is_phase(after[0], following)
+        if is_wanted and flight is not None and limit is not None:
+            found.append((flight - share * limit) / run.mss)
+    return max(found, default=None)
 
 
 def largest_over_flight(run: Observed, *, column: str) -> float | None:
