@@ -65,9 +65,9 @@ def first_over_bdp(run: Observed, *, column: str, mbps: float) -> float | None:
 def in_flight_above_variable(
     run: Observed, *, phase: str, following: str, column: str, share: float
 ) -> float | None:
-    """How far the amount in flight exceeds `share` of a variable as `following` begins, in segments.
+    """How far the amount in flight exceeds `share` of a variable, as a phase begins, in segments.
 
-    Only times count at which it begins after `phase` and the variable has a value.
+    Only times count at which `following` begins after `phase` and the variable has a value.
     """
     found = []
     for one, after in pairwise(run.phases):
