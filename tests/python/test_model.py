@@ -125,6 +125,67 @@ def test_a_trace_of_mahimahi_becomes_a_rate_trace(tmp_path: Path, invoke: Invoke
     assert invoke("advise", trace).exit_code == 2
 
 
+def profile(folder: Path, **uplink: object) -> Path:
+    """A profile in the format of microsoft/internet-in-a-box."""
+    up = {
+        "bottleneck_bandwidth": 1152,
+        "buffer_size_bytes": 48_065,
+        "propagation_delay": 86,
+        "cross_traffic_pattern": [0, 185, 1500],
+    }
+    down = {"bottleneck_bandwidth": 100_000, "propagation_delay": 0}
+    content = {"data_flow_direction": "upload", "config": {"uplink": up | uplink, "downlink": down}}
+    file = folder / "profile.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    return file
+
+
+def test_a_profile_of_ibox_becomes_a_scenario(tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "path.toml"
+    result = invoke("model", profile(tmp_path), "-o", out, "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    check("model", document)
+    (row,) = document["rows"]
+    path = row["path"]
+    assert path["rate_mbps"]["value"] == 1.152
+    assert (path["delay_ms"]["value"], path["queue_bytes"]["value"]) == (86, 48_065)
+    assert path["cross_mbps"] == [0, 0.185, 1.5]
+    assert "in 1 of 3 seconds the cross traffic is above the rate" in row["warnings"]
+    flows = weir.run(str(out), repeat=1).flows
+    assert flows["name"].to_list() == ["flow0", "cross-1", "cross-2"]
+    sent = dict(zip(flows["name"], flows["sent_bytes"], strict=True))
+    # Messages of a constant rate, plus headers.
+    assert 185e3 / 8 <= sent["cross-1"] <= 1.2 * 185e3 / 8
+
+
+@pytest.mark.parametrize(
+    ("uplink", "message"),
+    [
+        ({"bottleneck_bandwidth": 0}, "bottleneck_bandwidth is 0; use a number from 1 to"),
+        ({"bottleneck_bandwidth": True}, "bottleneck_bandwidth is True; use a number"),
+        ({"buffer_size_bytes": None}, "buffer_size_bytes is None; use a number"),
+        ({"propagation_delay": "5"}, "propagation_delay is '5'; use a number from 0 to 60000"),
+        ({"cross_traffic_pattern": [1] * 601}, "use a list of at most 600 rates"),
+        ({"cross_traffic_pattern": [-1]}, "cross_traffic_pattern is -1; use a number from 0"),
+    ],
+)
+def test_a_profile_with_an_impossible_value_is_refused(
+    tmp_path: Path, invoke: Invoke, uplink: dict[str, object], message: str
+) -> None:
+    result = invoke("model", profile(tmp_path, **uplink))
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_file_of_json_that_is_no_profile_is_refused(tmp_path: Path, invoke: Invoke) -> None:
+    file = tmp_path / "other.json"
+    file.write_text('{"config": []}', encoding="utf-8")
+    result = invoke("model", file)
+    assert result.exit_code == 2
+    assert "has an object config; this file has none" in " ".join(result.stderr.split())
+
+
 def test_the_example_gets_an_advice(invoke: Invoke) -> None:
     assert EXAMPLE.stat().st_size < 300_000
     words = ("--stacks", "bbr,reno", "--repeat", "3", "--quiet", "--json")

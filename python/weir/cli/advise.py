@@ -101,7 +101,9 @@ def advise(
     settings = [*choices.queues(_listed(queues)), *choices.segments(_listed(mss))]
     measured = inputs.measure(source, connection, stack)
     if measured.flow is None:
-        raise InputError(f"{source}: a trace has no flow to compare with; give a capture")
+        raise InputError(
+            f"{source}: a trace or profile has no flow to compare with; give a capture"
+        )
     for warning in measured.warnings:
         output.note(f"warning: {warning}", quiet=quiet)
     work = advice.work_of(measured.flow, size)

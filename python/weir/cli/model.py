@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _HELP = """Make a scenario of the path behind a packet capture.
 
-INPUT is a capture made at the sender, a result directory, or a trace of mahimahi.
+INPUT is a capture made at the sender, a result directory, a trace of mahimahi, or a profile of
+iBox.
 Estimates rate, delay, queue, random loss, policer and reordering, each with a 95 % interval. Then
 simulates the measured flow on the model and compares.
 
@@ -35,7 +36,10 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir model results/compare/latest --json"""
 
 Input = Annotated[
-    Path, typer.Argument(metavar="INPUT", help="Capture, result directory or mahimahi trace.")
+    Path,
+    typer.Argument(
+        metavar="INPUT", help="Capture, result directory, mahimahi trace or iBox profile."
+    ),
 ]
 Connection = Annotated[
     int | None,
@@ -132,6 +136,9 @@ def parameters(measured: Measurement) -> Grid:
     rows = [[title, value, unit] for _, title, value, unit in measured.path.named()]
     if measured.path.steps:
         rows.append(["rate over time", f"{len(measured.path.steps)} steps", ""])
+    if cross := measured.path.cross_mbps:
+        mean = sum(cross) / len(cross)
+        rows.append(["other traffic", f"{mean:.3g} in the mean of {len(cross)} s", "Mbit/s"])
     if measured.path.loss_run:
         rows.append(["random losses in a row", f"{measured.path.loss_run:.2g}", "packets"])
     note = "Rates and sizes count IP bytes. «At least»: the flow never filled it."

@@ -1,4 +1,4 @@
-"""From a capture, a result directory or a trace of mahimahi to what was measured."""
+"""From a capture, a result directory, or the files of others to what was measured."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from pathlib import Path as File
 
 import polars as pl
 
-from weir import bounded, reading, runner
+from weir import reading, runner
 from weir.errors import InputError
+from weir.modelling import profiles
 from weir.modelling.fit import fit
 from weir.modelling.measured import Measurement, flow_of
-from weir.modelling.path import Path
-from weir.modelling.quantity import Quantity
 from weir.results import load, understood
 from weir.scenario import SIM, VIRTUAL, Effective
 
-_TRACE_BYTES = 1500
-_TRACE_DELAY_MS = 40.0
-_TRACE_QUEUE = 1000
-_DEFAULT_SNAPSHOT = 64
 _MOST_SPURIOUS = 3
 
 
@@ -32,9 +27,7 @@ def measure(source: File, connection: int | None = None, stack: str | None = Non
     """
     if source.is_dir():
         return _of_results(source, connection, stack)
-    if trace := _mahimahi(source):
-        return _of_trace(source, trace)
-    return _of_capture(source, str(source), connection, stack)
+    return profiles.read(source) or _of_capture(source, str(source), connection, stack)
 
 
 def _of_capture(file: File, name: str, connection: int | None, stack: str | None) -> Measurement:
@@ -85,37 +78,3 @@ def _of_results(folder: File, connection: int | None, stack: str | None) -> Meas
         (only, *others) = scenario.stacks
         known = stack or (None if others else only)
         return _of_capture(capture, str(folder), connection, known)
-
-
-def _mahimahi(file: File) -> list[int]:
-    """The times of a trace in mahimahi's format, one per line; empty if it is something else."""
-    if not file.is_file():
-        return []
-    with file.open("rb") as opened:
-        head = opened.read(_DEFAULT_SNAPSHOT)
-        if not head or not all(byte in b"0123456789\r\n" for byte in head):
-            return []
-        rest = opened.read(bounded.MAX_BYTES)
-    try:
-        times = [int(line) for line in (head + rest).split()]
-    except ValueError:
-        return []
-    return times if times == sorted(times) and times[-1] > 0 else []
-
-
-def _of_trace(file: File, times: list[int]) -> Measurement:
-    mbps = len(times) * _TRACE_BYTES * 8e-3 / times[-1]
-    queue = float(_TRACE_QUEUE * _TRACE_BYTES)
-    path = Path(
-        Quantity(mbps, mbps, mbps),
-        Quantity(_TRACE_DELAY_MS, _TRACE_DELAY_MS, _TRACE_DELAY_MS),
-        Quantity(queue, queue, None),
-        Quantity(0.0, 0.0, 0.0),
-        _TRACE_BYTES,
-        trace=tuple(times),
-    )
-    warning = (
-        f"a trace has no delay and no queue: the model has {_TRACE_DELAY_MS:g} ms and "
-        f"{_TRACE_QUEUE} packets; edit topology.rtt and topology.queue"
-    )
-    return Measurement(str(file), path, None, pl.DataFrame(), (warning,))

@@ -32,6 +32,10 @@ class Path:
     """The mean number of random losses in a row, if they come in bursts."""
     trace: tuple[int, ...] = ()
     """Milliseconds in which the link passes 1500 bytes, in place of a rate."""
+    reverse_mbps: float | None = None
+    """The rate of the way back, if it differs."""
+    cross_mbps: tuple[float, ...] = ()
+    """The rate of other traffic that does not react, in each second."""
 
     def keys(self) -> dict[str, str]:
         """The keys of a scenario with this path."""
@@ -58,7 +62,23 @@ class Path:
         if self.reorder and self.reorder_ms:
             keys["topology.forward.reorder"] = f"{self.reorder.value * 100:.6f}%"
             keys["topology.forward.reorder_delay"] = f"{round(self.reorder_ms.value * 1e3)}us"
+        if self.reverse_mbps:
+            keys["topology.reverse.rate"] = f"{_bits(self.reverse_mbps)}bit"
         return keys
+
+    def cross_flows(self) -> list[dict[str, str]]:
+        """The keys of flows that are the other traffic, one for each second with some."""
+        return [
+            {
+                "name": f"cross-{second}",
+                "stack": "udp",
+                "start": f"{second}s",
+                "stop": f"{second + 1}s",
+                "workload": f"{{ kind = 'rate', rate = '{_bits(mbps)}bit' }}",
+            }
+            for second, mbps in enumerate(self.cross_mbps)
+            if mbps
+        ]
 
     def named(self) -> Iterator[tuple[str, str, str, str]]:
         """The parameters for people: JSON key, title, value with interval, unit."""
@@ -73,6 +93,9 @@ class Path:
         if self.policer_mbps and self.policer_bytes:
             yield "policer_mbps", "policer", self.policer_mbps, "Mbit/s", 1.0
             yield "policer_bytes", "policer's burst", self.policer_bytes, "kB", 1e-3
+        if self.reverse_mbps:
+            back = Quantity(self.reverse_mbps, self.reverse_mbps, self.reverse_mbps)
+            yield "reverse_mbps", "rate of the way back", back, "Mbit/s", 1.0
         if self.reorder and self.reorder_ms:
             yield "reorder", "reordered", self.reorder, "%", 100.0
             yield "reorder_ms", "delay of reordered packets", self.reorder_ms, "ms", 1.0
@@ -84,6 +107,8 @@ class Path:
             found["loss_run"] = self.loss_run
         if self.steps:
             found["steps"] = [{"at_s": at, "rate_mbps": rate} for at, rate in self.steps]
+        if self.cross_mbps:
+            found["cross_mbps"] = list(self.cross_mbps)
         return found
 
     def scaled(self, rate: float) -> Path:

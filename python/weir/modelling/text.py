@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from weir.modelling.measured import Measurement
 from weir.modelling.simulate import measured_keys
@@ -24,19 +24,35 @@ def _lines(measured: Measurement) -> Iterator[str]:
     keys = measured_keys(path, flow) if flow else {**path.keys(), "flow.0.stack": "cubic"}
     if flow and flow.is_assumed:
         yield f"# The controller of the measured flow is not known: {flow.stack} is assumed."
-    sections = {"topology": "[topology]", "forward": "[topology.forward]"}
-    sections |= {"flow": "[[flow]]", "measure": "[measure]"}
-    for name, heading in sections.items():
-        own = {key: value for key, value in keys.items() if _section(key) == name}
-        if own:
-            yield from ("", heading)
-            yield from (f"{key.rpartition('.')[2]} = {_toml(value)}" for key, value in own.items())
+    if path.cross_mbps:
+        keys["measure.duration"] = f"{len(path.cross_mbps)}s"
+    for home, heading in _HEADINGS.items():
+        yield from _section(heading, {k: v for k, v in keys.items() if _home(k) == home})
+        if home == "flow.0":
+            for cross in path.cross_flows():
+                yield from _section(heading, cross)
 
 
-def _section(key: str) -> str:
-    return "forward" if ".forward." in key else key.partition(".")[0]
+def _section(heading: str, keys: Mapping[str, str]) -> Iterator[str]:
+    if keys:
+        yield from ("", heading)
+        yield from (f"{key.rpartition('.')[2]} = {_toml(value)}" for key, value in keys.items())
+
+
+def _home(key: str) -> str:
+    return key.rpartition(".")[0]
 
 
 def _toml(value: str) -> str:
     is_plain = value.isdigit() or value.startswith(("{", "["))
     return value if is_plain else f'"{value}"'
+
+
+_HEADINGS = {
+    "topology": "[topology]",
+    "topology.forward": "[topology.forward]",
+    "topology.reverse": "[topology.reverse]",
+    "flow.0": "[[flow]]",
+    "measure": "[measure]",
+}
+"""Sections of a scenario file, in their order."""
