@@ -24,7 +24,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab lab lab-test adapters fmt bench bench-udp bench-link bench-dask bench-flood bench-kills studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab lab lab-test adapters fmt bench bench-udp bench-link bench-dask bench-flood bench-kills bench-ui studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,9 +38,11 @@ foreign: $(TOOLS) ## As build, with stacks of other projects (quinn, noq) in the
 	@rm -f $(NATIVE)
 	$(MAKE) build
 
-wheel: $(TOOLS) ## An abi3 wheel in dist/, without the benchmarks: pip installs it where no Rust toolchain is
-	rm -f dist/weir-*.whl
+wheel: $(TOOLS) ## An abi3 wheel in dist/, with the laboratory if make lab built it: pip installs it where no Rust toolchain is
+	rm -rf dist/weir-*.whl python/weir/ui/built
+	@if [ -e $(PAGE) ]; then cp -r web/dist python/weir/ui/built; else echo 'without the laboratory: make lab has not built it'; fi
 	$(BIN)/maturin build --release --locked --out dist
+	@rm -rf python/weir/ui/built
 	@! $(BIN)/python -m zipfile -l dist/weir-*.whl | grep -F weir/bench/
 	@ls dist/weir-*.whl
 
@@ -125,6 +127,9 @@ bench-kills: $(NATIVE) ## 300 transfers through a bad path, in clear and sealed,
 	$(BIN)/python -m weir.bench.kills
 	$(BIN)/python -m weir.bench.kills --key
 
+bench-ui: $(NATIVE) $(PAGE) ## Frame rate of weir ui while it explores a run of five million packets
+	$(BIN)/python -m weir.bench.ui
+
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full
 	$(WEIR) study lab-udp --size full --world udp
@@ -155,7 +160,7 @@ lock: ## Pin the newest Python packages that pyproject.toml allows into requirem
 	./.ci/lock
 
 clean: ## Remove everything that was built (results stay)
-	rm -rf $(VENV) dist target web/core web/dist web/node_modules .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
+	rm -rf $(VENV) dist target web/core web/dist web/node_modules python/weir/ui/built .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
 
 $(PAGE): $(SOURCES) $(PAGE_SOURCES) $(PACKAGES)
 	./web/core.sh

@@ -135,10 +135,10 @@ def test_a_command_works(command: Command, invoke: Invoke) -> None:
         pytest.skip("what changes the running kernel has its own tests")
     if "--dask" in words:
         pytest.skip("clusters have their own tests")
-    if words[0] in {"send", "recv", "test", "serve"} or any(
+    if words[0] in {"send", "recv", "test", "serve", "ui"} or any(
         "/test/latest" in word for word in words
     ):
-        pytest.skip("transfers and path tests have two sides, and their own tests")
+        pytest.skip("transfers, path tests and the page have two sides, and their own tests")
     short = _SHORT if words[0] == "run" and "kernel" in words else ()
     result = invoke(*words, *_TINY.get(words[0], ()), *short)
     if result.exit_code == 2 and "`make foreign` adds it" in result.output:

@@ -1,6 +1,6 @@
 // Charts over time, with one cursor and one zoom.
 import uPlot from "uplot";
-import type { Store } from "./store";
+import type { FlowSamples, QueueSamples, Store } from "./store";
 import { theme } from "./theme";
 
 /** What all charts share. */
@@ -24,6 +24,9 @@ interface Line {
   times: Float64Array;
   values: ArrayLike<number | null>;
   fill?: string;
+  /** Smallest and largest values, where a value is the mean of a bin. */
+  low?: ArrayLike<number | null>;
+  high?: ArrayLike<number | null>;
 }
 
 export interface Chart {
@@ -43,9 +46,11 @@ export function makeCharts(parent: HTMLElement, store: Store, colours: string[],
     ["queue", "Queue", "kB", queues],
     ["rates", "Goodput and pacing rate", "Mbit/s", (s) => rates(s, colours)],
     ["shares", "Share of goodput, stacked", "%", (s) => shares(s, colours)],
+    ["acked", "Acknowledged bytes", "MB", (s) => acknowledged(s, colours)],
   ];
-  // A recording has one flow and no links.
-  const shown = specs.filter(([name]) => !store.about.is_recorded || !["queue", "shares"].includes(name));
+  // A recording has one flow and no links. The time–sequence diagram shows acknowledgements, if there are packets.
+  const absent = store.about.is_recorded ? ["queue", "shares", "acked"] : store.about.is_tabled ? [] : ["acked"];
+  const shown = specs.filter(([name]) => !absent.includes(name));
   return shown.map(([name, title, unit, lines]) => {
     const figure = addFigure(parent, title, unit);
     figure.dataset.chart = name;
@@ -66,14 +71,28 @@ function makeChart(figure: HTMLElement, unit: string, lines: Lines, store: Store
   }));
   const options = baseOptions(figure.clientWidth, unit, shared);
   options.series.push(...series);
+  if (store.about.is_tabled) addBands(options, first);
+  if (figure.dataset.chart === "acked") options.scales!.y = {};
   if (first.some((line) => line.fill)) options.scales!.y = { range: [0, 100] };
-  const plot = new uPlot(options, aligned(first), figure);
+  const { is_tabled } = store.about;
+  const plot = new uPlot(options, aligned(first, is_tabled), figure);
   const update = (next: Store) => {
-    const data = aligned(lines(next));
+    const data = aligned(lines(next), is_tabled);
     figure.dataset.max = String(highest(data));
     plot.setData(data, false);
   };
   return { plot, update };
+}
+
+/** Two more series per line, between which its range is filled. */
+function addBands(options: uPlot.Options, lines: Line[]): void {
+  options.bands = [];
+  for (const { colour } of lines) {
+    const low = options.series.length;
+    const limit = { stroke: "transparent", width: 0, points: { show: false }, class: "limit" };
+    options.series.push({ ...limit }, { ...limit });
+    options.bands.push({ series: [low + 1, low], fill: `color-mix(in srgb, ${colour} 30%, transparent)` });
+  }
 }
 
 /** A figure with its title; a screen reader gets the title as its name. */
@@ -190,11 +209,23 @@ function bindPointer(plot: uPlot, shared: Shared): void {
   );
 }
 
-/** Lines of different times on one axis. */
-function aligned(lines: Line[]): uPlot.AlignedData {
+/** Lines of different times on one axis; with `limits`, after them the lowest and highest values of each. */
+function aligned(lines: Line[], limits = false): uPlot.AlignedData {
   if (lines.length === 0) return [[0], []];
-  const tables = lines.map((line) => [line.times, line.values] as unknown as uPlot.AlignedData);
-  return uPlot.join(tables);
+  const columns = lines.map(({ times, values }) => ({ times, values }));
+  if (limits) {
+    for (const { times, values, low = values, high = values } of lines) {
+      columns.push({ times, values: low }, { times, values: high });
+    }
+  }
+  if (columns.every(({ times }) => isEqual(times, columns[0].times))) {
+    return [columns[0].times, ...columns.map(({ values }) => values)] as unknown as uPlot.AlignedData;
+  }
+  return uPlot.join(columns.map(({ times, values }) => [times, values]) as unknown as uPlot.AlignedData[]);
+}
+
+function isEqual(a: Float64Array, b: Float64Array): boolean {
+  return a === b || (a.length === b.length && a.every((value, at) => value === b[at]));
 }
 
 function highest([, ...lines]: uPlot.AlignedData): number {
@@ -206,25 +237,24 @@ function highest([, ...lines]: uPlot.AlignedData): number {
 
 function windows(store: Store, colours: string[]): Line[] {
   return store.about.flows.flatMap(({ name }, flow) => {
-    const { t, cwnd, ssthresh, inFlight } = store.samples[flow];
-    const times = t.values.slice(0, t.length);
+    const samples = store.samples[flow];
+    const { fine = samples } = samples;
     const colour = colours[flow];
     return [
-      { label: `${name} cwnd`, colour, times, values: scaled(cwnd, 1e-3) },
-      { label: `${name} ssthresh`, colour, dash: [6, 4], width: 1, times, values: scaled(ssthresh, 1e-3) },
-      { label: `${name} in flight`, colour, dash: [1, 3], width: 1, times, values: scaled(inFlight, 1e-3) },
+      { label: `${name} cwnd`, colour, ...over(fine, "cwnd", 1e-3) },
+      { label: `${name} ssthresh`, colour, dash: [6, 4], width: 1, ...over(fine, "ssthresh", 1e-3) },
+      { label: `${name} in flight`, colour, dash: [1, 3], width: 1, ...over(samples, "inFlight", 1e-3) },
     ];
   });
 }
 
 function roundTrips(store: Store, colours: string[]): Line[] {
   return store.about.flows.flatMap(({ name }, flow) => {
-    const { t, rtt, srtt } = store.samples[flow];
-    const times = t.values.slice(0, t.length);
+    const samples = store.samples[flow];
     const colour = colours[flow];
     return [
-      { label: `${name} newest`, colour, width: 0.7, times, values: scaled(rtt, 1) },
-      { label: `${name} smoothed`, colour, times, values: scaled(srtt, 1) },
+      { label: `${name} newest`, colour, width: 0.7, ...over(samples, "rtt", 1) },
+      { label: `${name} smoothed`, colour, ...over(samples.fine ?? samples, "srtt", 1) },
     ];
   });
 }
@@ -233,22 +263,27 @@ function queues(store: Store): Line[] {
   const shown = store.about.links.flatMap((link, index) => (link.is_monitored ? [index] : []));
   const { ink, soft, warn } = theme();
   return shown.map((index, at) => {
-    const { t, bytes } = store.queues[index];
-    const times = t.values.slice(0, t.length);
     const colour = [ink, soft, warn][at % 3];
-    return { label: store.about.links[index].name, colour, times, values: scaled(bytes, 1e-3) };
+    return { label: store.about.links[index].name, colour, ...over(store.queues[index], "bytes", 1e-3) };
   });
 }
 
 function rates(store: Store, colours: string[]): Line[] {
   return store.about.flows.flatMap(({ name }, flow) => {
-    const { t, goodput, pacing } = store.samples[flow];
-    const times = t.values.slice(0, t.length);
+    const samples = store.samples[flow];
+    const goodput = over(samples, "goodput", 1);
     const colour = colours[flow];
     return [
-      { label: `${name} goodput`, colour, times, values: rateOf(store, times, goodput.values) },
-      { label: `${name} pacing`, colour, dash: [6, 4], width: 1, times, values: scaled(pacing, 1) },
+      { label: `${name} goodput`, colour, ...goodput, values: rateOf(store, goodput.times, samples.goodput.values) },
+      { label: `${name} pacing`, colour, dash: [6, 4], width: 1, ...over(samples, "pacing", 1) },
     ];
+  });
+}
+
+function acknowledged(store: Store, colours: string[]): Line[] {
+  return store.about.flows.map(({ name }, flow) => {
+    const samples = store.samples[flow];
+    return { label: name, colour: colours[flow], ...over(samples.fine ?? samples, "acked", 1e-6) };
   });
 }
 
@@ -256,7 +291,7 @@ function rates(store: Store, colours: string[]): Line[] {
 function shares(store: Store, colours: string[]): Line[] {
   const flows = store.samples.map(({ t, goodput }) => {
     const times = t.values.slice(0, t.length);
-    return { times, values: smoothed(times, goodput.values) };
+    return { times, values: rateOf(store, times, goodput.values) };
   });
   const at = flows.map(() => 0);
   const all = [...new Set(flows.flatMap(({ times }) => [...times]))].sort((a, b) => a - b);
@@ -282,9 +317,9 @@ function shares(store: Store, colours: string[]): Line[] {
     .reverse();
 }
 
-/** Goodput over a second: a recorded one is that already. */
+/** Goodput over a second: a recorded one is that already. One of tables is a mean over each bin. */
 function rateOf(store: Store, times: Float64Array, values: Float64Array): Float64Array {
-  return store.about.is_recorded ? values.slice(0, times.length) : smoothed(times, values);
+  return store.about.is_recorded || store.about.is_tabled ? values.slice(0, times.length) : smoothed(times, values);
 }
 
 /** The mean over the last second. */
@@ -297,6 +332,18 @@ function smoothed(times: Float64Array, values: Float64Array): Float64Array {
     result[at] = Math.max(0, sum / (at - from + 1));
   }
   return result;
+}
+
+/** A column over time, in another unit. */
+function over<T extends FlowSamples | QueueSamples>(samples: T, name: keyof T & string, factor: number) {
+  const { t, low, high } = samples;
+  const limit = (values?: Float64Array) => values && scaled({ values, length: values.length }, factor);
+  return {
+    times: t.values.slice(0, t.length),
+    values: scaled(samples[name] as { values: Float64Array; length: number }, factor),
+    low: limit(low?.[name]),
+    high: limit(high?.[name]),
+  };
 }
 
 /** Values in another unit; what is unknown is a gap. */

@@ -6,6 +6,8 @@ import { makeCharts, type Chart, type Shared } from "./charts";
 import { Controls } from "./controls";
 import { Lab, startCore } from "./core";
 import { element } from "./dom";
+import { Engine, type RunFacts } from "./engine";
+import { Explorer } from "./explore";
 import { openQlog } from "./files";
 import { Guide } from "./guide";
 import { NetworkView } from "./network";
@@ -28,6 +30,9 @@ class Page {
   private range?: [number, number];
   private pending?: ReturnType<typeof setTimeout>;
   private isDrawing = false;
+  /** Whether the charts show the range: a wheel turns more often than there are frames. */
+  private isRescaled = true;
+  private isFilled = true;
   private readonly network: NetworkView;
   private readonly player: Player;
   private readonly controls: Controls;
@@ -37,8 +42,11 @@ class Page {
   /** Whether the run goes on with the play position, and the reader sets a window. */
   private isLive = false;
   private refilled = 0;
+  /** Results that `weir ui` serves. */
+  private readonly explorer?: Explorer;
 
   constructor() {
+    const engine = Engine.find();
     const { settings, time, tour } = fromFragment(location.hash);
     this.network = new NetworkView(element<HTMLCanvasElement>("network"), (packet) => this.follow(packet));
     this.player = new Player(
@@ -61,9 +69,24 @@ class Page {
         this.zoom(range);
       },
     });
+    this.explorer = engine && new Explorer(engine, {
+      open: (store, about) => this.openRun(store, about),
+      refresh: () => {
+        this.isFilled = false;
+        this.redraw();
+      },
+      say: (text) => (element("status").textContent = text),
+      fail: (message) => this.fail(message),
+    });
     this.bind();
+    void this.begins(tour, time);
+  }
+
+  /** Shows what the server has, if there is one; else a tour, or a run of the settings. */
+  private async begins(tour: string | undefined, time: number): Promise<void> {
+    if (await this.explorer?.start()) return;
     if (tour) this.guide.open(tour);
-    else void this.restart(time);
+    else await this.restart(time);
   }
 
   /** Runs other settings, and shows a time of their run. */
@@ -137,6 +160,27 @@ class Page {
       element("status").textContent = "This file cannot be shown.";
       return;
     }
+    this.showRecording(store);
+    const spent = ((performance.now() - begun) / 1000).toFixed(2);
+    element("status").textContent = `${file.name}: ${store.about.duration_s.toFixed(1)} s read in ${spent} s`;
+    element("facts").textContent = `${store.sent.length} packets · ${store.losses.length} lost`;
+    document.body.dataset.state = "done";
+    this.redraw();
+  }
+
+  /** Shows a run of the results that the server has. */
+  private openRun(store: Store, { label, seed, trace_hash, data_packets }: RunFacts): void {
+    this.showRecording(store);
+    element("status").textContent = `${label}, seed ${seed}: ${store.about.duration_s} s`;
+    const facts = [trace_hash && `trace hash ${trace_hash}`, `seed ${seed}`, `${data_packets} packets`];
+    element("facts").textContent = facts.filter(Boolean).join(" · ");
+    document.body.dataset.state = "done";
+    this.redraw();
+  }
+
+  /** Shows what was not simulated here. */
+  private showRecording(store: Store): void {
+    clearTimeout(this.pending);
     this.controls.showError("");
     this.run?.stop();
     this.run = undefined;
@@ -145,11 +189,6 @@ class Page {
     this.player.halt(0);
     this.hand.show(false);
     this.showStore(store);
-    const spent = ((performance.now() - begun) / 1000).toFixed(2);
-    element("status").textContent = `${file.name}: ${store.about.duration_s.toFixed(1)} s read in ${spent} s`;
-    element("facts").textContent = `${store.sent.length} packets · ${store.losses.length} lost`;
-    document.body.dataset.state = "done";
-    this.redraw();
   }
 
   /** Begins a run that goes on with the play position: the reader sets the window of a flow. */
@@ -272,7 +311,9 @@ class Page {
     parent.querySelector("figure")?.remove();
     const flow = element<HTMLSelectElement>("flow").selectedIndex;
     const { store } = this;
-    if (!store.about.flows[flow]) return;
+    parent.hidden = Boolean(store.about.is_tabled);
+    this.sequence = undefined;
+    if (parent.hidden || !store.about.flows[flow]) return;
     const show = (packet: number) => this.follow(packet);
     this.sequence = new SequenceView(parent, store, flow, this.colours[flow], this.shared, show);
     this.rescale();
@@ -280,6 +321,7 @@ class Page {
 
   private refill(): void {
     const store = this.store!;
+    this.isFilled = true;
     this.charts.forEach((chart) => chart.update(store));
     this.sequence?.update(store);
     this.rescale();
@@ -288,10 +330,13 @@ class Page {
   private zoom(range: [number, number] | undefined): void {
     const end = this.store?.about.duration_s ?? 1;
     this.range = range && [Math.max(0, range[0]), Math.min(end, Math.max(range[1], range[0] + 1e-4))];
-    this.rescale();
+    this.isRescaled = false;
+    this.redraw();
+    if (this.store?.about.is_tabled) this.explorer?.show(this.range);
   }
 
   private rescale(): void {
+    this.isRescaled = true;
     const [min, max] = this.range ?? [0, this.store?.about.duration_s ?? 1];
     for (const { plot } of this.charts) plot.setScale("x", { min, max });
     this.sequence?.setRange(min, max);
@@ -339,8 +384,12 @@ class Page {
     play.textContent = isPlaying ? "⏸" : "▶";
     play.setAttribute("aria-label", isPlaying ? "Pause" : "Play");
     element("network").setAttribute("aria-label", this.describe(store, time));
-    for (const { plot } of this.charts) plot.redraw(false, false);
-    this.sequence?.plot.redraw(false, false);
+    if (!this.isFilled) this.refill();
+    else if (!this.isRescaled) this.rescale();
+    else {
+      for (const { plot } of this.charts) plot.redraw(false, false);
+      this.sequence?.plot.redraw(false, false);
+    }
     const { settings } = this.controls;
     if (!isByHand(settings) || this.isLive) return;
     const now = settings.windows.findLast(([at]) => at <= time * 1000);
@@ -359,10 +408,12 @@ class Page {
     return `The network at ${time.toFixed(3)} s. Queues: ${queues.join(", ") || "none"}`;
   }
 
-  private jump(what: "losses" | "marks" | "timeouts"): void {
-    const { store } = this;
-    const next = store && Store.next(store[what], this.player.time);
-    if (next === undefined) element("status").textContent = `No later ${NAMES[what]} in this run.`;
+  private async jump(what: "losses" | "marks" | "timeouts"): Promise<void> {
+    const { store, player } = this;
+    const next = store?.about.is_tabled
+      ? await this.explorer?.next(what, player.time)
+      : store && Store.next(store[what], player.time);
+    if (next === undefined) element("status").textContent = `No later ${NAMES[what]} in this run, or none was stored.`;
     else this.player.halt(next);
   }
 
@@ -376,9 +427,9 @@ class Page {
     on("play", () => this.player.toggle());
     on("step", () => this.step(false));
     on("back", () => this.step(true));
-    on("loss", () => this.jump("losses"));
-    on("mark", () => this.jump("marks"));
-    on("timeout", () => this.jump("timeouts"));
+    on("loss", () => void this.jump("losses"));
+    on("mark", () => void this.jump("marks"));
+    on("timeout", () => void this.jump("timeouts"));
     on("near", () => this.zoom([this.player.time - NEAR_S, this.player.time + NEAR_S]));
     on("all", () => this.zoom(undefined));
     on("unfollow", () => this.follow(undefined));
@@ -441,9 +492,9 @@ class Page {
     const isSlider = target.matches("input[type=range]");
     const acts: Record<string, () => void> = {
       " ": () => this.player.toggle(),
-      l: () => this.jump("losses"),
-      m: () => this.jump("marks"),
-      t: () => this.jump("timeouts"),
+      l: () => void this.jump("losses"),
+      m: () => void this.jump("marks"),
+      t: () => void this.jump("timeouts"),
       "+": () => this.player.changeSpeed(1),
       "-": () => this.player.changeSpeed(-1),
     };

@@ -263,6 +263,7 @@ const FULL_PACKET = 1500;
 /** Why there is no picture, if there is none. */
 function noteOf({ about }: Store): string | undefined {
   if (about.is_radio) return "Nodes of a radio network are shown by weir animate; charts are below.";
+  if (about.is_tabled) return "Result tables have no packets: the charts below have all that was stored.";
   return about.is_recorded ? "A qlog has one end of a connection, and no network." : undefined;
 }
 

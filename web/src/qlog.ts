@@ -232,7 +232,7 @@ class Connection {
   private sample(t: number): void {
     // Samples that look the same in a chart are one: the newest values count.
     if (t - this.sampled > this.store.about.duration_s / SAMPLES) this.sampled = t;
-    else for (const column of Object.values(this.store.samples[0]) as { length: number }[]) column.length--;
+    else for (const column of this.store.samples[0].columns()) column.length--;
     while (this.oldest < this.delivered.length && this.delivered[this.oldest].time <= t - 1) {
       this.window -= this.delivered[this.oldest++].bytes;
     }

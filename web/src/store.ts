@@ -1,6 +1,6 @@
 // What a run has recorded so far. The numbers are those of `crates/web/src/rows.rs`.
 import type { Lab } from "../core/weir_web.js";
-import { bytes, floats, integers, type Column } from "./columns";
+import { bytes, Column, floats, integers } from "./columns";
 
 /** Why a packet was sent: `PacketKind` of the Rust code. */
 export const Kind = {
@@ -33,6 +33,8 @@ export interface Description {
   is_radio: boolean;
   /** Read from a qlog, not simulated: there is no network, and rates are means over a second. */
   is_recorded?: boolean;
+  /** Read from result tables: values are those of a range of time, and there are no packets. */
+  is_tabled?: boolean;
   links: LinkInfo[];
   flows: FlowInfo[];
 }
@@ -79,6 +81,9 @@ export class Crossings {
   }
 }
 
+/** By the name of a column: its smallest or largest value in each bin, where samples are bins. */
+type Limits = Record<string, Float64Array>;
+
 /** Samples of one flow. */
 export class FlowSamples {
   readonly t = floats();
@@ -90,7 +95,16 @@ export class FlowSamples {
   readonly pacing = floats();
   readonly goodput = floats();
   readonly resent = floats();
+  readonly acked = floats();
   readonly phase = floats();
+  /** Values per acknowledgement, if they were recorded. */
+  fine?: FlowSamples;
+  low?: Limits;
+  high?: Limits;
+
+  columns(): Column<Float64Array>[] {
+    return Object.values(this).filter((part) => part instanceof Column);
+  }
 }
 
 /** Samples of one link. */
@@ -99,6 +113,8 @@ export class QueueSamples {
   readonly packets = floats();
   readonly bytes = floats();
   readonly delay = floats();
+  low?: Limits;
+  high?: Limits;
 }
 
 /** The columns of a store, to pass between threads. */
@@ -159,7 +175,7 @@ export class Store {
   }
 
   private listed() {
-    const flows = this.samples.flatMap((flow) => Object.values(flow) as Column<Float64Array>[]);
+    const flows = this.samples.flatMap((flow) => flow.columns());
     const { flow, direction, kind, offset, payload, length, sent, ended, fate } = this;
     return [flow, direction, kind, offset, payload, length, sent, ended, fate, ...flows];
   }
@@ -208,6 +224,7 @@ export class Store {
       flow?.pacing.push(rows[at + 7]);
       flow?.goodput.push(rows[at + 8]);
       flow?.resent.push(rows[at + 9]);
+      flow?.acked.push(rows[at + 10]);
       flow?.phase.push(rows[at + 11]);
     }
   }

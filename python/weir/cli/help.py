@@ -135,8 +135,9 @@ def _argument(param: TyperArgument) -> str:
 
 
 def _option(param: TyperOption) -> str:
-    """`-n, --repeat NUMBER`."""
+    """`-n, --repeat NUMBER`, or `--open/--no-open`."""
     names = ", ".join(sorted(param.opts, key=len))
+    names = "/".join([names, *param.secondary_opts])
     if param.is_flag:
         return names
     return f"{names} {param.metavar or _word(param)}"

@@ -1,0 +1,152 @@
+"""`weir ui`: the laboratory's page with the native engine behind it."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weir.api import RESULTS, scenario_plan
+from weir.cli import complete, options, output, plans
+from weir.errors import InputError
+from weir.options import MEASUREMENT
+from weir.results import load, understood
+from weir.scenario import SIM, parse_assignments, read
+
+if TYPE_CHECKING:
+    from weir.sweep import Plan
+    from weir.ui.explorer import Explorer
+    from weir.ui.job import Job
+
+_HELP = """Explore results in the laboratory's page, until Ctrl-C.
+
+Serves the page on 127.0.0.1. The charts ask for as much detail as the screen can show, so that a \
+run may have millions of packets. A scenario runs first, natively, and its progress is shown. \
+Without an argument the page simulates alone."""
+
+_EXAMPLES = """[bold]Examples[/bold]
+
+  weir ui results/compare/latest
+
+  weir ui two-flows --set topology.rate=1gbit --set measure.sample_interval=1ms
+
+  weir ui lab-router --world kernel --virtual
+
+  weir ui results/compare/latest --no-open --port 8899"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb."""
+    app.command(help=_HELP, epilog=_EXAMPLES)(ui)
+
+
+def ui(
+    what: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RESULTS|SCENARIO]",
+            help="A result directory, a scenario file, or the name of a scenario that comes with "
+            "Weir.",
+            autocompletion=complete.scenarios,
+        ),
+    ] = None,
+    sets: plans.Set = None,
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            "--repeat",
+            "-n",
+            min=1,
+            help="Runs per case.",
+            show_default="1",
+            rich_help_panel=MEASUREMENT,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Random seed of the first repeat.",
+            show_default="the scenario's own",
+            rich_help_panel=MEASUREMENT,
+        ),
+    ] = None,
+    world: plans.World = SIM,
+    virtual: plans.Virtual = False,
+    kernel: plans.Kernel = None,
+    trust_controllers: plans.TrustControllers = False,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Parent of the new result directory.")
+    ] = Path(RESULTS),
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1.", show_default="a free one")
+    ] = 0,
+    opened: Annotated[
+        bool,
+        typer.Option(
+            "--open/--no-open", help="Open the page in the browser.", show_default="--open"
+        ),
+    ] = True,
+    quiet: options.Quiet = False,
+) -> None:
+    """Serves the page and prints its address."""
+    from weir.ui import page
+    from weir.ui.server import Server
+
+    files = page.read()
+    explorer, job = None, None
+    if what is None or what.is_dir():
+        names = ("--set", "--repeat", "--seed", "--world", "--virtual", "--kernel")
+        values = (sets, repeat, seed, None if world == SIM else world, virtual or None, kernel)
+        _refuse(
+            what, [name for name, value in zip(names, values, strict=True) if value is not None]
+        )
+        explorer = None if what is None else _explorer(what)
+    else:
+        plans.choose_kernel(kernel, virtual=virtual)
+        source = read(what, parse_assignments(sets or [], "--set"))
+        source = source.in_world(plans.world_of(world, virtual=virtual))
+        with plans.programs(trusted=trust_controllers):
+            plan = scenario_plan(source, {}, repeat=repeat or 1, seed=seed)
+        job = _job(plan, out)
+    with Server(port, files, explorer, job) as server:
+        typer.echo(server.url)
+        output.note("Ctrl-C ends it.", quiet=quiet)
+        if opened and not webbrowser.open(server.url):
+            output.note("No browser was found; open the address yourself.", quiet=quiet)
+        try:
+            if job is not None:
+                job.start()
+            server.serve_forever()
+        except KeyboardInterrupt:
+            output.note("stopped", quiet=quiet)
+        finally:
+            if job is not None:
+                job.stop()
+
+
+def _refuse(directory: Path | None, given: list[str]) -> None:
+    if given and directory is None:
+        raise InputError(f"{given[0]}: there is nothing to run; name a scenario")
+    if given:
+        raise InputError(f"{given[0]}: {directory} has results, and nothing is run")
+
+
+def _explorer(directory: Path) -> Explorer:
+    """Returns what answers questions about results, which are checked first."""
+    from weir.ui.explorer import Explorer
+
+    with understood(directory):
+        explorer = Explorer(load(directory))
+        if not explorer.runs:
+            raise InputError(f"{directory}: no run succeeded, so there is nothing to show")
+        explorer.about(explorer.runs[0]["run"])
+    return explorer
+
+
+def _job(plan: Plan, out: Path) -> Job:
+    from weir.ui.job import Job
+
+    return Job(plan, out, None)

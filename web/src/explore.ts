@@ -1,0 +1,172 @@
+// Results of `weir ui`: which run is shown, and with how much detail.
+import { element } from "./dom";
+import type { Engine, EngineState, Group, RunFacts } from "./engine";
+import { FlowSamples, Store } from "./store";
+
+export interface Shown {
+  /** Another run is shown. */
+  open: (store: Store, facts: RunFacts) => void;
+  /** The store has values of another range, or more detail. */
+  refresh: () => void;
+  /** A line for the reader. */
+  say: (text: string) => void;
+  fail: (message: string) => void;
+}
+
+export class Explorer {
+  private run?: RunFacts;
+  private store?: Store;
+  private runs: RunFacts[] = [];
+  /** What a reader wants to see, and whether an answer is awaited. */
+  private wanted: [number, number] = [0, 0];
+  private isAsking = false;
+  private isStale = false;
+
+  constructor(
+    private readonly engine: Engine,
+    private readonly page: Shown,
+  ) {
+    element("runs").addEventListener("change", (event) => {
+      void this.choose(Number((event.target as HTMLSelectElement).value));
+    });
+  }
+
+  /** Waits for the results and shows their first run. Returns whether the server has or makes any. */
+  async start(): Promise<boolean> {
+    try {
+      let state = await this.engine.state();
+      while (state.phase === "running") {
+        this.page.say(progress(state));
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+        state = await this.engine.state();
+      }
+      if (state.phase === "idle") return false;
+      if (state.phase === "failed") throw new Error(state.error);
+      this.runs = state.runs;
+      element("results").hidden = false;
+      element("results-name").textContent = state.name;
+      element<HTMLSelectElement>("runs").replaceChildren(
+        ...state.runs.map(({ run, label, seed }) => new Option(`${label}, seed ${seed}`, String(run))),
+      );
+      await this.choose(state.runs[0].run);
+    } catch (problem) {
+      this.page.fail((problem as Error).message);
+    }
+    return true;
+  }
+
+  /** Shows values from `from` to `to`; `undefined` is the whole run. */
+  show(range: [number, number] | undefined): void {
+    if (!this.store) return;
+    const [from, to] = range ?? [0, this.store.about.duration_s];
+    // Half a screen more on each side, to move without waiting.
+    const more = range ? (to - from) / 2 : 0;
+    this.wanted = [from - more, to + more];
+    this.isStale = true;
+    if (!this.isAsking) void this.ask();
+  }
+
+  /** When drops or marks next increase. */
+  async next(what: "losses" | "marks" | "timeouts", after: number): Promise<number | undefined> {
+    if (!this.run || what === "timeouts") return undefined;
+    return (await this.engine.next(this.run.run, what === "losses" ? "drops" : "marks", after)) ?? undefined;
+  }
+
+  private async choose(run: number): Promise<void> {
+    this.run = this.runs.find((facts) => facts.run === run);
+    try {
+      const about = await this.engine.about(run);
+      this.store = new Store(about);
+      this.store.simulated = about.duration_s;
+      fill(this.store, await this.engine.detail(run, 0, about.duration_s, bins()));
+      this.page.open(this.store, about.facts);
+    } catch (problem) {
+      this.page.fail((problem as Error).message);
+    }
+  }
+
+  /** One question at a time: what a reader wanted meanwhile is asked next. */
+  private async ask(): Promise<void> {
+    const { store, run } = this;
+    if (!store || !run) return;
+    this.isAsking = true;
+    try {
+      while (this.isStale && store === this.store) {
+        this.isStale = false;
+        const [from, to] = this.wanted;
+        const groups = await this.engine.detail(run.run, from, to, Math.min(2 * bins(), MOST_BINS));
+        if (store !== this.store) break;
+        fill(store, groups);
+        this.page.refresh();
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      }
+    } catch (problem) {
+      this.page.fail((problem as Error).message);
+    } finally {
+      this.isAsking = false;
+    }
+  }
+}
+
+/** Two values per pixel of a chart are more than a reader can see. */
+function bins(): number {
+  const width = element("charts").querySelector("figure")?.clientWidth ?? 600;
+  return Math.round(Math.min(MOST_BINS / 2, Math.max(200, width * (devicePixelRatio || 1))));
+}
+
+function progress(state: EngineState & { phase: "running" }): string {
+  const { done, total, elapsed_s, duration_s } = state;
+  return `Running natively: ${done} of ${total} runs done; now at ${elapsed_s.toFixed(1)} of ${duration_s} s`;
+}
+
+/** Replaces the values of a store by those of another range. */
+function fill(store: Store, groups: Group[]): void {
+  store.samples.forEach((samples) => (samples.fine = undefined));
+  store.losses.length = store.marks.length = 0;
+  for (const { of, index, columns } of groups) {
+    if (of === "link") {
+      take(store.queues[index], columns, QUEUE);
+      noteIncreases(columns, "drops", store.losses);
+      noteIncreases(columns, "marks", store.marks);
+    } else if (of === "flow") take(store.samples[index], columns, FLOW);
+    else take((store.samples[index].fine = new FlowSamples()), columns, FLOW);
+  }
+  store.losses.sort((a, b) => a - b);
+  store.marks.sort((a, b) => a - b);
+}
+
+type Taking = Pick<FlowSamples, "t" | "low" | "high">;
+
+/** Moves columns of the server into those of the page, whose names are the values of `names`. */
+function take(target: Taking, columns: Group["columns"], names: Record<string, string>): void {
+  target.low = target.high = undefined;
+  for (const [name, values] of columns) {
+    const [own, limit] = name.split(".");
+    const key = names[own];
+    if (key === undefined) continue;
+    if (limit === "low" || limit === "high") (target[limit] ??= {})[key] = values;
+    else Object.assign((target as unknown as Record<string, object>)[key], { values, length: values.length });
+  }
+}
+
+/** Times of samples by which a count has increased since the one before. */
+function noteIncreases(columns: Group["columns"], name: string, times: number[]): void {
+  const t = columns.get("t_s")!;
+  const [low, high] = [columns.get(`${name}.low`) ?? columns.get(name)!, columns.get(`${name}.high`) ?? columns.get(name)!];
+  for (let at = 0; at < t.length; at++) {
+    if (high[at] > (at > 0 ? high[at - 1] : low[at])) times.push(t[at]);
+  }
+}
+
+/** Columns of tables `samples` and `acks`. */
+const FLOW: Record<string, string> = {
+  t_s: "t", cwnd_bytes: "cwnd", ssthresh_bytes: "ssthresh", bytes_in_flight: "inFlight", srtt_ms: "srtt",
+  rtt_ms: "rtt", pacing_mbps: "pacing", goodput_mbps: "goodput", retransmits: "resent", acked_bytes: "acked",
+};
+/** Columns of table `queues`. */
+const QUEUE: Record<string, string> = { t_s: "t", packets: "packets", bytes: "bytes", queue_delay_ms: "delay" };
+/** What the server answers at most. */
+const MOST_BINS = 4_000;
+const POLL_MS = 300;
+/** Between two questions while a reader zooms: charts that are filled anew cost more than a frame. */
+const PAUSE_MS = 100;
