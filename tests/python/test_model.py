@@ -57,6 +57,28 @@ def test_a_policer_is_part_of_the_model(tmp_path: Path) -> None:
     assert path.loss.value == 0
 
 
+@pytest.mark.parametrize("name", ["codel", "pie", "red"])
+def test_a_managed_queue_is_recognised(tmp_path: Path, invoke: Invoke, name: str) -> None:
+    keys = ("topology.queue", f"{{ kind = '{name}' }}"), ("topology.rtt", "20ms")
+    file = capture(tmp_path, *keys, ("measure.duration", "20s"))
+    result = invoke("model", file, "--stack", "cubic", "--json", "-o", tmp_path / "path.toml")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    check("model", document)
+    (row,) = document["rows"]
+    assert row["path"]["discipline"] == name
+    assert abs(row["check"]["rtt_ms_p95"]["error"]) < 0.1
+    text = (tmp_path / "path.toml").read_text(encoding="utf-8")
+    assert f"queue = {{ kind = '{name}' }}" in text
+
+
+@pytest.mark.parametrize("loss", ["0%", "0.5%"])
+def test_a_drop_tail_queue_has_no_discipline(tmp_path: Path, loss: str) -> None:
+    keys = ("topology.queue", "1bdp"), ("topology.forward.loss", loss)
+    path = inputs.measure(capture(tmp_path, *keys, ("topology.rtt", "20ms"))).path
+    assert path.discipline is None
+
+
 def test_a_rate_that_changes_has_steps(tmp_path: Path) -> None:
     steps = "[{ at = '4s', rate = '8mbit' }, { at = '7s', rate = '15mbit' }]"
     path = inputs.measure(capture(tmp_path, ("topology.forward.rate_steps", steps))).path

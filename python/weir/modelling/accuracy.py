@@ -1,4 +1,4 @@
-"""How exactly models find known paths: `python -m weir.modelling.accuracy` prints the table.
+"""How exactly models find known paths: `python -m weir.modelling.accuracy` prints the tables.
 
 Each path is simulated with one CUBIC flow and several seeds, captured at the sender, and modelled.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 
 from weir.cli import output
 from weir.grid import Grid
 from weir.modelling import inputs
+from weir.modelling.discipline import DISCIPLINES
 from weir.modelling.path import Path
 from weir.runner import execute
 from weir.scenario import SIM, VIRTUAL, Source
@@ -88,7 +89,11 @@ PATHS = (
 
 def model_of(known: Known, seed: int, world: str = SIM, duration: str = "10s") -> Path:
     """The model of a path, from a capture of one flow on it."""
-    keys = {**known.keys, "measure.duration": duration}
+    return _modelled(known.keys, seed, world, duration)
+
+
+def _modelled(keys: Mapping[str, str], seed: int, world: str, duration: str) -> Path:
+    keys = {**keys, "measure.duration": duration}
     source = Source(_SCENARIO, "known path", tuple(keys.items())).in_world(world)
     with tempfile.TemporaryDirectory() as scratch:
         capture = File(scratch) / "run.pcapng"
@@ -137,6 +142,35 @@ def _rows(
         yield row, covered
 
 
+def disciplines(seeds: Sequence[int], world: str = SIM) -> Grid:
+    """How often the discipline of a queue is recognised, over all of `RATES`."""
+    headers = ["queue", *DISCIPLINES, "none"]
+    rows = []
+    for title, keys in QUEUES.items():
+        found = [
+            _modelled({"topology.rate": rate, "topology.rtt": rtt, **keys}, seed, world, "20s")
+            for rate, rtt in RATES
+            for seed in seeds
+        ]
+        names = [path.discipline for path in found]
+        rows.append([title, *(str(names.count(name)) for name in (*DISCIPLINES, None))])
+    title = f"Disciplines recognised in {len(RATES) * len(seeds)} runs each"
+    return Grid(title, headers, rows)
+
+
+RATES = (("8mbit", "60ms"), ("30mbit", "30ms"), ("15mbit", "120ms"), ("3mbit", "30ms"))
+"""Paths that no threshold of `discipline` was chosen on."""
+QUEUES = {
+    "CoDel": {"topology.queue": "{ kind = 'codel' }"},
+    "FQ-CoDel": {"topology.queue": "{ kind = 'fq-codel' }"},
+    "PIE": {"topology.queue": "{ kind = 'pie' }"},
+    "RED": {"topology.queue": "{ kind = 'red' }"},
+    "drop-tail, 1 BDP": {"topology.queue": "1bdp"},
+    "drop-tail, 1 BDP, 0.5 % loss": {"topology.queue": "1bdp", "topology.forward.loss": "0.5%"},
+    "drop-tail, 4 BDP, 0.1 % loss": {"topology.queue": "4bdp", "topology.forward.loss": "0.1%"},
+}
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -145,13 +179,20 @@ def main() -> None:
     parser.add_argument(
         "--path", action="append", metavar="TEXT", help="only paths with TEXT in their name"
     )
+    parser.add_argument("--disciplines", action="store_true", help="of queues, instead of errors")
     given = parser.parse_args()
     if given.seeds < 1:
         parser.error(f"--seeds {given.seeds}: at least 1")
+    seeds = range(1, given.seeds + 1)
+    if given.disciplines and given.path:
+        parser.error("--path does not apply to --disciplines, whose paths are RATES")
+    if given.disciplines:
+        output.show(disciplines(seeds, given.world).rich())
+        return
     chosen = [known for known in PATHS if any(text in known.name for text in given.path or [""])]
     if not chosen:
         parser.error(f"--path {given.path[0]}: there is no such path")
-    output.show(grid(chosen, range(1, given.seeds + 1), given.world).rich())
+    output.show(grid(chosen, seeds, given.world).rich())
 
 
 if __name__ == "__main__":

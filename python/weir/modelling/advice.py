@@ -205,7 +205,7 @@ def predictive(
 
 def _longest_rtt(path: Path) -> float:
     """The round trip behind a full queue, in ms; of a path whose rate changes at the lowest one."""
-    if path.trace:
+    if path.trace or path.discipline:
         return math.inf
     slowest = min((rate for _, rate in path.steps), default=path.rate_mbps.value)
     full = path.queue_bytes.value + 2 * path.packet_bytes

@@ -11,6 +11,7 @@ import polars as pl
 from weir import reading, runner
 from weir.errors import InputError
 from weir.modelling import profiles
+from weir.modelling.discipline import managed
 from weir.modelling.fit import fit
 from weir.modelling.measured import Measurement, flow_of
 from weir.results import load, understood
@@ -47,14 +48,15 @@ def _of_capture(file: File, name: str, connection: int | None, stack: str | None
     (row,) = chosen
     row["file"] = name
     slices = found.slices.filter(pl.col("connection") == row["connection"])
-    path = fit(row, found.packets)
+    flow = flow_of(row, stack)
+    path = managed(fit(row, found.packets), flow, row["retransmits"])
     warnings = list(found.warnings)
     if path.reorder is None and row["retransmits_spurious"] >= _MOST_SPURIOUS:
         warnings.append(
             f"{row['retransmits_spurious']} retransmissions were not needed: packets may arrive in "
             "another order, or their delay varies; the model has neither"
         )
-    return Measurement(name, path, flow_of(row, stack), slices, tuple(warnings))
+    return Measurement(name, path, flow, slices, tuple(warnings))
 
 
 def _of_results(folder: File, connection: int | None, stack: str | None) -> Measurement:

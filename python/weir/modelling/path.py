@@ -36,6 +36,8 @@ class Path:
     """The rate of the way back, if it differs."""
     cross_mbps: tuple[float, ...] = ()
     """The rate of other traffic that does not react, in each second."""
+    discipline: str | None = None
+    """What manages the queue, if that is recognised."""
 
     def keys(self) -> dict[str, str]:
         """The keys of a scenario with this path."""
@@ -44,6 +46,8 @@ class Path:
             "topology.rtt": f"{round(self.delay_ms.value * 1e6)}ns",
             "topology.queue": f"{round(self.queue_bytes.value)}b",
         }
+        if self.discipline:
+            keys["topology.queue"] = f"{{ kind = '{self.discipline}' }}"
         if self.trace:
             keys["topology.forward.rate_trace"] = str(list(self.trace))
         if self.steps:
@@ -84,6 +88,8 @@ class Path:
         """The parameters for people: JSON key, title, value with interval, unit."""
         for key, title, value, unit, scale in self._quantities():
             yield key, title, value.text(4, scale), unit
+        if self.discipline:
+            yield "discipline", "queue discipline", self.discipline, ""
 
     def _quantities(self) -> Iterator[tuple[str, str, Quantity, str, float]]:
         yield "rate_mbps", "rate", self.rate_mbps, "Mbit/s", 1.0
@@ -103,6 +109,8 @@ class Path:
     def as_json(self) -> dict[str, Any]:
         """The form of `--json`."""
         found: dict[str, Any] = {key: value.as_json() for key, _, value, *_ in self._quantities()}
+        if self.discipline:
+            found["discipline"] = self.discipline
         if self.loss_run:
             found["loss_run"] = self.loss_run
         if self.steps:

@@ -74,6 +74,8 @@ def _reason(flow: Flow, path: Path) -> str:
         return _obstacle(flow, path)
     if path.policer_mbps:
         return f"a policer drops what exceeds {path.policer_mbps.value:.3g} Mbit/s"
+    if path.discipline:
+        return f"the queue drops packets early, like {path.discipline}"
     if path.loss.low > 0:
         return f"{path.loss.value * 100:.2g} % of packets are lost at random"
     if path.reorder:
@@ -83,6 +85,8 @@ def _reason(flow: Flow, path: Path) -> str:
 
 
 def _delay_reason(path: Path) -> str:
+    if path.discipline:
+        return f"the queue is managed, like {path.discipline}"
     wait = path.queue_bytes.value * 8e-3 / path.rate_mbps.value
     return f"the queue is {wait:.0f} ms long when it is full"
 
