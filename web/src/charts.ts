@@ -2,6 +2,7 @@
 import uPlot from "uplot";
 import type { FlowSamples, QueueSamples, Store } from "./store";
 import { theme } from "./theme";
+import { isBinned } from "./thin";
 
 /** What all charts share. */
 export interface Shared {
@@ -37,9 +38,21 @@ export interface Chart {
 const HEIGHT = 205;
 const SYNC = "laboratory";
 
+/** Half the bins that a server answers at most. */
+const MOST_BINS = 2_000;
+
 type Lines = (store: Store) => Line[];
 
-export function makeCharts(parent: HTMLElement, store: Store, colours: string[], shared: Shared): Chart[] {
+/** As many bins as a chart has pixels. */
+export function binsOfCharts(): number {
+  const width = document.querySelector("#charts figure")?.clientWidth ?? 600;
+  return Math.round(Math.min(MOST_BINS, Math.max(200, width * (devicePixelRatio || 1))));
+}
+
+/** What makes the charts, one each, of the store that it is given. */
+export function chartMakers(
+  parent: HTMLElement, store: Store, colours: string[], shared: Shared,
+): ((store: Store) => Chart)[] {
   const specs: [name: string, title: string, unit: string, lines: Lines][] = [
     ["window", "Window", "kB", (s) => windows(s, colours)],
     ["rtt", "Round-trip time", "ms", (s) => roundTrips(s, colours)],
@@ -51,7 +64,7 @@ export function makeCharts(parent: HTMLElement, store: Store, colours: string[],
   // A recording has one flow and no links. The time–sequence diagram shows acknowledgements, if there are packets.
   const absent = store.about.is_recorded ? ["queue", "shares", "acked"] : store.about.is_tabled ? [] : ["acked"];
   const shown = specs.filter(([name]) => !absent.includes(name));
-  return shown.map(([name, title, unit, lines]) => {
+  return shown.map(([name, title, unit, lines]) => (store) => {
     const figure = addFigure(parent, title, unit);
     figure.dataset.chart = name;
     return makeChart(figure, unit, lines, store, shared);
@@ -71,17 +84,17 @@ function makeChart(figure: HTMLElement, unit: string, lines: Lines, store: Store
   }));
   const options = baseOptions(figure.clientWidth, unit, shared);
   options.series.push(...series);
-  if (store.about.is_tabled) addBands(options, first);
+  const hasLimits = isBinned(store.about);
+  if (hasLimits) addBands(options, first);
   if (figure.dataset.chart === "acked") options.scales!.y = {};
   if (first.some((line) => line.fill)) options.scales!.y = { range: [0, 100] };
-  const { is_tabled } = store.about;
-  const plot = new uPlot(options, aligned(first, is_tabled), figure);
-  const update = (next: Store) => {
-    const data = aligned(lines(next), is_tabled);
+  const dataOf = (lines: Line[]) => {
+    const data = aligned(lines, hasLimits);
     figure.dataset.max = String(highest(data));
-    plot.setData(data, false);
+    return data;
   };
-  return { plot, update };
+  const plot = new uPlot(options, dataOf(first), figure);
+  return { plot, update: (next) => plot.setData(dataOf(lines(next)), false) };
 }
 
 /** Two more series per line, between which its range is filled. */
@@ -319,7 +332,7 @@ function shares(store: Store, colours: string[]): Line[] {
 
 /** Goodput over a second: a recorded one is that already. One of tables is a mean over each bin. */
 function rateOf(store: Store, times: Float64Array, values: Float64Array): Float64Array {
-  return store.about.is_recorded || store.about.is_tabled ? values.slice(0, times.length) : smoothed(times, values);
+  return isBinned(store.about) ? values.slice(0, times.length) : smoothed(times, values);
 }
 
 /** The mean over the last second. */

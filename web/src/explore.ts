@@ -1,4 +1,5 @@
 // Results of `weir ui`: which run is shown, and with how much detail.
+import { binsOfCharts } from "./charts";
 import { element } from "./dom";
 import type { Engine, EngineState, Group, RunFacts } from "./engine";
 import { FlowSamples, Store } from "./store";
@@ -78,7 +79,7 @@ export class Explorer {
       const about = await this.engine.about(run);
       this.store = new Store(about);
       this.store.simulated = about.duration_s;
-      fill(this.store, await this.engine.detail(run, 0, about.duration_s, bins()));
+      fill(this.store, await this.engine.detail(run, 0, about.duration_s, binsOfCharts()));
       this.page.open(this.store, about.facts);
     } catch (problem) {
       this.page.fail((problem as Error).message);
@@ -94,7 +95,7 @@ export class Explorer {
       while (this.isStale && store === this.store) {
         this.isStale = false;
         const [from, to] = this.wanted;
-        const groups = await this.engine.detail(run.run, from, to, Math.min(2 * bins(), MOST_BINS));
+        const groups = await this.engine.detail(run.run, from, to, 2 * binsOfCharts());
         if (store !== this.store) break;
         fill(store, groups);
         this.page.refresh();
@@ -106,12 +107,6 @@ export class Explorer {
       this.isAsking = false;
     }
   }
-}
-
-/** Two values per pixel of a chart are more than a reader can see. */
-function bins(): number {
-  const width = element("charts").querySelector("figure")?.clientWidth ?? 600;
-  return Math.round(Math.min(MOST_BINS / 2, Math.max(200, width * (devicePixelRatio || 1))));
 }
 
 function progress(state: EngineState & { phase: "running" }): string {
@@ -165,8 +160,6 @@ const FLOW: Record<string, string> = {
 };
 /** Columns of table `queues`. */
 const QUEUE: Record<string, string> = { t_s: "t", packets: "packets", bytes: "bytes", queue_delay_ms: "delay" };
-/** What the server answers at most. */
-const MOST_BINS = 4_000;
 const POLL_MS = 300;
 /** Between two questions while a reader zooms: charts that are filled anew cost more than a frame. */
 const PAUSE_MS = 100;

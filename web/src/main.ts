@@ -2,7 +2,7 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { HandPanel, score, YOU } from "./byhand";
-import { makeCharts, type Chart, type Shared } from "./charts";
+import { binsOfCharts, chartMakers, type Chart, type Shared } from "./charts";
 import { Controls } from "./controls";
 import { Lab, startCore } from "./core";
 import { element } from "./dom";
@@ -17,6 +17,7 @@ import { ENDED, Run } from "./run";
 import { SequenceView } from "./sequence";
 import { command, fromFragment, isByHand, overrides, scenarioText, toFragment, type Settings } from "./settings";
 import { Store } from "./store";
+import { thinned } from "./thin";
 import { chooseScheme, isDark, stackColours } from "./theme";
 
 class Page {
@@ -295,13 +296,22 @@ class Page {
     document.body.dataset.state = "running";
     this.charts.forEach(({ plot }) => plot.destroy());
     element("charts").replaceChildren();
-    this.charts = makeCharts(element("charts"), store, this.colours, this.shared);
+    const makers = chartMakers(element("charts"), store, this.colours, this.shared);
+    const charts: Chart[] = (this.charts = []);
     const flows = element<HTMLSelectElement>("flow");
     const before = flows.selectedIndex;
     flows.replaceChildren(...store.about.flows.map(({ name }, at) => new Option(name, String(at))));
     flows.selectedIndex = before >= 0 && before < store.about.flows.length ? before : 0;
-    this.buildSequence();
-    this.refill();
+    this.sequence?.plot.destroy();
+    this.sequence = undefined;
+    this.isFilled = true;
+    const steps = makers.map((make) => () => {
+      charts.push(make(this.detail(store)));
+      this.rescale();
+    });
+    // Of a long recording all at once would stop the page.
+    if (store.about.is_recorded) void inTasks([...steps, () => this.buildSequence()], () => charts === this.charts);
+    else [...steps, () => this.buildSequence()].forEach((step) => step());
   }
 
   private buildSequence(): void {
@@ -322,15 +332,23 @@ class Page {
   private refill(): void {
     const store = this.store!;
     this.isFilled = true;
-    this.charts.forEach((chart) => chart.update(store));
+    const shown = this.detail(store);
+    this.charts.forEach((chart) => chart.update(shown));
     this.sequence?.update(store);
     this.rescale();
+  }
+
+  /** What the charts show of a store: of a recording no more than they have pixels. */
+  private detail(store: Store): Store {
+    const [from, to] = this.range ?? [0, store.about.duration_s];
+    return store.about.is_recorded ? thinned(store, from, to, binsOfCharts()) : store;
   }
 
   private zoom(range: [number, number] | undefined): void {
     const end = this.store?.about.duration_s ?? 1;
     this.range = range && [Math.max(0, range[0]), Math.min(end, Math.max(range[1], range[0] + 1e-4))];
     this.isRescaled = false;
+    this.isFilled &&= !this.store?.about.is_recorded;
     this.redraw();
     if (this.store?.about.is_tabled) this.explorer?.show(this.range);
   }
@@ -513,6 +531,15 @@ class Page {
     if (!act || (event.key === " " && target.matches("button, summary, input, label"))) return;
     event.preventDefault();
     act();
+  }
+}
+
+/** Each step in a task of its own, while they are wanted. */
+async function inTasks(steps: (() => void)[], isWanted: () => boolean): Promise<void> {
+  for (const step of steps) {
+    await new Promise((resolve) => setTimeout(resolve));
+    if (!isWanted()) return;
+    step();
   }
 }
 

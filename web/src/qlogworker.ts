@@ -3,7 +3,9 @@ import { readQlog } from "./qlog";
 
 onmessage = async ({ data }: MessageEvent<File>) => {
   try {
-    postMessage({ store: readQlog(data.name, await data.text()).columns() });
+    const store = readQlog(data.name, await data.text()).columns();
+    // The columns move: a copy of a long log would stop the page.
+    postMessage({ store }, { transfer: store.values.map(({ buffer }) => buffer) });
   } catch (problem) {
     postMessage({ problem: (problem as Error).message });
   }

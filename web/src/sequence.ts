@@ -1,11 +1,14 @@
 // The time–sequence diagram of one flow: segments, acknowledgements, SACK blocks, retransmissions, drops.
 import uPlot from "uplot";
 import { addFigure, baseOptions, type Shared } from "./charts";
+import { envelope, mostBetween, visit, type Envelope, type Span } from "./envelope";
 import { Fate, Kind, type Store } from "./store";
 import { theme } from "./theme";
 
 export class SequenceView {
   readonly plot: uPlot;
+  /** What was drawn last of more packets than can be drawn one by one. */
+  private covered?: { key: string; envelope: Envelope };
 
   constructor(
     parent: HTMLElement,
@@ -46,31 +49,39 @@ export class SequenceView {
     return [[0, this.store.about.duration_s], [null, null]];
   }
 
-  /** Packets of the flow with what they carry, from `from` to `to`, in the order of sending. */
-  private visit(from: number, to: number, each: (packet: number) => void): void {
-    const { sent, flow } = this.store;
-    // An acknowledgement is drawn when it arrives, up to seconds after it was sent.
-    for (let at = sent.firstAbove(from - 2); at < sent.length && sent.values[at] <= to; at++) {
-      if (flow.values[at] === this.flow) each(at);
-    }
-  }
-
   private range(from: number, to: number): [number, number] {
     let [low, high] = [Infinity, -Infinity];
-    this.visit(from, to, (packet) => {
-      const { offset, payload, kind, sent } = this.store;
-      if (kind.values[packet] >= Kind.Handshake || sent.values[packet] < from) return;
-      low = Math.min(low, offset.values[packet]);
-      high = Math.max(high, offset.values[packet] + payload.values[packet]);
-    });
+    if (mostBetween(this.store, from, to) > MOST_PACKETS) {
+      const { sent, again } = this.envelope(from, to);
+      for (const span of [sent, again]) {
+        for (const offset of span.low) low = Math.min(low, offset);
+        for (const offset of span.high) high = Math.max(high, offset);
+      }
+    } else {
+      visit(this.store, this.flow, from, to, (packet) => {
+        const { offset, payload, kind, sent } = this.store;
+        if (kind.values[packet] >= Kind.Handshake || sent.values[packet] < from) return;
+        low = Math.min(low, offset.values[packet]);
+        high = Math.max(high, offset.values[packet] + payload.values[packet]);
+      });
+    }
     return high > low ? [low / 1000, (high + 2_000) / 1000] : [0, 1];
+  }
+
+  /** What each column of pixels covers; kept, because it takes longer than to draw it. */
+  private envelope(from: number, to: number): Envelope {
+    const columns = Math.max(1, Math.ceil(this.plot.bbox.width));
+    const key = [from, to, columns, this.store.sent.length].join();
+    if (key !== this.covered?.key) {
+      this.covered = { key, envelope: envelope(this.store, this.flow, from, to, columns) };
+    }
+    return this.covered.envelope;
   }
 
   private draw(plot: uPlot): void {
     const { store } = this;
     const { ctx, bbox } = plot;
     const [from, to] = visible(plot, store);
-    const colour = theme();
     const ratio = devicePixelRatio || 1;
     const x = (time: number) => plot.valToPos(time, "x", true);
     const y = (offset: number) => plot.valToPos(offset / 1000, "y", true);
@@ -79,8 +90,24 @@ export class SequenceView {
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.lineWidth = 2 * ratio;
+    if (mostBetween(store, from, to) > MOST_PACKETS) this.drawEnvelope(ctx, bbox, from, to, y);
+    else this.drawPackets(ctx, from, to, x, y, ratio);
+    ctx.restore();
+  }
+
+  /** Every packet, with its acknowledgements and SACK blocks. */
+  private drawPackets(
+    ctx: CanvasRenderingContext2D,
+    from: number,
+    to: number,
+    x: (time: number) => number,
+    y: (offset: number) => number,
+    ratio: number,
+  ): void {
+    const { store } = this;
+    const colour = theme();
     let [lastX, lastY] = [NaN, NaN];
-    this.visit(from, to, (packet) => {
+    visit(store, this.flow, from, to, (packet) => {
       const kind = store.kind.values[packet];
       const offset = store.offset.values[packet];
       if (kind === Kind.Ack) return this.drawAck(ctx, packet, x, y, ratio);
@@ -96,7 +123,31 @@ export class SequenceView {
       line(ctx, left, bottom, left, top);
       if (dropped) cross(ctx, left, (bottom + top) / 2, 4 * ratio, colour.warn);
     });
-    ctx.restore();
+  }
+
+  /** More packets than a reader can tell apart: in each column of pixels what it covers. */
+  private drawEnvelope(
+    ctx: CanvasRenderingContext2D,
+    bbox: uPlot.BBox,
+    from: number,
+    to: number,
+    y: (offset: number) => number,
+  ): void {
+    const colour = theme();
+    const { sent, again, acked, dropped } = this.envelope(from, to);
+    const bars = ({ low, high }: Span, shade: string) => {
+      ctx.fillStyle = shade;
+      low.forEach((from, at) => {
+        if (from <= high[at]) ctx.fillRect(bbox.left + at, y(high[at]), 1, Math.max(2, y(from) - y(high[at])));
+      });
+    };
+    bars(sent, this.colour);
+    bars(acked, colour.soft);
+    bars(again, colour.ink);
+    ctx.fillStyle = colour.warn;
+    dropped.forEach((offset, at) => {
+      if (!Number.isNaN(offset)) ctx.fillRect(bbox.left + at - 1, y(offset) - 2, 3, 4);
+    });
   }
 
   /** A step where it arrives, and the ranges that it acknowledges selectively. */
@@ -124,7 +175,7 @@ export class SequenceView {
     const { store, plot } = this;
     const [from, to] = visible(plot, store);
     let [best, nearest] = [12 ** 2, undefined as number | undefined];
-    this.visit(from, to, (packet) => {
+    visit(store, this.flow, from, to, (packet) => {
       const isAck = store.kind.values[packet] === Kind.Ack;
       const time = isAck ? store.ended.values[packet] : store.sent.values[packet];
       const middle = store.offset.values[packet] + store.payload.values[packet] / 2;
@@ -135,6 +186,9 @@ export class SequenceView {
     if (nearest !== undefined) this.onPacket(nearest);
   }
 }
+
+/** Packets that are drawn one by one. */
+const MOST_PACKETS = 5_000;
 
 function visible(plot: uPlot, store: Store): [number, number] {
   const { min, max } = plot.scales.x;
