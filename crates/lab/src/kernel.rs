@@ -38,6 +38,11 @@ mod host {
         kernel::check_for(spec, router, controllers).map_err(|error| unfit(&error))
     }
 
+    /// Says whether hosts with the right kernels can run it.
+    pub(crate) fn check_between_hosts(spec: &RunSpec) -> Result<(), ScenarioError> {
+        kernel::check_between_hosts(spec).map_err(|error| unfit(&error))
+    }
+
     impl From<KernelError> for RunError {
         fn from(error: KernelError) -> Self {
             match error {
@@ -75,6 +80,10 @@ mod host {
         Err(missing())
     }
 
+    pub(crate) fn check_between_hosts(_: &RunSpec) -> Result<(), ScenarioError> {
+        Err(missing())
+    }
+
     fn missing() -> ScenarioError {
         let message =
             "world kernel needs Linux. Without it world sim works, and on macOS world udp";
@@ -82,4 +91,4 @@ mod host {
     }
 }
 
-pub(crate) use host::{check, check_for, run};
+pub(crate) use host::{check, check_between_hosts, check_for, run};

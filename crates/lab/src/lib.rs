@@ -11,6 +11,8 @@
 )]
 
 mod arrivals;
+#[cfg(all(target_os = "linux", feature = "tables"))]
+mod between;
 mod catalogue;
 mod check;
 mod contender;
@@ -51,6 +53,8 @@ mod topology;
 mod traces;
 mod workload;
 
+#[cfg(all(target_os = "linux", feature = "tables"))]
+pub use between::{HostPart, merge_hosts};
 pub use catalogue::{Section, catalogue, sections};
 pub use contender::ContenderName;
 pub use error::ScenarioError;

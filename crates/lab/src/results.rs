@@ -60,6 +60,7 @@ pub fn run_watched(
             real_time::run(spec, seed, watch)?
         }
         World::Kernel(router) => kernel::run(spec, seed, router, capture, watch)?,
+        World::Hosts => return Err(without_hosts().into()),
     };
     Ok(Results::new(&outcome))
 }
@@ -95,6 +96,11 @@ fn taped(
     Ok(outcome)
 }
 
+fn without_hosts() -> ScenarioError {
+    let message = "world hosts needs a list of hosts: `weir run SCENARIO --hosts FILE`";
+    ScenarioError::nowhere(Problem::new("", message))
+}
+
 fn refuse_capture(capture: Option<&Capture>) -> Result<(), ScenarioError> {
     capture.map_or(Ok(()), |_| {
         let message = "packets are recorded in the worlds sim and kernel only";
@@ -103,7 +109,7 @@ fn refuse_capture(capture: Option<&Capture>) -> Result<(), ScenarioError> {
 }
 
 impl Results {
-    fn new(outcome: &Outcome) -> Self {
+    pub(crate) fn new(outcome: &Outcome) -> Self {
         let tables = vec![
             table::summary(&outcome.summary),
             table::flows(&outcome.flows),

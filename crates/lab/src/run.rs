@@ -24,6 +24,8 @@ pub enum World {
     /// The Linux kernel's own TCP between two network namespaces, through the scenario's links in real
     /// time, or through the kernel's own netem.
     Kernel(Router),
+    /// The TCP of several hosts' kernels, over the network between them.
+    Hosts,
 }
 
 /// Prepares `scenario` for the simulated world: its owner moves it on, and reads what happens.
@@ -51,6 +53,7 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), ScenarioError> {
         World::Sim => Ok(()),
         World::Udp => real_time::check(spec),
         World::Kernel(router) => kernel::check(spec, router),
+        World::Hosts => kernel::check_between_hosts(spec),
     }
 }
 
@@ -135,6 +138,8 @@ impl World {
 
 /// No world of its own: a check of world `kernel`, in guests.
 const BEHIND_NETEM: &str = "kernel-netem";
+/// No world of one machine: it needs a list of hosts.
+const BETWEEN_HOSTS: &str = "hosts";
 
 impl FromStr for World {
     type Err = String;
@@ -142,6 +147,9 @@ impl FromStr for World {
     fn from_str(text: &str) -> Result<Self, String> {
         if text == BEHIND_NETEM {
             return Ok(Self::Kernel(Router::Netem));
+        }
+        if text == BETWEEN_HOSTS {
+            return Ok(Self::Hosts);
         }
         let found = Self::CATALOGUE.iter().find(|(_, name, _)| *name == text);
         found.map(|(world, ..)| *world).ok_or_else(|| {

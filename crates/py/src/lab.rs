@@ -57,9 +57,22 @@ impl RunResult {
 pub(crate) struct RunControl(Arc<Control>);
 
 #[derive(Default)]
-struct Control {
+pub(crate) struct Control {
     stopped: AtomicBool,
     elapsed: AtomicU64,
+}
+
+impl RunControl {
+    /// What a run looks at.
+    pub(crate) fn shared(&self) -> Arc<Control> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl RunResult {
+    pub(crate) fn new(results: Results) -> Self {
+        Self(results)
+    }
 }
 
 #[pymethods]
@@ -88,7 +101,7 @@ impl RunControl {
 }
 
 impl Control {
-    fn look(&self, now: Instant) -> ControlFlow<()> {
+    pub(crate) fn look(&self, now: Instant) -> ControlFlow<()> {
         self.elapsed.store(now.as_nanos(), Ordering::Relaxed);
         if self.stopped.load(Ordering::Relaxed) {
             ControlFlow::Break(())
@@ -168,7 +181,7 @@ impl CheckedScenario {
         programs: Vec<Programs>,
     ) -> PyResult<RunResult> {
         let world = parse_world(world)?;
-        let control = control.map(|control| Arc::clone(&control.get().0));
+        let control = control.map(|control| control.get().shared());
         let epoch = if capture_from_zero { Epoch::Run } else { Epoch::WallClock };
         let capture = capture.map(|path| Capture::of_headers(path, epoch));
         let (mut scenario, faults) = self.hosted(py)?;
@@ -195,6 +208,10 @@ impl CheckedScenario {
 }
 
 impl CheckedScenario {
+    pub(crate) fn scenario(&self) -> &Scenario {
+        &self.0
+    }
+
     /// The same, whose controllers in Python can be built, and where they say what went wrong.
     fn hosted(&self, py: Python<'_>) -> PyResult<(Scenario, Arc<Faults>)> {
         let mut scenario = self.0.clone();
@@ -256,7 +273,7 @@ pub(crate) fn tc_keys(forward: &str, reverse: Option<&str>) -> PyResult<Vec<(Str
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "a result's error is mapped")]
-fn refused(error: weir_lab::ScenarioError) -> PyErr {
+pub(crate) fn refused(error: weir_lab::ScenarioError) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }
 

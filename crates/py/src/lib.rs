@@ -5,6 +5,8 @@ use pyo3::prelude::*;
 
 mod captures;
 mod congestion;
+#[cfg(target_os = "linux")]
+mod hosts;
 mod lab;
 #[cfg(target_os = "linux")]
 mod link;
@@ -28,6 +30,9 @@ mod _native {
     use super::captures::{CaptureTables, read_captures};
     #[pymodule_export]
     use super::congestion::{AckEvent, CcContext, CongestionEvent, ControllerError, PathEvent};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::hosts::{HostPart, merge_hosts};
     #[pymodule_export]
     use super::lab::{
         CheckedScenario, RunControl, RunResult, ScenarioError, catalogue, lowered, tc_keys,

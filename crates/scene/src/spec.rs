@@ -77,7 +77,7 @@ pub enum Ends {
 
 impl FlowSpec {
     /// When it starts, with the jitter that `seed` gives it.
-    pub(crate) fn drawn_start(&self, seed: u64) -> Instant {
+    pub fn drawn_start(&self, seed: u64) -> Instant {
         let mut rng = stream(seed, &format!("flow {} start", self.name));
         self.start + rng.duration_up_to(self.start_jitter)
     }

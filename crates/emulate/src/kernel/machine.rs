@@ -49,6 +49,70 @@ impl Machine {
     }
 }
 
+/// How this kernel reports on its connections.
+///
+/// # Errors
+/// If it is too old.
+pub(super) fn teller() -> Result<TcpInfoReader, KernelError> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    TcpInfoReader::of_release(&release).ok_or_else(|| {
+        KernelError::Missing(format!(
+            "flows between hosts need Linux 5.4 or later; this is {release}"
+        ))
+    })
+}
+
+/// Refuses settings of TCP that differ from those of this namespace, which is not ours to change.
+///
+/// # Errors
+/// For the first one, with the flows' key and the value that is there.
+pub(super) fn check_settings(spec: &RunSpec) -> Result<(), KernelError> {
+    let kernel = Kernel::of(spec);
+    let wanted = [
+        ("sack", "tcp_sack", kernel.sack),
+        ("timestamps", "tcp_timestamps", kernel.timestamps),
+        ("slow_start_after_idle", "tcp_slow_start_after_idle", kernel.slow_start_after_idle),
+    ];
+    for (key, setting, value) in wanted {
+        let there = read_setting(setting)?;
+        if (there != "0") != value {
+            return Err(KernelError::Missing(format!(
+                "{key} = {value}: this host has {setting} = {there}, and a run between hosts changes \
+                 no settings of a machine"
+            )));
+        }
+    }
+    let there = read_setting("tcp_ecn")?;
+    if kernel.ecn == Some(true) && there != "1" {
+        return Err(KernelError::Missing(format!(
+            "ecn = true: this host has tcp_ecn = {there}, and a run between hosts changes no \
+             settings of a machine"
+        )));
+    }
+    Ok(())
+}
+
+/// The settings of TCP in this namespace that matter to a run, as [`describe`] has them.
+pub(super) fn present_settings() -> Result<Vec<Setting>, KernelError> {
+    let names = [
+        "tcp_no_metrics_save",
+        "tcp_rmem",
+        "tcp_wmem",
+        "tcp_sack",
+        "tcp_timestamps",
+        "tcp_slow_start_after_idle",
+        "tcp_ecn",
+    ];
+    names.iter().map(|name| Ok(Setting { name, value: read_setting(name)? })).collect()
+}
+
+fn read_setting(name: &str) -> Result<String, KernelError> {
+    let path = format!("/proc/sys/net/ipv4/{name}");
+    let read = fs::read_to_string(&path);
+    let text = read.map_err(|error| KernelError::Missing(format!("{path}: {error}")))?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
 fn missing(what: &str) -> KernelError {
     KernelError::Missing(format!(
         "world kernel needs {what}. Without it the worlds sim and udp work, and so does --virtual"

@@ -9,6 +9,7 @@
 
 mod check;
 mod diag;
+mod hosts;
 mod info;
 mod machine;
 mod netem;
@@ -16,6 +17,7 @@ mod own;
 mod processes;
 mod programs;
 mod receivers;
+mod record;
 mod senders;
 mod shared;
 mod site;
@@ -38,12 +40,16 @@ use weir_trace::{Capture, Histogram, SampleRow};
 use weir_units::{Duration, Instant};
 
 use self::check::kernel_config;
+pub use self::hosts::{HostPart, MeasuredHost, check_between_hosts, merge};
 use self::info::TcpInfoReader;
 pub(crate) use self::info::script_info;
 use self::machine::{Machine, Setting};
 use self::netem::{Netem, Routers};
 use self::own::OwnFlows;
 use self::programs::ProgramFlows;
+use self::receivers::Receiver;
+pub use self::record::HostRecord;
+use self::record::LoggedFlow;
 use self::senders::{Context, FlowEvent, Legacy, Sender, Senders};
 use self::shared::Shared;
 use self::site::Namespaces;
@@ -98,6 +104,14 @@ pub enum KernelError {
         what: &'static str,
         /// The system's answer.
         error: io::Error,
+    },
+    /// The record of a host does not fit the run.
+    #[error("host '{host}': {problem}")]
+    Host {
+        /// Its name.
+        host: String,
+        /// What of its record, and why.
+        problem: String,
     },
     /// Its watcher stopped it.
     #[error("the run was broken off")]
@@ -253,20 +267,25 @@ impl<'a> World<'a> {
         let described = (0u16..).zip(&spec.flows).zip(sockets.connectors);
         let list = described.filter_map(|((index, flow), socket)| {
             let foreign = KernelFlow::new(index.into(), flow, &spec.measure, self.run.seed);
+            let foreign = LoggedFlow::plain(foreign);
             Some(Sender::new(context, foreign, flow, index.into(), socket?, address(index)))
         });
         let senders = Senders { list: list.collect(), measure: spec.measure, shared: &shared };
         let (legacy, receivers_cpu) = scope(|threads| {
             let sending = threads.spawn(|| shared.end_unless_ok(senders.run()));
-            let receiving = threads
-                .spawn(|| shared.end_unless_ok(receivers::run(spec, sockets.listeners, &shared)));
+            let ends = spec.flows.iter().zip(sockets.listeners).enumerate();
+            let receivers: Vec<Receiver> = ends
+                .filter_map(|(index, (flow, socket))| Some(Receiver::new(index, flow, socket?)))
+                .collect();
+            let receiving =
+                threads.spawn(|| shared.end_unless_ok(receivers::run(receivers, &shared)));
             self.programs.spawn_clients(threads, &shared);
             let worked = self.route(&shared, &reported, watch);
             shared.end();
             self.programs.end_clients(&mut self.emulator, self.is_warm);
             let sent = joined("driving TCP senders", sending);
             let received = joined("driving TCP receivers", receiving);
-            worked.and(Ok((sent?, received?)))
+            worked.and(Ok((sent?, received?.cpu)))
         })?;
         self.note(&reported);
         let router_cpu = thread_cpu_time().saturating_sub(cpu_before);
@@ -376,7 +395,8 @@ impl<'a> World<'a> {
         let mut flows: Vec<(u32, Flow)> =
             self.own.indices.into_iter().zip(self.own.flows).collect();
         let between_programs = self.programs.finish()?;
-        for (index, mut foreign) in legacy.flows.into_iter().chain(between_programs) {
+        let of_sockets = legacy.flows.into_iter().map(|(index, flow)| (index, flow.into_flow()));
+        for (index, mut foreign) in of_sockets.chain(between_programs) {
             let dropped = self.emulator.net.notes.dropped_data[index as usize];
             let queue_delay = match self.routers {
                 None => self.emulator.take_passage(index),

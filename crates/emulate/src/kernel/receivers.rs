@@ -1,11 +1,12 @@
 //! The receiving ends of the kernel's flows: one thread takes all that arrives, and answers.
 
 use std::io;
+use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::PollFlags;
-use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
-use weir_scene::{FlowSpec, RunSpec, Server, Workload};
+use rustix::net::{Shutdown, SocketFlags, acceptfrom_with, shutdown};
+use weir_scene::{FlowSpec, Server, Workload};
 use weir_units::{Bytes, Duration};
 
 use super::shared::{Polls, Shared, be_eager};
@@ -13,7 +14,7 @@ use super::sockets::{IoOutcome, discard, write};
 use crate::health::thread_cpu_time;
 
 /// One flow's receiving end.
-struct Receiver {
+pub(super) struct Receiver {
     index: usize,
     listener: Option<OwnedFd>,
     connection: Option<OwnedFd>,
@@ -26,19 +27,21 @@ struct Receiver {
     delivered: u64,
     /// How many bytes make the flow complete.
     size: Option<Bytes>,
+    /// The only sender that may connect; any, within namespaces of our own.
+    sender: Option<SocketAddrV4>,
+    arrivals: Option<Arrivals>,
+}
+
+/// Bytes received until a time in nanoseconds of the run, at most a row per interval.
+#[derive(Debug)]
+struct Arrivals {
+    rows: Vec<(u64, u64)>,
+    interval: Duration,
 }
 
 /// Takes what arrives until `shared` says that it is over; returns the processor time that took.
-pub(super) fn run(
-    spec: &RunSpec,
-    listeners: Vec<Option<OwnedFd>>,
-    shared: &Shared,
-) -> io::Result<Duration> {
+pub(super) fn run(mut receivers: Vec<Receiver>, shared: &Shared) -> io::Result<Received> {
     be_eager();
-    let ends = spec.flows.iter().zip(listeners).enumerate();
-    let mut receivers: Vec<Receiver> = ends
-        .filter_map(|(index, (flow, listener))| Receiver::new(index, flow, listener?))
-        .collect();
     let mut scratch = vec![0; SCRATCH];
     while !shared.is_over() {
         let mut polls = Polls::default();
@@ -52,12 +55,31 @@ pub(super) fn run(
             receivers[number].work(flags, shared, &mut scratch);
         }
     }
-    Ok(thread_cpu_time())
+    Ok(Received { receivers, cpu: thread_cpu_time() })
+}
+
+/// What the thread leaves behind.
+pub(super) struct Received {
+    pub(super) receivers: Vec<Receiver>,
+    pub(super) cpu: Duration,
+}
+
+impl Arrivals {
+    fn note(&mut self, at: u64, bytes: u64) {
+        let [.., (earlier, _), last] = &mut self.rows[..] else {
+            return self.rows.push((at, bytes));
+        };
+        if at - *earlier < self.interval.as_nanos() {
+            *last = (at, bytes);
+        } else {
+            self.rows.push((at, bytes));
+        }
+    }
 }
 
 impl Receiver {
-    fn new(index: usize, flow: &FlowSpec, listener: OwnedFd) -> Option<Self> {
-        Some(Self {
+    pub(super) fn new(index: usize, flow: &FlowSpec, listener: OwnedFd) -> Self {
+        Self {
             index,
             listener: Some(listener),
             connection: None,
@@ -70,7 +92,24 @@ impl Receiver {
                 Workload::File { size } => Some(size),
                 _ => None,
             },
-        })
+            sender: None,
+            arrivals: None,
+        }
+    }
+
+    /// One whose sender is on another host: no other may connect, and what arrives is recorded.
+    pub(super) fn of_host(self, sender: SocketAddrV4, interval: Duration) -> Self {
+        let arrivals = Some(Arrivals { rows: Vec::new(), interval });
+        Self { sender: Some(sender), arrivals, ..self }
+    }
+
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Bytes received until a time, if they were recorded.
+    pub(super) fn into_arrivals(self) -> Vec<(u64, u64)> {
+        self.arrivals.map_or_else(Vec::new, |arrivals| arrivals.rows)
     }
 
     fn interest(&self) -> PollFlags {
@@ -101,8 +140,9 @@ impl Receiver {
     fn accept(&mut self) -> io::Result<()> {
         let Some(listener) = &self.listener else { return Ok(()) };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        match accept_with(listener, flags) {
-            Ok(connection) => {
+        match acceptfrom_with(listener, flags) {
+            Ok((_, peer)) if self.sender.is_some_and(|sender| peer != Some(sender.into())) => {}
+            Ok((connection, _)) => {
                 self.connection = Some(connection);
                 self.listener = None;
             }
@@ -121,6 +161,9 @@ impl Receiver {
                     self.delivered += bytes;
                     self.unwritten += self.server.on_read(bytes);
                     shared.set_delivered(self.index, self.delivered);
+                    if let Some(arrivals) = &mut self.arrivals {
+                        arrivals.note(shared.now().as_nanos(), self.delivered);
+                    }
                     if self.size.is_some_and(|size| size.get() == self.delivered) {
                         shared.set_completed(self.index);
                     }

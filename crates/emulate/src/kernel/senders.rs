@@ -8,12 +8,13 @@ use std::sync::mpsc;
 
 use rustix::event::PollFlags;
 use rustix::net::{Shutdown, connect, shutdown};
-use weir_scene::{ConnectionSample, FlowEnd, FlowSpec, KernelFlow, MeasureSpec};
+use weir_scene::{ConnectionSample, FlowEnd, FlowSpec, MeasureSpec, Workload};
 use weir_sockets::clock::Alarm;
 use weir_trace::SampleRow;
 use weir_units::{Duration, Instant};
 
 use super::info::{TcpInfoReader, failure};
+use super::record::LoggedFlow;
 use super::shared::{Polls, Shared, be_eager};
 use super::sockets::{IoOutcome, break_off, discard, write};
 use crate::health::thread_cpu_time;
@@ -36,7 +37,7 @@ pub(super) struct Context<'a> {
 /// One flow's sending end.
 pub(super) struct Sender<'a> {
     context: Context<'a>,
-    flow: KernelFlow,
+    flow: LoggedFlow,
     spec: &'a FlowSpec,
     index: u32,
     socket: Option<OwnedFd>,
@@ -70,7 +71,7 @@ pub(super) struct FlowEvent {
 /// What the thread leaves behind.
 pub(super) struct Legacy {
     /// Each flow with its index.
-    pub(super) flows: Vec<(u32, KernelFlow)>,
+    pub(super) flows: Vec<(u32, LoggedFlow)>,
     pub(super) samples: Vec<SampleRow>,
     /// How punctual applications and samples were.
     pub(super) lateness: Lateness,
@@ -176,6 +177,12 @@ impl Senders<'_> {
                 let reading = sender.read()?;
                 sender.flow.close_books(end, &reading, FlowEnd::OutOfTime);
             }
+            if sender.flow.is_logged()
+                && let Some(socket) = sender.socket.take()
+            {
+                // Between hosts nothing else keeps what is in its buffer from being sent.
+                break_off(socket);
+            }
         }
         Ok(())
     }
@@ -184,7 +191,7 @@ impl Senders<'_> {
 impl<'a> Sender<'a> {
     pub(super) fn new(
         context: Context<'a>,
-        flow: KernelFlow,
+        flow: LoggedFlow,
         spec: &'a FlowSpec,
         index: u32,
         socket: OwnedFd,
@@ -316,6 +323,10 @@ impl<'a> Sender<'a> {
 
     /// The other end has closed, which it does when it has everything.
     fn on_closed(&mut self, now: Instant) -> io::Result<()> {
+        if self.flow.is_logged() && matches!(self.spec.workload, Workload::File { .. }) {
+            // Whether it had everything is in the record of the other host.
+            self.context.shared.set_completed(self.index as usize);
+        }
         if self.context.shared.completed(self.index as usize).is_none() {
             let early = io::Error::other("the receiver closed before it had everything");
             return self.fail(now, &early);

@@ -54,37 +54,46 @@ pub(super) enum IoOutcome {
 /// A socket for each of the kernel's flows, to connect from; for the namespace of the calling thread.
 pub(super) fn connectors(spec: &RunSpec) -> io::Result<Vec<Option<OwnedFd>>> {
     let per_flow = spec.flows.iter().map(|flow| {
-        let Some(config) = kernel_config(flow) else { return Ok(None) };
-        let socket = open(config)?;
-        if let Some(size) = config.send_buffer {
-            // With `SO_SNDBUFFORCE` the limit does not apply; Linux doubles the value.
-            setsockopt(&socket, SndBufForce, &(size.get() as usize / 2))?;
-        }
-        if let Some(rate) = config.max_pacing_rate {
-            setsockopt(&socket, option::MaxPacingRate, &(rate.as_bits_per_sec() / 8))?;
-        }
-        if matches!(flow.workload, Workload::OnOff(OnOff { rate: None, .. })) {
-            setsockopt(&socket, option::NotSentLowat, &UNSENT)?;
-        }
-        Ok(Some(socket))
+        kernel_config(flow).map(|config| connector(config, &flow.workload)).transpose()
     });
     per_flow.collect()
+}
+
+/// A socket to connect from.
+pub(super) fn connector(config: &Config, workload: &Workload) -> io::Result<OwnedFd> {
+    let socket = open(config)?;
+    if let Some(size) = config.send_buffer {
+        // With `SO_SNDBUFFORCE` the limit does not apply; Linux doubles the value.
+        setsockopt(&socket, SndBufForce, &(size.get() as usize / 2))?;
+    }
+    if let Some(rate) = config.max_pacing_rate {
+        setsockopt(&socket, option::MaxPacingRate, &(rate.as_bits_per_sec() / 8))?;
+    }
+    if matches!(workload, Workload::OnOff(OnOff { rate: None, .. })) {
+        setsockopt(&socket, option::NotSentLowat, &UNSENT)?;
+    }
+    Ok(socket)
 }
 
 /// A socket for each of the kernel's flows that listens at the port of the flow.
 pub(super) fn listeners(spec: &RunSpec) -> io::Result<Vec<Option<OwnedFd>>> {
     let per_flow = (0u16..).zip(&spec.flows).map(|(index, flow)| {
-        let Some(config) = kernel_config(flow) else { return Ok(None) };
-        let socket = open(config)?;
-        if config.recv_buffer != Config::default().recv_buffer {
-            set_socket_recv_buffer_size(&socket, config.recv_buffer.get() as usize)?;
-        }
-        set_socket_reuseaddr(&socket, true)?;
-        bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, FIRST_PORT + index))?;
-        listen(&socket, 1)?;
-        Ok(Some(socket))
+        let listening = |config| listener(config, FIRST_PORT + index);
+        kernel_config(flow).map(listening).transpose()
     });
     per_flow.collect()
+}
+
+/// A socket that listens at a port; 0 is any free one.
+pub(super) fn listener(config: &Config, port: u16) -> io::Result<OwnedFd> {
+    let socket = open(config)?;
+    if config.recv_buffer != Config::default().recv_buffer {
+        set_socket_recv_buffer_size(&socket, config.recv_buffer.get() as usize)?;
+    }
+    set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
+    listen(&socket, 1)?;
+    Ok(socket)
 }
 
 /// A TCP socket that does not block, with what both ends have in common: congestion control is also

@@ -50,7 +50,7 @@ impl HostLoad {
 }
 
 /// Adds to the verdict what was not good.
-fn add(summary: &mut SummaryRow, said: Vec<String>) {
+pub(super) fn add(summary: &mut SummaryRow, said: Vec<String>) {
     if said.is_empty() {
         return;
     }
@@ -59,7 +59,7 @@ fn add(summary: &mut SummaryRow, said: Vec<String>) {
 }
 
 /// A window that the scenario does not ask for is the machine's affair.
-fn limited_by_buffers(outcome: &Outcome, spec: &RunSpec) -> Option<String> {
+pub(super) fn limited_by_buffers(outcome: &Outcome, spec: &RunSpec) -> Option<String> {
     let held_back = |(flow, row): (&FlowSpec, &FlowRow)| {
         let default = weir_transport::Config::default().recv_buffer;
         kernel_config(flow).filter(|config| config.recv_buffer == default)?;
@@ -111,9 +111,9 @@ fn allowed_mbps(outcome: &Outcome, flow: u32, most: f64) -> Option<f64> {
 }
 
 /// A share of what senders do that must not be late.
-const TOO_OFTEN: f64 = 0.05;
+pub(super) const TOO_OFTEN: f64 = 0.05;
 /// Of a core.
-const NO_TIME_LEFT: f64 = 0.9;
+pub(super) const NO_TIME_LEFT: f64 = 0.9;
 /// A share of time that is none to speak of.
 const RARELY: f64 = 0.1;
 /// By this factor a sender that is not held back falls short of its window only on a machine that

@@ -1,0 +1,12 @@
+//! Runs between hosts: the kernel's flows of a scenario, each from one machine to another.
+//!
+//! Nothing of ours lies between the machines: the links of the scenario carry no packet. On each host a
+//! [`HostPart`] drives the ends of flows that are there, from a start that all hosts share. What its
+//! applications and connections were given is its [`HostRecord`]. [`merge`] repeats all records in one
+//! place, and makes the tables of a run.
+
+mod merge;
+mod part;
+
+pub use self::merge::{MeasuredHost, merge};
+pub use self::part::{HostPart, check_between_hosts};
