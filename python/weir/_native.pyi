@@ -17,6 +17,7 @@ __all__ = [
     "CongestionEvent",
     "ControllerError",
     "HostLink",
+    "HostPart",
     "PacketScript",
     "PathEvent",
     "RunControl",
@@ -32,6 +33,7 @@ __all__ = [
     "_lowered",
     "catalogue",
     "kernel_ends",
+    "merge_hosts",
     "parse_contender",
     "parse_quantity",
     "read_captures",
@@ -276,6 +278,44 @@ class RunResult:
 
     def write_to(self, folder: str | PathLike[str]) -> None:
         """Write every table into ``folder``, as an Arrow IPC file ``NAME.arrow``."""
+
+@final
+class HostPart:
+    """The ends of a scenario's flows that are on this host, in a run between hosts."""
+
+    def __new__(
+        cls,
+        scenario: Scenario,
+        seed: int,
+        sends: Mapping[int, str],
+        receives: Sequence[int],
+        controllers: Sequence[str],
+    ) -> HostPart:
+        """Open the sockets of flows that begin here, each with the address of the other host.
+
+        ``receives`` are the flows that end here, ``controllers`` the congestion controls that this
+        process may use. Raises ``ScenarioError`` if this host cannot run a flow, and
+        ``RuntimeError`` if the system refuses a socket.
+        """
+
+    def sources(self) -> dict[int, str]:
+        """Return the address and port that each flow comes from."""
+
+    def ports(self) -> dict[int, int]:
+        """Return the port at which each flow arrives."""
+
+    def run(self, start: int, peers: Mapping[int, str], control: RunControl) -> str:
+        """Run from ``start``, in nanoseconds of the monotonic clock; return the record, as JSON.
+
+        ``peers`` has where each flow goes, and where each comes from. Other threads go on
+        meanwhile. Raises ``RuntimeError`` if the system refuses something on the way.
+        """
+
+def merge_hosts(scenario: Scenario, seed: int, hosts: Sequence[tuple[str, int, str]]) -> RunResult:
+    """The tables of a run from its hosts: name, error of the clock in nanoseconds, record.
+
+    Raises ``ScenarioError`` if a record is damaged, ``RuntimeError`` if it does not fit.
+    """
 
 @final
 class PacketScript:

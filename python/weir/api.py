@@ -27,6 +27,7 @@ from weir.progress import bar
 from weir.results import Results, load
 from weir.scenario import (
     GUESTS,
+    HOSTS,
     KERNEL,
     NETEM,
     SIM,
@@ -440,24 +441,34 @@ def run(
 
 
 def scenario_plan(
-    source: Source, sweep: Sweep, *, repeat: int | None = None, seed: int | None = None
+    source: Source,
+    sweep: Sweep,
+    *,
+    repeat: int | None = None,
+    seed: int | None = None,
+    words: Sequence[str] = (),
 ) -> Plan:
-    """Every run of one scenario; its `[measure]` decides where `repeat` or `seed` is None."""
+    """Every run of one scenario; its `[measure]` decides where `repeat` or `seed` is None.
+
+    `words` are further ones of the command line, for the manifest.
+    """
     if repeat is not None:
         source = source.with_override("measure.repeat", str(repeat))
     if seed is not None:
         source = source.with_override("measure.seed", str(seed))
     keys = _key_words(source.overrides, sweep)
-    words = ["weir", "run", source.origin, *keys, *world_words(source.world)]
+    command = ["weir", "run", source.origin, *keys, *world_words(source.world), *words]
     base = source.effective()
     name = base.name
-    return plan(name, shlex.join(words), {name: source}, sweep, {name: base})
+    return plan(name, shlex.join(command), {name: source}, sweep, {name: base})
 
 
 def world_words(world: str) -> list[str]:
     """The words of a command line that select a world."""
     if world == SIM:
         return []
+    if world == HOSTS:
+        return []  # the file of hosts is named by who read it
     if world not in GUESTS:
         return ["--world", world]
     return ["--world", KERNEL, "--virtual", *(["--router", "netem"] if world == NETEM else [])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import sys
@@ -260,7 +261,14 @@ def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, A
         **_guest(plan),
         **_controllers(plan),
         **_contenders(plan),
+        **_hosts(plan),
     }
+
+
+def _hosts(plan: Plan) -> dict[str, Any]:
+    """Between which hosts the flows ran."""
+    texts = [case.hosts for case in plan.cases if case.hosts]
+    return json.loads(texts[0]) if texts else {}
 
 
 def _controllers(plan: Plan) -> dict[str, Any]:

@@ -28,12 +28,15 @@ NETEM = "kernel-netem"
 """The same, with the guest's own netem in place of our links, to check one against the other."""
 REAL_PATH = "path"
 """Between two machines, of `weir test`; no scenario can be run in it."""
+HOSTS = "hosts"
+"""The TCP of several machines' kernels, over the network between them: `weir run --hosts`."""
 GUESTS = (VIRTUAL, NETEM)
 """What runs in guests."""
 SPOKEN: Mapping[str, str] = {
     VIRTUAL: "world kernel in virtual time",
     NETEM: "world kernel in virtual time, behind netem",
     REAL_PATH: "real time over a real path",
+    HOSTS: "real time between hosts",
 }
 """How a world is called in titles, where that is not its name."""
 CONTENDER = "contender:"
@@ -54,6 +57,8 @@ class Source:
     overrides: Overrides = ()
     file: str | None = None
     world: str = SIM
+    hosts: str = ""
+    """In world `hosts`: which these are, in a canonical form."""
 
     def with_override(self, key: str, value: str) -> Source:
         """The same with one more key set."""
@@ -107,9 +112,9 @@ class Source:
             InputError: there is no such world.
         """
         known = worlds()
-        if world not in (*known, *GUESTS):
+        if world not in (*known, *GUESTS, HOSTS):
             raise InputError(unknown("world", world, known))
-        if world in (KERNEL, *GUESTS) and not self._samples():
+        if world in (KERNEL, *GUESTS, HOSTS) and not self._samples():
             return replace(self, world=world, overrides=(_KERNEL_SAMPLES, *self.overrides))
         return replace(self, world=world)
 

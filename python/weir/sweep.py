@@ -27,6 +27,8 @@ class Case:
     point: Mapping[str, str]
     scenario: Effective
     world: str = SIM
+    hosts: str = ""
+    """In world `hosts`: which these are, in a canonical form."""
 
     @property
     def label(self) -> str:
@@ -122,7 +124,8 @@ def plan(
             scenario = source.at(point, named, base)
             swept, place = _split(point) if len(sources) == 1 else ("", point)
             stacks = " + ".join(scenario.stacks)
-            cases.append(Case(swept or series, stacks, place, scenario, source.world))
+            curve = swept or series
+            cases.append(Case(curve, stacks, place, scenario, source.world, source.hosts))
             if len(cases) * scenario.repeat > MAX_RUNS:
                 raise InputError(
                     f"this would make more than {MAX_RUNS} runs, the most of a command: each of "
@@ -157,6 +160,7 @@ def _split(point: Mapping[str, str]) -> tuple[str, dict[str, str]]:
 
 def _key(case: Case, seed: int) -> str:
     world = [] if case.world == SIM else [case.world]
+    world += [case.hosts] if case.hosts else []
     programs = _definitions(case.scenario)
     return _hash([_native.version(), case.scenario.text, str(seed), *world, *programs])
 

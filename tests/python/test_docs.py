@@ -133,8 +133,8 @@ def test_a_command_works(command: Command, invoke: Invoke) -> None:
         pytest.skip("guests have their own tests, and few machines their kernel")
     if words[:2] in (["kernel-cc", "install"], ["kernel-cc", "remove"]):
         pytest.skip("what changes the running kernel has its own tests")
-    if "--dask" in words:
-        pytest.skip("clusters have their own tests")
+    if "--dask" in words or "--hosts" in words:
+        pytest.skip("clusters and runs between hosts have their own tests")
     if words[0] in {"send", "recv", "test", "serve", "ui"} or any(
         "/test/latest" in word for word in words
     ):

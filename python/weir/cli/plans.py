@@ -13,7 +13,7 @@ from typing import Annotated, Any, Unpack, cast
 
 import typer
 
-from weir import api, comparison, trust
+from weir import api, comparison, runner, trust
 from weir.api import RESULTS, Comparison, Execution, RunOptions
 from weir.cli import complete, output, table
 from weir.errors import InputError, RunError
@@ -251,13 +251,18 @@ def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
     output.show(Grid(title, ("run", "case", "stack", "repeat", "seed"), cells, names=3).rich())
 
 
-def run_plan(plan: Plan, report: Reporting, **how: Unpack[RunOptions]) -> Results:
-    """Runs a plan; meanwhile prepares what the report needs."""
+def run_plan(
+    plan: Plan,
+    report: Reporting,
+    run_one: runner.Execute | None = None,
+    **how: Unpack[RunOptions],
+) -> Results:
+    """Runs a plan; meanwhile prepares what the report needs. `run_one` replaces the simulator."""
     if report is Reporting.NONE:
-        return api.run_plan(plan, **how)
+        return api.run_plan(plan, run_one, **how)
     thread = Thread(target=_import_report, name="weir-report")
     thread.start()
-    results = api.run_plan(plan, **how)
+    results = api.run_plan(plan, run_one, **how)
     thread.join()
     return results
 

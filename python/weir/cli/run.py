@@ -38,6 +38,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir run mine.toml --dry-run
 
+  weir run mine.toml --hosts hosts.toml
+
   weir run mine.toml --resume"""
 
 
@@ -85,6 +87,16 @@ def run(
     virtual: plans.Virtual = False,
     kernel: plans.Kernel = None,
     router: plans.Router = plans.OURS,
+    hosts: Annotated[
+        Path | None,
+        typer.Option(
+            "--hosts",
+            metavar="FILE",
+            help="Run the flows between the hosts of this file, over ssh. The network is the one "
+            "between them.",
+            rich_help_panel=MEASUREMENT,
+        ),
+    ] = None,
     trust_controllers: plans.TrustControllers = False,
     dry_run: plans.DryRun = False,
     no_report: plans.NoReport = False,
@@ -95,17 +107,36 @@ def run(
 ) -> None:
     """Runs the file, prints tables or JSON, draws the report."""
     report = plans.reporting(no_report=no_report, opened=opened)
+    bed = None
+    if hosts is not None:
+        from weir.cli import between  # other runs have no use for it
+
+        excluded = {"--tc": tc, "--reverse-tc": reverse_tc, "--pcap": given["pcap"]}
+        excluded |= {"--world": world != SIM, "--virtual": virtual, "--kernel": kernel}
+        excluded |= {"--router": router != plans.OURS, "--jobs": given["jobs"]}
+        bed = between.chosen(hosts, excluded | {"--dask": given["dask"]}, sets or [], sweep or [])
     plans.choose_kernel(kernel, virtual=virtual, dask=given.get("dask"))
     overrides = parse_assignments(sets or [], "--set")
     source = read(file, (*keys(tc, reverse_tc), *overrides))
-    source = source.in_world(plans.world_of(world, virtual=virtual, router=router))
+    if bed is None:
+        source = source.in_world(plans.world_of(world, virtual=virtual, router=router))
+    else:
+        source = between.source_of(source, bed)
+    words = [] if hosts is None else ["--hosts", str(hosts)]
     with plans.programs(trusted=trust_controllers):
-        plan = scenario_plan(source, parse_sweep(sweep or []), repeat=repeat, seed=seed)
+        plan = scenario_plan(
+            source, parse_sweep(sweep or []), repeat=repeat, seed=seed, words=words
+        )
+    if bed is not None:
+        between.check(plan, bed)
     if dry_run:
         plans.list_plan("run", plan, as_json=json)
         return
     how = plans.execution(given, quiet=quiet)
-    results = plans.run_plan(plan, report, **how)
+    if bed is None:
+        results = plans.run_plan(plan, report, **how)
+    else:
+        results = between.run_plan(plan, bed, report, quiet=quiet, **how)
     if json:
         flows = rows.flow_rows(results)
         cases = rows.case_rows(results)

@@ -77,9 +77,20 @@ def serve(
             rich_help_panel=_LIMITS,
         ),
     ] = 1,
+    stdio: Annotated[
+        bool,
+        typer.Option(
+            "--stdio",
+            help="Take part in runs of weir run --hosts, which starts this over ssh. Ends with "
+            "standard input.",
+        ),
+    ] = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Serves until it is interrupted."""
+    if stdio:
+        _serve_run(key_file, no_key=no_key)
+        return
     from weir.pathtest.server import Server
     from weir.pathtest.session import Limits
 
@@ -110,6 +121,14 @@ def serve(
                 threading.Event().wait()
         except KeyboardInterrupt:
             raise StoppedError("stopped") from None
+
+
+def _serve_run(key_file: Path | None, *, no_key: bool) -> None:
+    from weir.hosts.agent import Agent
+
+    if key_file is not None or no_key:
+        raise InputError("--stdio: access is by ssh; leave out --key-file and --no-key")
+    Agent().serve()
 
 
 def _key(file: Path | None) -> bytes | None:

@@ -28,7 +28,8 @@ SERVE = ("serve", "--key-file", "-", "--listen", ":0")
 
 _LISTENING = re.compile(r"listening on \S*:(?P<port>\d+), TCP and UDP")
 _OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
-_NOT_FOUND = 127
+NOT_FOUND = 127
+"""Exit code of a shell that finds no such program."""
 _END_S = 5.0
 
 
@@ -53,9 +54,7 @@ def remote(url: str, command: str, program: str) -> Iterator[Remote]:
         InputError: the URL is none, or there is no such client.
         WeirError: no server started there; the reason is ssh's, or the server's.
     """
-    parts, client = _parts(url), shlex.split(command)
-    target = f"{parts.username}@{parts.hostname}" if parts.username else str(parts.hostname)
-    options = [*_OPTIONS, *(["-p", str(parts.port)] if parts.port else []), "--", target]
+    client, options = shlex.split(command), _target(split(url))
     name = _name([*client, "-G", *options])
     there = shlex.join([*shlex.split(program), *SERVE])
     key = secrets.token_bytes(KEY_BYTES)
@@ -80,10 +79,30 @@ def remote(url: str, command: str, program: str) -> Iterator[Remote]:
             process.wait()
 
 
-def _parts(url: str) -> SplitResult:
+def client_command(url: str, command: str, there: Sequence[str]) -> list[str]:
+    """The command that runs `there` on the host of a URL, with OpenSSH's client `command`.
+
+    Raises:
+        InputError: the URL is none.
+    """
+    return [*shlex.split(command), *_target(split(url)), shlex.join(there)]
+
+
+def _target(parts: SplitResult) -> list[str]:
+    host = f"{parts.username}@{parts.hostname}" if parts.username else str(parts.hostname)
+    return [*_OPTIONS, *(["-p", str(parts.port)] if parts.port else []), "--", host]
+
+
+def split(url: str) -> SplitResult:
+    """The parts of `ssh://[USER@]HOST[:PORT]`.
+
+    Raises:
+        InputError: it is something else.
+    """
     try:
         parts = urlsplit(url)
-        is_host = bool(parts.hostname) and not (parts.path or parts.query or parts.password)
+        is_host = parts.scheme == "ssh" and bool(parts.hostname)
+        is_host = is_host and not (parts.path or parts.query or parts.password)
         _ = parts.port
     except ValueError:
         is_host = False
@@ -115,7 +134,7 @@ def _port(process: subprocess.Popen[bytes], stream: IO[bytes], url: str, program
             return int(found["port"])
         said = text or said
     code = process.wait()
-    if code == _NOT_FOUND:
+    if code == NOT_FOUND:
         raise WeirError(f"{url}: there is no {program} there; name the program with --remote")
     raise WeirError(f"{url}: no server started there: {plain(said) or f'exit code {code}'}")
 
