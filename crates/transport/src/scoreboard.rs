@@ -23,7 +23,7 @@ use crate::ranges::RangeSet;
 use weir_cc::host::SendRecord;
 
 /// The sender's record of outstanding segments.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     segments: VecDeque<Sent>,
     una: u64,
@@ -280,6 +280,12 @@ impl Scoreboard {
     /// The oldest segment.
     pub(crate) fn first(&self) -> Option<&Sent> {
         self.segments.front()
+    }
+
+    /// The outstanding segments that overlap a range, oldest first.
+    pub(crate) fn within(&self, range: Range<u64>) -> impl Iterator<Item = &Sent> {
+        let from = self.segments.partition_point(|sent| sent.end() <= range.start);
+        self.segments.range(from..).take_while(move |sent| sent.start < range.end)
     }
 
     /// All outstanding segments, oldest first.

@@ -79,7 +79,7 @@ pub(crate) enum Limit {
 }
 
 /// Accounts the time that passes to what limited the sender.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct LimitClock {
     since: Option<Instant>,
     limit: Limit,

@@ -26,7 +26,7 @@ use super::{
 };
 
 /// ATCP's states.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Atcp {
     state: State,
 }

@@ -34,14 +34,14 @@ pub struct BusConfig {
 }
 
 /// TCP-BuS's states.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Bus {
     config: BusConfig,
     repair: Option<Repair>,
 }
 
 /// The route is being repaired.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Repair {
     /// What follows this waits in the network.
     sequence: u64,

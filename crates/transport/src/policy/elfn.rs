@@ -32,7 +32,7 @@ pub struct ElfnConfig {
 }
 
 /// ELFN's states.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Elfn {
     config: ElfnConfig,
     /// In standby: when the next probe is due.

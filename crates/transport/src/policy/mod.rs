@@ -111,8 +111,25 @@ pub(crate) enum SendPermission {
     Nothing,
 }
 
+/// Copies a policy with its state.
+pub(crate) trait ClonePolicy {
+    fn clone_box(&self) -> Box<dyn Policy>;
+}
+
+impl<T: Policy + Clone + 'static> ClonePolicy for T {
+    fn clone_box(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Policy> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
 /// A table of states.
-pub(crate) trait Policy: fmt::Debug + Send {
+pub(crate) trait Policy: ClonePolicy + fmt::Debug + Send {
     /// Where it stands.
     fn state(&self) -> RouteState;
 

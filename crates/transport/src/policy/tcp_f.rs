@@ -21,7 +21,7 @@ pub struct TcpFConfig {
 }
 
 /// TCP-F's states.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TcpF {
     config: TcpFConfig,
     /// In snooze: when it ends at the latest.

@@ -11,7 +11,7 @@ use super::{AckSummary, Profile};
 use crate::scoreboard::{Scoreboard, Sent};
 
 /// Where the connection stands between calm and loss.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Epoch {
     state: RecoveryState,
     /// The recovery point: where the stream ended when the episode began.

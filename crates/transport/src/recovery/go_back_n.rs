@@ -15,7 +15,7 @@ use super::{AckSummary, DUP_THRESH, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// Go-back-N's count of duplicates.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct GoBackN {
     window: Option<u32>,
     duplicates: u32,

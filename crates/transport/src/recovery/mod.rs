@@ -30,8 +30,25 @@ use crate::pause::Pause;
 use crate::profile::HostProfile;
 use crate::scoreboard::{Covered, Scoreboard};
 
+/// Copies a scheme with its state.
+pub(crate) trait CloneScheme {
+    fn clone_box(&self) -> Box<dyn LossRecovery>;
+}
+
+impl<T: LossRecovery + Clone + 'static> CloneScheme for T {
+    fn clone_box(&self) -> Box<dyn LossRecovery> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn LossRecovery> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
 /// Decides what is lost.
-pub(crate) trait LossRecovery: fmt::Debug + Send {
+pub(crate) trait LossRecovery: CloneScheme + fmt::Debug + Send {
     /// What the rest of the sender does for it.
     fn profile(&self) -> Profile {
         Profile::default()

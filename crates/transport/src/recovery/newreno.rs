@@ -14,7 +14,7 @@ use super::{AckSummary, Found, LossRecovery, Profile, PrrRule, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// NewReno's count of duplicates.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct NewReno {
     duplicates: DuplicateAcks,
     profile: Profile,

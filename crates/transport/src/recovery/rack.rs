@@ -68,7 +68,7 @@ word_parameters! {
 }
 
 /// RACK's and the loss probe's state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rack {
     config: RackConfig,
     /// The newest transmission known to have arrived.

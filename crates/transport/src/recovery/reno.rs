@@ -10,7 +10,7 @@ use super::{AckSummary, DUP_THRESH, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// Reno's count of duplicates.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Reno {
     duplicates: DuplicateAcks,
 }
@@ -29,7 +29,7 @@ impl LossRecovery for Reno {
 }
 
 /// Duplicate acknowledgements without selective information, as Reno and NewReno count them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DuplicateAcks {
     count: u32,
     /// Below this position a duplicate may stem from an episode that is over (RFC 6582 §3.2 step 1).

@@ -14,7 +14,7 @@ use super::{AckSummary, DUP_THRESH, Found, LossRecovery, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// RFC 6675's count of duplicates; the rest stands in the scoreboard.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sack {
     duplicates: u32,
 }

@@ -11,7 +11,7 @@ use crate::pause::Pause;
 use crate::scoreboard::Scoreboard;
 
 /// Selective repeat's timers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SelectiveRepeat {
     window: Option<u32>,
     /// When the transmission that has been out longest left.

@@ -6,7 +6,7 @@ use super::{AckSummary, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
 
 /// One segment at a time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct StopAndWait;
 
 impl LossRecovery for StopAndWait {

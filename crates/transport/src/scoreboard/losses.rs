@@ -24,6 +24,11 @@ impl Scoreboard {
         if self.segments.is_empty() { 0 } else { self.lose(0) }
     }
 
+    /// Declares the segment that starts at `start` lost.
+    pub(crate) fn lose_at(&mut self, start: u64) -> u64 {
+        self.lose(self.index_of(start))
+    }
+
     /// Declares lost, of all that is not selectively acknowledged, what `choose` picks.
     pub(crate) fn lose_where(&mut self, mut choose: impl FnMut(usize, &Sent) -> bool) -> u64 {
         let mut lost = 0;

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use weir_units::Bytes;
 
 /// What an application has written, as far as it does not follow from the stream's positions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SendBuffer {
     /// Linux's `sk_sndbuf`.
     size: u64,

@@ -17,7 +17,7 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 use super::Sender;
 
 /// The burst that is leaving.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Bursts {
     /// The most segments in one; 1 for none.
     most: u64,

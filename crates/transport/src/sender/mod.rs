@@ -6,6 +6,7 @@
 mod ack;
 mod buffer;
 mod burst;
+mod follow;
 mod route;
 mod timer;
 mod transmit;
@@ -25,7 +26,7 @@ use crate::window_limit::LimitInForce;
 use crate::{Config, HostProfile, LimitingEnd, RecoveryConfig};
 
 /// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sender {
     mss: u64,
     board: Scoreboard,
@@ -78,7 +79,7 @@ pub(crate) struct Sender {
 }
 
 /// How far the window has been used of late (RFC 7661's question, Linux's `tcp_cwnd_validate`).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct CwndUsage {
     /// New data has left since this was last looked at.
     sent: bool,
@@ -90,7 +91,7 @@ struct CwndUsage {
 }
 
 /// What the configuration adds to the controller's pacing rate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pacing {
     most: Option<Rate>,
     /// How much of the stream's beginning is spread over a round trip.
@@ -104,7 +105,7 @@ struct Pacing {
 }
 
 /// Round trips counted by sequence: one ends when what was sent at its start is acknowledged.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Round {
     count: u64,
     end: u64,

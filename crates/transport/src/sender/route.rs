@@ -20,7 +20,7 @@ use crate::scoreboard::Sent;
 use crate::stats::{Limit, Stats};
 
 /// The policy at work and what it has the sender do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Route {
     policy: Box<dyn Policy>,
     /// Since when time stands still.

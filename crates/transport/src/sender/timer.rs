@@ -13,7 +13,7 @@ use crate::scoreboard::Covered;
 use crate::stats::Stats;
 
 /// What the sender waits for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
     /// When the retransmission timer was started; it runs while anything is outstanding.
     rto_since: Option<Instant>,
@@ -188,7 +188,7 @@ impl Sender {
     }
 
     /// RFC 6298 §5.4 to 5.6 and RFC 5681 §3.1: everything out is presumed lost.
-    fn on_rto(&mut self, now: Instant, stats: &mut Stats) {
+    pub(super) fn on_rto(&mut self, now: Instant, stats: &mut Stats) {
         if self.hides_loss(now, stats) {
             return self.on_hidden_timeout(now, stats);
         }

@@ -174,7 +174,7 @@ impl Sender {
         Some(departure)
     }
 
-    fn send_new(&mut self, now: Instant, size: u64) -> OutgoingRange {
+    pub(super) fn send_new(&mut self, now: Instant, size: u64) -> OutgoingRange {
         self.tell_policy_of_new_data(now);
         let start = self.board.nxt();
         let idle = self.board.is_empty();
@@ -270,7 +270,7 @@ impl Sender {
     /// Linux's `tcp_cwnd_validate`: the strongest sign of use within a round counts. Its decay
     /// (RFC 2861, `tcp_cwnd_application_limited`) is left out: it asks for a timeout's time without
     /// an acknowledgement, and then the restart after idle has come first.
-    fn validate_cwnd(&mut self, full: bool) {
+    pub(super) fn validate_cwnd(&mut self, full: bool) {
         let outstanding = self.board.segments() as u64 * self.mss;
         let usage = &mut self.usage;
         let new_round = self.board.una() >= usage.until;
