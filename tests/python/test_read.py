@@ -6,6 +6,7 @@ import gzip
 import json
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import polars as pl
 import pytest
@@ -141,3 +142,41 @@ def test_a_capture_that_was_cut_is_read_with_a_warning(
     result = invoke("read", file)
     assert result.exit_code == 0
     assert "it ends inside the block at byte" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("stack", ["cubic", "bbr", "reno", "vegas", "illinois"])
+def test_the_controller_of_a_capture_is_named(stack: str, tmp_path: Path) -> None:
+    row = _identified(stack, tmp_path)
+    assert stack in row["controller"].split(", ")
+    least = next(iter(reading.candidates(row).values()))
+    assert least < 0.03
+    assert row["controller_note"] is None
+
+
+@pytest.mark.parametrize("stack", ["bbr3", "copa"])
+def test_a_controller_that_is_no_candidate_is_unknown(stack: str, tmp_path: Path) -> None:
+    row = _identified(stack, tmp_path)
+    assert row["controller"] == "unknown"
+    assert row["controller_note"] == "no candidate predicts the window"
+    assert min(reading.candidates(row).values()) > 0.05
+
+
+def test_at_the_receiver_the_controller_is_unknown(captures: Path) -> None:
+    (row,) = reading.read([captures / "run-receivers.pcapng"]).connections.iter_rows(named=True)
+    assert (row["controller"], row["controller_confidence"]) == ("unknown", None)
+    assert reading.candidates(row) == {}
+    assert "made at the receiver" in reading.controller(row)
+
+
+def test_the_table_has_the_controller(captures: Path, invoke: Invoke) -> None:
+    result = invoke("read", captures / "run-senders.pcapng")
+    assert result.exit_code == 0, result.output
+    assert "controller" in result.stdout
+    assert "cubic" in result.stdout
+
+
+def _identified(stack: str, folder: Path) -> dict[str, Any]:
+    keys = [("flow.0.stack", stack), ("topology.forward.loss", "0.1%")]
+    _native.Scenario.parse(SCENARIO, keys, "test.toml").record(1, folder, "run")
+    (row,) = reading.read([folder / "run-senders.pcapng"]).connections.iter_rows(named=True)
+    return row

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use crate::expert::{Expert, ExpertCounts};
-use crate::packet::{ACK, FIN, RST, SYN, Segment};
+use crate::identify::{Evidence, History, Path};
+use crate::packet::{ACK, ECE, FIN, RST, SYN, Segment};
 use crate::points::{Point, PointKind, Points};
 use crate::sender::{Acknowledgement, Data, RepeatKind, Sender};
 use crate::sequence::Unwrap;
@@ -44,12 +45,14 @@ struct Side {
     unwrap: Unwrap,
     sender: Option<Box<Sender>>,
     points: Points,
+    history: History,
     scale: Option<u8>,
     mss: Option<u16>,
     /// The longest payload that the announced sizes allow.
     longest: u32,
     has_timestamps: bool,
     has_sack: bool,
+    has_ecn: bool,
     has_syn: bool,
     /// The most frequent payload, by majority vote.
     usual: (u32, u32),
@@ -153,7 +156,7 @@ impl Connection {
         let sides = self.sides.iter().map(|side| {
             let sender = side.sender.as_ref().map_or(0, |sender| sender.memory());
             let pending = side.pending.len() * size_of::<Pending>();
-            sender + pending + size_of_val(side.points.list())
+            sender + pending + size_of_val(side.points.list()) + side.history.memory()
         });
         size_of::<Self>() + sides.sum::<usize>()
     }
@@ -170,6 +173,22 @@ impl Connection {
 
     pub(crate) fn points(&self, side: usize) -> &Points {
         &self.sides[side].points
+    }
+
+    /// Takes out what shows the congestion control of `side`.
+    pub(crate) fn take_evidence(&mut self, side: usize) -> Evidence {
+        let path = Path {
+            mss: self.mss(side),
+            round_trip: self.handshake_rtt(),
+            has_sack: self.has_sack(),
+            has_ecn: self.sides.iter().all(|side| side.has_ecn),
+        };
+        let is_at_receiver = self.capture_point(side) == CapturePoint::Receiver;
+        Evidence { history: std::mem::take(&mut self.sides[side].history), path, is_at_receiver }
+    }
+
+    fn has_sack(&self) -> bool {
+        self.sides.iter().all(|side| side.has_sack || !side.has_syn)
     }
 
     pub(crate) fn expert(&self) -> ExpertCounts {
@@ -270,6 +289,7 @@ impl Connection {
             side.has_syn = true;
             side.mss = segment.mss;
             side.has_sack = segment.sack_permitted;
+            side.has_ecn = segment.has(ECE);
             side.scale = segment.window_scale;
         }
     }
@@ -325,7 +345,7 @@ impl Connection {
         }
         let mss = self.mss(from);
         let round_trip = self.handshake_rtt();
-        let has_sack = self.sides.iter().all(|side| side.has_sack || !side.has_syn);
+        let has_sack = self.has_sack();
         let side = &mut self.sides[from];
         let first = segment.seq.wrapping_add(u32::from(segment.has(SYN)));
         let Some(start) = side.unwrap.peek(first) else { return };
@@ -352,6 +372,7 @@ impl Connection {
         if is_keep_alive {
             return;
         }
+        side.history.record_sent(time, (start, end), segment);
         let kind = match sender.on_data(time, Data { start, end, mss }) {
             None => PointKind::Data,
             Some(RepeatKind::Fast) => PointKind::Fast,
@@ -396,13 +417,15 @@ impl Side {
                 count += 1;
             }
         }
+        let blocks = &blocks[..count];
+        self.history.record_ack(time, pending.place, pending.window, blocks, &pending.segment);
         sender.on_ack(
             time,
             &Acknowledgement {
                 place: pending.place,
                 window: pending.window,
                 is_timed,
-                blocks: &blocks[..count],
+                blocks,
                 is_duplicate: pending.is_duplicate,
             },
         );

@@ -7,6 +7,7 @@ mod connection;
 mod error;
 mod expert;
 mod file;
+mod identify;
 mod limits;
 mod link;
 mod packet;

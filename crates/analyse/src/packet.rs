@@ -96,6 +96,8 @@ pub(crate) const SYN: u8 = 2;
 pub(crate) const RST: u8 = 4;
 /// Flag ACK.
 pub(crate) const ACK: u8 = 16;
+/// Flag ECE.
+pub(crate) const ECE: u8 = 64;
 
 impl Segment {
     /// Whether one of `flags` is set.

@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::expert::ExpertCounts;
+use crate::identify::{Evidence, Identity};
 use crate::limits::{Limit, Limits};
 use crate::sender::{Counts, Sender, Slice};
 
@@ -75,6 +76,10 @@ pub struct ConnectionRow {
     pub capacity_mbps: Option<f64>,
     pub policer_mbps: Option<f64>,
     pub policer_burst_bytes: Option<u64>,
+    pub controller: Option<String>,
+    pub controller_confidence: Option<f64>,
+    pub controller_candidates: Option<String>,
+    pub controller_note: Option<&'static str>,
     pub tshark_retransmission: u64,
     pub tshark_fast_retransmission: u64,
     pub tshark_spurious_retransmission: u64,
@@ -132,12 +137,15 @@ pub(crate) struct Rows {
     pub(crate) slices: Vec<SliceRow>,
     pub(crate) points: Vec<PointRow>,
     pub(crate) packets: Vec<PacketRow>,
+    pub(crate) evidence: Option<Evidence>,
 }
 
 impl Rows {
     /// The rows of a connection that is over, those of its packets only if they are wanted.
-    pub(crate) fn of(connection: &Connection, file: &str, packets: Packets) -> Self {
+    pub(crate) fn of(connection: &mut Connection, file: &str, packets: Packets) -> Self {
         let side = connection.sending_side();
+        let evidence = connection.sender(side).is_some().then(|| connection.take_evidence(side));
+        let connection = &*connection;
         let sender = connection.sender(side);
         let limits = sender.map(|sender| Limits::of(sender, connection.mss(side)));
         Self {
@@ -150,7 +158,21 @@ impl Rows {
                 Packets::Kept => packet_rows(connection, sender),
                 Packets::Dropped => Vec::new(),
             },
+            evidence,
         }
+    }
+
+    /// Looks for the congestion control, if there is evidence.
+    pub(crate) fn identify(&mut self) {
+        let Some(evidence) = self.evidence.take() else { return };
+        let Identity { class, confidence, errors, reason } = evidence.identify();
+        let row = &mut self.connection;
+        row.controller = Some(if class.is_empty() { "unknown".into() } else { class.join(", ") });
+        row.controller_confidence = confidence;
+        row.controller_note = reason;
+        let candidate = |(name, error): &(&str, f64)| format!("{name} {error:.4}");
+        let candidates: Vec<String> = errors.iter().map(candidate).collect();
+        row.controller_candidates = (!candidates.is_empty()).then(|| candidates.join(", "));
     }
 
     /// Gives all rows the number of the connection.
@@ -237,6 +259,10 @@ fn connection_row(
         capacity_mbps: limits.and_then(|limits| limits.capacity).map(mbps),
         policer_mbps: policer.map(|policer| mbps(policer.rate)),
         policer_burst_bytes: policer.map(|policer| policer.burst),
+        controller: None,
+        controller_confidence: None,
+        controller_candidates: None,
+        controller_note: None,
         tshark_retransmission: expert.retransmissions,
         tshark_fast_retransmission: expert.fast_retransmissions,
         tshark_spurious_retransmission: expert.spurious_retransmissions,

@@ -91,6 +91,7 @@ impl Table {
         self.keep_largest(MOST_ROWS, MOST_DETAILED);
         for (number, rows) in self.rows.iter_mut().enumerate() {
             rows.number(number as u32);
+            rows.identify();
         }
         (self.rows, self.dropped, self.evicted)
     }
@@ -98,7 +99,7 @@ impl Table {
     fn end(&mut self, mut connection: Box<Connection>) {
         self.memory -= connection.memory();
         connection.finish();
-        self.rows.push(Rows::of(&connection, &self.file, self.packets));
+        self.rows.push(Rows::of(&mut connection, &self.file, self.packets));
         if self.rows.len() >= 2 * MOST_ROWS || self.rows.len().is_multiple_of(2 * MOST_DETAILED) {
             self.keep_largest(MOST_ROWS, MOST_DETAILED);
         }
@@ -130,6 +131,7 @@ impl Table {
             rows.slices = Vec::new();
             rows.points = Vec::new();
             rows.packets = Vec::new();
+            rows.evidence = None;
         }
     }
 }

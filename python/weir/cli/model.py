@@ -55,7 +55,7 @@ Stack = Annotated[
     typer.Option(
         metavar="STACK",
         help="Congestion control of the measured flow.",
-        show_default="that of the results, else cubic",
+        show_default="that of the results or the capture, else cubic",
         rich_help_panel=MEASUREMENT,
     ),
 ]

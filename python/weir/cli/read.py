@@ -1,4 +1,4 @@
-"""`weir read`: what limited the TCP connections of a capture."""
+"""`weir read`: what limited the TCP connections of a capture, and their congestion control."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _HELP = """Read packet captures, and show what limited each TCP connection.
 
 The files are pcap or pcapng, also compressed by gzip or zstd, made at the sender, at the receiver
 or between them.
-Prints per connection: amount, goodput, round-trip time, retransmissions by kind, and the shares of
-time in which a limit held the sender.
+Prints per connection: amount, goodput, round-trip time, retransmissions by kind, the congestion
+control of the sender, and the shares of time in which a limit held it.
 
 Exit codes: 0 read, 2 a file is no capture. See docs/read.md."""
 
@@ -89,8 +89,8 @@ def read(
 
 
 def json_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A connection with its limits and tshark's counts in objects of their own."""
-    from weir.reading import COLUMNS, LIMITS
+    """A connection with its limits, candidates and tshark's counts in objects of their own."""
+    from weir.reading import COLUMNS, LIMITS, candidates
 
     shares = {name: row[column] for name, column in zip(LIMITS, COLUMNS, strict=True)}
     counts = {
@@ -99,6 +99,7 @@ def json_row(row: dict[str, Any]) -> dict[str, Any]:
         if name.startswith("tshark_")
     }
     kept = {n: v for n, v in row.items() if n not in COLUMNS and not n.startswith("tshark_")}
+    kept["controller_candidates"] = candidates(row)
     return {**kept, "limits": shares, "tshark": counts}
 
 
@@ -114,6 +115,7 @@ def _grid(found: Captures, most: int) -> Grid:
             _number(row["goodput_mbps"]),
             f"{_number(row['rtt_ms_min'])} / {_number(row['rtt_ms_p50'])}",
             f"{row['retransmits']} {_kinds(row)}".strip(),
+            row["controller"] or "–",
             ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items()) or "no data",
         ]
         for row in found.connections.head(most).iter_rows(named=True)
@@ -126,6 +128,7 @@ def _grid(found: Captures, most: int) -> Grid:
         "Mbit/s",
         "RTT, ms: min / median",
         "retransmissions",
+        "controller",
         "limited by",
     ]
     counts = found.counts
@@ -135,7 +138,8 @@ def _grid(found: Captures, most: int) -> Grid:
     title = f"{counts['tcp_packets']} packets of TCP{udp}, {found.connections.height} connections"
     note = (
         "An arrow points from the end that sent more data. Retransmissions: fast, timeout, tail "
-        f"probe, and how many of all were spurious. Shares are those of the sender's time.{more}"
+        "probe, and how many of all were spurious. Controller: the congestion controls that "
+        f"predict the window. Shares are those of the sender's time.{more}"
     )
     return Grid(title, headers, rows, names=2, notes=1, note=note)
 

@@ -100,6 +100,29 @@ def limits(row: dict[str, object]) -> dict[str, float]:
     return dict(sorted(shown.items(), key=lambda one: -one[1]))
 
 
+def candidates(row: dict[str, object]) -> dict[str, float]:
+    """The error of each congestion control whose window was compared, the least first."""
+    text = row["controller_candidates"]
+    if not isinstance(text, str):
+        return {}
+    pairs = [part.split() for part in text.split(", ")]
+    return {name: float(error) for name, error in pairs}
+
+
+def controller(row: dict[str, object]) -> str:
+    """A sentence about the congestion control of a connection."""
+    name, note = row["controller"], row["controller_note"]
+    if name is None:
+        return "The congestion control was not looked for: only in the 32 largest connections."
+    if note is not None:
+        return f"The congestion control is unknown: {note}."
+    best = min(candidates(row).values())
+    return (
+        f"Congestion control: {name}. Its window differs by {best:.1%} from what was in flight; "
+        f"confidence {row['controller_confidence']:.2f}."
+    )
+
+
 def _warnings(counts: dict[str, int]) -> list[str]:
     texts = {
         "dropped_packets": "{} packets were dropped by the capturing system; losses may be its own",

@@ -11,7 +11,7 @@ import polars as pl
 
 from weir import _native
 from weir.disk import write_text
-from weir.reading import Captures, limits
+from weir.reading import Captures, controller, limits
 from weir.reading.figures import connection_figure
 from weir.report.html import render
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable
@@ -76,6 +76,7 @@ def _table(captures: Captures) -> ReportTable:
             Cell(str(row["retransmits_rto"])),
             Cell(str(row["retransmits_tlp"])),
             Cell(str(row["retransmits_spurious"])),
+            row["controller"] or "–",
         ]
         for row in captures.connections.head(_ROWS).iter_rows(named=True)
     ]
@@ -92,6 +93,7 @@ def _table(captures: Captures) -> ReportTable:
         "timeout",
         "probe",
         "spurious",
+        "controller",
     ]
     left_out = captures.connections.height - len(rows)
     note = f"{left_out} more connections are in connections.parquet." if left_out else ""
@@ -112,6 +114,7 @@ def _connections(captures: Captures) -> Iterator[ReportSection]:
 def _facts(row: dict[str, Any]) -> Iterator[str]:
     shares = ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items())
     yield f"{_name(row)}. Shares of the sender's time: {shares or 'no data'}."
+    yield controller(row)
     if row["capacity_mbps"] is not None:
         yield f"With a queue, the path carries {row['capacity_mbps']:.3g} Mbit/s of data."
     if row["reordered"]:

@@ -1,5 +1,6 @@
 //! What is measured of connections whose every packet a test writes.
 
+mod controllers;
 mod formats;
 mod limits;
 mod script;

@@ -26,9 +26,14 @@ const ACK: u8 = 16;
 const SYN: u8 = 2;
 
 impl Script {
+    /// No packets yet.
+    pub(crate) fn empty() -> Self {
+        Self { packets: Vec::new() }
+    }
+
     /// A handshake at 0, `near` and `near + far` milliseconds: the capture is `far` from the client.
     pub(crate) fn connected(near: f64, far: f64) -> Self {
-        let mut script = Self { packets: Vec::new() };
+        let mut script = Self::empty();
         let syn = Fields { flags: SYN, window: 65_535, syn_options: true, ..Fields::default() };
         script.client(0.0, &syn);
         script.server(near, &Fields { flags: SYN | ACK, ack: 1, ..syn });
