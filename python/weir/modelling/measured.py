@@ -9,6 +9,7 @@ import polars as pl
 
 from weir.modelling.path import Path
 
+_UNKNOWN = "unknown"
 ASSUMED = "cubic"
 """The controller of a sender of which none is known: Linux's default."""
 
@@ -67,7 +68,8 @@ class Measurement:
 
 
 def flow_of(row: dict[str, Any], stack: str | None) -> Flow:
-    """The flow of a row of `weir read`."""
+    """The flow of a row of `weir read`, whose controller is `stack` or the one found there."""
+    stack = stack or _found(row)
     arrow = (row["client"], row["server"])
     limit = row["limit"] or "unknown"
     goodput = row["goodput_mbps"] or 0.0
@@ -85,6 +87,12 @@ def flow_of(row: dict[str, Any], stack: str | None) -> Flow:
         limit,
         _source_keys(row, limit, goodput),
     )
+
+
+def _found(row: dict[str, Any]) -> str | None:
+    """The first of those that predict the window: they differ little on such a path."""
+    name: str = row["controller"] or _UNKNOWN
+    return None if name == _UNKNOWN else name.split(", ")[0]
 
 
 def _source_keys(row: dict[str, Any], limit: str, goodput: float) -> dict[str, str]:
