@@ -1,0 +1,205 @@
+"""`identify`: whether `weir read` names the congestion control that a sender ran.
+
+Each congestion control of Linux runs alone on each path and is captured at the sender, and so do
+two controllers that are no candidates. Then `weir read` names them.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import TYPE_CHECKING
+
+from weir import capture, reading
+from weir.api import RunOptions, run_plan, world_words
+from weir.errors import InputError
+from weir.kernel.recipe import CONTROLS
+from weir.results import Results
+from weir.scenario import LIBRARY, SIM, VIRTUAL, Source
+from weir.stats import Estimate, mean_interval, share_interval
+from weir.studies import Cell, Settings, StudyResult, capitalised
+from weir.studies.cells import cell
+from weir.studies.identify.paths import PATHS, SCENARIO
+from weir.sweep import Plan, plan
+
+if TYPE_CHECKING:
+    from weir.report.model import ReportSection
+
+OTHERS = ("bbr3", "copa")
+"""Controllers of the simulator that are no candidates: their name is unknown."""
+UNKNOWN = "unknown"
+SUMMARY, CONFUSION, ERRORS = "shares", "confusion", "window errors"
+_TITLES = {
+    SUMMARY: "Shares that are right",
+    CONFUSION: "Captures by true controller and by name found",
+    ERRORS: "Mean error of the window that the true controller predicts",
+}
+_GOALS = {"true one in the class": 97.0, "no candidate, called unknown": 90.0}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in one capture."""
+
+    path: str
+    stack: str
+    names: tuple[str, ...]
+    """The class; empty if it is unknown."""
+    error: float | None
+    """The error of the true controller's window, if that is a candidate."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the true controller is a candidate."""
+        return self.stack not in OTHERS
+
+
+class Identify:
+    """The study."""
+
+    name = "identify"
+    description = "whether a capture shows which congestion control its sender ran"
+    worlds = (SIM, VIRTUAL)
+
+    def run(self, settings: Settings) -> StudyResult:
+        """Captures all controllers on all paths, and names them."""
+        own = self.plan(settings)
+        with tempfile.TemporaryDirectory() as scratch:
+            how = RunOptions(**{**settings.how, "pcap": scratch})
+            results = run_plan(own, **how)
+            files = capture.files(File(scratch), own)
+            found = [
+                _found(*places[run.case.label], files[run.index])
+                for places in [_places(settings)]
+                for run in own.runs
+            ]
+        rows = [*_summary(found), *_confusion(found), *_errors(found)]
+        return StudyResult(rows, list(_findings(found, rows, settings)), results)
+
+    def title(self, table: str) -> str:
+        """The title of a table."""
+        return _TITLES[table]
+
+    def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
+        """The confusion matrix as a picture, and the tables."""
+        from weir.report.model import ReportSection
+        from weir.report.study import study_table
+        from weir.studies.identify.figures import matrix
+
+        parts = {name: [row for row in rows if row["table"] == name] for name in _TITLES}
+        figure = matrix(parts[CONFUSION], tuple(results.runs["run"]))
+        shares = ReportSection("Shares", tables=[study_table(SUMMARY, parts[SUMMARY])])
+        names = ReportSection(
+            "Names",
+            tables=[study_table(ERRORS, parts[ERRORS])],
+            figures=[figure],
+        )
+        return [shares, names]
+
+    def plan(self, settings: Settings) -> Plan:
+        """Every run: each controller on each path."""
+        words = ["weir", "study", self.name, "--size", settings.size, "--seed", str(settings.seed)]
+        words += [] if settings.world == SIM else world_words(settings.world)
+        repeat = str(settings.repeat or 1)
+        sources = {}
+        for label, (path, stack) in _places(settings).items():
+            every = {
+                **PATHS[settings.size][path],
+                "flow.0.stack": stack,
+                "measure.repeat": repeat,
+                "measure.seed": str(settings.seed),
+            }
+            file = str(LIBRARY / "identify.toml")
+            source = Source(SCENARIO, "study identify", tuple(every.items()), file)
+            sources[label] = source.in_world(SIM if stack in OTHERS else settings.world)
+        return plan(self.name, shlex.join(words), sources, {})
+
+
+def _places(settings: Settings) -> dict[str, tuple[str, str]]:
+    """Path and controller by the label of the case."""
+    stacks = (*CONTROLS, *OTHERS)
+    return {f"{path}, {s}": (path, s) for path in PATHS[settings.size] for s in stacks}
+
+
+def _found(path: str, stack: str, file: File) -> Found:
+    if not file.is_file():
+        raise InputError(f"study identify: {path}, {stack} has no capture; run without --resume")
+    rows = reading.read([file]).connections.iter_rows(named=True)
+    row = next(row for row in rows if row["capture_point"] == "sender")
+    name = row["controller"] or UNKNOWN
+    names = () if name == UNKNOWN else tuple(name.split(", "))
+    return Found(path, stack, names, reading.candidates(row).get(stack))
+
+
+def _summary(found: Sequence[Found]) -> Iterator[Cell]:
+    """The shares of captures, in all and by path."""
+    for path in ("all", *dict.fromkeys(one.path for one in found)):
+        some = [one for one in found if path in ("all", one.path)]
+        known = [one for one in some if one.is_known]
+        others = [one for one in some if not one.is_known]
+        shares = {
+            "true one in the class": [one.stack in one.names for one in known],
+            "true one alone": [one.names == (one.stack,) for one in known],
+            "wrong name": [bool(one.names) and one.stack not in one.names for one in known],
+            "called unknown": [not one.names for one in known],
+            "no candidate, called unknown": [not one.names for one in others],
+        }
+        for row, truths in shares.items():
+            yield cell(SUMMARY, row, path, "%", _percent(sum(truths), len(truths)))
+        sizes = [len(one.names) for one in known if one.names]
+        yield cell(SUMMARY, "names in a class", path, "", mean_interval(sizes, (1.0, None)))
+
+
+def _confusion(found: Sequence[Found]) -> Iterator[Cell]:
+    """Per true controller the share of each name."""
+    for stack in dict.fromkeys(one.stack for one in found):
+        own = [one for one in found if one.stack == stack]
+        names = Counter(", ".join(one.names) or UNKNOWN for one in own)
+        for name, count in names.most_common():
+            yield cell(CONFUSION, stack, name, "%", _percent(count, len(own)))
+
+
+def _errors(found: Sequence[Found]) -> Iterator[Cell]:
+    for stack in dict.fromkeys(one.stack for one in found if one.is_known):
+        own = [one for one in found if one.stack == stack and one.error is not None]
+        errors = mean_interval([100 * (one.error or 0.0) for one in own], (0.0, None))
+        yield cell(ERRORS, stack, "mean error", "%", errors)
+
+
+def _percent(count: int, of: int) -> Estimate:
+    share = share_interval(count, of)
+    low, mean, high = (None if v is None else 100 * v for v in (share.lo, share.mean, share.hi))
+    return Estimate(mean, low, high, share.n)
+
+
+def _findings(found: Sequence[Found], rows: Sequence[Cell], settings: Settings) -> Iterator[str]:
+    all_of: Mapping[str, Mapping[str, float]] = {
+        one["row"]: one["ours"] for one in rows if (one["table"], one["column"]) == (SUMMARY, "all")
+    }
+    for row, goal in _GOALS.items():
+        ours = all_of[row]
+        reached = "reached" if ours["mean"] >= goal else "not reached"
+        yield (
+            f"{capitalised(row)}: {ours['mean']:.1f} % of {ours['n']} captures, 95 % interval "
+            f"{ours['lo']:.1f} to {ours['hi']:.1f} % (goal: {goal:.0f} %, {reached})."
+        )
+    alone = all_of["true one alone"]
+    yield f"The true one is named alone in {alone['mean']:.1f} % of {alone['n']} captures."
+    for one in found:
+        if one.is_known and one.stack not in one.names:
+            name = ", ".join(one.names) or UNKNOWN
+            yield f"Not right: {one.stack} on {one.path} is called {name}."
+        if not one.is_known and one.names:
+            yield f"Not right: {one.stack} on {one.path} is called {', '.join(one.names)}."
+    if settings.world == SIM:
+        yield (
+            "The simulator's controllers were captured, which are also the candidates. "
+            "--world kernel --virtual captures Linux's."
+        )
+
+
+STUDY = Identify()
