@@ -78,17 +78,13 @@ def animation(wish: Wish) -> Animation:
         InputError: there is no radio, nothing is sent in the span, or too much.
         ScenarioError: the scenario is not valid.
     """
-    start, span = _seconds("--from", wish.start), _seconds("--for", wish.span)
     whole = wish.source.at({})
     if whole.fields["topology"]["kind"] != "radio":
         raise InputError(
             f"{wish.source.origin}: only a radio network has frames to show; its topology is "
             f"'{whole.fields['topology']['kind']}', not 'radio'"
         )
-    end = min(start + span, _native.parse_quantity("time", whole.fields["measure"]["duration"]))
-    if end <= start:
-        last = whole.fields["measure"]["duration"]
-        raise InputError(f"--from {wish.start} --for {wish.span}: the run ends at {last}")
+    start, end = span_of(wish, whole)
     seed = whole.seed if wish.seed is None else wish.seed
     tables = runner.execute(_recorded(wish.source), seed)
     frames = _within(tables["frames"], start, end)
@@ -106,6 +102,20 @@ def animation(wish: Wish) -> Animation:
         "events": _events(tables["events"], start, end),
     }
     return Animation(whole.name, whole.description, wish.command, data)
+
+
+def span_of(wish: Wish, whole: Effective) -> tuple[float, float]:
+    """The begin and the end of the span in seconds.
+
+    Raises:
+        InputError: a time is not valid, or the run ends before.
+    """
+    start, span = _seconds("--from", wish.start), _seconds("--for", wish.span)
+    last = whole.fields["measure"]["duration"]
+    end = min(start + span, _native.parse_quantity("time", last))
+    if end <= start:
+        raise InputError(f"--from {wish.start} --for {wish.span}: the run ends at {last}")
+    return start, end
 
 
 def _seconds(option: str, text: str) -> float:

@@ -177,13 +177,6 @@ def test_what_cannot_be_shown_is_refused(
     assert not list(tmp_path.glob("*.html"))
 
 
-def test_links_have_no_frames(invoke: Invoke) -> None:
-    result = invoke("animate", "two-flows")
-    assert result.exit_code == 2
-    message = "only a radio network has frames to show; its topology is 'dumbbell'"
-    assert result.stderr == f"weir: two-flows: {message}, not 'radio'\n"
-
-
 def test_the_command_says_where_the_page_is(invoke: Invoke, tmp_path: Path) -> None:
     result = invoke("animate", "radio-chain", "--for", "50ms", "--seed", 4)
     assert (result.exit_code, result.stdout) == (0, "radio-chain.html\n")

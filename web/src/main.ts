@@ -1,6 +1,7 @@
 // The page: controls on the left, the network and its player, charts below.
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import { readAnimation, type AnimationData } from "./animation";
 import { HandPanel, score, YOU } from "./byhand";
 import { binsOfCharts, chartMakers, type Chart, type Shared } from "./charts";
 import { Controls } from "./controls";
@@ -15,8 +16,9 @@ import { explain } from "./packet";
 import { Player, SPEEDS } from "./player";
 import { ENDED, Run } from "./run";
 import { SequenceView } from "./sequence";
-import { command, fromFragment, isByHand, overrides, scenarioText, toFragment, type Settings } from "./settings";
+import { command, defaults, fromFragment, isByHand, overrides, scenarioText, toFragment, type Settings } from "./settings";
 import { Store } from "./store";
+import { inTasks } from "./tasks";
 import { thinned } from "./thin";
 import { chooseScheme, isDark, stackColours } from "./theme";
 
@@ -85,9 +87,19 @@ class Page {
 
   /** Shows what the server has, if there is one; else a tour, or a run of the settings. */
   private async begins(tour: string | undefined, time: number): Promise<void> {
+    const animation = readAnimation();
+    if (animation) return this.play(animation);
     if (await this.explorer?.start()) return;
     if (tour) this.guide.open(tour);
     else await this.restart(time);
+  }
+
+  /** What `weir animate` wrote: a run, and the part of it to show. */
+  private async play({ text, seed, from_s, to_s }: AnimationData): Promise<void> {
+    this.controls.take({ ...defaults(), text, seed: BigInt(seed) });
+    this.range = [from_s, to_s];
+    await this.restart(from_s);
+    this.player.halt(from_s);
   }
 
   /** Runs other settings, and shows a time of their run. */
@@ -531,15 +543,6 @@ class Page {
     if (!act || (event.key === " " && target.matches("button, summary, input, label"))) return;
     event.preventDefault();
     act();
-  }
-}
-
-/** Each step in a task of its own, while they are wanted. */
-async function inTasks(steps: (() => void)[], isWanted: () => boolean): Promise<void> {
-  for (const step of steps) {
-    await new Promise((resolve) => setTimeout(resolve));
-    if (!isWanted()) return;
-    step();
   }
 }
 

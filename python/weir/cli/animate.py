@@ -1,4 +1,4 @@
-"""`weir animate`: an animation of the frames of a radio network."""
+"""`weir animate`: a run packet by packet, as one page."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import typer
 
 from weir.animation import FROM, SPAN, Wish, animation
 from weir.cli import complete, options, output, plans
+from weir.disk import write_text
+from weir.replay import replay
 from weir.scenario import parse_assignments, read
 
 _HELP = (
-    "Play the frames of a radio network, one by one.\n\n"
-    "Runs the scenario once in the simulator and writes a self-contained HTML file. It shows each "
-    "frame with sender and receiver, collisions, and the marks of routers."
+    "Play a run packet by packet, in one HTML file.\n\n"
+    "Over links the file is the laboratory's page, which runs the scenario when it opens: packets "
+    "move and queues fill. Of a radio network it has each frame with sender and receiver, "
+    "collisions, and the marks of routers."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
+
+  weir animate two-flows --from 12s
 
   weir animate radio-chain
 
@@ -59,11 +64,19 @@ def animate(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs the file, writes the page and prints its path."""
-    from weir.report import write_animation  # slow to import
-
     source = read(file, parse_assignments(sets or [], "--set"))
+    wish = Wish(source, seed, start, span)
     with plans.programs(trusted=trust_controllers):
-        made = animation(Wish(source, seed, start, span))
-    path = write_animation(made, out or Path(f"{made.title}.html"))
-    output.note(f"{made.frames} frames; open it in any browser", quiet=quiet)
+        whole = source.at({})
+        if whole.fields["topology"]["kind"] != "radio":
+            path = out or Path(f"{whole.name}.html")
+            write_text(path, replay(wish, whole))
+            shown = "the run"
+        else:
+            from weir.report import write_animation  # slow to import
+
+            made = animation(wish)
+            path = write_animation(made, out or Path(f"{made.title}.html"))
+            shown = f"{made.frames} frames"
+    output.note(f"{shown}; open it in any browser", quiet=quiet)
     typer.echo(path)

@@ -29,7 +29,7 @@ _VERBS = {
     "compare": "Run several stacks on the same network with the same seeds, and compare them.",
     "run": "Run a scenario file: every point of its sweep, every repeat.",
     "ui": "Explore results in the laboratory's page, until Ctrl-C.",
-    "animate": "Play the frames of a radio network, one by one.",
+    "animate": "Play a run packet by packet, in one HTML file.",
     "study": "Reproduce a published experiment and print published and measured values.",
     "send": "Send files to weir recv over UDP, with any of Weir's transports.",
     "recv": "Receive files from weir send, from any number of senders, until Ctrl-C.",

@@ -34,12 +34,7 @@ def read() -> dict[str, PageFile]:
     Raises:
         InputError: the page was not built, or by another version.
     """
-    folder = next((f for f in _FOLDERS if (f / "index.html").is_file()), None)
-    if folder is None:
-        raise InputError(
-            "weir ui: the page was not built; run make lab in a clone of Weir's sources, "
-            "then repeat the command"
-        )
+    folder = _folder()
     files = {
         f"/{name}": PageFile((folder / name).read_bytes(), kind)
         for name, kind in _TYPES.items()
@@ -52,3 +47,24 @@ def read() -> dict[str, PageFile]:
     index = index.replace(_ALONE, _SERVED).replace(_HEAD, _ENGINE)
     files["/"] = files["/index.html"] = PageFile(index, _TYPES["index.html"])
     return files
+
+
+def texts() -> tuple[str, str]:
+    """The page and its script, to be written as one file.
+
+    Raises:
+        InputError: the page was not built.
+    """
+    folder = _folder()
+    index, script = folder / "index.html", folder / "lab.js"
+    return index.read_text(encoding="utf-8"), script.read_text(encoding="utf-8")
+
+
+def _folder() -> Path:
+    folder = next((f for f in _FOLDERS if (f / "index.html").is_file()), None)
+    if folder is None:
+        raise InputError(
+            "the laboratory's page was not built; run make lab in a clone of Weir's sources, "
+            "then repeat the command"
+        )
+    return folder

@@ -1,0 +1,14 @@
+// The page as `weir animate` writes it: with a scenario in it.
+
+/** The scenario in a page that `weir animate` wrote. */
+export interface AnimationData {
+  text: string;
+  seed: string;
+  from_s: number;
+  to_s: number;
+}
+
+export function readAnimation(): AnimationData | undefined {
+  const found = document.getElementById("animation")?.textContent;
+  return found ? (JSON.parse(found) as AnimationData) : undefined;
+}
