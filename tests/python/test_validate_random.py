@@ -17,10 +17,11 @@ from weir import _native
 from weir.report import write
 from weir.scenario import SIM
 from weir.stats import independent_ratio
-from weir.validate import judge, spread
+from weir.validate import chance, judge, spread
 from weir.validate import kernel as kernels
-from weir.validate.cases import Scene
+from weir.validate.cases import SEND_BUFFER, Scene
 from weir.validate.guest import DRAWING
+from weir.validate.receiver import GROWING
 from weir.validate.sampled import (
     CONTROLS,
     DURATION_S,
@@ -145,6 +146,24 @@ def test_a_run_with_random_numbers_may_be_one_of_ours(
     rows = judge.rows(made, "drawn", runs, judge.SAMPLED, independent_ratio)
     (found,) = (row for row in rows if row["metric"] == spread.GOODPUT)
     assert found["verdict"] == verdict
+
+
+def test_a_difference_that_microseconds_make_is_called_so() -> None:
+    (scene,) = (one for one in scenes(143, 1) if one.name.startswith("142-htcp"))
+    own = scene.simulated.with_override("flow.*.send_buffer", SEND_BUFFER)
+    for key, value in GROWING.items():
+        own = own.with_override(f"flow.*.{key}", value)
+    row = {"metric": spread.GOODPUT, "kind": "deterministic", "note": "", "verdict": "differs"}
+    rate = {**row, "reference": 4.3}  # the rate of the link
+    (beyond,) = chance.examined(scene, own, 26_006, [rate], judge.SAMPLED, 1)
+    least, most = beyond["chance"]["least"], beyond["chance"]["most"]
+    assert least < 0.95 * most, "three packets of queue make microseconds matter"
+    between, holding = {**row, "reference": (least + most) / 2}, {**rate, "verdict": "holds"}
+    found = chance.examined(scene, own, 26_006, [between, rate, holding], judge.SAMPLED, 1)
+    assert [one["chance"]["includes"] for one in found[:2]] == [True, False]
+    assert found[2] == holding
+    (said,) = spread.by_chance(found)
+    assert said.startswith("Of the 2 rows that differ, 1 are among 40 more simulations")
 
 
 @pytest.mark.usefixtures("twin")

@@ -198,7 +198,7 @@ def _show_spread(rows: Sequence[Row]) -> None:
         table = summary.table([row for row in rows if row["case"] in failing])
         _show(Grid(summary.TITLE, *table, names=2), summary.UNITS, ())
     grid = Grid(spread.TITLE, spread.HEADERS, spread.table(spreads), names=1, note=spread.NOTE)
-    sentences = [*spread.sentences(spreads), *summary.findings(rows)]
+    sentences = [*spread.sentences(spreads), *summary.findings(rows), *spread.by_chance(rows)]
     output.show(Group(grid.rich(), *output.points(sentences)))
 
 

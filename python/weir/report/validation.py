@@ -53,7 +53,7 @@ def compose_validation(results: Results) -> Report:
     pictures = list(_figures(results, [row for row in rows if row["case"] in drawn]))
     reading = [READING, *([_ONLY_FAILING] if many else [])]
     by_controller = ReportTable(spread.TITLE, spread.HEADERS, spread.table(spreads), spread.NOTE)
-    points = [*spread.sentences(spreads), *findings(rows)]
+    points = [*spread.sentences(spreads), *findings(rows), *spread.by_chance(rows)]
     sections = [
         ReportSection("Findings", points=points, tables=[replace(overview, is_folded=many)]),
         ReportSection(

@@ -14,11 +14,11 @@ from weir.api import RunOptions, run_plan
 from weir.errors import InputError
 from weir.kernel import cache
 from weir.results import Results
-from weir.scenario import KERNEL, SIM, VIRTUAL
+from weir.scenario import KERNEL, SIM, VIRTUAL, Source
 from weir.stats import independent_ratio, mean_ratio
 from weir.sweep import Case, Plan
 from weir.validate import cases as catalogue
-from weir.validate import judge, receiver, sampled
+from weir.validate import chance, judge, receiver, sampled
 from weir.validate.cases import REQUESTS, SEND_BUFFER, SIZES, SMALL, Scene
 from weir.validate.judge import Rules
 from weir.validate.known import explained
@@ -192,7 +192,12 @@ def compare(compared: Comparison, results: Results) -> Validation:
             ours = ours.join(found, on="seed", how="semi")
         ratio = mean_ratio if matched else independent_ratio
         own = _values(scene, results, ours)
-        for row in judge.rows(references[-1], scene.kind, own, kernel.rules, ratio):
+        judged = judge.rows(references[-1], scene.kind, own, kernel.rules, ratio)
+        if kernel.rules is judge.SAMPLED:
+            rtt_us, seed = _rtt_us(scene, kernel), compared.plan.seed
+            own_source = _simulated(scene, kernel)
+            judged = chance.examined(scene, own_source, rtt_us, judged, kernel.rules, seed)
+        for row in judged:
             said = "; ".join(filter(None, [note, row["note"]]))
             own_controller = {} if scene.competes else {"controller": scene.flows[0].cc}
             noted = {**row, **own_controller, "note": said}
@@ -210,16 +215,26 @@ def _cases(scene: Scene, kernel: Kernel, repeat: int, seed: int) -> list[Case]:
     if scene.simulations:
         here, there = scene.simulations, 1
     found = []
-    own = scene.simulated.with_override("flow.*.send_buffer", SEND_BUFFER)
-    own = own.with_override("topology.rtt", f"{scene.rtt_ms * 1_000 + kernel.extra_us}us")
-    for key, value in kernel.receiver().items():
-        own = own.with_override(f"flow.*.{key}", value)
+    own = _simulated(scene, kernel)
     sides = ((scene.name, SIM, own, here), (_there(scene), kernel.world, scene.source, there))
     for label, world, source, runs in sides:
         source = source.with_override("measure.repeat", str(runs))
         scenario = source.with_override("measure.seed", str(seed)).in_world(world).at({})
         found.append(Case(label, " + ".join(scenario.stacks), {}, scenario, world))
     return found
+
+
+def _simulated(scene: Scene, kernel: Kernel) -> Source:
+    """The scene in the simulator, with hosts as those of the kernel."""
+    own = scene.simulated.with_override("flow.*.send_buffer", SEND_BUFFER)
+    own = own.with_override("topology.rtt", f"{_rtt_us(scene, kernel)}us")
+    for key, value in kernel.receiver().items():
+        own = own.with_override(f"flow.*.{key}", value)
+    return own
+
+
+def _rtt_us(scene: Scene, kernel: Kernel) -> int:
+    return scene.rtt_ms * 1_000 + kernel.extra_us
 
 
 def _there(scene: Scene) -> str:

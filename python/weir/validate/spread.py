@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
 from weir.stats import rounded
+from weir.validate.chance import LATE_US, RTT_US, TRIES
 from weir.validate.judge import Row
 
 GOODPUT, RETRANSMITS = "steady_goodput_mbps", "retransmits"
@@ -64,6 +65,17 @@ def sentences(spreads: Sequence[Spread]) -> list[str]:
         f"Retransmissions within tolerance: {whole['retransmits_held']} of {whole['flows']} flows, "
         f"{whole['retransmits_equal']} equal.",
     ]
+
+
+def by_chance(rows: Sequence[Row]) -> Iterator[str]:
+    """How many of the rows that differ are as far from ours as more simulations are."""
+    tried = [row["chance"]["includes"] for row in rows if row.get("chance")]
+    if tried:
+        yield (
+            f"Of the {len(tried)} rows that differ, {sum(tried)} are among {TRIES} more "
+            "simulations, or within tolerance of one. These have other random numbers, or packets "
+            f"that leave and return up to {LATE_US + RTT_US} µs earlier or later."
+        )
 
 
 def _values(row: Row) -> tuple[float | None, float | None]:
