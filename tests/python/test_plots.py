@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import altair as alt
@@ -195,11 +196,38 @@ def test_a_heat_map_prints_each_number_in_an_ink_that_can_be_read() -> None:
     data = pl.DataFrame(rows, ["panel", "row", "column", "value"], orient="row")
     axes = HeatAxes("flow", "rival", "share", low=0.0, middle=0.5, high=1.0)
     figure = heat_map("heat", "Shares", "Look.", data, axes, runs=[3])
-    assert "reno,cubic,0.97,#ffffff" in json.dumps(figure.spec)
-    assert f"cubic,reno,0.5,{theme.INK}" in json.dumps(figure.spec)
+    assert "reno,cubic,0.97,#000000" in json.dumps(figure.spec)
+    assert "cubic,reno,0.5,#000000" in json.dumps(figure.spec)
     assert figure.svg().startswith("<svg")
     assert ">0.97<" in figure.svg()
     assert figure.runs == (3,)
+
+
+@pytest.mark.parametrize(("low", "middle", "high"), [(0.0, 0.5, 1.0), (0.0, 0.0, 40.0), (-3, 0, 1)])
+def test_every_number_of_a_heat_map_has_contrast(low: float, middle: float, high: float) -> None:
+    """At least 4.5 with the colour of its cell, which the picture itself shows."""
+    values = [low + (high - low) * share / 40 for share in range(-4, 45)]
+    rows = [("P", f"row {at}", "column", value) for at, value in enumerate(values)]
+    data = pl.DataFrame(rows, ["panel", "row", "column", "value"], orient="row")
+    axes = HeatAxes("flow", "rival", "share", low=low, middle=middle, high=high)
+    picture = heat_map("heat", "Shares", "Look.", data, axes).svg()
+    cells = re.findall(r'aria-roledescription="rect mark"[^>]*fill="(rgb\([^)]*\)|#\w+)"', picture)
+    texts = re.findall(r'aria-roledescription="text mark"[^>]*fill="(#\w+)"', picture)
+    assert len(cells) == len(texts) == len(values)
+    assert len(set(cells)) > 20
+    for cell, text in zip(cells, texts, strict=True):
+        lighter, darker = sorted(map(_luminance, (cell, text)), reverse=True)
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (cell, text)
+
+
+def _luminance(colour: str) -> float:
+    """As WCAG 2.2 defines it, of `rgb(r, g, b)` or `#rrggbb`."""
+    if colour.startswith("#"):
+        whole = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    else:
+        whole = [int(part) for part in re.findall(r"\d+", colour)]
+    red, green, blue = (theme.luminance((c / 255, 0, 0)) / 0.2126 for c in whole)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def test_every_place_of_a_line_has_its_label() -> None:

@@ -16,8 +16,8 @@ _CELL_HEIGHT = 34
 _NARROWEST_CELL, _WIDEST_CELL = 58, 92
 _LABELS = 110
 _GAP = 26
-_STRONG = 0.62
-"""Beyond this share of the way to either end of the scale a cell is dark: its text is white."""
+_BLACK, _WHITE = "#000000", "#ffffff"
+"""One of them has a contrast of at least 4.5 with any colour (WCAG 2.2, 1.4.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,18 @@ def _panel(data: pl.DataFrame, axes: HeatAxes, *, has_legend: bool) -> alt.Layer
 
 def _with_ink(data: pl.DataFrame, axes: HeatAxes) -> pl.DataFrame:
     """The colour of each cell's text: what can be read on it."""
-    above = (pl.col("value") - axes.middle) / (axes.high - axes.middle)
-    below = (axes.middle - pl.col("value")) / ((axes.middle - axes.low) or 1.0)
-    is_strong = pl.max_horizontal(above, below) > _STRONG
-    ink = pl.when(is_strong).then(pl.lit("#ffffff")).otherwise(pl.lit(theme.INK))
-    return data.with_columns(ink=ink)
+    inks = [_ink(value, axes) for value in data["value"].cast(pl.Float64).fill_null(axes.middle)]
+    return data.with_columns(ink=pl.Series(inks, dtype=pl.String))
+
+
+def _ink(value: float, axes: HeatAxes) -> str:
+    cell = theme.luminance(_colour(value, axes))
+    # Contrast is (lighter + 0.05) / (darker + 0.05): equal for both at the root of 1.05 · 0.05.
+    return _BLACK if (cell + 0.05) ** 2 > 1.05 * 0.05 else _WHITE
+
+
+def _colour(value: float, axes: HeatAxes) -> tuple[float, ...]:
+    """The colour of a cell as shares of red, green and blue, as its scale interpolates them."""
+    strong, end = (theme.WARM, axes.high) if value >= axes.middle else (theme.COLD, axes.low)
+    share = min(1.0, (value - axes.middle) / (end - axes.middle)) if end != axes.middle else 0.0
+    return tuple(1 + (part / 255 - 1) * share for part in theme.channels(strong))

@@ -104,7 +104,7 @@ def flow_colours(flows: Sequence[str], stacks: Sequence[str], colour: str) -> di
 
 def darker(colour: str) -> str:
     """A shade of `colour` that can be read as text on white."""
-    return "#" + "".join(f"{round(channel * 0.72):02x}" for channel in _channels(colour))
+    return "#" + "".join(f"{round(channel * 0.72):02x}" for channel in channels(colour))
 
 
 def config() -> dict[str, Any]:
@@ -193,8 +193,15 @@ def _controller(name: str) -> str:
 
 
 def _mixed_with_white(colour: str, share: float) -> str:
-    return "#" + "".join(f"{round(c + (255 - c) * share):02x}" for c in _channels(colour))
+    return "#" + "".join(f"{round(c + (255 - c) * share):02x}" for c in channels(colour))
 
 
-def _channels(colour: str) -> tuple[int, ...]:
+def channels(colour: str) -> tuple[int, ...]:
+    """Red, green and blue of `#rrggbb`."""
     return tuple(int(colour[start : start + 2], 16) for start in (1, 3, 5))
+
+
+def luminance(colour: tuple[float, ...]) -> float:
+    """Relative luminance of a colour (WCAG 2.2)."""
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))

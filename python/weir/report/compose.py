@@ -208,7 +208,7 @@ def _cases_table(results: Results) -> ReportTable:
             ]
         )
     headers = ["case", "stack", "configuration hash", "runs", "seeds"]
-    return ReportTable("Cases", headers, rows)
+    return ReportTable("Cases", headers, rows, is_folded=len(rows) > _SHOWN_RUNS)
 
 
 def config_hash(scenario: Any) -> str:
