@@ -32,7 +32,7 @@ def examined(
 ) -> list[Row]:
     """The rows; each that differs has the range of `TRIES` more simulations, in `chance`.
 
-    Those of a controller that draws random numbers have other seeds, the others small changes.
+    All have small changes. Those of a controller that draws random numbers have other seeds too.
     `own` is the scene in the simulator, with a round trip of `rtt_us`. The verdicts stay.
     """
     if not any(row["verdict"] == "differs" for row in rows):
@@ -63,13 +63,10 @@ def _with(row: Row, found: Sequence[Values], rules: Rules) -> Row:
 
 
 def _once(scene: Scene, own: Source, rtt_us: int, seed: int, number: int) -> Values:
-    if scene.kind == "drawn":
-        seed += scene.simulations + number
-    else:
-        for key, value in _shifts(rtt_us, number).items():
-            own = own.with_override(key, value)
-    if scene.kind == "deterministic":
-        seed += number  # only the times at which packets leave are drawn from it
+    for key, value in _shifts(rtt_us, number).items():
+        own = own.with_override(key, value)
+    if scene.kind != "loss":
+        seed += scene.simulations + number  # random losses stay: both worlds have the same
     samples = execute(own.at({}), seed)["samples"]
     (values,) = reduce([samples.filter(flow=0)], scene.flows, scene.mss)
     return values

@@ -73,8 +73,8 @@ def by_chance(rows: Sequence[Row]) -> Iterator[str]:
     if tried:
         yield (
             f"Of the {len(tried)} rows that differ, {sum(tried)} are among {TRIES} more "
-            "simulations, or within tolerance of one. These have other random numbers, or packets "
-            f"that leave and return up to {LATE_US + RTT_US} µs earlier or later."
+            "simulations, or within tolerance of one. In these, packets leave and return up to "
+            f"{LATE_US + RTT_US} µs earlier or later, and controllers draw other numbers."
         )
 
 
