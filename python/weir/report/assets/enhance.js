@@ -15,7 +15,9 @@
     if (typeof value === "string") return DARK[value] ?? value;
     if (Array.isArray(value)) return value.map(coloured);
     if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, key === "data" || key === "datasets" ? inner : coloured(inner)]));
+    // The numbers in a heat map have a colour for the light scale of its cells: that stays.
+    const stays = (key, inner) => key === "data" || key === "datasets" || (key === "scale" && inner?.interpolate);
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, stays(key, inner) ? inner : coloured(inner)]));
   };
   const specs = new Map();
   // The library runs when the first figure needs it: it takes longer than all else on the page.
