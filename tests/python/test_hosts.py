@@ -207,6 +207,61 @@ def test_a_host_without_weir_is_named(tmp_path: Path, invoke: Invoke) -> None:
     assert (result.exit_code, said in result.output) == (1, True), result.output
 
 
+OURS = """
+name = "ours"
+[[flow]]
+name = "big"
+stack = "rack/cubic"
+ends = "weir"
+max_pacing_rate = "20mbit"
+mss = 1400
+stop = "1900ms"
+[[flow]]
+name = "file"
+stack = "sack/reno"
+ends = "weir"
+start = "200ms"
+mss = 1400
+workload = { kind = "file", size = "300kb" }
+[[flow]]
+name = "kernel"
+stack = "cubic"
+max_pacing_rate = "20mbit"
+stop = "1900ms"
+[measure]
+duration = "2s"
+warmup = "100ms"
+events = 100
+"""
+
+
+@pytest.mark.usefixtures("local_ssh")
+def test_our_transport_runs_next_to_the_kernels(tmp_path: Path, invoke: Invoke) -> None:
+    scenario = written(tmp_path, OURS, "ours.toml")
+    words = ["run", str(scenario), "--hosts", str(written(tmp_path)), "--out", str(tmp_path)]
+    _ = printed(invoke, "run", *words, "--json", "--repeat", "1", *LEAN)
+    found = weir.load(tmp_path / "ours" / "latest")
+    flows = found.flows.sort("flow")
+    assert flows["stack"].to_list() == ["rack/cubic", "sack/reno", "rack/cubic"]
+    assert flows["failure"].to_list() == [None] * 3
+    big, file, kernel = flows.to_dicts()
+    assert (file["completed"], file["delivered_bytes"]) == (True, 300_000)
+    for one in (big, kernel):
+        assert 10 < one["goodput_mbps"] < 20.5, one["name"]
+        assert one["end_s"] == pytest.approx(1.9, abs=0.2)
+    ours = found.samples.filter(flow=0)
+    assert ours["cwnd_bytes"].max() > 14_000
+    assert ours["time_busy_s"].null_count() == ours.height > 50
+    assert found.events.filter(kind="start")["flow"].sort().to_list() == [0, 1, 2]
+
+
+def test_our_transport_makes_no_requests_between_hosts(tmp_path: Path, invoke: Invoke) -> None:
+    words = ["run", str(written(tmp_path, SHORT, "x.toml")), "--hosts", str(written(tmp_path))]
+    result = invoke(*words, "--set", "flow.2.ends=weir", *LEAN)
+    said = "flow 'asks': ends = weir: between hosts our own connections make no requests"
+    assert (result.exit_code, said in result.output) == (2, True), result.output
+
+
 # The agent
 
 
@@ -288,7 +343,9 @@ start = "2400ms"
 duration = "8s"
 [[flow]]
 name = "third"
-stack = "reno"
+stack = "rack/reno"
+ends = "weir"
+mss = 1400
 start = "5200ms"
 duration = "4s"
 [measure]
@@ -379,10 +436,13 @@ def test_three_hosts_write_the_tables_of_world_kernel(tmp_path: Path) -> None:
         hosts = written(tmp_path, HOSTS.format(**named))
         command = [*program, *words, str(tmp_path / "hosts"), "--hosts", str(hosts)]
         done = link.left.run(command, capture_output=True, text=True)
+        long = link.left.run([*command, "--set", "flow.2.mss=1448"], capture_output=True, text=True)
         remaining = link.left.run(["ss", "-Htn"], capture_output=True, text=True).stdout
         report = link.report()
     assert done.returncode == 0, done.stderr
     assert FAR not in remaining
+    said = "flow 'third': mss = 1448: a datagram takes 60 bytes more, and the path to 10.78.0.2"
+    assert (long.returncode, said in long.stderr) == (2, True), long.stderr
     between = weir.load(tmp_path / "hosts" / "three" / "latest")
     command = [*program, *words, str(tmp_path / "kernel"), "--world", "kernel"]
     subprocess.run(command, check=True, capture_output=True)

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use weir_radio::Notice;
 use weir_trace::{AckRow, FlowRow, RequestRow, SampleRow};
-use weir_units::{Instant, stream};
+use weir_units::{Duration, Instant, stream};
 
 use crate::app::Client;
 use crate::arrivals::{Arrival, Source};
 use crate::flow_stats::{FlowEnd, FlowStats};
 use crate::hosted_flow::{HostedFlow, HostedInit};
-use crate::kernel_flow::KernelFlow;
+use crate::kernel_flow::{ConnectionSample, KernelFlow};
 use crate::medium::Medium;
 use crate::packet::Packet;
 use crate::reliable::{FlowInit, ReliableFlow};
@@ -163,6 +163,45 @@ impl Flow {
             Kind::Foreign(flow) => flow.sample(now),
             Kind::Kernel(_) | Kind::Source(_) => None,
         }
+    }
+
+    /// The state of its sender as a connection; `None` before it began, and of flows without one of ours.
+    pub fn connection_sample(&mut self, now: Instant) -> Option<ConnectionSample> {
+        let Kind::Reliable(flow) = &mut self.0 else { return None };
+        let (delivered, ip_bytes) = (flow.flow_stats.delivered, flow.flow_stats.sent_ip_bytes);
+        let (stats, snapshot, delivery) = flow.sender_state(now)?;
+        Some(ConnectionSample {
+            delivered,
+            acked: stats.acked_bytes,
+            segments: stats.data_segments_sent,
+            bytes: stats.data_bytes_sent,
+            ip_bytes,
+            retransmits: stats.retransmits,
+            spurious: stats.retransmits_spurious,
+            timeouts: Some(stats.timeouts),
+            cwnd: snapshot.cwnd,
+            ssthresh: snapshot.ssthresh,
+            in_flight: snapshot.bytes_in_flight,
+            srtt: snapshot.srtt,
+            rttvar: snapshot.rttvar,
+            rto: snapshot.rto,
+            pacing: snapshot.pacing_rate,
+            delivery,
+            state: snapshot.state,
+            busy: Duration::ZERO,
+            rwnd_limited: stats.rwnd_limited,
+            sndbuf_limited: Duration::ZERO,
+        })
+    }
+
+    /// Bytes handed to its receiving application.
+    pub fn delivered(&self) -> u64 {
+        self.flow_stats().delivered
+    }
+
+    /// Why it failed, if it did.
+    pub fn failure(&self) -> Option<&str> {
+        self.flow_stats().failure()
     }
 
     pub(crate) fn flow_stats(&self) -> &FlowStats {

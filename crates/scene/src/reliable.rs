@@ -4,9 +4,10 @@ use weir_cc::RecoveryState;
 use weir_radio::Notice;
 use weir_trace::{AckRow, SampleRow};
 use weir_transport::{
-    Config, Connection, Event, Flags, LimitingEnd, PathEvent, Segment, Transmit, WindowLimit,
+    Config, Connection, Event, Flags, LimitingEnd, PathEvent, Segment, Snapshot, Stats, Transmit,
+    WindowLimit,
 };
-use weir_units::{Bytes, Duration, Feedback, Instant, Rng};
+use weir_units::{Bytes, Duration, Feedback, Instant, Rate, Rng};
 
 use crate::app::{Client, Server};
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
@@ -248,6 +249,16 @@ impl ReliableFlow {
             phase: snapshot.phase,
             cc: sender.variables(),
         })
+    }
+
+    /// Counters, state and delivery rate of the sender; `None` before it began.
+    pub(crate) fn sender_state(
+        &mut self,
+        now: Instant,
+    ) -> Option<(&Stats, Snapshot, Option<Rate>)> {
+        let sender = &mut self.ends.as_mut()?[Side::Sender as usize].conn;
+        sender.book_time(now);
+        Some((sender.stats(), sender.snapshot(), sender.delivery_rate()))
     }
 
     fn begin<M: Medium>(&mut self, net: &mut M) {

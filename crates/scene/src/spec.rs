@@ -201,7 +201,7 @@ impl Workload {
     }
 
     /// Whether the receiver answers.
-    pub(crate) fn asks(&self) -> bool {
+    pub fn asks(&self) -> bool {
         self.response().is_some()
     }
 

@@ -270,7 +270,8 @@ impl<'a> World<'a> {
             let foreign = LoggedFlow::plain(foreign);
             Some(Sender::new(context, foreign, flow, index.into(), socket?, address(index)))
         });
-        let senders = Senders { list: list.collect(), measure: spec.measure, shared: &shared };
+        let (list, measure) = (list.collect(), spec.measure);
+        let senders = Senders { list, measure, shared: &shared, end: Instant::MAX };
         let (legacy, receivers_cpu) = scope(|threads| {
             let sending = threads.spawn(|| shared.end_unless_ok(senders.run()));
             let ends = spec.flows.iter().zip(sockets.listeners).enumerate();

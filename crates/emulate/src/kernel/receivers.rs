@@ -34,7 +34,7 @@ pub(super) struct Receiver {
 
 /// Bytes received until a time in nanoseconds of the run, at most a row per interval.
 #[derive(Debug)]
-struct Arrivals {
+pub(super) struct Arrivals {
     rows: Vec<(u64, u64)>,
     interval: Duration,
 }
@@ -65,7 +65,19 @@ pub(super) struct Received {
 }
 
 impl Arrivals {
-    fn note(&mut self, at: u64, bytes: u64) {
+    pub(super) fn new(interval: Duration) -> Self {
+        Self { rows: Vec::new(), interval }
+    }
+
+    pub(super) fn into_rows(self) -> Vec<(u64, u64)> {
+        self.rows
+    }
+
+    /// So many bytes have arrived by now.
+    pub(super) fn note(&mut self, at: u64, bytes: u64) {
+        if self.rows.last().map_or(0, |last| last.1) == bytes {
+            return;
+        }
         let [.., (earlier, _), last] = &mut self.rows[..] else {
             return self.rows.push((at, bytes));
         };
@@ -99,7 +111,7 @@ impl Receiver {
 
     /// One whose sender is on another host: no other may connect, and what arrives is recorded.
     pub(super) fn of_host(self, sender: SocketAddrV4, interval: Duration) -> Self {
-        let arrivals = Some(Arrivals { rows: Vec::new(), interval });
+        let arrivals = Some(Arrivals::new(interval));
         Self { sender: Some(sender), arrivals, ..self }
     }
 
@@ -109,7 +121,7 @@ impl Receiver {
 
     /// Bytes received until a time, if they were recorded.
     pub(super) fn into_arrivals(self) -> Vec<(u64, u64)> {
-        self.arrivals.map_or_else(Vec::new, |arrivals| arrivals.rows)
+        self.arrivals.map_or_else(Vec::new, Arrivals::into_rows)
     }
 
     fn interest(&self) -> PollFlags {

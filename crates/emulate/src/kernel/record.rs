@@ -17,8 +17,8 @@ pub struct HostRecord {
     pub(super) received: Vec<ReceivedFlow>,
     /// Number of actions of applications and samples, and how many of them were late.
     pub(super) actions: [u64; 2],
-    /// Processor time of senders and receivers.
-    pub(super) cpu: [u64; 2],
+    /// Processor time of each thread.
+    pub(super) cpu: Vec<u64>,
     /// Time that the run took.
     pub(super) real: u64,
     /// Release of the kernel and its TCP settings.
@@ -83,7 +83,19 @@ pub(super) enum Ending {
 pub(super) type Numbers = [Option<u64>; 19];
 
 /// What happens to the sending end of a flow, by its name in table `events`.
-pub(super) const EVENT_KINDS: [&str; 5] = ["start", "connected", "completed", "stopped", "failed"];
+pub(super) const EVENT_KINDS: [&str; 11] = [
+    "start",
+    "connected",
+    "completed",
+    "stopped",
+    "failed",
+    "timeout",
+    "open",
+    "disorder",
+    "cwr",
+    "recovery",
+    "loss",
+];
 
 /// A flow of the kernel's, with a log of what it was given if another machine is to repeat it.
 #[derive(Debug)]

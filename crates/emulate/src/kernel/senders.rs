@@ -24,6 +24,8 @@ pub(super) struct Senders<'a> {
     pub(super) list: Vec<Sender<'a>>,
     pub(super) measure: MeasureSpec,
     pub(super) shared: &'a Shared,
+    /// When they end, if the run is not over before.
+    pub(super) end: Instant,
 }
 
 /// What every sender needs besides its flow.
@@ -89,7 +91,7 @@ pub(super) struct Lateness {
 pub(super) const LATE: Duration = Duration::from_millis(2);
 
 impl Lateness {
-    fn record(&mut self, by: Duration) {
+    pub(super) fn record(&mut self, by: Duration) {
         self.done += 1;
         self.late += u64::from(by > LATE);
     }
@@ -109,7 +111,7 @@ impl Senders<'_> {
         let mut next_sample = self.measure.sample_interval.map(|interval| Instant::ZERO + interval);
         let mut is_warm = false;
         self.shared.await_start()?;
-        while !self.shared.is_over() {
+        while !self.shared.is_over() && self.shared.now() < self.end {
             let now = self.shared.now();
             if !is_warm && now >= warmed_up {
                 is_warm = true;
@@ -398,7 +400,7 @@ impl<'a> Sender<'a> {
 }
 
 /// The next of the times that are `every` apart and begin at `due`, once it is later than `now`.
-fn after(due: Instant, every: Duration, now: Instant) -> Instant {
+pub(super) fn after(due: Instant, every: Duration, now: Instant) -> Instant {
     let passed = (now - due).as_nanos() / every.as_nanos();
     due.saturating_add(every.saturating_mul(passed + 1))
 }

@@ -20,15 +20,15 @@ const BASE_HEADER: u32 = Segment::BASE_HEADER_LEN as u32;
 
 /// The most bytes of payload in an unreliable datagram, whose frame has to fit into a UDP datagram
 /// with the trailer.
-pub(super) const MAX_PAYLOAD: u64 =
+pub(crate) const MAX_PAYLOAD: u64 =
     weir_sockets::socket::MAX_DATAGRAM as u64 - BASE_HEADER as u64 - TRAILER as u64;
 /// The most bytes of payload in a segment, whose header may be 60 bytes long.
-pub(super) const MAX_MSS: u64 = weir_sockets::socket::MAX_DATAGRAM as u64 - 60 - TRAILER as u64;
+pub(crate) const MAX_MSS: u64 = weir_sockets::socket::MAX_DATAGRAM as u64 - 60 - TRAILER as u64;
 
 const TRAILER: usize = 16;
 
 /// Appends the frame of `packet` with its payload.
-pub(super) fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
     let segment = match packet.body {
         Body::Segment { segment, .. } => segment,
         Body::Datagram { number, payload } => Segment {
@@ -44,7 +44,7 @@ pub(super) fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The packet that a frame stands for, if it is one of the run's flows.
-pub(super) fn parse(
+pub(crate) fn parse(
     frame: &[u8],
     direction: Direction,
     ecn: Ecn,
@@ -79,28 +79,28 @@ pub(super) fn parse(
 }
 
 /// The payload of a frame that [`parse`] could read.
-pub(super) fn payload(frame: &[u8]) -> &[u8] {
+pub(crate) fn payload(frame: &[u8]) -> &[u8] {
     let header = frame.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
     frame.get(header..).unwrap_or_default()
 }
 
 /// What the relay knows of a packet that it hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RelayedPacket {
+pub(crate) struct RelayedPacket {
     /// When it came.
-    pub(super) sent: Instant,
+    pub(crate) sent: Instant,
     /// How long it waited in queues.
-    pub(super) queued: Duration,
+    pub(crate) queued: Duration,
 }
 
 /// Appends the trailer.
-pub(super) fn push_trailer(passage: RelayedPacket, frame: &mut Vec<u8>) {
+pub(crate) fn push_trailer(passage: RelayedPacket, frame: &mut Vec<u8>) {
     frame.extend(passage.sent.as_nanos().to_be_bytes());
     frame.extend(passage.queued.as_nanos().to_be_bytes());
 }
 
 /// Takes the trailer off.
-pub(super) fn split_trailer(datagram: &[u8]) -> Option<(&[u8], RelayedPacket)> {
+pub(crate) fn split_trailer(datagram: &[u8]) -> Option<(&[u8], RelayedPacket)> {
     let (rest, queued) = datagram.split_last_chunk()?;
     let (frame, sent) = rest.split_last_chunk()?;
     let sent = Instant::from_nanos(u64::from_be_bytes(*sent));
@@ -108,7 +108,7 @@ pub(super) fn split_trailer(datagram: &[u8]) -> Option<(&[u8], RelayedPacket)> {
 }
 
 /// Flips one bit, which every checksum of the Internet's catches.
-pub(super) fn damage(frame: &mut [u8], random: u64) {
+pub(crate) fn damage(frame: &mut [u8], random: u64) {
     let bits = frame.len() as u64 * 8;
     if bits > 0 {
         let bit = random % bits;

@@ -8,14 +8,14 @@ use weir_units::stream;
 
 /// The bytes of every stream of a run.
 #[derive(Debug)]
-pub(super) struct Pattern(Box<[u8]>);
+pub(crate) struct Pattern(Box<[u8]>);
 
 /// Period of a stream's content in bytes: a prime, so that what is misplaced by a round number
 /// is noticed.
 const PERIOD: u64 = 65_521;
 
 impl Pattern {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut rng = stream(seed, "payload");
         let mut bytes: Vec<u8> = (0..PERIOD).map(|_| rng.next_u32() as u8).collect();
         bytes.extend_from_within(..);
@@ -26,7 +26,7 @@ impl Pattern {
     ///
     /// # Panics
     /// If they are more than a period: no datagram is longer.
-    pub(super) fn bytes(&self, flow: u32, direction: Direction, place: Range<u64>) -> &[u8] {
+    pub(crate) fn bytes(&self, flow: u32, direction: Direction, place: Range<u64>) -> &[u8] {
         let len = place.end - place.start;
         assert!(len <= PERIOD, "{len} bytes at once");
         // Streams begin at different points, so that what belongs to another flow is noticed too.

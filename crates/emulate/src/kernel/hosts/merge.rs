@@ -7,6 +7,7 @@ use weir_trace::{FlowRow, SampleRow};
 use weir_units::{Duration, Instant};
 
 use super::super::KernelError;
+use super::super::check::kernel_config;
 use super::super::record::{
     COUNTERS, EVENT_KINDS, Ending, HostRecord, Numbers, ReceivedFlow, SentFlow, Step, sample,
 };
@@ -63,6 +64,7 @@ pub fn merge(spec: &RunSpec, seed: u64, hosts: &[MeasuredHost]) -> Result<Outcom
     let mut outcome = Run::new(spec, seed).close(&mut flows, net);
     samples.sort_by(|a, b| a.t_s.total_cmp(&b.t_s).then(a.flow.cmp(&b.flow)));
     outcome.samples = samples;
+    forget_unknown(&mut outcome.samples, spec);
     forget_links(&mut outcome);
     judge(&mut outcome, spec, seed, hosts);
     Ok(outcome)
@@ -103,7 +105,8 @@ fn repeat(
             Step::Sample(numbers) => samples.extend(flow.sample(now, &reading(numbers))),
             Step::Close(numbers, ending) => {
                 let completed = received.completed.filter(|_| *ending == Ending::Closed);
-                let end = completed.map_or(now, Instant::from_nanos);
+                // On the clock of another host: not after the sender knew it.
+                let end = completed.map_or(now, |at| Instant::from_nanos(at).min(now));
                 let numbers = sample(numbers, received_by(&received.log, end.as_nanos().max(*at)));
                 flow.close_books(end, &numbers, ended(ending, completed.is_some()));
             }
@@ -154,6 +157,15 @@ fn check_steps(steps: &[(u64, Step)]) -> Result<(), &'static str> {
         counters = *numbers;
     }
     Ok(())
+}
+
+/// Our own connections do not say what limited them.
+fn forget_unknown(samples: &mut [SampleRow], spec: &RunSpec) {
+    let is_ours = |row: &&mut SampleRow| kernel_config(&spec.flows[row.flow as usize]).is_none();
+    for row in samples.iter_mut().filter(is_ours) {
+        row.time_busy_s = None;
+        row.time_sndbuf_limited_s = None;
+    }
 }
 
 /// The links of the description have no part in the run: what refers to them is unknown.

@@ -1,4 +1,4 @@
-//! Runs between hosts: the kernel's flows of a scenario, each from one machine to another.
+//! Runs between hosts: flows of the kernel's TCP and of our transport, each from one machine to another.
 //!
 //! Nothing of ours lies between the machines: the links of the scenario carry no packet. On each host a
 //! [`HostPart`] drives the ends of flows that are there, from a start that all hosts share. What its
@@ -6,6 +6,7 @@
 //! place, and makes the tables of a run.
 
 mod merge;
+mod own;
 mod part;
 
 pub use self::merge::{MeasuredHost, merge};

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread::scope;
 
 use rustix::net::{bind, getsockname};
-use weir_scene::{Ends, FlowSpec, KernelFlow, Router, RunSpec, TransportSpec};
+use weir_scene::{
+    Ends, FlowSpec, IP_HEADER, KernelFlow, Router, RunSpec, Side, TransportSpec, UDP_HEADER,
+};
 use weir_sockets::clock::{self, TimerSlackGuard};
+use weir_sockets::socket::{Socket, path_mtu};
 use weir_units::{Duration, Instant};
 
 use super::super::check::{self, kernel_config};
@@ -19,31 +22,26 @@ use super::super::record::{EVENT_KINDS, HostRecord, LoggedFlow, ReceivedFlow, Se
 use super::super::senders::{Context, FlowEvent, Legacy, Sender, Senders};
 use super::super::shared::Shared;
 use super::super::{KernelError, joined, machine, sockets};
+use super::own::{OwnPart, OwnRecord};
 
 /// Refuses what no pair of hosts can run, whatever congestion controls they have.
 ///
 /// # Errors
 /// For the first such thing.
 pub fn check_between_hosts(spec: &RunSpec) -> Result<(), KernelError> {
-    let mut controllers = Vec::new();
     for flow in &spec.flows {
-        let Some(config) = kernel_config(flow) else {
-            let problem = match (&flow.transport, flow.ends) {
-                (TransportSpec::Udp(_), _) => {
-                    "stack = udp: between hosts there are no bare datagrams"
-                }
-                (TransportSpec::Reliable(_), Ends::Weir) => {
-                    "ends = weir: between hosts there is the kernel's TCP only; leave this key out"
-                }
-                _ => "its stack runs on one machine only; write a congestion control of Linux",
-            };
-            return Err(KernelError::Unfit {
-                flow: flow.name.clone(),
-                problem: problem.to_owned(),
-            });
+        let problem = match (&flow.transport, flow.ends) {
+            (TransportSpec::Udp(_), _) => "stack = udp: between hosts there are no bare datagrams",
+            (TransportSpec::Reliable(_), Ends::Weir) if flow.workload.asks() => {
+                "ends = weir: between hosts our own connections make no requests"
+            }
+            (TransportSpec::Reliable(_), _) => continue,
+            _ => "its stack runs on one machine only; write a congestion control of Linux",
         };
-        controllers.push(check::controller(config));
+        return Err(KernelError::Unfit { flow: flow.name.clone(), problem: problem.to_owned() });
     }
+    let kernels = spec.flows.iter().filter_map(kernel_config);
+    let controllers: Vec<String> = kernels.map(check::controller).collect();
     check::check(spec, &controllers, Router::Weir)
 }
 
@@ -54,6 +52,11 @@ pub struct HostPart {
     seed: u64,
     connectors: BTreeMap<usize, OwnedFd>,
     listeners: BTreeMap<usize, OwnedFd>,
+    /// The socket of our own flows, if there are any.
+    socket: Option<Socket>,
+    /// Of our own flows that begin here, the address that they come from.
+    own_sends: BTreeMap<usize, Ipv4Addr>,
+    own_receives: Vec<usize>,
 }
 
 impl HostPart {
@@ -74,6 +77,9 @@ impl HostPart {
             seed,
             connectors: BTreeMap::new(),
             listeners: BTreeMap::new(),
+            socket: None,
+            own_sends: BTreeMap::new(),
+            own_receives: Vec::new(),
         };
         let flows = sends.keys().chain(receives);
         let here: Vec<FlowSpec> =
@@ -82,12 +88,26 @@ impl HostPart {
         check::check(&here, controllers, Router::Weir)?;
         machine::check_settings(&here)?;
         for (index, to) in sends {
-            let socket = part.connector(*index, *to).map_err(opening)?;
-            part.connectors.insert(*index, socket);
+            if part.flow(*index).and_then(kernel_config).is_some() {
+                let socket = part.connector(*index, *to).map_err(opening)?;
+                part.connectors.insert(*index, socket);
+            } else {
+                part.check_length(*index, *to)?;
+                part.own_sends.insert(*index, source(*to).map_err(opening)?);
+            }
         }
         for index in receives {
-            let socket = sockets::listener(part.config(*index)?, 0).map_err(opening)?;
-            part.listeners.insert(*index, socket);
+            if let Some(config) = part.flow(*index).and_then(kernel_config) {
+                let socket = sockets::listener(config, 0).map_err(opening)?;
+                part.listeners.insert(*index, socket);
+            } else {
+                part.own_receives.push(*index);
+            }
+        }
+        if !part.own_sends.is_empty() || !part.own_receives.is_empty() {
+            let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+            part.socket =
+                Some(Socket::bind(any).map_err(|error| opening(io::Error::other(error)))?);
         }
         Ok(part)
     }
@@ -97,7 +117,11 @@ impl HostPart {
     /// # Errors
     /// If the system does not say.
     pub fn sources(&self) -> Result<BTreeMap<usize, SocketAddrV4>, KernelError> {
-        addresses(&self.connectors).map_err(opening)
+        let mut found = addresses(&self.connectors).map_err(opening)?;
+        let own =
+            self.own_sends.iter().map(|(index, ip)| (*index, SocketAddrV4::new(*ip, self.port())));
+        found.extend(own);
+        Ok(found)
     }
 
     /// The port at which each flow arrives.
@@ -106,7 +130,8 @@ impl HostPart {
     /// If the system does not say.
     pub fn ports(&self) -> Result<BTreeMap<usize, u16>, KernelError> {
         let found = addresses(&self.listeners).map_err(opening)?;
-        Ok(found.into_iter().map(|(index, address)| (index, address.port())).collect())
+        let kernels = found.into_iter().map(|(index, address)| (index, address.port()));
+        Ok(kernels.chain(self.own_receives.iter().map(|index| (*index, self.port()))).collect())
     }
 
     /// Runs this part from `start`, in nanoseconds of the machine's monotonic clock, until every flow
@@ -121,10 +146,13 @@ impl HostPart {
         peers: &BTreeMap<usize, SocketAddrV4>,
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<HostRecord, KernelError> {
-        let Self { spec, seed, connectors, listeners } = self;
+        let interval = (self.spec.measure.duration / MOST_ROWS).max(FINEST);
+        let own_sides = self.own_sides(peers);
+        let Self { spec, seed, connectors, listeners, socket, own_sends, own_receives } = self;
         let teller = machine::teller()?;
         let left = Duration::from_nanos(start.saturating_sub(clock::monotonic_nanos()));
-        let shared = Shared::new(clock::now() + left, spec.flows.len(), connectors.len());
+        let open = connectors.len() + own_sends.len();
+        let shared = Shared::new(clock::now() + left, spec.flows.len(), open);
         let _punctual = TimerSlackGuard::set();
         let (happenings, reported) = mpsc::channel();
         let context = Context { shared: &shared, teller, happenings: &happenings };
@@ -133,54 +161,102 @@ impl HostPart {
             let (flow, described) = (LoggedFlow::logged(flow), &spec.flows[index]);
             Some(Sender::new(context, flow, described, index as u32, socket, *peers.get(&index)?))
         });
-        let senders = Senders { list: list.collect(), measure: spec.measure, shared: &shared };
-        let interval = (spec.measure.duration / MOST_ROWS).max(FINEST);
+        let (list, measure) = (list.collect(), spec.measure);
+        let end = Instant::ZERO + measure.duration;
+        let senders = Senders { list, measure, shared: &shared, end };
         let ends = listeners.into_iter().filter_map(|(index, socket)| {
             let receiver = Receiver::new(index, &spec.flows[index], socket);
             Some(receiver.of_host(*peers.get(&index)?, interval))
         });
         let ends: Vec<Receiver> = ends.collect();
-        let receives = !ends.is_empty();
-        let end = Instant::ZERO + spec.measure.duration;
-        let (sent, received) = scope(|threads| {
+        let receives = !ends.is_empty() || !own_receives.is_empty();
+        let own = socket.map(|socket| OwnPart::new(&spec, seed, socket, &own_sides, interval));
+        let own = own.transpose().map_err(opening)?;
+        let mut goes_on = || {
+            let has_ended = shared.is_over() || (shared.open_flows() == 0 && !receives);
+            // A receiver that ends first would look like one that failed.
+            let latest = if receives { end + GRACE } else { end };
+            !has_ended && shared.now() < latest && watch(shared.now()).is_continue()
+        };
+        let (sent, received, own) = scope(|threads| {
             let sending = threads.spawn(|| shared.end_unless_ok(senders.run()));
             let receiving = threads.spawn(|| shared.end_unless_ok(receivers::run(ends, &shared)));
-            while !shared.is_over() && shared.now() < end {
-                let ended = shared.open_flows() == 0 && !receives;
-                if watch(shared.now()).is_break() || ended {
-                    break;
+            let own = match own {
+                Some(own) => own.run(&shared, &mut goes_on),
+                None => {
+                    while goes_on() {
+                        std::thread::sleep(WATCH_INTERVAL);
+                    }
+                    Ok(OwnRecord::default())
                 }
-                std::thread::sleep(WATCH_INTERVAL);
-            }
+            };
             shared.end();
             let sent = joined("driving TCP senders", sending);
             let received = joined("driving TCP receivers", receiving);
-            Ok::<_, KernelError>((sent?, received?))
+            let own = own.map_err(|error| KernelError::System { what: "driving our flows", error });
+            Ok::<_, KernelError>((sent?, received?, own?))
         })?;
         drop(happenings);
         let settings = machine::describe(&machine::present_settings()?);
         let real = (shared.now() - Instant::ZERO).as_nanos();
-        Ok(HostRecord { settings, real, ..recorded(sent, received, reported, &shared) })
+        Ok(HostRecord { settings, real, ..recorded(sent, received, own, reported, &shared) })
     }
 
-    fn config(&self, index: usize) -> Result<&weir_transport::Config, KernelError> {
-        let flow = self.spec.flows.get(index);
-        flow.and_then(kernel_config).ok_or_else(|| {
-            opening(io::Error::other(format!("flow {index} is not one of the kernel's")))
-        })
+    fn flow(&self, index: usize) -> Option<&FlowSpec> {
+        self.spec.flows.get(index)
+    }
+
+    /// The port of our own flows.
+    fn port(&self) -> u16 {
+        self.socket.as_ref().map_or(0, |socket| socket.local_addr().port())
+    }
+
+    /// Which end of each of our own flows is here, and where the other is.
+    fn own_sides(
+        &self,
+        peers: &BTreeMap<usize, SocketAddrV4>,
+    ) -> BTreeMap<usize, (Side, SocketAddrV4)> {
+        let sends = self.own_sends.keys().map(|index| (*index, Side::Sender));
+        let receives = self.own_receives.iter().map(|index| (*index, Side::Receiver));
+        let sides = sends.chain(receives);
+        sides.filter_map(|(index, side)| Some((index, (side, *peers.get(&index)?)))).collect()
+    }
+
+    /// Refuses segments whose datagrams are longer than what the first network on the way takes.
+    fn check_length(&self, index: usize, to: Ipv4Addr) -> Result<(), KernelError> {
+        let Some(flow) = self.flow(index) else { return Ok(()) };
+        let TransportSpec::Reliable(config) = &flow.transport else { return Ok(()) };
+        let Some(most) = path_mtu(SocketAddr::from((to, DISCARD_PORT))) else { return Ok(()) };
+        let headers = IP_HEADER + UDP_HEADER + TCP_HEADER + sockets::options_len(config);
+        if config.mss + headers <= most {
+            return Ok(());
+        }
+        let problem = format!(
+            "mss = {}: a datagram takes {headers} bytes more, and the path to {to} takes {most}; \
+             write mss = {}",
+            config.mss,
+            most - headers
+        );
+        Err(KernelError::Unfit { flow: flow.name.clone(), problem })
     }
 
     /// Bound to the address that the route to `to` begins with, so that the other host may expect it.
     fn connector(&self, index: usize, to: Ipv4Addr) -> io::Result<OwnedFd> {
-        let config = self.config(index).map_err(io::Error::other)?;
-        let socket = sockets::connector(config, &self.spec.flows[index].workload)?;
-        let probe = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        probe.connect((to, DISCARD_PORT))?;
-        let std::net::SocketAddr::V4(from) = probe.local_addr()? else {
-            return Err(io::ErrorKind::AddrNotAvailable.into());
-        };
-        bind(&socket, &SocketAddrV4::new(*from.ip(), 0))?;
+        let flow = self.flow(index).ok_or(io::ErrorKind::InvalidInput)?;
+        let config = kernel_config(flow).ok_or(io::ErrorKind::InvalidInput)?;
+        let socket = sockets::connector(config, &flow.workload)?;
+        bind(&socket, &SocketAddrV4::new(source(to)?, 0))?;
         Ok(socket)
+    }
+}
+
+/// The address that the route to another begins with.
+fn source(to: Ipv4Addr) -> io::Result<Ipv4Addr> {
+    let probe = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    probe.connect((to, DISCARD_PORT))?;
+    match probe.local_addr()? {
+        SocketAddr::V4(from) => Ok(*from.ip()),
+        SocketAddr::V6(_) => Err(io::ErrorKind::AddrNotAvailable.into()),
     }
 }
 
@@ -199,6 +275,7 @@ fn addresses(sockets: &BTreeMap<usize, OwnedFd>) -> io::Result<BTreeMap<usize, S
 fn recorded(
     sent: Legacy,
     received: Received,
+    own: OwnRecord,
     reported: mpsc::Receiver<FlowEvent>,
     shared: &Shared,
 ) -> HostRecord {
@@ -219,17 +296,21 @@ fn recorded(
         log: receiver.into_arrivals(),
     });
     HostRecord {
-        sent: flows.collect(),
-        received: ends.collect(),
-        actions: [sent.lateness.done, sent.lateness.late],
-        cpu: [sent.cpu.as_nanos(), received.cpu.as_nanos()],
+        sent: flows.chain(own.sent).collect(),
+        received: ends.chain(own.received).collect(),
+        actions: [sent.lateness.done + own.lateness.done, sent.lateness.late + own.lateness.late],
+        cpu: [sent.cpu, received.cpu, own.cpu].map(Duration::as_nanos).to_vec(),
         ..HostRecord::default()
     }
 }
 
 const WATCH_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
+/// From the end of senders to that of receivers, unless the controller ends them before.
+const GRACE: Duration = Duration::from_secs(2);
 /// Of a flow's log of arrivals.
 const MOST_ROWS: u64 = 100_000;
 const FINEST: Duration = Duration::from_millis(1);
 /// Nothing is sent there: a UDP socket that is connected only asks for the route.
 const DISCARD_PORT: u16 = 9;
+/// Without options.
+const TCP_HEADER: u32 = 20;
