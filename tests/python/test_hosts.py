@@ -250,7 +250,7 @@ def test_our_transport_runs_next_to_the_kernels(tmp_path: Path, invoke: Invoke) 
         assert 10 < one["goodput_mbps"] < 20.5, one["name"]
         assert one["end_s"] == pytest.approx(1.9, abs=0.2)
     ours = found.samples.filter(flow=0)
-    assert ours["cwnd_bytes"].max() > 14_000
+    assert (ours["cwnd_bytes"] > 14_000).any()
     assert ours["time_busy_s"].null_count() == ours.height > 50
     assert found.events.filter(kind="start")["flow"].sort().to_list() == [0, 1, 2]
 

@@ -73,7 +73,7 @@ impl Arrivals {
         self.rows
     }
 
-    /// So many bytes have arrived by now.
+    /// Records the number of bytes that have arrived by a time.
     pub(super) fn note(&mut self, at: u64, bytes: u64) {
         if self.rows.last().map_or(0, |last| last.1) == bytes {
             return;
