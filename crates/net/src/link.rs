@@ -58,6 +58,8 @@ pub struct Link<P> {
     last_arrival: Instant,
     wire: Wire<P>,
     queue: AnyQueue<P>,
+    /// Whether the queue holds any: asked at every touch, and of some disciplines not quick to tell.
+    waits: bool,
     /// Whether it is what most links are: a FIFO, a constant rate and a constant delay. Parcels then take a
     /// path that tests for nothing else.
     plain: bool,
@@ -146,6 +148,7 @@ impl<P: Parcel + Clone> Link<P> {
                 && config.feedback.is_none(),
             ingress,
             queue: AnyQueue::new(config, &mut stream),
+            waits: false,
             server,
             delay: config.delay.clone(),
             may_overtake: disorder.as_ref().is_some_and(|disorder| disorder.may_overtake()),
@@ -205,7 +208,7 @@ impl<P: Parcel + Clone> Link<P> {
     #[inline]
     pub fn next_time(&self) -> Option<Instant> {
         let arrival = self.wire.next_arrival();
-        let waits = !self.queue.is_empty() && (self.may_overtake || self.wire.is_empty());
+        let waits = self.waits && (self.may_overtake || self.wire.is_empty());
         let next = if waits { arrival.min(self.next_start) } else { arrival };
         (next != Instant::MAX).then_some(next)
     }
@@ -213,16 +216,17 @@ impl<P: Parcel + Clone> Link<P> {
     /// Catches up with `now`: every service that begins by then does.
     #[inline(always)]
     pub fn advance(&mut self, now: Instant) {
-        if self.next_start <= now && !self.queue.is_empty() {
+        if self.waits && self.next_start <= now {
             self.catch_up(now);
         }
     }
 
     #[inline(never)]
     fn catch_up(&mut self, now: Instant) {
-        while self.next_start <= now && !self.queue.is_empty() {
+        while self.waits && self.next_start <= now {
             let start = self.next_start;
             let head = self.queue.take(start, &mut self.dropped);
+            self.waits = !self.queue.is_empty();
             self.settle_drops(start);
             let Some((head, len)) = head else { continue };
             if self.plain {
@@ -417,7 +421,7 @@ impl<P: Parcel + Clone> Link<P> {
             self.tell_of_arrival(now, &mut parcel);
         }
         self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
-        let idle = self.busy_until <= now && self.queue.is_empty();
+        let idle = !self.waits && self.busy_until <= now;
         if idle && KIND == PLAIN {
             let len = parcel.len();
             self.start_service::<PLAIN>(now, Duration::ZERO, parcel, len);
@@ -436,6 +440,7 @@ impl<P: Parcel + Clone> Link<P> {
             let in_service = self.in_service(now);
             self.queue.enqueue(now, parcel, in_service, &mut self.dropped);
         }
+        self.waits = !self.queue.is_empty();
         self.settle_drops(now);
         self.note_peaks(now);
     }
