@@ -80,7 +80,9 @@ impl Sender {
 
     /// Whether nothing was ever written here: most connections carry data one way.
     fn has_only_received(&self) -> bool {
-        self.written() == 0
+        // The cheaper question first: of a sender with data it is answered there.
+        self.written == 0
+            && self.written() == 0
             && !self.finishing
             && !self.timers.is_persisting()
             && self.route.is_none()
