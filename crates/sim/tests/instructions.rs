@@ -22,7 +22,7 @@ use weir_sim::run;
 use weir_units::{BufferSize, Duration, Rate};
 
 /// Instructions for a data packet and its share of acknowledgements, over three hops each way.
-const MOST_PER_PACKET: u64 = 18_000;
+const MOST_PER_PACKET: u64 = 13_500;
 /// How long the measured process simulates, in milliseconds.
 const SIMULATED: &str = "WEIR_SIMULATED_MILLIS";
 
