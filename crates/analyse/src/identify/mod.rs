@@ -13,13 +13,14 @@
 //!
 //! The limits were set on captures of three paths (docs/read.md).
 
+mod candidate;
 mod history;
 mod replay;
 
 use weir_cc::CcConfig;
 
+use candidate::Candidate;
 pub(crate) use history::History;
-use replay::Candidate;
 pub(crate) use replay::Path;
 
 /// What a capture shows of a sender's congestion control.

@@ -1,10 +1,10 @@
-//! One candidate, replayed: how far its window is from what was in flight.
+//! A replay under one controller: how far its window is from what was in flight.
 
-use weir_cc::{AckTimestamps, CcConfig};
-use weir_transport::{Config, RecordedAck, RecoveryConfig, Replay, Stack};
-use weir_units::{Bytes, Duration, Instant, stream};
+use weir_cc::AckTimestamps;
+use weir_transport::{RecordedAck, Replay};
+use weir_units::{Bytes, Duration, Instant, Rng};
 
-use super::history::{Ack, History, Step};
+use super::history::{Ack, Step};
 
 /// What is known of the connection besides its history.
 #[derive(Clone, Copy, Debug)]
@@ -26,21 +26,9 @@ pub(crate) struct Fit {
     pub(crate) departure_error: f64,
 }
 
-/// One candidate. If it draws random numbers there are several replays of it: after each round those that differ much
-/// from the recording go on as copies of the best one, with other numbers.
-pub(super) struct Candidate {
-    particles: Vec<Comparison>,
-    fit: Fit,
-    /// The round is over when this is acknowledged.
-    round_end: u64,
-    copies: u64,
-    /// It differs too much: the rest is not replayed.
-    is_hopeless: bool,
-}
-
 /// A replay and what it compares.
 #[derive(Clone)]
-struct Comparison {
+pub(super) struct Comparison {
     replay: Replay,
     mss: u64,
     /// Of the present round.
@@ -54,6 +42,8 @@ struct Comparison {
     /// When the window last let something leave.
     opened: Instant,
     burst: Burst,
+    /// Something was sent since the last acknowledgement.
+    has_sent: bool,
 }
 
 /// New segments that were sent at once, and how long the pacer waits after them.
@@ -75,7 +65,7 @@ impl Fit {
         self.windows + self.departures
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.windows += other.windows;
         self.window_error += other.window_error;
         self.departures += other.departures;
@@ -83,89 +73,51 @@ impl Fit {
     }
 }
 
-impl Candidate {
-    /// A replay of `history` under `controller`, before its first event.
-    pub(super) fn new(history: &History, path: &Path, controller: CcConfig) -> Option<Self> {
-        let recovery: RecoveryConfig = "rack".parse().ok()?;
-        let count = particles(&controller);
-        let config = Config {
-            mss: path.mss,
-            sack: path.has_sack,
-            ecn: Some(path.has_ecn),
-            initial_window: first_flight(history, path.mss),
-            ..Config::new(Stack { recovery, controller })
-        };
-        let window = history.first_window().unwrap_or(u64::from(u32::MAX));
-        let rtt = path.round_trip.map(Duration::from_nanos);
-        let start = history.steps().next()?.0;
-        let particle = |number: u64| {
-            let rng = stream(number, "replay");
-            let replay = Replay::new(&config, start, Bytes(window), rtt, rng).ok()?;
-            Some(Comparison {
-                replay,
-                mss: u64::from(path.mss),
-                fit: Fit::default(),
-                edge: window,
-                next: 0,
-                una: 0,
-                is_short: false,
-                opened: start,
-                burst: Burst::default(),
-            })
-        };
-        let particles = (0..count).map(particle).collect::<Option<Vec<_>>>()?;
-        Some(Self {
-            particles,
+impl Comparison {
+    /// Before the first event, at `start`. The receiver offers `window` bytes.
+    pub(super) fn new(replay: Replay, start: Instant, mss: u32, window: u64) -> Self {
+        Self {
+            replay,
+            mss: u64::from(mss),
             fit: Fit::default(),
-            round_end: 0,
-            copies: count,
-            is_hopeless: false,
-        })
+            edge: window,
+            next: 0,
+            una: 0,
+            is_short: false,
+            opened: start,
+            burst: Burst::default(),
+            has_sent: false,
+        }
     }
 
     /// Takes in an event.
     pub(super) fn step(&mut self, now: Instant, step: &Step) {
-        if self.is_hopeless {
-            return;
-        }
-        for particle in &mut self.particles {
-            match step {
-                Step::Sent(from, to) => particle.on_sent(now, *from, *to),
-                Step::Ack(ack) => particle.on_ack(now, ack),
-            }
-        }
-        let first = &self.particles[0];
-        if first.una >= self.round_end && first.next > self.round_end {
-            self.round_end = first.next;
-            self.end_round();
+        match step {
+            Step::Sent(from, to) => self.on_sent(now, *from, *to),
+            Step::Ack(ack) => self.on_ack(now, ack),
         }
     }
 
-    /// How it differs from the recording so far.
-    pub(super) fn fit(&self) -> Fit {
-        self.fit
+    /// A round is over, and its fit counted.
+    pub(super) fn begin_round(&mut self) {
+        self.fit = Fit::default();
     }
 
-    fn end_round(&mut self) {
-        let errors = self.particles.iter().map(|particle| particle.fit.error());
-        let Some((best, least)) = errors.enumerate().min_by(|one, other| one.1.total_cmp(&other.1))
-        else {
-            return;
-        };
-        self.fit.add(&self.particles[best].fit);
-        self.is_hopeless = self.fit.samples() > ENOUGH_SAMPLES && self.fit.error() > HOPELESS;
-        for at in 0..self.particles.len() {
-            if self.particles[at].fit.error() > least + MARGIN {
-                self.particles[at] = self.particles[best].clone();
-                self.particles[at].replay.reseed(stream(self.copies, "replay"));
-                self.copies += 1;
-            }
-        }
-        self.particles.iter_mut().for_each(|particle| particle.fit = Fit::default());
+    /// Draws from `rng` from now on.
+    pub(super) fn reseed(&mut self, rng: Rng) {
+        self.replay.reseed(rng);
     }
-}
 
-impl Comparison {
+    /// How it differs from the recording in the present round.
+    pub(super) fn fit(&self) -> &Fit {
+        &self.fit
+    }
+
+    /// The first byte that is not acknowledged, and the byte after the last one sent.
+    pub(super) fn places(&self) -> (u64, u64) {
+        (self.una, self.next)
+    }
+
     fn on_sent(&mut self, now: Instant, from: u64, to: u64) {
         self.replay.on_time(now);
         if from >= self.next {
@@ -173,6 +125,7 @@ impl Comparison {
             self.is_short = !(to - from).is_multiple_of(self.mss);
         }
         self.next = self.next.max(to);
+        self.has_sent = true;
         self.replay.on_sent(now, from..to);
         if self.is_short {
             self.replay.on_app_limited();
@@ -184,6 +137,7 @@ impl Comparison {
         if is_full {
             self.compare_window(now);
         }
+        self.has_sent = false;
         self.replay.on_rest(is_full);
         self.una = self.una.max(ack.place);
         self.next = self.next.max(ack.place);
@@ -224,7 +178,7 @@ impl Comparison {
         let due = self.replay.next_departure().max(self.burst.at + self.burst.gap);
         let waits = self.replay.pacing_rate().is_some() && due > now;
         let unused = if waits { 0 } else { window.saturating_sub(flight + self.mss - 1) };
-        let beyond = flight.saturating_sub(window);
+        let beyond = if self.has_sent { flight.saturating_sub(window) } else { 0 };
         self.fit.windows += 1;
         self.fit.window_error += unused.max(beyond) as f64 / window.max(flight).max(1) as f64;
     }
@@ -249,29 +203,5 @@ impl Comparison {
     }
 }
 
-/// The initial window in segments: Linux's, or what was sent before the first acknowledgement if that is more.
-fn first_flight(history: &History, mss: u32) -> u32 {
-    let first = history.steps().map_while(|(_, step)| match step {
-        Step::Sent(_, to) => Some(to),
-        Step::Ack(ack) => (ack.place == 0).then_some(0),
-    });
-    let segments = first.max().unwrap_or(0).div_ceil(u64::from(mss.max(1)));
-    segments.clamp(INITIAL_WINDOW, LARGEST_INITIAL_WINDOW) as u32
-}
-
-/// Replays of a candidate: several if it draws random numbers.
-fn particles(controller: &CcConfig) -> u64 {
-    use CcConfig::{Bbr, Cdg, Lp, Nv};
-    if matches!(controller, Bbr { .. } | Cdg | Lp { .. } | Nv) { 8 } else { 1 }
-}
-
-/// RFC 6928.
-const INITIAL_WINDOW: u64 = 10;
-const LARGEST_INITIAL_WINDOW: u64 = 1_000;
 /// Segments that are sent within this time belong to one burst.
 const BURST: Duration = Duration::from_micros(20);
-/// A mean error after this number of samples beyond which a candidate is given up.
-const HOPELESS: f64 = 0.3;
-const ENOUGH_SAMPLES: u32 = 1_000;
-/// By how much more than the best one a replay may differ in a round.
-const MARGIN: f64 = 0.02;

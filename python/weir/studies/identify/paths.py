@@ -1,4 +1,4 @@
-"""The paths of study `identify`, chosen before any of its captures was read."""
+"""The paths of study `identify`: those of the full size had not been captured when chosen."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ _SMALL: dict[str, dict[str, str]] = {
 }
 
 _FULL: dict[str, dict[str, str]] = {
-    **_SMALL,
-    "shallow": _path("8mbit", "50ms", "12p"),
-    "cable": _path("15mbit", "30ms", "100p"),
-    "deep": _path("5mbit", "50ms", "150p"),
-    "slow": _path("2mbit", "80ms", "30p"),
-    "long": _path("10mbit", "120ms", "120p"),
-    "jitter": _path("10mbit", "40ms", "80p", jitter="1ms"),
+    "fibre": _path("20mbit", "20ms", "60p"),
+    "satellite": _path("4mbit", "200ms", "80p"),
+    "mobile": _path("6mbit", "70ms", "120p", jitter="2ms"),
+    "very shallow": _path("10mbit", "30ms", "8p"),
+    "low loss": _path("12mbit", "60ms", "90p", loss="0.05%"),
+    "high loss": _path("8mbit", "35ms", "50p", loss="1%"),
+    "deep": _path("4mbit", "25ms", "100p"),
+    "medium": _path("7mbit", "90ms", "60p"),
 }
 
 PATHS: Mapping[str, Mapping[str, Mapping[str, str]]] = {"small": _SMALL, "full": _FULL}
-"""By size and name: keys of the scenario. Limits of `weir read` were set on other paths."""
+"""By size and name: keys of the scenario."""
