@@ -17,6 +17,7 @@ from weir.plots.select import Case, shown_over_time
 from weir.plots.shares import limited_shares
 from weir.plots.theme import MINUS, short_key, significant
 from weir.results import Results
+from weir.scenario import HOSTS
 from weir.stats import Estimate, mean_interval, paired_difference
 from weir.tables import estimate_text
 from weir.verdicts import verdicts
@@ -49,7 +50,7 @@ def question(results: Results, cases: Sequence[Case]) -> str:
     """What the runs were made to find out."""
     names = list(dict.fromkeys(case.series for case in cases))
     scenario = results.cases[0]["scenario"] if results.cases else {}
-    networks = {_network(case["scenario"], results.swept) for case in results.cases}
+    networks = {_network(case, results.swept) for case in results.cases}
     # Directories that were joined may have been measured on different paths.
     network = networks.pop() if len(networks) == 1 else ""
     over = [f"{short_key(key)} ({_values(cases, key)})" for key in results.swept]
@@ -122,8 +123,10 @@ def measured(results: Results, case: Case, metric: Metric) -> str:
     return f"{text} {metric.unit}".strip()
 
 
-def _network(scenario: Mapping[str, Any], swept: Sequence[str]) -> str:
-    topology = scenario.get("topology", {})
+def _network(case: Mapping[str, Any], swept: Sequence[str]) -> str:
+    if case.get("world") == HOSTS:  # the scenario's links had no effect
+        return ""
+    topology = case["scenario"].get("topology", {})
     fixed = {key: value for key, value in topology.items() if f"topology.{key}" not in swept}
     rate, rtt, queue = (fixed.get(key) for key in ("rate", "rtt", "queue"))
     parts = []
@@ -360,7 +363,7 @@ def _about_length(results: Results) -> Iterator[str]:
         rtt = case["scenario"].get("topology", {}).get("rtt")
         seconds = _seconds(measure.get("duration"))
         warmup = _seconds(measure.get("warmup")) or 0.0
-        path = _seconds(rtt)
+        path = None if case.get("world") == HOSTS else _seconds(rtt)
         is_sized = any(
             isinstance(flow.get("workload"), Mapping) and "size" in flow["workload"]
             for flow in case["scenario"].get("flow", [])
