@@ -197,7 +197,7 @@ def predictive(
     variance = math.fsum((one - mean) ** 2 for one in logs) / (n - 1) if n > 1 else 0.0
     half = t_quantile(max(n - 1, 1)) * math.sqrt(variance * (1 + 1 / n)) if variance else 0.0
     half = math.hypot(half, 2 * off)
-    least, most = bounds
+    least, most = map(float, bounds)  # of a path they may be numbers of NumPy
     middle = math.exp(mean)
     low, high = max(math.exp(mean - half), least), min(math.exp(mean + half), most)
     return Quantity(middle, min(low, middle), max(high, middle))
