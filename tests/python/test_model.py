@@ -79,6 +79,18 @@ def test_a_drop_tail_queue_has_no_discipline(tmp_path: Path, loss: str) -> None:
     assert path.discipline is None
 
 
+def test_a_small_bucket_is_found_by_simulation(tmp_path: Path) -> None:
+    # The rule of weir read misses it: the bucket holds a tenth of what is in flight.
+    policer = "{ rate = '2mbit', burst = '30kb' }"
+    keys = ("topology.forward.policer", policer), ("topology.rtt", "50ms")
+    path = inputs.measure(capture(tmp_path, *keys), stack="cubic").path
+    assert path.policer_mbps
+    assert path.policer_bytes
+    assert path.policer_mbps.value == pytest.approx(2, rel=0.05)
+    assert path.policer_bytes.value == pytest.approx(30_000, rel=0.15)
+    assert path.loss.value == 0
+
+
 def test_a_rate_that_changes_has_steps(tmp_path: Path) -> None:
     steps = "[{ at = '4s', rate = '8mbit' }, { at = '7s', rate = '15mbit' }]"
     path = inputs.measure(capture(tmp_path, ("topology.forward.rate_steps", steps))).path

@@ -144,7 +144,7 @@ def _rows(
 
 def disciplines(seeds: Sequence[int], world: str = SIM) -> Grid:
     """How often the discipline of a queue is recognised, over all of `RATES`."""
-    headers = ["queue", *DISCIPLINES, "none"]
+    headers = ["queue", *DISCIPLINES, "policer", "none"]
     rows = []
     for title, keys in QUEUES.items():
         found = [
@@ -152,8 +152,8 @@ def disciplines(seeds: Sequence[int], world: str = SIM) -> Grid:
             for rate, rtt in RATES
             for seed in seeds
         ]
-        names = [path.discipline for path in found]
-        rows.append([title, *(str(names.count(name)) for name in (*DISCIPLINES, None))])
+        names = [path.discipline or ("policer" if path.policer_mbps else "none") for path in found]
+        rows.append([title, *(str(names.count(name)) for name in headers[1:])])
     title = f"Disciplines recognised in {len(RATES) * len(seeds)} runs each"
     return Grid(title, headers, rows)
 
@@ -165,6 +165,10 @@ QUEUES = {
     "FQ-CoDel": {"topology.queue": "{ kind = 'fq-codel' }"},
     "PIE": {"topology.queue": "{ kind = 'pie' }"},
     "RED": {"topology.queue": "{ kind = 'red' }"},
+    "policer, 2 Mbit/s, 30 kB": {
+        "topology.queue": "1bdp",
+        "topology.forward.policer": "{ rate = '2mbit', burst = '30kb' }",
+    },
     "drop-tail, 1 BDP": {"topology.queue": "1bdp"},
     "drop-tail, 1 BDP, 0.5 % loss": {"topology.queue": "1bdp", "topology.forward.loss": "0.5%"},
     "drop-tail, 4 BDP, 0.1 % loss": {"topology.queue": "4bdp", "topology.forward.loss": "0.1%"},

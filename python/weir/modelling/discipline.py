@@ -1,8 +1,8 @@
-"""Which discipline manages the queue: the one whose simulation repeats the measured flow best.
+"""What drops packets before the queue is full: what repeats the measured flow best in simulation.
 
-CoDel, PIE and RED drop while packets wait, before the queue is full. Their losses look random, or
-like those of a short queue. The flow is simulated with each of them, and with what the losses
-alone suggest.
+CoDel, PIE and RED drop while packets wait, a policer those beyond its rate. Their losses look
+random, or like those of a short queue. The flow is simulated with each of them, and with what the
+losses alone suggest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
+from weir.modelling.fit import bucket
 from weir.modelling.measured import COMPARED, Flow
+from weir.modelling.packets import Packets
 from weir.modelling.path import Path
 from weir.modelling.quantity import Quantity
 from weir.modelling.simulate import Check, check
@@ -19,16 +23,26 @@ DISCIPLINES = ("codel", "pie", "red")
 """What is tried. One flow alone does not tell FQ-CoDel from CoDel."""
 
 
-def managed(path: Path, flow: Flow, losses: int) -> Path:
-    """The path with the discipline of its queue, if one is recognised."""
-    if path.policer_mbps or path.steps or losses < _FEWEST_LOSSES:
+def managed(path: Path, flow: Flow, packets: Packets) -> Path:
+    """The path with the discipline of its queue, or a policer, if one is recognised."""
+    if path.policer_mbps or path.steps or packets.lost.sum() < _FEWEST_LOSSES:
         return path
-    none = Quantity(0.0, 0.0, path.loss.high)
-    tried = [replace(path, discipline=name, loss=none, loss_run=None) for name in DISCIPLINES]
+    own = replace(path, loss=Quantity(0.0, 0.0, path.loss.high), loss_run=None)
+    tried = [replace(own, discipline=name) for name in DISCIPLINES]
+    if not _waits_before_losses(packets):
+        rate, burst = bucket(packets)
+        tried.append(replace(own, policer_mbps=rate, policer_bytes=burst))
     ranked = sorted(((distance(check(one, flow, repeat=_REPEATS)), one) for one in tried), key=_of)
     (least, best), (second, _), *_ = ranked
     plain = distance(check(path, flow, repeat=_REPEATS))
     return best if least < min(_CLOSE, plain / 2, second / 2) else path
+
+
+def _waits_before_losses(packets: Packets) -> bool:
+    """Whether a queue was there when packets were lost: a policer has none."""
+    waits = packets.wait_before(np.flatnonzero(packets.lost), _NEAR)
+    known = waits[~np.isnan(waits)]
+    return not known.size or float(np.median(known)) > _NO_WAIT * packets.least_rtt_s
 
 
 def distance(found: Check) -> float:
@@ -43,6 +57,8 @@ def _of(ranked: tuple[float, Path]) -> float:
 
 
 _FEWEST_LOSSES = 10
+_NEAR = 64
+_NO_WAIT = 0.1
 _REPEATS = 3
 _CLOSE = 0.2
 _LEAST = 1e-3

@@ -97,11 +97,21 @@ def _policer(
     """The token bucket that `weir read` recognises, in IP bytes."""
     if row["policer_mbps"] is None:
         return None, None
-    mbps = row["policer_mbps"] * packets.full / row["mss_bytes"]
-    first = int(np.argmax(packets.lost))
+    return bucket(packets, row["policer_mbps"] * packets.full / row["mss_bytes"])
+
+
+def bucket(packets: Packets, mbps: float | None = None) -> tuple[Quantity, Quantity]:
+    """A token bucket whose tokens are gone at the first loss.
+
+    Without `mbps` its rate is what passed from the first loss to the last (Flach et al. 2016).
+    """
+    first, last = np.flatnonzero(packets.lost)[[0, -1]]
+    if mbps is None:
+        passed = packets.size[first:last][~packets.lost[first:last]].sum()
+        mbps = float(passed / (packets.sent_s[last] - packets.sent_s[first]) * 8e-6)
     # The bucket also had the tokens that came until the first loss.
-    refilled = mbps * 1e6 / 8 * (packets.sent_s[first] - packets.sent_s[0])
-    burst = max(float(packets.size[:first].sum()) - refilled, packets.full)
+    refilled = mbps * 1e6 / 8 * float(packets.sent_s[first] - packets.sent_s[0])
+    burst = max(float(packets.size[:first].sum()) - refilled, float(packets.full))
     return (
         Quantity(mbps, mbps * (1 - _POLICER_ERROR), mbps * (1 + _POLICER_ERROR)),
         Quantity(burst, burst * (1 - _BURST_ERROR), burst * (1 + _BURST_ERROR)),

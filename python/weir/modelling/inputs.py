@@ -14,6 +14,7 @@ from weir.modelling import profiles
 from weir.modelling.discipline import managed
 from weir.modelling.fit import fit
 from weir.modelling.measured import Measurement, flow_of
+from weir.modelling.packets import Packets
 from weir.results import load, understood
 from weir.scenario import SIM, VIRTUAL, Effective
 
@@ -49,7 +50,7 @@ def _of_capture(file: File, name: str, connection: int | None, stack: str | None
     row["file"] = name
     slices = found.slices.filter(pl.col("connection") == row["connection"])
     flow = flow_of(row, stack)
-    path = managed(fit(row, found.packets), flow, row["retransmits"])
+    path = managed(fit(row, found.packets), flow, Packets.of(row, found.packets))
     warnings = list(found.warnings)
     if path.reorder is None and row["retransmits_spurious"] >= _MOST_SPURIOUS:
         warnings.append(
