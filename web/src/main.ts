@@ -334,6 +334,7 @@ class Page {
     const flow = element<HTMLSelectElement>("flow").selectedIndex;
     const { store } = this;
     parent.hidden = Boolean(store.about.is_tabled);
+    document.body.toggleAttribute("data-tabled", parent.hidden);
     this.sequence = undefined;
     if (parent.hidden || !store.about.flows[flow]) return;
     const show = (packet: number) => this.follow(packet);
