@@ -35,7 +35,7 @@ class Series:
     def __init__(self, page: Any, name: str) -> None:
         self.page = page
         self.root = page.locator(f"#figure-{name}")
-        self.root.scroll_into_view_if_needed()
+        self._scroll_to(self.root)
         self.root.locator(".u-over").first.wait_for()
 
     @property
@@ -91,9 +91,12 @@ class Series:
         return left - (right - left) / 2, right + (right - left) / 2
 
     def _box(self, panel: int) -> Any:
-        before = self.page.evaluate("scrollY")
         over = self.root.locator(".u-over").nth(panel)
-        over.scroll_into_view_if_needed()
+        self._scroll_to(over)
+        return over.bounding_box()
+
+    def _scroll_to(self, element: Any) -> None:
+        before = self.page.evaluate("scrollY")
+        element.scroll_into_view_if_needed()
         if self.page.evaluate("scrollY") != before:
             self.page.wait_for_timeout(300)  # until a wheel no longer scrolls the page
-        return over.bounding_box()
