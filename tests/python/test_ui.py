@@ -11,7 +11,6 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ import made
 import numpy as np
 import polars as pl
 import pytest
+from loopback import serving
 from typer.testing import Result
 
 import weir
@@ -51,21 +51,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> weir.Results:
     return weir.run("two-flows", sets=sets, repeat=2, out=out, jobs=1, show_progress=False)
 
 
-@contextlib.contextmanager
-def serving(explorer: Explorer | None, job: Job | None = None) -> Iterator[Server]:
-    with Server(0, FILES, explorer, job) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture(scope="module")
 def server(results: weir.Results) -> Iterator[Server]:
-    with serving(Explorer(results)) as started:
+    with serving(FILES, Explorer(results)) as started:
         yield started
 
 
@@ -197,7 +185,7 @@ def test_a_wrong_question_names_what_is_allowed(server: Server, query: str, mess
 
 
 def test_connections_are_bounded(results: weir.Results) -> None:
-    with serving(Explorer(results)) as server, contextlib.ExitStack() as stack:
+    with serving(FILES, Explorer(results)) as server, contextlib.ExitStack() as stack:
         for _ in range(MOST_CONNECTIONS):
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
         time.sleep(0.1)
@@ -310,7 +298,7 @@ def _job(tmp_path: Path, **sets: str) -> Job:
 
 def test_a_scenario_runs_and_is_then_shown(tmp_path: Path) -> None:
     job = _job(tmp_path)
-    with serving(None, job) as server:
+    with serving(FILES, None, job) as server:
         job.start()
         deadline = time.monotonic() + 60
         state = asked(server, "/api/state")[1]
@@ -328,7 +316,7 @@ def test_a_scenario_runs_and_is_then_shown(tmp_path: Path) -> None:
 
 def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     job = _job(tmp_path, **{"measure.duration": "100000s", "measure.sample_interval": "1s"})
-    with serving(None, job) as server:
+    with serving(FILES, None, job) as server:
         job.start()
         while not asked(server, "/api/state")[1]["elapsed_s"] > 0:
             time.sleep(0.02)
@@ -342,7 +330,7 @@ def test_a_failed_run_says_why(tmp_path: Path) -> None:
     job = Job(
         scenario_plan(read("two-flows", tuple(SETS.items())), {}, repeat=1), tmp_path / "file", 1
     )
-    with serving(None, job) as server:
+    with serving(FILES, None, job) as server:
         job.start()
         deadline = time.monotonic() + 60
         while asked(server, "/api/state")[1]["phase"] == "running" and time.monotonic() < deadline:

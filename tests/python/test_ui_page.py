@@ -7,14 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from loopback import serving
 
 import weir
 from weir.api import scenario_plan
@@ -56,21 +55,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return weir.run("two-flows", sets=SETS, repeat=2, out=out, jobs=1, show_progress=False)
 
 
-@contextmanager
-def serving(explorer: Explorer | None, job: Job | None = None) -> Iterator[Server]:
-    with Server(0, files.read(), explorer, job) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture(scope="module")
 def server(results: Results) -> Iterator[Server]:
-    with serving(Explorer(results)) as started:
+    with serving(files.read(), Explorer(results)) as started:
         yield started
 
 
@@ -187,7 +174,7 @@ def test_without_the_token_the_page_says_what_to_open(server: Server, opened: Op
 def test_a_scenario_is_shown_when_its_run_ends(tmp_path: Path, opened: Opened) -> None:
     sets = {**SETS, "measure.duration": "300s", "measure.acks": "0"}
     job = Job(scenario_plan(read("two-flows", tuple(sets.items())), {}, repeat=1), tmp_path, 1)
-    with serving(None, job) as server:
+    with serving(files.read(), None, job) as server:
         job.start()
         tab = opened(server.url, done=False)
         tab.locator("#status", has_text=re.compile(r"Running natively: 0 of 1 runs")).wait_for()
@@ -199,14 +186,14 @@ def test_a_run_that_fails_is_a_message(tmp_path: Path, opened: Opened) -> None:
     (tmp_path / "file").touch()
     plan = scenario_plan(read("two-flows", tuple(SETS.items())), {}, repeat=1)
     job = Job(plan, tmp_path / "file", 1)
-    with serving(None, job) as server:
+    with serving(files.read(), None, job) as server:
         job.start()
         tab = opened(server.url, done=False)
         tab.locator("#error", has_text=str(tmp_path / "file")).wait_for()
 
 
 def test_without_results_the_page_simulates(opened: Opened) -> None:
-    with serving(None) as server:
+    with serving(files.read(), None) as server:
         tab = opened(f"{server.url}&stack=reno&duration_s=2")
         assert not tab.locator("#results").is_visible()
         assert "s simulated in" in tab.locator("#status").text_content()

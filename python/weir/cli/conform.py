@@ -78,17 +78,7 @@ def conform(
             rich_help_panel=MEASUREMENT,
         ),
     ] = None,
-    repeat: Annotated[
-        int | None,
-        typer.Option(
-            "--repeat",
-            "-n",
-            min=1,
-            help="Runs per case.",
-            show_default="the case's own",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
+    repeat: Annotated[int | None, plans.runs_per_case("the case's own")] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Random seed of the first run.", rich_help_panel=MEASUREMENT)
     ] = 1,

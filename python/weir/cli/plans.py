@@ -40,6 +40,20 @@ Jobs = Annotated[int | None, table.option(Execution, "jobs")]
 Dask = Annotated[str | None, table.option(Execution, "dask")]
 Out = Annotated[Path, table.option(Execution, "out")]
 OutDefault = Path(RESULTS)
+
+
+def runs_per_case(default: str) -> Any:
+    """Declares `--repeat`; help shows `default`."""
+    return typer.Option(
+        "--repeat",
+        "-n",
+        min=1,
+        help="Runs per case.",
+        show_default=default,
+        rich_help_panel=MEASUREMENT,
+    )
+
+
 World = Annotated[
     str,
     table.option(Comparison, "world", metavar="|".join(worlds()), autocompletion=complete.worlds),
@@ -90,6 +104,15 @@ Set = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Set any key of the scenario; may be repeated.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Random seed of the first repeat.",
+        show_default="the scenario's own",
         rich_help_panel=MEASUREMENT,
     ),
 ]

@@ -63,26 +63,8 @@ def run(
     reverse_tc: plans.ReverseTc = None,
     sets: plans.Set = None,
     sweep: plans.SweepOption = None,
-    repeat: Annotated[
-        int | None,
-        typer.Option(
-            "--repeat",
-            "-n",
-            min=1,
-            help="Runs per case.",
-            show_default="the scenario's own",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Random seed of the first repeat.",
-            show_default="the scenario's own",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
+    repeat: Annotated[int | None, plans.runs_per_case("the scenario's own")] = None,
+    seed: plans.Seed = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
     kernel: plans.Kernel = None,

@@ -11,7 +11,6 @@ import typer
 from weir.api import RESULTS, scenario_plan
 from weir.cli import complete, options, output, plans
 from weir.errors import InputError
-from weir.options import MEASUREMENT
 from weir.results import load, understood
 from weir.scenario import SIM, parse_assignments, read
 
@@ -53,26 +52,8 @@ def ui(
         ),
     ] = None,
     sets: plans.Set = None,
-    repeat: Annotated[
-        int | None,
-        typer.Option(
-            "--repeat",
-            "-n",
-            min=1,
-            help="Runs per case.",
-            show_default="1",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Random seed of the first repeat.",
-            show_default="the scenario's own",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
+    repeat: Annotated[int | None, plans.runs_per_case("1")] = None,
+    seed: plans.Seed = None,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
     kernel: plans.Kernel = None,

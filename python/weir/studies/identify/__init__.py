@@ -6,25 +6,22 @@ two controllers that are no candidates. Then `weir read` names them.
 
 from __future__ import annotations
 
-import shlex
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import TYPE_CHECKING
 
-from weir import capture, reading
-from weir.api import RunOptions, run_plan, world_words
+from weir import reading
 from weir.errors import InputError
 from weir.kernel.recipe import CONTROLS
 from weir.results import Results
-from weir.scenario import LIBRARY, SIM, VIRTUAL, Source
+from weir.scenario import SIM, VIRTUAL
 from weir.stats import Estimate, mean_interval, share_interval
-from weir.studies import Cell, Settings, StudyResult, capitalised
+from weir.studies import Cell, Settings, StudyResult, capitalised, captured
 from weir.studies.cells import cell
-from weir.studies.identify.paths import PATHS, SCENARIO
-from weir.sweep import Plan, plan
+from weir.studies.identify.paths import PATHS
+from weir.sweep import Plan
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -68,10 +65,7 @@ class Identify:
     def run(self, settings: Settings) -> StudyResult:
         """Captures all controllers on all paths, and names them."""
         own = self.plan(settings)
-        with tempfile.TemporaryDirectory() as scratch:
-            how = RunOptions(**{**settings.how, "pcap": scratch})
-            results = run_plan(own, **how)
-            files = capture.files(File(scratch), own)
+        with captured.captured(own, settings) as (results, files):
             found = [
                 _found(*places[run.case.label], files[run.index])
                 for places in [_places(settings)]
@@ -102,27 +96,22 @@ class Identify:
 
     def plan(self, settings: Settings) -> Plan:
         """Every run: each controller on each path."""
-        words = ["weir", "study", self.name, "--size", settings.size, "--seed", str(settings.seed)]
-        words += [] if settings.world == SIM else world_words(settings.world)
-        repeat = str(settings.repeat or 1)
         sources = {}
         for label, (path, stack) in _places(settings).items():
-            every = {
-                **PATHS[settings.size][path],
-                "flow.0.stack": stack,
-                "measure.repeat": repeat,
-                "measure.seed": str(settings.seed),
-            }
-            file = str(LIBRARY / "identify.toml")
-            source = Source(SCENARIO, "study identify", tuple(every.items()), file)
+            keys = PATHS[settings.size][path]
+            source = captured.source(self.name, keys, stack, settings)
             sources[label] = source.in_world(SIM if stack in OTHERS else settings.world)
-        return plan(self.name, shlex.join(words), sources, {})
+        return captured.plan_of(self.name, sources, settings)
 
 
 def _places(settings: Settings) -> dict[str, tuple[str, str]]:
     """Path and controller by the label of the case."""
     stacks = (*CONTROLS, *OTHERS)
-    return {f"{path}, {s}": (path, s) for path in PATHS[settings.size] for s in stacks}
+    return {
+        captured.label(path, stack): (path, stack)
+        for path in PATHS[settings.size]
+        for stack in stacks
+    }
 
 
 def _found(path: str, stack: str, file: File) -> Found:

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SCENARIO = """
-name = "identify"
-[topology]
-[topology.forward]
-[[flow]]
-stack = "cubic"
-[measure]
-duration = "10s"
-"""
+from weir.studies.captured import Keys, path_keys
 
-
-def _path(rate: str, rtt: str, queue: str, **forward: str) -> dict[str, str]:
-    keys = {"topology.rate": rate, "topology.rtt": rtt, "topology.queue": queue}
-    return {**keys, **{f"topology.forward.{key}": value for key, value in forward.items()}}
-
-
-_SMALL: dict[str, dict[str, str]] = {
-    "DSL": _path("5mbit", "45ms", "40p"),
-    "lossy": _path("6mbit", "60ms", "100p", loss="0.3%"),
+_SMALL: dict[str, Keys] = {
+    "DSL": path_keys("5mbit", "45ms", "40p"),
+    "lossy": path_keys("6mbit", "60ms", "100p", loss="0.3%"),
 }
 
-_FULL: dict[str, dict[str, str]] = {
-    "fibre": _path("20mbit", "20ms", "60p"),
-    "satellite": _path("4mbit", "200ms", "80p"),
-    "mobile": _path("6mbit", "70ms", "120p", jitter="2ms"),
-    "very shallow": _path("10mbit", "30ms", "8p"),
-    "low loss": _path("12mbit", "60ms", "90p", loss="0.05%"),
-    "high loss": _path("8mbit", "35ms", "50p", loss="1%"),
-    "deep": _path("4mbit", "25ms", "100p"),
-    "medium": _path("7mbit", "90ms", "60p"),
+_FULL: dict[str, Keys] = {
+    "fibre": path_keys("20mbit", "20ms", "60p"),
+    "satellite": path_keys("4mbit", "200ms", "80p"),
+    "mobile": path_keys("6mbit", "70ms", "120p", jitter="2ms"),
+    "very shallow": path_keys("10mbit", "30ms", "8p"),
+    "low loss": path_keys("12mbit", "60ms", "90p", loss="0.05%"),
+    "high loss": path_keys("8mbit", "35ms", "50p", loss="1%"),
+    "deep": path_keys("4mbit", "25ms", "100p"),
+    "medium": path_keys("7mbit", "90ms", "60p"),
 }
 
-PATHS: Mapping[str, Mapping[str, Mapping[str, str]]] = {"small": _SMALL, "full": _FULL}
+PATHS: Mapping[str, Mapping[str, Keys]] = {"small": _SMALL, "full": _FULL}
 """By size and name: keys of the scenario."""

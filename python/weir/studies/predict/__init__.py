@@ -7,24 +7,21 @@ predicts the other controllers. Then these run on the path itself and are compar
 from __future__ import annotations
 
 import math
-import shlex
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
-from weir import capture, reading
-from weir.api import RunOptions, run_plan
+from weir import reading
 from weir.errors import InputError
 from weir.modelling import advice, choices, inputs, simulate
 from weir.modelling.quantity import Quantity
 from weir.results import Results
-from weir.scenario import LIBRARY, SIM, VIRTUAL, Source
+from weir.scenario import SIM, VIRTUAL
 from weir.stats import mean_interval
-from weir.studies import Cell, Settings, StudyResult
+from weir.studies import Cell, Settings, StudyResult, captured
 from weir.studies.cells import cell
-from weir.studies.predict.paths import PATHS, SCENARIO
-from weir.sweep import Plan, plan
+from weir.studies.predict.paths import PATHS
+from weir.sweep import Plan
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -48,10 +45,7 @@ class Predict:
     def run(self, settings: Settings) -> StudyResult:
         """Runs all controllers on all paths, models and predicts."""
         own = self.plan(settings)
-        with tempfile.TemporaryDirectory() as scratch:
-            how = RunOptions(**{**settings.how, "pcap": scratch})
-            results = run_plan(own, **how)
-            files = capture.files(File(scratch), own)
+        with captured.captured(own, settings) as (results, files):
             found = {(run.case.label, run.repeat): files[run.index] for run in own.runs}
             measured = list(_cells(found, settings))
         rows = [*_summary(measured), *measured]
@@ -70,22 +64,14 @@ class Predict:
 
     def plan(self, settings: Settings) -> Plan:
         """Every run: each controller on each path."""
-        words = ["weir", "study", self.name, "--size", settings.size, "--seed", str(settings.seed)]
-        words += [] if settings.world == SIM else ["--world", "kernel", "--virtual"]
-        repeat = str(settings.repeat or 1)
-        sources = {}
-        for path, keys in PATHS[settings.size].items():
-            for stack in (FITTED, *HELD_OUT):
-                every = {**keys, "flow.0.stack": stack, "measure.repeat": repeat}
-                every["measure.seed"] = str(settings.seed)
-                file = str(LIBRARY / "predict.toml")
-                source = Source(SCENARIO, "study predict", tuple(every.items()), file)
-                sources[_label(path, stack)] = source.in_world(settings.world)
-        return plan(self.name, shlex.join(words), sources, {})
-
-
-def _label(path: str, stack: str) -> str:
-    return f"{path}, {stack}"
+        sources = {
+            captured.label(path, stack): captured.source(self.name, keys, stack, settings).in_world(
+                settings.world
+            )
+            for path, keys in PATHS[settings.size].items()
+            for stack in (FITTED, *HELD_OUT)
+        }
+        return captured.plan_of(self.name, sources, settings)
 
 
 def _cells(captures: dict[tuple[str, int], File], settings: Settings) -> Iterator[Cell]:
@@ -117,7 +103,7 @@ def _cells(captures: dict[tuple[str, int], File], settings: Settings) -> Iterato
 
 
 def _captured(captures: dict[tuple[str, int], File], path: str, stack: str, repeat: int) -> File:
-    file = captures[_label(path, stack), repeat]
+    file = captures[captured.label(path, stack), repeat]
     if not file.is_file():
         raise InputError(f"study predict: {path}, {stack} has no capture; run it without --resume")
     return file

@@ -1,0 +1,63 @@
+"""What studies share that capture one flow of each controller on each of their paths."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from weir import capture
+from weir.api import RunOptions, run_plan, world_words
+from weir.results import Results
+from weir.scenario import LIBRARY, SIM, Source
+from weir.studies import Settings
+from weir.sweep import Plan, plan
+
+Keys = Mapping[str, str]
+"""Keys of a scenario."""
+
+_SCENARIO = """
+name = "{name}"
+[topology]
+[topology.forward]
+[[flow]]
+stack = "cubic"
+[measure]
+duration = "10s"
+"""
+
+
+def path_keys(rate: str, rtt: str, queue: str, **forward: str) -> Keys:
+    """The keys of a path; `forward` are impairments of the data's direction."""
+    keys = {"topology.rate": rate, "topology.rtt": rtt, "topology.queue": queue}
+    return {**keys, **{f"topology.forward.{key}": value for key, value in forward.items()}}
+
+
+def label(path: str, stack: str) -> str:
+    """The label of a case."""
+    return f"{path}, {stack}"
+
+
+def source(study: str, keys: Keys, stack: str, settings: Settings) -> Source:
+    """One flow of `stack` on a path."""
+    own = {"flow.0.stack": stack, "measure.repeat": str(settings.repeat or 1)}
+    every = {**keys, **own, "measure.seed": str(settings.seed)}
+    file = str(LIBRARY / f"{study}.toml")
+    return Source(_SCENARIO.format(name=study), f"study {study}", tuple(every.items()), file)
+
+
+def plan_of(study: str, sources: Mapping[str, Source], settings: Settings) -> Plan:
+    """The plan of a study's sources by their labels."""
+    words = ["weir", "study", study, "--size", settings.size, "--seed", str(settings.seed)]
+    words += [] if settings.world == SIM else world_words(settings.world)
+    return plan(study, shlex.join(words), sources, {})
+
+
+@contextmanager
+def captured(own: Plan, settings: Settings) -> Iterator[tuple[Results, Mapping[int, Path]]]:
+    """Runs a plan: its results, and the captures by the numbers of runs until the block ends."""
+    with tempfile.TemporaryDirectory() as scratch:
+        how = RunOptions(**{**settings.how, "pcap": scratch})
+        yield run_plan(own, **how), capture.files(Path(scratch), own)
