@@ -25,9 +25,11 @@ PROTOCOL = 1
 SILENCE_S = 1.5
 """A run stops after this time without a request: with all delays within 2 s."""
 
+LONGEST_LINE = 64 << 20
+"""Longest request and answer in bytes. A record is one line."""
+
 _IDLE_S = 60.0
 """Without a run the process ends after this time without a request."""
-_LONGEST_LINE = 64 << 20
 _READ_BYTES = 1 << 16
 
 
@@ -157,7 +159,7 @@ class _Lines:
             left = deadline - time.monotonic()
             ready = select.select([self._descriptor], [], [], max(0.0, left))[0]
             chunk = os.read(self._descriptor, _READ_BYTES) if ready else b""
-            if not chunk or searched > _LONGEST_LINE:
+            if not chunk or searched > LONGEST_LINE:
                 return None
             self._read += chunk
         line = bytes(self._read[:end])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -127,6 +128,13 @@ def _host(path: Path, name: str, given: dict[str, Any]) -> Host:
     for key, value in given.items():
         if not isinstance(value, str):
             raise InputError(f"{path}: {place}.{key} = {value!r}: allowed is text in quotes")
+    for key in ("program", "ssh_options"):
+        try:
+            words = shlex.split(given.get(key, ""))
+        except ValueError as error:
+            raise InputError(f"{path}: {place}.{key} = {given[key]!r}: {error}") from None
+        if key == "program" and key in given and not words:
+            raise InputError(f"{path}: {place}.program is empty; allowed is a command")
     try:
         split(given["ssh"])
     except InputError:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from queue import Empty, Queue
-from typing import IO, Any, cast
+from queue import Empty, Full, Queue
+from typing import IO, Any, TypeVar, cast
 
 from weir.errors import InputError, WeirError
-from weir.hosts.agent import PROTOCOL
+from weir.hosts.agent import LONGEST_LINE, PROTOCOL
 from weir.hosts.listed import Host
 from weir.pathtest.ssh import NOT_FOUND, client_command
 from weir.plain import plain
@@ -27,6 +28,10 @@ EXCHANGES = 30
 _HELLO_S, _ANSWER_S = 20.0, 10.0
 _END_S = 5.0
 _LONGEST_QUOTE = 300
+_MOST_LINES = 4
+"""Lines of a host that wait for us: it answers one request at a time."""
+
+T = TypeVar("T")
 
 
 class HostError(WeirError):
@@ -61,8 +66,8 @@ def best(exchanges: Sequence[Exchange]) -> Exchange:
 class Machine:
     """A host with Weir started on it, until it is closed."""
 
-    def __init__(self, host: Host, words: Sequence[str]) -> None:
-        """Starts Weir there; `words` is the program with its arguments.
+    def __init__(self, host: Host) -> None:
+        """Starts Weir there.
 
         Raises:
             InputError: there is no ssh client.
@@ -70,14 +75,15 @@ class Machine:
         self.host = host
         self.exchanges: list[Exchange] = []
         self.has_ended = False
-        command = client_command(host.ssh, f"ssh {host.ssh_options}", [*words, *SERVE])
+        words = [*shlex.split(host.program), *SERVE]
+        command = client_command(host.ssh, f"ssh {host.ssh_options}", words)
         pipe = subprocess.PIPE
         try:
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         except OSError as error:
             raise InputError(f"host '{host.name}': {command[0]}: {error.strerror}") from None
-        self._lines: Queue[tuple[bytes, int]] = Queue()
-        self._said: list[str] = []
+        self._lines: Queue[tuple[bytes, int]] = Queue(_MOST_LINES)
+        self._last_error = ""
         self._streams = [cast("IO[bytes]", s) for s in (self._process.stdout, self._process.stderr)]
         self._threads = [
             threading.Thread(target=work, args=(stream,), name=f"host {host.name}", daemon=True)
@@ -98,7 +104,22 @@ class Machine:
             raise self._error(
                 f"it has Weir {version}, which has another protocol; install this one"
             )
-        return [str(name) for name in answer["controls"]]
+        return [str(name) for name in self.field(answer, "controls", list)]
+
+    def field(self, answer: dict[str, Any], key: str, kind: type[T]) -> T:
+        """A value of an answer.
+
+        Raises:
+            HostError: it is missing, or of another kind.
+        """
+        value = answer.get(key)
+        if not isinstance(value, kind):
+            raise self.another_protocol()
+        return value
+
+    def another_protocol(self) -> HostError:
+        """The error of an answer that no Weir of this version gives."""
+        return self._error("it answers in another protocol")
 
     def ask(self, wait_s: float = _ANSWER_S, **request: Any) -> dict[str, Any]:
         """The answer to a request.
@@ -111,7 +132,7 @@ class Machine:
             raise self._error(str(answer["error"]))
         return answer
 
-    def look_at_clock(self) -> Exchange:
+    def exchange_clocks(self) -> Exchange:
         """Exchanges times with the host once; also shows it that we are there."""
         sent = time.monotonic_ns()
         answer, returned = self._exchange({"do": "clock"}, _ANSWER_S)
@@ -119,13 +140,13 @@ class Machine:
             exchange = Exchange(sent, int(answer["received"]), int(answer["answered"]), returned)
             self.has_ended = bool(answer["ended"])
         except (KeyError, TypeError, ValueError):
-            raise self._error("it answers in another protocol") from None
+            raise self.another_protocol() from None
         self.exchanges.append(exchange)
         return exchange
 
     def clock(self) -> Exchange:
         """The best of some exchanges in a row."""
-        return best([self.look_at_clock() for _ in range(EXCHANGES)])
+        return best([self.exchange_clocks() for _ in range(EXCHANGES)])
 
     def close(self) -> None:
         """Ends Weir there, and ssh."""
@@ -161,18 +182,24 @@ class Machine:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise self._error("it answers in another protocol")
+            raise self.another_protocol()
         return answer, returned
 
     def _read(self, stream: IO[bytes]) -> None:
-        for line in stream:
-            self._lines.put((line, time.monotonic_ns()))
+        """Keeps lines until one is too long or cut off, or the host says more than it was asked."""
+        while (line := stream.readline(LONGEST_LINE)).endswith(b"\n"):
+            try:
+                self._lines.put_nowait((line, time.monotonic_ns()))
+            except Full:
+                break
+        with suppress(Empty):
+            while True:
+                self._lines.get_nowait()
         self._lines.put((b"", time.monotonic_ns()))
 
     def _read_errors(self, stream: IO[bytes]) -> None:
-        for line in stream:
-            text = line.decode(errors="replace").strip()
-            self._said = [*self._said, text][-1:] if text else self._said
+        while line := stream.readline(_LONGEST_QUOTE):
+            self._last_error = line.decode(errors="replace").strip() or self._last_error
 
     def _gone(self) -> HostError:
         try:
@@ -182,7 +209,7 @@ class Machine:
         if code == NOT_FOUND:
             program = self.host.program
             return self._error(f"there is no {program} there; name it with program in the file")
-        return self._error(self._said[-1] if self._said else f"ssh ended with exit code {code}")
+        return self._error(self._last_error or f"ssh ended with exit code {code}")
 
     def _error(self, text: str) -> HostError:
         short = plain(" ".join(text[:_LONGEST_QUOTE].split()))

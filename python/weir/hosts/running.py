@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -28,14 +27,32 @@ _LEAD_NS = 500_000_000
 _TICK_S = 0.5
 _GRACE_S = 1.0
 _RECORD_S = 60.0
+_MOST_PORT = 65_535
+
+H = TypeVar("H")
+R = TypeVar("R")
 
 
-class Bed:
+class Testbed:
     """All hosts, with Weir started on each."""
 
-    def __init__(self, hosts: Hosts, machines: Sequence[Machine]) -> None:
+    def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
-        self._machines = {machine.host.name: machine for machine in machines}
+        self._machines: dict[str, Machine] = {}
+
+    def start(self) -> None:
+        """Starts Weir on all hosts.
+
+        Raises:
+            HostError: a host cannot be reached, or has no Weir of this version.
+        """
+        for name, host in self._hosts.hosts.items():
+            self._machines[name] = Machine(host)
+        _each(self._machines.values(), Machine.hello)
+
+    def close(self) -> None:
+        """Ends Weir on all hosts."""
+        _each(self._machines.values(), Machine.close)
 
     def check(self, plan: Plan) -> None:
         """Refuses what a host cannot run.
@@ -64,44 +81,69 @@ class Bed:
             StoppedError: `control` broke it off.
         """
         ends = self._hosts.ends(scenario)
-        taking_part = {name: self._machines[name] for pair in ends for name in pair}
-        before = dict(zip(taking_part, _each(taking_part.values(), Machine.clock), strict=True))
-        peers = self._prepare(scenario, seed, ends)
-        senders = {taking_part[sender] for sender, _ in ends}
+        names = list(dict.fromkeys(name for pair in ends for name in pair))
         try:
-            start = time.monotonic_ns() + _LEAD_NS
-            for name, machine in taking_part.items():
-                at = start + before[name].offset_ns
-                machine.ask(do="start", at=at, peers=peers[name])
-            _wait(list(taking_part.values()), senders, start, _duration_s(scenario), control)
+            before, records, after = self._recorded(scenario, seed, ends, names, control)
         except HostError:
-            for machine in taking_part.values():
-                with suppress(HostError):
-                    machine.ask(do="stop")
+            self._start_again(names)
             raise
-        for machine in taking_part.values():
-            machine.ask(do="stop")
-        after = dict(zip(taking_part, _each(taking_part.values(), Machine.clock), strict=True))
-        records = [
-            (name, _error_ns(before[name]), str(machine.ask(_RECORD_S, do="record")["record"]))
-            for name, machine in taking_part.items()
-        ]
+        machines = [self._machines[name] for name in names]
         result = _native.merge_hosts(scenario.checked, seed, records)
         tables = {name: pl.DataFrame(result.table(name)) for name in result.tables}
         tables["summary"] = tables["summary"].with_columns(
-            trace_hash=pl.lit(_digest(records)), **_clocks(before, after, taking_part.values())
+            trace_hash=pl.lit(_digest(records)), **_clocks(before, after, machines)
         )
         return tables
+
+    def _recorded(
+        self,
+        scenario: Effective,
+        seed: int,
+        ends: Sequence[tuple[str, str]],
+        names: Sequence[str],
+        control: _native.RunControl | None,
+    ) -> tuple[dict[str, Exchange], list[tuple[str, int, str]], dict[str, Exchange]]:
+        """The clocks before a run, what each host recorded, and the clocks after it."""
+        machines = [self._machines[name] for name in names]
+        before = dict(zip(names, _each(machines, Machine.clock), strict=True))
+        peers = self._prepare(scenario, seed, ends)
+        start = time.monotonic_ns() + _LEAD_NS + max(each.rtt_ns for each in before.values())
+
+        def begin(name: str) -> None:
+            at = start + before[name].offset_ns
+            self._machines[name].ask(do="start", at=at, peers=peers[name])
+
+        def recorded(name: str) -> str:
+            machine = self._machines[name]
+            return machine.field(machine.ask(_RECORD_S, do="record"), "record", str)
+
+        _each(names, begin)
+        senders = {self._machines[sender] for sender, _ in ends}
+        _wait(machines, senders, start, _duration_s(scenario), control)
+        _each(machines, lambda machine: machine.ask(do="stop"))
+        after = dict(zip(names, _each(machines, Machine.clock), strict=True))
+        texts = _each(names, recorded)
+        errors = (_error_ns(before[name]) for name in names)
+        return before, list(zip(names, errors, texts, strict=True)), after
+
+    def _start_again(self, names: Sequence[str]) -> None:
+        """Starts new processes, because a late answer of an old one would look like the next."""
+        for name in names:
+            self._machines[name].close()
+            self._machines[name] = Machine(self._hosts.hosts[name])
+            with suppress(HostError):  # the next run finds it, and says so
+                self._machines[name].hello()
 
     def _prepare(
         self, scenario: Effective, seed: int, ends: Sequence[tuple[str, str]]
     ) -> dict[str, dict[str, str]]:
         """Opens all sockets; returns the peers of each host, by flow."""
-        sources: dict[str, str] = {}
-        ports: dict[str, int] = {}
+        sources: dict[str, Any] = {}
+        ports: dict[str, Any] = {}
         names = dict.fromkeys(name for pair in ends for name in pair)
         for name in names:
-            answer = self._machines[name].ask(
+            machine = self._machines[name]
+            answer = machine.ask(
                 do="prepare",
                 scenario=scenario.text,
                 seed=seed,
@@ -112,37 +154,41 @@ class Bed:
                 },
                 receives=[flow for flow, (_, receiver) in enumerate(ends) if receiver == name],
             )
-            sources |= answer["sources"]
-            ports |= answer["ports"]
+            sources |= machine.field(answer, "sources", dict)
+            ports |= machine.field(answer, "ports", dict)
         peers: dict[str, dict[str, str]] = {name: {} for name in names}
         for flow, (sender, receiver) in enumerate(ends):
+            port, source = ports.get(str(flow)), sources.get(str(flow))
+            if not isinstance(port, int) or not 0 < port <= _MOST_PORT:
+                raise self._machines[receiver].another_protocol()
+            if not isinstance(source, str):
+                raise self._machines[sender].another_protocol()
             address = self._hosts.hosts[receiver].address
-            peers[sender][str(flow)] = f"{address}:{ports[str(flow)]}"
-            peers[receiver][str(flow)] = sources[str(flow)]
+            peers[sender][str(flow)] = f"{address}:{port}"
+            peers[receiver][str(flow)] = source
         return peers
 
 
 @contextmanager
-def started(hosts: Hosts) -> Iterator[Bed]:
+def started(hosts: Hosts) -> Iterator[Testbed]:
     """Starts Weir on all hosts, and ends it.
 
     Raises:
         HostError: a host cannot be reached, or has no Weir of this version.
     """
-    with ExitStack() as stack:
-        machines = []
-        for host in hosts.hosts.values():
-            machine = Machine(host, shlex.split(host.program))
-            stack.callback(machine.close)
-            machines.append(machine)
-        for machine in machines:
-            machine.hello()
-        yield Bed(hosts, machines)
+    testbed = Testbed(hosts)
+    try:
+        testbed.start()
+        yield testbed
+    finally:
+        testbed.close()
 
 
-def _each(machines: Any, work: Any) -> list[Any]:
-    """The results of work that each host does at the same time."""
-    listed = list(machines)
+def _each(hosts: Iterable[H], work: Callable[[H], R]) -> list[R]:
+    """The results of work that all hosts do at the same time."""
+    listed = list(hosts)
+    if not listed:
+        return []
     with ThreadPoolExecutor(len(listed)) as pool:
         return list(pool.map(work, listed))
 
@@ -159,8 +205,7 @@ def _wait(
     while time.monotonic() < end:
         if control is not None and control.is_stopped:
             raise StoppedError("interrupted")
-        for machine in machines:
-            machine.look_at_clock()
+        _each(machines, Machine.exchange_clocks)
         if all(machine.has_ended for machine in senders):
             return
         time.sleep(_TICK_S)
@@ -197,4 +242,4 @@ def _clocks(
     return {name: pl.lit(worst[name], dtype=kind) for name, kind in CLOCKS.items()}
 
 
-__all__ = ["CLOCKS", "Bed", "HostError", "started"]
+__all__ = ["CLOCKS", "HostError", "Testbed", "started"]
