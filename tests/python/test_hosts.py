@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,9 @@ def local_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     client = folder / "ssh"
-    client.write_text('#!/bin/sh\nfor word; do :; done\nexec sh -c "exec $word"\n', encoding="ascii")
+    client.write_text(
+        '#!/bin/sh\nfor word; do :; done\nexec sh -c "exec $word"\n', encoding="ascii"
+    )
     client.chmod(0o755)
     program = folder / "weir"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m weir.cli "$@"\n', encoding="ascii")
@@ -359,6 +361,62 @@ def test_requests_that_are_none_are_answered() -> None:
         for request in ({"do": "x"}, {}, {"do": "prepare"}, {"do": "start", "at": 1, "peers": {}}):
             assert "no request of this version" in ask(**request)["error"]
         assert ask(do="hello")["protocol"] == agent.PROTOCOL
+
+
+def test_a_flow_that_is_not_there_is_refused() -> None:
+    with agent_process() as (_, ask):
+        assert "flow 7: there are 1" in ask(**_prepared(), sends={}, receives=[7])["error"]
+        assert ask(do="hello")["protocol"] == agent.PROTOCOL
+
+
+def _late(record: dict[str, Any]) -> None:
+    record["sent"][0]["steps"][-1][0] = 2**63
+
+
+def _forgetful(record: dict[str, Any]) -> None:
+    numbers = [n for _, step in record["sent"][0]["steps"] for n in _numbers(step)]
+    counter = next(i for i, value in enumerate(numbers[-1]) if value)
+    record["sent"][0]["steps"][-1:-1] = [[0, {"Sample": [*numbers[-1]]}]]
+    numbers[-1][counter] = None
+
+
+def _numbers(step: Any) -> list[list[int | None]]:
+    """The counters of a step that has some."""
+    kinds = step if isinstance(step, dict) else {}
+    closed = [kinds["Close"][0]] if "Close" in kinds else []
+    return [kinds[name] for name in ("Open", "Sample") if name in kinds] + closed
+
+
+def _twice(record: dict[str, Any]) -> None:
+    record["received"] *= 2
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_late, "a time is after the end of the run"),
+        (_forgetful, "a counter decreases"),
+        (_twice, "flow 0 has two receivers"),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused(
+    damage: Callable[[dict[str, Any]], None], said: str
+) -> None:
+    text = '[[flow]]\nstack = "reno"\nmax_pacing_rate = "10mbit"\n[measure]\nduration = "300ms"\n'
+    scenario = Source(text, "test").in_world(scenarios.HOSTS).at({})
+    prepare = {"do": "prepare", "scenario": scenario.text, "seed": 1}
+    with agent_process() as (_, ask):
+        ports = ask(**prepare, sends={"0": "127.0.0.1"}, receives=[0])["ports"]
+        peers = {"0": f"127.0.0.1:{ports['0']}"}
+        assert ask(do="start", at=time.monotonic_ns(), peers=peers) == {}
+        time.sleep(0.6)
+        ask(do="stop")
+        text = ask(do="record")["record"]
+    _native.merge_hosts(scenario.checked, 1, [("a", 0, text)])
+    record = json.loads(text)
+    damage(record)
+    with pytest.raises(RuntimeError, match=f"host 'a': .*{said}"):
+        _native.merge_hosts(scenario.checked, 1, [("a", 0, json.dumps(record))])
 
 
 @pytest.mark.parametrize("record", ["", "{}", '{"sent":[],"received":[]}', "[1]"])

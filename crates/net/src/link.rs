@@ -58,7 +58,7 @@ pub struct Link<P> {
     last_arrival: Instant,
     wire: Wire<P>,
     queue: AnyQueue<P>,
-    /// Whether the queue holds any: asked at every touch, and of some disciplines not quick to tell.
+    /// Whether the queue holds a parcel. Kept because some disciplines take long to tell, and each call asks.
     waits: bool,
     /// Whether it is what most links are: a FIFO, a constant rate and a constant delay. Parcels then take a
     /// path that tests for nothing else.

@@ -214,6 +214,13 @@ mod tests {
     }
 
     #[test]
+    fn two_segments_in_one_repetition_are_one_timeout() {
+        let mut replay = started();
+        replay.on_sent(at(400), 0..2 * MSS);
+        assert_eq!((replay.state(), replay.window()), (RecoveryState::Loss, Bytes(MSS)));
+    }
+
+    #[test]
     fn the_last_segment_sent_again_early_is_a_probe() {
         let mut replay = started();
         replay.on_sent(at(100), 9 * MSS..10 * MSS);

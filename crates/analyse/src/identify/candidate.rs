@@ -21,8 +21,10 @@ pub(super) struct Candidate {
     /// Where to begin again, if all replays differ.
     last: Checkpoint,
     retries: u32,
+    /// Events that these took.
+    replayed: usize,
     /// It differs too much: the rest is not replayed.
-    is_hopeless: bool,
+    is_rejected: bool,
 }
 
 /// The best replay as it was two rounds ago, and as it was one round ago after `split` of the events since.
@@ -57,13 +59,14 @@ impl Candidate {
         let particles = (0..count).map(particle).collect::<Option<Vec<_>>>()?;
         let place = (particles.first()?.clone(), Fit::default());
         let last = Checkpoint { older: place.clone(), newer: place, events: Vec::new(), split: 0 };
-        let (fit, round_end, retries) = (Fit::default(), 0, 0);
-        Some(Self { particles, fit, round_end, draws, last, retries, is_hopeless: false })
+        let (fit, round_end, retries, replayed) = (Fit::default(), 0, 0, 0);
+        let is_rejected = false;
+        Some(Self { particles, fit, round_end, draws, last, retries, replayed, is_rejected })
     }
 
     /// Takes in an event.
     pub(super) fn step(&mut self, now: Instant, step: &Step) {
-        if self.is_hopeless {
+        if self.is_rejected {
             return;
         }
         self.particles.iter_mut().for_each(|particle| particle.step(now, step));
@@ -87,12 +90,12 @@ impl Candidate {
     }
 
     fn end_round(&mut self) {
-        if self.is_random() && self.best().1 > MARGIN && self.fit.error() < PROMISING {
+        if self.is_random() && self.best().1 > MARGIN && self.fit.error() < RETRIED {
             self.retry();
         }
         let (best, least) = self.best();
         self.fit.add(self.particles[best].fit());
-        self.is_hopeless = self.fit.samples() > ENOUGH_SAMPLES && self.fit.error() > HOPELESS;
+        self.is_rejected = self.fit.samples() > ENOUGH_SAMPLES && self.fit.error() > REJECTED;
         if self.is_random() {
             self.resample(best, least);
             self.last.advance(&self.particles[best], self.fit);
@@ -118,10 +121,12 @@ impl Candidate {
     /// Replays the last two rounds with other numbers until one differs little.
     fn retry(&mut self) {
         for _ in 0..TRIES {
-            if self.retries >= MOST_RETRIES {
+            let work = self.last.events.len() * self.particles.len();
+            if self.retries >= MOST_RETRIES || self.replayed + work > MOST_REPLAYED {
                 return;
             }
             self.retries += 1;
+            self.replayed += work;
             let again = |draws: &mut Draws| {
                 let mut particle = self.last.older.0.clone();
                 particle.begin_round();
@@ -193,16 +198,18 @@ fn first_flight(history: &History, mss: u32) -> u32 {
 
 /// First phases of BBR's cycle.
 const PHASES: u64 = 7;
-/// CDG draws a number per round, and TCP-LP one of which much depends.
+/// CDG draws a number per round, and TCP-LP one that decides when it gives way.
 const MANY: u64 = 28;
 /// By how much more than the best one a replay may differ in a round.
 const MARGIN: f64 = 0.02;
 /// Rounds are replayed again while the mean error is below this, so often each, and so often in all.
-const PROMISING: f64 = 0.05;
+const RETRIED: f64 = 0.05;
 const TRIES: u32 = 12;
 const MOST_RETRIES: u32 = 200;
+/// Events that are replayed again in all: rounds are as long as a capture makes them.
+const MOST_REPLAYED: usize = 1 << 22;
 /// A mean error after this number of samples beyond which a candidate is given up.
-const HOPELESS: f64 = 0.3;
+const REJECTED: f64 = 0.3;
 const ENOUGH_SAMPLES: u32 = 1_000;
 /// RFC 6928.
 const INITIAL_WINDOW: u64 = 10;

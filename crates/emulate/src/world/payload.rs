@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use weir_scene::Direction;
+use weir_scene::{Direction, Packet};
+use weir_transport::Arrived;
 use weir_units::stream;
 
 /// The bytes of every stream of a run.
@@ -33,6 +34,21 @@ impl Pattern {
         let shift = u64::from(flow) * 7_919 + direction as u64 * 104_729;
         let start = ((place.start + shift) % PERIOD) as usize;
         &self.0[start..start + len as usize]
+    }
+
+    /// Checks that what a receiver stores of `payload`, that of `packet`, is what was sent.
+    pub(crate) fn check(
+        &self,
+        packet: &Packet,
+        at: &Arrived,
+        payload: &[u8],
+    ) -> Result<(), String> {
+        let Arrived { offset, skip, len } = *at;
+        let expected = self.bytes(packet.flow, packet.direction, offset..offset + u64::from(len));
+        if payload.get(skip as usize..(skip + len) as usize) == Some(expected) {
+            return Ok(());
+        }
+        Err(format!("flow {}: wrong bytes stored at {offset}, {len} of them", packet.flow))
     }
 }
 

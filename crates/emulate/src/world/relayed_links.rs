@@ -302,14 +302,7 @@ impl Medium for RelayedLinks<'_> {
     }
 
     fn check_stored(&self, packet: &Packet, at: &Arrived) -> Result<(), String> {
-        let Arrived { offset, skip, len } = *at;
-        let place = offset..offset + u64::from(len);
-        let expected = self.pattern.bytes(packet.flow, packet.direction, place);
-        let stored = self.current.get(skip as usize..(skip + len) as usize);
-        if stored == Some(expected) {
-            return Ok(());
-        }
-        Err(format!("flow {}: wrong bytes stored at {offset}, {len} of them", packet.flow))
+        self.pattern.check(packet, at, &self.current)
     }
 }
 

@@ -20,7 +20,7 @@ const BITS: u32 = 6;
 const NONE: u32 = u32::MAX;
 /// The most entries that are kept in order.
 const FEW: usize = 24;
-/// So few go back from the wheel. Far fewer than it takes over, or they would go to and fro.
+/// So few go back from the wheel. Far fewer than it takes over, so that they seldom move.
 const FEW_AGAIN: usize = 8;
 
 /// See the module above.

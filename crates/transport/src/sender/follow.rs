@@ -31,13 +31,10 @@ impl Sender {
     pub(crate) fn follow_sent(&mut self, now: Instant, range: Range<u64>, stats: &mut Stats) {
         let next = self.board.nxt();
         if range.start < next {
-            let again: Vec<(u64, Fate)> = self
-                .board
-                .within(range.start..range.end.min(next))
-                .map(|sent| (sent.start, sent.fate))
-                .collect();
-            for (start, fate) in again {
-                self.follow_repeat(now, start, fate, stats);
+            let again = self.board.within(range.start..range.end.min(next));
+            let again: Vec<u64> = again.map(|sent| sent.start).collect();
+            for start in again {
+                self.follow_repeat(now, start, stats);
             }
         }
         self.written = u64::MAX / 4;
@@ -63,10 +60,10 @@ impl Sender {
         self.sampler.on_app_limited(self.board.in_flight());
     }
 
-    fn follow_repeat(&mut self, now: Instant, start: u64, fate: Fate, stats: &mut Stats) {
-        if fate == Fate::Sacked {
-            return;
-        }
+    fn follow_repeat(&mut self, now: Instant, start: u64, stats: &mut Stats) {
+        // Not earlier: a timeout at one segment marks the others lost.
+        let found = self.board.within(start..start + 1).next().map(|sent| sent.fate);
+        let Some(fate) = found.filter(|fate| *fate != Fate::Sacked) else { return };
         let mut kind = Kind::Retransmission;
         if fate != Fate::Lost {
             let is_first = start == self.board.una();

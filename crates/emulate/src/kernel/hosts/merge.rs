@@ -42,6 +42,7 @@ pub fn merge(spec: &RunSpec, seed: u64, hosts: &[MeasuredHost]) -> Result<Outcom
                 return Err(refused(format!("flow {} has two senders", sent.flow)));
             }
             for (at, kind, detail) in &sent.events {
+                check_time(*at, spec).map_err(|what| refused(what.to_owned()))?;
                 let kind = EVENT_KINDS.get(*kind).copied();
                 let kind = kind.ok_or_else(|| refused("an event has no known kind".to_owned()))?;
                 events.push((Instant::from_nanos(*at), sent.flow, kind, detail));
@@ -71,10 +72,14 @@ pub fn merge(spec: &RunSpec, seed: u64, hosts: &[MeasuredHost]) -> Result<Outcom
 }
 
 fn received(hosts: &[MeasuredHost], flow: u32) -> Result<&ReceivedFlow, String> {
-    let mut all = hosts.iter().flat_map(|host| &host.record.received);
-    let found = all.find(|received| received.flow == flow);
+    let all = hosts.iter().flat_map(|host| &host.record.received);
+    let mut all = all.filter(|received| received.flow == flow);
+    let found = all.next();
     let found =
         found.ok_or_else(|| format!("no host has a record of what flow {flow} received"))?;
+    if all.next().is_some() {
+        return Err(format!("flow {flow} has two receivers"));
+    }
     let in_order =
         found.log.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1);
     if in_order { Ok(found) } else { Err(format!("what flow {flow} received decreases")) }
@@ -90,7 +95,7 @@ fn repeat(
 ) -> Result<KernelFlow, String> {
     let described = spec.flows.get(sent.flow as usize);
     let described = described.ok_or_else(|| format!("there is no flow {}", sent.flow))?;
-    check_steps(&sent.steps).map_err(|what| format!("flow '{}': {what}", described.name))?;
+    check_steps(&sent.steps, spec).map_err(|what| format!("flow '{}': {what}", described.name))?;
     let mut flow = KernelFlow::new(sent.flow, described, &spec.measure, seed);
     for (at, step) in &sent.steps {
         let now = Instant::from_nanos(*at);
@@ -133,11 +138,23 @@ fn received_by(log: &[(u64, u64)], at: u64) -> u64 {
     later.checked_sub(1).map_or(0, |last| log[last].1)
 }
 
+/// No time of a record is far behind the end: what is due by then is done again, event by event.
+fn check_time(at: u64, spec: &RunSpec) -> Result<(), &'static str> {
+    let latest = (spec.measure.duration + LATEST).as_nanos();
+    if at > latest { Err("a time is after the end of the run") } else { Ok(()) }
+}
+
 /// Time and counters never decrease. Samples have the times at which they were due, and the end is
 /// that of the run: both may be before what was done late.
-fn check_steps(steps: &[(u64, Step)]) -> Result<(), &'static str> {
-    let (mut last, mut counters) = ([0; 3], Numbers::default());
+fn check_steps(steps: &[(u64, Step)], spec: &RunSpec) -> Result<(), &'static str> {
+    let (mut last, mut counters, mut opened) = ([0; 3], Numbers::default(), 0);
     for (at, step) in steps {
+        check_time(*at, spec)?;
+        match step {
+            Step::Open(_) => opened = *at,
+            Step::Close(..) if *at < opened => return Err("it ends before it is measured"),
+            _ => {}
+        }
         let last = match step {
             Step::Sample(_) => &mut last[0],
             Step::Close(..) => &mut last[1],
@@ -151,7 +168,8 @@ fn check_steps(steps: &[(u64, Step)]) -> Result<(), &'static str> {
             continue;
         };
         let pairs = || numbers.iter().zip(&counters).take(COUNTERS);
-        if pairs().any(|(now, before)| now.is_some() && now < before) {
+        // A counter that is missing later counts as 0, and so decreases.
+        if pairs().any(|(now, before)| now.unwrap_or(0) < before.unwrap_or(0)) {
             return Err("a counter decreases");
         }
         counters = *numbers;
@@ -184,10 +202,10 @@ fn forget_links(outcome: &mut Outcome) {
 /// Fills in whether the run is valid.
 fn judge(outcome: &mut Outcome, spec: &RunSpec, seed: u64, hosts: &[MeasuredHost]) {
     let mut said: Vec<String> = Vec::new();
-    let (mut most_cpu, mut actions) = (0.0f64, [0; 2]);
+    let (mut most_cpu, mut actions) = (0.0f64, [0u64; 2]);
     for host in hosts {
         let HostRecord { actions: [done, late], cpu, real, .. } = &host.record;
-        actions = [actions[0] + done, actions[1] + late];
+        actions = [actions[0].saturating_add(*done), actions[1].saturating_add(*late)];
         let busiest = *cpu.iter().max().unwrap_or(&0) as f64 / (*real).max(1) as f64;
         most_cpu = most_cpu.max(busiest);
         if *late as f64 > *done as f64 * TOO_OFTEN {
@@ -233,3 +251,6 @@ fn started_off(
         format!("the start of flow '{}' may be off by {off:.1} ms, more than its RTT", row.name)
     })
 }
+
+/// The last steps of a run are taken when it is over.
+const LATEST: Duration = Duration::from_secs(60);

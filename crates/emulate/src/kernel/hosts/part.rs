@@ -1,6 +1,6 @@
 //! One host's part in a run: the ends of flows that are on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::ops::ControlFlow;
@@ -72,6 +72,19 @@ impl HostPart {
         receives: &[usize],
         controllers: &[String],
     ) -> Result<Self, KernelError> {
+        check_between_hosts(spec)?;
+        let mut here = BTreeSet::new();
+        for index in sends.keys().chain(receives) {
+            let flow = spec.flows.get(*index).ok_or_else(|| {
+                KernelError::Missing(format!("flow {index}: there are {}", spec.flows.len()))
+            })?;
+            if !here.insert(*index) && kernel_config(flow).is_none() {
+                return Err(KernelError::Unfit {
+                    flow: flow.name.clone(),
+                    problem: "one host has only one end of a flow of ours".to_owned(),
+                });
+            }
+        }
         let mut part = Self {
             spec: spec.clone(),
             seed,
@@ -81,9 +94,7 @@ impl HostPart {
             own_sends: BTreeMap::new(),
             own_receives: Vec::new(),
         };
-        let flows = sends.keys().chain(receives);
-        let here: Vec<FlowSpec> =
-            flows.filter_map(|index| spec.flows.get(*index)).cloned().collect();
+        let here: Vec<FlowSpec> = here.into_iter().map(|index| spec.flows[index].clone()).collect();
         let here = RunSpec { flows: here, ..spec.clone() };
         check::check(&here, controllers, Router::Weir)?;
         machine::check_settings(&here)?;
@@ -235,7 +246,7 @@ impl HostPart {
             "mss = {}: a datagram takes {headers} bytes more, and the path to {to} takes {most}; \
              write mss = {}",
             config.mss,
-            most - headers
+            most.saturating_sub(headers)
         );
         Err(KernelError::Unfit { flow: flow.name.clone(), problem })
     }
@@ -261,7 +272,7 @@ fn source(to: Ipv4Addr) -> io::Result<Ipv4Addr> {
 }
 
 fn opening(error: io::Error) -> KernelError {
-    KernelError::System { what: "opening TCP sockets", error }
+    KernelError::System { what: "opening sockets", error }
 }
 
 fn addresses(sockets: &BTreeMap<usize, OwnedFd>) -> io::Result<BTreeMap<usize, SocketAddrV4>> {
