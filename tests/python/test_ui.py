@@ -398,7 +398,14 @@ def test_wrong_arguments_are_one_line(invoke: Invoke, args: list[str], message: 
 
 @pytest.mark.usefixtures("built")
 def test_results_are_not_run_again(invoke: Invoke, results: weir.Results) -> None:
-    for option in (["--seed", "3"], ["--set", "a=b"], ["--repeat", "2"], ["--world", "udp"]):
+    options = (
+        ["--seed", "3"],
+        ["--set", "a=b"],
+        ["--repeat", "2"],
+        ["--world", "udp"],
+        ["--out", "x"],
+    )
+    for option in (*options, ["--trust-controllers"]):
         result = invoke("ui", "--no-open", results.path, *option)
         assert result.exit_code == 2
         assert f"{option[0]}: {results.path} has results" in " ".join(result.stderr.split())

@@ -75,12 +75,15 @@ export class Explorer {
 
   private async choose(run: number): Promise<void> {
     this.run = this.runs.find((facts) => facts.run === run);
+    this.isStale = false;
     try {
       const about = await this.engine.about(run);
-      this.store = new Store(about);
-      this.store.simulated = about.duration_s;
-      fill(this.store, await this.engine.detail(run, 0, about.duration_s, binsOfCharts()));
-      this.page.open(this.store, about.facts);
+      const store = new Store(about);
+      store.simulated = about.duration_s;
+      fill(store, await this.engine.detail(run, 0, about.duration_s, binsOfCharts()));
+      if (this.run?.run !== run) return; // another one was chosen since
+      this.store = store;
+      this.page.open(store, about.facts);
     } catch (problem) {
       this.page.fail((problem as Error).message);
     }
@@ -88,15 +91,15 @@ export class Explorer {
 
   /** One question at a time: what a reader wanted meanwhile is asked next. */
   private async ask(): Promise<void> {
-    const { store, run } = this;
-    if (!store || !run) return;
     this.isAsking = true;
     try {
-      while (this.isStale && store === this.store) {
+      while (this.isStale) {
+        const { store, run } = this;
+        if (!store || !run) return;
         this.isStale = false;
         const [from, to] = this.wanted;
         const groups = await this.engine.detail(run.run, from, to, 2 * binsOfCharts());
-        if (store !== this.store) break;
+        if (store !== this.store) continue;
         fill(store, groups);
         this.page.refresh();
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));

@@ -441,9 +441,15 @@ class Page {
 
   private async jump(what: "losses" | "marks" | "timeouts"): Promise<void> {
     const { store, player } = this;
-    const next = store?.about.is_tabled
-      ? await this.explorer?.next(what, player.time)
-      : store && Store.next(store[what], player.time);
+    let next: number | undefined;
+    try {
+      next = store?.about.is_tabled
+        ? await this.explorer?.next(what, player.time)
+        : store && Store.next(store[what], player.time);
+    } catch (problem) {
+      this.fail((problem as Error).message);
+      return;
+    }
     if (next === undefined) element("status").textContent = `No later ${NAMES[what]} in this run, or none was stored.`;
     else this.player.halt(next);
   }

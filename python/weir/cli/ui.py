@@ -15,9 +15,7 @@ from weir.results import load, understood
 from weir.scenario import SIM, parse_assignments, read
 
 if TYPE_CHECKING:
-    from weir.sweep import Plan
     from weir.ui.explorer import Explorer
-    from weir.ui.job import Job
 
 _HELP = """Explore results in the laboratory's page, until Ctrl-C.
 
@@ -74,24 +72,31 @@ def ui(
 ) -> None:
     """Serves the page and prints its address."""
     from weir.ui import page
+    from weir.ui.job import Job
     from weir.ui.server import Server
 
     files = page.read()
     explorer, job = None, None
     if what is None or what.is_dir():
-        names = ("--set", "--repeat", "--seed", "--world", "--virtual", "--kernel")
-        values = (sets, repeat, seed, None if world == SIM else world, virtual or None, kernel)
-        _refuse(
-            what, [name for name, value in zip(names, values, strict=True) if value is not None]
-        )
-        explorer = None if what is None else _explorer(what)
+        given: dict[str, object] = {
+            "--set": sets,
+            "--repeat": repeat,
+            "--seed": seed,
+            "--kernel": kernel,
+        }
+        given |= {"--world": None if world == SIM else world, "--virtual": virtual or None}
+        given |= {"--trust-controllers": trust_controllers or None}
+        given |= {"--out": None if out == Path(RESULTS) else out}
+        _refuse(what, [name for name, value in given.items() if value is not None])
+        if what is not None:
+            explorer = _explorer(what)
     else:
         plans.choose_kernel(kernel, virtual=virtual)
         source = read(what, parse_assignments(sets or [], "--set"))
         source = source.in_world(plans.world_of(world, virtual=virtual))
         with plans.programs(trusted=trust_controllers):
             plan = scenario_plan(source, {}, repeat=repeat or 1, seed=seed)
-        job = _job(plan, out)
+        job = Job(plan, out)
     with Server(port, files, explorer, job) as server:
         typer.echo(server.url)
         output.note("Ctrl-C ends it.", quiet=quiet)
@@ -125,9 +130,3 @@ def _explorer(directory: Path) -> Explorer:
             raise InputError(f"{directory}: no run succeeded, so there is nothing to show")
         explorer.about(explorer.runs[0]["run"])
     return explorer
-
-
-def _job(plan: Plan, out: Path) -> Job:
-    from weir.ui.job import Job
-
-    return Job(plan, out, None)

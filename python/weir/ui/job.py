@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,11 @@ from weir.ui.explorer import Explorer
 class Job:
     """Runs a plan in a thread of its own, and then reads its results."""
 
-    def __init__(self, plan: Plan, out: Path, jobs: int | None) -> None:
+    def __init__(self, plan: Plan, out: Path, jobs: int | None = None) -> None:
         self._plan, self._out, self._jobs = plan, out, jobs
         self._control = _native.RunControl()
         self._done = 0
         self._error: str | None = None
-        self._is_stopping = False
         self.explorer: Explorer | None = None
         self._thread = threading.Thread(target=self._work, name="weir-ui-job", daemon=True)
 
@@ -32,7 +30,6 @@ class Job:
 
     def stop(self) -> None:
         """Breaks off what runs; finished runs are kept."""
-        self._is_stopping = True
         self._control.stop()
         if self._thread.ident is not None:
             self._thread.join()
@@ -54,16 +51,15 @@ class Job:
 
     def _work(self) -> None:
         try:
-            with contextlib.suppress(KeyboardInterrupt):
-                path = runner.run_plan(
-                    self._plan, self._out, jobs=self._jobs, watch=self._watch, control=self._control
-                )
-                self.explorer = Explorer(load(path))
+            path = runner.run_plan(
+                self._plan, self._out, jobs=self._jobs, watch=self._watch, control=self._control
+            )
+            self.explorer = Explorer(load(path))
         except (WeirError, _native.ScenarioError, OSError) as error:
             self._error = str(error)
 
     def _watch(self, runs: int) -> None:
-        if self._is_stopping:
+        if self._control.is_stopped:
             # As Ctrl-C in `weir run`: what has finished is kept.
             raise KeyboardInterrupt
         self._done += runs

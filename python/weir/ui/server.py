@@ -19,6 +19,7 @@ import json
 import math
 import secrets
 import socket
+import sys
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -45,6 +46,9 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+_QUESTIONS = ("/api/state", "/api/run", "/api/detail", "/api/next")
 
 
 class Server(ThreadingHTTPServer):
@@ -86,14 +90,11 @@ class Server(ThreadingHTTPServer):
 
         Raises:
             InputError: the question is not valid.
-            LookupError: there is no such question.
         """
         with self._lock:  # one question at a time, so that one run is in memory
             explorer = self._explorer or (self._job.explorer if self._job else None)
             if path == "/api/state":
                 return self._state(explorer)
-            if path not in ("/api/run", "/api/detail", "/api/next"):
-                raise LookupError(path)
             if explorer is None:
                 raise InputError("there are no results yet")
             run = _whole(query, "run", 0, 2**32)
@@ -111,9 +112,13 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Takes a connection, or closes it where there are too many."""
-        if self._free.acquire(blocking=False):
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
             super().process_request(request, client_address)
-        else:
+        except RuntimeError:  # the system has no more threads
+            self._free.release()
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -124,7 +129,9 @@ class Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is no error worth a traceback."""
+        """Shows a fault of ours; a browser that went away is none."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -175,13 +182,14 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _answer(self, path: str, query: str) -> None:
+        if path not in _QUESTIONS:
+            self._send(HTTPStatus.NOT_FOUND, {"error": "there is no such address"})
+            return
         try:
             if len(query) > _MOST_QUERY:
                 raise InputError(f"the query is longer than {_MOST_QUERY} characters")
             fields = {name: values[0] for name, values in parse_qs(query).items()}
             found = self.server.answer(path, fields)
-        except LookupError:
-            self._send(HTTPStatus.NOT_FOUND, {"error": "there is no such address"})
         except WeirError as error:
             self._send(HTTPStatus.BAD_REQUEST, {"error": str(error)})
         else:
