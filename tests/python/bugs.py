@@ -165,3 +165,127 @@ class SegmentPerRtt(weir.CongestionControl):
         if event.first_in_epoch:
             self.ssthresh = max(self.cwnd // 2, 2 * cx.mss)
             self.cwnd = cx.mss if event.cause == "timeout" else self.ssthresh
+
+
+class NeqoSlowStartExit(weir.CongestionControl):
+    """mozilla/neqo#3162: the loss that ends slow start reduces the window by CUBIC's 0.7 only.
+
+    Slow start overshoots by up to a factor of two, so that two more losses follow at once. Mended,
+    the factor is the 0.4 with which the report has one loss.
+    """
+
+    mended = False
+
+    def on_ack(self, cx: Any, ack: Any) -> None:
+        if self.may_grow(cx, ack):
+            self.cwnd += ack.acked if self.in_slow_start else cx.mss * ack.acked // int(self.cwnd)
+
+    def on_congestion(self, cx: Any, event: Any) -> None:
+        if event.first_in_epoch:
+            factor = 0.4 if self.mended and self.in_slow_start else 0.7
+            self.ssthresh = self.cwnd = max(int(factor * self.cwnd), 2 * cx.mss)
+
+
+class QuichePersistent(weir.CongestionControl):
+    """cloudflare/quiche#2680: losing everything for seconds is answered as one lost packet is."""
+
+    mended = False
+
+    def on_ack(self, cx: Any, ack: Any) -> None:
+        if self.may_grow(cx, ack):
+            self.cwnd += ack.acked if self.in_slow_start else cx.mss * ack.acked // int(self.cwnd)
+
+    def on_congestion(self, cx: Any, event: Any) -> None:
+        if event.first_in_epoch:
+            self.ssthresh = self.cwnd = max(self.cwnd // 2, 2 * cx.mss)
+        if self.mended and event.cause == "timeout":
+            self.cwnd = cx.mss
+
+
+class PicoquicFullPipe(weir.CongestionControl):
+    """picoquic#839: rounds in which the application had little to send count for the full pipe.
+
+    STARTUP then ends at the rate of the application, and no probe finds a higher one.
+    """
+
+    mended = False
+
+    def start(self) -> None:
+        self.rate_bps = self.full_bps = 0
+        self.rounds, self.round, self.is_full = 0, -1, False
+
+    def on_ack(self, cx: Any, ack: Any) -> None:
+        self.rate_bps = max(self.rate_bps, ack.delivery_rate_bps or 0)
+        if ack.round != self.round and not (self.mended and ack.rate_app_limited):
+            self.round = ack.round
+            self._on_round()
+        self.pacing_rate_bps = (1 if self.is_full else 2.77) * self.rate_bps or None
+        bdp = self.rate_bps * (cx.min_rtt_ns or 0) / 8e9
+        self.cwnd = max((2 if self.is_full else 2.77) * bdp, self.initial_window)
+
+    def _on_round(self) -> None:
+        if self.rate_bps >= 1.25 * self.full_bps:
+            self.full_bps, self.rounds = self.rate_bps, 0
+            return
+        self.rounds += 1
+        self.is_full = self.is_full or self.rounds >= 3
+
+    def on_congestion(self, cx: Any, event: Any) -> None:
+        pass
+
+
+class MsquicMinRtt(weir.CongestionControl):
+    """msquic#6118: the smallest RTT is 2**64 - 1 until there is one, and 2**32 - 1 is tested for.
+
+    So the window of the first acknowledgements is the BDP of an endless round trip.
+    """
+
+    mended = False
+
+    def start(self) -> None:
+        self.min_rtt_us = 2**64 - 1
+
+    def on_ack(self, cx: Any, ack: Any) -> None:  # noqa: ARG002
+        if ack.rtt_ns:
+            self.min_rtt_us = min(self.min_rtt_us, ack.rtt_ns // 1000)
+        if self.min_rtt_us == (2**64 - 1 if self.mended else 2**32 - 1):
+            return
+        bdp = (ack.delivery_rate_bps or 0) * self.min_rtt_us / 8e6
+        self.cwnd = min(max(2 * bdp, self.cwnd), 2**40)
+
+    def on_congestion(self, cx: Any, event: Any) -> None:
+        pass
+
+
+class Ngtcp2Undo(weir.CongestionControl):
+    """ngtcp2#2011: what BBR has learned from a loss stays when the loss proves unfounded."""
+
+    mended = False
+
+    def start(self) -> None:
+        self.phase = "probe_bw_cruise"
+        self.shortterm = self.longterm = 0
+        self.prior: float = self.initial_window
+
+    def variables(self) -> dict[str, float]:
+        known = {
+            "cwnd_prior_bytes": self.prior,
+            "inflight_shortterm_bytes": self.shortterm,
+            "inflight_longterm_bytes": self.longterm,
+        }
+        return {name: value for name, value in known.items() if value}
+
+    def on_ack(self, cx: Any, ack: Any) -> None:  # noqa: ARG002
+        self.cwnd = min(self.cwnd + ack.acked, self.shortterm or 32 * self.mss)
+
+    def on_congestion(self, cx: Any, event: Any) -> None:
+        if not event.first_in_epoch:
+            return
+        self.prior = self.cwnd
+        self.longterm = max(event.prior_in_flight, cx.mss)
+        self.shortterm = self.cwnd = max(int(0.7 * self.cwnd), 4 * cx.mss)
+
+    def on_spurious(self, cx: Any) -> None:  # noqa: ARG002
+        if self.mended:
+            self.shortterm = self.longterm = 0
+            self.cwnd = self.prior

@@ -19,9 +19,11 @@ __all__ = [
     "largest_growth",
     "mean_window",
     "most_in_flight",
+    "reductions_in_a_row",
     "smallest_step",
     "threshold_after",
     "unused_window",
+    "window_before_rtt",
     "window_in_phase",
     "window_kept",
     "window_over_flight",
@@ -133,6 +135,29 @@ def smallest_step(run: Observed) -> float | None:
     """The smallest window over that of the sample before."""
     windows = run.column("cwnd_bytes")
     return float(np.min(windows[1:] / windows[:-1])) if len(windows) > 1 else None
+
+
+def reductions_in_a_row(run: Observed, *, span_s: float) -> float:
+    """The reductions within `span_s` of the first one, that one included.
+
+    A reduction sets the slow-start threshold below the window of the sample before. The delay-based
+    end of slow start sets it to the window.
+    """
+    rows = run.samples.select("t_s", "cwnd_bytes", "ssthresh_bytes").cast(pl.Float64)
+    threshold, before = pl.col("ssthresh_bytes"), pl.col("ssthresh_bytes").shift()
+    is_new = threshold.is_not_null() & ((threshold != before) | before.is_null())
+    is_lower = threshold < 0.95 * pl.col("cwnd_bytes").shift()
+    times = rows.filter(is_new & is_lower)["t_s"].to_numpy()
+    return float(np.sum(times <= times[0] + span_s)) if len(times) else 0.0
+
+
+def window_before_rtt(run: Observed) -> float | None:
+    """The largest window before the first RTT sample, in segments; None if the first has one."""
+    rows = run.samples.with_columns(known=pl.col("rtt_ms").is_not_null().cum_sum())
+    windows = rows.filter(known=0)["cwnd_bytes"]
+    if windows.is_empty():
+        return None
+    return float(windows.cast(pl.Float64).to_numpy().max()) / run.mss
 
 
 def window_kept(run: Observed, *, at_s: float, by_s: float) -> float | None:
