@@ -8,9 +8,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
+import re
 from collections.abc import Mapping
 from html import escape
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from weir import _native
 from weir.animation import Wish, span_of
@@ -42,6 +45,16 @@ def replay(wish: Wish, whole: Effective) -> str:
     return _page(whole.name, data)
 
 
+def fragment(whole: Effective, origin: str, seed: int) -> str:
+    """What follows `#` in a link that opens the run of a checked scenario in the laboratory.
+
+    Raises:
+        InputError: the page cannot run the scenario.
+    """
+    _check(whole, origin)
+    return urlencode({"text": toml(whole.fields), "seed": seed}, quote_via=quote)
+
+
 def toml(fields: Mapping[str, Any]) -> str:
     """A scenario file with all keys of a checked scenario, and all that its files contain."""
     present = {key: value for key, value in fields.items() if value is not None}
@@ -54,6 +67,10 @@ def _value(value: Any) -> str:
         return "{ " + ", ".join(parts) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # `inf`, `-inf` and `nan` are TOML's words too
+    if value is None:
+        raise TypeError("a list of a scenario has values only: TOML has no null")
     # TOML allows the escapes of JSON, and U+007F only as one of them.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
@@ -64,7 +81,7 @@ def _check(whole: Effective, origin: str) -> None:
         files = ", ".join(whole.controllers)
         raise InputError(f"{origin}: {files}: a page cannot run controllers in Python")
     listed = json.loads(_native.catalogue())["stacks"]
-    projects = {str(stack["name"]).partition("/")[0] for stack in listed} | {"quinn", "noq"}
+    projects = {str(stack["name"]).partition("/")[0] for stack in listed}
     for stack in whole.stacks:
         if stack.partition("/")[0] in projects:
             raise InputError(f"{origin}: stack = {stack}: a page has no stacks of other projects")
@@ -73,7 +90,9 @@ def _check(whole: Effective, origin: str) -> None:
 def _page(title: str, data: Mapping[str, str | float]) -> str:
     """The page with its script and the data in it. It may run this script, and request nothing."""
     index, script = page.texts()
-    script = script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    # Both are the same text in strings and in regular expressions.
+    script = re.sub("</(script)", r"<\\/\1", script, flags=re.IGNORECASE)
+    script = script.replace("<!--", r"<\x21--")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     inside = json.dumps(data).replace("<", "\\u003c")
     parts = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,11 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "dist"
     folder.mkdir()
     (folder / "index.html").write_text(INDEX)
-    (folder / "lab.js").write_text("document.title = '</script><!--' + document.title;\n")
+    (folder / "lab.js").write_text(
+        "const ends = '</script></ScRipt><!--';\n"
+        "const isSame = /<!--/u.test(ends) && /<\\/SCRIPT/iu.test(ends);\n"
+        "if (isSame) document.title = ends + document.title;\n"
+    )
     monkeypatch.setattr(page, "_FOLDERS", (folder,))
     return folder
 
@@ -52,6 +58,13 @@ def test_any_text_is_kept() -> None:
     fields = {**read("two-flows").at({}).fields, "description": name}
     again = _native.Scenario.parse(replay.toml(fields), [], "page")
     assert json.loads(again.to_json())["description"] == name
+
+
+def test_numbers_without_an_end_are_toml() -> None:
+    text = replay.toml({"a": math.inf, "b": [-math.inf, 1.5], "c": None})
+    assert tomllib.loads(text) == {"a": math.inf, "b": [-math.inf, 1.5]}
+    with pytest.raises(TypeError, match="null"):
+        replay.toml({"a": [1, None]})
 
 
 def test_the_page_holds_scenario_seed_and_time(invoke: Invoke, built: Path) -> None:
@@ -80,7 +93,7 @@ def test_the_policy_allows_its_script_alone(chromium: Any, tmp_path: Path) -> No
     path = tmp_path / "page.html"
     path.write_text(replay.replay(Wish(read("two-flows")), whole), encoding="utf-8")
     with opened(chromium, path) as tab:
-        assert tab.title() == "</script><!--two-flows"
+        assert tab.title() == "</script></ScRipt><!--two-flows"
 
 
 @pytest.mark.usefixtures("built")

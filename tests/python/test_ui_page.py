@@ -157,8 +157,8 @@ def test_the_next_loss_is_found_in_the_whole_run(
 
 def test_a_change_of_the_scenario_simulates_in_the_page(server: Server, opened: Opened) -> None:
     tab = opened(f"{server.url}&duration_s=2")
-    tab.locator("#seed").fill("7")
-    tab.locator("#seed").press("Enter")
+    assert not tab.locator("#seed").is_visible()
+    tab.locator("#example").select_option("parking-lot")
     tab.locator("#status", has_text="s simulated in").wait_for()
     assert tab.locator("#diagram").is_visible()
     tab.locator("#runs").select_option("1")

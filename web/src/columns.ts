@@ -18,14 +18,19 @@ export class Column<T extends Numbers> {
 
   /** Index of the first value above `limit`, where values ascend. */
   firstAbove(limit: number): number {
-    let [low, high] = [0, this.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.values[middle] > limit) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    return firstAbove(this.values, this.length, limit);
   }
+}
+
+/** Index of the first of `length` ascending values that is above `limit`. */
+export function firstAbove(values: Numbers, length: number, limit: number): number {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] > limit) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 export const floats = () => new Column(new Float64Array(1024));

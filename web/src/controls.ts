@@ -3,7 +3,6 @@ import { YOU } from "./byhand";
 import { catalogue } from "./catalogue";
 import { EXAMPLES } from "./examples";
 import { element } from "./dom";
-import { isQlog } from "./files";
 import { defaults, isByHand, MAX_STACKS, type Dial, type Settings } from "./settings";
 import { stackColours } from "./theme";
 
@@ -33,7 +32,6 @@ export class Controls {
   constructor(
     public settings: Settings,
     private readonly changed: () => void,
-    private readonly openQlog: (file: File) => void,
   ) {
     this.buildLists();
     DIALS.forEach((dial) => this.buildDial(dial));
@@ -198,13 +196,6 @@ export class Controls {
       if (value === YOU) Object.assign(this.settings, { stacks: [YOU, "cubic"], duration_s: 20 });
     });
     element("controls").addEventListener("submit", (event) => event.preventDefault());
-    element<HTMLInputElement>("file").addEventListener("change", async (event) => {
-      const input = event.target as HTMLInputElement;
-      const file = input.files?.[0];
-      if (file && isQlog(file)) this.openQlog(file);
-      else if (file) this.open(await file.text());
-      input.value = "";
-    });
   }
 }
 

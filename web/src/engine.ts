@@ -1,4 +1,4 @@
-// The server of `weir ui`: results that are too large for a page, read in ranges of time.
+// Results in ranges of time, and the server of `weir ui` that has them: they may be too large for a page.
 import type { Description } from "./store";
 
 /** A run of the results. */
@@ -32,7 +32,26 @@ export interface TabledRun extends Description {
   facts: RunFacts;
 }
 
-export class Engine {
+/** What has results: a server, or a folder that a reader opened. */
+export interface RunSource {
+  state(): Promise<EngineState>;
+  about(run: number): Promise<TabledRun>;
+  /** The first time after `after` at which drops or marks have increased. */
+  next(run: number, what: "drops" | "marks", after: number): Promise<number | null>;
+  /** Values from `from` to `to`, in about `bins` bins. */
+  detail(run: number, from: number, to: number, bins: number): Promise<Group[]>;
+}
+
+/** Columns of tables `samples` and `acks`, by what the page calls them. */
+export const FLOW_COLUMNS: Record<string, string> = {
+  cwnd_bytes: "cwnd", ssthresh_bytes: "ssthresh", bytes_in_flight: "inFlight", srtt_ms: "srtt", rtt_ms: "rtt",
+  pacing_mbps: "pacing", goodput_mbps: "goodput", retransmits: "resent", acked_bytes: "acked",
+};
+
+/** Columns of table `queues`. */
+export const QUEUE_COLUMNS: Record<string, string> = { packets: "packets", bytes: "bytes", queue_delay_ms: "delay" };
+
+export class Engine implements RunSource {
   private constructor(private readonly token: string) {}
 
   /** The server of this page, if `weir ui` serves it. The token leaves the address bar, and so its history. */
@@ -57,12 +76,10 @@ export class Engine {
     return this.json("run", { run });
   }
 
-  /** The first time after `after` at which drops or marks have increased. */
   async next(run: number, what: "drops" | "marks", after: number): Promise<number | null> {
     return (await this.json<{ t_s: number | null }>("next", { run, what, after })).t_s;
   }
 
-  /** Values from `from` to `to`, in about `bins` bins. */
   async detail(run: number, from: number, to: number, bins: number): Promise<Group[]> {
     const answer = await this.ask("detail", { run, from, to, bins });
     return unpack(await answer.arrayBuffer());

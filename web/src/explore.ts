@@ -1,7 +1,7 @@
-// Results of `weir ui`: which run is shown, and with how much detail.
+// Results: which run is shown, and with how much detail.
 import { binsOfCharts } from "./charts";
 import { element } from "./dom";
-import type { Engine, EngineState, Group, RunFacts } from "./engine";
+import { FLOW_COLUMNS, QUEUE_COLUMNS, type EngineState, type Group, type RunFacts, type RunSource } from "./engine";
 import { FlowSamples, Store } from "./store";
 
 export interface Shown {
@@ -15,6 +15,7 @@ export interface Shown {
 }
 
 export class Explorer {
+  private source?: RunSource;
   private run?: RunFacts;
   private store?: Store;
   private runs: RunFacts[] = [];
@@ -23,26 +24,25 @@ export class Explorer {
   private isAsking = false;
   private isStale = false;
 
-  constructor(
-    private readonly engine: Engine,
-    private readonly page: Shown,
-  ) {
+  constructor(private readonly page: Shown) {
     element("runs").addEventListener("change", (event) => {
       void this.choose(Number((event.target as HTMLSelectElement).value));
     });
   }
 
-  /** Waits for the results and shows their first run. Returns whether the server has or makes any. */
-  async start(): Promise<boolean> {
+  /** Waits for the results and shows their first run. Returns whether the source has or makes any. */
+  async start(source: RunSource): Promise<boolean> {
     try {
-      let state = await this.engine.state();
+      let state = await source.state();
       while (state.phase === "running") {
         this.page.say(progress(state));
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-        state = await this.engine.state();
+        state = await source.state();
       }
       if (state.phase === "idle") return false;
       if (state.phase === "failed") throw new Error(state.error);
+      if (state.runs.length === 0) throw new Error(`${state.name}: no run of these results succeeded`);
+      this.source = source;
       this.runs = state.runs;
       element("results").hidden = false;
       element("results-name").textContent = state.name;
@@ -69,19 +69,21 @@ export class Explorer {
 
   /** When drops or marks next increase. */
   async next(what: "losses" | "marks" | "timeouts", after: number): Promise<number | undefined> {
-    if (!this.run || what === "timeouts") return undefined;
-    return (await this.engine.next(this.run.run, what === "losses" ? "drops" : "marks", after)) ?? undefined;
+    if (!this.source || !this.run || what === "timeouts") return undefined;
+    return (await this.source.next(this.run.run, what === "losses" ? "drops" : "marks", after)) ?? undefined;
   }
 
   private async choose(run: number): Promise<void> {
-    this.run = this.runs.find((facts) => facts.run === run);
+    const { source } = this;
+    const facts = (this.run = this.runs.find((one) => one.run === run));
     this.isStale = false;
+    if (!source) return;
     try {
-      const about = await this.engine.about(run);
+      const about = await source.about(run);
       const store = new Store(about);
       store.simulated = about.duration_s;
-      fill(store, await this.engine.detail(run, 0, about.duration_s, binsOfCharts()));
-      if (this.run?.run !== run) return; // another one was chosen since
+      fill(store, await source.detail(run, 0, about.duration_s, binsOfCharts()));
+      if (facts !== this.run) return; // another one was chosen since
       this.store = store;
       this.page.open(store, about.facts);
     } catch (problem) {
@@ -92,20 +94,22 @@ export class Explorer {
   /** One question at a time: what a reader wanted meanwhile is asked next. */
   private async ask(): Promise<void> {
     this.isAsking = true;
+    const { source } = this;
     try {
-      while (this.isStale) {
+      while (this.isStale && source === this.source) {
         const { store, run } = this;
-        if (!store || !run) return;
+        if (!source || !store || !run) return;
         this.isStale = false;
         const [from, to] = this.wanted;
-        const groups = await this.engine.detail(run.run, from, to, 2 * binsOfCharts());
+        const groups = await source.detail(run.run, from, to, 2 * binsOfCharts());
         if (store !== this.store) continue;
         fill(store, groups);
         this.page.refresh();
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
       }
     } catch (problem) {
-      this.page.fail((problem as Error).message);
+      // A folder that is no longer shown has been closed.
+      if (source === this.source) this.page.fail((problem as Error).message);
     } finally {
       this.isAsking = false;
     }
@@ -123,11 +127,11 @@ function fill(store: Store, groups: Group[]): void {
   store.losses.length = store.marks.length = 0;
   for (const { of, index, columns } of groups) {
     if (of === "link") {
-      take(store.queues[index], columns, QUEUE);
+      take(store.queues[index], columns, QUEUE_COLUMNS);
       noteIncreases(columns, "drops", store.losses);
       noteIncreases(columns, "marks", store.marks);
-    } else if (of === "flow") take(store.samples[index], columns, FLOW);
-    else take((store.samples[index].fine = new FlowSamples()), columns, FLOW);
+    } else if (of === "flow") take(store.samples[index], columns, FLOW_COLUMNS);
+    else take((store.samples[index].fine = new FlowSamples()), columns, FLOW_COLUMNS);
   }
   store.losses.sort((a, b) => a - b);
   store.marks.sort((a, b) => a - b);
@@ -135,12 +139,12 @@ function fill(store: Store, groups: Group[]): void {
 
 type Taking = Pick<FlowSamples, "t" | "low" | "high">;
 
-/** Moves columns of the server into those of the page, whose names are the values of `names`. */
+/** Moves columns of the source into those of the page, whose names are the values of `names`. */
 function take(target: Taking, columns: Group["columns"], names: Record<string, string>): void {
   target.low = target.high = undefined;
   for (const [name, values] of columns) {
     const [own, limit] = name.split(".");
-    const key = names[own];
+    const key = own === "t_s" ? "t" : names[own];
     if (key === undefined) continue;
     if (limit === "low" || limit === "high") (target[limit] ??= {})[key] = values;
     else Object.assign((target as unknown as Record<string, object>)[key], { values, length: values.length });
@@ -156,13 +160,6 @@ function noteIncreases(columns: Group["columns"], name: string, times: number[])
   }
 }
 
-/** Columns of tables `samples` and `acks`. */
-const FLOW: Record<string, string> = {
-  t_s: "t", cwnd_bytes: "cwnd", ssthresh_bytes: "ssthresh", bytes_in_flight: "inFlight", srtt_ms: "srtt",
-  rtt_ms: "rtt", pacing_mbps: "pacing", goodput_mbps: "goodput", retransmits: "resent", acked_bytes: "acked",
-};
-/** Columns of table `queues`. */
-const QUEUE: Record<string, string> = { t_s: "t", packets: "packets", bytes: "bytes", queue_delay_ms: "delay" };
 const POLL_MS = 300;
 /** Between two questions while a reader zooms: charts that are filled anew cost more than a frame. */
 const PAUSE_MS = 100;

@@ -2,54 +2,48 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { readAnimation, type AnimationData } from "./animation";
+import { Board } from "./board";
 import { HandPanel, score, YOU } from "./byhand";
-import { binsOfCharts, chartMakers, type Chart, type Shared } from "./charts";
 import { Controls } from "./controls";
 import { Lab, startCore } from "./core";
 import { element } from "./dom";
 import { Engine, type RunFacts } from "./engine";
 import { Explorer } from "./explore";
-import { openQlog } from "./files";
+import { bindFiles, openQlog } from "./files";
+import { Folder } from "./folder";
 import { Guide } from "./guide";
+import { bindKeys } from "./keys";
 import { NetworkView } from "./network";
 import { explain } from "./packet";
 import { Player, SPEEDS } from "./player";
 import { ENDED, Run } from "./run";
-import { SequenceView } from "./sequence";
 import { command, defaults, fromFragment, isByHand, overrides, scenarioText, toFragment, type Settings } from "./settings";
 import { Store } from "./store";
-import { inTasks } from "./tasks";
-import { thinned } from "./thin";
+import type { NamedFile } from "./tables";
 import { chooseScheme, isDark, stackColours } from "./theme";
 
 class Page {
   private run?: Run;
   /** What is shown: of the run, or of a file. */
   private store?: Store;
-  private charts: Chart[] = [];
-  private sequence?: SequenceView;
   private colours: string[] = [];
   private followed?: number;
-  private range?: [number, number];
   private pending?: ReturnType<typeof setTimeout>;
   private isDrawing = false;
-  /** Whether the charts show the range: a wheel turns more often than there are frames. */
-  private isRescaled = true;
-  private isFilled = true;
   private readonly network: NetworkView;
   private readonly player: Player;
   private readonly controls: Controls;
-  private readonly shared: Shared;
+  private readonly board: Board;
   private readonly guide: Guide;
   private readonly hand: HandPanel;
   /** Whether the run goes on with the play position, and the reader sets a window. */
   private isLive = false;
   private refilled = 0;
-  /** Results that `weir ui` serves. */
-  private readonly explorer?: Explorer;
+  /** Results that `weir ui` serves, or of a folder. */
+  private readonly explorer: Explorer;
+  private folder?: Folder;
 
   constructor() {
-    const engine = Engine.find();
     const { settings, time, tour } = fromFragment(location.hash);
     this.network = new NetworkView(element<HTMLCanvasElement>("network"), (packet) => this.follow(packet));
     this.player = new Player(
@@ -58,13 +52,14 @@ class Page {
       (next) => this.advance(next),
     );
     this.hand = new HandPanel((segments) => this.setWindow(segments), () => this.startByHand());
-    this.shared = {
+    const shared = {
       time: () => this.player.time,
       losses: () => this.store?.losses ?? [],
-      seek: (at) => this.player.seek(at),
-      zoom: (range) => this.zoom(range),
+      seek: (at: number) => this.player.seek(at),
+      zoom: (range: [number, number] | undefined) => this.zoom(range),
     };
-    this.controls = new Controls(settings, () => this.restartSoon(), (file) => void this.openQlog(file));
+    this.board = new Board(shared, (packet) => this.follow(packet));
+    this.controls = new Controls(settings, () => this.restartSoon());
     this.guide = new Guide({
       run: (next, at) => this.open(next, at),
       show: (at, range) => {
@@ -72,14 +67,14 @@ class Page {
         this.zoom(range);
       },
     });
-    this.explorer = engine && new Explorer(engine, {
+    this.explorer = new Explorer({
       open: (store, about) => this.openRun(store, about),
       refresh: () => {
-        this.isFilled = false;
+        this.board.refillSoon();
         this.redraw();
       },
       say: (text) => (element("status").textContent = text),
-      fail: (message) => this.fail(message),
+      fail: (message) => this.fail(message, "These results cannot be shown."),
     });
     this.bind();
     void this.begins(tour, time);
@@ -89,7 +84,8 @@ class Page {
   private async begins(tour: string | undefined, time: number): Promise<void> {
     const animation = readAnimation();
     if (animation) return this.play(animation);
-    if (await this.explorer?.start()) return;
+    const engine = Engine.find();
+    if (engine && (await this.explorer.start(engine))) return;
     if (tour) this.guide.open(tour);
     else await this.restart(time);
   }
@@ -97,7 +93,7 @@ class Page {
   /** What `weir animate` wrote: a run, and the part of it to show. */
   private async play({ text, seed, from_s, to_s }: AnimationData): Promise<void> {
     this.controls.take({ ...defaults(), text, seed: BigInt(seed) });
-    this.range = [from_s, to_s];
+    this.board.range = [from_s, to_s];
     await this.restart(from_s);
     this.player.halt(from_s);
   }
@@ -105,7 +101,7 @@ class Page {
   /** Runs other settings, and shows a time of their run. */
   private open(settings: Settings, time: number): void {
     this.player.halt(0);
-    this.range = undefined;
+    this.board.range = undefined;
     this.controls.take(settings);
     clearTimeout(this.pending);
     void this.restart(time);
@@ -169,9 +165,7 @@ class Page {
     try {
       store = await openQlog(file);
     } catch (problem) {
-      this.controls.showError((problem as Error).message);
-      element("status").textContent = "This file cannot be shown.";
-      return;
+      return this.fail((problem as Error).message, "This file cannot be shown.");
     }
     this.showRecording(store);
     const spent = ((performance.now() - begun) / 1000).toFixed(2);
@@ -181,7 +175,21 @@ class Page {
     this.redraw();
   }
 
-  /** Shows a run of the results that the server has. */
+  /** Shows result tables, in place of a run. */
+  private async openFolder(files: NamedFile[]): Promise<void> {
+    element("status").textContent = "Reading the tables…";
+    document.body.dataset.state = "running";
+    try {
+      const folder = await Folder.open(files);
+      await this.explorer.start(folder);
+      this.folder?.close();
+      this.folder = folder;
+    } catch (problem) {
+      this.fail((problem as Error).message, "These results cannot be shown.");
+    }
+  }
+
+  /** Shows a run of the results. */
   private openRun(store: Store, { label, seed, trace_hash, data_packets }: RunFacts): void {
     this.showRecording(store);
     element("status").textContent = `${label}, seed ${seed}: ${store.about.duration_s} s`;
@@ -198,7 +206,7 @@ class Page {
     this.run?.stop();
     this.run = undefined;
     this.isLive = false;
-    this.range = undefined;
+    this.board.range = undefined;
     this.player.halt(0);
     this.hand.show(false);
     this.showStore(store);
@@ -239,7 +247,7 @@ class Page {
       this.done(run, run.store.simulated);
     } else if (performance.now() - this.refilled > REFILL_MS) {
       this.refilled = performance.now();
-      this.refill();
+      this.board.refill();
       this.showScore(run.store);
     }
   }
@@ -263,9 +271,9 @@ class Page {
     other.stop();
   }
 
-  private fail(message: string): void {
+  private fail(message: string, status = "This scenario cannot be run."): void {
     this.controls.showError(message);
-    element("status").textContent = "This scenario cannot be run.";
+    element("status").textContent = status;
   }
 
   private progress(time: number): void {
@@ -295,7 +303,7 @@ class Page {
     document.body.dataset.spent = String(run.spent);
     store.losses.sort((a, b) => a - b);
     store.marks.sort((a, b) => a - b);
-    this.refill();
+    this.board.refill();
     this.redraw();
     this.guide.done(store);
     this.showScore(store);
@@ -304,73 +312,14 @@ class Page {
 
   /** Makes the charts anew: flows or colours have changed. */
   private build(): void {
-    const store = this.store!;
     document.body.dataset.state = "running";
-    this.charts.forEach(({ plot }) => plot.destroy());
-    element("charts").replaceChildren();
-    const makers = chartMakers(element("charts"), store, this.colours, this.shared);
-    const charts: Chart[] = (this.charts = []);
-    const flows = element<HTMLSelectElement>("flow");
-    const before = flows.selectedIndex;
-    flows.replaceChildren(...store.about.flows.map(({ name }, at) => new Option(name, String(at))));
-    flows.selectedIndex = before >= 0 && before < store.about.flows.length ? before : 0;
-    this.sequence?.plot.destroy();
-    this.sequence = undefined;
-    this.isFilled = true;
-    const steps = makers.map((make) => () => {
-      charts.push(make(this.detail(store)));
-      this.rescale();
-    });
-    // Of a long recording all at once would stop the page.
-    if (store.about.is_recorded) void inTasks([...steps, () => this.buildSequence()], () => charts === this.charts);
-    else [...steps, () => this.buildSequence()].forEach((step) => step());
-  }
-
-  private buildSequence(): void {
-    if (!this.store) return;
-    const parent = element("diagram");
-    this.sequence?.plot.destroy();
-    parent.querySelector("figure")?.remove();
-    const flow = element<HTMLSelectElement>("flow").selectedIndex;
-    const { store } = this;
-    parent.hidden = Boolean(store.about.is_tabled);
-    document.body.toggleAttribute("data-tabled", parent.hidden);
-    this.sequence = undefined;
-    if (parent.hidden || !store.about.flows[flow]) return;
-    const show = (packet: number) => this.follow(packet);
-    this.sequence = new SequenceView(parent, store, flow, this.colours[flow], this.shared, show);
-    this.rescale();
-  }
-
-  private refill(): void {
-    const store = this.store!;
-    this.isFilled = true;
-    const shown = this.detail(store);
-    this.charts.forEach((chart) => chart.update(shown));
-    this.sequence?.update(store);
-    this.rescale();
-  }
-
-  /** What the charts show of a store: of a recording no more than they have pixels. */
-  private detail(store: Store): Store {
-    const [from, to] = this.range ?? [0, store.about.duration_s];
-    return store.about.is_recorded ? thinned(store, from, to, binsOfCharts()) : store;
+    this.board.build(this.store!, this.colours);
   }
 
   private zoom(range: [number, number] | undefined): void {
-    const end = this.store?.about.duration_s ?? 1;
-    this.range = range && [Math.max(0, range[0]), Math.min(end, Math.max(range[1], range[0] + 1e-4))];
-    this.isRescaled = false;
-    this.isFilled &&= !this.store?.about.is_recorded;
+    this.board.zoom(range);
     this.redraw();
-    if (this.store?.about.is_tabled) this.explorer?.show(this.range);
-  }
-
-  private rescale(): void {
-    this.isRescaled = true;
-    const [min, max] = this.range ?? [0, this.store?.about.duration_s ?? 1];
-    for (const { plot } of this.charts) plot.setScale("x", { min, max });
-    this.sequence?.setRange(min, max);
+    if (this.store?.about.is_tabled) this.explorer.show(this.board.range);
   }
 
   private follow(packet: number | undefined): void {
@@ -415,12 +364,7 @@ class Page {
     play.textContent = isPlaying ? "⏸" : "▶";
     play.setAttribute("aria-label", isPlaying ? "Pause" : "Play");
     element("network").setAttribute("aria-label", this.describe(store, time));
-    if (!this.isFilled) this.refill();
-    else if (!this.isRescaled) this.rescale();
-    else {
-      for (const { plot } of this.charts) plot.redraw(false, false);
-      this.sequence?.plot.redraw(false, false);
-    }
+    this.board.draw();
     const { settings } = this.controls;
     if (!isByHand(settings) || this.isLive) return;
     const now = settings.windows.findLast(([at]) => at <= time * 1000);
@@ -444,11 +388,10 @@ class Page {
     let next: number | undefined;
     try {
       next = store?.about.is_tabled
-        ? await this.explorer?.next(what, player.time)
+        ? await this.explorer.next(what, player.time)
         : store && Store.next(store[what], player.time);
     } catch (problem) {
-      this.fail((problem as Error).message);
-      return;
+      return this.fail((problem as Error).message, "These results cannot be shown.");
     }
     if (next === undefined) element("status").textContent = `No later ${NAMES[what]} in this run, or none was stored.`;
     else this.player.halt(next);
@@ -486,23 +429,22 @@ class Page {
     element("scrub").addEventListener("input", (event) => {
       this.player.seek(Number((event.target as HTMLInputElement).value));
     });
-    element("flow").addEventListener("change", () => this.buildSequence());
-    addEventListener("keydown", (event) => this.key(event));
-    addEventListener("resize", () => this.resize());
+    bindFiles({
+      scenario: (text) => this.controls.open(text),
+      qlog: (file) => void this.openQlog(file),
+      folder: (files) => void this.openFolder(files),
+      fail: (message) => this.fail(message, "This file cannot be shown."),
+    });
+    this.bindKeys();
+    addEventListener("resize", () => {
+      this.board.resize();
+      this.redraw();
+    });
     addEventListener("hashchange", () => {
       const { settings, time, tour } = fromFragment(location.hash);
       if (tour) this.guide.open(tour);
       else this.open(settings, time);
     });
-  }
-
-  private resize(): void {
-    const plots = [...this.charts.map(({ plot }) => plot), ...(this.sequence ? [this.sequence.plot] : [])];
-    for (const plot of plots) {
-      const width = plot.root.parentElement?.clientWidth ?? plot.width;
-      if (width !== plot.width) plot.setSize({ width, height: plot.height });
-    }
-    this.redraw();
   }
 
   private link(): string {
@@ -522,34 +464,27 @@ class Page {
     }
   }
 
-  private key(event: KeyboardEvent): void {
-    const target = event.target as HTMLElement;
-    const isTyping = target.matches("input:not([type=range]):not([type=checkbox]), select, textarea");
-    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-    const isSlider = target.matches("input[type=range]");
-    const acts: Record<string, () => void> = {
-      " ": () => this.player.toggle(),
-      l: () => void this.jump("losses"),
-      m: () => void this.jump("marks"),
-      t: () => void this.jump("timeouts"),
-      "+": () => this.player.changeSpeed(1),
-      "-": () => this.player.changeSpeed(-1),
-    };
-    const moves: Record<string, () => void> = {
-      ArrowRight: () => this.step(false),
-      ArrowLeft: () => this.step(true),
-      Home: () => this.player.seek(0),
-      End: () => this.player.seek(Infinity),
-    };
-    if (this.isLive && !isSlider) {
-      const by = event.shiftKey ? 10 : 1;
-      moves.ArrowUp = () => this.hand.change(by);
-      moves.ArrowDown = () => this.hand.change(-by);
-    }
-    const act = acts[event.key] ?? (isSlider ? undefined : moves[event.key]);
-    if (!act || (event.key === " " && target.matches("button, summary, input, label"))) return;
-    event.preventDefault();
-    act();
+  private bindKeys(): void {
+    bindKeys({
+      anywhere: {
+        " ": () => this.player.toggle(),
+        l: () => void this.jump("losses"),
+        m: () => void this.jump("marks"),
+        t: () => void this.jump("timeouts"),
+        "+": () => this.player.changeSpeed(1),
+        "-": () => this.player.changeSpeed(-1),
+      },
+      beside: () => ({
+        ArrowRight: () => this.step(false),
+        ArrowLeft: () => this.step(true),
+        Home: () => this.player.seek(0),
+        End: () => this.player.seek(Infinity),
+        ...(this.isLive && {
+          ArrowUp: ({ shiftKey }: KeyboardEvent) => this.hand.change(shiftKey ? 10 : 1),
+          ArrowDown: ({ shiftKey }: KeyboardEvent) => this.hand.change(shiftKey ? -10 : -1),
+        }),
+      }),
+    });
   }
 }
 

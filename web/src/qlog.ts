@@ -1,7 +1,8 @@
 // qlog: what another stack recorded of its connection, as what this page records of a run.
 //
 // Sources: draft-ietf-quic-qlog-main-schema (files, times), draft-ietf-quic-qlog-quic-events (events). Names with and
-// without a namespace are read, and events as arrays of qlog 0.2 and earlier.
+// without a namespace are read, and events as arrays of qlog 0.2 and earlier. mvfst writes such arrays (its draft-00),
+// with events of its own: `QLoggerTypes.cpp` has their fields.
 import { Fate, Kind, Store } from "./store";
 
 type Data = Record<string, any>;
@@ -108,12 +109,15 @@ class Connection {
   private sum = 0;
   private highest = 0;
   private acked = 0;
+  /** The length of the longest packet sent. */
+  private longest = 0;
   /** The newest values, which an event changes in part. */
   private readonly state = { cwnd: NaN, ssthresh: NaN, inFlight: NaN, srtt: NaN, rtt: NaN, pacing: NaN };
   private readonly hasOffsets: boolean;
   private readonly isReceiver: boolean;
-  /** What round-trip times are multiplied by to be in ms. */
+  /** What round-trip times and other spans of time are multiplied by to be in ms. */
   private readonly rttScale: number;
+  private readonly timeScale: number;
   private readonly delivered: { time: number; bytes: number }[] = [];
   private window = 0;
   private oldest = 0;
@@ -130,6 +134,7 @@ class Connection {
     // quinn writes seconds. Its first value is the initial RTT of 333 ms (RFC 9002 §6.2.2).
     const first = events.find(({ data }) => data.smoothed_rtt !== undefined)?.data.smoothed_rtt;
     this.rttScale = first === 0.333 ? 1000 : timeScale;
+    this.timeScale = timeScale;
     const flow = { name: "sender", stack: "qlog", start_s: 0, forward: [], reverse: [] };
     this.store = new Store({ name, duration_s, is_radio: false, is_recorded: true, links: [], flows: [flow] });
     for (const event of events) this.add((event.time - this.begin) / 1000, short(event.name), event.data);
@@ -143,7 +148,9 @@ class Connection {
   private add(t: number, name: string, data: Data): void {
     if (name === this.dataEvent) this.addData(t, data);
     else if (name === "packet_sent" || name === "packet_received") this.addAcks(t, data);
-    else if (name === "packet_lost") this.addLoss(t, data);
+    else if (name === "packet_lost") this.addLosses(t, 1, numberOf(data));
+    else if (name === "packets_lost") this.addLosses(t, data.lost_packets, `data:${data.largest_lost_packet_num}`);
+    else if (name === "pacing_metric_update") this.addPacing(t, data);
     else if (/^(recovery_)?metrics?_updated?$|^congestion_metric_update$/.test(name)) this.addMetrics(t, data);
   }
 
@@ -158,6 +165,7 @@ class Connection {
     this.store.addPackets(Float64Array.of(0, 0, kind, offset, payload, length, t));
     this.packets.set(numberOf(data), packet);
     this.sum += length;
+    this.longest = Math.max(this.longest, length);
     this.highest = Math.max(this.highest, offset + payload);
     if (!this.hasOffsets || this.isReceiver) this.deliver(t, payload);
   }
@@ -196,9 +204,10 @@ class Connection {
     return payload.values[packet];
   }
 
-  private addLoss(t: number, data: Data): void {
-    const packet = this.packets.get(numberOf(data));
-    this.store.losses.push(t);
+  /** Packets that are declared lost, of which a log may name one. */
+  private addLosses(t: number, count: unknown, key: string): void {
+    const packet = this.packets.get(key);
+    for (let lost = Math.min(Number(count), this.store.sent.length); lost > 0; lost--) this.store.losses.push(t);
     if (packet === undefined) return;
     this.store.fate.values[packet] = Fate.Lost;
     this.store.ended.values[packet] = t;
@@ -219,6 +228,13 @@ class Connection {
     if (data.smoothed_rtt !== undefined) state.srtt *= this.rttScale;
     if (data.latest_rtt !== undefined) state.rtt *= this.rttScale;
     take("pacing", "pacing_rate");
+    this.sample(t);
+  }
+
+  /** mvfst's pacing: a number of packets per interval. */
+  private addPacing(t: number, { pacing_burst_size, pacing_interval }: Data): void {
+    const seconds = (Number(pacing_interval) * this.timeScale) / 1000;
+    this.state.pacing = seconds > 0 ? (8 * Number(pacing_burst_size) * this.longest) / seconds : NaN;
     this.sample(t);
   }
 

@@ -82,7 +82,7 @@ export class Crossings {
 }
 
 /** By the name of a column: its smallest or largest value in each bin, where samples are bins. */
-type Limits = Record<string, Float64Array>;
+export type Limits = Record<string, Float64Array>;
 
 /** Samples of one flow. */
 export class FlowSamples {

@@ -44,6 +44,14 @@ test("bins have the mean and the limits of their rows", () => {
   expect(compared).toBeGreaterThan(40);
 });
 
+test("the end of a range is in its last bin, and one row on each side is added", () => {
+  const { t, low, high } = thinned(sampled(5_000), 2.0005, 8, 50).samples[0];
+  expect(t.length).toBe(52);
+  for (const row of [0, 51]) expect(low!.cwnd[row]).toBe(high!.cwnd[row]);
+  expect(t.values[0]).toBeLessThan(2.0005);
+  expect(t.values[51]).toBeGreaterThan(8);
+});
+
 test("few rows are shown as they are, with one more on each side", () => {
   const { t, cwnd, low } = thinned(sampled(5_000), 2, 2.1, 50).samples[0];
   expect(low).toBeUndefined();

@@ -1,9 +1,9 @@
-// qlogs of Weir, quinn and quiche.
+// qlogs of Weir, quinn and quiche, and one in the form of mvfst.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { measure } from "../src/measures";
 import { readQlog } from "../src/qlog";
-import { Kind, type Store } from "../src/store";
+import { Fate, Kind, type Store } from "../src/store";
 import { done, expect, test } from "./page";
 
 const path = (name: string) => join(import.meta.dirname, "qlogs", name);
@@ -42,6 +42,32 @@ test("offsets, retransmissions and acknowledgements come from the frames", () =>
   const quinn = readQlog("quinn.sqlog", read("quinn.sqlog"));
   expect(quinn.losses.length).toBeGreaterThan(0);
   expect(quinn.offset.values[data(quinn) - 1]).toBeGreaterThan(100_000);
+});
+
+test("mvfst has events of its own: packets lost, pacing, metrics", () => {
+  const store = readQlog("mvfst.qlog", read("mvfst.qlog"));
+  const of = (event: string) => lines("mvfst.qlog", event).map((line) => JSON.parse(line.replace(/,$/, ""))[3]);
+  const at = store.about.duration_s;
+  expect(data(store)).toBe(of("packet_sent").length);
+  expect(count(store, (packet) => store.kind.values[packet] === Kind.Ack)).toBe(4);
+  // Its times are those of a machine's clock, in microseconds and as text.
+  expect(at).toBeGreaterThan(0.16);
+  expect(at).toBeLessThan(0.3);
+  const [{ lost_packets, largest_lost_packet_num }] = of("packets_lost");
+  expect(store.losses.length).toBe(lost_packets);
+  const lost = count(store, (packet) => store.fate.values[packet] === Fate.Lost);
+  expect(lost).toBe(1);
+  const [named] = of("packet_sent").filter(({ header, packet_type }) =>
+    packet_type === "1RTT" && header.packet_number === largest_lost_packet_num);
+  const packet = store.fate.values.indexOf(Fate.Lost);
+  expect(store.offset.values[packet]).toBe(named.frames[0].offset);
+  expect(count(store, (packet) => store.kind.values[packet] === Kind.Fast)).toBe(lost_packets);
+  expect(measure(store, { of: "cwnd_kb", at })).toBeCloseTo(of("congestion_metric_update").at(-1).current_cwnd / 1000, 9);
+  const { latest_rtt } = of("metric_update").findLast((event) => event.latest_rtt !== undefined);
+  expect(measure(store, { of: "rtt_ms", at })).toBeCloseTo(latest_rtt / 1000, 9);
+  const { pacing_burst_size, pacing_interval } = of("pacing_metric_update").at(-1);
+  const pacing = store.samples[0].pacing.values[store.samples[0].pacing.length - 1];
+  expect(pacing).toBeCloseTo((pacing_burst_size * 1240 * 8) / pacing_interval, 9);
 });
 
 test("times may be in microseconds, relative to the event before, and events may be arrays", () => {

@@ -53,7 +53,7 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _STEP_MS = 16
 """Between two turns of the wheel: a hand makes fewer."""
 _COUNT = """() => {
-  const seen = (window.seen = { frames: [], answers: [], queries: 0 });
+  const seen = (window.seen = { frames: [], answers: [] });
   const frame = (now) => { seen.frames.push(now); requestAnimationFrame(frame); };
   requestAnimationFrame(frame);
   const asked = window.fetch;
@@ -126,9 +126,10 @@ def _drive(tab: Any, url: str, seconds: float) -> dict[str, list[float]]:
     for step in range(int(seconds * 1000 / _STEP_MS)):
         # Zooms in by a factor of about 500 and out again every few seconds, and moves meanwhile.
         phase = math.sin(step / 60)
-        tab.mouse.wheel(15 * math.cos(step / 17), 0) if step % 4 == 0 else tab.mouse.wheel(
-            0, -60 * phase
-        )
+        if step % 4 == 0:
+            tab.mouse.wheel(15 * math.cos(step / 17), 0)
+        else:
+            tab.mouse.wheel(0, -60 * phase)
         tab.wait_for_timeout(_STEP_MS)
     seen: dict[str, list[float]] = tab.evaluate("window.seen")
     seen["idle"], seen["frames"] = seen["frames"][:idle], seen["frames"][idle:]
@@ -148,17 +149,18 @@ def _size(results: Results) -> dict[str, float]:
 def _rates(seen: dict[str, list[float]]) -> dict[str, float]:
     times = seen["frames"]
     gaps = sorted(after - before for before, after in itertools.pairwise(times))
-    idle = seen["idle"]
-    return {
+    idle, answers = seen["idle"], seen["answers"]
+    found = {
         # What this machine draws of a page at rest, with all else that runs on it.
         "idle_frames_per_s": 1000 * (len(idle) - 1) / (idle[-1] - idle[0]),
         "frames_per_s": 1000 * len(gaps) / (times[-1] - times[0]),
         "frame_ms_p95": gaps[int(0.95 * len(gaps))],
         "frame_ms_max": gaps[-1],
-        "answers": float(len(seen["answers"])),
-        "answer_ms_median": statistics.median(seen["answers"]),
-        "answer_ms_max": max(seen["answers"]),
+        "answers": float(len(answers)),
     }
+    if answers:
+        found |= {"answer_ms_median": statistics.median(answers), "answer_ms_max": max(answers)}
+    return found
 
 
 if __name__ == "__main__":

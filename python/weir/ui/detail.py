@@ -41,7 +41,8 @@ class Detail:
 def detail(series: Series, start: float, end: float, bins: int) -> Detail:
     """The series from `start` to `end`, in at most `bins` bins or twice as many rows.
 
-    Rows include the nearest one on each side, so that lines reach the edges of the range.
+    Where rows are shown, the nearest one on each side is added to them, so that lines reach the
+    edges of the range.
     """
     first = int(np.searchsorted(series.t_s, start, side="left"))
     last = int(np.searchsorted(series.t_s, end, side="right"))
@@ -49,16 +50,21 @@ def detail(series: Series, start: float, end: float, bins: int) -> Detail:
         rows = slice(max(0, first - 1), min(len(series.t_s), last + 1))
         raw = {name: values[rows] for name, values in series.columns.items()}
         return Detail(series.t_s[rows], raw, None, None)
-    return _binned(series, first, last, start, (end - start) / bins)
+    rows = slice(first, last)
+    width = (end - start) / bins
+    numbers = ((series.t_s[rows] - start) / width).astype(np.int64)
+    # The end of the range is in its last bin.
+    return _binned(series, rows, np.minimum(numbers, bins - 1), start, width)
 
 
-def _binned(series: Series, first: int, last: int, start: float, width: float) -> Detail:
-    """The rows from `first` to before `last`; a bin without rows is left out."""
-    numbers = ((series.t_s[first:last] - start) / width).astype(np.int64)
+def _binned(
+    series: Series, rows: slice, numbers: npt.NDArray[np.int64], start: float, width: float
+) -> Detail:
+    """Some rows, each in the bin of this number; a bin without rows is left out."""
     begins = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
     mean, low, high = {}, {}, {}
     for name, whole in series.columns.items():
-        values = whole[first:last]
+        values = whole[rows]
         low[name] = np.fmin.reduceat(values, begins)
         high[name] = np.fmax.reduceat(values, begins)
         present = np.add.reduceat(~np.isnan(values), begins, dtype=np.float64)
