@@ -1,17 +1,25 @@
-"""What MkDocs cannot know: pages outside `docs/`, and links to files that are no pages."""
+"""What MkDocs cannot know: pages outside `docs/`, links to other files, examples to try."""
 
 from __future__ import annotations
 
+import logging
 import re
+import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
+sys.path.insert(0, str(Path(__file__).parent))  # MkDocs runs this file as no part of a package
+import examples
+
 ROOT = Path(__file__).parents[2]
+LABORATORY = ROOT / "web/dist"
+"""The page that `make lab` builds, which is part of the site."""
 OUTSIDE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 """Pages of the site, and the files that they are."""
 
+_LOG = logging.getLogger("mkdocs.hooks.weir")
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<path>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
 _LINES = re.compile(r"^```console lines=\d+$", re.MULTILINE)
 """What tells a test how much output to show; superfences knows no such option."""
@@ -19,11 +27,21 @@ _SCHEME = re.compile(r"[a-z]+:")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages outside `docs/`."""
+    """Adds the pages outside `docs/`, and the laboratory."""
     for page, source in OUTSIDE.items():
         content = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=content))
+    if _has_laboratory():
+        for path in sorted(LABORATORY.iterdir()):
+            content = path.read_bytes()
+            files.append(File.generated(config, f"laboratory/{path.name}", content=content))
+    else:
+        _LOG.info("no example can be tried: make build and make lab build what that needs")
     return files
+
+
+def _has_laboratory() -> bool:
+    return examples.IS_BUILT and (LABORATORY / "index.html").is_file()
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -46,4 +64,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         up = "../" * len(here.parts)
         return f"[{text}]({up}{to}{anchor})"
 
-    return _LINK.sub(lead, _LINES.sub("```console", markdown))
+    adapted = _LINK.sub(lead, _LINES.sub("```console", markdown))
+    if not _has_laboratory():
+        return adapted
+    return examples.linked(adapted, f"{'../' * len(here.parts)}laboratory/index.html")

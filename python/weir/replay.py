@@ -45,14 +45,15 @@ def replay(wish: Wish, whole: Effective) -> str:
     return _page(whole.name, data)
 
 
-def fragment(whole: Effective, origin: str, seed: int) -> str:
-    """What follows `#` in a link that opens the run of a checked scenario in the laboratory.
+def fragment(whole: Effective, origin: str, seed: int, time_s: float = 0) -> str:
+    """What follows `#` in a link that opens a time of a checked scenario's run in the laboratory.
 
     Raises:
         InputError: the page cannot run the scenario.
     """
     _check(whole, origin)
-    return urlencode({"text": toml(whole.fields), "seed": seed}, quote_via=quote)
+    fields = {"text": toml(whole.fields), "seed": seed, **({"t": time_s} if time_s else {})}
+    return urlencode(fields, quote_via=quote)
 
 
 def toml(fields: Mapping[str, Any]) -> str:

@@ -6,10 +6,18 @@ import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
+
+import weir
+from weir import replay
+from weir.errors import InputError
+from weir.scenario import read
+from weir.ui import page as built
 
 pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'weir[docs]'")
 
@@ -72,6 +80,52 @@ def test_search_works_in_a_page_opened_from_a_file(site: Path) -> None:
     )
     (found,) = re.findall(r"md-search-result__meta\">(\d+) matching documents", browser.stdout)
     assert int(found) >= 2
+
+
+@pytest.fixture(scope="module")
+def laboratory() -> None:
+    try:
+        built.read()
+    except InputError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("laboratory")
+def test_examples_can_be_tried(site: Path) -> None:
+    """Those that the page can run, and no others."""
+    labels = {
+        name: re.findall(r'laboratory/index.html#[^"]*" target="?_blank"?>([^<]*)<', text)
+        for name, text in ((p.name, p.read_text(encoding="utf-8")) for p in site.glob("*.html"))
+    }
+    assert labels["animation.html"] == ["two-flows from 12 s", "parking-lot from 5 s"]
+    assert labels["metrics.html"] == ["reno", "cubic"]
+    assert labels["kernel.html"] == labels["adapters.html"] == labels["contenders.html"] == []
+    assert len(labels["concepts.html"]) >= 20
+    assert sum(map(len, labels.values())) >= 60
+
+
+@pytest.mark.usefixtures("laboratory")
+def test_an_example_shows_the_run_of_its_command(site: Path, chromium: Any, tmp_path: Path) -> None:
+    text = (site / "metrics.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="(laboratory/index.html#[^"]*)"', text)
+    tab = chromium.new_page()
+    tab.goto((site / "metrics.html").as_uri())
+    results = weir.compare("reno", "cubic", duration="10s", repeat=1, out=tmp_path)
+    assert len(links) == 2
+    for link, expected in zip(links, results.runs["trace_hash"], strict=True):
+        with tab.context.expect_page() as opening:
+            tab.locator(f".try-it a[href='{unescape(link)}']").click()
+        shown = opening.value
+        shown.locator("body[data-state=done]").wait_for()
+        assert f"trace hash {expected}" in shown.locator("#facts").text_content()
+        shown.close()
+    tab.close()
+
+
+def test_a_link_holds_scenario_seed_and_time() -> None:
+    whole = read("two-flows").at({})
+    fields = dict(parse_qsl(replay.fragment(whole, "two-flows", 7, 1.5)))
+    assert fields == {"text": replay.toml(whole.fields), "seed": "7", "t": "1.5"}
 
 
 def test_every_picture_of_the_concepts_has_its_command() -> None:
