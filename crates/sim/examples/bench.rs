@@ -1,8 +1,9 @@
 //! Measures the simulator on fixed dumbbells over three hops: `cargo run --release --example bench`.
 //!
-//! Arguments: the stack, one case by name, and how long it simulates (`500ms`), for a profiler that takes
-//! long. Prints a line per case: simulated seconds, data packets and events, each per second of CPU time, and
-//! the peak memory of the process so far.
+//! Arguments: the stack, one case by name, how long it simulates (`500ms`), for a profiler that takes long,
+//! and how many runs, with seeds from 1, to compare many flows with as many runs of one. Prints a line per
+//! case: simulated seconds, data packets and events, each per second of CPU time, use of the link in
+//! the last run and retransmissions, and the peak memory of the process so far.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints")]
 
@@ -75,13 +76,15 @@ fn main() {
     let stack = arguments.next().unwrap_or_else(|| "sack/reno".to_owned());
     let only = arguments.next();
     let duration = arguments.next().map(|text| text.parse::<Duration>().expect("a time: 500ms"));
+    let runs = arguments.next().map_or(1, |text| text.parse::<u64>().expect("a number of runs"));
     println!("case       stack        sim-s/s  Mpkt/s  Mev/s  util  retx    peak-MiB");
     for case in CASES.iter().filter(|case| only.as_deref().is_none_or(|only| case.name == only)) {
         let mut spec = case.spec(&stack);
         spec.measure.duration = duration.unwrap_or(spec.measure.duration);
         let before = cpu_seconds();
-        let outcome = run(&spec, 1).expect("the case runs");
-        report(case, &stack, &outcome, cpu_seconds() - before);
+        let outcomes = (1..=runs).map(|seed| run(&spec, seed).expect("the case runs"));
+        let counts = outcomes.map(Counts::of).reduce(Counts::plus).expect("at least one run");
+        report(case, &stack, &counts, cpu_seconds() - before);
     }
 }
 
@@ -129,18 +132,50 @@ impl Case {
     }
 }
 
-fn report(case: &Case, stack: &str, outcome: &Outcome, cpu: f64) {
-    let summary = &outcome.summary;
-    let retransmits: u64 = outcome.flows.iter().map(|flow| flow.retransmits).sum();
-    let sent: u64 = outcome.flows.iter().map(|flow| flow.sent_segments).sum();
+/// What runs did, all together.
+struct Counts {
+    sim_s: f64,
+    packets: u64,
+    events: u64,
+    utilisation: Option<f64>,
+    retransmits: u64,
+    sent: u64,
+}
+
+impl Counts {
+    fn of(outcome: Outcome) -> Self {
+        let Outcome { summary, flows, .. } = outcome;
+        Self {
+            sim_s: summary.sim_s,
+            packets: summary.data_packets,
+            events: summary.events,
+            utilisation: summary.utilisation,
+            retransmits: flows.iter().map(|flow| flow.retransmits).sum(),
+            sent: flows.iter().map(|flow| flow.sent_segments).sum(),
+        }
+    }
+
+    fn plus(self, next: Self) -> Self {
+        Self {
+            sim_s: self.sim_s + next.sim_s,
+            packets: self.packets + next.packets,
+            events: self.events + next.events,
+            utilisation: next.utilisation,
+            retransmits: self.retransmits + next.retransmits,
+            sent: self.sent + next.sent,
+        }
+    }
+}
+
+fn report(case: &Case, stack: &str, counts: &Counts, cpu: f64) {
     println!(
         "{:10} {stack:12} {:7.2} {:7.3} {:6.2} {:5.3} {:.5} {:9.1}",
         case.name,
-        summary.sim_s / cpu,
-        summary.data_packets as f64 / cpu / 1e6,
-        summary.events as f64 / cpu / 1e6,
-        summary.utilisation.unwrap_or_default(),
-        retransmits as f64 / sent as f64,
+        counts.sim_s / cpu,
+        counts.packets as f64 / cpu / 1e6,
+        counts.events as f64 / cpu / 1e6,
+        counts.utilisation.unwrap_or_default(),
+        counts.retransmits as f64 / counts.sent as f64,
         peak_mib(),
     );
 }

@@ -1,36 +1,41 @@
-//! A hierarchical timing wheel: 11 levels of 64 slots cover all 64 bits of a nanosecond count.
+//! A list in order of what is due soon, and a hierarchical timing wheel for the rest.
 //!
-//! An entry lives at the level of the highest bit (in groups of six) in which its time differs from
-//! the wheel's, in the slot that those six bits name. When a slot above the lowest level comes up,
-//! the earliest of its entries leaves, and the others move down as far as its time allows. A slot of
-//! the lowest level holds entries of one exact time. Entries of one time are always in one slot, in
-//! the order in which they came, so ties need no number.
+//! The list holds every entry before the horizon. When it is empty, the first slots of the wheel move into
+//! it, and the horizon moves on. When it is too long, its later part goes to the wheel, and the horizon
+//! moves back. So entries that follow each other lie side by side, and a run of few flows needs the list only.
 //!
-//! A few entries, as a run of a flow or two has, are quicker to keep in order: the wheel is then empty. It
-//! takes over when there are too many, and gives them back when few are left.
+//! The wheel has 11 levels of 64 slots, which cover all 64 bits of a nanosecond count. An entry lives at the
+//! level of the highest bit (in groups of six) in which its time differs from the last one before the horizon,
+//! in the slot that those six bits name. When a slot with many entries comes up, they move down as far as their
+//! time allows. A slot of the lowest level holds entries of one exact time. Entries of one time are always in
+//! one place, in the order in which they came, so ties need no number.
 
 use weir_units::Instant;
 
 use super::{Event, EventQueue};
 
-/// A power of two, as no index below it needs a check: eleven are in use.
+/// A power of two, as no index below it needs a check.
 const LEVELS: usize = 16;
 const SLOTS: usize = 64;
 const BITS: u32 = 6;
+/// The highest level in use.
+const TOP: usize = 10;
 const NONE: u32 = u32::MAX;
-/// The most entries that are kept in order.
-const FEW: usize = 24;
-/// So few go back from the wheel. Far fewer than it takes over, so that they seldom move.
-const FEW_AGAIN: usize = 8;
+/// The list takes slots until it has this number of entries.
+const ENOUGH: usize = 64;
+/// A slot with more entries than this moves down a level first.
+const SLOT_MOST: usize = 64;
+/// A longer list gives entries back.
+const MOST: usize = 192;
+/// How many it keeps then, or a few more.
+const KEPT: usize = 96;
 
 /// See the module above.
 pub struct WheelQueue {
-    /// All entries while they are few, the earliest last; of one time, the first that came last.
-    few: Vec<Entry>,
-    /// How many entries the wheel has.
-    many: usize,
-    /// No entry is earlier than this.
-    now: u64,
+    /// All entries before the horizon, the earliest last; of one time, the first that came last.
+    near: Vec<Entry>,
+    /// The wheel has the entries from here on.
+    horizon: u64,
     /// Per level, a bit for each slot that holds something.
     occupied: [u64; LEVELS],
     /// A bit for each level that holds something.
@@ -53,8 +58,7 @@ struct List {
 }
 
 struct Node {
-    at: u64,
-    event: Event,
+    entry: Entry,
     next: u32,
 }
 
@@ -62,9 +66,8 @@ impl Default for WheelQueue {
     fn default() -> Self {
         let empty = List { first: NONE, last: NONE };
         Self {
-            few: Vec::with_capacity(FEW),
-            many: 0,
-            now: 0,
+            near: Vec::with_capacity(MOST + 1),
+            horizon: 0,
             occupied: [0; LEVELS],
             levels: 0,
             slots: Box::new([[empty; SLOTS]; LEVELS]),
@@ -77,37 +80,31 @@ impl Default for WheelQueue {
 impl EventQueue for WheelQueue {
     fn push(&mut self, at: Instant, event: Event) {
         let entry = Entry { at: at.as_nanos(), event };
-        debug_assert!(entry.at >= self.now, "the past cannot be scheduled");
-        if self.many == 0 {
-            if self.few.len() < FEW {
-                return self.insert(entry);
-            }
-            self.hand_over();
+        if entry.at >= self.horizon {
+            return self.add(entry);
         }
-        self.add(entry);
+        self.insert(entry);
+        if self.near.len() > MOST {
+            self.give_back();
+        }
     }
 
     #[inline]
     fn pop(&mut self) -> Option<(Instant, Event)> {
-        if self.many == 0 {
-            let Entry { at, event } = self.few.pop()?;
-            self.now = at;
-            return Some((Instant::from_nanos(at), event));
-        }
-        let first = self.take_next();
-        if self.many <= FEW_AGAIN {
-            self.take_back();
-        }
-        first
+        let first = self.near.pop().or_else(|| {
+            self.refill();
+            self.near.pop()
+        });
+        first.map(|Entry { at, event }| (Instant::from_nanos(at), event))
     }
 
     fn peek(&mut self) -> Option<Instant> {
-        if let Some(first) = self.few.last() {
+        if let Some(first) = self.near.last() {
             return Some(Instant::from_nanos(first.at));
         }
+        // The list stays empty: what is pushed next may be earlier than the first slot.
         let (level, slot) = self.first_slot()?;
-        let earliest = self.earliest(self.slots[level][slot].first);
-        Some(Instant::from_nanos(self.nodes[earliest as usize].at))
+        self.entries_of(self.slots[level][slot]).map(|entry| Instant::from_nanos(entry.at)).min()
     }
 
     #[cfg(test)]
@@ -118,51 +115,109 @@ impl EventQueue for WheelQueue {
             free += 1;
             index = node.next;
         }
-        assert_eq!(self.nodes.len() - free, self.many);
-        self.many + self.few.len()
+        self.nodes.len() - free + self.near.len()
     }
 }
 
 impl WheelQueue {
-    /// Puts an entry among the few, behind those of the same time: most are due soon.
+    /// Puts an entry into the list, behind those of the same time: most are due soon.
     #[inline]
     fn insert(&mut self, entry: Entry) {
-        let mut place = self.few.len();
-        self.few.push(entry);
-        while place > 0 && self.few[place - 1].at <= entry.at {
-            self.few[place] = self.few[place - 1];
+        let mut place = self.near.len();
+        self.near.push(entry);
+        while place > 0 && self.near[place - 1].at <= entry.at {
+            self.near[place] = self.near[place - 1];
             place -= 1;
         }
-        self.few[place] = entry;
+        self.near[place] = entry;
     }
 
-    /// There are too many to keep in order: the wheel takes over.
-    #[cold]
-    fn hand_over(&mut self) {
-        while let Some(first) = self.few.pop() {
-            self.add(first);
+    /// Moves the wheel's first slots into the list, which is empty.
+    #[inline(never)]
+    fn refill(&mut self) {
+        while self.near.len() < ENOUGH {
+            let Some((level, slot)) = self.first_slot() else {
+                self.horizon = u64::MAX;
+                break;
+            };
+            let list = self.slots[level][slot];
+            if level > 0 && self.entries_of(list).nth(SLOT_MOST).is_some() {
+                if !self.near.is_empty() {
+                    break;
+                }
+                self.spread(level, slot);
+            } else {
+                self.take(level, slot);
+            }
+        }
+        self.near.reverse();
+    }
+
+    /// Moves a slot into the list, whose order is ascending here. The horizon moves behind the slot.
+    fn take(&mut self, level: usize, slot: usize) {
+        let mut index = self.clear(level, slot).first;
+        let from = self.near.len();
+        while index != NONE {
+            let node = &mut self.nodes[index as usize];
+            self.near.push(node.entry);
+            let next = std::mem::replace(&mut node.next, self.free);
+            self.free = index;
+            index = next;
+        }
+        if level > 0 {
+            self.near[from..].sort_by_key(|entry| entry.at);
+        }
+        self.horizon = end_of_slot(level, self.near[from].at).saturating_add(1);
+    }
+
+    /// Moves the entries of a slot, before which there are none, as far down as their times allow.
+    #[inline(never)]
+    fn spread(&mut self, level: usize, slot: usize) {
+        let mut index = self.clear(level, slot).first;
+        let at = self.nodes[index as usize].entry.at;
+        self.horizon = (at & !span(level)) + 1;
+        while index != NONE {
+            let next = std::mem::replace(&mut self.nodes[index as usize].next, NONE);
+            self.append(index);
+            index = next;
         }
     }
 
-    /// Few are left in the wheel: it becomes empty. Time stands where it is.
-    #[cold]
-    fn take_back(&mut self) {
-        let now = self.now;
-        while let Some((at, event)) = self.take_next() {
-            self.few.push(Entry { at: at.as_nanos(), event });
+    /// The list is too long: its later entries go to the wheel. Those of one time stay together.
+    #[inline(never)]
+    fn give_back(&mut self) {
+        let others = self.near.len() - KEPT;
+        let (kept, gone) = (self.near[others].at, self.near[others / 2].at);
+        let mut ends = (0..=TOP).rev().map(|level| end_of_slot(level, kept));
+        let Some(end) = ends.find(|end| *end < gone) else { return };
+        self.move_horizon_back(end);
+        let mut near = std::mem::take(&mut self.near);
+        let others = near.partition_point(|entry| entry.at > end);
+        near.drain(..others).rev().for_each(|entry| self.add(entry));
+        self.near = near;
+    }
+
+    /// Sets the horizon behind `end`, which lies before it. Where the two differ first, the entries of the
+    /// levels below share what the old horizon has, so that they belong into that slot.
+    fn move_horizon_back(&mut self, end: u64) {
+        let old = self.reference();
+        let level = level_of(old ^ end);
+        for lower in 0..level {
+            while self.occupied[lower] != 0 {
+                let list = self.clear(lower, self.occupied[lower].trailing_zeros() as usize);
+                self.join(level, slot_of(level, old), list);
+            }
         }
-        self.few.reverse();
-        self.now = now;
+        self.horizon = end + 1;
     }
 
     #[inline(always)]
     fn add(&mut self, entry: Entry) {
-        let node = Node { at: entry.at, event: entry.event, next: NONE };
-        self.many += 1;
+        let node = Node { entry, next: NONE };
         let index = self.free;
-        if let Some(slot) = self.nodes.get_mut(index as usize) {
-            self.free = slot.next;
-            *slot = node;
+        if let Some(free) = self.nodes.get_mut(index as usize) {
+            self.free = free.next;
+            *free = node;
             self.append(index);
         } else {
             self.nodes.push(node);
@@ -170,14 +225,34 @@ impl WheelQueue {
         }
     }
 
+    /// Puts a node that no list holds where its time says.
+    fn append(&mut self, index: u32) {
+        let at = self.nodes[index as usize].entry.at;
+        let level = level_of(at ^ self.reference());
+        self.join(level, slot_of(level, at), List { first: index, last: index });
+    }
+
+    /// Adds a list to the end of a slot's.
     #[inline(always)]
-    fn take_next(&mut self) -> Option<(Instant, Event)> {
-        let (level, slot) = self.first_slot()?;
-        let list = self.slots[level % LEVELS][slot % SLOTS];
-        if level == 0 || list.first == list.last {
-            return Some(self.take_first(level, slot));
+    fn join(&mut self, level: usize, slot: usize, added: List) {
+        let list = &mut self.slots[level % LEVELS][slot % SLOTS];
+        let occupied = &mut self.occupied[level % LEVELS];
+        if *occupied >> (slot % SLOTS) & 1 == 0 {
+            *occupied |= 1 << (slot % SLOTS);
+            self.levels |= 1 << (level % LEVELS);
+            *list = added;
+        } else {
+            self.nodes[list.last as usize].next = added.first;
+            list.last = added.last;
         }
-        Some(self.take_earliest(level, slot))
+    }
+
+    /// Empties a slot that holds something; returns what it held.
+    fn clear(&mut self, level: usize, slot: usize) -> List {
+        let occupied = &mut self.occupied[level % LEVELS];
+        *occupied &= !(1 << (slot % SLOTS));
+        self.levels &= !(u16::from(*occupied == 0) << (level % LEVELS));
+        self.slots[level % LEVELS][slot % SLOTS]
     }
 
     /// The slot that comes up first: entries of a lower level are all earlier than those above.
@@ -189,81 +264,33 @@ impl WheelQueue {
         Some((level, self.occupied[level % LEVELS].trailing_zeros() as usize))
     }
 
-    #[inline]
-    fn take_first(&mut self, level: usize, slot: usize) -> (Instant, Event) {
-        let list = &mut self.slots[level % LEVELS][slot % SLOTS];
-        let index = list.first;
-        let next = self.nodes[index as usize].next;
-        list.first = next;
-        if next == NONE {
-            self.clear(level, slot);
-        }
-        self.take(index)
+    fn entries_of(&self, list: List) -> impl Iterator<Item = &Entry> {
+        let node = |index: u32| self.nodes.get(index as usize);
+        std::iter::successors(node(list.first), move |last| node(last.next)).map(|node| &node.entry)
     }
 
-    /// Takes the earliest entry of the first slot; the others move down as far as its time allows.
-    #[inline(never)]
-    fn take_earliest(&mut self, level: usize, slot: usize) -> (Instant, Event) {
-        let first = self.slots[level % LEVELS][slot % SLOTS].first;
-        let earliest = self.earliest(first);
-        self.clear(level, slot);
-        self.now = self.nodes[earliest as usize].at;
-        let mut index = first;
-        while index != NONE {
-            let next = self.nodes[index as usize].next;
-            if index != earliest {
-                self.nodes[index as usize].next = NONE;
-                self.append(index);
-            }
-            index = next;
-        }
-        self.take(earliest)
+    /// The last time before the horizon: what places in the wheel refer to.
+    fn reference(&self) -> u64 {
+        self.horizon.saturating_sub(1)
     }
+}
 
-    /// Takes an entry that no list holds any more: time moves on to it.
-    fn take(&mut self, index: u32) -> (Instant, Event) {
-        let node = &mut self.nodes[index as usize];
-        node.next = self.free;
-        self.free = index;
-        self.many -= 1;
-        self.now = node.at;
-        (Instant::from_nanos(node.at), node.event)
-    }
+/// The level of times whose highest differing bit this is.
+fn level_of(difference: u64) -> usize {
+    (difference.checked_ilog2().unwrap_or(0) / BITS) as usize
+}
 
-    /// The first of the earliest entries of a list.
-    fn earliest(&self, first: u32) -> u32 {
-        let mut earliest = first;
-        let mut index = self.nodes[first as usize].next;
-        while index != NONE {
-            let node = &self.nodes[index as usize];
-            if node.at < self.nodes[earliest as usize].at {
-                earliest = index;
-            }
-            index = node.next;
-        }
-        earliest
-    }
+/// The slot of a time at a level.
+fn slot_of(level: usize, at: u64) -> usize {
+    (at >> (level as u32 * BITS)) as usize % SLOTS
+}
 
-    fn clear(&mut self, level: usize, slot: usize) {
-        let occupied = &mut self.occupied[level % LEVELS];
-        *occupied &= !(1 << (slot % SLOTS));
-        self.levels &= !(u16::from(*occupied == 0) << (level % LEVELS));
-    }
+/// The last time of the slot that has `at`.
+fn end_of_slot(level: usize, at: u64) -> u64 {
+    at | span(level)
+}
 
-    fn append(&mut self, index: u32) {
-        let at = self.nodes[index as usize].at;
-        let differing = (at ^ self.now).checked_ilog2().unwrap_or(0);
-        let level = (differing / BITS) as usize;
-        let slot = (at >> (level as u32 * BITS)) as usize % SLOTS;
-        let list = &mut self.slots[level % LEVELS][slot];
-        let occupied = &mut self.occupied[level % LEVELS];
-        if *occupied >> slot & 1 == 0 {
-            *occupied |= 1 << slot;
-            self.levels |= 1 << (level % LEVELS);
-            *list = List { first: index, last: index };
-        } else {
-            self.nodes[list.last as usize].next = index;
-            list.last = index;
-        }
-    }
+/// The length of a slot less one: the bits in which its times differ.
+fn span(level: usize) -> u64 {
+    (1 << (level as u32 * BITS)) - 1
 }
