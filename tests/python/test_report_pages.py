@@ -122,4 +122,22 @@ def test_numbers_of_a_heat_map_can_be_read_in_light_and_dark(heat: Any) -> None:
         assert contrast >= 4.5, (cell, text)
 
 
+def test_the_cell_of_a_heat_map_that_is_pointed_at_is_shown(heat: Any) -> None:
+    tip = heat.page.locator("#vg-tooltip-element")
+    shown = []
+    for at in (1, 7):
+        # A reader points at the number, which lies on the cell.
+        text = heat.locator("[aria-roledescription='text mark']").nth(at)
+        text.hover()
+        words = tip.text_content()
+        assert text.text_content() in words
+        label = (
+            heat.locator("[aria-roledescription='rect mark']").nth(at).get_attribute("aria-label")
+        )
+        for part in label.split("; "):
+            assert part.partition(": ")[2] in words
+        shown.append(words)
+    assert shown[0] != shown[1]
+
+
 _FILLS = """all => all.map(e => getComputedStyle(e).fill.match(/\\d+/g).slice(0, 3).map(Number))"""

@@ -99,16 +99,20 @@ def _panel(data: pl.DataFrame, axes: HeatAxes, *, has_legend: bool) -> alt.Layer
             titleLimit=500,
             format=axes.number_format,
         )
-    cells = base.mark_rect(stroke=theme.FAINT, strokeWidth=1).encode(
-        x=x, y=y, color=alt.Color("value:Q", scale=axes.scale, legend=legend)
-    )
-    number = alt.Text("text:N")
-    if "text" not in data.columns:
+    tips = [alt.Tooltip("row:N", title=axes.rows), alt.Tooltip("column:N", title=axes.columns)]
+    if "text" in data.columns:
+        number, tip = alt.Text("text:N"), alt.Tooltip("text:N", title=axes.value)
+    else:
         number = alt.Text("value:Q", format=axes.number_format)
+        tip = alt.Tooltip("value:Q", title=axes.value, format=axes.number_format)
+    tips.append(tip)
+    cells = base.mark_rect(stroke=theme.FAINT, strokeWidth=1).encode(
+        x=x, y=y, color=alt.Color("value:Q", scale=axes.scale, legend=legend), tooltip=tips
+    )
     ink = alt.Color("ink:N", scale=None)
     numbers = base.transform_filter("isValid(datum.value)").mark_text(fontSize=12)
     chart: alt.LayerChart = layered(
-        cells, numbers.encode(x=x, y=y, text=number, color=ink)
+        cells, numbers.encode(x=x, y=y, text=number, color=ink, tooltip=tips)
     ).resolve_scale(color="independent")
     return chart
 
