@@ -66,16 +66,16 @@ def heat_map(
     space = (theme.WIDTH - _GAP * (side_by_side - 1)) / side_by_side - _LABELS
     width = min(space, columns * _WIDEST_CELL)
     charts = [
-        _panel(data.filter(panel=panel), axes, has_legend=panel == panels[0]).properties(
+        _panel(data.filter(panel=panel), axes).properties(
             title=panel, width=width, height=_CELL_HEIGHT * data["row"].n_unique()
         )
         for panel in panels
     ]
-    chart = alt.concat(*charts, columns=side_by_side, spacing=_GAP)
+    chart = alt.concat(*charts, columns=side_by_side, spacing=_GAP).resolve_scale(color="shared")
     return Figure(name, title, caption, chart, data, tuple(runs))
 
 
-def _panel(data: pl.DataFrame, axes: HeatAxes, *, has_legend: bool) -> alt.LayerChart:
+def _panel(data: pl.DataFrame, axes: HeatAxes) -> alt.LayerChart:
     base = alt.Chart(inline(_with_ink(data, axes)))
     plain: dict[str, Any] = {
         "ticks": False,
@@ -90,15 +90,13 @@ def _panel(data: pl.DataFrame, axes: HeatAxes, *, has_legend: bool) -> alt.Layer
         axis=alt.Axis(orient="top", labelAngle=0, **plain),
     )
     y = alt.Y("row:N", sort=None, title=axes.rows, axis=alt.Axis(**plain))
-    legend = None
-    if has_legend:
-        legend = alt.Legend(
-            title=axes.value,
-            orient="top",
-            gradientLength=260,
-            titleLimit=500,
-            format=axes.number_format,
-        )
+    legend = alt.Legend(
+        title=axes.value,
+        orient="top",
+        gradientLength=260,
+        titleLimit=500,
+        format=axes.number_format,
+    )
     tips = [alt.Tooltip("row:N", title=axes.rows), alt.Tooltip("column:N", title=axes.columns)]
     if "text" in data.columns:
         number, tip = alt.Text("text:N"), alt.Tooltip("text:N", title=axes.value)
@@ -109,11 +107,11 @@ def _panel(data: pl.DataFrame, axes: HeatAxes, *, has_legend: bool) -> alt.Layer
     cells = base.mark_rect(stroke=theme.FAINT, strokeWidth=1).encode(
         x=x, y=y, color=alt.Color("value:Q", scale=axes.scale, legend=legend), tooltip=tips
     )
-    ink = alt.Color("ink:N", scale=None)
+    ink = alt.Fill("ink:N", scale=None)
     numbers = base.transform_filter("isValid(datum.value)").mark_text(fontSize=12)
     chart: alt.LayerChart = layered(
-        cells, numbers.encode(x=x, y=y, text=number, color=ink, tooltip=tips)
-    ).resolve_scale(color="independent")
+        cells, numbers.encode(x=x, y=y, text=number, fill=ink, tooltip=tips)
+    )
     return chart
 
 
