@@ -162,6 +162,11 @@ impl Rows {
         }
     }
 
+    /// Bytes that the evidence takes, about.
+    pub(crate) fn evidence_memory(&self) -> usize {
+        self.evidence.as_ref().map_or(0, |evidence| evidence.history.memory())
+    }
+
     /// Looks for the congestion control, if there is evidence.
     pub(crate) fn identify(&mut self) {
         let Some(evidence) = self.evidence.take() else { return };

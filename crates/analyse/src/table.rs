@@ -21,6 +21,9 @@ pub(crate) struct Table {
     packets: Packets,
     /// Bytes that the open connections take, about.
     memory: usize,
+    /// Bytes that the evidence of finished connections takes, about.
+    evidence: usize,
+    most_memory: usize,
 }
 
 /// Interface and both ends, the smaller one first.
@@ -38,6 +41,8 @@ impl Table {
             most_open: most_open.max(1),
             packets: Packets::Dropped,
             memory: 0,
+            evidence: 0,
+            most_memory: MOST_MEMORY,
         }
     }
 
@@ -73,7 +78,10 @@ impl Table {
         let before = connection.memory();
         connection.handle(packet.nanos, source, packet.id, segment);
         self.memory = self.memory + connection.memory() - before;
-        if self.memory > MOST_MEMORY {
+        if self.memory + self.evidence > self.most_memory {
+            self.keep_largest(MOST_ROWS, MOST_DETAILED);
+        }
+        if self.memory + self.evidence > self.most_memory {
             self.evict();
         }
     }
@@ -99,7 +107,9 @@ impl Table {
     fn end(&mut self, mut connection: Box<Connection>) {
         self.memory -= connection.memory();
         connection.finish();
-        self.rows.push(Rows::of(&mut connection, &self.file, self.packets));
+        let rows = Rows::of(&mut connection, &self.file, self.packets);
+        self.evidence += rows.evidence_memory();
+        self.rows.push(rows);
         if self.rows.len() >= 2 * MOST_ROWS || self.rows.len().is_multiple_of(2 * MOST_DETAILED) {
             self.keep_largest(MOST_ROWS, MOST_DETAILED);
         }
@@ -133,12 +143,63 @@ impl Table {
             rows.packets = Vec::new();
             rows.evidence = None;
         }
+        self.evidence = self.rows.iter().map(Rows::evidence_memory).sum();
     }
 }
 
-/// Bytes of memory for open connections.
+/// Bytes of memory for open connections and for the evidence of finished ones.
 const MOST_MEMORY: usize = 256 << 20;
 /// Connections with a row.
 pub(crate) const MOST_ROWS: usize = 10_000;
 /// Connections with slices and points.
 pub(crate) const MOST_DETAILED: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{ACK, Content};
+
+    /// A file with one connection, of which the client sends `count` segments.
+    fn take(table: &mut Table, count: u32) {
+        table.begin_file("test");
+        for number in 0..count {
+            let segment =
+                Segment { seq: number * 1_000, flags: ACK, payload: 1_000, ..Segment::default() };
+            let packet = Packet {
+                nanos: u64::from(number) * 1_000_000,
+                interface: 0,
+                source: SocketAddr::from(([10, 0, 0, 1], 1_000)),
+                destination: SocketAddr::from(([10, 0, 0, 2], 443)),
+                id: 0,
+                content: Content::Tcp(segment),
+            };
+            table.handle(&packet, &segment);
+        }
+    }
+
+    fn kept(table: &Table) -> usize {
+        table.rows.iter().filter(|rows| rows.evidence.is_some()).count()
+    }
+
+    #[test]
+    fn evidence_of_finished_connections_counts() {
+        const SEGMENTS: u32 = 1_000;
+        let mut table = Table::new(10);
+        take(&mut table, SEGMENTS);
+        let open = table.memory;
+        table.finish();
+        let one = table.evidence;
+        assert!(one >= 32 * SEGMENTS as usize, "{one}");
+        assert_eq!(table.memory, 0);
+
+        let mut table = Table::new(10);
+        table.most_memory = open + (MOST_DETAILED + 1) * one;
+        for _ in 1..2 * MOST_DETAILED {
+            take(&mut table, SEGMENTS);
+            assert!(table.memory + table.evidence <= table.most_memory);
+            assert_eq!(table.evidence, kept(&table) * one);
+        }
+        assert!(kept(&table) >= MOST_DETAILED, "{}", kept(&table));
+        assert_eq!(table.evicted, 0);
+    }
+}

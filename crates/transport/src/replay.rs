@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use weir_cc::{AckTimestamps, CcBuildError, RecoveryState};
+use weir_cc::{AckTimestamps, CcBuildError};
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
 use crate::segment::SackBlocks;
@@ -152,14 +152,9 @@ impl Replay {
         self.sender.cwnd()
     }
 
-    /// The slow-start threshold.
-    pub fn ssthresh(&self) -> Option<Bytes> {
-        self.sender.snapshot().ssthresh
-    }
-
     /// The rate at which the controller paces.
     pub fn pacing_rate(&self) -> Option<Rate> {
-        self.sender.followed_rate()
+        self.sender.pacing_rate()
     }
 
     /// When the pacer lets the next segment leave.
@@ -171,11 +166,6 @@ impl Replay {
     pub fn bytes_in_flight(&self) -> Bytes {
         self.sender.in_flight()
     }
-
-    /// Where the recovery epoch stands.
-    pub fn state(&self) -> RecoveryState {
-        self.sender.flight().state
-    }
 }
 
 /// A longer time between a segment and its echo is not believed.
@@ -183,6 +173,7 @@ const LONGEST_ECHO: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {
+    use weir_cc::RecoveryState;
     use weir_units::stream;
 
     use super::*;
@@ -205,11 +196,15 @@ mod tests {
         replay
     }
 
+    fn state(replay: &Replay) -> RecoveryState {
+        replay.sender.flight().state
+    }
+
     #[test]
     fn a_repetition_after_the_timeout_restarts_the_window() {
         let mut replay = started();
         replay.on_sent(at(400), 0..MSS);
-        assert_eq!(replay.state(), RecoveryState::Loss);
+        assert_eq!(state(&replay), RecoveryState::Loss);
         assert_eq!(replay.window(), Bytes(MSS));
     }
 
@@ -217,22 +212,22 @@ mod tests {
     fn two_segments_in_one_repetition_are_one_timeout() {
         let mut replay = started();
         replay.on_sent(at(400), 0..2 * MSS);
-        assert_eq!((replay.state(), replay.window()), (RecoveryState::Loss, Bytes(MSS)));
+        assert_eq!((state(&replay), replay.window()), (RecoveryState::Loss, Bytes(MSS)));
     }
 
     #[test]
     fn the_last_segment_sent_again_early_is_a_probe() {
         let mut replay = started();
         replay.on_sent(at(100), 9 * MSS..10 * MSS);
-        assert_eq!((replay.state(), replay.window()), (RecoveryState::Open, Bytes(10 * MSS)));
+        assert_eq!((state(&replay), replay.window()), (RecoveryState::Open, Bytes(10 * MSS)));
     }
 
     #[test]
     fn an_early_repetition_shows_that_the_sender_found_a_loss() {
         let mut replay = started();
         replay.on_sent(at(41), 2 * MSS..3 * MSS);
-        assert_eq!(replay.state(), RecoveryState::Recovery);
-        assert_eq!(replay.ssthresh(), Some(Bytes(5 * MSS)));
+        assert_eq!(state(&replay), RecoveryState::Recovery);
+        assert_eq!(replay.sender.snapshot().ssthresh, Some(Bytes(5 * MSS)));
     }
 
     #[test]

@@ -138,6 +138,7 @@ impl Candidate {
             if found.iter().any(|particle| particle.fit().error() <= MARGIN) {
                 self.particles = found;
                 self.fit = self.last.older.1;
+                self.last.go_back();
                 return;
             }
         }
@@ -150,6 +151,12 @@ impl Checkpoint {
         self.events.drain(..self.split);
         self.split = self.events.len();
         self.older = std::mem::replace(&mut self.newer, (best.clone(), fit));
+    }
+
+    /// The replay since `older` is discarded, and its events were replayed again.
+    fn go_back(&mut self) {
+        self.newer = self.older.clone();
+        self.split = 0;
     }
 }
 
@@ -214,3 +221,43 @@ const ENOUGH_SAMPLES: u32 = 1_000;
 /// RFC 6928.
 const INITIAL_WINDOW: u64 = 10;
 const LARGEST_INITIAL_WINDOW: u64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(windows: u32) -> (Comparison, Fit) {
+        let stack = "rack/reno".parse().expect("a stack");
+        let start = Instant::from_nanos(1);
+        let replay =
+            Replay::new(&Config::new(stack), start, Bytes(1 << 20), None, stream(1, "replay"));
+        let comparison = Comparison::new(replay.expect("built in"), start, 1_448, 1 << 20);
+        (comparison, Fit { windows, ..Fit::default() })
+    }
+
+    fn windows(checkpoint: &Checkpoint) -> (u32, u32) {
+        (checkpoint.older.1.windows, checkpoint.newer.1.windows)
+    }
+
+    /// The round before the one that was replayed again is no place to begin again: it is of the discarded replay.
+    #[test]
+    fn what_is_discarded_is_no_checkpoint() {
+        let event = |nanos: u64| (Instant::from_nanos(nanos), Step::Sent(0, 1_448));
+        let mut last = Checkpoint {
+            older: place(1),
+            newer: place(2),
+            events: vec![event(1), event(2), event(3)],
+            split: 1,
+        };
+        last.go_back();
+        let (best, fit) = place(3);
+        last.advance(&best, fit);
+        assert_eq!(windows(&last), (1, 3));
+        assert_eq!(last.events.len(), 3, "all events since the older one");
+        last.events.push(event(4));
+        let (best, fit) = place(4);
+        last.advance(&best, fit);
+        assert_eq!(windows(&last), (3, 4));
+        assert_eq!(last.events.len(), 1);
+    }
+}

@@ -19,6 +19,8 @@ pub(crate) struct History {
     unseen: u64,
     repeats: u32,
     most_outstanding: u64,
+    /// The time of the last event. A capture may have packets out of order; times of a replay do not decrease.
+    now: u64,
     is_over: bool,
 }
 
@@ -80,22 +82,15 @@ impl History {
         if !self.has_space(start.max(end), time, first) {
             return;
         }
+        let time = self.follow(time - first);
         if let Some((value, _)) = segment.timestamps {
-            self.clock.follow(value, instant(time - first));
+            self.clock.follow(value, instant(time));
         }
         self.unseen += u64::from(start).saturating_sub(self.next);
         self.repeats += u32::from(u64::from(start) < self.next);
         self.next = self.next.max(u64::from(end));
         let (size, kind) = (end - start, Kind::Sent);
-        self.events.push(Event {
-            time: time - first,
-            place: start,
-            size,
-            value: 0,
-            echo: 0,
-            kind,
-            blocks: 0,
-        });
+        self.events.push(Event { time, place: start, size, value: 0, echo: 0, kind, blocks: 0 });
     }
 
     /// An acknowledgement reached the sender.
@@ -112,6 +107,7 @@ impl History {
         if !self.has_space(una, time, first) {
             return;
         }
+        let time = self.follow(time - first);
         self.unseen += u64::from(una).saturating_sub(self.next);
         self.next = self.next.max(u64::from(una));
         self.una = self.una.max(u64::from(una));
@@ -120,7 +116,7 @@ impl History {
         self.blocks.extend(blocks.iter().filter_map(|(l, r)| Some((of_base(*l)?, of_base(*r)?))));
         let (value, echo) = segment.timestamps.unwrap_or_default();
         self.events.push(Event {
-            time: time - first,
+            time,
             place: una,
             size: window.map_or(0, |window| window.min(u64::from(u32::MAX)) as u32),
             value,
@@ -205,6 +201,11 @@ impl History {
         })
     }
 
+    fn follow(&mut self, time: u64) -> u64 {
+        self.now = self.now.max(time);
+        self.now
+    }
+
     /// Whether one more event is kept. What comes after the first that is not is left out.
     fn has_space(&mut self, end: u32, time: u64, first: u64) -> bool {
         let outstanding = u64::from(end).saturating_sub(self.una);
@@ -243,3 +244,21 @@ const MOST_OUTSTANDING: u64 = 16 << 20;
 const LONGEST: u64 = 3_600_000_000_000;
 /// Milliseconds by which timestamps may lag behind the capture.
 const CLOCK_TOLERANCE: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A capture of several processors may have packets out of order by some microseconds.
+    #[test]
+    fn times_do_not_decrease() {
+        let mut history = History::default();
+        let segment = Segment { flags: ACK, payload: 1_000, ..Segment::default() };
+        for (number, time) in [(0, 5_000), (1, 7_000), (2, 6_000), (3, 9_000)] {
+            history.record_sent(time, (number * 1_000, (number + 1) * 1_000), &segment);
+        }
+        history.record_ack(8_000, 1_000, None, &[], &segment);
+        let times: Vec<_> = history.steps().map(|(now, _)| now.as_nanos() - BEGIN).collect();
+        assert_eq!(times, [0, 2_000, 2_000, 4_000, 4_000]);
+    }
+}

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use weir_cc::Cause;
-use weir_units::{Bytes, Instant, Rate, Rng};
+use weir_units::{Bytes, Instant, Rng};
 
 use super::Sender;
 use super::transmit::Kind;
@@ -101,11 +101,6 @@ impl Sender {
     /// When the pacer lets the next segment leave.
     pub(crate) fn next_departure(&self) -> Instant {
         self.pacer.next_departure()
-    }
-
-    /// The pacing rate in force.
-    pub(crate) fn followed_rate(&self) -> Option<Rate> {
-        self.pacing_rate()
     }
 
     /// Bytes in flight.

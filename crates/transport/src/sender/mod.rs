@@ -421,7 +421,7 @@ impl Sender {
 
     /// The rate at which segments leave: the controller's, that of a first flight or of the window,
     /// within what is allowed.
-    fn pacing_rate(&self) -> Option<Rate> {
+    pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         let own = self.controller.pacing_rate().or_else(|| self.first_flight_rate());
         let rate = own.or_else(|| if self.pacing.window { self.window_rate() } else { None });
         match (rate, self.pacing.most) {
