@@ -591,6 +591,12 @@ class Scenario:
         Python did.
         """
 
+    def lone_draws(self, seed: int) -> str | None:
+        """What the controller draws from in the simulator, if there is one connection alone.
+
+        The state of the generator (PCG XSL 128/64 MCG), in 32 hexadecimal digits.
+        """
+
     def record(self, seed: int, folder: str | PathLike[str], stem: str) -> RunResult:
         """Run it in the simulator, and record what passes its interfaces.
 

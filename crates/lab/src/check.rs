@@ -135,6 +135,15 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     let buffer = (u64::from(mss)..=MAX_WINDOW.get()).contains(&flow.recv_buffer.get());
     let allowed = format!("one mss ({mss} bytes) to {MAX_WINDOW}");
     require(buffer, key("recv_buffer"), flow.recv_buffer, allowed)?;
+    if let Some(most) = flow.max_send_buffer {
+        let least = flow.send_buffer;
+        let sound = least.is_some_and(|least| least <= most && most <= MAX_WINDOW);
+        let allowed = match least {
+            Some(least) => format!("send_buffer = {least} to {MAX_WINDOW}"),
+            None => "it needs a send_buffer, at most as large".to_owned(),
+        };
+        require(sound, key("max_send_buffer"), most, allowed)?;
+    }
     if let Some(most) = flow.max_recv_buffer {
         let sound = (flow.recv_buffer.get()..=MAX_WINDOW.get()).contains(&most.get());
         let allowed = format!("recv_buffer = {} to {MAX_WINDOW}", flow.recv_buffer);

@@ -84,13 +84,17 @@ section! {
         /// in Linux. Default: unlimited, in world `kernel` 8 MiB or more.
         send_buffer: Option<Bytes> [between(MIN_SEND_BUFFER, MAX_WINDOW)]
             = Config::default().send_buffer => CONNECTION,
+        /// Size up to which the send buffer grows with the congestion window, as Linux's does. Default: it keeps
+        /// its size.
+        max_send_buffer: Option<Bytes> = Config::default().max_send_buffer => CONNECTION,
         /// Receive buffer, hence the largest window offered.
         recv_buffer: Bytes = Config::default().recv_buffer => RELIABLE,
         /// Size up to which the receive buffer grows with the bytes read per round trip, as Linux's does.
         /// Default: it keeps its size.
         max_recv_buffer: Option<Bytes> = Config::default().max_recv_buffer => CONNECTION,
         /// Initial receive window, which grows by twice the received bytes. Default: 65535 bytes with
-        /// `delayed_ack = "linux"` (Linux before 6.11), otherwise the whole buffer.
+        /// `delayed_ack = "linux"` (Linux before 6.11), otherwise the whole buffer. A buffer with this key and
+        /// `max_recv_buffer` grows as that of Linux 6.11 and later.
         initial_recv_window: Option<Bytes> = Config::default().initial_recv_window => CONNECTION,
         /// Maximum number of outstanding segments, in addition to the windows: a number, or `cwl`.
         /// `cwl` is one for every five hops of the round trip (`cwl(1/8)`: eight), where the network

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use weir_scene::RunSpec;
+use weir_scene::{RunSpec, TransportSpec, Workload};
+use weir_units::Rng;
 
 use crate::check::check;
 use crate::document::Document;
@@ -106,6 +107,18 @@ impl Scenario {
     }
 
     /// What worlds run.
+    /// The random numbers of the controller in the simulator, if there is one connection alone.
+    pub fn lone_draws(&self, seed: u64) -> Option<Rng> {
+        let [flow] = &*self.spec().flows else { return None };
+        let is_one = matches!(flow.transport, TransportSpec::Reliable(_))
+            && !matches!(flow.workload, Workload::FlowSizes(_));
+        is_one.then(|| {
+            let mut rng = flow.sender_stream(seed);
+            rng.next_u32();
+            rng
+        })
+    }
+
     pub(crate) fn spec(&self) -> &RunSpec {
         &self.lowered.spec
     }

@@ -16,6 +16,17 @@ fn every_default_is_filled_in() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&pretty).unwrap());
 }
 
+/// What a guest's kernel is given, so that its congestion controls draw what ours do.
+#[test]
+fn one_connection_alone_has_draws() {
+    let state = |text: &str| parse(text, &[]).lone_draws(1).map(|rng| rng.state());
+    let mut rng = weir_units::stream(1, "flow a sender");
+    let _first_sequence_number = rng.next_u32();
+    assert_eq!(state("[[flow]]\nname = \"a\"\nstack = \"bbr\"\n"), Some(rng.state()));
+    assert_eq!(state("[[flow]]\nstack = \"bbr\"\n[[flow]]\nstack = \"bbr\"\n"), None);
+    assert_eq!(state("[[flow]]\nstack = \"udp\"\n"), None);
+}
+
 #[test]
 fn spelling_does_not_matter() {
     let one =

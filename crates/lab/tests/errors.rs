@@ -91,6 +91,8 @@ fn scenarios_that_make_no_sense() {
         "recv_buffer = \"100b\"",
         "recv_buffer = \"2gb\"",
         "recv_buffer = \"1mib\"\nmax_recv_buffer = \"512kib\"",
+        "send_buffer = \"1mib\"\nmax_send_buffer = \"512kib\"",
+        "max_send_buffer = \"1mib\"",
         "recv_buffer = \"1mib\"\ninitial_recv_window = \"2mib\"",
         "min_rto = \"10min\"",
         "from = 1\nto = 2",

@@ -193,6 +193,12 @@ impl CheckedScenario {
         })
     }
 
+    /// What the controller draws from in the simulator, if there is one connection alone: the state of the
+    /// generator, in 32 hexadecimal digits.
+    fn lone_draws(&self, seed: u64) -> Option<String> {
+        Some(format!("{:032x}", self.0.lone_draws(seed)?.state()))
+    }
+
     /// Runs it in the simulator and records what passes every interface, a file for each:
     /// `STEM-INTERFACE.pcapng` in `folder`.
     fn record(

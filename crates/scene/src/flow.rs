@@ -61,7 +61,7 @@ impl Flow {
                     client: Client::new(spec.workload.clone(), start, named("application")),
                     start,
                     stop: spec.stop,
-                    rngs: [named("sender"), named("receiver")],
+                    rngs: [spec.sender_stream(seed), named("receiver")],
                     max_acks: measure.max_acks,
                     origin: None,
                 });
@@ -81,7 +81,7 @@ impl Flow {
                     client: Client::new(spec.workload.clone(), start, named("application")),
                     start,
                     stop: spec.stop,
-                    rngs: [named("sender"), named("receiver")],
+                    rngs: [spec.sender_stream(seed), named("receiver")],
                 });
                 flow.flow_stats.requests = requests(index, spec, measure);
                 Self(Kind::Foreign(Box::new(flow)))

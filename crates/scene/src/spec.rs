@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_net::LinkConfig;
 use weir_transport::Config;
-use weir_units::{Bytes, Duration, Instant, Rate, stream};
+use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
 
 pub use self::radio::{Movement, Places, RadioPath, RadioSpec, Routing};
 use crate::foreign::ForeignStack;
@@ -80,6 +80,12 @@ impl FlowSpec {
     pub fn drawn_start(&self, seed: u64) -> Instant {
         let mut rng = stream(seed, &format!("flow {} start", self.name));
         self.start + rng.duration_up_to(self.start_jitter)
+    }
+
+    /// The random numbers of its sender: first the sequence number with which it begins, then what the
+    /// controller draws.
+    pub fn sender_stream(&self, seed: u64) -> Rng {
+        stream(seed, &format!("flow {} sender", self.name))
     }
 }
 

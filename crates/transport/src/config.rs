@@ -54,6 +54,9 @@ pub struct Config {
     /// What the sender's segments may take of memory until they are acknowledged, each with the 768
     /// bytes that Linux charges beyond its payload (`sk_sndbuf`); by default without bound.
     pub send_buffer: Option<Bytes>,
+    /// The size up to which the send buffer grows with the window, as Linux's does up to `tcp_wmem`; by default
+    /// it keeps its size.
+    pub max_send_buffer: Option<Bytes>,
     /// What the receiver holds for the application, and so the largest window that it offers.
     pub recv_buffer: Bytes,
     /// The size up to which the receiver enlarges its buffer with what the application reads per round trip, as
@@ -118,6 +121,7 @@ impl Default for Config {
             max_pacing_rate: None,
             pacing_catch_up: Duration::ZERO,
             send_buffer: None,
+            max_send_buffer: None,
             recv_buffer: Bytes(64 << 20),
             max_recv_buffer: None,
             initial_recv_window: None,

@@ -53,6 +53,11 @@ fn splitmix64(state: &mut u64) -> u64 {
 }
 
 impl Rng {
+    /// The state of the generator, which determines all that it will give.
+    pub fn state(&self) -> u128 {
+        self.0.state()
+    }
+
     /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()

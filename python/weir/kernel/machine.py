@@ -52,6 +52,8 @@ class Machine:
     charges_spinning: bool = False
     """Whether calls of a process that does not block for long cost time: a loop of them ends then.
     Not where only our own programs run, as recorded traces were made without."""
+    draws: str | None = None
+    """What congestion controls draw from, as of `Scenario.lone_draws`; the kernel's own if None."""
     has_virtual_tsc: bool = False
     """Whether the instructions `rdtsc` and `rdtscp` read virtual time, not the host's counter."""
 
@@ -112,6 +114,7 @@ def arguments(machine: Machine) -> list[str]:
         *("uml_dir=.", "umid=guest"),
         f"weir.seed={machine.seed}",
         *(["weir_spin"] if machine.charges_spinning else []),
+        *([f"weir_draws={machine.draws}"] if machine.draws else []),
         *(["weir_tsc"] if machine.has_virtual_tsc else []),
         *(f"{name}={_quoted(value)}" for name, value in environment.items()),
         f"init={_quoted(sys.executable)}",

@@ -73,6 +73,97 @@ CHANGES: Sequence[Change] = (
         # Two in 6.1, one in 6.12.
         times=(1, 2),
     ),
+    # A reading of the clock costs nothing, and the clock has nanoseconds: what a packet causes
+    # happens at the very time of the packet, as in the simulator. Only a program that waits for the
+    # clock to change, by reading it over and over, makes it change.
+    Change("arch/um/include/linux/time-internal.h", "TIMER_MULTIPLIER 256", "TIMER_MULTIPLIER 1"),
+    Change(
+        "arch/um/kernel/time.c",
+        "\t\t    !time_travel_ext_waiting)\n\t\t\ttime_travel_update_time_rel(TIMER_MULTIPLIER);\n",
+        """\t\t    !time_travel_ext_waiting) {
+			static unsigned long long weir_read;
+			static unsigned int weir_readings;
+
+			if (time_travel_time != weir_read)
+				weir_readings = 0;
+			if (++weir_readings > 10000)
+				time_travel_update_time_rel(256);
+			weir_read = time_travel_time;
+		}
+""",
+    ),
+    # With `weir_draws` on the command line, congestion controls draw what the simulator's do: it
+    # has the state of their generator (PCG XSL 128/64 MCG, as crates/units/src/rng.rs).
+    Change(
+        "net/ipv4/tcp_cong.c",
+        "struct tcp_congestion_ops tcp_reno = {\n",
+        """bool weir_draws;
+u32 weir_ts_off;
+static unsigned __int128 weir_state;
+
+u64 weir_draw(void)
+{
+	u64 folded;
+
+	weir_state *= (unsigned __int128)0x2360ed051fc65da4ULL << 64 | 0x4385df649fccf645ULL;
+	folded = (u64)(weir_state >> 64) ^ (u64)weir_state;
+	return ror64(folded, (unsigned int)(weir_state >> 122));
+}
+EXPORT_SYMBOL_GPL(weir_draw);
+
+static int __init weir_draws_setup(char *text)
+{
+	unsigned __int128 state = 0;
+	int digit;
+
+	for (; (digit = hex_to_bin(*text)) >= 0; text++)
+		state = state << 4 | digit;
+	/* TCP-LP draws the offset of the peer's timestamps; other controls never see it. */
+	weir_state = state;
+	weir_ts_off = weir_draw() >> 32;
+	weir_state = state;
+	weir_draws = true;
+	return 1;
+}
+__setup("weir_draws=", weir_draws_setup);
+
+struct tcp_congestion_ops tcp_reno = {
+""",
+    ),
+    Change(
+        "include/net/tcp.h",
+        "#define MAX_TCP_HEADER\t",
+        "extern bool weir_draws;\nextern u32 weir_ts_off;\nu64 weir_draw(void);\n\n"
+        "#define MAX_TCP_HEADER\t",
+    ),
+    Change(
+        "net/ipv4/tcp_cdg.c",
+        "\tif (get_random_u32() <= nexp_u32(",
+        "\tif ((weir_draws ? (u32)(weir_draw() >> 32) : get_random_u32()) <= nexp_u32(",
+    ),
+    Change(
+        "net/ipv4/tcp_nv.c",
+        "\t\tget_random_bytes(&rand, 1);\n",
+        "\t\tif (weir_draws)\n\t\t\trand = weir_draw() >> 56;\n"
+        "\t\telse\n\t\t\tget_random_bytes(&rand, 1);\n",
+    ),
+    *(
+        Change(
+            "net/ipv4/tcp_bbr.c",
+            f" - {name}(bbr_cycle_rand);",
+            f" - (weir_draws ? (u32)(((unsigned __int128)weir_draw() * bbr_cycle_rand) >> 64) :\n"
+            f"\t\t{name}(bbr_cycle_rand));",
+            # Each in one version.
+            times=(0, 1),
+        )
+        for name in ("prandom_u32_max", "get_random_u32_below")
+    ),
+    Change(
+        "net/core/secure_seq.c",
+        "\t\tst.ts_off = 0;\n",
+        "\t\tst.ts_off = 0;\n\telse if (weir_draws)\n\t\tst.ts_off = weir_ts_off;\n",
+        times=(2,),
+    ),
     # Calls of a task that has not blocked for long cost time, if the command line says `weir_spin`.
     # Without that a loop of `sched_yield` or `poll(.., 0)` stops virtual time for ever.
     Change(

@@ -61,7 +61,8 @@ def run(
             "programs": [] if programs is None else programs.prepare(job),
         }
         (job / guest.JOB).write_text(json.dumps(asked), encoding="utf-8")
-        virtual = Machine(seed, charges_spinning=programs is not None)
+        draws = _native.Scenario.from_json(scenario).lone_draws(seed)
+        virtual = Machine(seed, charges_spinning=programs is not None, draws=draws)
         boot(kernel, job, virtual, control)
         if programs is not None:
             programs.keep(job)

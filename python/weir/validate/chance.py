@@ -65,8 +65,8 @@ def _with(row: Row, found: Sequence[Values], rules: Rules) -> Row:
 def _once(scene: Scene, own: Source, rtt_us: int, seed: int, number: int) -> Values:
     for key, value in _shifts(rtt_us, number).items():
         own = own.with_override(key, value)
-    if scene.kind != "loss":
-        seed += scene.simulations + number  # random losses stay: both worlds have the same
+    if scene.kind == "drawn":
+        seed += scene.simulations + number  # elsewhere both worlds have the same random numbers
     samples = execute(own.at({}), seed)["samples"]
     (values,) = reduce([samples.filter(flow=0)], scene.flows, scene.mss)
     return values

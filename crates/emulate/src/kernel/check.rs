@@ -186,10 +186,14 @@ fn check_config(config: &Config) -> Result<(), String> {
             "initial_recv_window = {window}: the kernel's TCP has its own; leave this key out"
         ));
     }
-    if let Some(most) = config.max_recv_buffer {
-        return Err(format!(
-            "max_recv_buffer = {most}: the kernel's TCP has its own; leave this key out"
-        ));
+    let buffers =
+        [("max_recv_buffer", config.max_recv_buffer), ("max_send_buffer", config.max_send_buffer)];
+    for (key, most) in buffers {
+        if let Some(most) = most {
+            return Err(format!(
+                "{key} = {most}: the kernel's TCP has its own; leave this key out"
+            ));
+        }
     }
     let mss = u64::from(config.mss);
     if (MIN_MSS..=MAX_MSS).contains(&mss) {

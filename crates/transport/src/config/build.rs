@@ -43,6 +43,7 @@ setters! {
     with_max_pacing_rate: max_pacing_rate, Option<Rate>;
     with_pacing_catch_up: pacing_catch_up, Duration;
     with_send_buffer: send_buffer, Option<Bytes>;
+    with_max_send_buffer: max_send_buffer, Option<Bytes>;
     with_recv_buffer: recv_buffer, Bytes;
     with_max_recv_buffer: max_recv_buffer, Option<Bytes>;
     with_initial_recv_window: initial_recv_window, Option<Bytes>;

@@ -130,6 +130,7 @@ impl Connection {
             window: u64::from(segment.window) << scale,
         };
         self.sender.establish(now, &terms, &mut self.stats);
+        self.receiver.on_established(now);
         // Sent twice, only an echoed timestamp tells which SYN was answered.
         let once = self.handshake.sent_at.filter(|_| self.handshake.retries == 0);
         let measured = once.map(|sent_at| now.saturating_since(sent_at));

@@ -11,8 +11,8 @@
 //! round trip: the time since the timestamp that a segment echoes, smoothed by 1/8; a smaller sample counts in full
 //! ```
 //!
-//! Deviations from Linux: time begins with the first read, not with the connection. Since Linux 6.5 the memory of
-//! a segment is measured, and windows beyond the first buffer are 3 % smaller.
+//! Since Linux 6.5 the memory of a segment is measured, and the buffer is the window itself. So it is where a first
+//! window is configured, which has no limit of 64 KB since Linux 6.11.
 
 use weir_units::{Duration, Instant};
 
@@ -23,6 +23,8 @@ use crate::sender::SEGMENT_OVERHEAD;
 #[derive(Debug)]
 pub(super) struct Autotune {
     mss: u64,
+    /// Segments are charged what they take (Linux 6.5).
+    is_measured: bool,
     /// The most bytes read in a round trip.
     space: u64,
     /// When this round trip began, and what had been read.
@@ -37,11 +39,17 @@ impl Autotune {
         let mss = u64::from(config.mss);
         config.max_recv_buffer.map(|_| Self {
             mss,
+            is_measured: config.initial_recv_window.is_some(),
             space: INITIAL_SEGMENTS * mss,
             since: None,
             read: 0,
             rtt: ReceiverRtt::default(),
         })
+    }
+
+    /// The connection is established: its first round trip begins.
+    pub(super) fn on_established(&mut self, now: Instant) {
+        self.since = Some(now);
     }
 
     /// A segment of `len` bytes echoes a timestamp of ours, `rtt` old.
@@ -79,7 +87,11 @@ impl Autotune {
     fn buffer(&self, copied: u64) -> u64 {
         let steady = 2 * u128::from(copied) + u128::from(CUSHION_SEGMENTS * self.mss);
         let growth = steady * u128::from(copied - self.space) / u128::from(self.space);
-        let segments = (steady + 2 * growth) / u128::from(self.mss);
+        let window = steady + 2 * growth;
+        if self.is_measured {
+            return u64::try_from(window).unwrap_or(u64::MAX);
+        }
+        let segments = window / u128::from(self.mss);
         let memory = segments * u128::from(self.memory_per_segment());
         u64::try_from(memory / 2).unwrap_or(u64::MAX)
     }
@@ -181,6 +193,19 @@ mod tests {
         assert_eq!(sizes, [expected[0], expected[1], expected[2], None]);
     }
 
+    /// Since Linux 6.5 the window is that of the formula: 2 (2 · 40 + 16) segments more than 2 · 40 + 16.
+    #[test]
+    fn the_window_is_exact_where_segments_are_measured() {
+        let config = Config {
+            max_recv_buffer: Some(Bytes(16 << 20)),
+            initial_recv_window: Some(Bytes(4 << 20)),
+            ..Config::default()
+        };
+        let mut tune = Autotune::new(&config).expect("a buffer that grows");
+        tune.space = 20 * MSS;
+        assert_eq!(tune.buffer(40 * MSS), 3 * (2 * 40 + 16) * MSS);
+    }
+
     #[test]
     fn it_looks_once_per_round_trip_and_not_before_it_knows_one() {
         let mut tune = autotune();
@@ -193,6 +218,15 @@ mod tests {
         assert!(read(500, one(200)).is_some());
         assert_eq!(read(599, one(600)), None);
         assert!(read(600, one(600)).is_some());
+    }
+
+    #[test]
+    fn the_first_round_trip_begins_with_the_connection() {
+        let mut tune = autotune();
+        tune.on_established(at(0));
+        tune.on_echo(1, Duration::from_millis(100), MSS);
+        assert_eq!(tune.on_read(at(99), 0, 40 * MSS), None);
+        assert!(tune.on_read(at(100), 40 * MSS, 41 * MSS).is_some());
     }
 
     /// 30 segments waited behind a hole: they count with the round trip that follows the repair.

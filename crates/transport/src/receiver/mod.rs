@@ -221,6 +221,13 @@ impl Receiver {
         self.flush.take()
     }
 
+    /// The connection is established.
+    pub(crate) fn on_established(&mut self, now: Instant) {
+        if let Some(autotune) = &mut self.autotune {
+            autotune.on_established(now);
+        }
+    }
+
     /// The application takes up to `max` bytes; returns how many there were. A window that this opens
     /// is announced.
     pub(crate) fn read(&mut self, now: Instant, max: u64) -> u64 {

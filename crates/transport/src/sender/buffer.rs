@@ -4,8 +4,12 @@
 //! it is free. The last segment that fitted is pushed each time, and a receiver acknowledges such a
 //! segment at once: a bounded buffer moves acknowledgements, though no window ever waits for it.
 //!
-//! Source: Linux 6.1, `tcp_sendmsg_locked`, `forced_push`, `sk_stream_is_writeable`. Deviation: what
-//! `gso` puts into one buffer of the kernel's is charged here as segments of their own.
+//! A buffer that may grow does so when it is full and holds less than the congestion window lets leave: to twice
+//! the window, each segment in memory of a power of two bytes.
+//!
+//! Source: Linux 6.1, `tcp_sendmsg_locked`, `forced_push`, `sk_stream_is_writeable`, `tcp_sndbuf_expand`. Deviations:
+//! what `gso` puts into one buffer of the kernel's is charged here as segments of their own. BBR's buffer is three
+//! times the window there.
 
 use std::collections::VecDeque;
 
@@ -16,6 +20,8 @@ use weir_units::Bytes;
 pub(super) struct SendBuffer {
     /// Linux's `sk_sndbuf`.
     size: u64,
+    /// Up to where it grows (`tcp_wmem`).
+    most: u64,
     mss: u64,
     /// Bytes that the application has for the stream and that have not fitted yet.
     waiting: u64,
@@ -50,9 +56,11 @@ impl Held {
 }
 
 impl SendBuffer {
-    pub(super) fn new(size: Bytes, mss: u64) -> Self {
+    /// Of `size`, which grows up to `most`.
+    pub(super) fn new(size: Bytes, most: Bytes, mss: u64) -> Self {
         Self {
             size: size.get(),
+            most: most.get(),
             mss,
             waiting: 0,
             is_full: false,
@@ -90,6 +98,15 @@ impl SendBuffer {
     pub(super) fn on_acked(&mut self, una: u64) {
         while self.pushed.front().is_some_and(|end| *end <= una) {
             self.pushed.pop_front();
+        }
+    }
+
+    /// The buffer is full and holds less than a window of `segments` lets leave.
+    pub(super) fn on_shortage(&mut self, segments: u64) {
+        if self.is_full {
+            let memory = (self.mss + HEAD).next_power_of_two() + BUFFER_HEAD;
+            let wanted = 2 * segments.max(LEAST_SEGMENTS) * memory;
+            self.size = self.size.max(wanted.min(self.most));
         }
     }
 
@@ -168,6 +185,12 @@ const FIRST_FILL: u64 = 68 * WRITE;
 /// What Linux charges a segment beyond its payload: `SKB_TRUESIZE` of an empty one with space for headers,
 /// in a kernel that has no tunnels or radio that need headroom. Others charge up to 1280 bytes.
 pub(crate) const SEGMENT_OVERHEAD: u64 = 768;
+/// What a segment has beside its payload where the buffer's size is computed: space for headers (`MAX_TCP_HEADER`)
+/// and `skb_shared_info`, and a `sk_buff` of its own.
+const HEAD: u64 = 192 + 320;
+const BUFFER_HEAD: u64 = 256;
+/// `TCP_INIT_CWND`.
+const LEAST_SEGMENTS: u64 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -182,7 +205,7 @@ mod tests {
     }
 
     fn buffer(size: u64) -> SendBuffer {
-        let mut buffer = SendBuffer::new(Bytes(size), MSS);
+        let mut buffer = SendBuffer::new(Bytes(size), Bytes(size), MSS);
         buffer.write(ENDLESS);
         buffer
     }
@@ -229,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_write_appends_to_a_segment_that_has_not_left() {
-        let mut buffer = SendBuffer::new(Bytes(1 << 20), MSS);
+        let mut buffer = SendBuffer::new(Bytes(1 << 20), Bytes(1 << 20), MSS);
         buffer.write(2_000);
         assert_eq!(buffer.fill(&held(0, 0, 0), 65_535), 2_000);
         buffer.write(2_000);
@@ -247,5 +270,22 @@ mod tests {
         assert!(buffer.is_pushed(23 * MSS));
         buffer.on_acked(taken);
         assert!(buffer.pushed.is_empty());
+    }
+
+    /// `tcp_sndbuf_expand`: 4,000 segments of 2,048 and 256 bytes, twice.
+    #[test]
+    fn a_full_buffer_grows_to_twice_the_window() {
+        let mut buffer = SendBuffer::new(Bytes(8 << 20), Bytes(32 << 20), MSS);
+        buffer.on_shortage(4_000);
+        assert_eq!(buffer.size, 8 << 20, "it is not full");
+        buffer.write(ENDLESS);
+        let first = buffer.fill(&held(0, 0, 0), 65_535);
+        buffer.on_shortage(1_000);
+        assert_eq!(buffer.size, 8 << 20, "it never shrinks");
+        buffer.on_shortage(4_000);
+        assert_eq!(buffer.size, 2 * 4_000 * (2_048 + 256));
+        assert!(buffer.fill(&held(0, first, first), 65_535) > 0, "the writer is woken");
+        buffer.on_shortage(100_000);
+        assert_eq!(buffer.size, 32 << 20);
     }
 }

@@ -144,7 +144,9 @@ impl Sender {
             clock: LimitClock::default(),
             written: 0,
             finishing: false,
-            buffer: config.send_buffer.map(|size| buffer::SendBuffer::new(size, mss.get())),
+            buffer: config.send_buffer.map(|size| {
+                buffer::SendBuffer::new(size, config.max_send_buffer.unwrap_or(size), mss.get())
+            }),
             window_edge: 0,
             max_window: 0,
             window: 0,
@@ -263,7 +265,13 @@ impl Sender {
 
     /// Takes what the application has and the buffer can hold, once the peer's window is known.
     fn fill_buffer(&mut self) {
+        let window = self.cwnd();
+        let unsent = Bytes(self.written.saturating_sub(self.board.nxt()));
+        let is_short = self.board.in_flight() + unsent < window;
         let Some(buffer) = self.buffer.as_mut().filter(|_| self.max_window > 0) else { return };
+        if is_short {
+            buffer.on_shortage(window.get() / self.mss);
+        }
         let (una, nxt) = (self.board.una(), self.board.nxt());
         let unsent = self.written.saturating_sub(nxt).div_ceil(self.mss);
         let pieces = self.board.segments() as u64 - self.board.merged(self.mss) + unsent;
