@@ -68,7 +68,8 @@ def execute(
     if world in GUESTS:
         from weir.kernel.world import run  # runs elsewhere have no use for it
 
-        return run(scenario.text, seed, NETEM if world == NETEM else KERNEL, control, pcap)
+        inner, draws = NETEM if world == NETEM else KERNEL, scenario.checked.lone_draws(seed)
+        return run(scenario.text, seed, inner, control, pcap, draws=draws)
     with contextlib.nullcontext() if world == SIM else _punctual():
         result = scenario.checked.run(seed, world, control, pcap)
     return {name: pl.DataFrame(result.table(name)) for name in result.tables}

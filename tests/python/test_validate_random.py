@@ -234,9 +234,7 @@ def test_what_makes_no_sense_is_refused(
     assert message in result.stderr
 
 
-@pytest.mark.skipif(
-    cache.default() is None, reason="no guest kernel: `weir kernel build` makes it"
-)
+@pytest.mark.skipif(cache.default() is None, reason="no guest kernel: `weir kernel build` makes it")
 @pytest.mark.parametrize(("count", "case"), [(3, "002-bbr-*"), (143, "142-htcp-*")])
 def test_a_guest_agrees_to_a_packet(invoke: Invoke, count: int, case: str) -> None:
     """BBR draws the same phase, and packets tie at a queue of three packets in the same way."""

@@ -23,9 +23,9 @@
 //! of tabulated powers in 32 bits.
 //!
 //! Randomness: the kernel's generator there, the connection's own stream here, one draw per round trip with a rising
-//! delay; runs agree with Linux in distribution only. Deviations from the paper, which are Linux's: HyStart,
-//! PRR, no tolerance of losses without a rising delay. Deviations from Linux: `ssthresh` is two
-//! segments at least where HyStart sets it, too; whether SACKed segments are outstanding is inferred from bytes in flight.
+//! delay. Deviations from the paper, which are Linux's: HyStart, PRR, no tolerance of losses without a rising delay.
+//! Deviations from Linux: `ssthresh` is two segments at least where HyStart sets it, too; whether SACKed segments are
+//! outstanding is inferred from bytes in flight.
 
 use weir_units::{Bytes, Duration, Instant};
 
@@ -47,6 +47,7 @@ pub struct Cdg {
     state: RecoveryState,
     measured: Measured,
     train: Train,
+    has_begun: bool,
 }
 
 /// What a restart after idle forgets.
@@ -100,6 +101,7 @@ impl Cdg {
             state: RecoveryState::Open,
             measured: Measured::new(0),
             train: Train::default(),
+            has_begun: false,
         }
     }
 
@@ -189,9 +191,15 @@ impl CongestionController for Cdg {
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         self.asks = false;
         if let Some(rtt) = ack.rtt {
+            // The time of the SYN belongs to the first round. As it has the shortest packets, it is the least.
+            let syn = cx.rtt.min.filter(|least| !self.has_begun && *least < rtt);
+            self.has_begun = true;
+            if let Some(syn) = syn {
+                self.measured.sample(syn.as_micros(), 1, false);
+            }
             let in_order = Bytes(cx.snd_nxt - cx.snd_una) == cx.bytes_in_flight;
             let segments = ack.cum_acked.get().div_ceil(cx.mss.get());
-            self.measured.sample(rtt, segments, in_order);
+            self.measured.sample(micros(cx.now, rtt), segments, in_order);
         }
         self.follow(cx);
         if may_raise(cx, ack) {
@@ -261,8 +269,8 @@ impl Measured {
 
     /// `tcp_cdg_acked`: an acknowledgement of one segment may be a delayed one, if others acknowledge
     /// several; then it counts for the minimum only.
-    fn sample(&mut self, rtt: Duration, segments: u64, in_order: bool) {
-        let rtt = rtt.as_micros().min(RTT_MAX) as i64;
+    fn sample(&mut self, micros: u64, segments: u64, in_order: bool) {
+        let rtt = micros.min(RTT_MAX) as i64;
         if rtt == 0 {
             return;
         }
@@ -352,6 +360,12 @@ fn negative_exponential(x: u32) -> u32 {
     power as u32
 }
 
+/// A round trip that ends `now`: Linux stamps both ends in whole microseconds, and one of them makes a gradient.
+fn micros(now: Instant, rtt: Duration) -> u64 {
+    let whole = |nanos: u64| nanos / 1_000;
+    whole(now.as_nanos()) - whole(now.as_nanos().saturating_sub(rtt.as_nanos()))
+}
+
 fn least_not_zero(a: i64, b: i64) -> i64 {
     if a == 0 || b == 0 { a.max(b) } else { a.min(b) }
 }
@@ -377,7 +391,31 @@ const POWERS: [u64; 16] = [
 
 #[cfg(test)]
 mod tests {
+    use weir_units::stream;
+
     use super::*;
+
+    #[test]
+    fn the_time_of_the_syn_belongs_to_the_first_round() {
+        let (mut rng, mut cdg) = (stream(1, "unused"), Cdg::new(Bytes(14_480)));
+        let now = Instant::ZERO + Duration::from_millis(100);
+        let mut cx = CcContext::new(now, Bytes(1_448), &mut rng);
+        cx.rtt.min = Some(Duration::from_millis(40));
+        for (rtt_ms, expected) in [(41, (40_000, 41_000)), (43, (40_000, 43_000))] {
+            let rtt = Some(Duration::from_millis(rtt_ms));
+            cdg.on_ack(&mut cx, &AckEvent { rtt, ..AckEvent::default() });
+            let found = cdg.measured.rtt;
+            assert_eq!((found.min, found.max), expected);
+        }
+    }
+
+    #[test]
+    fn a_round_trip_has_the_whole_microseconds_between_its_stamps() {
+        let at = Instant::from_nanos;
+        assert_eq!(micros(at(10_100), Duration::from_nanos(5_000)), 5);
+        assert_eq!(micros(at(10_100), Duration::from_nanos(5_200)), 6);
+        assert_eq!(micros(at(10_900), Duration::from_nanos(5_900)), 5);
+    }
 
     #[test]
     fn the_exponential_is_one() {

@@ -40,11 +40,13 @@ def run(
     control: _native.RunControl | None = None,
     pcap: Path | None = None,
     programs: Programs | None = None,
+    draws: str | None = None,
 ) -> dict[str, pl.DataFrame]:
     """One run in a guest of its own: the same arguments give the same tables.
 
     It takes as much of one core as the guest computes, whatever time goes by in there. Packets are
     recorded in `pcap`, with times from the beginning of the run. `programs` are those of flows.
+    Congestion controls draw from `draws`, as of `Scenario.lone_draws`.
 
     Raises:
         KernelError: there is no guest kernel, or the guest failed; its last words are quoted.
@@ -61,7 +63,6 @@ def run(
             "programs": [] if programs is None else programs.prepare(job),
         }
         (job / guest.JOB).write_text(json.dumps(asked), encoding="utf-8")
-        draws = _native.Scenario.from_json(scenario).lone_draws(seed)
         virtual = Machine(seed, charges_spinning=programs is not None, draws=draws)
         boot(kernel, job, virtual, control)
         if programs is not None:
