@@ -227,6 +227,8 @@ def test_keys_move_the_cursor_and_are_spoken(page: Any) -> None:
 def test_a_narrow_page_does_not_overflow(chromium: Any, plain: Path, scheme: str) -> None:
     with opened(chromium, plain, width=400, color_scheme=scheme) as page:
         Series(page, "cwnd")
+        # A study may have longer titles.
+        page.evaluate("document.querySelector('nav a').textContent = 'a long title '.repeat(9)")
         assert page.evaluate("document.documentElement.scrollWidth") == 400
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (paper == "rgb(255, 255, 255)") == (scheme == "light")

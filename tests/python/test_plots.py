@@ -279,6 +279,18 @@ def test_a_timeline_names_moments_and_levels() -> None:
     assert figure.data["panel"].unique().sort().to_list() == ["cwnd", "goodput"]
 
 
+def test_a_series_with_two_values_at_an_instant_is_a_staircase() -> None:
+    points = [("link", 0.0, 10.0), ("link", 5.0, 10.0), ("link", 5.0, 1.0), ("link", 9.0, 1.0)]
+    data = pl.DataFrame(points, ["series", "t_s", "value"], orient="row")
+    figure = timeline("time", "Rate", "Look.", [TimePanel("rate", "Mbit/s", data)])
+    shown = figure.explorer() if figure.explorer else None
+    assert shown is not None
+    (panel,) = shown.panels
+    (line,) = panel.lines
+    assert (line.shape, line.t_s.to_list()) == ("step", [0.0, 5.0, 9.0])
+    assert line.value.to_list() == [10.0, 1.0, 1.0]
+
+
 def test_charts_put_together_without_copies_are_those_of_altair() -> None:
     parts = [
         alt.Chart(inline(pl.DataFrame({"a": [low, 2.5]}))).mark_line().encode(x=alt.X("a:Q"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,18 @@ def test_windows_of_muzha_are_linked_within_their_figure(chromium: Any, muzha: P
         )
         assert len(per_panel) == figure.panels.count()
         assert all(any(values) for values in per_panel)
+
+
+def test_many_further_findings_are_folded(
+    coexist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "coexist"
+    shutil.copytree(coexist.parent, folder)
+    folded = re.compile(r"<summary>Show all (\d+)</summary>")
+    assert not folded.findall(coexist.read_text(encoding="utf-8"))
+    monkeypatch.setattr("weir.report.study._MOST_SHOWN", 3)
+    (count,) = folded.findall(report.write(folder).read_text(encoding="utf-8"))
+    assert int(count) > 3
 
 
 @pytest.fixture(params=["light", "dark"])

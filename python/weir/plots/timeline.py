@@ -74,7 +74,7 @@ def _explored(
     panel: TimePanel, colours: Mapping[str, str], moments: Sequence[tuple[float, str]]
 ) -> ExplorerPanel:
     parts = {
-        str(series): part.sort("t_s")
+        str(series): part.sort("t_s", maintain_order=True)
         for (series,), part in panel.data.group_by("series", maintain_order=True)
     }
     bands = []
@@ -85,11 +85,19 @@ def _explored(
     return ExplorerPanel(
         panel.title,
         panel.y,
-        [Line(name, colours[name], part["t_s"], part["value"]) for name, part in parts.items()],
+        [_line(name, colours[name], part) for name, part in parts.items()],
         bands=bands,
         levels=[] if panel.level is None else [panel.level],
         moments=moments,
     )
+
+
+def _line(name: str, colour: str, part: pl.DataFrame) -> Line:
+    """A series; one with two values at an instant is a staircase, and the last one counts."""
+    if part["t_s"].n_unique() == part.height:
+        return Line(name, colour, part["t_s"], part["value"])
+    steps = part.unique("t_s", keep="last", maintain_order=True)
+    return Line(name, colour, steps["t_s"], steps["value"], "step")
 
 
 def _panel(

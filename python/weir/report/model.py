@@ -60,6 +60,8 @@ class ReportSection:
     title: str
     paragraphs: Sequence[str] = ()
     points: Sequence[str] = ()
+    are_points_folded: bool = False
+    """Whether the points are shown only on request, as long lists are."""
     warnings: Sequence[str] = ()
     tables: Sequence[ReportTable] = ()
     figures: Sequence[Figure] = ()

@@ -22,6 +22,8 @@ FILE = manifest.STUDY
 
 _MAIN = 7
 """Number of findings at the top; a study orders them by importance."""
+_MOST_SHOWN = 20
+"""Further ones up to this number are shown unasked."""
 
 Cells = Sequence[Mapping[str, Any]]
 
@@ -33,7 +35,11 @@ def compose_study(results: Results) -> Report:
     sections = [
         ReportSection("Findings", points=main, warnings=summary.cautions(results)),
         *_own_sections(results, kept["study"], kept["rows"]),
-        ReportSection("Further findings, sources and assumptions", points=rest),
+        ReportSection(
+            "Further findings, sources and assumptions",
+            points=rest,
+            are_points_folded=len(rest) > _MOST_SHOWN,
+        ),
     ]
     full = [section for section in sections if not section.is_empty]
     return study_report(results, f"Study {kept['study']}", _description(kept["study"]), full)

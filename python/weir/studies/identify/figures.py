@@ -19,7 +19,9 @@ def matrix(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
     rows = [
         {"true": one["row"], "found": one["column"], "share": one["ours"]["mean"]} for one in cells
     ]
-    frame = pl.DataFrame(rows)
+    # As data, because a dark page has other colours for black and white in a chart.
+    ink = pl.when(pl.col("share") > 60).then(pl.lit("#ffffff")).otherwise(pl.lit("#000000"))
+    frame = pl.DataFrame(rows).with_columns(ink=ink)
     order = list(dict.fromkeys(frame["true"]))
     names = list(dict.fromkeys(frame["found"]))
     # Each name stands below the first controller that it contains, `unknown` last.
@@ -42,7 +44,7 @@ def matrix(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
     )
     texts = base.mark_text(fontSize=10).encode(
         text=alt.Text("share:Q", format=".0f"),
-        color=alt.condition("datum.share > 60", alt.value("white"), alt.value("black")),
+        fill=alt.Fill("ink:N", scale=None),
     )
     chart = layered(squares, texts).properties(
         width=_STEP * len(names) * 1.3, height=_STEP * len(order)
