@@ -26,6 +26,7 @@ from test_schemas import check, printed
 import weir
 from weir import netns
 from weir.errors import InputError, WeirError
+from weir.modelling import inputs
 from weir.pathtest import channel, wire
 from weir.pathtest.channel import Channel, ChannelError, Lines
 from weir.pathtest.client import Client, Order, Record
@@ -397,6 +398,9 @@ def test_what_a_test_prints_and_keeps(invoke: Invoke) -> None:
     assert udp["loss_ratio"].to_list() == [0.0, 0.0]
     assert udp["goodput_mbps"].min() > 1.7  # type: ignore[operator]
     assert udp["delay_ms_p50"].is_not_null().all()
+    refused = invoke("model", "results/test/latest")
+    assert refused.exit_code == 2
+    assert "a model needs a load of TCP in one direction" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -447,6 +451,11 @@ def test_a_test_measures_an_emulated_path(tmp_path: Path) -> None:
     loaded = 40 + packet_ms * statistics.median(queued)
     assert row["loaded_rtt_ms_p50"]["mean"] == pytest.approx(loaded, abs=2)
     assert loaded > 50
+    model = inputs.measure(tmp_path / "test" / "latest").path
+    assert model.rate_mbps.value == pytest.approx(20, rel=0.02)
+    assert model.delay_ms.value == pytest.approx(40, abs=1)
+    assert model.queue_bytes.value == pytest.approx(100_000, rel=0.1)
+    assert model.loss.low == 0
 
 
 def over(

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 _HELP = """Make a scenario of the path behind a packet capture.
 
-INPUT is a capture made at the sender, a result directory, a trace of mahimahi, or a profile of
-iBox.
-Estimates rate, delay, queue, random loss, policer and reordering, each with a 95 % interval. Then
-simulates the measured flow on the model and compares.
+INPUT is a capture made at the sender, a result directory, also of weir test, a trace of mahimahi,
+or a profile of iBox.
+Estimates rate, delay, jitter, queue, random loss, policer, reordering and steady other traffic,
+each with a 95 % interval. Then simulates the measured flow on the model and compares.
 
 Exit codes: 0 modelled, 2 the input has too little. See docs/model.md."""
 

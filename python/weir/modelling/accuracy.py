@@ -6,16 +6,22 @@ Each path is simulated with one CUBIC flow and several seeds, captured at the se
 from __future__ import annotations
 
 import argparse
+import shlex
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path as File
 
 from weir.cli import output
+from weir.errors import RunError
 from weir.grid import Grid
 from weir.modelling import inputs
 from weir.modelling.discipline import DISCIPLINES
 from weir.modelling.path import Path
+from weir.modelling.quantity import Quantity
 from weir.runner import execute
 from weir.scenario import SIM, VIRTUAL, Source
 
@@ -59,8 +65,8 @@ class Known:
 class Error:
     """How far a model is from the path."""
 
-    rate: float
-    """Relative."""
+    rate: float | None
+    """Relative; None if the model has a lower bound."""
     delay_ms: float
     queue: float | None
     """Relative; None if the flow did not fill it."""
@@ -92,9 +98,11 @@ def model_of(known: Known, seed: int, world: str = SIM, duration: str = "10s") -
     return _modelled(known.keys, seed, world, duration)
 
 
-def _modelled(keys: Mapping[str, str], seed: int, world: str, duration: str) -> Path:
+def _modelled(
+    keys: Mapping[str, str], seed: int, world: str, duration: str, more: str = ""
+) -> Path:
     keys = {**keys, "measure.duration": duration}
-    source = Source(_SCENARIO, "known path", tuple(keys.items())).in_world(world)
+    source = Source(_SCENARIO + more, "known path", tuple(keys.items())).in_world(world)
     with tempfile.TemporaryDirectory() as scratch:
         capture = File(scratch) / "run.pcapng"
         execute(source.at({}), seed, world, None, capture)
@@ -105,18 +113,21 @@ def error_of(known: Known, found: Path) -> Error:
     """How far a model is from the path."""
     queue = found.queue_bytes
     high = 1.0 if found.loss.high is None else found.loss.high
+    rate = found.rate_mbps
     return Error(
-        found.rate_mbps.value / known.mbps - 1,
+        None if rate.high is None else rate.value / known.mbps - 1,
         found.delay_ms.value - known.rtt_ms,
         None if queue.high is None else queue.value / (known.packets * found.packet_bytes) - 1,
         found.loss.low <= known.loss <= high,
     )
 
 
-def grid(paths: Sequence[Known], seeds: Sequence[int], world: str = SIM) -> Grid:
+def grid(
+    paths: Sequence[Known], seeds: Sequence[int], model: Callable[[Known, int], Path] = model_of
+) -> Grid:
     """The errors of all paths: the largest over the seeds."""
     headers = ["path", "rate", "delay, ms", "queue", "queues filled", "loss covered"]
-    rows = list(_rows(paths, seeds, world))
+    rows = list(_rows(paths, seeds, model))
     covered = sum(one[1] for one in rows)
     title = f"Largest errors over {len(seeds)} seeds"
     total = len(rows) * len(seeds)
@@ -124,16 +135,37 @@ def grid(paths: Sequence[Known], seeds: Sequence[int], world: str = SIM) -> Grid
     return Grid(title, headers, [one[0] for one in rows], note=note)
 
 
+def model_of_test(known: Known, seed: int) -> Path:
+    """The model of an emulated path, from `weir test` between its two ends; requires root.
+
+    Raises:
+        RunError: the test could not run.
+    """
+    weir = f"{shlex.quote(sys.executable)} -m weir.cli"
+    with tempfile.TemporaryDirectory() as scratch:
+        test = f"{weir} test $WEIR_LINK_HOST {_TEST} --out {shlex.quote(scratch)}"
+        words = [sys.executable, "-m", "weir.cli", "link", "--rate", f"{known.mbps * 1e3:.0f}kbit"]
+        words += ["--rtt", f"{known.rtt_ms}ms", "--queue", f"{known.packets}p"]
+        words += ["--up", f"loss={known.loss * 100:g}%", "--seed", str(seed)]
+        words += ["--server", f"{weir} serve --no-key", "--ready", "port:9077"]
+        words += ["--", "sh", "-c", test]
+        ended = subprocess.run(words, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            raise RunError(f"{known.name}: {ended.stderr.strip().splitlines()[-1]}")
+        return inputs.measure(File(scratch) / "test" / "latest").path
+
+
 def _rows(
-    paths: Sequence[Known], seeds: Sequence[int], world: str
+    paths: Sequence[Known], seeds: Sequence[int], model: Callable[[Known, int], Path]
 ) -> Iterator[tuple[list[str], int]]:
     for known in paths:
-        errors = [error_of(known, model_of(known, seed, world)) for seed in seeds]
+        errors = [error_of(known, model(known, seed)) for seed in seeds]
+        rates = [abs(one.rate) for one in errors if one.rate is not None]
         queues = [abs(one.queue) for one in errors if one.queue is not None]
         covered = sum(one.is_loss_covered for one in errors)
         row = [
             known.name,
-            f"{max(abs(one.rate) for one in errors):.2%}",
+            f"{max(rates):.2%}" if rates else "–",
             f"{max(abs(one.delay_ms) for one in errors):.2f}",
             f"{max(queues):.1%}" if queues else "–",
             f"{len(queues)} of {len(errors)}",
@@ -158,6 +190,53 @@ def disciplines(seeds: Sequence[int], world: str = SIM) -> Grid:
     return Grid(title, headers, rows)
 
 
+def shared(seeds: Sequence[int], world: str = SIM) -> Grid:
+    """How well other traffic is estimated, on paths that no threshold was chosen on."""
+    headers = ["path", "other traffic", "found", "rate", "other traffic's error", "in its interval"]
+    rows = []
+    for known in SHARED:
+        for share in SHARES:
+            mbps = known.mbps * share
+            keys = {**known.keys, **_other(mbps)}
+            more = _OTHER if share else ""
+            paths = [_modelled(keys, seed, world, "10s", more) for seed in seeds]
+            found = [path for path in paths if path.cross]
+            errors = [abs(path.rate_mbps.value / known.mbps - 1) for path in paths]
+            others = [path.cross for path in found if path.cross]
+            rows.append(
+                [
+                    known.name,
+                    f"{mbps:.3g} Mbit/s",
+                    f"{len(found)} of {len(paths)}",
+                    f"{max(errors):.2%}",
+                    f"{max(abs(one.value / mbps - 1) for one in others):.1%}" if others else "–",
+                    f"{sum(one.low <= mbps <= (one.high or 0) for one in others)} of {len(others)}",
+                ]
+            )
+    return Grid(f"Largest errors over {len(seeds)} seeds", headers, rows)
+
+
+def _other(mbps: float) -> dict[str, str]:
+    """The keys of a flow of datagrams with `mbps` of IP bytes."""
+    if not mbps:
+        return {}
+    one = Quantity(mbps, mbps, mbps)
+    path = Path(one, one, one, one, 1500, cross=one)
+    (flow,) = path.cross_flows()
+    return {f"flow.1.{key}": value for key, value in flow.items()}
+
+
+_OTHER = "[[flow]]\nstack = 'udp'\n"
+SHARED = (Known(8, 70, 40, 0.0), Known(25, 25, 80, 0.0), Known(60, 40, 150, 0.001))
+SHARES = (0.0, 0.15, 0.35, 0.5)
+TESTED = (
+    Known(5, 50, 80, 0.0),
+    Known(10, 60, 100, 0.003),
+    Known(20, 40, 66, 0.0),
+    Known(30, 20, 200, 0.0),
+    Known(50, 30, 60, 0.001),
+)
+_TEST = "--cc cubic --direction up --repeat 2 --duration 10s --no-report --quiet"
 RATES = (("8mbit", "60ms"), ("30mbit", "30ms"), ("15mbit", "120ms"), ("3mbit", "30ms"))
 """Paths that no threshold of `discipline` was chosen on."""
 QUEUES = {
@@ -184,19 +263,26 @@ def main() -> None:
         "--path", action="append", metavar="TEXT", help="only paths with TEXT in their name"
     )
     parser.add_argument("--disciplines", action="store_true", help="of queues, instead of errors")
+    parser.add_argument("--tests", action="store_true", help="of weir test on emulated links")
+    parser.add_argument("--shared", action="store_true", help="of other traffic, instead")
     given = parser.parse_args()
     if given.seeds < 1:
         parser.error(f"--seeds {given.seeds}: at least 1")
     seeds = range(1, given.seeds + 1)
-    if given.disciplines and given.path:
-        parser.error("--path does not apply to --disciplines, whose paths are RATES")
+    if (given.disciplines or given.shared) and given.path:
+        parser.error("--path applies to neither --disciplines nor --shared, whose paths are fixed")
+    if given.shared:
+        output.show(shared(seeds, given.world).rich())
+        return
     if given.disciplines:
         output.show(disciplines(seeds, given.world).rich())
         return
-    chosen = [known for known in PATHS if any(text in known.name for text in given.path or [""])]
+    paths = TESTED if given.tests else PATHS
+    chosen = [known for known in paths if any(text in known.name for text in given.path or [""])]
     if not chosen:
         parser.error(f"--path {given.path[0]}: there is no such path")
-    output.show(grid(chosen, seeds, given.world).rich())
+    model = model_of_test if given.tests else partial(model_of, world=given.world)
+    output.show(grid(chosen, seeds, model).rich())
 
 
 if __name__ == "__main__":

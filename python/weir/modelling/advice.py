@@ -93,12 +93,12 @@ def predict(
     """
     paths = draw(measured.path, repeat, seed)
     jobs = [
-        Job(_alone(path, check.flow, option, work), seed + n)
+        Job(_alone(path, check.flow, option, work), seed + n, others=path.cross_flows())
         for option in chosen
         for n, path in enumerate(paths)
     ]
     shared = [
-        Job(_next_to(path, check.flow, option), seed + n, flows=2)
+        Job(_next_to(path, check.flow, option), seed + n, 2, path.cross_flows())
         for option in chosen
         for n, path in enumerate(paths[:neighbours])
     ]

@@ -42,6 +42,8 @@ def _one(path: Path, rng: np.random.Generator) -> Path:
         loss=_with(path.loss, _share(path.loss, rng)),
         policer_mbps=_drawn(path.policer_mbps, rng),
         policer_bytes=_drawn(path.policer_bytes, rng),
+        cross=_drawn(path.cross, rng),
+        jitter_ms=_drawn(path.jitter_ms, rng),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from weir.errors import InputError
-from weir.modelling import changes, losses, rate
+from weir.modelling import changes, cross, jitter, losses, rate
 from weir.modelling.packets import Packets
 from weir.modelling.path import Path
 from weir.modelling.quantity import Quantity, share
@@ -43,15 +43,25 @@ def fit(row: dict[str, Any], table: pl.DataFrame) -> Path:
     if found.size.size < _LEAST_TRAINS:
         found = rate.trains(packets, _SHORT_TRAIN)
     has_trains = found.size.size >= _LEAST_TRAINS
+    # A lower bound of the rate does not show which packets arrived together.
+    spread = jitter.spread_s(packets, rate.constant(found).value) if has_trains else 0.0
+    if spread:
+        found = rate.trains(packets, jitter.TRAIN, jitter.WAITS * spread)
+        has_trains = found.size.size >= _LEAST_TRAINS
     mbps = rate.constant(found) if has_trains else rate.at_least(packets)
-    steps = changes.steps(found) if has_trains else ()
+    steps = changes.steps(found) if has_trains and not spread else ()
+    is_plain = has_trains and not steps and not spread
+    shared = cross.find(packets, mbps.value) if is_plain else None
+    mbps = shared.rate if shared else mbps
     # Of a changing rate the waits say less about the queue: its limit is that at the usual rate.
     separated = losses.separate(packets, mbps.value)
     reorder, late = _reordering(packets, row)
     policer, burst = _policer(row, packets)
+    delay = _delay(row, packets, mbps.value)
+    largest = jitter.largest_ms(spread) if spread else None
     return Path(
         mbps,
-        _delay(row, packets, mbps.value),
+        _around(delay, largest) if largest else delay,
         separated.queue_bytes,
         Quantity(0.0, 0.0, separated.random.high) if policer else separated.random,
         packets.full,
@@ -61,7 +71,15 @@ def fit(row: dict[str, Any], table: pl.DataFrame) -> Path:
         reorder,
         late,
         None if policer else separated.run,
+        cross=shared.cross if shared else None,
+        jitter_ms=largest,
     )
+
+
+def _around(delay: Quantity, largest: Quantity) -> Quantity:
+    """The delay around which jitter varies: the smallest round trip had the largest deviation."""
+    low, high = delay.low + largest.low, (delay.high or delay.value) + (largest.high or 0.0)
+    return Quantity(delay.value + largest.value, low, high)
 
 
 def _delay(row: dict[str, Any], packets: Packets, mbps: float) -> Quantity:

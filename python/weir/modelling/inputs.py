@@ -15,8 +15,9 @@ from weir.modelling.discipline import managed
 from weir.modelling.fit import fit
 from weir.modelling.measured import Measurement, flow_of
 from weir.modelling.packets import Packets
+from weir.modelling.tested import of_test
 from weir.results import load, understood
-from weir.scenario import SIM, VIRTUAL, Effective
+from weir.scenario import REAL_PATH, SIM, VIRTUAL, Effective
 
 _MOST_SPURIOUS = 3
 
@@ -61,11 +62,13 @@ def _of_capture(file: File, name: str, connection: int | None, stack: str | None
 
 
 def _of_results(folder: File, connection: int | None, stack: str | None) -> Measurement:
-    """Runs the first run again, with the same seed, and captures it."""
+    """Runs the first run again, with the same seed, and captures it. Tests are read as they are."""
     results = load(folder)
     with understood(folder):
         case = results.cases[0]
         world = case.get("world", SIM)
+        if world == REAL_PATH:
+            return of_test(results, str(folder), connection, stack)
         scenario = Effective.from_json(json.dumps(case["scenario"], ensure_ascii=False))
         seed = int(results.runs.filter(pl.col("label") == case["label"])["seed"][0])
     # Results of others run no programs: the native module refuses controllers in Python.

@@ -37,13 +37,13 @@ def separate(packets: Packets, mbps: float) -> Losses:
     everything = np.arange(packets.sent_s.size)
     before = packets.wait_before(everything, _NEAR)
     known = ~np.isnan(before)
-    level = _longest(packets.waits_s)
-    is_high = known & (before >= level - _slack(packets, level, rate))
+    level = longest(packets.waits_s)
+    is_high = known & (before >= level - slack(packets.full, level, rate))
     rest = known & ~is_high
     overflows, others = (int((part & packets.lost).sum()) for part in (is_high, rest))
     counts = (overflows, int(is_high.sum()), others, int(rest.sum()))
     held = level * rate + packets.full
-    if held < _LEAST_QUEUE * packets.full or not _is_queue(*counts):
+    if held < _LEAST_QUEUE * packets.full or not is_queue(*counts):
         chance = share(overflows + others, int(known.sum()))
         run = _run(packets.lost[known], chance.value)
         return Losses(Quantity(held, held, None), chance, 0, overflows + others, run)
@@ -55,17 +55,18 @@ def separate(packets: Packets, mbps: float) -> Losses:
     return Losses(queue, chance, overflows, others, _run(packets.lost[rest], chance.value))
 
 
-def _longest(waits: Floats) -> float:
+def longest(waits: Floats) -> float:
     """The longest wait, without the few that a late acknowledgement made longer."""
     rank = max(int(waits.size * _OUTLIERS), 2)
     return float(np.sort(waits)[-min(rank, waits.size)])
 
 
-def _slack(packets: Packets, level: float, rate: float) -> float:
-    return max(_SLACK_PACKETS * packets.full / rate, _SLACK_SHARE * level)
+def slack(packet: int, level: float, rate: float) -> float:
+    """How much shorter than the longest wait, `level`, one of a full queue may be, in seconds."""
+    return max(_SLACK_PACKETS * packet / rate, _SLACK_SHARE * level)
 
 
-def _is_queue(overflows: int, high: int, others: int, rest: int) -> bool:
+def is_queue(overflows: int, high: int, others: int, rest: int) -> bool:
     """Whether packets are lost more often at the longest waits than elsewhere."""
     from scipy.stats import fisher_exact
 

@@ -103,4 +103,12 @@ def _source_keys(row: dict[str, Any], limit: str, goodput: float) -> dict[str, s
         return {"flow.0.recv_buffer": f"{row['window_bytes_max']}b"}
     if limit == "send-buffer":
         return {"flow.0.window_limit": str(max(row["flight_bytes_max"] // row["mss_bytes"], 1))}
+    if row["window_bytes_max"]:
+        # Linux acknowledges every segment until its window has grown to the buffer.
+        buffer = max(row["window_bytes_max"], _SPARE * row["flight_bytes_max"])
+        return {"flow.0.recv_buffer": f"{buffer}b"}
     return {}
+
+
+_SPARE = 4
+"""How many times what was in flight the window is at least, so that it limits no other sender."""

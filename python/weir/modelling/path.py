@@ -36,6 +36,10 @@ class Path:
     """The rate of the way back, if it differs."""
     cross_mbps: tuple[float, ...] = ()
     """The rate of other traffic that does not react, in each second."""
+    cross: Quantity | None = None
+    """The rate of other traffic that does not react and is steady, in Mbit/s."""
+    jitter_ms: Quantity | None = None
+    """The largest random deviation from the delay, which keeps the order."""
     discipline: str | None = None
     """What manages the queue, if that is recognised."""
 
@@ -66,19 +70,23 @@ class Path:
         if self.reorder and self.reorder_ms:
             keys["topology.forward.reorder"] = f"{self.reorder.value * 100:.6f}%"
             keys["topology.forward.reorder_delay"] = f"{round(self.reorder_ms.value * 1e3)}us"
+        if self.jitter_ms:
+            keys["topology.forward.jitter"] = f"{round(self.jitter_ms.value * 1e3)}us"
         if self.reverse_mbps:
             keys["topology.reverse.rate"] = f"{_bits(self.reverse_mbps)}bit"
         return keys
 
     def cross_flows(self) -> list[dict[str, str]]:
-        """The keys of flows that are the other traffic, one for each second with some."""
+        """The keys of flows that are the other traffic: one, or one for each second with some."""
+        if self.cross:
+            return [{"name": "cross", "stack": "udp", "workload": _workload(self.cross.value)}]
         return [
             {
                 "name": f"cross-{second}",
                 "stack": "udp",
                 "start": f"{second}s",
                 "stop": f"{second + 1}s",
-                "workload": f"{{ kind = 'rate', rate = '{_bits(mbps)}bit' }}",
+                "workload": _workload(mbps),
             }
             for second, mbps in enumerate(self.cross_mbps)
             if mbps
@@ -102,6 +110,10 @@ class Path:
         if self.reverse_mbps:
             back = Quantity(self.reverse_mbps, self.reverse_mbps, self.reverse_mbps)
             yield "reverse_mbps", "rate of the way back", back, "Mbit/s", 1.0
+        if self.jitter_ms:
+            yield "jitter_ms", "jitter", self.jitter_ms, "ms", 1.0
+        if self.cross:
+            yield "cross", "other traffic", self.cross, "Mbit/s", 1.0
         if self.reorder and self.reorder_ms:
             yield "reorder", "reordered", self.reorder, "%", 100.0
             yield "reorder_ms", "delay of reordered packets", self.reorder_ms, "ms", 1.0
@@ -126,8 +138,17 @@ class Path:
         return replace(self, rate_mbps=replace(self.rate_mbps, value=value), steps=steps)
 
 
+_PAYLOAD = 1448 / 1476
+"""Of a datagram of the default size, with the headers of IPv4 and UDP."""
+
+
 def _bits(mbps: float) -> int:
     return max(round(mbps * 1e6), 1000)
+
+
+def _workload(mbps: float) -> str:
+    """Datagrams at a rate of IP bytes: a scenario has that of their payload."""
+    return f"{{ kind = 'rate', rate = '{_bits(mbps * _PAYLOAD)}bit' }}"
 
 
 def _steps(steps: Steps) -> str:

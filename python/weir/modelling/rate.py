@@ -15,6 +15,9 @@ import numpy as np
 from weir.modelling.packets import Flags, Floats, Packets
 from weir.modelling.quantity import Quantity
 
+_LEAST_ERROR = 0.0005
+"""Times in a capture are exact to a microsecond."""
+
 
 @dataclass(frozen=True)
 class Trains:
@@ -32,8 +35,11 @@ class Trains:
         return self.size * 8e-6 / (self.end_s - self.start_s)
 
 
-def trains(packets: Packets, length: int) -> Trains:
-    """The trains of at least `length` packets; longer ones are cut."""
+def trains(packets: Packets, length: int, jitter_s: float = 0.0) -> Trains:
+    """The trains of at least `length` packets; longer ones are cut.
+
+    Waits up to `jitter_s` may be those of jitter.
+    """
     if packets.samples.size < _LEAST_SAMPLES:
         return _none()
     acked, waits = packets.acked_s, packets.waits_s
@@ -44,7 +50,8 @@ def trains(packets: Packets, length: int) -> Trains:
     rate = _fastest_window(packets)
     found = _none()
     for _ in range(_ROUNDS):
-        busy = (waits[1:] * rate > between + _SLACK * packets.full) & (size > 0)
+        queued = (waits[1:] - jitter_s) * rate
+        busy = (queued > between + _SLACK * packets.full) & (size > 0)
         found = _cut(acked, gap, size, busy, length * packets.full)
         if not found.size.size:
             break
@@ -55,11 +62,15 @@ def trains(packets: Packets, length: int) -> Trains:
 
 def constant(found: Trains) -> Quantity:
     """The rate of all trains, as their median with its 95 % interval."""
-    mbps = found.mbps
-    middle = float(np.median(mbps))
-    deviation = _MAD_TO_SIGMA * float(np.median(np.abs(mbps - middle)))
-    error = max(_MEDIAN_ERROR * deviation / np.sqrt(mbps.size), _LEAST_ERROR * middle)
-    return Quantity(middle, middle - 2 * error, middle + 2 * error)
+    return middle(found.mbps)
+
+
+def middle(values: Floats, least_error: float = _LEAST_ERROR) -> Quantity:
+    """The median with its 95 % interval; `least_error` is the relative error of exact values."""
+    found = float(np.median(values))
+    deviation = _MAD_TO_SIGMA * float(np.median(np.abs(values - found)))
+    error = max(_MEDIAN_ERROR * deviation / np.sqrt(values.size), least_error * found)
+    return Quantity(found, found - 2 * error, found + 2 * error)
 
 
 def at_least(packets: Packets) -> Quantity:
@@ -111,5 +122,3 @@ _LEAST_WINDOW = 1e-3
 _MAD_TO_SIGMA = 1.4826
 _MEDIAN_ERROR = 1.2533
 """The standard error of a median over that of a mean, of a normal distribution."""
-_LEAST_ERROR = 0.0005
-"""Times in a capture are exact to a microsecond."""

@@ -20,6 +20,7 @@ _BASE = """
 sample_interval = "50ms"
 """
 _FLOW = "[[flow]]\n"
+_UDP = "udp"
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,22 @@ class Job:
     keys: Mapping[str, str]
     seed: int
     flows: int = 1
+    others: Sequence[Mapping[str, str]] = ()
+    """The keys of flows that are other traffic."""
 
 
 def run(job: Job) -> dict[str, pl.DataFrame]:
-    """The tables `flows` and `samples` of a simulation."""
-    scenario = _native.Scenario.parse(_BASE + job.flows * _FLOW, list(job.keys.items()), "model")
-    result = scenario.run(job.seed)
-    return {name: pl.DataFrame(result.table(name)) for name in ("flows", "samples")}
+    """The tables `flows` and `samples` of a simulation, without other traffic."""
+    keys = dict(job.keys)
+    for number, flow in enumerate(job.others, start=job.flows):
+        keys |= {f"flow.{number}.{key}": value for key, value in flow.items()}
+    text = _BASE + (job.flows + len(job.others)) * _FLOW
+    result = _native.Scenario.parse(text, list(keys.items()), "model").run(job.seed)
+    tables = {name: pl.DataFrame(result.table(name)) for name in ("flows", "samples")}
+    own = tables["flows"].filter(pl.col("stack") != _UDP)["flow"]
+    return {
+        name: table.filter(pl.col("flow").is_in(own.implode())) for name, table in tables.items()
+    }
 
 
 def run_all(jobs: Sequence[Job]) -> list[dict[str, pl.DataFrame]]:
@@ -89,7 +99,8 @@ class Check:
 def check(path: Path, flow: Flow, *, repeat: int = 5, seed: int = 1) -> Check:
     """Simulates the flow on the model, with `repeat` seeds."""
     keys = measured_keys(path, flow)
-    found = run_all([Job(keys, seed + number) for number in range(repeat)])
+    others = path.cross_flows()
+    found = run_all([Job(keys, seed + n, others=others) for n in range(repeat)])
     rows = [one["flows"].row(0, named=True) for one in found]
     repeated = {name: mean_interval(row[name] for row in rows) for name in COMPARED}
     return Check(flow, repeated, found[0]["samples"], repeat)

@@ -1,0 +1,250 @@
+"""From the results of `weir test` to the path in one of its directions.
+
+There are no packets, but readings of `TCP_INFO`, ten a second, and the round trips of fifty probes
+a second. A probe waits in the same queue as the load, so its wait is that of the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from weir.errors import InputError
+from weir.modelling import losses
+from weir.modelling.measured import Flow, Measurement
+from weir.modelling.packets import Flags, Floats
+from weir.modelling.path import Path
+from weir.modelling.quantity import Quantity, share
+from weir.modelling.rate import middle
+from weir.results import Results
+
+TABLE = "probes"
+"""The table that only results of `weir test` have."""
+
+_HEADERS = 52
+_PROBE_BYTES = 92
+_PROBES_MBPS = 50 * _PROBE_BYTES * 8e-6
+_BIN_S = 0.5
+_FEWEST_BINS = 4
+_BUSY_SHARE = 0.1
+_LEAST_BUSY_MS = 1.0
+_CLOCK_MS = 0.1
+_LEAST_ERROR = 0.002
+_MOSTLY = 0.5
+_NEVER = 1e9
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One load: its readings and probes, on one time axis."""
+
+    t_s: Floats
+    """Ends of the intervals between readings."""
+    acked: Floats
+    """Bytes acknowledged in each interval, by all flows."""
+    retransmits: Floats
+    wait_ms: Floats
+    """The longest wait of a probe in each interval and a round trip before; NaN without probes."""
+    probed_s: Floats
+    """When each loaded probe was sent."""
+    waits_ms: Floats
+    """How long it waited."""
+
+
+def of_test(results: Results, source: str, number: int | None, stack: str | None) -> Measurement:
+    """The path in the direction of a TCP load: the first of `results`, or the case `number`.
+
+    Raises:
+        InputError: there is no such load, or too little of it.
+    """
+    case = _case(results, source, number)
+    runs = results.runs.filter((pl.col("label") == case["label"]) & (pl.col("status") == "ok"))
+    chosen = pl.col("run").is_in(runs["run"].implode())
+    tables = {
+        name: results.scan(name).filter(chosen).collect() for name in ("flows", "samples", TABLE)
+    }
+    probes = tables[TABLE].filter(~pl.col("lost"))
+    idle = probes.filter(pl.col("phase") == "idle")["rtt_ms"].drop_nulls().to_numpy()
+    if not idle.size:
+        raise InputError(f"{source}: no idle probe of {case['label']} was answered")
+    least = float(probes["rtt_ms"].min())  # type: ignore[arg-type]
+    own = [_run(tables, run, least) for run in runs["run"]]
+    packet = _packet(tables["flows"], source)
+    path, limit = _path(own, idle, least, packet, tables["samples"])
+    flow = _flow(case, tables["flows"], stack, limit)
+    warning = "a test has no packets: losses in bursts, reordering and policers are not looked for"
+    slices = _slices(tables["samples"].filter(pl.col("run") == runs["run"][0]))
+    return Measurement(f"{source}: {case['label']}", path, flow, slices, (warning,))
+
+
+def _case(results: Results, source: str, number: int | None) -> Mapping[str, Any]:
+    cases = [
+        case
+        for case in results.cases
+        if case["point"]["direction"] != "both" and case["stack"] != "udp"
+    ]
+    if not cases:
+        raise InputError(f"{source}: a model needs a load of TCP in one direction; there is none")
+    if number is None:
+        return cases[0]
+    if not 1 <= number <= len(cases):
+        labels = ", ".join(f"{place} {case['label']}" for place, case in enumerate(cases, 1))
+        raise InputError(f"--connection {number}: there is no such load; there are {labels}")
+    return cases[number - 1]
+
+
+def _run(tables: Mapping[str, pl.DataFrame], run: int, least_ms: float) -> _Run:
+    samples = tables["samples"].filter(pl.col("run") == run).sort("flow", "t_s")
+    parts = samples.partition_by("flow", maintain_order=True)
+    grid = parts[0]["t_s"].to_numpy() if parts else np.empty(0)
+    columns = ("acked_bytes", "retransmits")
+    totals = {
+        name: sum(
+            (np.interp(grid, part["t_s"].to_numpy(), part[name].to_numpy()) for part in parts),
+            start=np.zeros(grid.size),
+        )
+        for name in columns
+    }
+    probes = tables[TABLE].filter((pl.col("run") == run) & ~pl.col("lost")).sort("t_s")
+    at, waits = probes["t_s"].to_numpy(), probes["rtt_ms"].to_numpy() - least_ms
+    # A loss is seen a round trip after the packet was dropped.
+    from_ = np.searchsorted(at, grid[:-1] - (waits.max(initial=0.0) + least_ms) / 1e3)
+    to = np.searchsorted(at, grid[1:])
+    around = [waits[a:b].max(initial=-1.0) for a, b in zip(from_, to, strict=True)]
+    wait = np.array(around, dtype=float)
+    wait[wait < 0] = np.nan
+    loaded = (at >= 0) & (at <= (grid[-1] if grid.size else 0.0))
+    acked, retransmits = (np.diff(totals[name]) for name in columns)
+    return _Run(grid[1:], acked, retransmits, wait, at[loaded], waits[loaded])
+
+
+def _packet(flows: pl.DataFrame, source: str) -> int:
+    """IP bytes of a full packet, from bytes and segments of the load."""
+    segments = float(flows["sent_segments"].sum())
+    if segments < 1:
+        raise InputError(f"{source}: the load sent nothing")
+    return round(float(flows["sent_bytes"].sum()) / segments) + _HEADERS
+
+
+def _path(
+    runs: Sequence[_Run], idle: Floats, least_ms: float, packet: int, samples: pl.DataFrame
+) -> tuple[Path, str]:
+    """The path, and what limited the load."""
+    waits = np.concatenate([run.waits_ms for run in runs])
+    level_ms = losses.longest(waits) if waits.size > 2 else 0.0
+    threshold = max(_LEAST_BUSY_MS, _BUSY_SHARE * level_ms)
+    bins = np.concatenate([_bins(run, threshold, packet) for run in runs])
+    everything = np.concatenate([_bins(run, -1.0, packet) for run in runs])
+    is_busy = bins.size >= _FEWEST_BINS
+    most = float(everything.max(initial=1e-3))
+    rate = middle(bins, _LEAST_ERROR) if is_busy else Quantity(most, most, None)
+    both_ways_ms = 2 * _PROBE_BYTES * 8e-3 / rate.value
+    base = max(least_ms - both_ways_ms, 0.0)
+    delay = Quantity(
+        base,
+        max(base - _CLOCK_MS, 0.0),
+        max(float(np.median(idle)) - both_ways_ms, base) + _CLOCK_MS,
+    )
+    queue, chance, overflows = _losses(runs, level_ms, rate.value, packet)
+    if rate.high is None:
+        queue = Quantity(queue.low, queue.low, None)
+    share_busy = bins.size / max(everything.size, 1)
+    return (
+        Path(rate, delay, queue, chance, packet),
+        _limit(samples, chance.value, overflows, share_busy),
+    )
+
+
+def _bins(run: _Run, threshold_ms: float, packet: int) -> Floats:
+    """Mbit/s of IP bytes in half seconds in which every probe waited longer than the threshold."""
+    place = (run.t_s // _BIN_S).astype(int)
+    found = []
+    for number in np.unique(place)[1:-1]:
+        own = place == number
+        before = run.t_s[np.flatnonzero(own)[0] - 1]
+        seconds = run.t_s[own][-1] - before
+        inside = (run.probed_s > before) & (run.probed_s <= before + seconds)
+        if run.waits_ms[inside].min(initial=_NEVER) > threshold_ms and seconds > 0:
+            payload = packet - _HEADERS
+            ip_bytes = run.acked[own].sum() / payload * packet
+            found.append(ip_bytes * 8e-6 / seconds + _PROBES_MBPS)
+    return np.array(found)
+
+
+def _losses(
+    runs: Sequence[_Run], level_ms: float, mbps: float, packet: int
+) -> tuple[Quantity, Quantity, int]:
+    """The queue, the share of random losses, and the losses of the full queue."""
+    segments = np.concatenate([run.acked for run in runs]) / (packet - _HEADERS)
+    lost = np.concatenate([run.retransmits for run in runs])
+    wait = np.concatenate([run.wait_ms for run in runs])
+    rate = mbps * 1e6 / 8
+    slack = losses.slack(packet, level_ms / 1e3, rate) * 1e3
+    known: Flags = ~np.isnan(wait)
+    is_high = known & (wait >= level_ms - slack)
+    # What a full queue dropped may be sent again over several round trips.
+    for place in np.flatnonzero(known & (lost > 0))[1:]:
+        is_high[place] |= is_high[place - 1] and lost[place - 1] > 0
+    rest = known & ~is_high
+    high, low = (round(float((segments + lost)[part].sum())) for part in (is_high, rest))
+    overflows, others = (round(float(lost[part].sum())) for part in (is_high, rest))
+    held = level_ms / 1e3 * rate
+    if held < packet or not losses.is_queue(overflows, max(high, overflows), others, low):
+        chance = share(overflows + others, high + low)
+        return Quantity(held, held, None), chance, 0
+    # A probe is short: it fits where a full packet does not.
+    queue = Quantity(held + packet / 2, held - packet / 2, held + 1.5 * packet)
+    return queue, share(others, low), overflows
+
+
+def _limit(samples: pl.DataFrame, chance: float, overflows: int, busy: float) -> str:
+    """What limited the load most of the time, as `weir read` names it."""
+    last = samples.sort("t_s").group_by("run", "flow").last()
+    times = last.select(
+        pl.col("time_rwnd_limited_s", "time_sndbuf_limited_s", "time_busy_s").sum()
+    ).row(0)
+    receiver, buffer, whole = (float(time or 0.0) for time in times)
+    if receiver > _MOSTLY * whole > 0:
+        return "receiver-window"
+    if buffer > _MOSTLY * whole > 0:
+        return "send-buffer"
+    if busy > _MOSTLY:
+        return "path-capacity"
+    if overflows:
+        return "congestion"
+    return "random-loss" if chance > 0 else "unknown"
+
+
+def _flow(case: Mapping[str, Any], flows: pl.DataFrame, stack: str | None, limit: str) -> Flow:
+    """One of the flows of the load, as the mean over flows and repeats."""
+    measure = case["scenario"]["measure"]
+    means = flows.select(
+        pl.col("goodput_mbps", "rtt_ms_p50", "rtt_ms_p95", "rtt_ms_max", "retransmit_ratio").mean()
+    ).row(0, named=True)
+    streams = len(case["scenario"]["flow"])
+    keys = {"measure.warmup": str(measure["warmup"])}
+    if streams > 1:
+        keys["flow.0.count"] = str(streams)
+    return Flow(
+        case["label"],
+        stack or case["stack"],
+        False,
+        float(flows["end_s"].max()),  # type: ignore[arg-type]
+        round(float(flows["delivered_bytes"].mean())),  # type: ignore[arg-type]
+        means["goodput_mbps"] or 0.0,
+        means["rtt_ms_p50"] or 0.0,
+        means["rtt_ms_p95"] or means["rtt_ms_max"] or 0.0,
+        means["retransmit_ratio"] or 0.0,
+        limit,
+        keys,
+    )
+
+
+def _slices(samples: pl.DataFrame) -> pl.DataFrame:
+    """The first flow of a run over time, in the columns of table `slices` that reports use."""
+    own = samples.filter(pl.col("flow") == 0).sort("t_s")
+    return own.select("t_s", "goodput_mbps", pl.col("srtt_ms").alias("rtt_ms_max"))
