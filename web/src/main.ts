@@ -13,7 +13,7 @@ import { bindFiles, openQlog } from "./files";
 import { Folder } from "./folder";
 import { Guide } from "./guide";
 import { bindKeys } from "./keys";
-import { NetworkView } from "./network";
+import { inWords, NetworkView } from "./network";
 import { explain } from "./packet";
 import { Player, SPEEDS } from "./player";
 import { ENDED, Run } from "./run";
@@ -363,24 +363,12 @@ class Page {
     const play = element("play");
     play.textContent = isPlaying ? "⏸" : "▶";
     play.setAttribute("aria-label", isPlaying ? "Pause" : "Play");
-    element("network").setAttribute("aria-label", this.describe(store, time));
+    element("network").setAttribute("aria-label", inWords(store, time));
     this.board.draw();
     const { settings } = this.controls;
     if (!isByHand(settings) || this.isLive) return;
     const now = settings.windows.findLast(([at]) => at <= time * 1000);
     if (now) this.hand.follow(now[1]);
-  }
-
-  /** The picture in words. */
-  private describe(store: Store, time: number): string {
-    const queues = store.about.links.flatMap((link, at) => {
-      if (!link.is_monitored) return [];
-      const sample = store.queues[at].t.firstAbove(time) - 1;
-      // Before the first sample the run has just begun, with empty queues.
-      const waiting = sample >= 0 ? store.queues[at].packets.values[sample] : 0;
-      return [`${link.name}: ${waiting} packets`];
-    });
-    return `The network at ${time.toFixed(3)} s. Queues: ${queues.join(", ") || "none"}`;
   }
 
   private async jump(what: "losses" | "marks" | "timeouts"): Promise<void> {

@@ -295,3 +295,15 @@ function between(from: Point, to: Point, share: number): Point {
 function round(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
+
+/** The picture in words. */
+export function inWords(store: Store, time: number): string {
+  const queues = store.about.links.flatMap((link, at) => {
+    if (!link.is_monitored) return [];
+    const sample = store.queues[at].t.firstAbove(time) - 1;
+    // Before the first sample the run has just begun, with empty queues.
+    const waiting = sample >= 0 ? store.queues[at].packets.values[sample] : 0;
+    return [`${link.name}: ${waiting} packets`];
+  });
+  return `The network at ${time.toFixed(3)} s. Queues: ${queues.join(", ") || "none"}`;
+}

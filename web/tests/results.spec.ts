@@ -24,16 +24,26 @@ def groups(start, end, bins):
 print(json.dumps({"runs": explorer.runs, "about": explorer.about(1), "rows": groups(3.0005, 3.2005, 400),
                   "bins": groups(2.0005, 10.0005, 100), "drops": explorer.next(1, "drops", 2.0)}))
 `;
+/** What the tests make, which is removed after them. */
+const places: string[] = [];
 let folder = "";
 let native: any;
 
 test.beforeAll(() => {
   test.skip(!existsSync(WEIR), "result folders are made by weir in .venv");
-  const place = mkdtempSync(join(tmpdir(), "weir-results-"));
+  const place = made();
   execFileSync(WEIR, ["run", "two-flows", ...OPTIONS], { cwd: place, stdio: "ignore" });
   folder = realpathSync(join(place, "results/two-flows/latest"));
   native = JSON.parse(execFileSync(PYTHON, ["-c", EXPLORE, folder], { encoding: "utf8" }).replace(/\bNaN\b/g, "null"));
 });
+
+test.afterAll(() => places.forEach((made) => rmSync(made, { recursive: true })));
+
+function made(): string {
+  const place = mkdtempSync(join(tmpdir(), "weir-results-"));
+  places.push(place);
+  return place;
+}
 
 /** The files of a folder, as the page finds them. */
 function files(of: string, without: string[] = []): NamedFile[] {
@@ -113,6 +123,12 @@ test("a folder opens in the page: its runs, zoom and losses", async ({ lab }) =>
   await expect(page.locator("#facts")).toContainText(`trace hash ${native.runs[0].trace_hash}`);
   await expect(page.locator("#runs option")).toHaveCount(2);
   await expect(page.locator("#diagram")).toBeHidden();
+  // A long name of a run stays in its panel.
+  const widths = await page.evaluate(() => {
+    document.querySelector("#runs option")!.textContent = "a long name ".repeat(9);
+    return ["#runs", "#results"].map((id) => document.querySelector(id)!.getBoundingClientRect().right);
+  });
+  expect(widths[0]).toBeLessThanOrEqual(widths[1]);
   await page.locator("#runs").selectOption("1");
   await expect(page.locator("#status")).toHaveText("two-flows, seed 2: 12 s");
   const highest = async () => Number(await page.locator('[data-chart="queue"]').getAttribute("data-max"));
@@ -150,7 +166,7 @@ test("dropped tables open too, and another folder is a message", async ({ lab })
   }, contents);
   await done(page);
   await expect(page.locator("#status")).toHaveText("two-flows, seed 1: 12 s");
-  const place = mkdtempSync(join(tmpdir(), "weir-other-"));
+  const place = made();
   cpSync(folder, join(place, "a"), { recursive: true });
   rmSync(join(place, "a/runs.parquet"));
   writeFileSync(join(place, "note.txt"), "nothing");
