@@ -19,6 +19,10 @@
 //! (draft-ietf-ccwg-bbr §5.3.3.5.1). So it does after a probe that overflowed. Until then the gain of 5/4
 //! is 260/256, which makes up for pacing one percent below the rate.
 //!
+//! An RTT of at most 9/8 of the smallest one counts as measuring it again, so that PROBE_RTT is left out while
+//! the queue is nearly empty (an option of Google's QUIC, with the same ratio): on a path of 150 ms it costs
+//! the throughput of 0.44 s.
+//!
 //! No other loss conserves packets: one random loss would cost startup a round of growth. Startup has
 //! BBRv3's gains, 2.77 and 2: its window fits into a queue of one bandwidth-delay product.
 

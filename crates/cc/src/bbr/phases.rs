@@ -138,11 +138,14 @@ impl Bbr {
 
     pub(super) fn update_min_rtt(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         let expired = self.min_rtt_at.is_some_and(|at| is_past(cx.now, at + MIN_RTT_WINDOW));
-        if let Some(rtt) = ack.rtt.map(|rtt| Duration::from_micros(rtt.as_micros()))
-            && (self.min_rtt.is_none_or(|min| rtt < min) || expired && !maybe_delayed(cx, ack))
-        {
-            self.min_rtt = Some(rtt);
-            self.min_rtt_at = Some(cx.now);
+        if let Some(rtt) = ack.rtt.map(|rtt| Duration::from_micros(rtt.as_micros())) {
+            if self.min_rtt.is_none_or(|min| rtt < min) || expired && !maybe_delayed(cx, ack) {
+                self.min_rtt = Some(rtt);
+                self.min_rtt_at = Some(cx.now);
+            } else if self.overflow.is_avoided() && self.min_rtt.is_some_and(|min| rtt <= near(min))
+            {
+                self.min_rtt_at = Some(cx.now);
+            }
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
             // Linux has entered the mode when it saves the window, so an earlier, larger one stays.
@@ -194,6 +197,12 @@ fn is_past(now: Instant, time: Instant) -> bool {
 fn maybe_delayed(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
     let alone = ack.rate.is_some_and(|sample| sample.delivered == ack.acked);
     alone && ack.acked == ack.cum_acked && ack.acked < cx.mss
+}
+
+/// The longest RTT that counts as the smallest one measured again: 9/8 of it, `kSimilarMinRttThreshold` of
+/// Google's QUIC.
+fn near(min_rtt: Duration) -> Duration {
+    min_rtt + min_rtt / 8
 }
 
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
@@ -268,6 +277,26 @@ mod tests {
         };
         assert_eq!(prior_after(30), MSS * 40);
         assert_eq!(prior_after(60), MSS * 60);
+    }
+
+    /// Where the queue is nearly empty anyway, four packets in flight would measure nothing new.
+    #[test]
+    fn an_rtt_near_the_smallest_makes_probe_rtt_needless_if_overflow_is_avoided() {
+        let enters = |overflow: Overflow, rtt: Duration| {
+            let mut bbr = probing();
+            bbr.overflow = crate::bbr::overflow::Detector::new(overflow);
+            (bbr.min_rtt, bbr.min_rtt_at) = (Some(RTT), Some(Instant::ZERO));
+            let mut rng = stream(1, "unused");
+            for after in [MIN_RTT_WINDOW / 2, MIN_RTT_WINDOW + Duration::from_millis(2)] {
+                let mut cx = CcContext::new(Instant::ZERO + after, MSS, &mut rng);
+                let ack = AckEvent { rtt: Some(rtt), ..AckEvent::default() };
+                bbr.update_min_rtt(&mut cx, &ack);
+            }
+            bbr.mode == Mode::ProbeRtt
+        };
+        assert!(!enters(Overflow::Avoid, RTT * 9 / 8));
+        assert!(enters(Overflow::Avoid, RTT * 5 / 4));
+        assert!(enters(Overflow::Linux, RTT * 9 / 8));
     }
 
     /// Linux's `bbr_update_gains` follows `bbr_check_drain`: on the acknowledgement that ends STARTUP a burst is
