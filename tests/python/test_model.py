@@ -342,10 +342,14 @@ def test_late_packets_are_found(tmp_path: Path) -> None:
     assert path.reorder_ms.low <= 5 <= (path.reorder_ms.high or 0)
 
 
-def test_late_packets_that_were_sent_again_are_a_warning(tmp_path: Path) -> None:
-    found, _ = _of_late_packets("cubic", "15s", tmp_path)
-    assert found.path.reorder is None
-    assert any("retransmissions were not needed" in warning for warning in found.warnings)
+def test_late_packets_that_were_sent_again_are_found(tmp_path: Path) -> None:
+    found, share_late = _of_late_packets("cubic", "15s", tmp_path)
+    assert found.path.reorder
+    assert found.path.reorder_ms
+    assert found.path.reorder.value == pytest.approx(share_late, rel=0.05)
+    assert found.path.reorder_ms.low <= 5 <= (found.path.reorder_ms.high or 0)
+    assert found.path.loss.value < 0.001
+    assert not any("were not needed" in warning for warning in found.warnings)
 
 
 def test_other_traffic_is_separated() -> None:

@@ -14,7 +14,8 @@ from conftest import Invoke
 from test_capture import tshark
 from test_schemas import check
 
-from weir import _native, reading
+from weir import _native, load, reading, run
+from weir.export import export
 
 SCENARIO = """
 [topology]
@@ -109,9 +110,11 @@ def test_a_compressed_capture_gives_the_same(captures: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"hello, this is a text file", "it is no packet capture: allowed are pcap and pcapng"),
+        (b"hello, this is a text file", "it is no packet capture and no qlog: allowed are pcap"),
+        (b'{"answer": 42}', "it has no events, so it is no qlog"),
+        (b'{"traces": [7]}', "it is no valid qlog: invalid type"),
         (b"", "it ends before its first packet"),
-        (None, "is not there; a capture is a file in pcap or pcapng"),
+        (None, "is not there; give a capture (pcap, pcapng), a qlog or a result directory"),
     ],
 )
 def test_what_is_no_capture_is_one_line(
@@ -126,12 +129,16 @@ def test_what_is_no_capture_is_one_line(
 
 
 @pytest.mark.parametrize(
-    ("path", "what"), [("/dev/zero", "is no regular file"), (".", "is a folder")]
+    ("path", "what"),
+    [
+        ("/dev/zero", "is no regular file; give a capture"),
+        (".", "manifest.json"),
+    ],
 )
 def test_what_is_no_file_is_one_line(invoke: Invoke, path: str, what: str) -> None:
     result = invoke("read", path)
     assert result.exit_code == 2
-    assert f"{path}: {what}; a capture is a file" in " ".join(result.stderr.split())
+    assert what in " ".join(result.stderr.split())
 
 
 def test_a_capture_that_was_cut_is_read_with_a_warning(
@@ -180,3 +187,68 @@ def _identified(stack: str, folder: Path) -> dict[str, Any]:
     _native.Scenario.parse(SCENARIO, keys, "test.toml").record(1, folder, "run")
     (row,) = reading.read([folder / "run-senders.pcapng"]).connections.iter_rows(named=True)
     return row
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of two runs of two flows."""
+    out = tmp_path_factory.mktemp("results") / "two"
+    scenario = SCENARIO.replace("0.2%", "0%").replace("[[flow]]", "[[flow]]\ncount = 2")
+    file = out.parent / "two.toml"
+    file.write_text(scenario, encoding="utf-8")
+    return run(file, repeat=2, seed=3, out=out).path
+
+
+def test_results_are_read_as_captures_of_all_their_runs(results: Path) -> None:
+    found = reading.read([results])
+    flows = load(results).flows.sort("run", "flow")
+    assert found.connections.height == 4
+    assert sorted(found.connections["retransmits"]) == sorted(flows["retransmits"])
+    assert found.connections["connection"].to_list() == list(range(4))
+    names = found.connections["file"].unique().sort().to_list()
+    assert [name.split(", ", 1)[1] for name in names] == ["repeat 0, seed 3", "repeat 1, seed 4"]
+    ends = found.slices.group_by("connection").agg(pl.col("end_s").max())
+    assert ends["connection"].sort().to_list() == list(range(4))
+
+
+def test_a_log_of_a_run_says_what_its_capture_says(results: Path, tmp_path: Path) -> None:
+    export(load(results), "qlog", tmp_path / "logs", repeat=0)
+    export(load(results), "pcapng", tmp_path / "packets", repeat=0)
+    (capture,) = (tmp_path / "packets").glob("*-senders.pcapng")
+    theirs = reading.read([capture]).connections.sort("client")
+    logs = sorted((tmp_path / "logs").glob("*-sender.qlog"))
+    ours = reading.read(logs).connections.sort("file")
+    assert ours.height == theirs.height == 2
+    assert ours["controller"].to_list() == ["cubic", "cubic"]
+    for log, packets in zip(ours.to_dicts(), theirs.to_dicts(), strict=True):
+        same = ("sent_bytes", "data_packets", "retransmits", "mss_bytes")
+        assert {name: log[name] for name in same} == {name: packets[name] for name in same}
+        assert log["delivered_bytes"] == pytest.approx(packets["delivered_bytes"], rel=0.01)
+        assert log["goodput_mbps"] == pytest.approx(packets["goodput_mbps"], rel=0.02)
+        assert log["rtt_ms_p50"] == pytest.approx(packets["rtt_ms_p50"], rel=0.02)
+        network = ("congestion", "random_loss", "path_capacity", "policer", "unknown")
+        ours_held, theirs_held = (
+            sum(row[f"limited_{name}"] for name in network) for row in (log, packets)
+        )
+        assert ours_held == pytest.approx(theirs_held, abs=0.05)
+
+
+def test_the_log_of_a_receiver_has_its_rates(results: Path, tmp_path: Path) -> None:
+    export(load(results), "qlog", tmp_path / "logs", repeat=0)
+    logs = sorted((tmp_path / "logs").glob("*-receiver.qlog"))
+    for row in reading.read(logs).connections.to_dicts():
+        assert (row["sender"], row["capture_point"]) == ("client", "receiver")
+        assert row["goodput_mbps"] > 3
+        assert row["limit"] is None
+
+
+def test_json_and_report_of_a_log_are_written(invoke: Invoke, tmp_path: Path) -> None:
+    log = Path(__file__).parents[2] / "web/tests/qlogs/quinn.sqlog"
+    result = invoke("read", log, "--json", "--out", tmp_path / "read")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    check("read", document)
+    assert document["rows"][0]["source"] == "qlog"
+    page = (tmp_path / "read/report.html").read_text(encoding="utf-8")
+    assert "congestion window" in page
+    assert "quinn.sqlog" in invoke("read", log).stdout

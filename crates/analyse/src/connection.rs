@@ -62,6 +62,8 @@ struct Side {
     pending: VecDeque<Pending>,
     /// How long the newest of them took to reach this end.
     way: Option<u64>,
+    /// When the last data passed, and whether its segment was full.
+    last_data: Option<(u64, bool)>,
     last_ack: Option<u32>,
     last_window: Option<u16>,
     fin: Option<i64>,
@@ -76,6 +78,17 @@ struct Pending {
     window: Option<u64>,
     segment: Segment,
     is_duplicate: bool,
+}
+
+impl Pending {
+    fn timestamp(&self) -> Option<u32> {
+        self.segment.timestamps.map(|(value, _)| value)
+    }
+
+    /// Whether data that echoes `echo` was sent after this had arrived.
+    fn is_echoed(&self, echo: Option<u32>) -> bool {
+        matches!((self.timestamp(), echo), (Some(value), Some(echo)) if !is_before(echo, value))
+    }
 }
 
 /// Where a capture was made, seen from the sender.
@@ -361,6 +374,7 @@ impl Connection {
         let offer = side.offer;
         let echo = segment.timestamps.map(|(_, echo)| echo);
         side.release(time, time, echo);
+        side.last_data = Some((time, segment.payload >= mss));
         let sender = side.sender.get_or_insert_with(|| {
             let mut sender = Box::new(Sender::new(time, start, round_trip, has_sack));
             if let Some((place, window)) = offer {
@@ -387,24 +401,43 @@ impl Side {
     /// Passes acknowledgements to the sender that have reached it until `time`, or that `echo` proves to have reached it.
     /// `now` is the time of the packet in hand.
     fn release(&mut self, time: u64, now: u64, echo: Option<u32>) {
+        self.measure_way(now, echo);
         while let Some(pending) = self.pending.front() {
-            let value = pending.segment.timestamps.map(|(value, _)| value);
-            let is_echoed =
-                matches!((value, echo), (Some(value), Some(echo)) if !is_before(echo, value));
+            let value = pending.timestamp();
+            let is_echoed = pending.is_echoed(echo);
             let due = pending.captured.saturating_add(self.way.unwrap_or(0));
-            if !is_echoed && due > time {
+            // Data with older echoes left before it arrived.
+            let may_be_echoed = self.has_timestamps && value.is_some() && self.way.is_some();
+            let waits = may_be_echoed && time < pending.captured.saturating_add(LONGEST_WAY);
+            if !is_echoed && (waits || due > time) {
                 return;
             }
             // What is passed before it is due has no time at the sender: the capture ended, or memory did.
             let is_timed = is_echoed || due <= now;
             let reached = due.min(now).max(pending.captured);
-            if is_echoed {
-                self.way =
-                    Some(now - pending.captured).filter(|way| *way < LONGEST_WAY).or(self.way);
-            }
             let Some(pending) = self.pending.pop_front() else { return };
             self.pass(reached, is_timed, &pending);
         }
+    }
+
+    /// Data at `now` echoes acknowledgements. The newest of them let the sender send it, and is the first one with its
+    /// timestamp.
+    fn measure_way(&mut self, now: u64, echo: Option<u32>) {
+        let echoed = self.pending.iter().take_while(|pending| pending.is_echoed(echo));
+        let Some(newest) = echoed.last().and_then(Pending::timestamp) else { return };
+        let first = self.pending.iter().find(|pending| pending.timestamp() == Some(newest));
+        if let Some(first) = first
+            && self.is_continuous(now)
+        {
+            self.way = Some(now - first.captured).filter(|way| *way < LONGEST_WAY).or(self.way);
+        }
+    }
+
+    /// Whether data at `now` follows the data before without a pause, so that no application held it.
+    fn is_continuous(&self, now: u64) -> bool {
+        let (Some((last, is_full)), Some(way)) = (self.last_data, self.way) else { return false };
+        let pause = now.saturating_sub(last);
+        pause <= way / 4 || (is_full && pause <= way * 2)
     }
 
     fn pass(&mut self, time: u64, is_timed: bool, pending: &Pending) {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a capture could not be read.
+/// Why a file could not be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -11,9 +11,12 @@ pub enum ReadError {
     Io(#[from] std::io::Error),
     /// Its first bytes are of no format that is read.
     #[error(
-        "it is no packet capture: allowed are pcap and pcapng, also compressed by gzip or zstd"
+        "it is no packet capture and no qlog: allowed are pcap, pcapng and qlog, also compressed by gzip or zstd"
     )]
     Format,
+    /// It begins like a qlog and is none; the text says why.
+    #[error("{0}")]
+    Log(String),
     /// It ends inside its header.
     #[error("it ends before its first packet")]
     Empty,
@@ -33,6 +36,8 @@ pub enum Cut {
         /// Where it begins.
         offset: u64,
     },
+    /// It is a qlog that ends inside an event.
+    Event,
     /// Its compressed data is not valid.
     Compression,
 }
@@ -44,6 +49,7 @@ impl std::fmt::Display for Cut {
             Self::Invalid { offset } => {
                 write!(f, "the block at byte {offset} is not valid; nothing after it was read")
             }
+            Self::Event => write!(f, "it ends inside an event"),
             Self::Compression => write!(f, "its compressed data ends early or is not valid"),
         }
     }

@@ -61,21 +61,12 @@ impl<'r> CaptureReader<'r> {
     /// # Errors
     /// If it is no capture, or cannot be read.
     pub fn new(source: impl Read + 'r) -> Result<Self, ReadError> {
-        let (magic, source) = peeked(source)?;
-        let (is_compressed, magic, source): (bool, _, Box<dyn Read + 'r>) = match magic {
-            [0x1f, 0x8b, ..] => {
-                let (magic, source) = peeked(MultiGzDecoder::new(BufReader::new(source)))
-                    .map_err(|_| ReadError::Format)?;
-                (true, magic, Box::new(source))
-            }
-            ZSTD => {
-                let decoder = StreamingDecoder::new(BufReader::new(source));
-                let (magic, source) = peeked(decoder.map_err(|_| ReadError::Format)?)
-                    .map_err(|_| ReadError::Format)?;
-                (true, magic, Box::new(source))
-            }
-            _ => (false, magic, Box::new(source)),
-        };
+        Self::of(open(source)?)
+    }
+
+    /// The same of a file that is open.
+    pub(crate) fn of(opened: Opened<'r>) -> Result<Self, ReadError> {
+        let Opened { is_compressed, magic, source } = opened;
         let source = Filling(source);
         let opened: Result<Box<dyn PcapReaderIterator + 'r>, _> = match magic {
             SECTION_HEADER => PcapNGReader::new(BUFFER, source).map(|reader| Box::new(reader) as _),
@@ -182,6 +173,37 @@ impl<'r> CaptureReader<'r> {
         self.cut = Some(cut);
         Step::End
     }
+}
+
+/// A file whose compression is undone.
+pub(crate) struct Opened<'r> {
+    is_compressed: bool,
+    /// Its first bytes.
+    pub(crate) magic: [u8; 4],
+    pub(crate) source: Box<dyn Read + 'r>,
+}
+
+/// Undoes the compression of a file, if it has one.
+///
+/// # Errors
+/// If it is too short, or is not compressed as its first bytes say.
+pub(crate) fn open<'r>(source: impl Read + 'r) -> Result<Opened<'r>, ReadError> {
+    let (magic, source) = peeked(source)?;
+    let (is_compressed, magic, source): (bool, _, Box<dyn Read + 'r>) = match magic {
+        [0x1f, 0x8b, ..] => {
+            let (magic, source) = peeked(MultiGzDecoder::new(BufReader::new(source)))
+                .map_err(|_| ReadError::Format)?;
+            (true, magic, Box::new(source))
+        }
+        ZSTD => {
+            let decoder = StreamingDecoder::new(BufReader::new(source));
+            let (magic, source) =
+                peeked(decoder.map_err(|_| ReadError::Format)?).map_err(|_| ReadError::Format)?;
+            (true, magic, Box::new(source))
+        }
+        _ => (false, magic, Box::new(source)),
+    };
+    Ok(Opened { is_compressed, magic, source })
 }
 
 enum Step {

@@ -1,7 +1,7 @@
-//! Reads packet captures: TCP connections, their measurements, and what limited them.
+//! Reads packet captures and qlogs: connections, their measurements, and what limited them.
 //!
-//! [`Reading`] reads captures one after the other and returns the rows of tables. Memory is bounded whatever a capture
-//! contains. Nothing in a capture causes a panic.
+//! [`Reading`] reads files one after the other and returns the rows of tables. Memory is bounded whatever a file
+//! contains. Nothing in a file causes a panic.
 
 mod connection;
 mod error;
@@ -13,6 +13,7 @@ mod link;
 mod packet;
 mod points;
 mod policer;
+mod qlog;
 mod read;
 mod rows;
 mod sender;

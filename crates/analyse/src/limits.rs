@@ -20,7 +20,7 @@
 //! apart. This replaces the fixed 20 ms of Flach's step 9, which no short queue reaches.
 
 use crate::policer::{self, Policer};
-use crate::sender::{Loss, Sender, Slice};
+use crate::sender::{Loss, Measured, Slice};
 
 /// What limited a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,9 +78,9 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Decides for every slice of `sender`; `mss` is the payload of its segments.
-    pub(crate) fn of(sender: &Sender, mss: u32) -> Self {
-        let view = View::of(sender, mss);
+    /// Decides for every slice of a sender; `mss` is the payload of its segments.
+    pub(crate) fn of(measured: &Measured, mss: u32) -> Self {
+        let view = View::of(measured, mss);
         let mut times = [0; 9];
         let mut dominant = Vec::with_capacity(view.slices.len());
         for (at, slice) in view.slices.iter().enumerate() {
@@ -123,13 +123,13 @@ struct View<'s> {
 }
 
 impl<'s> View<'s> {
-    fn of(sender: &'s Sender, mss: u32) -> Self {
-        let slices = sender.slices();
-        let least_rtt = sender.rtts().min().map(|rtt| rtt.as_nanos());
-        let high_rtt = sender.rtts().percentile(950).or(sender.rtts().max());
+    fn of(measured: &'s Measured, mss: u32) -> Self {
+        let Measured { slices, rtts, .. } = measured;
+        let least_rtt = rtts.min().map(|rtt| rtt.as_nanos());
+        let high_rtt = rtts.percentile(950).or(rtts.max());
         let grown = Grown::of(least_rtt, high_rtt.map(|rtt| rtt.as_nanos()));
         let place = |loss: &Loss| ((loss.time - slices.start()) / slices.width()) as usize;
-        let losses = sender.losses().iter().filter(|loss| loss.duplicates < loss.repeats);
+        let losses = measured.losses.iter().filter(|loss| loss.duplicates < loss.repeats);
         let mut view = Self {
             slices: slices.list(),
             start: slices.start(),
@@ -138,8 +138,8 @@ impl<'s> View<'s> {
             losses: losses.map(|loss| (place(loss), grown.is_before(loss))).collect(),
             least_rtt,
             capacity: None,
-            ack_rate: sender.ack_rate(),
-            policer: policer::find(sender.passed()),
+            ack_rate: measured.ack_rate(),
+            policer: policer::find(&measured.passed),
         };
         view.capacity = view.capacity();
         view

@@ -1,12 +1,13 @@
 //! From capture files to rows: the one entry point.
 
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 
 use crate::error::{Cut, ReadError};
-use crate::file::CaptureReader;
+use crate::file::{self, CaptureReader};
 use crate::link;
 use crate::packet::{self, Content};
+use crate::qlog;
 use crate::rows::{ConnectionRow, PacketRow, PointRow, SliceRow};
 use crate::table::Table;
 
@@ -17,7 +18,7 @@ pub struct Reading {
     counts: CaptureCounts,
 }
 
-/// What captures contain.
+/// What captures and logs contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
     /// Packets.
@@ -36,6 +37,8 @@ pub struct CaptureCounts {
     pub damaged_packets: u64,
     /// Packets that the capturing system dropped.
     pub dropped_packets: u64,
+    /// Events of logs.
+    pub log_events: u64,
     /// Connections beyond the largest number of rows.
     pub dropped_connections: u64,
     /// Connections that were ended early, because too many were open.
@@ -75,18 +78,23 @@ impl Reading {
         self
     }
 
-    /// Reads a capture that is called `name`. `watch` is called every few thousand packets, and may end it. Returns why it
-    /// was not read to its end, if so.
+    /// Reads a capture or a qlog that is called `name`. `watch` is called every few thousand packets or events, and may end
+    /// it. Returns why it was not read to its end, if so.
     ///
     /// # Errors
-    /// If it is no capture.
+    /// If it is neither.
     pub fn read(
         &mut self,
         name: &str,
-        source: impl Read,
+        mut source: impl Read + Seek,
         mut watch: impl FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Cut>, ReadError> {
-        let mut reader = CaptureReader::new(source)?;
+        let opened = file::open(&mut source)?;
+        if qlog::is_log(&opened.magic) {
+            drop(opened);
+            return self.read_log(name, source, &mut watch);
+        }
+        let mut reader = CaptureReader::of(opened)?;
         self.table.begin_file(name);
         let counts = &mut self.counts;
         while let Some(record) = reader.next_record() {
@@ -120,11 +128,24 @@ impl Reading {
         Ok(reader.cut().cloned())
     }
 
+    fn read_log(
+        &mut self,
+        name: &str,
+        mut source: impl Read + Seek,
+        watch: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Cut>, ReadError> {
+        let log = qlog::read(name, &mut source, watch)?;
+        self.counts.log_events += log.events;
+        self.counts.dropped_connections += log.dropped;
+        log.rows.into_iter().for_each(|rows| self.table.add(rows));
+        Ok(log.cut)
+    }
+
     /// The rows of everything that was read.
     pub fn finish(self) -> Tables {
         let (rows, dropped, evicted) = self.table.into_rows();
         let mut tables = Tables { counts: self.counts, ..Tables::default() };
-        tables.counts.dropped_connections = dropped;
+        tables.counts.dropped_connections += dropped;
         tables.counts.evicted_connections = evicted;
         for one in rows {
             tables.connections.push(one.connection);

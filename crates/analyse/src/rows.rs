@@ -4,7 +4,8 @@ use crate::connection::Connection;
 use crate::expert::ExpertCounts;
 use crate::identify::{Evidence, Identity};
 use crate::limits::{Limit, Limits};
-use crate::sender::{Counts, Sender, Slice};
+use crate::points::Points;
+use crate::sender::{Counts, Measured, Sender, Slice};
 
 /// Whether the packets of connections have rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,11 +18,12 @@ pub(crate) enum Packets {
 }
 
 /// A connection and what was measured of its sender: the end that sent more data.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ConnectionRow {
     pub connection: u32,
     pub file: String,
+    pub source: &'static str,
     pub interface: u32,
     pub client: String,
     pub server: String,
@@ -50,6 +52,7 @@ pub struct ConnectionRow {
     pub flight_bytes_max: u64,
     pub window_bytes_min: Option<u64>,
     pub window_bytes_max: Option<u64>,
+    pub cwnd_bytes_max: Option<u64>,
     pub retransmits: u64,
     pub retransmits_fast: u64,
     pub retransmits_rto: u64,
@@ -104,6 +107,8 @@ pub struct SliceRow {
     pub window_bytes_min: Option<u64>,
     pub rtt_ms_min: Option<f64>,
     pub rtt_ms_max: Option<f64>,
+    pub srtt_ms: Option<f64>,
+    pub cwnd_bytes_max: Option<u64>,
     pub retransmits: u32,
     pub limit: &'static str,
 }
@@ -146,17 +151,18 @@ impl Rows {
         let side = connection.sending_side();
         let evidence = connection.sender(side).is_some().then(|| connection.take_evidence(side));
         let connection = &*connection;
-        let sender = connection.sender(side);
-        let limits = sender.map(|sender| Limits::of(sender, connection.mss(side)));
+        let measured = connection.sender(side).map(Sender::measured);
+        let mss = connection.mss(side);
+        let limits = measured.map(|measured| Limits::of(measured, mss));
         Self {
-            connection: connection_row(connection, side, sender, limits.as_ref(), file),
-            slices: sender.zip(limits).map_or_else(Vec::new, |(sender, limits)| {
-                slice_rows(sender, &limits, connection.first)
+            connection: connection_row(connection, side, measured, limits.as_ref(), file),
+            slices: measured.zip(limits).map_or_else(Vec::new, |(seen, limits)| {
+                slice_rows(seen, &limits, connection.first)
             }),
-            points: point_rows(connection, side),
-            packets: match packets {
-                Packets::Kept => packet_rows(connection, sender),
-                Packets::Dropped => Vec::new(),
+            points: point_rows(connection.points(side), connection.first),
+            packets: match (packets, measured) {
+                (Packets::Kept, Some(measured)) => packet_rows(measured, connection.first),
+                _ => Vec::new(),
             },
             evidence,
         }
@@ -165,6 +171,19 @@ impl Rows {
     /// Bytes that the evidence takes, about.
     pub(crate) fn evidence_memory(&self) -> usize {
         self.evidence.as_ref().map_or(0, |evidence| evidence.history.memory())
+    }
+
+    /// The rows of a connection whose own log was read; `row` has what is not in `measured`.
+    pub(crate) fn of_log(row: ConnectionRow, measured: &Measured, points: &Points) -> Self {
+        let limits = Limits::of(measured, row.mss_bytes);
+        let first = measured.slices.start();
+        Self {
+            slices: slice_rows(measured, &limits, first),
+            points: point_rows(points, first),
+            packets: Vec::new(),
+            evidence: None,
+            connection: with_measured(row, measured, Some(&limits)),
+        }
     }
 
     /// Looks for the congestion control, if there is evidence.
@@ -192,21 +211,15 @@ impl Rows {
 fn connection_row(
     connection: &Connection,
     side: usize,
-    sender: Option<&Sender>,
+    measured: Option<&Measured>,
     limits: Option<&Limits>,
     file: &str,
 ) -> ConnectionRow {
-    let counts = sender.map_or_else(Counts::default, |sender| *sender.counts());
     let reverse = connection.sender(1 - side).map_or(0, |sender| sender.counts().bytes);
-    let rtt = sender.map(|sender| sender.rtts().spread()).unwrap_or_default();
-    let shares = limits.and_then(shares);
-    let share = |limit: Limit| shares.map(|shares| shares[limit as usize]);
-    let policer = limits.and_then(|limits| limits.policer);
     let expert: ExpertCounts = connection.expert();
-    let retransmits = counts.fast + counts.timeout + counts.tail_probe;
-    ConnectionRow {
-        connection: 0,
+    let row = ConnectionRow {
         file: file.to_owned(),
+        source: "capture",
         interface: connection.interface,
         client: connection.ends[0].to_string(),
         server: connection.ends[1].to_string(),
@@ -216,19 +229,56 @@ fn connection_row(
         start_s: seconds(connection.first),
         duration_s: seconds(connection.last - connection.first),
         packets: connection.packets,
+        reverse_bytes: reverse,
+        mss_bytes: connection.mss(side),
+        header_bytes: connection.header(side),
+        handshake_rtt_ms: connection.handshake_rtt().map(millis),
+        goodput_mbps: measured.and_then(|measured| {
+            goodput(measured, connection.last.saturating_sub(measured.slices.start()))
+        }),
+        duplicate_packets: connection.duplicates,
+        time_reversals: connection.time_reversals,
+        tshark_retransmission: expert.retransmissions,
+        tshark_fast_retransmission: expert.fast_retransmissions,
+        tshark_spurious_retransmission: expert.spurious_retransmissions,
+        tshark_out_of_order: expert.out_of_order,
+        tshark_duplicate_ack: expert.duplicate_acks,
+        tshark_lost_segment: expert.previous_not_captured,
+        tshark_zero_window: expert.zero_windows,
+        tshark_window_full: expert.window_full,
+        tshark_keep_alive: expert.keep_alives,
+        ..ConnectionRow::default()
+    };
+    match measured {
+        Some(measured) => with_measured(row, measured, limits),
+        None => row,
+    }
+}
+
+/// Delivered bytes over `duration`, in Mbit/s.
+pub(crate) fn goodput(measured: &Measured, duration: u64) -> Option<f64> {
+    let bytes = measured.counts.delivered as f64;
+    (duration > 0).then(|| mbps(bytes / seconds(duration)))
+}
+
+/// `row` with the columns of what was measured of the sender.
+fn with_measured(
+    row: ConnectionRow,
+    measured: &Measured,
+    limits: Option<&Limits>,
+) -> ConnectionRow {
+    let counts: &Counts = &measured.counts;
+    let rtt = measured.rtts.spread();
+    let shares = limits.and_then(shares);
+    let share = |limit: Limit| shares.map(|shares| shares[limit as usize]);
+    let policer = limits.and_then(|limits| limits.policer);
+    let retransmits = counts.retransmits();
+    ConnectionRow {
         data_packets: counts.packets,
         sent_bytes: counts.bytes,
         delivered_bytes: counts.delivered,
-        reverse_bytes: reverse,
         unseen_bytes: counts.unseen,
-        goodput_mbps: sender.and_then(|sender| {
-            let duration = connection.last.saturating_sub(sender.slices().start());
-            (duration > 0).then(|| mbps(counts.delivered as f64 / seconds(duration)))
-        }),
-        mss_bytes: connection.mss(side),
-        header_bytes: connection.header(side),
         merged_packets: counts.merged,
-        handshake_rtt_ms: connection.handshake_rtt().map(millis),
         rtt_ms_min: rtt.min_ms,
         rtt_ms_mean: rtt.mean_ms,
         rtt_ms_p50: rtt.p50_ms,
@@ -249,8 +299,6 @@ fn connection_row(
         reordered: counts.reordered,
         dup_acks: counts.dup_acks,
         zero_windows: counts.zero_windows,
-        duplicate_packets: connection.duplicates,
-        time_reversals: connection.time_reversals,
         limit: limits.and_then(Limits::largest).map(Limit::name),
         limited_application: share(Limit::Application),
         limited_receiver_window: share(Limit::ReceiverWindow),
@@ -264,19 +312,7 @@ fn connection_row(
         capacity_mbps: limits.and_then(|limits| limits.capacity).map(mbps),
         policer_mbps: policer.map(|policer| mbps(policer.rate)),
         policer_burst_bytes: policer.map(|policer| policer.burst),
-        controller: None,
-        controller_confidence: None,
-        controller_candidates: None,
-        controller_note: None,
-        tshark_retransmission: expert.retransmissions,
-        tshark_fast_retransmission: expert.fast_retransmissions,
-        tshark_spurious_retransmission: expert.spurious_retransmissions,
-        tshark_out_of_order: expert.out_of_order,
-        tshark_duplicate_ack: expert.duplicate_acks,
-        tshark_lost_segment: expert.previous_not_captured,
-        tshark_zero_window: expert.zero_windows,
-        tshark_window_full: expert.window_full,
-        tshark_keep_alive: expert.keep_alives,
+        ..row
     }
 }
 
@@ -286,8 +322,8 @@ fn shares(limits: &Limits) -> Option<[f64; 9]> {
     (sum > 0).then(|| limits.times.map(|time| time as f64 / sum as f64))
 }
 
-fn slice_rows(sender: &Sender, limits: &Limits, first: u64) -> Vec<SliceRow> {
-    let slices = sender.slices();
+fn slice_rows(measured: &Measured, limits: &Limits, first: u64) -> Vec<SliceRow> {
+    let slices = &measured.slices;
     let width = seconds(slices.width());
     let row = |(at, (slice, limit)): (usize, (&Slice, &Limit))| {
         let start = slices.start() + at as u64 * slices.width();
@@ -302,6 +338,8 @@ fn slice_rows(sender: &Sender, limits: &Limits, first: u64) -> Vec<SliceRow> {
             window_bytes_min: slice.receive_window,
             rtt_ms_min: slice.rtt_min.map(millis),
             rtt_ms_max: slice.rtt_max.map(millis),
+            srtt_ms: slice.srtt.map(millis),
+            cwnd_bytes_max: slice.cwnd,
             retransmits: slice.repeats,
             limit: limit.name(),
         }
@@ -309,12 +347,12 @@ fn slice_rows(sender: &Sender, limits: &Limits, first: u64) -> Vec<SliceRow> {
     slices.list().iter().zip(&limits.slices).enumerate().map(row).collect()
 }
 
-fn point_rows(connection: &Connection, side: usize) -> Vec<PointRow> {
-    let points = connection.points(side).list().iter();
+fn point_rows(points: &Points, first: u64) -> Vec<PointRow> {
+    let points = points.list().iter();
     points
         .map(|point| PointRow {
             connection: 0,
-            t_s: seconds(point.time - connection.first),
+            t_s: seconds(point.time - first),
             start_bytes: point.start.max(0) as u64,
             end_bytes: point.end.max(0) as u64,
             kind: point.kind.name(),
@@ -322,12 +360,12 @@ fn point_rows(connection: &Connection, side: usize) -> Vec<PointRow> {
         .collect()
 }
 
-fn packet_rows(connection: &Connection, sender: Option<&Sender>) -> Vec<PacketRow> {
-    let passed = sender.map(Sender::passed).unwrap_or_default().iter();
+fn packet_rows(measured: &Measured, first: u64) -> Vec<PacketRow> {
+    let passed = measured.passed.iter();
     passed
         .map(|packet| PacketRow {
             connection: 0,
-            t_s: seconds(packet.time - connection.first),
+            t_s: seconds(packet.time - first),
             payload_bytes: packet.len,
             rtt_ms: packet.rtt.map(|micros| f64::from(micros) / 1e3),
             is_lost: packet.is_lost,
@@ -335,7 +373,7 @@ fn packet_rows(connection: &Connection, sender: Option<&Sender>) -> Vec<PacketRo
         .collect()
 }
 
-fn seconds(nanos: u64) -> f64 {
+pub(crate) fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 

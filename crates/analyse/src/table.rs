@@ -107,7 +107,11 @@ impl Table {
     fn end(&mut self, mut connection: Box<Connection>) {
         self.memory -= connection.memory();
         connection.finish();
-        let rows = Rows::of(&mut connection, &self.file, self.packets);
+        self.add(Rows::of(&mut connection, &self.file, self.packets));
+    }
+
+    /// Adds the rows of a connection that is over.
+    pub(crate) fn add(&mut self, rows: Rows) {
         self.evidence += rows.evidence_memory();
         self.rows.push(rows);
         if self.rows.len() >= 2 * MOST_ROWS || self.rows.len().is_multiple_of(2 * MOST_DETAILED) {

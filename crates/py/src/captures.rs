@@ -42,6 +42,7 @@ impl CaptureTables {
             unknown_link_packets,
             damaged_packets,
             dropped_packets,
+            log_events,
             dropped_connections,
             evicted_connections,
         } = self.counts;
@@ -54,6 +55,7 @@ impl CaptureTables {
             ("unknown_link_packets", unknown_link_packets),
             ("damaged_packets", damaged_packets),
             ("dropped_packets", dropped_packets),
+            ("log_events", log_events),
             ("dropped_connections", dropped_connections),
             ("evicted_connections", evicted_connections),
         ]
@@ -122,6 +124,7 @@ weir_lab::table!(
     ConnectionRow {
         connection,
         file,
+        source,
         interface,
         client,
         server,
@@ -150,6 +153,7 @@ weir_lab::table!(
         flight_bytes_max,
         window_bytes_min,
         window_bytes_max,
+        cwnd_bytes_max,
         retransmits,
         retransmits_fast,
         retransmits_rto,
@@ -205,6 +209,8 @@ weir_lab::table!(
         window_bytes_min,
         rtt_ms_min,
         rtt_ms_max,
+        srtt_ms,
+        cwnd_bytes_max,
         retransmits,
         limit,
     }

@@ -47,7 +47,7 @@ _VERBS = {
     "list": "List controllers, queues, scenarios, studies, metrics and more.",
     "diff": "Compare two result directories, metric by metric, with 95 % intervals of the "
     "differences.",
-    "read": "Read packet captures, and show what limited each TCP connection.",
+    "read": "Read packet captures, qlogs or results, and show what limited each connection.",
     "model": "Make a scenario of the path behind a packet capture.",
     "advise": "Predict which congestion control would help on the path behind a packet capture.",
     "report": "Draw the report of a result directory again, and export its figures.",

@@ -1,4 +1,4 @@
-"""`weir read`: what limited the TCP connections of a capture, and their congestion control."""
+"""`weir read`: what limited the connections of a capture, and their congestion control."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from weir.options import OUTPUT
 if TYPE_CHECKING:
     from weir.reading import Captures
 
-_HELP = """Read packet captures, and show what limited each TCP connection.
+_HELP = """Read packet captures, qlogs or results, and show what limited each connection.
 
-The files are pcap or pcapng, also compressed by gzip or zstd, made at the sender, at the receiver
-or between them.
+Files are pcap, pcapng or qlog, also compressed by gzip or zstd. Captures are made at the sender, at
+the receiver or between them. A qlog is that of one end. Of a result directory all runs are read.
 Prints per connection: amount, goodput, round-trip time, retransmissions by kind, the congestion
 control of the sender, and the shares of time in which a limit held it.
 
-Exit codes: 0 read, 2 a file is no capture. See docs/read.md."""
+Exit codes: 0 read, 2 an input is none of these. See docs/read.md."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -32,7 +32,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir read before.pcap.gz after.pcap.gz --out slow-path
 
-  weir read slow.pcapng --json"""
+  weir read server.sqlog
+
+  weir read results/compare/latest --json"""
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +45,7 @@ def register(app: typer.Typer) -> None:
 def read(
     captures: Annotated[
         list[Path],
-        typer.Argument(metavar="CAPTURE...", help="Captures of packets."),
+        typer.Argument(metavar="INPUT...", help="Captures, qlogs or result directories."),
     ],
     out: Annotated[
         Path | None,
@@ -104,11 +106,11 @@ def json_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _grid(found: Captures, most: int) -> Grid:
-    from weir.reading import limits
+    from weir.reading import limits, name_of
 
     rows = [
         [
-            _ends(row),
+            name_of(row),
             row["capture_point"],
             f"{row['duration_s']:.2f}",
             f"{row['delivered_bytes'] / 1e6:.2f}",
@@ -134,19 +136,20 @@ def _grid(found: Captures, most: int) -> Grid:
     counts = found.counts
     left_out = found.connections.height - len(rows)
     more = f" {left_out} smaller connections are not shown (--most)." if left_out else ""
-    udp = f", {counts['udp_packets']} of UDP" if counts["udp_packets"] else ""
-    title = f"{counts['tcp_packets']} packets of TCP{udp}, {found.connections.height} connections"
+    kinds = {
+        "packets of TCP": counts["tcp_packets"],
+        "packets of UDP": counts["udp_packets"],
+        "events of logs": counts["log_events"],
+    }
+    seen = [f"{count} {what}" for what, count in kinds.items() if count]
+    title = ", ".join([*seen, f"{found.connections.height} connections"])
     note = (
         "An arrow points from the end that sent more data. Retransmissions: fast, timeout, tail "
         "probe, and how many of all were spurious. Controller: the congestion controls that "
-        f"predict the window. Shares are those of the sender's time.{more}"
+        "predict the window, or the one that a log reports. Shares are those of the sender's time."
+        f"{more}"
     )
     return Grid(title, headers, rows, names=2, notes=1, note=note)
-
-
-def _ends(row: dict[str, Any]) -> str:
-    ends = (row["client"], row["server"])
-    return " → ".join(ends if row["sender"] == "client" else reversed(ends))
 
 
 def _kinds(row: dict[str, Any]) -> str:

@@ -31,6 +31,8 @@ MOST_FLOWS = 200
 """Most flows of a run: each needs two open files."""
 
 _SCHEMA = "tag:weir,2026:qlog:tcp"
+_TOTALS = ("acked_bytes", "retransmits")
+"""Columns of `samples` that stand for packets where these are not known."""
 _SIDES: Mapping[str, tuple[str, str, Callable[[], Sender | Receiver]]] = {
     "senders": ("sender", "client", Sender),
     "receivers": ("receiver", "server", Receiver),
@@ -102,7 +104,10 @@ def _metrics(run: ExportedRun) -> Iterator[tuple[float, int, Event]]:
         flow = row["flow"]
         if flow not in wanted:
             continue
-        yield row["t_s"], flow, ("recovery:metrics_updated", _updated(row))
+        metrics = _updated(row)
+        if run.world != SIM:
+            metrics |= {name: row[name] for name in _TOTALS}
+        yield row["t_s"], flow, ("recovery:metrics_updated", metrics)
         if own := _variables(row):
             yield row["t_s"], flow, ("weir:controller_updated", own)
         state = f"{row['state']}/{row['phase']}"
@@ -162,6 +167,7 @@ class _Trace:
                         "protocol_types": ["TCP"],
                         "time_format": "relative",
                         "reference_time": 0,
+                        **_controller(row["stack"]),
                     },
                     "events": [],
                 }
@@ -180,6 +186,11 @@ class _Trace:
         """Completes the document."""
         self._file.write("\n]}]}\n")
         self._file.close()
+
+
+def _controller(stack: str) -> dict[str, str]:
+    """The congestion control of a stack of Weir or of the kernel."""
+    return {} if ":" in stack else {"congestion_control": stack.split("/")[-1]}
 
 
 def _word(name: str) -> str:

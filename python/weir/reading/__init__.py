@@ -1,4 +1,4 @@
-"""Packet captures: their TCP connections, measured, and what limited them.
+"""Packet captures, qlogs and results: their connections, measured, and what limited them.
 
 >>> import weir.reading
 >>> weir.reading.COLUMNS["limited_path_capacity"]
@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -39,7 +39,7 @@ TABLES = ("connections", "slices", "points")
 
 @dataclass(frozen=True)
 class Captures:
-    """What captures contain."""
+    """What captures and logs contain."""
 
     connections: pl.DataFrame
     """One row per connection, the one with the most data first."""
@@ -54,6 +54,20 @@ class Captures:
     warnings: tuple[str, ...]
     """What was not read, and why."""
 
+    def named(self, name: str) -> Captures:
+        """The same of files that are called `name`; of several interfaces only the sender's."""
+        frame = self.connections.with_columns(file=pl.lit(name))
+        at_sender = frame.filter(pl.col("capture_point") == "sender")
+        return replace(self, connections=frame if at_sender.is_empty() else at_sender)
+
+    def renumbered(self, number: pl.Expr) -> Captures:
+        """The same with other numbers of connections."""
+        names = (*TABLES, "packets")
+        kept = pl.col("connection").is_in(self.connections["connection"].implode())
+        tables = {name: getattr(self, name).filter(kept) for name in names}
+        number = number.cast(_NUMBER)
+        return replace(self, **{n: t.with_columns(connection=number) for n, t in tables.items()})
+
     def write(self, folder: Path) -> None:
         """Writes each table into `folder` as Parquet.
 
@@ -67,19 +81,33 @@ class Captures:
 
 
 def read(paths: Sequence[str | Path], *, packets: bool = False) -> Captures:
-    """Reads captures: pcap or pcapng, also compressed by gzip or zstd.
+    """Reads captures, qlogs, also compressed by gzip or zstd, and result directories.
 
-    With `packets` it also returns the data packets of the largest connections.
+    With `packets` it also returns the data packets of the largest connections of captures.
 
     Raises:
-        InputError: a file is no capture, or cannot be read.
+        InputError: a file is none of these, or cannot be read.
+        RunError: a run of a result directory could not be repeated.
     """
-    files = [Path(path) for path in paths]
+    given = [Path(path) for path in paths]
+    folders = [path for path in given if path.is_dir()]
+    files = [path for path in given if path not in folders]
     for file in files:
         if not file.is_file():
-            other = "is no regular file" if file.exists() else "is not there"
-            what = "is a folder" if file.is_dir() else other
-            raise InputError(f"{file}: {what}; a capture is a file in pcap or pcapng")
+            what = "is no regular file" if file.exists() else "is not there"
+            raise InputError(
+                f"{file}: {what}; give a capture (pcap, pcapng), a qlog or a result directory"
+            )
+    parts = [_of_files(files, packets=packets)] if files or not folders else []
+    for folder in folders:
+        from weir.reading.results import recorded  # captures have no use for it
+
+        for run in recorded(folder):
+            parts.append(_of_files(run.files, packets=packets).named(run.name))
+    return _joined(parts) if folders else parts[0]
+
+
+def _of_files(files: Sequence[Path], *, packets: bool) -> Captures:
     try:
         found = _native.read_captures(files, packets=packets)
     except ValueError as error:
@@ -92,12 +120,39 @@ def read(paths: Sequence[str | Path], *, packets: bool = False) -> Captures:
     return Captures(**tables, counts=counts, warnings=warnings)
 
 
+def _joined(parts: Sequence[Captures]) -> Captures:
+    """All parts as one, whose connections are numbered anew: the one with the most data first."""
+    shifted = []
+    start = 0
+    for part in parts:
+        shifted.append(part.renumbered(pl.col("connection") + start))
+        start += part.connections.height
+    tables = {
+        name: pl.concat([getattr(part, name) for part in shifted]) for name in (*TABLES, "packets")
+    }
+    size = pl.max_horizontal("sent_bytes", "delivered_bytes")
+    tables["connections"] = tables["connections"].sort(size, descending=True, maintain_order=True)
+    old = tables["connections"]["connection"].to_list()
+    counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
+    warnings = tuple(warning for part in parts for warning in part.warnings)
+    joined = Captures(**tables, counts=counts, warnings=warnings)
+    places = range(len(old))
+    return joined.renumbered(pl.col("connection").replace_strict(old, places, return_dtype=_NUMBER))
+
+
 def limits(row: dict[str, object]) -> dict[str, float]:
     """The shares of a connection's time by limit, the largest first, without those below 0.5 %."""
     shares = {words: row[column] for column, words in COLUMNS.items()}
     known = {words: share for words, share in shares.items() if isinstance(share, float)}
     shown = {words: share for words, share in known.items() if share >= _LEAST_SHARE}
     return dict(sorted(shown.items(), key=lambda one: -one[1]))
+
+
+def name_of(row: dict[str, object]) -> str:
+    """The connection for people: its ends, the one that sent more data first."""
+    ends = (str(row["client"]), str(row["server"]))
+    arrow = " → ".join(ends if row["sender"] == "client" else reversed(ends))
+    return f"{Path(str(row['file'])).name}: {arrow}" if row["source"] == "qlog" else arrow
 
 
 def candidates(row: dict[str, object]) -> dict[str, float]:
@@ -112,6 +167,12 @@ def candidates(row: dict[str, object]) -> dict[str, float]:
 def controller(row: dict[str, object]) -> str:
     """A sentence about the congestion control of a connection."""
     name, note = row["controller"], row["controller_note"]
+    if row["source"] == "qlog":
+        return (
+            "The log does not name the congestion control."
+            if name is None
+            else f"Congestion control: {name}, as the log reports."
+        )
     if name is None:
         return "The congestion control was not looked for: only in the 32 largest connections."
     if note is not None:
@@ -135,3 +196,4 @@ def _warnings(counts: dict[str, int]) -> list[str]:
 
 
 _LEAST_SHARE = 0.005
+_NUMBER = pl.UInt32

@@ -128,12 +128,15 @@ def _range(
 
 
 def _flight(slices: pl.DataFrame, end: float) -> alt.LayerChart:
-    """With the receiver's window, where it is not so large that the flight could not be seen."""
+    """With the congestion window of a log, and the receiver's unless it hides the flight."""
     frame = slices.with_columns(
         (pl.col("flight_bytes_max") / 1e3).alias("flight"),
         (pl.col("window_bytes_min") / 1e3).alias("window"),
+        (pl.col("cwnd_bytes_max") / 1e3).alias("cwnd"),
     )
     columns = {"flight": "in flight"}
+    if frame["cwnd"].is_not_null().any():
+        columns["cwnd"] = "congestion window"
     window, flight = frame["window"].min(), frame["flight"].max()
     if isinstance(window, float) and isinstance(flight, float) and window < _SHOWN * flight:
         columns["window"] = "receiver's window"
@@ -147,7 +150,7 @@ def _lines(
     words = pl.DataFrame({"name": list(columns), "what": list(columns.values())})
     frame = frame.drop_nulls().join(words, on="name").select("t_s", "what", "value")
     is_last = title == "Rate"
-    scale = alt.Scale(domain=list(columns.values()), range=[theme.COLD, theme.WARM][: len(columns)])
+    scale = alt.Scale(domain=list(columns.values()), range=_LINES[: len(columns)])
     legend = alt.Legend(title=None, orient="right", symbolType="stroke")
     line = (
         alt.Chart(inline(frame))
@@ -170,4 +173,5 @@ def _time(end: float, *, is_last: bool) -> alt.X:
     return alt.X("t_s:Q", axis=axis, scale=alt.Scale(nice=False, domain=[0, end]))
 
 
+_LINES = [theme.COLD, theme.WARM, "#009e73"]
 _SHOWN = 5

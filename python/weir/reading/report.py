@@ -11,7 +11,7 @@ import polars as pl
 
 from weir import _native
 from weir.disk import write_text
-from weir.reading import Captures, controller, limits
+from weir.reading import Captures, controller, limits, name_of
 from weir.reading.figures import connection_figure
 from weir.report.html import render
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable
@@ -58,13 +58,13 @@ def _findings(captures: Captures) -> Iterator[str]:
         found = limits(row)
         if found:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in found.items())
-            yield f"{_name(row)}: limited by {shares}."
+            yield f"{name_of(row)}: limited by {shares}."
 
 
 def _table(captures: Captures) -> ReportTable:
     rows = [
         [
-            Cell(_name(row), "name", link=_anchor(row)),
+            Cell(name_of(row), "name", link=_anchor(row)),
             row["capture_point"],
             Cell(f"{row['duration_s']:.2f}"),
             Cell(f"{row['delivered_bytes'] / 1e6:.2f}"),
@@ -107,13 +107,13 @@ def _connections(captures: Captures) -> Iterator[ReportSection]:
         points = captures.points.filter(pl.col("connection") == number)
         if slices.is_empty():
             continue
-        figure = connection_figure(number, _name(row), slices, points)
+        figure = connection_figure(number, name_of(row), slices, points)
         yield ReportSection(f"Connection {number + 1}", list(_facts(row)), figures=[figure])
 
 
 def _facts(row: dict[str, Any]) -> Iterator[str]:
     shares = ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items())
-    yield f"{_name(row)}. Shares of the sender's time: {shares or 'no data'}."
+    yield f"{name_of(row)}. Shares of the sender's time: {shares or 'no data'}."
     yield controller(row)
     if row["capacity_mbps"] is not None:
         yield f"With a queue, the path carries {row['capacity_mbps']:.3g} Mbit/s of data."
@@ -131,13 +131,8 @@ def _facts(row: dict[str, Any]) -> Iterator[str]:
         )
     if row["unseen_bytes"]:
         yield f"{row['unseen_bytes']} bytes were acknowledged that the capture does not have."
-    if not row["has_handshake"]:
+    if row["source"] == "capture" and not row["has_handshake"]:
         yield "The handshake is not in the capture: the scale of windows and the place are unknown."
-
-
-def _name(row: dict[str, Any]) -> str:
-    ends = (row["client"], row["server"])
-    return " → ".join(ends if row["sender"] == "client" else reversed(ends))
 
 
 def _anchor(row: dict[str, Any]) -> str:

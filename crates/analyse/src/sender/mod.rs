@@ -2,31 +2,23 @@
 //!
 //! Times are those at the sender. A capture elsewhere passes acknowledgements when they had reached it.
 
+mod measured;
 mod rates;
 mod repeat;
 mod scoreboard;
 mod slices;
 
-use weir_trace::Histogram;
-use weir_units::Duration;
-
-use rates::AckRates;
+pub(crate) use measured::{Counts, Loss, Measured, Passed};
 pub(crate) use repeat::RepeatKind;
 use repeat::{Evidence, Timer};
 use scoreboard::{Range, Scoreboard};
-pub(crate) use slices::{Slice, Slices};
-
-use slices::Hold;
+pub(crate) use slices::{Hold, Slice, Slices};
 
 /// What a sender did, and what it had in flight.
 #[derive(Debug)]
 pub(crate) struct Sender {
     board: Scoreboard,
-    counts: Counts,
-    rtts: Histogram,
-    slices: Slices,
-    passed: Vec<Passed>,
-    losses: Vec<Loss>,
+    seen: Measured,
     timer: Timer,
     /// The last event, and what held the sender since.
     last_event: u64,
@@ -42,71 +34,10 @@ pub(crate) struct Sender {
     /// Until here repetitions belong to the last timeout.
     timeout_end: Option<i64>,
     rounds: Rounds,
-    ack_rates: AckRates,
     /// Whether the last new segment was not full.
     is_short: bool,
     mss: u32,
     has_sack: bool,
-}
-
-/// What is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) packets: u64,
-    /// Bytes sent, with repetitions.
-    pub(crate) bytes: u64,
-    /// Bytes acknowledged.
-    pub(crate) delivered: u64,
-    pub(crate) fast: u64,
-    pub(crate) timeout: u64,
-    pub(crate) tail_probe: u64,
-    /// Repetitions that the receiver reported as duplicates.
-    pub(crate) spurious: u64,
-    pub(crate) repeated_bytes: u64,
-    /// Timer expiries.
-    pub(crate) timeouts: u64,
-    /// Segments that were acknowledged or arrived out of order, without a repetition.
-    pub(crate) reordered: u64,
-    pub(crate) dup_acks: u64,
-    pub(crate) zero_windows: u64,
-    /// Segments that filled a gap after a loss before the place of the capture.
-    pub(crate) lost_upstream: u64,
-    /// Bytes that were acknowledged and not captured.
-    pub(crate) unseen: u64,
-    /// Packets longer than a segment: offload merged them.
-    pub(crate) merged: u64,
-    /// Most bytes in flight.
-    pub(crate) flight_max: u64,
-    pub(crate) window_min: Option<u64>,
-    pub(crate) window_max: u64,
-}
-
-/// A data packet: when, how long, whether it came again later, and its RTT in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passed {
-    pub(crate) time: u64,
-    /// Distance of its first byte from the first of the connection.
-    pub(crate) place: i64,
-    pub(crate) len: u32,
-    pub(crate) rtt: Option<u32>,
-    pub(crate) is_lost: bool,
-}
-
-impl Passed {
-    fn set_rtt(&mut self, nanos: u64) {
-        self.rtt = Some((nanos / 1_000).min(u64::from(u32::MAX)) as u32);
-    }
-}
-
-/// A loss episode: its first repetition.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Loss {
-    pub(crate) time: u64,
-    /// The RTT of the packets before the lost one.
-    pub(crate) rtt: Option<u64>,
-    /// Repetitions, and how many of them the receiver had already.
-    pub(crate) repeats: u32,
-    pub(crate) duplicates: u32,
 }
 
 /// Growth of the bytes in flight from round to round, which shows slow start.
@@ -144,11 +75,7 @@ impl Sender {
     pub(crate) fn new(time: u64, place: i64, round_trip: Option<u64>, has_sack: bool) -> Self {
         Self {
             board: Scoreboard::new(place),
-            counts: Counts::default(),
-            rtts: Histogram::new(),
-            slices: Slices::new(time, round_trip.unwrap_or(UNKNOWN_ROUND)),
-            passed: Vec::new(),
-            losses: Vec::new(),
+            seen: Measured::new(time, round_trip),
             timer: Timer::default(),
             last_event: time,
             hold: Hold::Application,
@@ -159,7 +86,6 @@ impl Sender {
             recovery_end: None,
             timeout_end: None,
             rounds: Rounds { end: place, ..Rounds::default() },
-            ack_rates: AckRates::default(),
             is_short: false,
             mss: 0,
             has_sack,
@@ -176,19 +102,19 @@ impl Sender {
         let time = time.max(self.last_event);
         let len = (data.end - data.start) as u64;
         self.mss = data.mss;
-        self.counts.packets += 1;
-        self.counts.bytes += len;
-        self.counts.merged += u64::from(len > u64::from(data.mss));
+        self.seen.counts.packets += 1;
+        self.seen.counts.bytes += len;
+        self.seen.counts.merged += u64::from(len > u64::from(data.mss));
         let kind = self.repeat_kind(time, &data);
         let waited_for_timer = matches!(kind, Some(RepeatKind::Timeout | RepeatKind::TailProbe));
         let held = if waited_for_timer { self.network_hold() } else { self.hold };
         self.pass_time(time, held);
-        let number = self.note_passed(time, &data);
+        let number = self.seen.note_passed(time, data.start, len as u32);
         let found = self.place(time, &data, number, kind);
         if data.end >= self.board.next() {
             self.is_short = !len.is_multiple_of(u64::from(data.mss.max(1)));
         }
-        let slice = self.slices.at(time);
+        let slice = self.seen.slices.at(time);
         slice.sent += len;
         slice.repeats += u32::from(found.is_some());
         self.settle(time);
@@ -201,7 +127,7 @@ impl Sender {
         self.pass_time(time, self.hold);
         self.take_window(time, ack);
         if ack.place > self.board.next() {
-            self.counts.unseen += (ack.place - self.board.next()) as u64;
+            self.seen.counts.unseen += (ack.place - self.board.next()) as u64;
         }
         let before = self.board.in_flight();
         self.take_duplicates(ack);
@@ -209,21 +135,17 @@ impl Sender {
             self.acknowledge(time, ack);
         } else if ack.is_duplicate && self.board.outstanding() > 0 {
             self.dup_acks += 1;
-            self.counts.dup_acks += 1;
+            self.seen.counts.dup_acks += 1;
         }
         self.sack(time, ack);
         let delivered = before.saturating_sub(self.board.in_flight());
-        self.slices.at(time).delivered += delivered;
-        self.counts.delivered += delivered;
-        self.ack_rates.record(time, delivered);
+        self.seen.record_delivered(time, delivered);
         self.settle(time);
     }
 
     /// Bytes of memory that it takes, about.
     pub(crate) fn memory(&self) -> usize {
-        let lists = size_of_val(self.passed.as_slice()) + size_of_val(self.losses.as_slice());
-        let slices = size_of_val(self.slices.list());
-        size_of::<Self>() + self.board.memory() + lists + slices
+        size_of::<Self>() + self.board.memory() + self.seen.memory()
     }
 
     /// The place after the last byte sent.
@@ -231,29 +153,13 @@ impl Sender {
         self.board.next()
     }
 
+    /// What was measured.
+    pub(crate) fn measured(&self) -> &Measured {
+        &self.seen
+    }
+
     pub(crate) fn counts(&self) -> &Counts {
-        &self.counts
-    }
-
-    /// The rate at which acknowledgements come within their bursts, in bytes per second.
-    pub(crate) fn ack_rate(&self) -> Option<f64> {
-        self.ack_rates.median()
-    }
-
-    pub(crate) fn rtts(&self) -> &Histogram {
-        &self.rtts
-    }
-
-    pub(crate) fn slices(&self) -> &Slices {
-        &self.slices
-    }
-
-    pub(crate) fn passed(&self) -> &[Passed] {
-        &self.passed
-    }
-
-    pub(crate) fn losses(&self) -> &[Loss] {
-        &self.losses
+        &self.seen.counts
     }
 
     fn repeat_kind(&self, time: u64, data: &Data) -> Option<RepeatKind> {
@@ -282,19 +188,21 @@ impl Sender {
         kind: Option<RepeatKind>,
     ) -> Option<RepeatKind> {
         let next = self.board.next();
-        let range = |sends| Range {
+        let range = |sends, number| Range {
             end: 0,
             first_sent: time,
             last_sent: time,
             sends,
             is_sacked: false,
             number,
+            first_number: number,
         };
         if self.board.is_full() {
             return None;
         }
         if data.start > next {
-            self.board.append(data.start, range(0));
+            let missing = self.seen.note_missing(time, next, (data.start - next) as u32);
+            self.board.append(data.start, range(0, missing));
         }
         let mut found = None;
         if data.start < next {
@@ -303,18 +211,19 @@ impl Sender {
             found = match seen {
                 // All of it is acknowledged, or was sent before.
                 Seen::Acknowledged | Seen::Before => kind,
-                Seen::Missing { since } if time - since <= quarter && self.dup_acks < 3 => {
-                    self.counts.reordered += 1;
+                Seen::Missing { since, number } if time - since <= quarter && self.dup_acks < 3 => {
+                    self.seen.set_arrived(number);
+                    self.seen.counts.reordered += 1;
                     None
                 }
                 Seen::Missing { .. } => {
-                    self.counts.lost_upstream += 1;
+                    self.seen.counts.lost_upstream += 1;
                     kind
                 }
             };
         }
         if data.end > self.board.next() {
-            self.board.append(data.end, range(1));
+            self.board.append(data.end, range(1, number));
         }
         if let (Some(_), Some(kind)) = (found, kind) {
             let repeated = (data.end.min(next) - data.start) as u64;
@@ -328,10 +237,10 @@ impl Sender {
         let mut seen = Seen::Acknowledged;
         for (_, range) in self.board.within(from, to) {
             if range.is_missing() {
-                seen = Seen::Missing { since: range.first_sent };
+                seen = Seen::Missing { since: range.first_sent, number: range.number };
             } else {
                 seen = if seen == Seen::Acknowledged { Seen::Before } else { seen };
-                if let Some(passed) = self.passed.get_mut(range.number as usize) {
+                if let Some(passed) = self.seen.passed.get_mut(range.number as usize) {
                     passed.is_lost = true;
                 }
             }
@@ -343,14 +252,14 @@ impl Sender {
     }
 
     fn note_repeat(&mut self, time: u64, kind: RepeatKind, bytes: u64, next: i64) {
-        self.counts.repeated_bytes += bytes;
+        self.seen.counts.repeated_bytes += bytes;
         match kind {
-            RepeatKind::Fast => self.counts.fast += 1,
-            RepeatKind::TailProbe => self.counts.tail_probe += 1,
+            RepeatKind::Fast => self.seen.counts.fast += 1,
+            RepeatKind::TailProbe => self.seen.counts.tail_probe += 1,
             RepeatKind::Timeout => {
-                self.counts.timeout += 1;
+                self.seen.counts.timeout += 1;
                 if self.timeout_end.is_none() {
-                    self.counts.timeouts += 1;
+                    self.seen.counts.timeouts += 1;
                     self.timeout_end = Some(next);
                 }
             }
@@ -359,22 +268,13 @@ impl Sender {
             return;
         }
         self.rounds.is_over = true;
-        if self.recovery_end.is_none() && self.losses.len() < MOST_LOSSES {
-            self.losses.push(Loss { time, rtt: self.last_rtt, repeats: 0, duplicates: 0 });
+        if self.recovery_end.is_none() {
+            self.seen.begin_loss(time, self.last_rtt);
         }
         self.recovery_end.get_or_insert(next);
-        if let Some(loss) = self.losses.last_mut() {
+        if let Some(loss) = self.seen.losses.last_mut() {
             loss.repeats += 1;
         }
-    }
-
-    fn note_passed(&mut self, time: u64, data: &Data) -> u32 {
-        if self.passed.len() >= MOST_PASSED {
-            return u32::MAX;
-        }
-        let len = (data.end - data.start) as u32;
-        self.passed.push(Passed { time, place: data.start, len, rtt: None, is_lost: false });
-        (self.passed.len() - 1) as u32
     }
 
     fn take_window(&mut self, time: u64, ack: &Acknowledgement<'_>) {
@@ -384,11 +284,11 @@ impl Sender {
         if ack.place >= self.board.una() {
             self.edge = Some(edge);
         }
-        self.counts.zero_windows += u64::from(window == 0);
-        self.counts.window_max = self.counts.window_max.max(window);
-        let least = self.counts.window_min.get_or_insert(window);
+        self.seen.counts.zero_windows += u64::from(window == 0);
+        self.seen.counts.window_max = self.seen.counts.window_max.max(window);
+        let least = self.seen.counts.window_min.get_or_insert(window);
         *least = window.min(*least);
-        let least = self.slices.at(time).receive_window.get_or_insert(window);
+        let least = self.seen.slices.at(time).receive_window.get_or_insert(window);
         *least = window.min(*least);
     }
 
@@ -399,9 +299,9 @@ impl Sender {
             outer.is_some_and(|(from, to)| *from <= left && right <= *to)
         };
         if right <= ack.place || is_within(ack.blocks.get(1)) {
-            self.counts.spurious += 1;
+            self.seen.counts.spurious += 1;
             self.note_arrived(left, right);
-            if let Some(loss) = self.losses.last_mut() {
+            if let Some(loss) = self.seen.losses.last_mut() {
                 loss.duplicates += 1;
             }
         }
@@ -409,7 +309,7 @@ impl Sender {
 
     /// What the receiver had twice was not lost.
     fn note_arrived(&mut self, left: i64, right: i64) {
-        for passed in self.passed.iter_mut().rev().take(MOST_BEFORE_DUPLICATE) {
+        for passed in self.seen.passed.iter_mut().rev().take(MOST_BEFORE_DUPLICATE) {
             let is_within = left <= passed.place && passed.place + i64::from(passed.len) <= right;
             if passed.is_lost && is_within {
                 passed.is_lost = false;
@@ -423,20 +323,27 @@ impl Sender {
         let mut was_repeated = false;
         let (mut overtaken, mut unseen) = (0, 0);
         let highest = self.board.highest_sacked();
-        let passed = &mut self.passed;
+        let least = self.least_round_trip(ack);
+        let passed = &mut self.seen.passed;
         self.board.acknowledge(place, |start, range| {
             was_repeated |= range.sends > 1;
-            unseen += if range.is_missing() { (range.end - start) as u64 } else { 0 };
+            if range.is_missing() {
+                unseen += (range.end - start) as u64;
+                if let Some(passed) = passed.get_mut(range.number as usize) {
+                    passed.is_lost = false;
+                }
+            }
             // Sent once, and later data was acknowledged before it: RFC 8985 §6.2, step 3.
             let is_overtaken = range.sends == 1 && !range.is_sacked && range.end < highest;
             overtaken += u64::from(is_overtaken);
             if is_overtaken && let Some(passed) = passed.get_mut(range.number as usize) {
                 passed.set_rtt(time - range.first_sent);
             }
+            overtaken += u64::from(note_late(passed, range, time, least));
             newest = Some(*range);
         });
-        self.counts.reordered += overtaken;
-        self.counts.unseen += unseen;
+        self.seen.counts.reordered += overtaken;
+        self.seen.counts.unseen += unseen;
         // A range that was selectively acknowledged before gave its sample then.
         let sample = newest
             .filter(|range| ack.is_timed && range.sends == 1 && !range.is_sacked && !was_repeated);
@@ -454,31 +361,40 @@ impl Sender {
     fn sack(&mut self, time: u64, ack: &Acknowledgement<'_>) {
         let mut newest: Option<Range> = None;
         let mut overtaken = 0;
+        let least = self.least_round_trip(ack);
+        let passed = &mut self.seen.passed;
         self.board.sack(ack.blocks.iter().copied(), |_, range, highest| {
             overtaken += u64::from(range.sends == 1 && range.end < highest);
+            overtaken += u64::from(note_late(passed, range, time, least));
             if range.sends == 1 {
                 newest = Some(*range);
             }
         });
-        self.counts.reordered += overtaken;
+        self.seen.counts.reordered += overtaken;
         if let Some(range) = newest.filter(|_| ack.is_timed) {
             self.record_rtt(time, &range);
         }
     }
 
+    /// The smallest RTT, if the time of the acknowledgement is known.
+    fn least_round_trip(&self, ack: &Acknowledgement<'_>) -> Option<u64> {
+        let least = self.seen.rtts.min().map(|rtt| rtt.as_nanos());
+        least.filter(|_| ack.is_timed)
+    }
+
     fn record_rtt(&mut self, time: u64, range: &Range) {
         let rtt = time - range.first_sent;
         self.timer.record(rtt);
-        self.rtts.record(Duration::from_nanos(rtt));
-        self.slices.at(time).record_rtt(rtt);
-        if let Some(passed) = self.passed.get_mut(range.number as usize) {
+        self.seen.record_rtt(time, rtt);
+        if let Some(passed) = self.seen.passed.get_mut(range.number as usize) {
             passed.set_rtt(rtt);
         }
     }
 
     fn end_round(&mut self, place: i64) {
         let rounds = &mut self.rounds;
-        if rounds.is_over || place < rounds.end {
+        // A round ends when data is acknowledged that was sent in it.
+        if rounds.is_over || place <= rounds.end {
             return;
         }
         rounds.end = self.board.next();
@@ -492,17 +408,15 @@ impl Sender {
 
     /// Adds the time since the last event.
     fn pass_time(&mut self, time: u64, hold: Hold) {
-        self.slices.hold(self.last_event, time, hold);
+        self.seen.slices.hold(self.last_event, time, hold);
         self.last_event = time;
     }
 
     /// Decides what holds the sender from now on.
     fn settle(&mut self, time: u64) {
         let flight = self.board.in_flight();
-        self.counts.flight_max = self.counts.flight_max.max(flight);
         self.rounds.flight = self.rounds.flight.max(flight);
-        let slice = self.slices.at(time);
-        slice.flight_max = slice.flight_max.max(flight);
+        self.seen.record_flight(time, flight);
         self.hold = if self.board.outstanding() == 0 {
             Hold::Application
         } else if self.is_window_full() {
@@ -528,6 +442,19 @@ impl Sender {
     }
 }
 
+/// Whether a range that was sent twice is acknowledged before its repetition can have arrived: the first transmission came
+/// late, after later data (as RFC 3522, by the time in place of the timestamp). It was not lost.
+fn note_late(passed: &mut [Passed], range: &Range, time: u64, least: Option<u64>) -> bool {
+    let is_late = range.sends == 2
+        && !range.is_sacked
+        && least.is_some_and(|least| time - range.last_sent < least / 4 * 3);
+    if is_late && let Some(passed) = passed.get_mut(range.first_number as usize) {
+        passed.set_rtt(time - range.first_sent);
+        passed.is_lost = false;
+    }
+    is_late
+}
+
 /// What a repetition repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
@@ -536,15 +463,10 @@ enum Seen {
     /// What was captured before.
     Before,
     /// What should have been captured before, at `since`.
-    Missing { since: u64 },
+    Missing { since: u64, number: u32 },
 }
 
-/// Width of slices where the round trip is not known yet.
-const UNKNOWN_ROUND: u64 = 50_000_000;
 /// Rounds before growth counts: the first window may wait for the application.
 const FIRST_ROUNDS: u32 = 1;
-/// Packets that are kept for the policer test and for models, as many as 95 MB have. Each takes 40 bytes.
-const MOST_PASSED: usize = 1 << 16;
-const MOST_LOSSES: usize = 1 << 12;
 /// Packets sent between a segment and the report that it arrived twice.
 const MOST_BEFORE_DUPLICATE: usize = 1 << 10;

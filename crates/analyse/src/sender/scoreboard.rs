@@ -27,8 +27,9 @@ pub(crate) struct Range {
     /// How often it was captured.
     pub(crate) sends: u32,
     pub(crate) is_sacked: bool,
-    /// Its place in the list of packets (see `Passed`).
+    /// Its place in the list of packets (see `Passed`), and that of its first transmission.
     pub(crate) number: u32,
+    pub(crate) first_number: u32,
 }
 
 impl Range {
@@ -185,8 +186,15 @@ mod tests {
     use super::*;
 
     fn sent(board: &mut Scoreboard, len: i64) {
-        let range =
-            Range { end: 0, first_sent: 0, last_sent: 0, sends: 1, is_sacked: false, number: 0 };
+        let range = Range {
+            end: 0,
+            first_sent: 0,
+            last_sent: 0,
+            sends: 1,
+            is_sacked: false,
+            number: 0,
+            first_number: 0,
+        };
         board.append(board.next() + len, range);
     }
 

@@ -30,6 +30,9 @@ pub(crate) struct Slice {
     pub(crate) receive_window: Option<u64>,
     pub(crate) rtt_min: Option<u64>,
     pub(crate) rtt_max: Option<u64>,
+    /// The smoothed RTT at the end, and the largest congestion window, as a log reports them.
+    pub(crate) srtt: Option<u64>,
+    pub(crate) cwnd: Option<u64>,
 }
 
 /// Who held the sender for a while.
@@ -116,6 +119,8 @@ impl Slice {
             receive_window: least(self.receive_window, other.receive_window),
             rtt_min: least(self.rtt_min, other.rtt_min),
             rtt_max: self.rtt_max.max(other.rtt_max),
+            srtt: other.srtt.or(self.srtt),
+            cwnd: self.cwnd.max(other.cwnd),
         }
     }
 

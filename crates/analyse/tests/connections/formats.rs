@@ -1,6 +1,6 @@
 //! The same packets in every format that is read.
 
-use std::io::Write;
+use std::io::{Cursor, Write};
 use std::ops::ControlFlow;
 
 use flate2::Compression;
@@ -20,7 +20,7 @@ fn script() -> Script {
 
 fn read(file: &[u8]) -> Result<(Tables, Option<Cut>), ReadError> {
     let mut reading = Reading::default();
-    let cut = reading.read("test", file, || ControlFlow::Continue(()))?;
+    let cut = reading.read("test", Cursor::new(file), || ControlFlow::Continue(()))?;
     Ok((reading.finish(), cut))
 }
 
@@ -124,7 +124,7 @@ fn idle_connections_make_space() {
     let mut reading = Reading::with_limit(1);
     for _ in 0..3 {
         let file = script().pcapng();
-        reading.read("a", &file[..], || ControlFlow::Continue(())).expect("a capture");
+        reading.read("a", Cursor::new(&file), || ControlFlow::Continue(())).expect("a capture");
     }
     assert_eq!(reading.finish().connections.len(), 3);
 }

@@ -3,6 +3,7 @@
 mod controllers;
 mod formats;
 mod limits;
+mod logs;
 mod script;
 
 use script::{Fields, MSS, Script};
@@ -10,7 +11,8 @@ use script::{Fields, MSS, Script};
 fn packets(script: &Script) -> Vec<weir_analyse::PacketRow> {
     let mut reading = weir_analyse::Reading::default().keeping_packets();
     let file = script.pcapng();
-    let read = reading.read("a", &file[..], || std::ops::ControlFlow::Continue(()));
+    let read =
+        reading.read("a", std::io::Cursor::new(&file), || std::ops::ControlFlow::Continue(()));
     assert_eq!(read.expect("a capture"), None);
     reading.finish().packets
 }
@@ -66,7 +68,10 @@ fn a_repetition_that_was_not_needed_is_spurious() {
     script.ack(97.0, 6, &[]);
     script.ack(136.0, 6, &[(1, 2)]);
     let row = script.row();
-    assert_eq!((row.retransmits_fast, row.retransmits_spurious), (1, 1));
+    assert_eq!((row.retransmits_fast, row.retransmits_spurious, row.reordered), (1, 1, 1));
+    // The first transmission arrived 46 ms after it was sent; the repetition has no sample.
+    assert_eq!(packets(&script)[1].rtt_ms, Some(46.0));
+    assert_eq!(packets(&script)[6].rtt_ms, None);
     assert!(packets(&script).iter().all(|packet| !packet.is_lost));
 }
 
@@ -163,7 +168,9 @@ fn times_that_go_back_do_not_disturb() {
     let block = file.len() - (12 + 20 + 40);
     file[block + 12..block + 20].fill(0);
     let mut reading = weir_analyse::Reading::default();
-    reading.read("a", &file[..], || std::ops::ControlFlow::Continue(())).expect("a capture");
+    reading
+        .read("a", std::io::Cursor::new(&file), || std::ops::ControlFlow::Continue(()))
+        .expect("a capture");
     let row = reading.finish().connections.remove(0);
     assert_eq!((row.time_reversals, row.rtt_ms_min), (1, Some(40.0)));
 }

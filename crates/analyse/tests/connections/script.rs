@@ -123,7 +123,8 @@ impl Script {
     pub(crate) fn tables(&self) -> Tables {
         let mut reading = Reading::default();
         let file = self.pcapng();
-        let cut = reading.read("test", &file[..], || std::ops::ControlFlow::Continue(()));
+        let cut = reading
+            .read("test", std::io::Cursor::new(&file), || std::ops::ControlFlow::Continue(()));
         assert_eq!(cut.expect("a capture"), None);
         reading.finish()
     }

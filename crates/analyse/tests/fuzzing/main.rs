@@ -11,11 +11,17 @@ mod corpus;
 #[test]
 fn corpora_hold() {
     assert!(corpus::replay("capture", captures::check_capture) >= 5);
+    assert!(corpus::replay("qlog", captures::check_capture) >= 3);
 }
 
 proptest! {
     #[test]
     fn edited_captures_hold(input in corpus::edited("capture")) {
+        captures::check_capture(&input);
+    }
+
+    #[test]
+    fn edited_logs_hold(input in corpus::edited("qlog")) {
         captures::check_capture(&input);
     }
 

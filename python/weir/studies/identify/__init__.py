@@ -82,10 +82,19 @@ class Identify:
         """The confusion matrix as a picture, and the tables."""
         from weir.report.model import ReportSection
         from weir.report.study import study_table
-        from weir.studies.identify.figures import matrix
+        from weir.studies.confusion import Words, matrix
 
         parts = {name: [row for row in rows if row["table"] == name] for name in _TITLES}
-        figure = matrix(parts[CONFUSION], tuple(results.runs["run"]))
+        words = Words(
+            "identify",
+            "Names found",
+            "true controller",
+            "name found",
+            "captures, %",
+            "Shares of the captures of each controller, in percent. Several names in one label are "
+            "a class: they predict the same window.",
+        )
+        figure = matrix(parts[CONFUSION], words, tuple(results.runs["run"]))
         shares = ReportSection("Shares", tables=[study_table(SUMMARY, parts[SUMMARY])])
         names = ReportSection(
             "Names",

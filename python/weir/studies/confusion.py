@@ -1,8 +1,9 @@
-"""The picture of study `identify`: the confusion matrix."""
+"""A confusion matrix: what is true, and what was found."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import altair as alt
 import polars as pl
@@ -14,8 +15,21 @@ from weir.studies import Cell
 _STEP = 22
 
 
-def matrix(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
-    """A square per true controller and name found, with the share of that controller's captures."""
+@dataclass(frozen=True)
+class Words:
+    """The texts of a matrix."""
+
+    name: str
+    """The name of its file."""
+    title: str
+    true: str
+    found: str
+    share: str
+    caption: str
+
+
+def matrix(cells: Sequence[Cell], words: Words, runs: tuple[int, ...]) -> Figure:
+    """A square per truth (row) and name found (column), with the share of the row."""
     rows = [
         {"true": one["row"], "found": one["column"], "share": one["ours"]["mean"]} for one in cells
     ]
@@ -24,21 +38,21 @@ def matrix(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
     frame = pl.DataFrame(rows).with_columns(ink=ink)
     order = list(dict.fromkeys(frame["true"]))
     names = list(dict.fromkeys(frame["found"]))
-    # Each name stands below the first controller that it contains, `unknown` last.
+    # Each name stands below the first truth that it contains, `unknown` last.
     names.sort(key=lambda name: next((order.index(n) for n in name.split(", ") if n in order), 99))
     base = alt.Chart(inline(frame)).encode(
         x=alt.X(
             "found:N",
             sort=names,
-            title="name found",
+            title=words.found,
             axis=alt.Axis(labelAngle=-60, labelOverlap=False),
         ),
-        y=alt.Y("true:N", sort=order, title="true controller"),
+        y=alt.Y("true:N", sort=order, title=words.true),
     )
     squares = base.mark_rect().encode(
         color=alt.Color(
             "share:Q",
-            title="captures, %",
+            title=words.share,
             scale=alt.Scale(domain=[0, 100], scheme="blues"),
         )
     )
@@ -49,8 +63,4 @@ def matrix(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
     chart = layered(squares, texts).properties(
         width=_STEP * len(names) * 1.3, height=_STEP * len(order)
     )
-    caption = (
-        "Shares of the captures of each controller, in percent. Several names in one label are a "
-        "class: they predict the same window."
-    )
-    return Figure("identify", "Names found", caption, chart, frame, runs)
+    return Figure(words.name, words.title, words.caption, chart, frame, runs)

@@ -1,0 +1,55 @@
+"""The flows of a result directory, as packets or as logs that the readers of files understand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from weir import runner
+from weir.export import packets, qlog
+from weir.export.runs import ExportedRun, chosen
+from weir.results import load, understood
+from weir.scenario import SIM, VIRTUAL, Effective
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The files of a run."""
+
+    name: str
+    """What the run is called in tables."""
+    files: list[Path]
+
+
+def recorded(folder: Path) -> Iterator[Recorded]:
+    """The runs of `folder`, each of which has its files until the next one is yielded.
+
+    Runs of the simulator and of guests happen once more and are captured. Of the other worlds there
+    are only samples, which become qlogs.
+
+    Raises:
+        InputError: these are no results, or have no flows with a connection.
+        RunError: a run could not be repeated.
+    """
+    results = load(folder)
+    with understood(folder):
+        runs = chosen(results, None, None)
+    for run in runs:
+        with TemporaryDirectory() as scratch:
+            yield Recorded(f"{folder}: {run.title}", _files(run, Path(scratch)))
+
+
+def _files(run: ExportedRun, scratch: Path) -> list[Path]:
+    if run.world == SIM:
+        packets.record(run, scratch)
+        return [scratch / f"{run.stem}-senders.pcapng"]
+    if run.world == VIRTUAL and not run.case["scenario"].get("contender"):
+        capture = scratch / "run.pcapng"
+        scenario = Effective.from_json(json.dumps(run.case["scenario"], ensure_ascii=False))
+        runner.execute(scenario, run.seed, run.world, None, capture)
+        return [capture]
+    qlog.write(run.results, [run], scratch)
+    return sorted(scratch.glob(f"*{qlog.SUFFIX}"))
